@@ -1,0 +1,41 @@
+/* The interpreter: what a program means.
+ *
+ * Double precision, every sum in row-major order of its reduction axes, no cleverness. It evaluates
+ * single elements on demand and remembers each element of each stage, so that some thousands of
+ * elements of a large layer cost what they need and no more. A load is evaluated only if control
+ * reaches it: the branch of a select that is not taken may index out of range.
+ *
+ * max and min (reducers and functions) give nan if any operand is nan. Data types do not round.
+ */
+#ifndef CANVAS_PROGRAM_INTERPRET_H
+#define CANVAS_PROGRAM_INTERPRET_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "program/program.h"
+
+struct interpreter;
+
+struct interpreter_limits {
+  size_t bytes;   /* memory for remembered elements; 0 = 1 GiB */
+  uint64_t steps; /* elementary operations over its life; 0 = 2^36 (some minutes) */
+};
+
+/* Borrows `p`, which must not change, and the inputs: inputs[i] is the whole tensor p->inputs[i],
+ * row-major. `limits` may be NULL. The program is verified first. */
+canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
+                              const double *const *inputs,
+                              const struct interpreter_limits *limits, struct interpreter **out);
+void interpreter_free(struct interpreter *in); /* NULL is fine */
+
+/* One element of any tensor. Fails on an index out of range, here or in a load (the sentence names
+ * stage, load and values), and where a limit is reached; it can be called again afterwards. */
+canvas_status interpreter_element(struct interpreter *in, int tensor, const int64_t *index,
+                                  double *out);
+
+/* out[i] = element flat[i] (row-major) of the tensor; flat NULL = elements 0 .. count-1. */
+canvas_status interpreter_elements(struct interpreter *in, int tensor, int64_t count,
+                                   const int64_t *flat, double *out);
+
+#endif

@@ -1,0 +1,191 @@
+/* Tensor programs: what every kernel means, and what the compiler starts from.
+ *
+ * A program is a list of tensors in order of definition: inputs, and stages that each compute one
+ * tensor from earlier ones by one expression per element, reduced over the axes after `//`:
+ *
+ *     canvas 1
+ *     program conv3x3
+ *     in X f32 [n:1, ci:64, h:56, w:56]
+ *     in W f32 [co:64, ci:64, kh:3, kw:3]
+ *     P[n:1, ci:64, h:58, w:58] = if 1 <= h && h < 57 && 1 <= w && w < 57
+ *                                 then X[n, ci, h-1, w-1] else 0          (one line in a file)
+ *     Y[n:1, co:64, h:56, w:56] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:64, kh:3, kw:3
+ *     out Y
+ *
+ * Expressions have one of three sorts: an index (integers; `/` and `%` are the mathematical floor
+ * division and modulo by a positive constant), a value (double precision in the interpreter), or a
+ * condition. `real(i)` makes a value of an index. They are nodes in one array, named by position.
+ *
+ * docs/program.md is the language; interpret.h is the meaning.
+ */
+#ifndef CANVAS_PROGRAM_PROGRAM_H
+#define CANVAS_PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+enum {
+  PROGRAM_AXES = 16,       /* axes of a tensor, reduction axes included */
+  PROGRAM_STAGES = 4096,   /* tensors of a program, inputs included */
+  PROGRAM_DEPTH = 200,     /* nesting of an expression */
+  PROGRAM_NODES = 1 << 18, /* expression nodes of a program, and of one expression written out */
+  PROGRAM_NAME = 128       /* bytes of a name */
+};
+#define PROGRAM_ELEMENTS ((int64_t)1 << 40) /* elements of a tensor; of a reduction */
+
+enum program_dtype { PROGRAM_F32, PROGRAM_F64, PROGRAM_DTYPES };
+
+enum program_reducer { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PROD };
+
+enum px_sort { PX_INDEX, PX_VALUE, PX_CONDITION };
+
+enum px_op {
+  /* leaves */
+  PX_INT,    /* integer: an index */
+  PX_NUMBER, /* number: a value; infinite is allowed, nan is not */
+  PX_BOOL,   /* integer is 0 or 1: a condition */
+  PX_AXIS,   /* tensor is the stage, integer the position among its axes (reduction axes last) */
+  PX_LOAD,   /* tensor; its indices are p->indices.data[first .. first + rank) */
+  /* of indices or of values, as their arguments are */
+  PX_ADD, PX_SUB, PX_MUL, PX_DIV, PX_MOD, PX_MIN, PX_MAX, PX_NEG,
+  PX_SELECT, /* arg[0] is the condition; only the branch taken is evaluated */
+  /* conditions; && and || evaluate their right side only if the left does not decide */
+  PX_LT, PX_LE, PX_GT, PX_GE, PX_EQ, PX_NE, PX_AND, PX_OR, PX_NOT,
+  /* values of values */
+  PX_EXP, PX_LOG, PX_SIN, PX_COS, PX_TANH, PX_SQRT, PX_ERF, PX_ABS, PX_FLOOR, PX_POW,
+  PX_REAL, /* the value of an index */
+  PX_OPS
+};
+
+struct px_node {
+  uint8_t op;      /* enum px_op */
+  uint8_t sort;    /* enum px_sort */
+  bool literal;    /* built of integer constants only: may still become a value */
+  int depth, size; /* of the tree below, itself included; shared nodes count each time */
+  int line, column; /* where the text has it, 0 if built */
+  int arg[3];      /* -1 where unused */
+  int tensor;      /* PX_LOAD, PX_AXIS */
+  int first;       /* PX_LOAD */
+  union {
+    int64_t integer; /* PX_INT, PX_BOOL, PX_AXIS */
+    double number;   /* PX_NUMBER */
+  };
+};
+
+struct program_axis {
+  const char *name;
+  int64_t size; /* >= 1 */
+};
+
+struct program_tensor {
+  const char *name;
+  bool is_input;
+  enum program_dtype dtype;
+  int rank, reductions; /* axes[0 .. rank) are its own, then the reduction axes */
+  struct program_axis axes[PROGRAM_AXES];
+  enum program_reducer reducer; /* REDUCE_NONE if and only if reductions == 0 */
+  int body;                     /* expression; -1 for inputs and until program_define */
+  int line, column;             /* of its name in the text, 0 if built */
+};
+
+struct program {
+  const char *name;
+  struct { VEC(struct program_tensor); } tensors; /* in order; a stage loads earlier ones only */
+  struct { VEC(int); } inputs;                    /* tensors, in order */
+  struct { VEC(int); } outputs;                   /* stages, in order */
+  struct { VEC(struct px_node); } nodes;
+  struct { VEC(int); } indices;                   /* index lists of the loads */
+  struct arena arena;                             /* names */
+  bool failed;                                    /* a builder call failed; error says how */
+  char error[MESSAGE_SIZE];
+};
+
+/* text.c: parsing (which verifies too) and printing. print(parse(t)) is canonical and stable. */
+canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,
+                            struct program **out);
+void program_print(const struct program *p, struct buf *buf);
+void program_print_expr(const struct program *p, int expr, struct buf *buf);
+const char *program_dtype_name(enum program_dtype dtype);
+const char *program_reducer_name(enum program_reducer reducer);
+
+/* verify.c: everything that parsing and building guarantee, checked again over the whole program;
+ * the failure of an earlier builder call is reported here. */
+canvas_status program_verify(canvas_context *ctx, const struct program *p);
+canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor);
+
+/* range.c: bounds of an index expression over all values of its axes. `exact`: both are attained. */
+struct px_range {
+  int64_t low, high;
+  bool exact;
+  bool overflow;  /* some part of it may leave [-2^62, 2^62]: nothing else is valid */
+  uint32_t axes; /* bit i: axis i occurs */
+};
+struct px_range px_range(const struct program *p, int expr);
+
+/* builder.c: programs by hand. Calls never fail visibly: a mistake poisons the program (-1 in, -1
+ * out) and program_verify, called once at the end, reports the first one. Names are copied.
+ *
+ *     struct program *p = program_new("rows");
+ *     int x = program_input(p, "X", PROGRAM_F32, 2, (const char *[]){"n", "c"}, (int64_t[]){8, 64});
+ *     int y = program_stage(p, "Y", PROGRAM_F32, 1, (const char *[]){"n"}, (int64_t[]){8});
+ *     int n = program_axis(p, y, 0), c = program_reduce(p, y, REDUCE_SUM, "c", 64);
+ *     program_define(p, y, px_load(p, x, 2, (int[]){n, c}));
+ *     program_output(p, y);
+ *     TRY(program_verify(ctx, p));
+ */
+struct program *program_new(const char *name);
+void program_free(struct program *p); /* NULL is fine */
+
+int program_input(struct program *p, const char *name, enum program_dtype dtype, int rank,
+                  const char *const *axes, const int64_t *sizes);
+int program_stage(struct program *p, const char *name, enum program_dtype dtype, int rank,
+                  const char *const *axes, const int64_t *sizes);
+int program_axis(struct program *p, int stage, int position); /* the expression of an axis */
+int program_reduce(struct program *p, int stage, enum program_reducer reducer, const char *axis,
+                   int64_t size); /* one more reduction axis; its expression */
+void program_define(struct program *p, int stage, int expr);
+void program_output(struct program *p, int stage);
+
+int program_find(const struct program *p, const char *name); /* a tensor, -1 if there is none */
+int64_t program_elements(const struct program *p, int tensor);
+
+/* Expressions. An integer constant beside a value becomes a value; another index beside a value is
+ * a mistake (px_real). Index expressions are simplified: constants, x+0, x*1, 0*x, x/1, sums of
+ * constants, and what the axes' sizes decide: (g*16+c)/16 = g and (g*16+c)%16 = c where c < 16,
+ * x%64 = x where x < 64, x/64*64 + x%64 = x; so flat = px_add(px_mul(c, H*W), ...) can be taken
+ * apart again by px_div and px_mod and reads as if it never had been flat. Comparisons of indices
+ * that the sizes decide become constants, and &&, ||, ! and select drop what is decided. */
+int px_int(struct program *p, int64_t value);
+int px_number(struct program *p, double value);
+int px_bool(struct program *p, bool value);
+int px_add(struct program *p, int a, int b);
+int px_sub(struct program *p, int a, int b);
+int px_mul(struct program *p, int a, int b);
+int px_div(struct program *p, int a, int b); /* indices: floor, b a positive constant */
+int px_mod(struct program *p, int a, int b); /* indices only, likewise */
+int px_min(struct program *p, int a, int b);
+int px_max(struct program *p, int a, int b);
+int px_neg(struct program *p, int a);
+int px_real(struct program *p, int index);
+int px_load(struct program *p, int tensor, int rank, const int *indices);
+int px_call(struct program *p, enum px_op function, int a);         /* PX_EXP .. PX_FLOOR */
+int px_pow(struct program *p, int a, int b);
+int px_select(struct program *p, int condition, int then, int other);
+int px_compare(struct program *p, enum px_op op, int a, int b);     /* PX_LT .. PX_NE */
+int px_and(struct program *p, int a, int b);
+int px_or(struct program *p, int a, int b);
+int px_not(struct program *p, int a);
+int px_inside(struct program *p, int a, int64_t low, int64_t high); /* low <= a && a < high */
+
+/* Without simplification, with a place in the text: what the parser builds with. */
+int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column);
+int px_raw_leaf(struct program *p, struct px_node leaf);
+int px_raw_load(struct program *p, int tensor, int rank, const int *indices, int line, int column);
+int program_poison(struct program *p, const char *format, ...) PRINTF_LIKE(2, 3); /* -1 */
+
+#endif
