@@ -1,0 +1,16 @@
+# What every file of the project is compiled with.
+
+# POSIX and M_PI beside strict C11; a*b + c is rounded twice everywhere, fused nowhere.
+add_compile_definitions(_XOPEN_SOURCE=700)
+add_compile_options(-ffp-contract=off)
+add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+
+if(CANVAS_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(CANVAS_SANITIZE)
+  add_compile_options(
+    -fsanitize=${CANVAS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CANVAS_SANITIZE})
+endif()
