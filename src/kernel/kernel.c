@@ -1,0 +1,235 @@
+/* Building and checking the micro-DAG: see kernel.h. */
+#include "kernel/kernel.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+const struct row *node_row(const struct node *n) {
+  return &primitive_rows[n->op];
+}
+
+const struct shape *node_input(const struct kernel *k, const struct node *n, int i) {
+  return &k->nodes[n->in[i]].shape;
+}
+
+static void set_name(char *out, size_t size, const char *name) {
+  size_t length = strlen(name);
+  if (length >= size) length = size - 1;
+  memcpy(out, name, length);
+  out[length] = '\0';
+}
+
+struct kernel *kernel_new(const char *name) {
+  struct kernel *k = mem_alloc(sizeof *k);
+  struct node *input = &k->nodes[k->count++];
+  set_name(k->name, sizeof k->name, name);
+  *input = (struct node){.op = PRIMITIVE_INPUT, .in = {-1, -1}, .name = "a"};
+  const char *why = kernel_shape_of(k, input, &input->shape);
+  assert(!why);
+  (void)why;
+  return k;
+}
+
+struct kernel *kernel_copy(const struct kernel *k) {
+  struct kernel *copy = mem_alloc(sizeof *copy);
+  *copy = *k;
+  return copy;
+}
+
+void kernel_free(struct kernel *k) {
+  free(k);
+}
+
+/* Conditions of one node: a clause if one cannot hold, else NULL. */
+static const char *conditions_hold(const struct kernel *k, const struct node *n) {
+  const struct family *f = node_row(n)->family;
+  struct dim dims[2];
+  int count = f->conditions ? f->conditions(k, n, dims) : 0;
+  for (int i = 0; i < count; i++)
+    if (!dim_is_whole(&dims[i])) return "a division that is never whole";
+  return NULL;
+}
+
+const char *kernel_shape_of(const struct kernel *k, const struct node *n, struct shape *shape) {
+  const char *why = node_row(n)->family->shape(k, n, shape);
+  if (why) return why;
+  if (!shape_is_whole(shape)) return "the result would have a size that is never whole";
+  return conditions_hold(k, n);
+}
+
+static int find_name(const struct kernel *k, const char *name) {
+  for (int i = 0; i < k->count; i++)
+    if (!strcmp(k->nodes[i].name, name)) return i;
+  return -1;
+}
+
+/* a, b, ..., z, aa, ab, ...: the first that is free, starting at the node's own index. */
+static void free_name(const struct kernel *k, char out[NODE_NAME_SIZE]) {
+  for (int i = k->count;; i++) {
+    if (i < 26)
+      snprintf(out, NODE_NAME_SIZE, "%c", 'a' + i);
+    else
+      snprintf(out, NODE_NAME_SIZE, "%c%c", 'a' + i / 26 % 26, 'a' + i % 26);
+    if (find_name(k, out) < 0) return;
+  }
+}
+
+canvas_status kernel_add(canvas_context *ctx, struct kernel *k, const struct node *n) {
+  const struct row *row = node_row(n);
+  if (k->count == KERNEL_NODES_MAX)
+    return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s' has more than %d nodes", k->name,
+                KERNEL_NODES_MAX);
+  struct node *added = &k->nodes[k->count];
+  *added = *n;
+  if (!*added->name && n->op != PRIMITIVE_OUTPUT) free_name(k, added->name);
+  const char *why = kernel_shape_of(k, added, &added->shape);
+  if (why) return fail(ctx, CANVAS_BAD_INPUT, "'%s' cannot be applied here: %s", row->word, why);
+  k->count++;
+  return CANVAS_OK;
+}
+
+static void substitute(struct dim *d, int x, const struct dim *by) {
+  if (dim_uses(d, (enum size)(SIZE_X0 + x))) *d = dim_substitute(*d, x, by);
+}
+
+void kernel_substitute(struct kernel *k, int x, const struct dim *by) {
+  for (int i = 0; i < k->count; i++) {
+    struct node *n = &k->nodes[i];
+    substitute(&n->attrs.dim, x, by);
+    for (int j = 0; j < n->shape.count; j++) substitute(&n->shape.axis[j].dim, x, by);
+  }
+}
+
+void kernel_renumber(struct kernel *k) {
+  enum size order[VARIABLES];
+  unsigned seen = 0;
+  int count = 0;
+  for (int i = 0; i < k->count; i++)
+    for (int x = 0; x < VARIABLES; x++)
+      if (k->nodes[i].attrs.dim.power[SIZE_X0 + x] && !(seen >> x & 1)) {
+        order[count++] = (enum size)(SIZE_X0 + x);
+        seen |= 1u << x;
+      }
+  for (int i = 0; i < k->count; i++) {
+    struct node *n = &k->nodes[i];
+    for (int j = -1; j < n->shape.count; j++) {
+      struct dim *d = j < 0 ? &n->attrs.dim : &n->shape.axis[j].dim, old = *d;
+      for (int x = 0; x < VARIABLES; x++)
+        d->power[SIZE_X0 + x] = x < count ? old.power[order[x]] : 0;
+    }
+  }
+}
+
+bool kernel_each_dim(const struct kernel *k, bool (*visit)(void *, int, const struct dim *),
+                     void *data) {
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    const struct family *f = node_row(n)->family;
+    struct dim dims[2];
+    for (int j = 0; j < n->shape.count; j++)
+      if (!visit(data, i, &n->shape.axis[j].dim)) return false;
+    int count = f->conditions ? f->conditions(k, n, dims) : 0;
+    for (int j = 0; j < count; j++)
+      if (!visit(data, i, &dims[j])) return false;
+  }
+  return true;
+}
+
+static bool visit_whole(void *data, int node, const struct dim *d) {
+  *(int *)data = node;
+  return dim_is_whole(d);
+}
+
+canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
+  const struct node *last = &k->nodes[k->count - 1];
+  if (last->op != PRIMITIVE_OUTPUT)
+    return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s' has no 'out' line", k->name);
+  uint64_t used = 0;
+  for (int i = 0; i < k->count; i++)
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++)
+      used |= UINT64_C(1) << k->nodes[i].in[j];
+  for (int i = 0; i < k->count - 1; i++)
+    if (!(used >> i & 1))
+      return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' is never used, remove it",
+                  k->name, k->nodes[i].name);
+  int node = 0;
+  if (!kernel_each_dim(k, visit_whole, &node))
+    return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' has a size that is never whole",
+                k->name, k->nodes[node].name);
+  return CANVAS_OK;
+}
+
+static bool visit_powers(void *data, int node, const struct dim *d) {
+  unsigned *sizes = data;
+  (void)node;
+  for (int s = 0; s < SIZES; s++)
+    if (d->power[s]) *sizes |= 1u << s;
+  return true;
+}
+
+static unsigned sizes_used(const struct kernel *k) {
+  unsigned sizes = 0;
+  kernel_each_dim(k, visit_powers, &sizes);
+  for (int i = 0; i < k->count; i++) visit_powers(&sizes, i, &k->nodes[i].attrs.dim);
+  return sizes;
+}
+
+_Static_assert(SIZES <= 32, "a set of sizes is one unsigned");
+
+unsigned kernel_variables(const struct kernel *k) {
+  return sizes_used(k) >> SIZE_X0;
+}
+
+bool kernel_uses(const struct kernel *k, enum size s) {
+  return sizes_used(k) >> s & 1;
+}
+
+bool kernel_has_weights(const struct kernel *k) {
+  for (int i = 0; i < k->count; i++)
+    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS) return true;
+  return false;
+}
+
+bool kernel_needs_fixed_hw(const struct kernel *k) {
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    if (!(node_row(n)->facts & FACT_WEIGHTS)) continue;
+    struct dim in = shape_product(node_input(k, n, 0), ROLES_CHANNEL);
+    struct dim out = shape_product(&n->shape, ROLES_CHANNEL);
+    if (dim_uses(&in, SIZE_H) || dim_uses(&in, SIZE_W)) return true;
+    if (dim_uses(&out, SIZE_H) || dim_uses(&out, SIZE_W)) return true;
+  }
+  return false;
+}
+
+int kernel_primitives(const struct kernel *k) {
+  int count = 0;
+  for (int i = 0; i < k->count; i++) count += node_row(&k->nodes[i])->family->drawn;
+  return count;
+}
+
+const char *kernel_reach(const struct kernel *k) {
+  unsigned sees[KERNEL_NODES_MAX] = {0};
+  bool mixes[KERNEL_NODES_MAX] = {false};
+  for (int i = 1; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    const struct row *row = node_row(n);
+    for (int j = 0; j < row->arity; j++) {
+      sees[i] |= sees[n->in[j]];
+      mixes[i] |= mixes[n->in[j]];
+    }
+    if (row->facts & FACT_SEES) sees[i] |= n->attrs.over & ROLES_SPATIAL;
+    unsigned roles = row->arity ? shape_roles(node_input(k, n, 0)) : 0;
+    if (row->facts & FACT_WEIGHTS)
+      mixes[i] |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
+  }
+  int out = k->count - 1;
+  if (!(sees[out] >> ROLE_H & 1)) return "it sees no neighbours along H";
+  if (!(sees[out] >> ROLE_W & 1)) return "it sees no neighbours along W";
+  if (!mixes[out]) return "no fully connected primitive mixes all its channels";
+  return NULL;
+}

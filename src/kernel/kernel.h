@@ -1,0 +1,88 @@
+/* The micro-DAG of a kernel: nodes in topological order, the input first, the output last.
+ *
+ * Every node is made by kernel_add, which applies its primitive's shape rule, so that a kernel in
+ * memory has consistent shapes at any time; kernel_verify says whether it is finished. Sizes are
+ * symbolic: C, H, W, KH, KW belong to a target, G and the values of x0..x15 to a binding.
+ */
+#ifndef CANVAS_KERNEL_KERNEL_H
+#define CANVAS_KERNEL_KERNEL_H
+
+#include "kernel/primitive.h"
+
+enum { KERNEL_NODES_MAX = 64, NODE_NAME_SIZE = 32, KERNEL_NAME_SIZE = 64 };
+
+struct node {
+  enum primitive op;
+  int in[2]; /* indices of earlier nodes; -1 where unused */
+  struct attrs attrs;
+  struct shape shape;
+  char name[NODE_NAME_SIZE];
+};
+
+struct kernel {
+  char name[KERNEL_NAME_SIZE];
+  int count;
+  struct node nodes[KERNEL_NODES_MAX];
+};
+
+struct kernel *kernel_new(const char *name); /* holds the input node, named "a" */
+struct kernel *kernel_copy(const struct kernel *k);
+void kernel_free(struct kernel *k);
+
+const struct row *node_row(const struct node *n);
+const struct shape *node_input(const struct kernel *k, const struct node *n, int i);
+
+/* Why the node could not be added to k (a clause), or NULL with its shape in *shape. */
+const char *kernel_shape_of(const struct kernel *k, const struct node *n, struct shape *shape);
+/* Appends; the name "" gives the next free one of a, b, ..., z, aa, ... */
+canvas_status kernel_add(canvas_context *ctx, struct kernel *k, const struct node *n);
+/* Puts `by` for variable x everywhere: attributes and shapes. Does not check. */
+void kernel_substitute(struct kernel *k, int x, const struct dim *by);
+/* Renumbers the variables in order of first use: x0, x1, ... */
+void kernel_renumber(struct kernel *k);
+
+/* Finished and legal: ends in an output, every node is used, every dim and condition is whole. */
+canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k);
+/* Calls `visit` for every dim that must be whole: shapes, then conditions, node by node. Stops and
+ * returns false as soon as `visit` does. */
+bool kernel_each_dim(const struct kernel *k,
+                     bool (*visit)(void *data, int node, const struct dim *d), void *data);
+unsigned kernel_variables(const struct kernel *k); /* a bit per x that occurs */
+bool kernel_uses(const struct kernel *k, enum size s);
+bool kernel_has_weights(const struct kernel *k);
+bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H or W */
+int kernel_primitives(const struct kernel *k);      /* nodes, input and output not counted */
+
+/* NULL if the kernel sees neighbours along both spatial axes and mixes all channels with weights;
+ * else the sentence why not. A property of the graph alone (paper 6.1, P's filter). */
+const char *kernel_reach(const struct kernel *k);
+
+/* -- text (kernel_text.c) -- */
+/* One kernel: `canvas 1`, `kernel NAME`, nodes, `out NODE`. Stops after the `out` line. */
+canvas_status kernel_parse(struct lexer *lx, struct kernel **out);
+void kernel_print(const struct kernel *k, struct buf *out);
+void node_print(const struct kernel *k, int node, struct buf *out); /* without name and shape */
+void over_print(unsigned over, struct buf *out);                     /* "KH,KW" */
+
+/* -- identity (kernel_hash.c) -- */
+struct hash {
+  uint64_t high, low;
+};
+/* Equal for isomorphic kernels: names, numbering of x, order of independent nodes and swapped
+ * commutative inputs of equal shape do not count. */
+struct hash kernel_hash(const struct kernel *k);
+bool hash_equal(struct hash a, struct hash b);
+
+/* -- picture (spell/dot.c draws it) and cost (cost.c) -- */
+struct cost {
+  int64_t macs;        /* multiply-accumulates of contractions: half of FlopCounterMode's FLOPs */
+  int64_t params;      /* weights */
+  int64_t activations; /* elements written by nodes that compute */
+  int64_t elementwise; /* other scalar operations */
+  int64_t bytes;       /* fp32 read and written by nodes that compute, weights once */
+};
+/* Of the bare kernel, one sample; false where a dim is not whole or a number passes 2^62. */
+bool kernel_cost(const struct kernel *k, const struct sizes *sizes, struct cost *out);
+bool cost_add(struct cost *sum, const struct cost *c, int64_t times); /* false on overflow */
+
+#endif

@@ -1,0 +1,311 @@
+/* The text of kernels.
+ *
+ *   canvas 1
+ *   kernel NAME
+ *   a = input                 : C H W
+ *   b = WORD INPUT.. [MODE] [ATTRIBUTE=VALUE ..] [: SHAPE]
+ *   out b
+ *
+ * The shape after the colon is checked while parsing. print(parse(t)) is stable.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+enum { VERSION = 1 };
+
+static canvas_status parse_name(struct lexer *lx, char *out, int size, const char *what) {
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_NAME) return lexer_unexpected(lx, what);
+  if (t->length >= size)
+    return lexer_fail(lx, t, "name '%.*s...' is longer than %d characters", 20, t->start,
+                      size - 1);
+  memcpy(out, t->start, (size_t)t->length);
+  out[t->length] = '\0';
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static int node_named(const struct kernel *k, const struct token *t) {
+  for (int i = 0; i < k->count; i++)
+    if ((int)strlen(k->nodes[i].name) == t->length &&
+        !memcmp(k->nodes[i].name, t->start, (size_t)t->length))
+      return i;
+  return -1;
+}
+
+/* The first row with this word: rows that share a word stand together and differ in mode. */
+static int row_named(const struct token *t) {
+  for (int i = 0; i < PRIMITIVE_COUNT; i++) {
+    const char *word = primitive_rows[i].word;
+    if ((int)strlen(word) == t->length && !memcmp(word, t->start, (size_t)t->length)) return i;
+  }
+  return -1;
+}
+
+static canvas_status parse_input(struct lexer *lx, const struct kernel *k, int *in) {
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an earlier node");
+  *in = node_named(k, t);
+  if (*in < 0)
+    return lexer_fail(lx, t, "unknown node '%.*s', a node can use only nodes above it",
+                      t->length < 40 ? t->length : 40, t->start);
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static canvas_status parse_over(struct lexer *lx, unsigned *over) {
+  do {
+    enum role role;
+    const struct token *t = &lx->token;
+    if (t->kind != TOKEN_NAME || !role_parse(t->start, t->length, &role))
+      return lexer_unexpected(lx, "an axis (G, C, KH, KW, H or W)");
+    if (*over >> role & 1) return lexer_fail(lx, t, "axis '%s' stands twice in over=",
+                                             role_name(role));
+    *over |= 1u << role;
+    lexer_next(lx);
+  } while (lexer_accept(lx, ","));
+  return CANVAS_OK;
+}
+
+static canvas_status parse_amount(struct lexer *lx, int *amount, bool sign, int limit) {
+  const struct token start = lx->token;
+  bool minus = sign && lexer_accept(lx, "-");
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
+  if (t->integer > limit)
+    return lexer_fail(lx, &start, "number is over the limit of %d", limit);
+  *amount = minus ? -(int)t->integer : (int)t->integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+/* The value after `key=`; `bit` is the attribute of the row that the key means. */
+static canvas_status parse_value(struct lexer *lx, unsigned bit, struct attrs *a) {
+  switch (bit) {
+    case ATTR_TO:
+    case ATTR_BY: return dim_parse(lx, &a->dim);
+    case ATTR_OVER: return parse_over(lx, &a->over);
+    case ATTR_SHIFT: return parse_amount(lx, &a->amount, true, 1 << 20);
+    default: break;
+  }
+  if (lexer_accept(lx, "K")) { /* ATTR_K */
+    a->amount = 0;
+    return CANVAS_OK;
+  }
+  const struct token start = lx->token;
+  TRY(parse_amount(lx, &a->amount, false, 1 << 20));
+  if (a->amount < 1) return lexer_fail(lx, &start, "window k=0 is not K or an odd number");
+  return CANVAS_OK;
+}
+
+static unsigned attribute_named(const struct row *row, const struct lexer *lx) {
+  static const struct {
+    const char *key;
+    unsigned bit;
+  } keys[] = {
+      {"to", ATTR_TO}, {"by", ATTR_BY}, {"over", ATTR_OVER}, {"k", ATTR_K}, {"by", ATTR_SHIFT}};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (lexer_is(lx, keys[i].key) && row->attributes & keys[i].bit) return keys[i].bit;
+  return 0;
+}
+
+static const char *attribute_key(unsigned bit) {
+  switch (bit) {
+    case ATTR_TO: return "to";
+    case ATTR_OVER: return "over";
+    case ATTR_K: return "k";
+    default: return "by";
+  }
+}
+
+/* Picks the row of the node's word that has this mode; says whether there is one. */
+static bool switch_mode(const struct lexer *lx, enum primitive *op) {
+  const char *word = primitive_rows[*op].word;
+  for (int i = 0; i < PRIMITIVE_COUNT; i++)
+    if (!strcmp(primitive_rows[i].word, word) && *primitive_rows[i].mode &&
+        lexer_is(lx, primitive_rows[i].mode)) {
+      *op = (enum primitive)i;
+      return true;
+    }
+  return false;
+}
+
+/* Modes and attributes up to the colon or the end of the line. */
+static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
+  const struct token start = lx->token;
+  unsigned seen = 0;
+  bool mode = false;
+  while (lx->token.kind == TOKEN_NAME) {
+    const struct token key = lx->token;
+    if (!mode && !seen && switch_mode(lx, &n->op)) {
+      mode = true;
+      lexer_next(lx);
+      continue;
+    }
+    unsigned bit = attribute_named(node_row(n), lx);
+    if (!bit)
+      return lexer_fail(lx, &key, "'%s' has no attribute '%.*s'", node_row(n)->word,
+                        key.length < 40 ? key.length : 40, key.start);
+    if (seen & bit)
+      return lexer_fail(lx, &key, "attribute '%s' stands twice", attribute_key(bit));
+    seen |= bit;
+    lexer_next(lx);
+    TRY(lexer_expect(lx, "=", "after the attribute's name"));
+    TRY(parse_value(lx, bit, &n->attrs));
+  }
+  const struct row *row = node_row(n);
+  if (*row->mode && !mode)
+    return lexer_fail(lx, &start, "'%s' needs its mode, for example '%s'", row->word, row->mode);
+  for (unsigned bit = 1; bit <= ATTR_SHIFT; bit <<= 1)
+    if (row->attributes & bit & ~seen)
+      return lexer_fail(lx, &start, "'%s' needs the attribute '%s='", row->word,
+                        attribute_key(bit));
+  return CANVAS_OK;
+}
+
+static canvas_status check_shape(struct lexer *lx, const struct node *n) {
+  struct shape given;
+  const struct token start = lx->token;
+  TRY(shape_parse(lx, &given));
+  if (shape_equal(&given, &n->shape)) return CANVAS_OK;
+  struct buf want = {0}, have = {0};
+  shape_print(&n->shape, &want);
+  shape_print(&given, &have);
+  canvas_status status = lexer_fail(lx, &start, "shape of '%s' is '%s', not '%s'", n->name,
+                                    want.text, have.text);
+  buf_free(&want);
+  buf_free(&have);
+  return status;
+}
+
+/* kernel_add with the place of the node in front of its sentence. */
+static canvas_status add_at(struct lexer *lx, const struct token *at, struct kernel *k,
+                            const struct node *n) {
+  canvas_status status = kernel_add(lx->ctx, k, n);
+  if (status == CANVAS_OK) return status;
+  char why[MESSAGE_SIZE];
+  memcpy(why, lx->ctx->message, sizeof why);
+  return lexer_fail(lx, at, "%.900s", why);
+}
+
+static canvas_status parse_operands(struct lexer *lx, const struct kernel *k, struct node *n) {
+  const struct token word = lx->token;
+  if (word.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of a primitive");
+  int op = row_named(&word);
+  if (op < 0 || op == PRIMITIVE_OUTPUT)
+    return lexer_fail(lx, &word, "unknown primitive '%.*s', docs/kernel.md lists them",
+                      word.length < 40 ? word.length : 40, word.start);
+  n->op = (enum primitive)op;
+  lexer_next(lx);
+  for (int i = 0; i < primitive_rows[op].arity; i++) TRY(parse_input(lx, k, &n->in[i]));
+  /* of rows that share a word, the one without a mode is the default if there is one */
+  return parse_attributes(lx, n);
+}
+
+/* `NAME = WORD ...`: the first node must be the input, no other may be. */
+static canvas_status parse_node(struct lexer *lx, struct kernel *k, bool first) {
+  struct node n = {.in = {-1, -1}, .attrs.dim = {.num = 1, .den = 1}};
+  const struct token name = lx->token;
+  TRY(parse_name(lx, n.name, sizeof n.name, "a node 'NAME = PRIMITIVE ...' or 'out NAME'"));
+  if (!first && node_named(k, &name) >= 0)
+    return lexer_fail(lx, &name, "node '%s' is defined twice", n.name);
+  TRY(lexer_expect(lx, "=", "after the node's name"));
+  const struct token word = lx->token;
+  TRY(parse_operands(lx, k, &n));
+  if (first != (n.op == PRIMITIVE_INPUT))
+    return lexer_fail(lx, &word, first ? "the first node must be 'input', not '%s'"
+                                       : "only the first node can be '%s'",
+                      node_row(&n)->word);
+  if (first)
+    memcpy(k->nodes[0].name, n.name, sizeof n.name);
+  else
+    TRY(add_at(lx, &word, k, &n));
+  if (lexer_accept(lx, ":")) TRY(check_shape(lx, &k->nodes[k->count - 1]));
+  return lexer_end_line(lx, "after the node");
+}
+
+static canvas_status parse_version(struct lexer *lx) {
+  TRY(lexer_expect(lx, "canvas", "and the version ('canvas 1') on the first line"));
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "the version after 'canvas'");
+  if (t->integer != VERSION)
+    return lexer_fail(lx, t, "version %lld of the text is unknown, this program reads version %d",
+                      (long long)t->integer, VERSION);
+  lexer_next(lx);
+  return lexer_end_line(lx, "after the version");
+}
+
+static canvas_status parse_body(struct lexer *lx, struct kernel *k) {
+  lexer_skip_newlines(lx);
+  TRY(lexer_expect(lx, "kernel", "and the kernel's name"));
+  TRY(parse_name(lx, k->name, sizeof k->name, "the kernel's name"));
+  TRY(lexer_end_line(lx, "after the kernel's name"));
+  for (bool first = true;; first = false) {
+    lexer_skip_newlines(lx);
+    struct token at = lx->token;
+    if (lexer_is(lx, "out")) {
+      struct node out = {.op = PRIMITIVE_OUTPUT, .in = {-1, -1}, .attrs.dim = {1, 1, {0}, {0}}};
+      lexer_next(lx);
+      if (!lexer_is(lx, "=")) {
+        if (first) return lexer_fail(lx, &at, "the first node must be 'input'");
+        TRY(parse_input(lx, k, &out.in[0]));
+        TRY(add_at(lx, &at, k, &out));
+        TRY(lexer_end_line(lx, "after the output"));
+        return kernel_verify(lx->ctx, k);
+      }
+      return lexer_fail(lx, &at, "'out' cannot be the name of a node");
+    }
+    TRY(parse_node(lx, k, first));
+  }
+}
+
+canvas_status kernel_parse(struct lexer *lx, struct kernel **out) {
+  lexer_skip_newlines(lx);
+  TRY(parse_version(lx));
+  struct kernel *k = kernel_new("");
+  canvas_status status = parse_body(lx, k);
+  if (status != CANVAS_OK) {
+    kernel_free(k);
+    return status;
+  }
+  *out = k;
+  return CANVAS_OK;
+}
+
+void over_print(unsigned over, struct buf *out) {
+  static const char *const names[ROLES] = {"G", "C", "KH", "KW", "H", "W"};
+  const char *comma = "";
+  for (int r = 0; r < ROLES; r++)
+    if (over >> r & 1) buf_printf(out, "%s%s", comma, names[r]), comma = ",";
+}
+
+void node_print(const struct kernel *k, int node, struct buf *out) {
+  const struct node *n = &k->nodes[node];
+  const struct row *row = node_row(n);
+  buf_puts(out, row->word);
+  for (int i = 0; i < row->arity; i++) buf_printf(out, " %s", k->nodes[n->in[i]].name);
+  if (*row->mode) buf_printf(out, " %s", row->mode);
+  if (row->attributes & ATTR_TO) buf_puts(out, " to="), dim_print(&n->attrs.dim, out);
+  if (row->attributes & ATTR_BY) buf_puts(out, " by="), dim_print(&n->attrs.dim, out);
+  if (row->attributes & ATTR_OVER) buf_puts(out, " over="), over_print(n->attrs.over, out);
+  if (row->attributes & ATTR_K && n->attrs.amount) buf_printf(out, " k=%d", n->attrs.amount);
+  if (row->attributes & ATTR_K && !n->attrs.amount) buf_puts(out, " k=K");
+  if (row->attributes & ATTR_SHIFT) buf_printf(out, " by=%d", n->attrs.amount);
+}
+
+void kernel_print(const struct kernel *k, struct buf *out) {
+  enum { COLON = 31 };
+  buf_printf(out, "canvas %d\nkernel %s\n", VERSION, k->name);
+  for (int i = 0; i < k->count - 1; i++) {
+    buf_printf(out, "%s = ", k->nodes[i].name);
+    size_t line = out->length - strlen(k->nodes[i].name) - 3;
+    node_print(k, i, out);
+    buf_pad(out, line, COLON);
+    buf_puts(out, " : ");
+    shape_print(&k->nodes[i].shape, out);
+    buf_puts(out, "\n");
+  }
+  buf_printf(out, "out %s\n", k->nodes[k->nodes[k->count - 1].in[0]].name);
+}

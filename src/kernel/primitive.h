@@ -1,0 +1,152 @@
+/* The primitive table: one row per primitive, one family per file of src/primitive/.
+ *
+ * The rows are the only list of primitives: the enum, the parser, the verifier, the sampler, the
+ * table in docs/kernel.md and the Python constants come from them. A family's behaviour is declared
+ * here and defined in src/primitive/: a row whose family has none does not link.
+ */
+#ifndef CANVAS_KERNEL_PRIMITIVE_H
+#define CANVAS_KERNEL_PRIMITIVE_H
+
+#include "dim/shape.h"
+
+struct kernel;
+struct node;
+struct lowering; /* primitive/lowering.h: kernel -> program */
+struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
+
+/* Facts of a primitive. */
+enum {
+  FACT_LINEAR = 1,  /* linear in its input (a blend: in each of its inputs) */
+  FACT_WEIGHTS = 2, /* owns weights */
+  FACT_MOVES = 4,   /* moves data only: an index map, no arithmetic */
+  FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
+  FACT_SEES = 16    /* looks along its over= axes: a spatial one brings neighbours */
+};
+
+/* Attributes of a primitive, in the order they are printed. */
+enum {
+  ATTR_TO = 1,    /* to=DIM: channels of the result */
+  ATTR_BY = 2,    /* by=DIM: groups */
+  ATTR_OVER = 4,  /* over=AXES: G, C, KH, KW, H, W */
+  ATTR_K = 8,     /* k=K or k=NUMBER: window */
+  ATTR_SHIFT = 16 /* by=NUMBER: pixels, either sign */
+};
+
+/*   id          word       mode    family     in  attributes            facts                      not after
+ *   |           |          |       |          |   |                     |                          |
+ *   PyTorch and the program language follow the formula in `meaning`: o the result, a and b the inputs. */
+#define PRIMITIVES(X) \
+  X(INPUT,       "input",   "",     input,     0, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
+    "the target's input, average-pooled by the stride: [C, H, W]") \
+  X(GROUP_BY,    "group",   "",     group,     1, ATTR_BY,               FACT_LINEAR | FACT_MOVES,  "", \
+    "the channel axis X in `by` groups: [X] -> [by, X/by]") \
+  X(GROUP_EACH,  "group",   "each", group,     1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
+    "every channel its own group: [X] -> [group=X], no channel axis left") \
+  X(SHIFT,       "shift",   "",     shift,     1, ATTR_OVER | ATTR_SHIFT, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
+    "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W): circular") \
+  X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K,    FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
+    "o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
+  X(FC,          "fc",      "",     fc,        1, ATTR_TO,               FACT_LINEAR | FACT_WEIGHTS, "", \
+    "fully connected: contracts channel, KH and KW with a weight within each group, [.., H, W] -> [to, H, W]; no bias") \
+  X(RELU,        "relu",    "",     map,       1, 0,                     0,                         "relu sigmoid abs", \
+    "max(a, 0)") \
+  X(GELU,        "gelu",    "",     map,       1, 0,                     0,                         "gelu relu", \
+    "a * 0.5 * (1 + erf(a / sqrt(2)))") \
+  X(SIGMOID,     "sigmoid", "",     map,       1, 0,                     0,                         "sigmoid", \
+    "1 / (1 + exp(-a))") \
+  X(TANH,        "tanh",    "",     map,       1, 0,                     0,                         "tanh", \
+    "tanh(a)") \
+  X(ABS,         "abs",     "",     map,       1, 0,                     0,                         "abs relu sigmoid exp neg sqr", \
+    "|a|, gradient 0 at 0") \
+  X(NEG,         "neg",     "",     map,       1, 0,                     FACT_LINEAR,               "neg", \
+    "-a") \
+  X(EXP,         "exp",     "",     map,       1, 0,                     0,                         "exp", \
+    "exp(min(a, 8)): at most 2981, gradient 0 above 8") \
+  X(SIN,         "sin",     "",     map,       1, 0,                     0,                         "", \
+    "sin(a * pi / 2)") \
+  X(SQRT,        "sqrt",    "",     map,       1, 0,                     0,                         "sqrt sqr", \
+    "sqrt(|a| + 1/10000) - 1/100: 0 at 0, gradient at most 50") \
+  X(SQR,         "sqr",     "",     map,       1, 0,                     0,                         "sqr sqrt abs", \
+    "a * a") \
+  X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR | FACT_SEES,   "", \
+    "mean along `over` (one axis, or KH,KW, or H,W), which goes") \
+  X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             FACT_SEES,                 "", \
+    "maximum along `over` (one axis, or KH,KW, or H,W), which goes") \
+  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             FACT_SEES,                 "softmax", \
+    "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`") \
+  X(ADD,         "add",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", \
+    "a + b, a repeated onto the shape of b") \
+  X(SUB,         "sub",     "",     broadcast, 2, 0,                     FACT_LINEAR,               "", \
+    "a - b, a repeated onto the shape of b") \
+  X(MUL,         "mul",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", \
+    "a * b, a repeated onto the shape of b") \
+  X(MIN,         "min",     "",     broadcast, 2, 0,                     FACT_COMMUTES,             "", \
+    "min(a, b), a repeated onto the shape of b") \
+  X(MAX,         "max",     "",     broadcast, 2, 0,                     FACT_COMMUTES,             "", \
+    "max(a, b), a repeated onto the shape of b") \
+  X(OUTPUT,      "out",     "",     output,    1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
+    "the target's output: last axes H W, the product of the rest C, read as [C, H, W] in order")
+
+enum primitive {
+#define X(id, ...) PRIMITIVE_##id,
+  PRIMITIVES(X)
+#undef X
+  PRIMITIVE_COUNT
+};
+
+/* What a node's arithmetic costs at given sizes, of one sample. */
+struct work {
+  int64_t macs;        /* multiply-accumulates of contractions */
+  int64_t params;      /* weights */
+  int64_t elementwise; /* every other scalar operation: paper's P counts per primitive */
+};
+
+/* An application that may be drawn: a node still without shape, and what a blend must put for a
+ * variable first (x = -1: nothing). */
+struct attrs {
+  struct dim dim;  /* ATTR_TO, ATTR_BY */
+  unsigned over;   /* ATTR_OVER: a bit per role */
+  int amount;      /* ATTR_K: the window, 0 = K; ATTR_SHIFT: pixels */
+};
+struct candidate {
+  enum primitive op;
+  int in[2];
+  struct attrs attrs;
+  int x;
+  struct dim by;
+};
+enum { CANDIDATES_MAX = 96 }; /* of one tensor, or one ordered pair, in one family */
+
+/* A family: hooks in pipeline order. Optional hooks may be NULL. */
+struct family {
+  const char *name;  /* as in Table 1 of the paper */
+  bool drawn;        /* a type of the sampler (not input and output) */
+  bool blends;       /* two inputs: `choices` is asked for ordered pairs */
+  /* The result's shape; NULL, or why the node is illegal (a clause without subject). */
+  const char *(*shape)(const struct kernel *k, const struct node *n, struct shape *out);
+  /* Optional. Dims that must be whole although no shape shows them; how many. */
+  int (*conditions)(const struct kernel *k, const struct node *n, struct dim out[2]);
+  /* Optional. Applications to tensor a (blends: of a onto b) that may be legal. */
+  int (*choices)(const struct kernel *k, int a, int b, struct candidate out[CANDIDATES_MAX]);
+  /* Optional. Zero work where absent. False if a size overflows. */
+  bool (*work)(const struct kernel *k, const struct node *n, const struct sizes *s, struct work *w);
+  /* Meaning: appends stages to the program. */
+  void (*lower)(struct lowering *l, int node);
+  /* One or more lines of `forward`. */
+  void (*torch)(struct spelling *s, int node);
+};
+#define X(id, word, mode, fam, ...) extern const struct family family_##fam;
+PRIMITIVES(X)
+#undef X
+
+struct row {
+  const char *word, *mode;
+  const struct family *family;
+  int arity;
+  unsigned attributes, facts;
+  const char *not_after; /* words: pruned by the sampler directly after one of these */
+  const char *meaning;
+};
+extern const struct row primitive_rows[PRIMITIVE_COUNT];
+
+#endif

@@ -1,0 +1,9 @@
+/* The table of primitive.h as data. */
+#include "kernel/primitive.h"
+
+const struct row primitive_rows[PRIMITIVE_COUNT] = {
+#define X(id, word, mode, fam, arity, attributes, facts, not_after, meaning) \
+  {word, mode, &family_##fam, arity, attributes, facts, not_after, meaning},
+    PRIMITIVES(X)
+#undef X
+};

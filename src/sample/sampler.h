@@ -1,0 +1,35 @@
+/* The random sampler: draws legal kernels (paper 6.1).
+ *
+ * Draw i of a run is a pure function of (seed, i, options, targets): the same in any process, thread
+ * or order. A draw retries inside itself a bounded number of times and is otherwise skipped.
+ */
+#ifndef CANVAS_SAMPLE_SAMPLER_H
+#define CANVAS_SAMPLE_SAMPLER_H
+
+#include "kernel/pack.h"
+
+struct sample_options {
+  int least, most;        /* primitives of a kernel, input and output not counted: 5..12 */
+  bool require_reach;     /* sees neighbours along H and W, mixes all channels in an fc: true */
+  int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
+  int64_t elements_limit; /* of one tensor, per sample: 2^25 */
+};
+
+/* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000" (blanks between). */
+canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
+                                   struct sample_options *out);
+
+struct sampler;
+
+/* Borrows nothing. CANVAS_BAD_INPUT if no kernel can be drawn for these targets at all. */
+canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
+                          const struct sample_options *options, uint64_t seed,
+                          struct sampler **out);
+void sampler_free(struct sampler *s);
+
+/* Draw `index`: a kernel named k<index> in canonical numbering of x, and its G. CANVAS_NONE: this
+ * index is skipped; the context says what the tries died of. */
+canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
+                           struct kernel **out, int64_t *g);
+
+#endif
