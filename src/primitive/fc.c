@@ -1,0 +1,110 @@
+/* fully connected: the only primitive with weights (paper Table 1).
+ *
+ * Contracts the channel axis and both window axes, within each group if there is a group axis, and
+ * removes the group axis: [group, channel, KH, KW, spatial..] -> [to, spatial..]. Output channel o
+ * belongs to group o / (to/group): group-major, so group | to. The weight is
+ * [to, channel, KH, KW] with the axes that are present. No bias.
+ */
+#include "primitive/lowering.h"
+
+static struct dim groups(const struct shape *a) {
+  int g = shape_find(a, ROLE_GROUP);
+  return g < 0 ? dim_number(1) : a->axis[g].dim;
+}
+
+static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
+  const struct shape *a = node_input(k, n, 0);
+  if (!(shape_roles(a) & ROLES_CHANNEL)) return "the input has no channel, group or window axis";
+  if (!dim_is_whole(&n->attrs.dim)) return "to= is never whole";
+  *out = *a;
+  shape_remove(out, ROLES_CHANNEL);
+  shape_insert(out, ROLE_CHANNEL, n->attrs.dim);
+  return NULL;
+}
+
+static int conditions(const struct kernel *k, const struct node *n, struct dim out[2]) {
+  struct dim g = groups(node_input(k, n, 0));
+  if (dim_is_one(&g)) return 0;
+  out[0] = dim_div(n->attrs.dim, g);
+  return 1;
+}
+
+/* A free variable, C, and the groups themselves where they hold a variable (a depth-wise step on a
+ * free width): at most two fully connected primitives on one tensor. */
+static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
+  (void)b;
+  struct dim to[3], g = groups(&k->nodes[a].shape), c = dim_size(SIZE_C);
+  unsigned used = kernel_variables(k);
+  int count = 0, here = 0, x = 0;
+  for (int i = 1; i < k->count; i++) here += k->nodes[i].op == PRIMITIVE_FC && k->nodes[i].in[0] == a;
+  if (here >= 2 || !(shape_roles(&k->nodes[a].shape) & ROLES_CHANNEL)) return 0;
+  while (x < VARIABLES && used >> x & 1) x++;
+  if (dim_variable(&g, NULL) == VARIABLES) {
+    if (x < VARIABLES) to[count++] = dim_size((enum size)(SIZE_X0 + x));
+    to[count++] = c;
+  } else {
+    to[count++] = g;
+  }
+  for (int i = 0; i < count; i++)
+    out[i] = (struct candidate){
+        .op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to[i], .x = -1};
+  return count;
+}
+
+static bool work(const struct kernel *k, const struct node *n, const struct sizes *s,
+                 struct work *w) {
+  const struct shape *a = node_input(k, n, 0);
+  struct dim each = shape_product(a, 1 << ROLE_CHANNEL | ROLES_WINDOW);
+  struct dim spatial = shape_product(a, ROLES_SPATIAL);
+  int64_t in, out, pixels;
+  if (!dim_value(&each, s, &in) || !dim_value(&n->attrs.dim, s, &out) ||
+      !dim_value(&spatial, s, &pixels))
+    return false;
+  return !__builtin_mul_overflow(in, out, &w->params) &&
+         !__builtin_mul_overflow(w->params, pixels, &w->macs);
+}
+
+/* o[t, h, w] = sum over c, kh, kw of a[t / (to/group), c, kh, kw, h, w] * weight[t, c, kh, kw] */
+static void lower(struct lowering *l, int node) {
+  const struct node *n = &l->k->nodes[node];
+  const struct shape *a = node_input(l->k, n, 0);
+  struct program *p = l->p;
+  const char *axes[AXES_MAX] = {"t"};
+  int64_t sizes[AXES_MAX] = {lowering_size(l, &n->attrs.dim)};
+  int rank = 1, index[AXES_MAX + 1], lead = l->copies > 1;
+  for (int i = 0; i < a->count; i++)
+    if ((1 << ROLE_CHANNEL | ROLES_WINDOW) >> a->axis[i].role & 1) {
+      axes[rank] = role_axis(a->axis[i].role);
+      sizes[rank++] = lowering_size(l, &a->axis[i].dim);
+    }
+  int weight = lowering_weight(l, rank, axes, sizes);
+  struct place at, from;
+  int stage = lowering_stage(l, node, "", &n->shape, &at), contracted = 1;
+  from = at;
+  index[0] = at.lead[0];
+  index[lead] = at.axis[0];
+  for (int i = 0; i < a->count; i++) {
+    enum role role = a->axis[i].role;
+    int64_t size = lowering_size(l, &a->axis[i].dim);
+    if (role == ROLE_GROUP) {
+      from.axis[i] = px_div(p, at.axis[0], px_int(p, sizes[0] / size));
+    } else if (ROLES_SPATIAL >> role & 1) {
+      from.axis[i] = at.axis[shape_find(&n->shape, role)];
+    } else {
+      const char *name = role == ROLE_CHANNEL ? "k" : role_axis(role); /* c is the result's axis */
+      from.axis[i] = program_reduce(p, stage, REDUCE_SUM, name, size);
+      index[lead + contracted++] = from.axis[i];
+    }
+  }
+  int value = lowering_load(l, l->tensor[n->in[0]], &from, a->count);
+  program_define(p, stage, px_mul(p, value, px_load(p, weight, lead + rank, index)));
+  l->tensor[node] = stage;
+}
+
+const struct family family_fc = {.name = "fully connected",
+                                 .drawn = true,
+                                 .shape = shape,
+                                 .conditions = conditions,
+                                 .choices = choices,
+                                 .work = work,
+                                 .lower = lower};

@@ -1,0 +1,64 @@
+/* fold: mean or maximum along one axis, both window axes or both spatial axes, which go (paper
+ * Table 1, where it is average or max pooling at any dim).
+ */
+#include "primitive/lowering.h"
+
+static bool single(unsigned over) {
+  return over && !(over & (over - 1));
+}
+
+static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
+  const struct shape *a = node_input(k, n, 0);
+  unsigned over = n->attrs.over;
+  if (!single(over) && over != ROLES_WINDOW && over != ROLES_SPATIAL)
+    return "over= takes one axis, KH,KW or H,W";
+  if (over & ~shape_roles(a)) return "the input has not all axes of over=";
+  *out = *a;
+  shape_remove(out, over);
+  return NULL;
+}
+
+static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
+  (void)b;
+  unsigned roles = shape_roles(&k->nodes[a].shape);
+  int count = 0;
+  for (int i = 0; i < ROLES + 2; i++) {
+    unsigned over = i < ROLES ? 1u << i : i == ROLES ? ROLES_WINDOW : ROLES_SPATIAL;
+    if (over & ~roles) continue;
+    for (enum primitive op = PRIMITIVE_FOLD_MEAN; op <= PRIMITIVE_FOLD_MAX; op++)
+      out[count++] = (struct candidate){
+          .op = op, .in = {a, -1}, .attrs = {dim_number(1), over, 0}, .x = -1};
+  }
+  return count;
+}
+
+static bool work(const struct kernel *k, const struct node *n, const struct sizes *s,
+                 struct work *w) {
+  return shape_elements(node_input(k, n, 0), s, &w->elementwise);
+}
+
+static void lower(struct lowering *l, int node) {
+  const struct node *n = &l->k->nodes[node];
+  const struct shape *a = node_input(l->k, n, 0);
+  enum program_reducer reducer = n->op == PRIMITIVE_FOLD_MAX ? REDUCE_MAX : REDUCE_MEAN;
+  struct place at, from;
+  int stage = lowering_stage(l, node, "", &n->shape, &at), kept = 0;
+  from = at;
+  for (int i = 0; i < a->count; i++) {
+    enum role role = a->axis[i].role;
+    if (n->attrs.over >> role & 1)
+      from.axis[i] = program_reduce(l->p, stage, reducer, role_axis(role),
+                                    lowering_size(l, &a->axis[i].dim));
+    else
+      from.axis[i] = at.axis[kept++];
+  }
+  program_define(l->p, stage, lowering_load(l, l->tensor[n->in[0]], &from, a->count));
+  l->tensor[node] = stage;
+}
+
+const struct family family_fold = {.name = "fold",
+                                   .drawn = true,
+                                   .shape = shape,
+                                   .choices = choices,
+                                   .work = work,
+                                   .lower = lower};

@@ -1,0 +1,87 @@
+/* See lowering.h. */
+#include "primitive/lowering.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+int64_t lowering_size(const struct lowering *l, const struct dim *d) {
+  int64_t value = 0;
+  bool whole = dim_value(d, l->sizes, &value);
+  assert(whole);
+  (void)whole;
+  return value;
+}
+
+const char *role_axis(enum role role) {
+  static const char *const names[ROLES] = {"g", "c", "kh", "kw", "h", "w"};
+  return names[role];
+}
+
+/* X, Y, P and w0, w1, ... are the program's own names; a node that has one gets a `_`. */
+static void stage_name(const struct lowering *l, int node, const char *suffix, char *out,
+                       size_t size) {
+  const char *name = l->k->nodes[node].op == PRIMITIVE_OUTPUT ? "out" : l->k->nodes[node].name;
+  bool taken = !strcmp(name, "X") || !strcmp(name, "Y") || !strcmp(name, "P") ||
+               (name[0] == 'w' && isdigit((unsigned char)name[1]));
+  snprintf(out, size, "%s%s%s", name, taken ? "_" : "", suffix);
+  while (program_find(l->p, out) >= 0 && strlen(out) + 2 < size) strcat(out, "_");
+}
+
+int lowering_stage(struct lowering *l, int node, const char *suffix, const struct shape *shape,
+                   struct place *at) {
+  const char *axes[AXES_MAX + 2];
+  int64_t sizes[AXES_MAX + 2];
+  char name[PROGRAM_NAME];
+  int rank = 0;
+  if (l->copies > 1) axes[rank] = "r", sizes[rank++] = l->copies;
+  axes[rank] = "n", sizes[rank++] = l->batch;
+  at->leads = rank;
+  for (int i = 0; i < shape->count; i++) {
+    axes[rank] = role_axis(shape->axis[i].role);
+    sizes[rank++] = lowering_size(l, &shape->axis[i].dim);
+  }
+  stage_name(l, node, suffix, name, sizeof name);
+  int stage = program_stage(l->p, name, PROGRAM_F32, rank, axes, sizes);
+  for (int i = 0; i < at->leads; i++) at->lead[i] = program_axis(l->p, stage, i);
+  for (int i = 0; i < shape->count; i++) at->axis[i] = program_axis(l->p, stage, at->leads + i);
+  return stage;
+}
+
+int lowering_load(struct lowering *l, int tensor, const struct place *at, int rank) {
+  int index[AXES_MAX + 2];
+  for (int i = 0; i < at->leads; i++) index[i] = at->lead[i];
+  for (int i = 0; i < rank; i++) index[at->leads + i] = at->axis[i];
+  return px_load(l->p, tensor, at->leads + rank, index);
+}
+
+int lowering_weight(struct lowering *l, int rank, const char *const *axes, const int64_t *sizes) {
+  const char *all_axes[AXES_MAX + 1];
+  int64_t all_sizes[AXES_MAX + 1];
+  char name[16];
+  int lead = 0;
+  if (l->copies > 1) all_axes[0] = "r", all_sizes[0] = l->copies, lead = 1;
+  for (int i = 0; i < rank; i++) all_axes[lead + i] = axes[i], all_sizes[lead + i] = sizes[i];
+  snprintf(name, sizeof name, "w%d", l->weights++);
+  return program_input(l->p, name, PROGRAM_F32, lead + rank, all_axes, all_sizes);
+}
+
+int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,
+                     int count) {
+  int flat = px_int(l->p, 0);
+  for (int i = first; i < first + count; i++) {
+    int size = px_int(l->p, lowering_size(l, &s->axis[i].dim));
+    flat = px_add(l->p, px_mul(l->p, flat, size), at->axis[i]);
+  }
+  return flat;
+}
+
+void lowering_unflatten(struct lowering *l, const struct shape *s, int flat, int first, int count,
+                        struct place *at) {
+  for (int i = first + count - 1; i >= first; i--) {
+    int size = px_int(l->p, lowering_size(l, &s->axis[i].dim));
+    at->axis[i] = i == first ? flat : px_mod(l->p, flat, size);
+    flat = px_div(l->p, flat, size);
+  }
+}

@@ -1,0 +1,43 @@
+/* What a family's `lower` hook works with: the program under construction.
+ *
+ * Every node becomes at least one stage whose axes are [r: copies, if more than one][n: batch] and
+ * then the axes of the node's shape. A `place` names one element of a node: an index expression per
+ * axis, the copy and batch axes first.
+ */
+#ifndef CANVAS_PRIMITIVE_LOWERING_H
+#define CANVAS_PRIMITIVE_LOWERING_H
+
+#include "kernel/kernel.h"
+#include "program/program.h"
+
+struct lowering {
+  const struct kernel *k;
+  const struct sizes *sizes;
+  int64_t copies, batch;
+  struct program *p;
+  int tensor[KERNEL_NODES_MAX]; /* the stage that holds each node's result */
+  int weights;                  /* how many were declared so far: w0, w1, ... */
+};
+
+struct place {
+  int lead[2], leads;  /* copy (if any) and batch */
+  int axis[AXES_MAX];  /* as the node's shape */
+};
+
+/* The whole value of a dim; checked by binding_check before lowering starts. */
+int64_t lowering_size(const struct lowering *l, const struct dim *d);
+/* A stage named after the node (plus `suffix`) with the axes of `shape`; *at = its own element. */
+int lowering_stage(struct lowering *l, int node, const char *suffix, const struct shape *shape,
+                   struct place *at);
+/* Element `at` of a node's result, of any stage with the leading axes. */
+int lowering_load(struct lowering *l, int tensor, const struct place *at, int rank);
+/* The next weight, [copies,] then `rank` axes of the given roles and sizes. */
+int lowering_weight(struct lowering *l, int rank, const char *const *axes, const int64_t *sizes);
+/* Row-major: the flat index of axes [first, first+count) of a shape at `at`, and its inverse. */
+int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,
+                     int count);
+void lowering_unflatten(struct lowering *l, const struct shape *s, int flat, int first, int count,
+                        struct place *at);
+const char *role_axis(enum role role); /* "g", "c", "kh", "kw", "h", "w" */
+
+#endif

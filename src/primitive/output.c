@@ -1,0 +1,33 @@
+/* output: any tensor that ends in H W and holds C channels before them, read as [C, H, W]. */
+#include "primitive/lowering.h"
+
+static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
+  const struct shape *a = node_input(k, n, 0);
+  struct dim channels = shape_product(a, ROLES_CHANNEL), c = dim_size(SIZE_C);
+  struct dim h = dim_size(SIZE_H), w = dim_size(SIZE_W);
+  int last = a->count - 1;
+  if (last < 1 || a->axis[last].role != ROLE_W || a->axis[last - 1].role != ROLE_H ||
+      !dim_equal(&a->axis[last].dim, &w) || !dim_equal(&a->axis[last - 1].dim, &h))
+    return "the last axes of the output must be H W";
+  if (!dim_equal(&channels, &c)) return "the channels of the output must multiply to C";
+  *out = (struct shape){0};
+  shape_insert(out, ROLE_CHANNEL, c);
+  shape_insert(out, ROLE_H, h);
+  shape_insert(out, ROLE_W, w);
+  return NULL;
+}
+
+static void lower(struct lowering *l, int node) {
+  const struct node *n = &l->k->nodes[node];
+  const struct shape *a = node_input(l->k, n, 0);
+  struct place at, from;
+  int stage = lowering_stage(l, node, "", &n->shape, &at);
+  from = at;
+  from.axis[a->count - 2] = at.axis[1];
+  from.axis[a->count - 1] = at.axis[2];
+  lowering_unflatten(l, a, at.axis[0], 0, a->count - 2, &from);
+  program_define(l->p, stage, lowering_load(l, l->tensor[n->in[0]], &from, a->count));
+  l->tensor[node] = stage;
+}
+
+const struct family family_output = {.name = "output", .shape = shape, .lower = lower};
