@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The shape of the house, checked: who may include whom, names found by name alone, one core.
+
+    tests/layers.py [--longest]
+
+The arrows of the design are the table LAYERS; a wish for a new arrow is a change of that table.
+Before the tree is looked at, each rule is tried on a planted violation. One line `ok NAME` or
+`not ok NAME` for each rule; --longest lists the ten longest functions, as information.
+"""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# layer: the layers whose headers it may include, beside its own. The public header is no layer:
+# base takes the status and the context from it, api implements it.
+LAYERS: dict[str, str] = {
+    "base": "canvas.h",
+    "program": "base",
+    "dim": "base",
+    "kernel": "dim base",
+    "primitive": "kernel program dim base",
+    "lower": "primitive kernel program dim base",
+    "spell": "primitive kernel program dim base",
+    "sample": "kernel dim base",
+    "budget": "kernel dim base",
+    "schedule": "program base",
+    "emit": "schedule program base",
+    "run": "emit schedule program base",
+    "tune": "run emit schedule program base",
+}
+LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
+
+# Names that tools want in several folders.
+SHARED_NAMES = {"CMakeLists.txt", "README.md", "__init__.py"}
+
+# A string that loads or runs the core by another road than the extension.
+OTHER_ROAD = re.compile(r"\blibcanvas|\bcanvas\.(so|dll|dylib)\b")
+
+Tree = dict[str, str]  # path from the root, with / -> text ("" for what is not C or Python)
+
+
+def check_includes(tree: Tree) -> Iterator[str]:
+    """A layer includes what stands beneath it; cli/ and the extension include canvas.h only."""
+    for path, text in tree.items():
+        folder = pathlib.PurePosixPath(path).parts
+        if not path.endswith((".c", ".h")) or folder[0] not in ("src", "cli", "python"):
+            continue
+        for line, included in includes(text):
+            if folder[0] == "src":
+                complaint = in_layer(folder[1], included)
+            else:
+                beside = str(pathlib.PurePosixPath(path).parent / included) in tree
+                allowed = included == "canvas.h" or beside
+                complaint = None if allowed else f"{folder[0]} may include canvas.h only"
+            if complaint:
+                yield f'{path}:{line}: {complaint}, not "{included}"'
+
+
+def in_layer(layer: str, included: str) -> str | None:
+    if layer not in LAYERS:
+        return f"layer {layer} is missing in the table of tests/layers.py"
+    if included == "canvas.h":
+        target = included
+    elif "/" in included:
+        target = included.split("/")[0]
+    else:
+        return "an include is written as layer/file.h"
+    allowed = [layer, *LAYERS[layer].split()]
+    return None if target in allowed else f"{layer} may include {' '.join(allowed)}"
+
+
+def includes(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r'\s*#\s*include\s+"([^"]+)"', line):
+            yield number, match[1]
+
+
+def check_guards(tree: Tree) -> Iterator[str]:
+    """src/kernel/cost.h is guarded by CANVAS_KERNEL_COST_H."""
+    for path, text in tree.items():
+        if path.startswith("src/") and path.endswith(".h"):
+            guard = "CANVAS_" + re.sub(r"[/.]", "_", path.removeprefix("src/")).upper()
+            if f"#ifndef {guard}\n#define {guard}\n" not in text:
+                yield f"{path}: the include guard is not {guard}"
+
+
+def check_names(tree: Tree) -> Iterator[str]:
+    """A file is found by its name alone."""
+    seen: dict[str, str] = {}
+    for path in sorted(tree):
+        name = path.rsplit("/", 1)[-1]
+        if name in seen and name not in SHARED_NAMES:
+            yield f"{path}: the name is taken by {seen[name]}"
+        seen.setdefault(name, path)
+
+
+def check_package(tree: Tree) -> Iterator[str]:
+    """canvas._core is the package's only core."""
+    for path, text in tree.items():
+        if not (path.startswith("python/canvas/") and path.endswith(".py")):
+            continue
+        for node in ast.walk(ast.parse(text, path)):
+            if isinstance(node, ast.Constant) and OTHER_ROAD.search(str(node.value)):
+                yield f"{path}:{node.lineno}: {node.value!r} goes round canvas._core"
+            for module in imported(node):
+                last = module.rpartition(".")[2]
+                if last.startswith("_core") and module not in ("canvas._core", "._core"):
+                    yield f"{path}:{node.lineno}: the core is canvas._core, not {module}"
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules an import statement names; relative ones with one dot."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        joint = "" if module.endswith(".") else "."
+        return [module] + [module + joint + alias.name for alias in node.names]
+    return []
+
+
+CHECKS = (check_includes, check_guards, check_names, check_package)
+
+# For each rule trees that it must refuse and one that it must let pass.
+PLANTED: dict[str, tuple[list[Tree], Tree]] = {
+    "check_includes": (
+        [
+            {"src/base/a.c": '#include "dim/b.h"\n'},
+            {"src/dim/a.c": '#include "program/b.h"\n'},
+            {"src/sample/a.c": '  #  include "budget/b.h"\n'},
+            {"src/kernel/a.c": '#include "primitive/b.h"\n'},
+            {"src/kernel/a.c": '#include "canvas.h"\n'},
+            {"src/kernel/a.c": '#include "kernel.h"\n'},
+            {"src/attic/a.c": '#include "base/b.h"\n'},
+            {"cli/a.c": '#include "base/b.h"\n'},
+            {"python/ext/a.c": '#include "api/b.h"\n'},
+        ],
+        {
+            "src/kernel/a.c": '#include "kernel/b.h"\n#include "dim/b.h"\n#include <math.h>\n',
+            "src/api/a.c": '#include "canvas.h"\n#include "budget/b.h"\n',
+            "cli/a.c": '#include "canvas.h"\n#include "b.h"\n',
+            "cli/b.h": "",
+            "tests/c/a.c": '#include "base/b.h"\n',
+        },
+    ),
+    "check_guards": (
+        [{"src/base/a.h": "#ifndef A_H\n#define A_H\n#endif\n"}, {"src/base/a.h": ""}],
+        {"src/base/a.h": "// idea\n#ifndef CANVAS_BASE_A_H\n#define CANVAS_BASE_A_H\n#endif\n"},
+    ),
+    "check_names": (
+        [{"src/dim/a.c": "", "src/base/a.c": ""}],
+        {"tests/CMakeLists.txt": "", "CMakeLists.txt": "", "src/base/a.c": "", "src/base/a.h": ""},
+    ),
+    "check_package": (
+        [
+            {"python/canvas/a.py": "core = ctypes.CDLL('libcanvas.so.0')\n"},
+            {"python/canvas/a.py": "import _core\n"},
+            {"python/canvas/a.py": "from canvas_core import _core\n"},
+        ],
+        {"python/canvas/a.py": "from canvas import _core\nfrom ._core import draw\nimport json\n"},
+    ),
+}
+
+
+def self_test(name: str) -> Iterator[str]:
+    check = globals()[name]
+    refused, passed = PLANTED[name]
+    for tree in refused:
+        if not list(check(tree)):
+            yield f"{name} lets pass the planted {tree}"
+    for complaint in check(passed):
+        yield f"{name} refuses what is right: {complaint}"
+
+
+def read_tree() -> Tree:
+    """Every file that git tracks or would track; without git, every file of our folders."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode == 0:
+        paths = [ROOT / path for path in listed.stdout.split("\0") if path]
+    else:
+        ours = ("include", "src", "cli", "python", "tests", "bench", "docs", "examples")
+        paths = [path for folder in ours for path in (ROOT / folder).rglob("*")]
+        paths = [path for path in paths if "__pycache__" not in path.parts]
+    return {
+        path.relative_to(ROOT).as_posix(): read(path) for path in sorted(paths) if path.is_file()
+    }
+
+
+def read(path: pathlib.Path) -> str:
+    return path.read_text(errors="replace") if path.suffix in (".c", ".h", ".py") else ""
+
+
+def longest_functions(tree: Tree) -> list[tuple[int, str]]:
+    """(lines, where) of every function, longest first; C by its braces in column 1."""
+    found = []
+    for path, text in tree.items():
+        if path.endswith(".py"):
+            for node in ast.walk(ast.parse(text, path)):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                    found.append((lines, f"{path}:{node.lineno} {node.name}"))
+        elif path.endswith((".c", ".h")):
+            found += [(lines, f"{path}:{where}") for lines, where in c_functions(text)]
+    return sorted(found, reverse=True)
+
+
+def c_functions(text: str) -> Iterator[tuple[int, str]]:
+    start, name, heading = 0, "", ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line == "}" and name:
+            yield number - start + 1, f"{start} {name}"
+            name = ""
+        elif re.match(r"[A-Za-z_]", line):
+            start, heading = number, line
+        elif line.startswith("   ") and not name:
+            heading += line  # a signature may go on
+        if line.endswith(") {") and not name and heading:
+            called = re.search(r"(\w+)\(", heading)
+            name = called[1] if called else ""
+
+
+def main(arguments: list[str]) -> int:
+    tree = read_tree()
+    if "--longest" in arguments:
+        for lines, where in longest_functions(tree)[:10]:
+            print(f"{lines:5d} {where}")
+        return 0
+    failed = False
+    for check in CHECKS:
+        complaints = list(self_test(check.__name__)) or list(check(tree))
+        for complaint in complaints:
+            print(complaint)
+        failed |= bool(complaints)
+        print(("not ok" if complaints else "ok") + f" layers: {check.__name__.split('_')[1]}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

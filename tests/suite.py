@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Every check of the house, counted; `./dev test` prepares for it and calls it.
+
+    tests/suite.py [--all] [--update]
+
+main() is the list of what is checked. A stage prints one line with its seconds and counts, and its
+output only where something failed. What does not build, crashes or hangs counts as failed, never as
+no tests at all: a C program that ends early fails every test it did not reach. The last line is
+`N passed, N failed`; exit status 1 if any failed.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+from collections.abc import Callable
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+JOBS = 2
+C_TESTS = sorted(path.stem for path in (ROOT / "tests/c").glob("test_*.c"))
+
+# Each build in a folder of build/: the compiler, and the sanitizers if any.
+BUILDS = {"gcc": ("gcc", ""), "clang": ("clang", ""), "sanitized": ("clang", "address,undefined")}
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1:detect_stack_use_after_return=1"
+    ":allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+}
+
+
+class Result(NamedTuple):
+    """The answer of a stage: counts, and what to show if something failed."""
+
+    passed: int
+    failed: int
+    output: str = ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev test", description="every check of the house")
+    parser.add_argument("--all", action="store_true", help="the long versions, too")
+    parser.add_argument("--update", action="store_true", help="rewrite the goldens")
+    options = parser.parse_args()
+    minutes = 240 if options.all else 14
+    if options.all:
+        os.environ["CANVAS_TEST_ALL"] = "1"
+    else:
+        os.environ.pop("CANVAS_TEST_ALL", None)
+    print("all tests, the long ones too" if options.all else "the core tests (--all runs the long ones)")
+
+    results = [stage("layers", layers)]
+    built = {}
+    for name in BUILDS:
+        results.append(stage(f"build, {name}", lambda: build(name)))
+        built[name] = not results[-1].failed
+    for name in BUILDS:
+        results.append(stage(f"C tests, {name}", lambda: c_tests(name, built[name], minutes)))
+    results.append(stage("goldens", lambda: goldens("gcc", built["gcc"], options.update)))
+    results.append(stage("goldens, sanitized", lambda: goldens("sanitized", built["sanitized"])))
+    results.append(stage("Python tests", lambda: python_tests(minutes)))
+
+    passed, failed = (sum(result[i] for result in results) for i in (0, 1))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def stage(name: str, work: Callable[[], Result]) -> Result:
+    start = time.monotonic()
+    result = work()
+    if result.failed:
+        print(result.output.rstrip())
+    seconds = time.monotonic() - start
+    print(f"{name:20} {seconds:6.1f} s  {result.passed:5d} passed  {result.failed:5d} failed", flush=True)
+    return result
+
+
+# ---- the stages ---------------------------------------------------------------------------------
+
+
+def layers() -> Result:
+    return from_lines(*run([sys.executable, "tests/layers.py"], 60))
+
+
+def build(name: str) -> Result:
+    """One check: the whole tree builds without a warning."""
+    compiler, sanitizers = BUILDS[name]
+    folder = BUILD / name
+    configure = [
+        "cmake",
+        f"-S{ROOT}",
+        f"-B{folder}",
+        "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g" if sanitizers else "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g",
+        f"-DCMAKE_C_COMPILER={compiler}",
+        f"-DCANVAS_SANITIZE={sanitizers}",
+        f"-DCANVAS_PYTHON={'OFF' if sanitizers else 'ON'}",
+        f"-DPython_EXECUTABLE={sys.executable}",
+        "-DCANVAS_TESTS=ON",
+        "-DCANVAS_WERROR=ON",
+    ]
+    status, output = run(configure, 120)
+    if status == 0:
+        status, output = run(["cmake", "--build", str(folder), "--parallel", str(JOBS)], 600)
+    return Result(0, 1, output) if status else Result(1, 0)
+
+
+def c_tests(name: str, built: bool, minutes: int) -> Result:
+    """The cmocka programs of a build, two at a time."""
+    if not built or not C_TESTS:
+        return Result(0, max(1, len(C_TESTS)), f"{name} did not build" if C_TESTS else "no C tests")
+
+    def one(test: str) -> Result:
+        command = [*without_aslr(name), str(BUILD / name / "tests" / test)]
+        result = from_lines(*run(command, 60 * minutes))
+        return result._replace(output=f"---- {test}, {name}\n{result.output}" if result.failed else "")
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        return total(list(pool.map(one, C_TESTS)))
+
+
+def goldens(name: str, built: bool, update: bool = False) -> Result:
+    canvas = BUILD / name / "canvas"
+    if not built or not canvas.exists():
+        return Result(0, 1, f"{name} has no canvas command")
+    flags = ["--update"] if update else []
+    command = [sys.executable, "tests/golden/run.py", "--canvas", str(canvas), *flags]
+    return from_lines(*run([*without_aslr(name), *command], 900))
+
+
+def python_tests(minutes: int) -> Result:
+    report = BUILD / "pytest.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "tests/python", "-q", f"--junitxml={report}"]
+    status, output = run([*command, f"-n{JOBS}", "--dist=worksteal"], 60 * minutes)
+    try:
+        counts = xml.etree.ElementTree.parse(report).getroot().find("testsuite").attrib
+    except (OSError, AttributeError, xml.etree.ElementTree.ParseError):
+        return Result(0, 1, output)
+    tests, bad, skipped = (
+        sum(int(counts[key]) for key in keys)
+        for keys in (["tests"], ["failures", "errors"], ["skipped"])
+    )
+    if (status or not tests) and not bad:
+        bad = tests = 1  # pytest itself broke down, or found nothing
+    return Result(max(0, tests - bad - skipped), bad, output)
+
+
+# ---- running and counting -----------------------------------------------------------------------
+
+
+def run(command: list[str], seconds: int) -> tuple[int, str]:
+    """Exit status (negative: a signal, 124: out of time) and all output."""
+    environment = {**os.environ, **SANITIZER_OPTIONS, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        return 124, f"{said}\n{command[0]} ran longer than {seconds} s\n"
+    except OSError as error:
+        return 127, f"{command[0]}: {error.strerror}\n"
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def from_lines(status: int, output: str) -> Result:
+    """Counts the lines `ok` and `not ok`, as cmocka (in TAP) and our own scripts print them."""
+    skipped = len(re.findall(r"^(?:not )?ok\b.*# SKIP", output, re.MULTILINE))
+    passed = len(re.findall(r"^ok\b(?!.*# SKIP)", output, re.MULTILINE))
+    failed = len(re.findall(r"^not ok\b(?!.*# SKIP)", output, re.MULTILINE))
+    planned = sum(int(plan) for plan in re.findall(r"^1\.\.(\d+)$", output, re.MULTILINE))
+    failed += max(0, planned - passed - failed - skipped)
+    if failed == 0 and (status or passed == 0):
+        failed = 1
+    if status not in (0, 1):
+        output += f"exit status {status}\n"
+    return Result(passed, failed, output)
+
+
+def total(results: list[Result]) -> Result:
+    output = "\n".join(result.output for result in results if result.output)
+    return Result(sum(r.passed for r in results), sum(r.failed for r in results), output)
+
+
+def without_aslr(name: str) -> list[str]:
+    """Older sanitizers cannot place their shadow where addresses are very random (mmap_rnd_bits 32)."""
+    prefix = ["setarch", os.uname().machine, "-R"]
+    return prefix if BUILDS[name][1] and run([*prefix, "true"], 10)[0] == 0 else []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
