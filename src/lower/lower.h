@@ -1,0 +1,18 @@
+/* Kernel + binding -> program: what a kernel means at one target. */
+#ifndef CANVAS_LOWER_LOWER_H
+#define CANVAS_LOWER_LOWER_H
+
+#include "kernel/pack.h"
+#include "program/program.h"
+
+/* The whole replaced layer: input X [n, Cin, H, W], weights w0, w1, ... (a leading axis of copies r
+ * where there is more than one), output Y [n, Cout, ceil(H/stride), ceil(W/stride)]; pooling, copies
+ * and averaging included, the layer's bias not. Node results are stages named as in the kernel. */
+canvas_status lower_binding(canvas_context *ctx, const struct kernel *k, const struct binding *b,
+                            int64_t batch, struct program **out);
+
+/* The same, and tensors[i] = the stage that holds node i's result. */
+canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const struct binding *b,
+                          int64_t batch, struct program **out, int tensors[KERNEL_NODES_MAX]);
+
+#endif
