@@ -1,6 +1,242 @@
+/* Canvas: new neural operators for a network you already have.
+ *
+ * The public C API, in the order of the pipeline: targets -> sampler -> kernel -> solver -> pack ->
+ * program. Everything but the sampler has a text form that parses back to the same object.
+ *
+ * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower` or `_open` gives
+ * you is yours until its `_free` or `_close`, a `char *` until canvas_string_free; every other
+ * pointer is borrowed and lives as long as the object it was asked of.
+ *
+ * Errors: a function that can fail returns a status, writes its result through its last argument
+ * only if that is CANVAS_OK, and leaves one sentence in the context. Objects are not changed by
+ * being read: several threads may share them, each with a context of its own. There is no global
+ * state. `_free` and `_close` of NULL do nothing.
+ *
+ * Texts are given as bytes and length, need no NUL at the end and may have CANVAS_TEXT_LIMIT bytes.
+ * Sizes are numbers of elements; MACs are multiply-accumulates, FLOPs are 2 * MACs.
+ */
 #ifndef CANVAS_H
 #define CANVAS_H
-typedef enum canvas_status { CANVAS_OK, CANVAS_NONE, CANVAS_BAD_INPUT, CANVAS_IO } canvas_status;
-typedef struct canvas_context canvas_context;
+
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum canvas_status {
+  CANVAS_OK,
+  CANVAS_NONE,      /* the answer is "none": no solution, a draw that is skipped, the end of a text */
+  CANVAS_BAD_INPUT, /* the message says what and where */
+  CANVAS_IO         /* the system refused: memory, a limit of work */
+} canvas_status;
+
+typedef struct canvas_context canvas_context;
+typedef struct canvas_targets canvas_targets;
+typedef struct canvas_budget canvas_budget;
+typedef struct canvas_kernel canvas_kernel;
+typedef struct canvas_pack canvas_pack;
+typedef struct canvas_reader canvas_reader;
+typedef struct canvas_sampler canvas_sampler;
+typedef struct canvas_program canvas_program;
+
+enum { CANVAS_TEXT_LIMIT = 16 << 20 }; /* bytes of one text */
+
+/* ---- contexts and strings ------------------------------------------------------------------ */
+
+const char *canvas_version(void); /* "0.1.0" */
+
+canvas_context *canvas_context_new(void);
+void canvas_context_free(canvas_context *ctx);
+/* The sentence of the last failure, "" before the first: no full stop, no line break, printable. */
+const char *canvas_context_message(const canvas_context *ctx);
+
+void canvas_string_free(char *text);
+
+/* What one sample costs at known sizes (design: in this order of authority). */
+typedef struct canvas_cost {
+  int64_t macs;        /* of the contractions: half of what PyTorch's FlopCounterMode counts */
+  int64_t params;      /* weights */
+  int64_t activations; /* elements written by primitives that compute */
+  int64_t elementwise; /* all other scalar operations */
+  int64_t bytes;       /* fp32 read and written by primitives that compute, weights once */
+} canvas_cost;
+
+/* ---- the primitives (docs/kernel.md) ------------------------------------------------------- */
+
+typedef enum canvas_format { CANVAS_TEXT, CANVAS_JSON, CANVAS_MARKDOWN } canvas_format;
+
+/* The primitive table: as columns, as a JSON list of {name, family, inputs, attributes, facts,
+ * meaning}, or as the table of docs/kernel.md. */
+char *canvas_primitives_print(canvas_format format);
+
+/* ---- targets: the layers to replace -------------------------------------------------------- */
+
+/* One line per layer, `name C_in C_out H W kernel stride groups` (H and W of the layer's input; the
+ * kernel is `3` or `3x1`; commas or blanks; # comments), or "C,H,W;C,H,W" for dense 3x3 C -> C. */
+canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_targets **out);
+void canvas_targets_free(canvas_targets *targets);
+char *canvas_targets_print(const canvas_targets *targets); /* long form, parses back */
+int canvas_targets_count(const canvas_targets *targets);
+const char *canvas_targets_name(const canvas_targets *targets, int target);
+/* The convolution that is replaced, without bias; target -1: the sum of all. */
+canvas_status canvas_targets_cost(canvas_context *ctx, const canvas_targets *targets, int target,
+                                  canvas_cost *out);
+/* As JSON: {"macs", "flops", "params", "activations", "elementwise", "bytes", "targets": [...]}. */
+canvas_status canvas_targets_cost_json(canvas_context *ctx, const canvas_targets *targets,
+                                       char **out);
+
+/* ---- kernels: micro-DAGs with symbolic sizes (docs/kernel.md) ------------------------------ */
+
+/* The only kernel of a text; the bind lines of a pack are read and dropped. Errors name line and
+ * column. */
+canvas_status canvas_kernel_parse(canvas_context *ctx, const char *text, size_t length,
+                                  canvas_kernel **out);
+void canvas_kernel_free(canvas_kernel *kernel);
+char *canvas_kernel_print(const canvas_kernel *kernel); /* canonical: print(parse(t)) is stable */
+const char *canvas_kernel_name(const canvas_kernel *kernel);
+
+/* Equal for isomorphic kernels (names, numbering of x, order of independent nodes and swapped
+ * commutative inputs do not count), different otherwise. */
+typedef struct canvas_hash {
+  char hex[33]; /* 128 bits as 32 lower-case digits */
+} canvas_hash;
+canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
+
+/* NULL if the kernel sees neighbours along H and W and mixes all channels with weights; else a
+ * sentence why not. */
+const char *canvas_kernel_reach(const canvas_kernel *kernel);
+
+typedef struct canvas_kernel_facts {
+  int primitives;      /* input and output not counted */
+  int variables;       /* free sizes x0, x1, ... */
+  bool has_weights;
+  bool uses_groups;    /* G occurs: a binding must give it */
+  bool needs_fixed_hw; /* the shape of a weight depends on H or W */
+} canvas_kernel_facts;
+canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel);
+
+char *canvas_kernel_dot(const canvas_kernel *kernel); /* a picture in Graphviz's language */
+
+/* A pack with one binding, from "C=64,H=56,W=56,G=4,x0=64": C, or Cin and Cout; H and W of the
+ * layer's input; K, or KH and KW (default 3); stride (default 1). Every size must fit the kernel. */
+canvas_status canvas_kernel_bind(canvas_context *ctx, const canvas_kernel *kernel, const char *at,
+                                 size_t length, canvas_pack **out);
+
+/* ---- a text of many kernels and packs ------------------------------------------------------ */
+
+/* Copies the text. The reader answers what stands in it one after another; a bare kernel is a pack
+ * without bindings. */
+canvas_status canvas_reader_open(canvas_context *ctx, const char *text, size_t length,
+                                 canvas_reader **out);
+void canvas_reader_close(canvas_reader *reader);
+/* CANVAS_NONE at the end. Errors name line and column within the whole text. */
+canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *reader, canvas_pack **out);
+
+/* ---- the sampler --------------------------------------------------------------------------- */
+
+/* Draws for these targets; draw i is a pure function of (targets, options, seed, i) on any machine.
+ * Options as text: "primitives=5..12 require=reach|none groups=4", "" = defaults. CANVAS_BAD_INPUT if
+ * nothing can be drawn for these targets at all. */
+canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
+                                 const char *options, size_t length, uint64_t seed,
+                                 canvas_sampler **out);
+void canvas_sampler_free(canvas_sampler *sampler);
+/* CANVAS_NONE: this index is skipped, the message says what its tries died of. `groups`: the G that
+ * was drawn with the kernel. One thread per sampler. */
+canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
+                                  canvas_kernel **out, int64_t *groups);
+
+/* ---- budgets and the solver (paper 6.3) ---------------------------------------------------- */
+
+/* "macs=0.5x,params=0.5x" (of the layers replaced), "macs=900M", "macs=0.2x..0.5x", "params=none";
+ * what is not named keeps 1.0x of MACs and of params. */
+canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t length,
+                                  canvas_budget **out);
+void canvas_budget_free(canvas_budget *budget);
+
+typedef struct canvas_solve_options {
+  int64_t groups; /* G of every binding; 0: none given */
+  bool exempt;    /* side-by-side copies without weights are allowed (the identity control) */
+} canvas_solve_options;
+/* "G=4 exempt=1", separated by blanks or commas; "" = {0, false}. */
+canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, size_t length,
+                                         canvas_solve_options *out);
+
+/* Sizes for every target that fill the budget. `options` may be NULL. CANVAS_NONE: no solution, the
+ * message names the constraint that failed. */
+canvas_status canvas_kernel_solve(canvas_context *ctx, const canvas_kernel *kernel,
+                                  const canvas_targets *targets, const canvas_budget *budget,
+                                  const canvas_solve_options *options, canvas_pack **out);
+
+/* ---- packs: a kernel and its sizes at each target ------------------------------------------ */
+
+/* The only pack of a text. */
+canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
+                                canvas_pack **out);
+void canvas_pack_free(canvas_pack *pack);
+char *canvas_pack_print(const canvas_pack *pack);
+const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack);
+int canvas_pack_count(const canvas_pack *pack); /* bindings */
+const char *canvas_pack_target(const canvas_pack *pack, int target); /* the layer's name */
+/* Of one target, or with target -1 the sum of all; copies, pooling and averaging included.
+ * CANVAS_BAD_INPUT for a pack without bindings and where a number passes 2^62. */
+canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,
+                               canvas_cost *out);
+/* As JSON: {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
+ * "targets": [{"name", "macs", ...}]}. */
+canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack, char **out);
+/* The text of a self-contained torch.nn.Module. `patterns`: whole runs of primitives as one operator
+ * of PyTorch where there is one; the results are equal with and without. */
+canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bool patterns,
+                                char **out);
+/* What the kernel means at one target, for `batch` >= 1 samples: inputs are the layer's input
+ * [N, C_in, H, W] and the weights in the layout that the pack's text shows. */
+canvas_status canvas_pack_lower(canvas_context *ctx, const canvas_pack *pack, int target,
+                                int64_t batch, canvas_program **out);
+
+/* ---- programs: tensor expressions with numbers (docs/program.md) --------------------------- */
+
+canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_program **out);
+void canvas_program_free(canvas_program *program);
+char *canvas_program_print(const canvas_program *program);
+
+enum { CANVAS_RANK_MAX = 16 };
+typedef struct canvas_tensor {
+  const char *name;
+  int rank;
+  int64_t sizes[CANVAS_RANK_MAX];
+  int64_t elements; /* the product of the sizes; 1 for a scalar */
+} canvas_tensor;
+int canvas_program_inputs(const canvas_program *program);
+int canvas_program_outputs(const canvas_program *program);
+canvas_tensor canvas_program_input(const canvas_program *program, int input);
+canvas_tensor canvas_program_output(const canvas_program *program, int output);
+
+/* Standard normal numbers, times 1/sqrt(last size) for every input but the first: element i of
+ * input j is a pure function of (seed, j, i). */
+void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out);
+
+/* The interpreter, the definition of meaning: double precision, only what is asked for is computed.
+ * inputs[i] is all of input i, row-major; writes to out[k] the element elements[k] (flat, row-major)
+ * of output `output`, k < count; elements NULL means 0 .. count-1. CANVAS_BAD_INPUT: an index out of
+ * range, here or in a load; CANVAS_IO: it would take too much memory or time. */
+canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
+                                      const double *const *inputs, int output, int64_t count,
+                                      const int64_t *elements, double *out);
+
+/* ---- the command line ---------------------------------------------------------------------- */
+
+/* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and
+ * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input. */
+int canvas_main(int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif
