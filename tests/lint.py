@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How the text of the house looks: `./dev lint` checks it, `./dev format` puts it right.
 
-    tests/lint.py check|apply
+tests/lint.py check|apply
 """
 
 import concurrent.futures

@@ -4,9 +4,9 @@
     tests/suite.py [--all] [--update]
 
 main() is the list of what is checked. A stage prints one line with its seconds and counts, and its
-output only where something failed. What does not build, crashes or hangs counts as failed, never as
-no tests at all: a C program that ends early fails every test it did not reach. The last line is
-`N passed, N failed`; exit status 1 if any failed.
+output only where something failed. What does not build, crashes or hangs counts as failed, never
+as no tests at all: a C program that ends early fails every test it did not reach. The last line
+is `N passed, N failed`; exit status 1 if any failed.
 """
 
 import argparse
@@ -53,31 +53,35 @@ def main() -> int:
         os.environ["CANVAS_TEST_ALL"] = "1"
     else:
         os.environ.pop("CANVAS_TEST_ALL", None)
-    print("all tests, the long ones too" if options.all else "the core tests (--all runs the long ones)")
+    what = "all tests, the long ones too" if options.all else "the core tests; --all runs more"
+    print(what, flush=True)
 
     results = [stage("layers", layers)]
     built = {}
     for name in BUILDS:
-        results.append(stage(f"build, {name}", lambda: build(name)))
+        results.append(stage(f"build, {name}", build, name))
         built[name] = not results[-1].failed
     for name in BUILDS:
-        results.append(stage(f"C tests, {name}", lambda: c_tests(name, built[name], minutes)))
-    results.append(stage("goldens", lambda: goldens("gcc", built["gcc"], options.update)))
-    results.append(stage("goldens, sanitized", lambda: goldens("sanitized", built["sanitized"])))
-    results.append(stage("Python tests", lambda: python_tests(minutes)))
+        results.append(stage(f"C tests, {name}", c_tests, name, built[name], minutes))
+    results.append(stage("goldens", goldens, "gcc", built["gcc"], options.update))
+    results.append(stage("goldens, sanitized", goldens, "sanitized", built["sanitized"]))
+    results.append(stage("Python tests", python_tests, minutes))
 
-    passed, failed = (sum(result[i] for result in results) for i in (0, 1))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    counts = total(results)
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed else 0
 
 
-def stage(name: str, work: Callable[[], Result]) -> Result:
+def stage(name: str, work: Callable[..., Result], *arguments: object) -> Result:
     start = time.monotonic()
-    result = work()
+    result = work(*arguments)
     if result.failed:
         print(result.output.rstrip())
     seconds = time.monotonic() - start
-    print(f"{name:20} {seconds:6.1f} s  {result.passed:5d} passed  {result.failed:5d} failed", flush=True)
+    print(
+        f"{name:20} {seconds:6.1f} s  {result.passed:5d} passed  {result.failed:5d} failed",
+        flush=True,
+    )
     return result
 
 
@@ -97,7 +101,9 @@ def build(name: str) -> Result:
         f"-S{ROOT}",
         f"-B{folder}",
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-        "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g" if sanitizers else "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g",
+        "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g"
+        if sanitizers
+        else "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g",
         f"-DCMAKE_C_COMPILER={compiler}",
         f"-DCANVAS_SANITIZE={sanitizers}",
         f"-DCANVAS_PYTHON={'OFF' if sanitizers else 'ON'}",
@@ -114,12 +120,16 @@ def build(name: str) -> Result:
 def c_tests(name: str, built: bool, minutes: int) -> Result:
     """The cmocka programs of a build, two at a time."""
     if not built or not C_TESTS:
-        return Result(0, max(1, len(C_TESTS)), f"{name} did not build" if C_TESTS else "no C tests")
+        return Result(
+            0, max(1, len(C_TESTS)), f"{name} did not build" if C_TESTS else "no C tests"
+        )
 
     def one(test: str) -> Result:
         command = [*without_aslr(name), str(BUILD / name / "tests" / test)]
         result = from_lines(*run(command, 60 * minutes))
-        return result._replace(output=f"---- {test}, {name}\n{result.output}" if result.failed else "")
+        return result._replace(
+            output=f"---- {test}, {name}\n{result.output}" if result.failed else ""
+        )
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         return total(list(pool.map(one, C_TESTS)))
@@ -196,7 +206,7 @@ def total(results: list[Result]) -> Result:
 
 
 def without_aslr(name: str) -> list[str]:
-    """Older sanitizers cannot place their shadow where addresses are very random (mmap_rnd_bits 32)."""
+    """Older sanitizers find no room for their shadow where addresses are very random."""
     prefix = ["setarch", os.uname().machine, "-R"]
     return prefix if BUILDS[name][1] and run([*prefix, "true"], 10)[0] == 0 else []
 

@@ -25,53 +25,52 @@
 #include <string.h>
 
 // For each row of an array, `row` points at it.
-#define CHECK_ROWS(rows, row)                                                     \
-  for (const __typeof__((rows)[0]) *row = (rows);                                 \
-       row < (rows) + sizeof(rows) / sizeof((rows)[0]); row++)
+#define CHECK_ROWS(rows, row)                                                                      \
+  for (const __typeof__((rows)[0]) *row = (rows); row < (rows) + sizeof(rows) / sizeof((rows)[0]); \
+       row++)
 
 // The condition holds.
-#define CHECK(condition, input)                                                   \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fail_msg("%s does not hold for \"%s\"", #condition, (input));               \
-    }                                                                             \
+#define CHECK(condition, input)                                     \
+  do {                                                              \
+    if (!(condition)) {                                             \
+      fail_msg("%s does not hold for \"%s\"", #condition, (input)); \
+    }                                                               \
   } while (0)
 
 // Two integers are equal.
-#define CHECK_INT(actual, expected, input)                                        \
-  do {                                                                            \
-    long long check_a = (long long)(actual), check_b = (long long)(expected);     \
-    if (check_a != check_b) {                                                     \
+#define CHECK_INT(actual, expected, input)                                              \
+  do {                                                                                  \
+    long long check_a = (long long)(actual), check_b = (long long)(expected);           \
+    if (check_a != check_b) {                                                           \
       fail_msg("%s is %lld, not %lld, for \"%s\"", #actual, check_a, check_b, (input)); \
-    }                                                                             \
+    }                                                                                   \
   } while (0)
 
 // Two strings are equal; NULL equals NULL only.
-#define CHECK_TEXT(actual, expected, input)                                       \
-  do {                                                                            \
-    const char *check_a = (actual), *check_b = (expected);                        \
-    if (!check_a || !check_b ? check_a != check_b : strcmp(check_a, check_b) != 0) { \
-      fail_msg("%s is \"%s\", not \"%s\", for \"%s\"", #actual,                   \
-               check_a ? check_a : "(null)", check_b ? check_b : "(null)", (input)); \
-    }                                                                             \
+#define CHECK_TEXT(actual, expected, input)                                                   \
+  do {                                                                                        \
+    const char *check_a = (actual), *check_b = (expected);                                    \
+    if (!check_a || !check_b ? check_a != check_b : strcmp(check_a, check_b) != 0) {          \
+      fail_msg("%s is \"%s\", not \"%s\", for \"%s\"", #actual, check_a ? check_a : "(null)", \
+               check_b ? check_b : "(null)", (input));                                        \
+    }                                                                                         \
   } while (0)
 
 // |actual - expected| <= tolerance * max(1, |expected|); equal infinities pass, a NaN never does.
-#define CHECK_NEAR(actual, expected, tolerance, input)                            \
-  do {                                                                            \
-    double check_a = (actual), check_b = (expected);                              \
-    if (check_a != check_b &&                                                     \
-        !(isfinite(check_b) &&                                                    \
-          fabs(check_a - check_b) <= (tolerance) * fmax(1, fabs(check_b)))) {     \
-      fail_msg("%s is %.17g, not %.17g, for \"%s\"", #actual, check_a, check_b, (input)); \
-    }                                                                             \
+#define CHECK_NEAR(actual, expected, tolerance, input)                                             \
+  do {                                                                                             \
+    double check_a = (actual), check_b = (expected);                                               \
+    if (check_a != check_b &&                                                                      \
+        !(isfinite(check_b) && fabs(check_a - check_b) <= (tolerance) * fmax(1, fabs(check_b)))) { \
+      fail_msg("%s is %.17g, not %.17g, for \"%s\"", #actual, check_a, check_b, (input));          \
+    }                                                                                              \
   } while (0)
 
 // main() of a file of tests: CHECK_MAIN(cmocka_unit_test(a), cmocka_unit_test(b))
-#define CHECK_MAIN(...)                                                           \
-  int main(void) {                                                                \
-    const struct CMUnitTest check_tests[] = {__VA_ARGS__};                        \
-    return cmocka_run_group_tests(check_tests, NULL, NULL);                       \
+#define CHECK_MAIN(...)                                     \
+  int main(void) {                                          \
+    const struct CMUnitTest check_tests[] = {__VA_ARGS__};  \
+    return cmocka_run_group_tests(check_tests, NULL, NULL); \
   }
 
 #endif

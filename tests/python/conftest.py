@@ -1,4 +1,4 @@
-"""Core runs are short and the same every time; CANVAS_TEST_ALL=1 (./dev test --all) searches longer.
+"""Core runs are short and the same every time; CANVAS_TEST_ALL=1 (./dev test --all) looks longer.
 
 Tests marked `nightly` run only there.
 """
