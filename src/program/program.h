@@ -105,20 +105,21 @@ struct program {
   char error[MESSAGE_SIZE];
 };
 
-/* text.c: parsing (which verifies too) and printing. print(parse(t)) is canonical and stable. */
+/* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical and stable. */
 canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,
                             struct program **out);
 void program_print(const struct program *p, struct buf *buf);
 void program_print_expr(const struct program *p, int expr, struct buf *buf);
+const char *px_op_text(enum px_op op); /* "+", "min"; "" for what is not an operator */
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
-/* verify.c: everything that parsing and building guarantee, checked again over the whole program;
+/* program_verify.c: everything that parsing and building guarantee, checked again over the whole program;
  * the failure of an earlier builder call is reported here. */
 canvas_status program_verify(canvas_context *ctx, const struct program *p);
 canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor);
 
-/* range.c: bounds of an index expression over all values of its axes. `exact`: both are attained. */
+/* index_range.c: bounds of an index expression over all values of its axes. `exact`: both are attained. */
 struct px_range {
   int64_t low, high;
   bool exact;
@@ -127,7 +128,7 @@ struct px_range {
 };
 struct px_range px_range(const struct program *p, int expr);
 
-/* builder.c: programs by hand. Calls never fail visibly: a mistake poisons the program (-1 in, -1
+/* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program (-1 in, -1
  * out) and program_verify, called once at the end, reports the first one. Names are copied.
  *
  *     struct program *p = program_new("rows");

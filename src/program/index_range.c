@@ -1,0 +1,102 @@
+/* Bounds of index expressions, by intervals.
+ *
+ * An interval is exact if both its ends are attained. The ends of f(x) + g(y) are attained if
+ * those of f and g are and no axis occurs in both: then they can be reached together.
+ */
+#include "program/program.h"
+
+static const int64_t limit = (int64_t)1 << 62;
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
+
+static struct px_range interval(struct px_range a, struct px_range b, int64_t low, int64_t high) {
+  struct px_range r = {.low = low, .high = high, .axes = a.axes | b.axes};
+  r.exact = a.exact && b.exact && !(a.axes & b.axes);
+  r.overflow = a.overflow || b.overflow || low < -limit || high > limit;
+  return r;
+}
+
+static struct px_range overflowed(struct px_range a, struct px_range b) {
+  return (struct px_range){.overflow = true, .axes = a.axes | b.axes};
+}
+
+static struct px_range product(struct px_range a, struct px_range b) {
+  int64_t ends[4];
+  if (__builtin_mul_overflow(a.low, b.low, &ends[0]) ||
+      __builtin_mul_overflow(a.low, b.high, &ends[1]) ||
+      __builtin_mul_overflow(a.high, b.low, &ends[2]) ||
+      __builtin_mul_overflow(a.high, b.high, &ends[3]))
+    return overflowed(a, b);
+  int64_t low = ends[0], high = ends[0];
+  for (int i = 1; i < 4; i++) {
+    if (ends[i] < low) low = ends[i];
+    if (ends[i] > high) high = ends[i];
+  }
+  return interval(a, b, low, high);
+}
+
+static struct px_range quotient(struct px_range a, struct px_range b) {
+  if (b.low <= 0 || b.low != b.high) return overflowed(a, b);
+  return interval(a, b, floor_div(a.low, b.low), floor_div(a.high, b.low));
+}
+
+static struct px_range remainder_of(struct px_range a, struct px_range b, bool contiguous) {
+  int64_t m = b.low;
+  if (m <= 0 || m != b.high) return overflowed(a, b);
+  int64_t q = floor_div(a.low, m);
+  if (q == floor_div(a.high, m)) return interval(a, b, a.low - q * m, a.high - q * m);
+  struct px_range r = interval(a, b, 0, m - 1);
+  r.exact = contiguous;
+  return r;
+}
+
+static struct px_range axis_range(int64_t size, int64_t position) {
+  struct px_range r = {.high = size - (size > 0), .exact = true, .axes = 1u << position};
+  r.overflow = size < 1 || size > PROGRAM_ELEMENTS; /* not verified yet */
+  return r;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static struct px_range binary_range(const struct program *p, const struct px_node *n) {
+  struct px_range a = px_range(p, n->arg[0]), b = px_range(p, n->arg[1]);
+  if (a.overflow || b.overflow) return overflowed(a, b);
+  switch (n->op) { /* within 2^62 each, so that sums fit */
+    case PX_ADD: return interval(a, b, a.low + b.low, a.high + b.high);
+    case PX_SUB: return interval(a, b, a.low - b.high, a.high - b.low);
+    case PX_MUL: return product(a, b);
+    case PX_DIV: return quotient(a, b);
+    case PX_MOD: return remainder_of(a, b, p->nodes.data[n->arg[0]].op == PX_AXIS);
+    case PX_MIN: return interval(a, b, least(a.low, b.low), least(a.high, b.high));
+    case PX_MAX: return interval(a, b, most(a.low, b.low), most(a.high, b.high));
+    default: return overflowed(a, b);
+  }
+}
+
+struct px_range px_range(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  struct px_range none = {.exact = true}, a, b;
+  switch (n->op) {
+    case PX_INT: return interval(none, none, n->integer, n->integer);
+    case PX_AXIS: return axis_range(p->tensors.data[n->tensor].axes[n->integer].size, n->integer);
+    case PX_NEG:
+      a = px_range(p, n->arg[0]);
+      return a.overflow ? a : interval(a, none, -a.high, -a.low);
+    case PX_SELECT:
+      a = px_range(p, n->arg[1]);
+      b = px_range(p, n->arg[2]);
+      if (a.overflow || b.overflow) return overflowed(a, b);
+      a = interval(a, b, least(a.low, b.low), most(a.high, b.high));
+      a.exact = false;
+      return a;
+    default: return binary_range(p, n);
+  }
+}

@@ -1,0 +1,540 @@
+/* The interpreter. See interpret.h.
+ *
+ * Each stage's expression is written out as a list of instructions for a stack (select, && and ||
+ * become jumps), and a stage that is loaded becomes a frame on our own stack: neither the nesting
+ * of an expression nor a chain of thousands of stages costs any of C's. Stages are without cycles,
+ * so a stage has at most one frame at a time and all memory but the remembered elements is known
+ * beforehand.
+ *
+ * Index arithmetic cannot overflow: the verifier bounds every part of it by 2^62.
+ */
+#include "program/interpret.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum code {
+  CODE_INT, CODE_NUMBER, CODE_AXIS, CODE_LOAD_INPUT, CODE_LOAD_STAGE,
+  CODE_JUMP, CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
+  CODE_END,                   /* one point of the reduction is done: its value is on top */
+  CODE_NOT,
+  /* of indices, then of values, in the order of enum px_op */
+  CODE_ADD_I, CODE_SUB_I, CODE_MUL_I, CODE_DIV_I, CODE_MOD_I, CODE_MIN_I, CODE_MAX_I, CODE_NEG_I,
+  CODE_ADD, CODE_SUB, CODE_MUL, CODE_DIV, CODE_MOD_NEVER, CODE_MIN, CODE_MAX, CODE_NEG,
+  CODE_LT_I, CODE_LE_I, CODE_GT_I, CODE_GE_I, CODE_EQ_I, CODE_NE_I,
+  CODE_LT, CODE_LE, CODE_GT, CODE_GE, CODE_EQ, CODE_NE,
+  CODE_EXP, CODE_LOG, CODE_SIN, CODE_COS, CODE_TANH, CODE_SQRT, CODE_ERF, CODE_ABS, CODE_FLOOR,
+  CODE_POW, CODE_REAL
+};
+
+struct instruction {
+  enum code code;
+  int to; /* instruction, axis or tensor */
+  union {
+    int64_t integer;
+    double number;
+  };
+};
+
+union cell {
+  int64_t i;
+  double d;
+};
+
+/* The remembered elements of a stage: an array with a bit per element, or a hash table. */
+struct memo {
+  double *values;
+  uint64_t *known;  /* dense: the bits */
+  int64_t *keys;    /* sparse: flat index + 1, 0 is free */
+  int64_t capacity; /* sparse: a power of two */
+  int64_t count;
+};
+
+struct stage {
+  struct { VEC(struct instruction); } code;
+  int height; /* cells of the stack it needs */
+  int64_t elements;
+  int64_t points; /* of the reduction */
+  const double *input;
+  struct memo memo;
+};
+
+struct frame {
+  int tensor;
+  const struct instruction *pc;
+  int64_t at[PROGRAM_AXES]; /* the axes' values */
+  int64_t flat;
+  double sum; /* of whatever reducer */
+};
+
+struct interpreter {
+  canvas_context *ctx;
+  const struct program *p;
+  struct stage *stages; /* by tensor */
+  struct frame *frames; /* one per tensor at most, and one to return to */
+  union cell *stack;
+  size_t bytes, bytes_limit;
+  uint64_t steps, steps_limit;
+};
+
+/* Writing out expressions */
+
+struct writer {
+  const struct program *p;
+  struct stage *s;
+  int height;
+};
+
+/* Adds an instruction that changes the stack's height by `change`. */
+static int write(struct writer *w, struct instruction instruction, int change) {
+  w->height += change;
+  if (w->height > w->s->height) w->s->height = w->height;
+  VEC_PUSH(&w->s->code, instruction);
+  return w->s->code.count - 1;
+}
+
+static void jump_here(struct writer *w, int from) {
+  w->s->code.data[from].to = w->s->code.count;
+}
+
+static void write_expr(struct writer *w, int expr);
+
+static void write_load(struct writer *w, const struct px_node *n) {
+  const struct program_tensor *t = &w->p->tensors.data[n->tensor];
+  for (int i = 0; i < t->rank; i++) write_expr(w, w->p->indices.data[n->first + i]);
+  enum code code = t->is_input ? CODE_LOAD_INPUT : CODE_LOAD_STAGE;
+  write(w, (struct instruction){.code = code, .to = n->tensor}, 1 - t->rank);
+}
+
+/* if a then b else c; a && b is if a then b else 0; a || b is if a then 1 else b */
+static void write_choice(struct writer *w, const struct px_node *n) {
+  struct instruction constant = {.code = CODE_INT, .integer = n->op == PX_OR};
+  write_expr(w, n->arg[0]);
+  int otherwise = write(w, (struct instruction){.code = CODE_JUMP_FALSE}, -1);
+  if (n->op == PX_OR) write(w, constant, 1);
+  else write_expr(w, n->arg[1]);
+  int end = write(w, (struct instruction){.code = CODE_JUMP}, -1);
+  jump_here(w, otherwise);
+  if (n->op == PX_AND) write(w, constant, 1);
+  else write_expr(w, n->arg[n->op == PX_OR ? 1 : 2]);
+  jump_here(w, end);
+}
+
+static enum code operator_code(const struct program *p, const struct px_node *n) {
+  bool index = p->nodes.data[n->arg[0]].sort == PX_INDEX;
+  if (n->op == PX_NOT) return CODE_NOT;
+  if (n->op >= PX_ADD && n->op <= PX_NEG) return n->op - PX_ADD + (index ? CODE_ADD_I : CODE_ADD);
+  if (n->op >= PX_LT && n->op <= PX_NE) return n->op - PX_LT + (index ? CODE_LT_I : CODE_LT);
+  return n->op - PX_EXP + CODE_EXP;
+}
+
+static void write_expr(struct writer *w, int expr) {
+  const struct px_node *n = &w->p->nodes.data[expr];
+  struct instruction leaf = {.code = CODE_INT, .integer = n->integer};
+  switch (n->op) {
+    case PX_INT: case PX_BOOL: write(w, leaf, 1); return;
+    case PX_NUMBER:
+      write(w, (struct instruction){.code = CODE_NUMBER, .number = n->number}, 1);
+      return;
+    case PX_AXIS:
+      write(w, (struct instruction){.code = CODE_AXIS, .to = (int)n->integer}, 1);
+      return;
+    case PX_LOAD: write_load(w, n); return;
+    case PX_SELECT: case PX_AND: case PX_OR: write_choice(w, n); return;
+    default: break;
+  }
+  write_expr(w, n->arg[0]);
+  if (n->arg[1] >= 0) write_expr(w, n->arg[1]);
+  struct instruction operation = {.code = operator_code(w->p, n)};
+  write(w, operation, n->arg[1] >= 0 ? -1 : 0);
+}
+
+static void write_stage(const struct program *p, int tensor, struct stage *s) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  struct writer w = {p, s, 0};
+  s->points = 1;
+  for (int i = 0; i < t->reductions; i++) s->points *= t->axes[t->rank + i].size;
+  write_expr(&w, t->body);
+  write(&w, (struct instruction){.code = CODE_END}, -1);
+}
+
+/* Remembered elements */
+
+static bool take_bytes(struct interpreter *in, int64_t bytes) {
+  if ((uint64_t)bytes > in->bytes_limit - in->bytes) return false;
+  in->bytes += (size_t)bytes;
+  return true;
+}
+
+/* An array is taken where it is small: a quarter of all the memory at most. */
+static bool open_dense(struct interpreter *in, struct stage *s) {
+  struct memo *m = &s->memo;
+  int64_t words = (s->elements + 63) / 64, bytes = 8 * s->elements + 8 * words;
+  if ((uint64_t)bytes > in->bytes_limit / 4 || !take_bytes(in, bytes)) return false;
+  m->values = mem_try((size_t)s->elements, sizeof *m->values);
+  m->known = mem_try((size_t)words, sizeof *m->known);
+  if (m->values && m->known) return true;
+  free(m->values);
+  free(m->known);
+  m->values = NULL;
+  m->known = NULL;
+  in->bytes -= (size_t)bytes;
+  return false;
+}
+
+/* The slot of this element, or the free one where it belongs. */
+static int64_t find_key(const struct memo *m, int64_t flat) {
+  uint64_t hash = (uint64_t)flat * 0x9E3779B97F4A7C15u;
+  int64_t slot = (int64_t)((hash ^ hash >> 32) & (uint64_t)(m->capacity - 1));
+  while (m->keys[slot] && m->keys[slot] != flat + 1) slot = (slot + 1) & (m->capacity - 1);
+  return slot;
+}
+
+static canvas_status memory_full(struct interpreter *in, int tensor) {
+  return fail(in->ctx, CANVAS_BAD_INPUT,
+              "evaluating stage '%.40s' takes more than %zu bytes of memory, ask for fewer elements",
+              in->p->tensors.data[tensor].name, in->bytes_limit);
+}
+
+static canvas_status grow_sparse(struct interpreter *in, int tensor) {
+  struct memo *m = &in->stages[tensor].memo, fresh = {.count = m->count};
+  fresh.capacity = m->capacity ? 2 * m->capacity : 64;
+  if (!take_bytes(in, 16 * fresh.capacity)) return memory_full(in, tensor);
+  fresh.values = mem_try((size_t)fresh.capacity, sizeof *fresh.values);
+  fresh.keys = mem_try((size_t)fresh.capacity, sizeof *fresh.keys);
+  if (!fresh.values || !fresh.keys) {
+    free(fresh.values);
+    free(fresh.keys);
+    in->bytes -= (size_t)(16 * fresh.capacity);
+    return memory_full(in, tensor);
+  }
+  for (int64_t i = 0; i < m->capacity; i++)
+    if (m->keys[i]) {
+      int64_t slot = find_key(&fresh, m->keys[i] - 1);
+      fresh.keys[slot] = m->keys[i];
+      fresh.values[slot] = m->values[i];
+    }
+  in->bytes -= (size_t)(16 * m->capacity);
+  free(m->values);
+  free(m->keys);
+  *m = fresh;
+  return CANVAS_OK;
+}
+
+static bool recall(const struct stage *s, int64_t flat, double *value) {
+  const struct memo *m = &s->memo;
+  if (m->known) {
+    if (!(m->known[flat / 64] >> (flat % 64) & 1)) return false;
+    *value = m->values[flat];
+    return true;
+  }
+  if (!m->keys) return false;
+  int64_t slot = find_key(m, flat);
+  if (!m->keys[slot]) return false;
+  *value = m->values[slot];
+  return true;
+}
+
+static canvas_status remember(struct interpreter *in, int tensor, int64_t flat, double value) {
+  struct stage *s = &in->stages[tensor];
+  struct memo *m = &s->memo;
+  if (!m->known && !m->keys) open_dense(in, s);
+  if (m->known) {
+    m->values[flat] = value;
+    m->known[flat / 64] |= (uint64_t)1 << (flat % 64);
+    return CANVAS_OK;
+  }
+  if (2 * m->count >= m->capacity) TRY(grow_sparse(in, tensor));
+  int64_t slot = find_key(m, flat);
+  m->keys[slot] = flat + 1;
+  m->values[slot] = value;
+  m->count++;
+  return CANVAS_OK;
+}
+
+/* Evaluation */
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
+
+static int64_t floor_mod(int64_t a, int64_t b) {
+  int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
+
+static double least(double a, double b) {
+  return b < a || b != b ? b : a;
+}
+
+static double most(double a, double b) {
+  return b > a || b != b ? b : a;
+}
+
+static double start_value(enum program_reducer reducer) {
+  switch (reducer) {
+    case REDUCE_MAX: return -HUGE_VAL;
+    case REDUCE_MIN: return HUGE_VAL;
+    case REDUCE_PROD: return 1;
+    default: return 0;
+  }
+}
+
+static double combine(enum program_reducer reducer, double sum, double value) {
+  switch (reducer) {
+    case REDUCE_SUM: case REDUCE_MEAN: return sum + value;
+    case REDUCE_MAX: return most(sum, value);
+    case REDUCE_MIN: return least(sum, value);
+    case REDUCE_PROD: return sum * value;
+    default: return value;
+  }
+}
+
+static void print_index(struct buf *buf, const char *name, const int64_t *index, int rank) {
+  buf_printf(buf, "%.40s[", name);
+  for (int i = 0; i < rank; i++)
+    buf_printf(buf, "%s%lld", i ? ", " : "", (long long)index[i]);
+  buf_puts(buf, "]");
+}
+
+static canvas_status out_of_range(struct interpreter *in, const struct frame *f, int tensor,
+                                  const int64_t *index) {
+  const struct program_tensor *to = &in->p->tensors.data[tensor];
+  struct buf text = {0};
+  int i = 0;
+  while (index[i] >= 0 && index[i] < to->axes[i].size) i++;
+  print_index(&text, to->name, index, to->rank);
+  if (f) {
+    const struct program_tensor *from = &in->p->tensors.data[f->tensor];
+    buf_puts(&text, "' for '");
+    print_index(&text, from->name, f->at, from->rank);
+  }
+  canvas_status status = fail(in->ctx, CANVAS_BAD_INPUT,
+                              "%s '%s' is out of range: axis '%.40s' has size %lld",
+                              f ? "load of" : "element", text.text, to->axes[i].name, (long long)to->axes[i].size);
+  buf_free(&text);
+  return status;
+}
+
+/* The row-major position; -1 if an index is out of range. */
+static int64_t flatten(const struct program_tensor *t, const int64_t *index) {
+  int64_t flat = 0;
+  for (int i = 0; i < t->rank; i++) {
+    if (index[i] < 0 || index[i] >= t->axes[i].size) return -1;
+    flat = flat * t->axes[i].size + index[i];
+  }
+  return flat;
+}
+
+static void open_frame(struct interpreter *in, struct frame *f, int tensor, const int64_t *index,
+                       int64_t flat) {
+  const struct program_tensor *t = &in->p->tensors.data[tensor];
+  f->tensor = tensor;
+  f->pc = in->stages[tensor].code.data;
+  f->flat = flat;
+  f->sum = start_value(t->reducer);
+  memset(f->at, 0, sizeof f->at);
+  memcpy(f->at, index, (size_t)t->rank * sizeof *index);
+}
+
+/* The next point of the reduction, row-major; false after the last. */
+static bool next_point(const struct program_tensor *t, struct frame *f) {
+  for (int i = t->rank + t->reductions - 1; i >= t->rank; i--) {
+    if (++f->at[i] < t->axes[i].size) return true;
+    f->at[i] = 0;
+  }
+  return false;
+}
+
+/* One value of the body is done. `*done` says whether the element is, its value in f->sum then. */
+static canvas_status end_point(struct interpreter *in, struct frame *f, double value, bool *done) {
+  const struct program_tensor *t = &in->p->tensors.data[f->tensor];
+  const struct stage *s = &in->stages[f->tensor];
+  in->steps += (uint64_t)s->code.count;
+  if (in->steps > in->steps_limit)
+    return fail(in->ctx, CANVAS_BAD_INPUT,
+                "evaluating stage '%.40s' takes more than %llu steps, ask for fewer elements",
+                t->name, (unsigned long long)in->steps_limit);
+  f->sum = combine(t->reducer, f->sum, value);
+  f->pc = s->code.data;
+  *done = !next_point(t, f);
+  if (!*done) return CANVAS_OK;
+  if (t->reducer == REDUCE_MEAN) f->sum /= (double)s->points;
+  return remember(in, f->tensor, f->flat, f->sum);
+}
+
+static double function(enum code code, double x) {
+  switch (code) {
+    case CODE_EXP: return exp(x);
+    case CODE_LOG: return log(x);
+    case CODE_SIN: return sin(x);
+    case CODE_COS: return cos(x);
+    case CODE_TANH: return tanh(x);
+    case CODE_SQRT: return sqrt(x);
+    case CODE_ERF: return erf(x);
+    case CODE_ABS: return fabs(x);
+    default: return floor(x);
+  }
+}
+
+/* Two operands become one: an index of indices, a value of values, a condition of either. */
+#define OPERATE(to, from, type, expression)  \
+  {                                          \
+    sp--;                                    \
+    const type a = sp[-1].from, b = sp[0].from; \
+    sp[-1].to = (expression);                \
+    break;                                   \
+  }
+#define INDEX(expression) OPERATE(i, i, int64_t, expression)
+#define VALUE(expression) OPERATE(d, d, double, expression)
+#define TEST(expression) OPERATE(i, d, double, expression)
+
+/* Runs the first frame, and those that it needs, until its element is known. */
+static canvas_status run_frames(struct interpreter *in, double *out) {
+  struct frame *f = in->frames;
+  union cell *sp = in->stack; /* the next free cell */
+  int64_t index[PROGRAM_AXES];
+  bool done = false;
+  for (;;) {
+    const struct instruction *now = f->pc++;
+    switch (now->code) {
+      case CODE_INT: (sp++)->i = now->integer; break;
+      case CODE_NUMBER: (sp++)->d = now->number; break;
+      case CODE_AXIS: (sp++)->i = f->at[now->to]; break;
+      case CODE_JUMP: f->pc = in->stages[f->tensor].code.data + now->to; break;
+      case CODE_JUMP_FALSE:
+        if (!(--sp)->i) f->pc = in->stages[f->tensor].code.data + now->to;
+        break;
+      case CODE_LOAD_INPUT: case CODE_LOAD_STAGE: {
+        const struct program_tensor *t = &in->p->tensors.data[now->to];
+        sp -= t->rank;
+        for (int i = 0; i < t->rank; i++) index[i] = sp[i].i;
+        int64_t flat = flatten(t, index);
+        if (flat < 0) return out_of_range(in, f, now->to, index);
+        const struct stage *s = &in->stages[now->to];
+        if (now->code == CODE_LOAD_INPUT) (sp++)->d = s->input[flat];
+        else if (recall(s, flat, &sp->d)) sp++;
+        else open_frame(in, ++f, now->to, index, flat);
+        break;
+      }
+      case CODE_END:
+        TRY(end_point(in, f, (--sp)->d, &done));
+        if (!done) break;
+        if (f == in->frames) {
+          *out = f->sum;
+          return CANVAS_OK;
+        }
+        (sp++)->d = f->sum;
+        f--;
+        break;
+      case CODE_NOT: sp[-1].i = !sp[-1].i; break;
+      case CODE_ADD_I: INDEX(a + b)
+      case CODE_SUB_I: INDEX(a - b)
+      case CODE_MUL_I: INDEX(a * b)
+      case CODE_DIV_I: INDEX(floor_div(a, b))
+      case CODE_MOD_I: INDEX(floor_mod(a, b))
+      case CODE_MIN_I: INDEX(a < b ? a : b)
+      case CODE_MAX_I: INDEX(a > b ? a : b)
+      case CODE_NEG_I: sp[-1].i = -sp[-1].i; break;
+      case CODE_ADD: VALUE(a + b)
+      case CODE_SUB: VALUE(a - b)
+      case CODE_MUL: VALUE(a * b)
+      case CODE_DIV: VALUE(a / b)
+      case CODE_MOD_NEVER: break;
+      case CODE_MIN: VALUE(least(a, b))
+      case CODE_MAX: VALUE(most(a, b))
+      case CODE_NEG: sp[-1].d = -sp[-1].d; break;
+      case CODE_LT_I: INDEX(a < b)
+      case CODE_LE_I: INDEX(a <= b)
+      case CODE_GT_I: INDEX(a > b)
+      case CODE_GE_I: INDEX(a >= b)
+      case CODE_EQ_I: INDEX(a == b)
+      case CODE_NE_I: INDEX(a != b)
+      case CODE_LT: TEST(a < b)
+      case CODE_LE: TEST(a <= b)
+      case CODE_GT: TEST(a > b)
+      case CODE_GE: TEST(a >= b)
+      case CODE_EQ: TEST(a == b)
+      case CODE_NE: TEST(a != b)
+      case CODE_POW: VALUE(pow(a, b))
+      case CODE_REAL: sp[-1].d = (double)sp[-1].i; break;
+      default: sp[-1].d = function(now->code, sp[-1].d); break;
+    }
+  }
+}
+
+canvas_status interpreter_element(struct interpreter *in, int tensor, const int64_t *index,
+                                  double *out) {
+  if (tensor < 0 || tensor >= in->p->tensors.count)
+    return fail(in->ctx, CANVAS_BAD_INPUT, "tensor %d does not exist", tensor);
+  const struct program_tensor *t = &in->p->tensors.data[tensor];
+  int64_t flat = flatten(t, index);
+  if (flat < 0) return out_of_range(in, NULL, tensor, index);
+  if (t->is_input) {
+    *out = in->stages[tensor].input[flat];
+    return CANVAS_OK;
+  }
+  if (recall(&in->stages[tensor], flat, out)) return CANVAS_OK;
+  open_frame(in, in->frames, tensor, index, flat);
+  return run_frames(in, out);
+}
+
+canvas_status interpreter_elements(struct interpreter *in, int tensor, int64_t count,
+                                   const int64_t *flat, double *out) {
+  if (tensor < 0 || tensor >= in->p->tensors.count)
+    return fail(in->ctx, CANVAS_BAD_INPUT, "tensor %d does not exist", tensor);
+  const struct program_tensor *t = &in->p->tensors.data[tensor];
+  int64_t elements = program_elements(in->p, tensor), index[PROGRAM_AXES];
+  for (int64_t i = 0; i < count; i++) {
+    int64_t left = flat ? flat[i] : i;
+    if (left < 0 || left >= elements)
+      return fail(in->ctx, CANVAS_BAD_INPUT, "element %lld does not exist, '%.40s' has %lld",
+                  (long long)left, t->name, (long long)elements);
+    for (int a = t->rank - 1; a >= 0; a--) {
+      index[a] = left % t->axes[a].size;
+      left /= t->axes[a].size;
+    }
+    TRY(interpreter_element(in, tensor, index, &out[i]));
+  }
+  return CANVAS_OK;
+}
+
+canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
+                              const double *const *inputs,
+                              const struct interpreter_limits *limits, struct interpreter **out) {
+  *out = NULL;
+  TRY(program_verify(ctx, p));
+  struct interpreter *in = mem_alloc(sizeof *in);
+  in->ctx = ctx;
+  in->p = p;
+  in->bytes_limit = limits && limits->bytes ? limits->bytes : (size_t)1 << 30;
+  in->steps_limit = limits && limits->steps ? limits->steps : (uint64_t)1 << 36;
+  in->stages = mem_alloc((size_t)p->tensors.count * sizeof *in->stages);
+  in->frames = mem_alloc((size_t)p->tensors.count * sizeof *in->frames);
+  size_t height = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    in->stages[i].elements = program_elements(p, i);
+    if (!p->tensors.data[i].is_input) write_stage(p, i, &in->stages[i]);
+    height += (size_t)in->stages[i].height;
+  }
+  for (int i = 0; i < p->inputs.count; i++) in->stages[p->inputs.data[i]].input = inputs[i];
+  in->stack = mem_alloc(height * sizeof *in->stack);
+  *out = in;
+  return CANVAS_OK;
+}
+
+void interpreter_free(struct interpreter *in) {
+  if (!in) return;
+  for (int i = 0; i < in->p->tensors.count; i++) {
+    struct stage *s = &in->stages[i];
+    free(s->code.data);
+    free(s->memo.values);
+    free(s->memo.known);
+    free(s->memo.keys);
+  }
+  free(in->stages);
+  free(in->frames);
+  free(in->stack);
+  free(in);
+}

@@ -1,0 +1,203 @@
+/* Programs as text, the one canonical way. See program.h.
+ *
+ * Parentheses stand only where the tree differs from what the text without them would give, so
+ * (a*b)*c loses its pair and a*(b*c) keeps it: the order of floating point operations is part of
+ * a program. Index arithmetic is printed tight, values with blanks around operators.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program.h"
+
+/* From loosest to tightest; the numbers are compared. */
+enum binding { BIND_SELECT, BIND_OR, BIND_AND, BIND_NOT, BIND_COMPARE, BIND_ADD, BIND_MUL,
+               BIND_SIGN, BIND_LEAF };
+
+static const struct {
+  const char *text;
+  enum binding binding;
+} spelling[PX_OPS] = {
+    [PX_INT] = {"", BIND_LEAF},      [PX_NUMBER] = {"", BIND_LEAF}, [PX_BOOL] = {"", BIND_LEAF},
+    [PX_AXIS] = {"", BIND_LEAF},     [PX_LOAD] = {"", BIND_LEAF},   [PX_ADD] = {"+", BIND_ADD},
+    [PX_SUB] = {"-", BIND_ADD},      [PX_MUL] = {"*", BIND_MUL},    [PX_DIV] = {"/", BIND_MUL},
+    [PX_MOD] = {"%", BIND_MUL},      [PX_MIN] = {"min", BIND_LEAF}, [PX_MAX] = {"max", BIND_LEAF},
+    [PX_NEG] = {"-", BIND_SIGN},     [PX_SELECT] = {"", BIND_SELECT}, [PX_LT] = {"<", BIND_COMPARE},
+    [PX_LE] = {"<=", BIND_COMPARE},  [PX_GT] = {">", BIND_COMPARE}, [PX_GE] = {">=", BIND_COMPARE},
+    [PX_EQ] = {"==", BIND_COMPARE},  [PX_NE] = {"!=", BIND_COMPARE}, [PX_AND] = {"&&", BIND_AND},
+    [PX_OR] = {"||", BIND_OR},       [PX_NOT] = {"!", BIND_NOT},    [PX_EXP] = {"exp", BIND_LEAF},
+    [PX_LOG] = {"log", BIND_LEAF},   [PX_SIN] = {"sin", BIND_LEAF}, [PX_COS] = {"cos", BIND_LEAF},
+    [PX_TANH] = {"tanh", BIND_LEAF}, [PX_SQRT] = {"sqrt", BIND_LEAF}, [PX_ERF] = {"erf", BIND_LEAF},
+    [PX_ABS] = {"abs", BIND_LEAF},   [PX_FLOOR] = {"floor", BIND_LEAF}, [PX_POW] = {"pow", BIND_LEAF},
+    [PX_REAL] = {"real", BIND_LEAF},
+};
+
+const char *px_op_text(enum px_op op) {
+  return spelling[op].text;
+}
+
+const char *program_dtype_name(enum program_dtype dtype) {
+  static const char *const names[] = {"f32", "f64"};
+  return names[dtype];
+}
+
+const char *program_reducer_name(enum program_reducer reducer) {
+  static const char *const names[] = {"none", "sum", "max", "mean", "min", "prod"};
+  return names[reducer];
+}
+
+struct printer {
+  const struct program *p;
+  struct buf *buf;
+  bool point; /* whole numbers need a point: nothing else says that they are values */
+};
+
+/* The fewest digits that read back as the same number. */
+static void number_text(double value, char text[32]) {
+  if (isinf(value)) {
+    strcpy(text, value < 0 ? "-inf" : "inf");
+  } else if (value == 0) {
+    strcpy(text, signbit(value) ? "-0.0" : "0");
+  } else if (value == floor(value) && fabs(value) < 1e15) {
+    snprintf(text, 32, "%.0f", value);
+  } else {
+    for (int digits = 1; digits <= 17; digits++) {
+      snprintf(text, 32, "%.*g", digits, value);
+      if (strtod(text, NULL) == value) return;
+    }
+  }
+}
+
+static bool reads_as_real(const char *text) {
+  return strpbrk(text, ".en") != NULL;
+}
+
+static void print_number(struct printer *w, double value) {
+  char text[32];
+  number_text(value, text);
+  buf_puts(w->buf, text);
+  if (w->point && !reads_as_real(text)) buf_puts(w->buf, ".0");
+}
+
+static void print_at(struct printer *w, int expr, enum binding least);
+
+static void print_list(struct printer *w, const int *exprs, int count) {
+  for (int i = 0; i < count; i++) {
+    if (i) buf_puts(w->buf, ", ");
+    print_at(w, exprs[i], BIND_SELECT);
+  }
+}
+
+static void print_load(struct printer *w, const struct px_node *n) {
+  const struct program_tensor *t = &w->p->tensors.data[n->tensor];
+  buf_printf(w->buf, "%s[", t->name);
+  print_list(w, w->p->indices.data + n->first, t->rank);
+  buf_puts(w->buf, "]");
+}
+
+/* The text of a value operand of a comparison shows that it is one. */
+static bool shows_value(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  char text[32];
+  switch (n->op) {
+    case PX_NUMBER: number_text(n->number, text); return reads_as_real(text);
+    case PX_ADD: case PX_SUB: case PX_MUL: case PX_DIV: case PX_MIN: case PX_MAX:
+      return shows_value(p, n->arg[0]) || shows_value(p, n->arg[1]);
+    case PX_NEG: return shows_value(p, n->arg[0]);
+    case PX_SELECT: return shows_value(p, n->arg[1]) || shows_value(p, n->arg[2]);
+    default: return true;
+  }
+}
+
+static void print_binary(struct printer *w, const struct px_node *n, enum binding binding) {
+  enum px_sort sort = w->p->nodes.data[n->arg[0]].sort;
+  bool compares = binding == BIND_COMPARE, point = w->point;
+  bool tight = sort == PX_INDEX && !compares;
+  if (compares)
+    w->point = sort == PX_VALUE && !shows_value(w->p, n->arg[0]) && !shows_value(w->p, n->arg[1]);
+  print_at(w, n->arg[0], compares ? BIND_ADD : binding);
+  buf_printf(w->buf, tight ? "%s" : " %s ", spelling[n->op].text);
+  print_at(w, n->arg[1], binding + 1);
+  w->point = point;
+}
+
+static void print_select(struct printer *w, const struct px_node *n) {
+  buf_puts(w->buf, "if ");
+  print_at(w, n->arg[0], BIND_OR);
+  buf_puts(w->buf, " then ");
+  print_at(w, n->arg[1], BIND_SELECT);
+  buf_puts(w->buf, " else ");
+  print_at(w, n->arg[2], BIND_SELECT);
+}
+
+static void print_call(struct printer *w, const struct px_node *n) {
+  buf_printf(w->buf, "%s(", spelling[n->op].text);
+  print_list(w, n->arg, n->arg[1] < 0 ? 1 : 2);
+  buf_puts(w->buf, ")");
+}
+
+static void print_node(struct printer *w, const struct px_node *n, enum binding binding) {
+  switch (n->op) {
+    case PX_INT: buf_printf(w->buf, "%lld", (long long)n->integer); break;
+    case PX_NUMBER: print_number(w, n->number); break;
+    case PX_BOOL: buf_puts(w->buf, n->integer ? "true" : "false"); break;
+    case PX_AXIS: buf_puts(w->buf, w->p->tensors.data[n->tensor].axes[n->integer].name); break;
+    case PX_LOAD: print_load(w, n); break;
+    case PX_SELECT: print_select(w, n); break;
+    case PX_NEG:
+      buf_puts(w->buf, "-");
+      print_at(w, n->arg[0], BIND_SIGN);
+      break;
+    case PX_NOT:
+      buf_puts(w->buf, "!");
+      print_at(w, n->arg[0], BIND_LEAF);
+      break;
+    default:
+      if (binding == BIND_LEAF) print_call(w, n);
+      else print_binary(w, n, binding);
+  }
+}
+
+/* In parentheses if it binds looser than `least`. */
+static void print_at(struct printer *w, int expr, enum binding least) {
+  const struct px_node *n = &w->p->nodes.data[expr];
+  enum binding binding = spelling[n->op].binding;
+  if (binding < least) buf_puts(w->buf, "(");
+  print_node(w, n, binding);
+  if (binding < least) buf_puts(w->buf, ")");
+}
+
+void program_print_expr(const struct program *p, int expr, struct buf *buf) {
+  print_at(&(struct printer){p, buf, false}, expr, BIND_SELECT);
+}
+
+static void print_axes(const struct program_axis *axes, int count, struct buf *buf) {
+  for (int i = 0; i < count; i++)
+    buf_printf(buf, "%s%s:%lld", i ? ", " : "", axes[i].name, (long long)axes[i].size);
+}
+
+static void print_tensor(const struct program *p, const struct program_tensor *t,
+                         struct buf *buf) {
+  if (t->is_input) buf_printf(buf, "in %s %s [", t->name, program_dtype_name(t->dtype));
+  else if (t->dtype != PROGRAM_F32) buf_printf(buf, "%s %s [", t->name, program_dtype_name(t->dtype));
+  else buf_printf(buf, "%s[", t->name);
+  print_axes(t->axes, t->rank, buf);
+  buf_puts(buf, "]");
+  if (t->body >= 0) {
+    buf_puts(buf, " = ");
+    program_print_expr(p, t->body, buf);
+  }
+  if (t->reductions) {
+    buf_printf(buf, " // %s ", program_reducer_name(t->reducer));
+    print_axes(t->axes + t->rank, t->reductions, buf);
+  }
+  buf_puts(buf, "\n");
+}
+
+void program_print(const struct program *p, struct buf *buf) {
+  buf_printf(buf, "canvas 1\nprogram %s\n", p->name);
+  for (int i = 0; i < p->tensors.count; i++) print_tensor(p, &p->tensors.data[i], buf);
+  for (int i = 0; i < p->outputs.count; i++)
+    buf_printf(buf, "out %s\n", p->tensors.data[p->outputs.data[i]].name);
+}

@@ -1,0 +1,234 @@
+/* What every program must be, rule by rule. See program.h.
+ *
+ * Requires: nothing of the program's numbers and names (they may come from hostile text or from a
+ * hand that edited fields); the arrays and the sorts of nodes are as the builder made them.
+ * Guarantees: sizes and products are bounded, a stage loads earlier tensors only, no index
+ * expression leaves 2^62, divisors are positive constants, and no load that is evaluated for every
+ * element is certain to leave its tensor for one of them.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "program/program.h"
+
+struct verifier {
+  canvas_context *ctx;
+  const struct program *p;
+  int tensor;
+};
+
+/* The sentence, after "line L, column C: " where the text is known. */
+static canvas_status refuse(const struct verifier *v, int line, int column, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+static canvas_status refuse(const struct verifier *v, int line, int column, const char *format,
+                            ...) {
+  char sentence[MESSAGE_SIZE];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(sentence, sizeof sentence, format, args);
+  va_end(args);
+  if (!line) return fail(v->ctx, CANVAS_BAD_INPUT, "%s", sentence);
+  return fail(v->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, sentence);
+}
+
+/* Names and sizes */
+
+static bool is_word(const char *name) {
+  static const char *const words[] = {"canvas", "program", "in",  "out",  "if",
+                                      "then",   "else",    "inf", "true", "false"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(name, words[i]) == 0) return true;
+  return false;
+}
+
+static canvas_status check_name(const struct verifier *v, const struct program_tensor *t,
+                                const char *name) {
+  size_t length = strlen(name);
+  bool plain = length && !(name[0] >= '0' && name[0] <= '9');
+  for (size_t i = 0; plain && i < length; i++)
+    plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+            (name[i] >= '0' && name[i] <= '9') || name[i] == '_';
+  if (!plain)
+    return refuse(v, t->line, t->column,
+                  "'%.40s' is no name, a name is letters, digits and _, not a digit first", name);
+  if (length > PROGRAM_NAME)
+    return refuse(v, t->line, t->column, "name '%.40s...' is longer than %d bytes", name,
+                  PROGRAM_NAME);
+  if (is_word(name))
+    return refuse(v, t->line, t->column, "'%s' is a word of the language, choose another name",
+                  name);
+  return CANVAS_OK;
+}
+
+static canvas_status check_axis(const struct verifier *v, const struct program_tensor *t, int i) {
+  const struct program_axis *a = &t->axes[i];
+  TRY(check_name(v, t, a->name));
+  for (int j = 0; j < i; j++)
+    if (strcmp(t->axes[j].name, a->name) == 0) {
+      if (i >= t->rank && j < t->rank)
+        return refuse(v, t->line, t->column,
+                      "reduction axis '%.40s' of '%.40s' has the name of one of its own axes",
+                      a->name, t->name);
+      return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' is named twice", a->name,
+                    t->name);
+    }
+  if (a->size >= 1) return CANVAS_OK;
+  return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' has size %lld, the least is 1",
+                a->name, t->name, (long long)a->size);
+}
+
+/* The product of the sizes is at most PROGRAM_ELEMENTS. */
+static bool product_fits(const struct program_axis *axes, int count) {
+  int64_t product = 1;
+  for (int i = 0; i < count; i++) {
+    if (axes[i].size > PROGRAM_ELEMENTS / product) return false;
+    product *= axes[i].size;
+  }
+  return true;
+}
+
+static canvas_status check_declaration(const struct verifier *v, const struct program_tensor *t) {
+  TRY(check_name(v, t, t->name));
+  int first = program_find(v->p, t->name);
+  for (int i = 0; first == v->tensor && i < v->tensor; i++)
+    if (strcmp(v->p->tensors.data[i].name, t->name) == 0) first = i;
+  if (first != v->tensor)
+    return refuse(v, t->line, t->column, "'%s' is defined twice", t->name);
+  for (int i = 0; i < t->rank + t->reductions; i++) TRY(check_axis(v, t, i));
+  if (!product_fits(t->axes, t->rank))
+    return refuse(v, t->line, t->column, "'%.40s' has more than 2^40 elements", t->name);
+  if (!product_fits(t->axes + t->rank, t->reductions))
+    return refuse(v, t->line, t->column, "the reduction of '%.40s' runs over more than 2^40 points",
+                  t->name);
+  return CANVAS_OK;
+}
+
+/* Expressions. `always`: evaluated for every element of the stage. */
+
+static canvas_status check_expr(const struct verifier *v, int expr, bool always);
+
+/* Index expressions: their parts first, so that px_range finds nothing it does not know. */
+static canvas_status check_index(const struct verifier *v, int expr) {
+  const struct px_node *n = &v->p->nodes.data[expr];
+  struct buf text = {0};
+  if (!px_range(v->p, expr).overflow) return CANVAS_OK;
+  program_print_expr(v->p, expr, &text);
+  canvas_status status =
+      refuse(v, n->line, n->column, "index '%.200s' may pass 2^62", text.text);
+  buf_free(&text);
+  return status;
+}
+
+static canvas_status check_divisor(const struct verifier *v, const struct px_node *n) {
+  const struct px_node *d = &v->p->nodes.data[n->arg[1]];
+  if (n->sort != PX_INDEX || (d->op == PX_INT && d->integer >= 1)) return CANVAS_OK;
+  return refuse(v, n->line, n->column, "'%s' of an index takes a positive whole number on its right",
+                px_op_text(n->op));
+}
+
+static canvas_status out_of_range(const struct verifier *v, const struct px_node *n, int i,
+                                  struct px_range r) {
+  const struct program_tensor *to = &v->p->tensors.data[n->tensor];
+  struct buf text = {0};
+  program_print_expr(v->p, v->p->indices.data[n->first + i], &text);
+  canvas_status status = refuse(
+      v, n->line, n->column,
+      "stage '%.40s' loads '%.40s' out of range: index '%.200s' runs from %lld to %lld, axis "
+      "'%.40s' has size %lld",
+      v->p->tensors.data[v->tensor].name, to->name, text.text, (long long)r.low, (long long)r.high,
+      to->axes[i].name, (long long)to->axes[i].size);
+  buf_free(&text);
+  return status;
+}
+
+static canvas_status check_load(const struct verifier *v, const struct px_node *n, bool always) {
+  const struct program_tensor *from = &v->p->tensors.data[v->tensor];
+  if (n->tensor >= v->tensor)
+    return refuse(v, n->line, n->column, "stage '%.40s' loads '%.40s', which is not before it",
+                  from->name, v->p->tensors.data[n->tensor].name);
+  const struct program_tensor *to = &v->p->tensors.data[n->tensor];
+  for (int i = 0; i < to->rank; i++) {
+    int index = v->p->indices.data[n->first + i];
+    TRY(check_expr(v, index, always));
+    TRY(check_index(v, index));
+    struct px_range r = px_range(v->p, index);
+    int64_t size = to->axes[i].size;
+    bool leaves = r.exact ? r.low < 0 || r.high >= size : r.high < 0 || r.low >= size;
+    if (always && leaves) return out_of_range(v, n, i, r);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_children(const struct verifier *v, const struct px_node *n,
+                                    bool always) {
+  bool chooses = n->op == PX_SELECT || n->op == PX_AND || n->op == PX_OR;
+  for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
+    TRY(check_expr(v, n->arg[i], always && !(chooses && i > 0)));
+  return CANVAS_OK;
+}
+
+static canvas_status check_expr(const struct verifier *v, int expr, bool always) {
+  const struct px_node *n = &v->p->nodes.data[expr];
+  switch (n->op) {
+    case PX_NUMBER:
+      if (n->number == n->number) return CANVAS_OK;
+      return refuse(v, n->line, n->column, "a number of stage '%.40s' is nan",
+                    v->p->tensors.data[v->tensor].name);
+    case PX_AXIS:
+      if (n->tensor == v->tensor) return CANVAS_OK;
+      return refuse(v, n->line, n->column, "stage '%.40s' uses an axis of '%.40s'",
+                    v->p->tensors.data[v->tensor].name, v->p->tensors.data[n->tensor].name);
+    case PX_LOAD: return check_load(v, n, always);
+    case PX_DIV: case PX_MOD: TRY(check_divisor(v, n)); break;
+    default: break;
+  }
+  TRY(check_children(v, n, always));
+  bool compares = n->op >= PX_LT && n->op <= PX_NE;
+  if (n->op == PX_REAL || (compares && v->p->nodes.data[n->arg[0]].sort == PX_INDEX)) {
+    TRY(check_index(v, n->arg[0]));
+    if (compares) TRY(check_index(v, n->arg[1]));
+  }
+  return CANVAS_OK;
+}
+
+canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor) {
+  struct verifier v = {ctx, p, tensor};
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  TRY(check_declaration(&v, t));
+  if (t->is_input) return CANVAS_OK;
+  if (t->body < 0)
+    return refuse(&v, t->line, t->column, "stage '%s' has no expression", t->name);
+  return check_expr(&v, t->body, true);
+}
+
+static canvas_status check_outputs(const struct verifier *v) {
+  const struct program *p = v->p;
+  if (!p->outputs.count)
+    return refuse(v, 0, 0, "program '%.40s' has no output", p->name);
+  for (int i = 0; i < p->outputs.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[p->outputs.data[i]];
+    if (t->is_input) return refuse(v, 0, 0, "'%s' is an input, an output is a stage", t->name);
+    for (int j = 0; j < i; j++)
+      if (p->outputs.data[j] == p->outputs.data[i])
+        return refuse(v, 0, 0, "'%s' is an output twice", t->name);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_program_name(const struct verifier *v) {
+  const char *name = v->p->name;
+  bool plain = name[0] != '\0';
+  for (const char *c = name; *c; c++) plain = plain && *c > ' ' && *c < 0x7f && *c != '#';
+  if (plain && strlen(name) <= PROGRAM_NAME) return CANVAS_OK;
+  return refuse(v, 0, 0, "the name of a program is 1 to %d printable characters without blanks or #",
+                PROGRAM_NAME);
+}
+
+canvas_status program_verify(canvas_context *ctx, const struct program *p) {
+  struct verifier v = {ctx, p, -1};
+  if (p->failed) return fail(ctx, CANVAS_BAD_INPUT, "%s", p->error);
+  TRY(check_program_name(&v));
+  for (int i = 0; i < p->tensors.count; i++) TRY(program_verify_tensor(ctx, p, i));
+  return check_outputs(&v);
+}
