@@ -204,7 +204,7 @@ static int agree(struct program *p, int *a, int *b, enum px_sort *sort) {
 
 static int want_condition(struct program *p, int expr) {
   if (p->nodes.data[expr].sort == PX_CONDITION) return 0;
-  return program_poison(p, "a number stands where a condition is wanted, compare it with something");
+  return program_poison(p, "a number stands where a condition is wanted, compare it");
 }
 
 static int want_value(struct program *p, int *expr) {

@@ -193,7 +193,8 @@ static int64_t find_key(const struct memo *m, int64_t flat) {
 
 static canvas_status memory_full(struct interpreter *in, int tensor) {
   return fail(in->ctx, CANVAS_BAD_INPUT,
-              "evaluating stage '%.40s' takes more than %zu bytes of memory, ask for fewer elements",
+              "evaluating stage '%.40s' takes more than %zu bytes of memory, ask for fewer "
+              "elements",
               in->p->tensors.data[tensor].name, in->bytes_limit);
 }
 
@@ -312,7 +313,8 @@ static canvas_status out_of_range(struct interpreter *in, const struct frame *f,
   }
   canvas_status status = fail(in->ctx, CANVAS_BAD_INPUT,
                               "%s '%s' is out of range: axis '%.40s' has size %lld",
-                              f ? "load of" : "element", text.text, to->axes[i].name, (long long)to->axes[i].size);
+                              f ? "load of" : "element", text.text, to->axes[i].name,
+                              (long long)to->axes[i].size);
   buf_free(&text);
   return status;
 }
@@ -379,12 +381,12 @@ static double function(enum code code, double x) {
 }
 
 /* Two operands become one: an index of indices, a value of values, a condition of either. */
-#define OPERATE(to, from, type, expression)  \
-  {                                          \
-    sp--;                                    \
+#define OPERATE(to, from, type, expression)     \
+  {                                             \
+    sp--;                                       \
     const type a = sp[-1].from, b = sp[0].from; \
-    sp[-1].to = (expression);                \
-    break;                                   \
+    sp[-1].to = (expression);                   \
+    break;                                      \
   }
 #define INDEX(expression) OPERATE(i, i, int64_t, expression)
 #define VALUE(expression) OPERATE(d, d, double, expression)

@@ -105,7 +105,8 @@ struct program {
   char error[MESSAGE_SIZE];
 };
 
-/* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical and stable. */
+/* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical, and stable
+ * under parsing and printing again. */
 canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,
                             struct program **out);
 void program_print(const struct program *p, struct buf *buf);
@@ -114,26 +115,28 @@ const char *px_op_text(enum px_op op); /* "+", "min"; "" for what is not an oper
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
-/* program_verify.c: everything that parsing and building guarantee, checked again over the whole program;
- * the failure of an earlier builder call is reported here. */
+/* program_verify.c: every rule of a program. The failure of an earlier builder call is reported here
+ * too. */
 canvas_status program_verify(canvas_context *ctx, const struct program *p);
 canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor);
 
-/* index_range.c: bounds of an index expression over all values of its axes. `exact`: both are attained. */
+/* index_range.c: bounds of an index expression over all values of its axes. */
 struct px_range {
   int64_t low, high;
-  bool exact;
+  bool exact;     /* both are attained */
   bool overflow;  /* some part of it may leave [-2^62, 2^62]: nothing else is valid */
-  uint32_t axes; /* bit i: axis i occurs */
+  uint32_t axes;  /* bit i: axis i occurs */
 };
 struct px_range px_range(const struct program *p, int expr);
 
-/* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program (-1 in, -1
- * out) and program_verify, called once at the end, reports the first one. Names are copied.
+/* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program
+ * (-1 in, -1 out) and program_verify, called once at the end, reports the first one. Names are
+ * copied.
  *
  *     struct program *p = program_new("rows");
- *     int x = program_input(p, "X", PROGRAM_F32, 2, (const char *[]){"n", "c"}, (int64_t[]){8, 64});
- *     int y = program_stage(p, "Y", PROGRAM_F32, 1, (const char *[]){"n"}, (int64_t[]){8});
+ *     const char *axes[] = {"n", "c"};
+ *     int x = program_input(p, "X", PROGRAM_F32, 2, axes, (int64_t[]){8, 64});
+ *     int y = program_stage(p, "Y", PROGRAM_F32, 1, axes, (int64_t[]){8});
  *     int n = program_axis(p, y, 0), c = program_reduce(p, y, REDUCE_SUM, "c", 64);
  *     program_define(p, y, px_load(p, x, 2, (int[]){n, c}));
  *     program_output(p, y);

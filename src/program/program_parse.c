@@ -370,7 +370,7 @@ static canvas_status parse_dtype(struct parser *ps, enum program_dtype *dtype) {
 static canvas_status parse_input(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   struct token name = lx->token;
-  enum program_dtype dtype;
+  enum program_dtype dtype = PROGRAM_F32;
   struct axes axes;
   if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an input");
   lexer_next(lx);

@@ -123,7 +123,7 @@ static canvas_status check_index(const struct verifier *v, int expr) {
 static canvas_status check_divisor(const struct verifier *v, const struct px_node *n) {
   const struct px_node *d = &v->p->nodes.data[n->arg[1]];
   if (n->sort != PX_INDEX || (d->op == PX_INT && d->integer >= 1)) return CANVAS_OK;
-  return refuse(v, n->line, n->column, "'%s' of an index takes a positive whole number on its right",
+  return refuse(v, n->line, n->column, "'%s' of an index needs a positive whole number after it",
                 px_op_text(n->op));
 }
 
@@ -221,7 +221,7 @@ static canvas_status check_program_name(const struct verifier *v) {
   bool plain = name[0] != '\0';
   for (const char *c = name; *c; c++) plain = plain && *c > ' ' && *c < 0x7f && *c != '#';
   if (plain && strlen(name) <= PROGRAM_NAME) return CANVAS_OK;
-  return refuse(v, 0, 0, "the name of a program is 1 to %d printable characters without blanks or #",
+  return refuse(v, 0, 0, "the name of a program is 1 to %d printable characters, no blank, no #",
                 PROGRAM_NAME);
 }
 

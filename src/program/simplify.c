@@ -359,8 +359,10 @@ int px_not(struct program *p, int a) {
 int px_inside(struct program *p, int a, int64_t low, int64_t high) {
   int x;
   int64_t k;
-  if (usable(p, a) && with_constant(p, a, PX_ADD, &x, &k)) return px_inside(p, x, low - k, high - k);
-  if (usable(p, a) && with_constant(p, a, PX_SUB, &x, &k)) return px_inside(p, x, low + k, high + k);
+  if (usable(p, a) && with_constant(p, a, PX_ADD, &x, &k))
+    return px_inside(p, x, low - k, high - k);
+  if (usable(p, a) && with_constant(p, a, PX_SUB, &x, &k))
+    return px_inside(p, x, low + k, high + k);
   return px_and(p, px_compare(p, PX_LE, px_int(p, low), a),
                 px_compare(p, PX_LT, a, px_int(p, high)));
 }
