@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#undef fail  // base/status.h has a function of this name; tests use fail_msg
 
 #include <math.h>
 #include <string.h>
