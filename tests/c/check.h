@@ -20,10 +20,20 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#undef fail  // base/status.h has a function of this name; tests use fail_msg
 
 #include <math.h>
 #include <string.h>
+
+// base/status.h has a function `fail`, so cmocka's macro of that name has to go.
+#undef fail
+#undef fail_msg
+#define fail_msg(...)          \
+  do {                         \
+    print_error("ERROR: ");    \
+    print_error(__VA_ARGS__);  \
+    print_error("\n");         \
+    _fail(__FILE__, __LINE__); \
+  } while (0)
 
 // For each row of an array, `row` points at it.
 #define CHECK_ROWS(rows, row)                                                                      \
