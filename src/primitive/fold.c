@@ -20,12 +20,16 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
 
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   (void)b;
-  unsigned roles = shape_roles(&k->nodes[a].shape);
+  const struct node *from = &k->nodes[a];
+  unsigned roles = shape_roles(&from->shape);
   int count = 0;
   for (int i = 0; i < ROLES + 2; i++) {
     unsigned over = i < ROLES ? 1u << i : i == ROLES ? ROLES_WINDOW : ROLES_SPATIAL;
     if (over & ~roles) continue;
-    for (enum primitive op = PRIMITIVE_FOLD_MEAN; op <= PRIMITIVE_FOLD_MAX; op++)
+    /* the mean of a softmax over its own axes is a constant */
+    bool constant = from->op == PRIMITIVE_SOFTMAX && !(from->attrs.over & ~over);
+    enum primitive first = constant ? PRIMITIVE_FOLD_MAX : PRIMITIVE_FOLD_MEAN;
+    for (enum primitive op = first; op <= PRIMITIVE_FOLD_MAX; op++)
       out[count++] = (struct candidate){
           .op = op, .in = {a, -1}, .attrs = {dim_number(1), over, 0}, .x = -1};
   }

@@ -1,0 +1,231 @@
+/* See growth.h. */
+#include "sample/growth.h"
+
+#include <string.h>
+
+void growth_start(struct growth *g) {
+  memset(g->seen, 0, sizeof g->seen);
+  memset(g->mixed, 0, sizeof g->mixed);
+  memset(g->consumers, 0, sizeof g->consumers);
+  g->k->count = 1;
+  g->width = 1;
+}
+
+static int width_after(const struct growth *g, int a, int b) {
+  int width = g->width + 1 - (g->consumers[a] == 0);
+  return b >= 0 ? width - (g->consumers[b] == 0) : width;
+}
+
+bool growth_width_allows(const struct growth *g, int a, int b, struct remaining left) {
+  int width = width_after(g, a, b);
+  return width <= g->max_width && width - 1 <= left.plain;
+}
+
+/* Whether a dim is whole at every target; a variable in the numerator can always make it so. */
+static bool whole_everywhere(const struct growth *g, const struct dim *d) {
+  if (!dim_is_whole(d)) return false;
+  if (dim_variable(d, NULL) != VARIABLES) return true;
+  for (int t = 0; t < g->target_count; t++) {
+    int64_t value;
+    if (!dim_value(d, &g->targets[t], &value)) return false;
+  }
+  return true;
+}
+
+/* A lower bound of the elements: variables count 1, quotients are kept exact as num/den. */
+static bool fits_everywhere(const struct growth *g, const struct shape *s) {
+  for (int t = 0; t < g->target_count; t++) {
+    struct sizes sizes = g->targets[t];
+    double elements = 1;
+    for (int x = 0; x < VARIABLES; x++) sizes.value[SIZE_X0 + x] = 1;
+    for (int i = 0; i < s->count; i++) {
+      int64_t num, den;
+      if (!dim_ratio(&s->axis[i].dim, &sizes, &num, &den)) return false;
+      elements *= (double)num / (double)den;
+    }
+    if (elements > (double)g->elements_limit) return false;
+  }
+  return true;
+}
+
+static bool visit_legal(void *data, int node, const struct dim *d) {
+  (void)node;
+  return whole_everywhere(data, d);
+}
+
+static bool shape_legal(const struct growth *g, const struct shape *s) {
+  for (int i = 0; i < s->count; i++)
+    if (!whole_everywhere(g, &s->axis[i].dim)) return false;
+  return fits_everywhere(g, s);
+}
+
+static bool all_legal(struct growth *g) {
+  if (!kernel_each_dim(g->k, visit_legal, g)) return false;
+  for (int i = 0; i < g->k->count; i++)
+    if (!fits_everywhere(g, &g->k->nodes[i].shape)) return false;
+  return true;
+}
+
+/* Whether `word` stands in the blank-separated list. */
+static bool listed(const char *list, const char *word) {
+  size_t length = strlen(word);
+  for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
+    if ((p == list || p[-1] == ' ') && (p[length] == ' ' || !p[length])) return true;
+  return false;
+}
+
+/* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, or a second
+ * time. Two fully connected primitives on one tensor differ by their weights. */
+static bool pruned(const struct growth *g, const struct candidate *c) {
+  const struct kernel *k = g->k;
+  const struct row *row = &primitive_rows[c->op];
+  if (row->arity == 1 && listed(row->not_after, node_row(&k->nodes[c->in[0]])->word)) return true;
+  if (row->facts & FACT_WEIGHTS) return false;
+  for (int i = 1; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&
+        n->attrs.over == c->attrs.over && n->attrs.amount == c->attrs.amount &&
+        dim_equal(&n->attrs.dim, &c->attrs.dim))
+      return true;
+  }
+  return false;
+}
+
+/* The value that makes this node's channels C, for the variable *x in them (-1: none needed). */
+static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
+  struct dim channels = shape_product(s, ROLES_CHANNEL), c = dim_size(SIZE_C);
+  int last = s->count - 1;
+  bool several;
+  if (last < 1 || s->axis[last].role != ROLE_W || s->axis[last - 1].role != ROLE_H) return false;
+  *x = -1;
+  if (dim_equal(&channels, &c)) return true;
+  int variable = dim_variable(&channels, &several);
+  if (several || variable < 0 || variable >= VARIABLES) return false;
+  if (channels.power[SIZE_X0 + variable] != 1) return false;
+  struct dim one = dim_number(1), rest = dim_substitute(channels, variable, &one);
+  *x = variable;
+  *by = dim_div(c, rest);
+  return dim_is_whole(by);
+}
+
+/* A lower bound of the steps to a finished kernel; says whether those left suffice. */
+static bool finishable(const struct growth *g, struct remaining left) {
+  const struct kernel *k = g->k;
+  unsigned seen = 0;
+  bool mixed = false, readable = false;
+  for (int i = 0; i < k->count; i++) {
+    int x;
+    struct dim by;
+    if (g->consumers[i]) continue;
+    seen |= g->seen[i];
+    mixed |= g->mixed[i];
+    readable |= output_substitution(&k->nodes[i].shape, &x, &by);
+  }
+  int merges = g->width - 1, looks = g->require_reach && seen != ROLES_SPATIAL;
+  if (merges + looks > left.plain) return false;
+  if (g->require_reach && !mixed && !left.weighted) return false;
+  return readable || merges + 1 <= left.plain + left.weighted;
+}
+
+static void note_facts(struct growth *g, int node) {
+  const struct node *n = &g->k->nodes[node];
+  const struct row *row = node_row(n);
+  g->seen[node] = 0;
+  g->mixed[node] = false;
+  g->consumers[node] = 0;
+  for (int j = 0; j < row->arity; j++) {
+    g->seen[node] |= g->seen[n->in[j]];
+    g->mixed[node] |= g->mixed[n->in[j]];
+    if (!g->consumers[n->in[j]]++) g->width--;
+  }
+  g->width++;
+  if (row->facts & FACT_SEES) g->seen[node] |= n->attrs.over & ROLES_SPATIAL;
+  unsigned roles = shape_roles(node_input(g->k, n, 0));
+  if (row->facts & FACT_WEIGHTS)
+    g->mixed[node] |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
+}
+
+static void take_back(struct growth *g, int node) {
+  const struct node *n = &g->k->nodes[node];
+  g->width--;
+  for (int j = 0; j < node_row(n)->arity; j++)
+    if (!--g->consumers[n->in[j]]) g->width++;
+  g->k->count = node;
+}
+
+bool growth_try(struct growth *g, const struct candidate *c, struct remaining left) {
+  struct kernel *k = g->k;
+  struct node before[KERNEL_NODES_MAX];
+  int count = k->count;
+  if (!growth_width_allows(g, c->in[0], c->in[1], left) || pruned(g, c)) return false;
+  if (c->x >= 0) {
+    memcpy(before, k->nodes, (size_t)count * sizeof *before);
+    kernel_substitute(k, c->x, &c->by);
+  }
+  struct node n = {.op = c->op, .in = {c->in[0], c->in[1]}, .attrs = c->attrs};
+  bool legal = !kernel_shape_of(k, &n, &n.shape) && shape_legal(g, &n.shape);
+  if (legal) {
+    k->nodes[k->count++] = n;
+    note_facts(g, count);
+    legal = (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g)) && finishable(g, left);
+    if (!legal) take_back(g, count);
+  }
+  if (!legal && c->x >= 0) memcpy(k->nodes, before, (size_t)count * sizeof *before);
+  return legal;
+}
+
+/* Least values of the variables at one target: every p*x/q whole, so x a multiple of every q. */
+struct least {
+  struct sizes sizes;
+  bool ok;
+};
+
+static bool visit_least(void *data, int node, const struct dim *d) {
+  struct least *l = data;
+  (void)node;
+  int x = dim_variable(d, NULL);
+  if (x < 0 || x >= VARIABLES || d->power[SIZE_X0 + x] != 1) return true;
+  int64_t num, den, value = l->sizes.value[SIZE_X0 + x];
+  struct sizes ones = l->sizes;
+  for (int v = 0; v < VARIABLES; v++) ones.value[SIZE_X0 + v] = 1;
+  l->ok = dim_ratio(d, &ones, &num, &den);
+  if (!l->ok) return false;
+  l->sizes.value[SIZE_X0 + x] = value / gcd64(value, den) * den;
+  l->ok = l->sizes.value[SIZE_X0 + x] <= SIZE_LIMIT;
+  return l->ok;
+}
+
+static bool visit_value(void *data, int node, const struct dim *d) {
+  int64_t value;
+  (void)node;
+  return dim_value(d, &((struct least *)data)->sizes, &value);
+}
+
+/* Whether the kernel has a legal binding at one target, with tensors within the limit. */
+static bool bindable(const struct growth *g, const struct sizes *target) {
+  struct least l = {*target, true};
+  for (int x = 0; x < VARIABLES; x++) l.sizes.value[SIZE_X0 + x] = 1;
+  if (!kernel_each_dim(g->k, visit_least, &l) || !kernel_each_dim(g->k, visit_value, &l))
+    return false;
+  for (int i = 0; i < g->k->count; i++) {
+    int64_t elements;
+    if (!shape_elements(&g->k->nodes[i].shape, &l.sizes, &elements) ||
+        elements > g->elements_limit)
+      return false;
+  }
+  return true;
+}
+
+bool growth_finish(struct growth *g) {
+  struct kernel *k = g->k;
+  struct dim by;
+  int x, last = k->count - 1;
+  if (g->width != 1 || !output_substitution(&k->nodes[last].shape, &x, &by)) return false;
+  if (x >= 0) kernel_substitute(k, x, &by);
+  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {last, -1}, .attrs.dim = dim_number(1)};
+  if (kernel_shape_of(k, &out, &out.shape)) return false;
+  k->nodes[k->count++] = out;
+  for (int t = 0; t < g->target_count; t++)
+    if (!bindable(g, &g->targets[t])) return false;
+  return !g->require_reach || !kernel_reach(k);
+}

@@ -1,0 +1,231 @@
+/* Drawing one kernel: see sampler.h.
+ *
+ *   1. how many primitives, which of them weighted, how wide, which G      (uniform each)
+ *   2. step by step: a type uniformly among those that have any legal application, then an
+ *      application uniformly among the type's; a weighted step draws a fully connected one
+ *   3. the output, and one last look at every target
+ *
+ * "Uniformly among those that are legal" is drawn without testing all: types (applications) are
+ * tried in a random order, and the first that is legal is taken. A try that gets stuck is begun
+ * again from the same stream, at most TRIES times.
+ */
+#include "sample/sampler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "sample/growth.h"
+
+enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, FAMILIES_MAX = 32 };
+
+struct sampler {
+  struct sample_options options;
+  uint64_t seed;
+  struct {
+    VEC(struct sizes);
+  } targets; /* distinct sizes */
+  struct {
+    VEC(int64_t);
+  } groups; /* what G may be */
+  const struct family *plain[FAMILIES_MAX], *weighted;
+  int plain_count;
+  struct kernel *scratch;
+  struct {
+    VEC(struct candidate);
+  } candidates;
+};
+
+static void list_families(struct sampler *s) {
+  for (int i = 0; i < PRIMITIVE_COUNT; i++) {
+    const struct row *row = &primitive_rows[i];
+    bool known = !row->family->drawn || s->weighted == row->family;
+    for (int j = 0; j < s->plain_count; j++) known |= s->plain[j] == row->family;
+    if (known) continue;
+    if (row->facts & FACT_WEIGHTS)
+      s->weighted = row->family;
+    else
+      s->plain[s->plain_count++] = row->family;
+  }
+}
+
+static void list_targets(struct sampler *s, const struct targets *targets) {
+  for (int i = 0; i < targets->count; i++) {
+    struct sizes sizes;
+    int64_t copies;
+    bool known = false;
+    target_sizes(&targets->data[i], &sizes, &copies);
+    for (int j = 0; j < s->targets.count; j++)
+      known |= !memcmp(&s->targets.data[j], &sizes, sizeof sizes);
+    if (!known) VEC_PUSH(&s->targets, sizes);
+  }
+}
+
+/* Factors >= 2 of the common channel count; 1 only where there is no other, or when asked for. */
+static canvas_status list_groups(canvas_context *ctx, struct sampler *s,
+                                 const struct targets *targets) {
+  int64_t common = targets_common_channels(targets), asked = s->options.groups;
+  if (asked && common % asked)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "groups=%lld does not divide the common channel count %lld of the targets",
+                (long long)asked, (long long)common);
+  if (asked) {
+    VEC_PUSH(&s->groups, asked);
+    return CANVAS_OK;
+  }
+  for (int64_t g = 2; g <= common; g++)
+    if (common % g == 0) VEC_PUSH(&s->groups, g);
+  if (!s->groups.count) VEC_PUSH(&s->groups, 1);
+  return CANVAS_OK;
+}
+
+/* The input itself must fit: else no draw would ever end well. */
+static canvas_status check_targets(canvas_context *ctx, const struct sampler *s,
+                                   const struct targets *targets) {
+  if (!targets->count) return fail(ctx, CANVAS_BAD_INPUT, "there are no targets to draw for");
+  for (int i = 0; i < targets->count; i++) {
+    struct sizes z;
+    int64_t copies;
+    const struct target *t = &targets->data[i];
+    target_sizes(t, &z, &copies);
+    int64_t elements = z.value[SIZE_C] * z.value[SIZE_H];
+    if (elements > s->options.elements_limit / z.value[SIZE_W])
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "target '%s' has more than %lld elements per sample: raise elements= or leave it "
+                  "out",
+                  t->name, (long long)s->options.elements_limit);
+  }
+  return CANVAS_OK;
+}
+
+canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
+                          const struct sample_options *options, uint64_t seed,
+                          struct sampler **out) {
+  struct sampler *s = mem_alloc(sizeof *s);
+  s->options = *options;
+  s->seed = seed;
+  canvas_status status = check_targets(ctx, s, targets);
+  if (status == CANVAS_OK) {
+    list_families(s);
+    list_targets(s, targets);
+    status = list_groups(ctx, s, targets);
+  }
+  if (status != CANVAS_OK) {
+    sampler_free(s);
+    return status;
+  }
+  s->scratch = kernel_new("");
+  *out = s;
+  return CANVAS_OK;
+}
+
+void sampler_free(struct sampler *s) {
+  if (!s) return;
+  free(s->targets.data);
+  free(s->groups.data);
+  free(s->candidates.data);
+  kernel_free(s->scratch);
+  free(s);
+}
+
+static void gather(struct sampler *s, int a, int b, const struct family *f) {
+  struct candidate found[CANDIDATES_MAX];
+  int count = f->choices(s->scratch, a, b, found);
+  for (int i = 0; i < count; i++) VEC_PUSH(&s->candidates, found[i]);
+}
+
+/* Every application of a type; pairs that would make the kernel too wide are not looked at. */
+static void gather_all(struct sampler *s, const struct growth *g, const struct family *f,
+                       struct remaining left) {
+  int nodes = s->scratch->count;
+  s->candidates.count = 0;
+  for (int a = 0; a < nodes; a++) {
+    if (!f->blends && growth_width_allows(g, a, -1, left)) gather(s, a, -1, f);
+    for (int b = 0; f->blends && b < nodes; b++)
+      if (b != a && growth_width_allows(g, a, b, left)) gather(s, a, b, f);
+  }
+}
+
+/* One application of the type, uniformly among the legal ones; false if there is none. */
+static bool apply_one(struct sampler *s, struct growth *g, const struct family *f,
+                      struct remaining left, struct random *r) {
+  gather_all(s, g, f, left);
+  while (s->candidates.count) {
+    struct candidate *all = s->candidates.data;
+    int i = (int)random_below(r, (uint32_t)s->candidates.count);
+    if (growth_try(g, &all[i], left)) return true;
+    all[i] = all[--s->candidates.count];
+  }
+  return false;
+}
+
+static bool plain_step(struct sampler *s, struct growth *g, struct remaining left,
+                       struct random *r) {
+  const struct family *order[FAMILIES_MAX];
+  memcpy(order, s->plain, sizeof order);
+  for (int n = s->plain_count; n > 0; n--) {
+    int i = (int)random_below(r, (uint32_t)n);
+    if (apply_one(s, g, order[i], left, r)) return true;
+    order[i] = order[n - 1];
+  }
+  return false;
+}
+
+/* One try; the stream goes on where the last one stopped. */
+static bool grow(struct sampler *s, struct growth *g, struct random *r) {
+  const struct sample_options *o = &s->options;
+  int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
+  int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
+  struct remaining left = {.plain = n};
+  if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
+  left.plain -= left.weighted;
+  g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
+  growth_start(g);
+  for (int steps = n; steps > 0; steps--) {
+    /* every order of plain and weighted steps is equally likely */
+    bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
+    if (weighted) {
+      left.weighted--;
+      if (!apply_one(s, g, s->weighted, left, r)) return false;
+    } else {
+      left.plain--;
+      if (!plain_step(s, g, left, r)) return false;
+    }
+  }
+  return growth_finish(g);
+}
+
+/* Names nodes a, b, ... as a person would, and the kernel by its index. */
+static struct kernel *finished(const struct kernel *scratch, uint64_t index) {
+  struct kernel *k = kernel_copy(scratch);
+  snprintf(k->name, sizeof k->name, "k%llu", (unsigned long long)index);
+  for (int i = 0; i < k->count - 1; i++) {
+    if (i < 26)
+      snprintf(k->nodes[i].name, NODE_NAME_SIZE, "%c", 'a' + i);
+    else
+      snprintf(k->nodes[i].name, NODE_NAME_SIZE, "%c%c", 'a' + i / 26 - 1, 'a' + i % 26);
+  }
+  kernel_renumber(k);
+  return k;
+}
+
+canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
+                           struct kernel **out, int64_t *g) {
+  struct random r;
+  random_open(&r, s->seed, RANDOM_DRAW, index);
+  for (int try = 0; try < TRIES; try++) {
+    *g = s->groups.data[random_below(&r, (uint32_t)s->groups.count)];
+    for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = *g;
+    struct growth growth = {.k = s->scratch,
+                            .targets = s->targets.data,
+                            .target_count = s->targets.count,
+                            .elements_limit = s->options.elements_limit,
+                            .require_reach = s->options.require_reach};
+    if (!grow(s, &growth, &r)) continue;
+    *out = finished(s->scratch, index);
+    return CANVAS_OK;
+  }
+  return fail(ctx, CANVAS_NONE, "draw %llu found no legal kernel in %d tries",
+              (unsigned long long)index, TRIES);
+}
