@@ -217,8 +217,8 @@ int canvas_program_outputs(const canvas_program *program);
 canvas_tensor canvas_program_input(const canvas_program *program, int input);
 canvas_tensor canvas_program_output(const canvas_program *program, int output);
 
-/* Standard normal numbers, times 1/sqrt(last size) for every input but the first: element i of
- * input j is a pure function of (seed, j, i). */
+/* Standard normal numbers; those of every input but the first are divided by the root of the product
+ * of its sizes but the first (a fan-in). Element i of input j is a pure function of (seed, j, i). */
 void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out);
 
 /* The interpreter, the definition of meaning: double precision, only what is asked for is computed.

@@ -1,0 +1,42 @@
+/* canvas check: whether the kernels and packs of a file are legal, and what kind they are. */
+#include <stdio.h>
+
+#include "command.h"
+
+static void say_facts(const canvas_kernel *kernel) {
+  canvas_kernel_facts f = canvas_kernel_describe(kernel);
+  printf("%s: legal, %d primitive%s", canvas_kernel_name(kernel), f.primitives,
+         f.primitives == 1 ? "" : "s");
+  if (f.variables) printf(", %d free size%s", f.variables, f.variables == 1 ? "" : "s");
+  if (f.uses_groups) printf(", uses G");
+  if (!f.has_weights) printf(", no weights");
+  if (f.needs_fixed_hw) printf(", needs fixed H and W");
+}
+
+static int check(struct arguments *a, canvas_pack *pack, void *data) {
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  const char *why = canvas_kernel_reach(kernel);
+  int targets = canvas_pack_count(pack);
+  (void)a, (void)data;
+  say_facts(kernel);
+  if (targets) printf(", bound to %d target%s", targets, targets == 1 ? "" : "s");
+  if (why)
+    printf(", does not reach: %s\n", why);
+  else
+    printf(", reaches\n");
+  return EXIT_OK;
+}
+
+static int run(struct arguments *a) {
+  return file_each(a, a->operand[0], check, NULL);
+}
+
+const struct command command_check = {
+    .verb = "check",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "say whether kernels and packs are legal",
+    .details = "One line for each kernel; the first mistake ends the check with its line and column.\n",
+    .run = run,
+};

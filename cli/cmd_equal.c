@@ -1,0 +1,43 @@
+/* canvas equal: whether two files hold the same kernel, however it is written. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+/* The only kernel of a file, as its hash. */
+static bool read_hash(struct arguments *a, const char *file, canvas_hash *out) {
+  struct text text;
+  canvas_kernel *kernel;
+  if (!text_read(file, &text)) return false;
+  canvas_status status = canvas_kernel_parse(a->ctx, text.bytes, text.length, &kernel);
+  if (status == CANVAS_OK) {
+    *out = canvas_kernel_hash(kernel);
+    canvas_kernel_free(kernel);
+  } else {
+    complain_status(a, text.name, status);
+  }
+  text_free(&text);
+  return status == CANVAS_OK;
+}
+
+static int run(struct arguments *a) {
+  canvas_hash left, right;
+  if (!strcmp(a->operand[0], "-") && !strcmp(a->operand[1], "-"))
+    return complain("'equal' can read only one of A and B from standard input");
+  if (!read_hash(a, a->operand[0], &left) || !read_hash(a, a->operand[1], &right)) return EXIT_BAD;
+  bool equal = !strcmp(left.hex, right.hex);
+  puts(equal ? "equal" : "different");
+  return equal ? EXIT_OK : EXIT_NONE;
+}
+
+const struct command command_equal = {
+    .verb = "equal",
+    .operands = "A B",
+    .least = 2,
+    .most = 2,
+    .summary = "say whether two files hold the same kernel",
+    .details =
+        "Names, the numbering of x, the order of independent nodes and swapped commutative inputs do\n"
+        "not count, neither do the sizes of a pack. Exit status 1 where they differ.\n",
+    .run = run,
+};

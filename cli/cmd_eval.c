@@ -1,0 +1,164 @@
+/* canvas eval: what a kernel computes, by the interpreter, on seeded inputs and weights.
+ *
+ * A small output is evaluated whole; of a large one SAMPLES elements at equal distances, the first and
+ * the last among them.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "command.h"
+
+enum { WHOLE_LIMIT = 1 << 16, SAMPLES = 4096, SHOWN = 4 };
+
+struct evaluation {
+  int inputs;
+  double **input; /* one array per input of the program */
+  canvas_tensor output;
+  int64_t count;     /* evaluated elements */
+  int64_t *elements; /* their flat indices */
+  double *value;
+};
+
+static void evaluation_free(struct evaluation *e) {
+  for (int i = 0; e->input && i < e->inputs; i++) free(e->input[i]);
+  free(e->input);
+  free(e->elements);
+  free(e->value);
+}
+
+static bool fill_inputs(const canvas_program *program, uint64_t seed, struct evaluation *e) {
+  e->inputs = canvas_program_inputs(program);
+  e->input = calloc((size_t)e->inputs + 1, sizeof *e->input);
+  for (int i = 0; e->input && i < e->inputs; i++) {
+    int64_t elements = canvas_program_input(program, i).elements;
+    e->input[i] = calloc((size_t)elements, sizeof **e->input);
+    if (!e->input[i]) return false;
+    canvas_program_fill(program, i, seed, e->input[i]);
+  }
+  return e->input != NULL;
+}
+
+static bool choose_elements(const canvas_program *program, struct evaluation *e) {
+  e->output = canvas_program_output(program, 0);
+  int64_t all = e->output.elements;
+  e->count = all <= WHOLE_LIMIT ? all : SAMPLES;
+  e->elements = calloc((size_t)e->count, sizeof *e->elements);
+  e->value = calloc((size_t)e->count, sizeof *e->value);
+  if (!e->elements || !e->value) return false;
+  for (int64_t i = 0; i < e->count; i++) /* all <= 2^40: the product fits */
+    e->elements[i] = e->count == all ? i : i * (all - 1) / (SAMPLES - 1);
+  return true;
+}
+
+static canvas_status evaluate(struct arguments *a, const canvas_program *program,
+                              struct evaluation *e) {
+  return canvas_program_evaluate(a->ctx, program, (const double *const *)e->input, 0, e->count,
+                                 e->elements, e->value);
+}
+
+static void print_text(const char *target, const struct evaluation *e) {
+  double sum = 0, size = 0;
+  printf("%s: [", target);
+  for (int i = 0; i < e->output.rank; i++)
+    printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
+  printf("], %" PRId64 " of %" PRId64 " elements\n", e->count, e->output.elements);
+  for (int64_t i = 0; i < e->count; i++) {
+    sum += e->value[i];
+    size += fabs(e->value[i]);
+    if (i < SHOWN || i >= e->count - SHOWN)
+      printf("  [%" PRId64 "] %.10g\n", e->elements[i], e->value[i]);
+  }
+  printf("  sum %.10g\n  sum of magnitudes %.10g\n", sum, size);
+}
+
+/* JSON has no inf and no nan. */
+static void print_number(const char *before, double x) {
+  if (isfinite(x))
+    printf("%s%.17g", before, x);
+  else
+    printf("%snull", before);
+}
+
+static void print_json(const char *kernel, const char *target, const struct evaluation *e) {
+  double sum = 0, size = 0;
+  printf("{\"kernel\": ");
+  put_json_string(kernel);
+  printf(", \"target\": ");
+  put_json_string(target);
+  printf(", \"shape\": [");
+  for (int i = 0; i < e->output.rank; i++)
+    printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
+  printf("], \"evaluated\": %" PRId64 ", \"elements\": [", e->count);
+  for (int64_t i = 0; i < e->count; i++) {
+    sum += e->value[i];
+    size += fabs(e->value[i]);
+    if (i >= SHOWN && i < e->count - SHOWN) continue;
+    printf("%s{\"index\": %" PRId64 ", ", i ? ", " : "", e->elements[i]);
+    print_number("\"value\": ", e->value[i]);
+    putchar('}');
+  }
+  print_number("], \"sum\": ", sum);
+  print_number(", \"sum_of_magnitudes\": ", size);
+  printf("}\n");
+}
+
+/* One target of a pack; the exit status. */
+static int eval_target(struct arguments *a, const canvas_pack *pack, int target, int64_t seed) {
+  const char *kernel = canvas_kernel_name(canvas_pack_kernel(pack));
+  const char *name = canvas_pack_target(pack, target);
+  struct evaluation e = {0};
+  canvas_program *program;
+  canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
+  if (status != CANVAS_OK) return complain_status(a, kernel, status);
+  if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, &e)) {
+    complain("%s: there is no memory for its tensors, give smaller sizes", kernel);
+    status = CANVAS_IO;
+  } else {
+    status = evaluate(a, program, &e);
+    if (status != CANVAS_OK)
+      complain_status(a, kernel, status);
+    else if (option_given(a, "--json"))
+      print_json(kernel, name, &e);
+    else
+      print_text(name, &e);
+  }
+  evaluation_free(&e);
+  canvas_program_free(program);
+  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+static int eval(struct arguments *a, canvas_pack *pack, void *data) {
+  const int64_t *seed = data;
+  canvas_pack *made;
+  const canvas_pack *sized = pack_sized(a, pack, &made);
+  int first, end, answer = EXIT_OK;
+  if (!sized) return EXIT_BAD;
+  if (!targets_chosen(a, sized, &first, &end)) answer = EXIT_BAD;
+  for (; answer == EXIT_OK && first < end; first++) answer = eval_target(a, sized, first, *seed);
+  canvas_pack_free(made);
+  return answer;
+}
+
+static int run(struct arguments *a) {
+  int64_t seed;
+  if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed)) return EXIT_BAD;
+  return file_each(a, a->operand[0], eval, &seed);
+}
+
+const struct command command_eval = {
+    .verb = "eval",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "run the interpreter on seeded inputs and weights",
+    .details =
+        "Prints the output's shape, its first and last elements by flat index, and sums over what was\n"
+        "evaluated: all elements up to 65536, else 4096 at equal distances. Double precision.\n",
+    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+                {"--target", "NAME", "only this target of a pack"},
+                {"--seed", "S", "seed of inputs and weights (default 1)"},
+                {"--json", NULL, "one JSON object per target and line"}},
+    .run = run,
+};

@@ -1,0 +1,25 @@
+/* canvas hash: what identifies each kernel of a file. */
+#include <stdio.h>
+
+#include "command.h"
+
+static int hash(struct arguments *a, canvas_pack *pack, void *data) {
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  (void)a, (void)data;
+  printf("%s  %s\n", canvas_kernel_hash(kernel).hex, canvas_kernel_name(kernel));
+  return EXIT_OK;
+}
+
+static int run(struct arguments *a) {
+  return file_each(a, a->operand[0], hash, NULL);
+}
+
+const struct command command_hash = {
+    .verb = "hash",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "print the hash that isomorphic kernels share",
+    .details = "One line `HASH  NAME` for each kernel; sizes of a pack do not count.\n",
+    .run = run,
+};

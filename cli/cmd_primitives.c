@@ -1,0 +1,19 @@
+/* canvas primitives: the table that the parser, the sampler and docs/kernel.md share. */
+#include "command.h"
+
+static int run(struct arguments *a) {
+  bool json = option_given(a, "--json"), markdown = option_given(a, "--markdown");
+  if (json && markdown) return complain("give either --json or --markdown");
+  put_text(canvas_primitives_print(json ? CANVAS_JSON : markdown ? CANVAS_MARKDOWN : CANVAS_TEXT));
+  return EXIT_OK;
+}
+
+const struct command command_primitives = {
+    .verb = "primitives",
+    .operands = "",
+    .summary = "list the primitives and what they mean",
+    .details = "",
+    .options = {{"--json", NULL, "a JSON list of rows"},
+                {"--markdown", NULL, "the table of docs/kernel.md"}},
+    .run = run,
+};

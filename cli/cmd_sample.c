@@ -1,0 +1,204 @@
+/* canvas sample: a stream of drawn kernels.
+ *
+ * Indices are tried in order from --start; one that is skipped, that equals an earlier kernel of the
+ * stream or that has no solution within --budget is passed over and counted. The number of indices is
+ * bounded, so that the stream always ends.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+enum { TRIES_EACH = 100, TRIES_LEAST = 1000 };
+
+/* The hashes that were printed: open addressing, at most half full. */
+struct printed {
+  canvas_hash *slot;
+  size_t capacity, count;
+};
+
+static size_t first_slot(const struct printed *set, const canvas_hash *hash) {
+  size_t at = 0;
+  for (const char *p = hash->hex; *p; p++) at = at * 31 + (size_t)*p;
+  return at & (set->capacity - 1);
+}
+
+static canvas_hash *find(const struct printed *set, const canvas_hash *hash) {
+  size_t i = first_slot(set, hash);
+  while (set->slot[i].hex[0] && strcmp(set->slot[i].hex, hash->hex) != 0)
+    i = (i + 1) & (set->capacity - 1);
+  return &set->slot[i];
+}
+
+/* Room for one more; false if there is no memory. */
+static bool grow(struct printed *set) {
+  if (2 * set->count < set->capacity) return true;
+  struct printed larger = {.capacity = set->capacity ? 2 * set->capacity : 64, .count = set->count};
+  larger.slot = calloc(larger.capacity, sizeof *larger.slot);
+  if (!larger.slot) return false;
+  for (size_t i = 0; i < set->capacity; i++)
+    if (set->slot[i].hex[0]) *find(&larger, &set->slot[i]) = set->slot[i];
+  free(set->slot);
+  *set = larger;
+  return true;
+}
+
+struct stream {
+  canvas_targets *targets;
+  canvas_budget *budget; /* NULL: not asked */
+  canvas_sampler *sampler;
+  int64_t start, count;
+  bool verbose;
+  struct printed printed;
+  int64_t tried, skipped, repeated, unsolved;
+};
+
+static void stream_free(struct stream *s) {
+  canvas_sampler_free(s->sampler);
+  canvas_budget_free(s->budget);
+  canvas_targets_free(s->targets);
+  free(s->printed.slot);
+}
+
+static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
+  char options[512];
+  const char *primitives = option_text(a, "--primitives", NULL);
+  const char *require = option_text(a, "--require", NULL);
+  const char *groups = option_text(a, "--groups", NULL);
+  int length = snprintf(options, sizeof options, "%s%s %s%s %s%s", primitives ? "primitives=" : "",
+                        primitives ? primitives : "", require ? "require=" : "",
+                        require ? require : "", groups ? "groups=" : "", groups ? groups : "");
+  if (length >= (int)sizeof options) {
+    complain("the value of --primitives, --require or --groups is too long");
+    return false;
+  }
+  canvas_status status = canvas_sampler_new(a->ctx, s->targets, options, (size_t)length,
+                                            (uint64_t)seed, &s->sampler);
+  if (status != CANVAS_OK) complain_flag(a, "sample", status);
+  return status == CANVAS_OK;
+}
+
+static bool open_stream(struct arguments *a, struct stream *s) {
+  int64_t seed;
+  const char *budget = option_text(a, "--budget", NULL);
+  if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed) ||
+      !option_whole(a, "--start", 0, 0, INT64_C(1) << 62, &s->start) ||
+      !option_whole(a, "--count", 1, 1, 1000000, &s->count))
+    return false;
+  s->verbose = option_given(a, "-v");
+  s->targets = targets_read(a);
+  if (!s->targets) return false;
+  if (budget) {
+    canvas_status status = canvas_budget_parse(a->ctx, budget, strlen(budget), &s->budget);
+    if (status != CANVAS_OK) complain_flag(a, "--budget", status);
+    if (status != CANVAS_OK) return false;
+  }
+  return open_sampler(a, s, seed);
+}
+
+static void tell(const struct stream *s, int64_t index, const char *what, const char *why) {
+  if (s->verbose) complain("draw %lld: %s: %s", (long long)index, what, why);
+}
+
+/* Whether the kernel has sizes within the budget: CANVAS_OK, CANVAS_NONE, or a failure. */
+static canvas_status solvable(struct arguments *a, struct stream *s, const canvas_kernel *kernel,
+                              int64_t groups) {
+  canvas_solve_options options = {groups, false};
+  canvas_pack *pack;
+  if (!s->budget) return CANVAS_OK;
+  canvas_status status =
+      canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &options, &pack);
+  if (status == CANVAS_OK) canvas_pack_free(pack);
+  return status;
+}
+
+/* Prints the kernel of an index unless it is passed over; the exit status where the stream ends. */
+static int print_draw(struct arguments *a, struct stream *s, int64_t index, canvas_kernel *kernel,
+                      int64_t groups) {
+  canvas_hash hash = canvas_kernel_hash(kernel);
+  if (!grow(&s->printed)) return complain("there is no memory for more kernels");
+  canvas_hash *slot = find(&s->printed, &hash);
+  if (slot->hex[0]) {
+    s->repeated++;
+    tell(s, index, "passed over", "equals an earlier kernel");
+    return EXIT_OK;
+  }
+  canvas_status status = solvable(a, s, kernel, groups);
+  if (status == CANVAS_NONE) {
+    s->unsolved++;
+    tell(s, index, "no solution", canvas_context_message(a->ctx));
+    return EXIT_OK;
+  }
+  if (status != CANVAS_OK) return complain_status(a, canvas_kernel_name(kernel), status);
+  printf("%s# G=%lld\n", s->printed.count ? "\n" : "", (long long)groups);
+  put_text(canvas_kernel_print(kernel));
+  *slot = hash;
+  s->printed.count++;
+  return EXIT_OK;
+}
+
+static int try_index(struct arguments *a, struct stream *s, int64_t index) {
+  canvas_kernel *kernel;
+  int64_t groups;
+  s->tried++;
+  canvas_status status =
+      canvas_sampler_draw(a->ctx, s->sampler, (uint64_t)index, &kernel, &groups);
+  if (status == CANVAS_NONE) {
+    s->skipped++;
+    tell(s, index, "skipped", canvas_context_message(a->ctx));
+    return EXIT_OK;
+  }
+  if (status != CANVAS_OK) return complain_status(a, "sample", status);
+  int answer = print_draw(a, s, index, kernel, groups);
+  canvas_kernel_free(kernel);
+  return answer;
+}
+
+/* Said with -v, and where the stream is shorter than what was asked for. */
+static void summarize(const struct stream *s) {
+  bool all = (int64_t)s->printed.count == s->count;
+  if (all && !s->verbose) return;
+  complain("%s %zu of %lld kernels in %lld draws: %lld skipped, %lld equal to an earlier one, "
+           "%lld without a solution",
+           s->printed.count ? "printed" : "drew none,", s->printed.count, (long long)s->count,
+           (long long)s->tried, (long long)s->skipped, (long long)s->repeated,
+           (long long)s->unsolved);
+}
+
+static int run_stream(struct arguments *a, struct stream *s) {
+  int64_t most = TRIES_LEAST + TRIES_EACH * s->count;
+  while (s->tried < most && (int64_t)s->printed.count < s->count) {
+    if (try_index(a, s, s->start + s->tried) != EXIT_OK) return EXIT_BAD;
+    if (ferror(stdout)) return EXIT_BAD;
+  }
+  summarize(s);
+  return s->printed.count ? EXIT_OK : EXIT_NONE;
+}
+
+static int run(struct arguments *a) {
+  struct stream stream = {0};
+  int answer = open_stream(a, &stream) ? run_stream(a, &stream) : EXIT_BAD;
+  stream_free(&stream);
+  return answer;
+}
+
+const struct command command_sample = {
+    .verb = "sample",
+    .operands = "",
+    .summary = "draw kernels for the layers of a network",
+    .details =
+        "Prints kernel texts one after another, each after a comment with the G it was drawn with.\n"
+        "Draw i is the same for the same seed, targets and options on any machine. Draws that fail,\n"
+        "repeat an earlier kernel or have no solution within the budget are passed over.\n",
+    .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
+                {"--seed", "S", "seed of the stream (default 1)"},
+                {"--start", "I", "first index (default 0)"},
+                {"--count", "N", "how many kernels (default 1)"},
+                {"--primitives", "5..12", "how many primitives, input and output not counted"},
+                {"--require", "reach|none", "reach (default): see along H and W, mix all channels"},
+                {"--groups", "G", "this G instead of drawing it"},
+                {"--budget", "BUDGET", "only kernels that fit: macs=0.5x,params=0.5x"},
+                {"-v", NULL, "say on stderr what was passed over, and how much"}},
+    .run = run,
+};

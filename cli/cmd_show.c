@@ -1,0 +1,64 @@
+/* canvas show: a kernel or pack as canonical text, as a picture, as PyTorch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+struct show {
+  const char *as;
+  int shown;
+};
+
+static int show_torch(struct arguments *a, canvas_pack *pack) {
+  canvas_pack *made;
+  char *text;
+  const canvas_pack *sized = pack_sized(a, pack, &made);
+  if (!sized) return EXIT_BAD;
+  canvas_status status = canvas_pack_torch(a->ctx, sized, !option_given(a, "--literal"), &text);
+  if (status == CANVAS_OK)
+    put_text(text);
+  else
+    complain_status(a, canvas_kernel_name(canvas_pack_kernel(pack)), status);
+  canvas_pack_free(made);
+  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+/* Text keeps the bind lines of a pack; --at adds one to a bare kernel. */
+static int show_text(struct arguments *a, canvas_pack *pack) {
+  canvas_pack *made = NULL;
+  const canvas_pack *shown = pack;
+  if (option_given(a, "--at")) shown = pack_sized(a, pack, &made);
+  if (!shown) return EXIT_BAD;
+  put_text(canvas_pack_print(shown));
+  canvas_pack_free(made);
+  return EXIT_OK;
+}
+
+static int show(struct arguments *a, canvas_pack *pack, void *data) {
+  struct show *s = data;
+  if (s->shown++) putchar('\n');
+  if (!strcmp(s->as, "torch")) return show_torch(a, pack);
+  if (!strcmp(s->as, "text")) return show_text(a, pack);
+  put_text(canvas_kernel_dot(canvas_pack_kernel(pack)));
+  return EXIT_OK;
+}
+
+static int run(struct arguments *a) {
+  struct show s = {.as = option_text(a, "--as", "text")};
+  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "torch"))
+    return complain("--as takes text, dot or torch, not '%.60s'", s.as);
+  return file_each(a, a->operand[0], show, &s);
+}
+
+const struct command command_show = {
+    .verb = "show",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "print kernels and packs as text, picture or PyTorch code",
+    .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
+    .options = {{"--as", "text|dot|torch", "canonical text (default), Graphviz, a torch.nn.Module"},
+                {"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+                {"--literal", NULL, "torch: one operator per primitive, no patterns"}},
+    .run = run,
+};

@@ -1,0 +1,84 @@
+/* canvas solve: sizes for every target that fill a budget. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+struct solve {
+  canvas_targets *targets;
+  canvas_budget *budget;
+  canvas_solve_options options;
+  int solved;
+};
+
+static canvas_status print_json(struct arguments *a, const canvas_pack *pack) {
+  char *cost, *text;
+  canvas_status status = canvas_pack_cost_json(a->ctx, pack, &cost);
+  if (status != CANVAS_OK) return status;
+  text = canvas_pack_print(pack);
+  fputs("{\"pack\": ", stdout);
+  put_json_string(text);
+  fputs(", \"cost\": ", stdout);
+  put_text(cost);
+  fputs("}\n", stdout);
+  canvas_string_free(text);
+  return CANVAS_OK;
+}
+
+static int solve(struct arguments *a, canvas_pack *pack, void *data) {
+  struct solve *s = data;
+  canvas_pack *solved;
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  canvas_status status =
+      canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &s->options, &solved);
+  if (status != CANVAS_OK) return complain_status(a, canvas_kernel_name(kernel), status);
+  if (option_given(a, "--json")) {
+    status = print_json(a, solved);
+    if (status != CANVAS_OK) complain_status(a, canvas_kernel_name(kernel), status);
+  } else {
+    if (s->solved++) putchar('\n');
+    put_text(canvas_pack_print(solved));
+  }
+  canvas_pack_free(solved);
+  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+static bool open_solve(struct arguments *a, struct solve *s) {
+  const char *at = option_text(a, "--at", "");
+  const char *budget = option_required(a, "--budget");
+  if (!budget) return false;
+  canvas_status status = canvas_solve_options_parse(a->ctx, at, strlen(at), &s->options);
+  if (status != CANVAS_OK) return complain_flag(a, "--at", status), false;
+  s->options.exempt |= option_given(a, "--exempt");
+  status = canvas_budget_parse(a->ctx, budget, strlen(budget), &s->budget);
+  if (status != CANVAS_OK) return complain_flag(a, "--budget", status), false;
+  s->targets = targets_read(a);
+  return s->targets != NULL;
+}
+
+static int run(struct arguments *a) {
+  struct solve s = {0};
+  int answer = EXIT_BAD;
+  if (open_solve(a, &s)) answer = file_each(a, a->operand[0], solve, &s);
+  canvas_budget_free(s.budget);
+  canvas_targets_free(s.targets);
+  return answer;
+}
+
+const struct command command_solve = {
+    .verb = "solve",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "find the sizes that fill a budget at every target",
+    .details =
+        "Prints each kernel with a bind line per target. The budget bounds the sum over the targets:\n"
+        "macs=0.5x (of the layers replaced), macs=900M, macs=0.2x..0.5x, params=none; what is not named\n"
+        "keeps 1.0x. Exit status 1 where no kernel of the file has a solution.\n",
+    .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
+                {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
+                {"--at", "G=4", "G, for a kernel that uses it"},
+                {"--exempt", NULL, "allow equal copies, without weights (the identity control)"},
+                {"--json", NULL, "one object {\"pack\", \"cost\"} per kernel and line"}},
+    .run = run,
+};

@@ -1,0 +1,99 @@
+/* A verb of the canvas command is one row: what it takes, what it says, what it does.
+ *
+ * Help, parsing and the list of verbs come from the rows; a verb's file is cmd_<verb>.c. Everything a
+ * verb prints goes to stdout through stdio; canvas_main checks at the end that it arrived.
+ */
+#ifndef CANVAS_COMMAND_H
+#define CANVAS_COMMAND_H
+
+#include "canvas.h"
+
+enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
+enum { OPTIONS_MAX = 10, OPERANDS_MAX = 2 };
+
+struct option {
+  const char *flag;    /* "--seed"; a short flag is "-N" */
+  const char *metavar; /* "S", or NULL for a switch */
+  const char *help;
+};
+
+struct arguments;
+
+struct command {
+  const char *verb;
+  const char *operands; /* "FILE", "A B" or "" */
+  int least, most;      /* how many operands */
+  const char *summary;  /* one line of `canvas help` */
+  const char *details;  /* what `canvas help VERB` says below; may be "" */
+  struct option options[OPTIONS_MAX]; /* up to the first without a flag */
+  int (*run)(struct arguments *a);    /* the exit status */
+};
+
+struct arguments {
+  const struct command *command;
+  canvas_context *ctx;
+  const char *operand[OPERANDS_MAX]; /* NULL where absent */
+  const char *value[OPTIONS_MAX];    /* NULL where not given; a switch that is given has "" */
+};
+
+extern const struct command command_sample, command_check, command_show, command_cost,
+    command_solve, command_eval, command_lower, command_hash, command_equal, command_primitives;
+
+/* ---- options (arguments.c) ----------------------------------------------------------------- */
+
+/* Fills `a` from the words after the verb; false after a sentence on stderr. */
+bool arguments_parse(struct arguments *a, int count, char **words);
+bool option_given(const struct arguments *a, const char *flag);
+const char *option_text(const struct arguments *a, const char *flag, const char *otherwise);
+/* A whole number in [least, most]; false after a sentence. */
+bool option_whole(const struct arguments *a, const char *flag, int64_t otherwise, int64_t least,
+                  int64_t most, int64_t *out);
+/* The value of a flag without which the verb makes no sense; NULL after a sentence. */
+const char *option_required(const struct arguments *a, const char *flag);
+/* The name nearest to `word` by edit distance, NULL if none is near. */
+const char *nearest(const char *word, const char *const *names, int count);
+
+/* ---- texts (files.c) ----------------------------------------------------------------------- */
+
+struct text {
+  const char *name; /* for messages: the file, "standard input", or the flag it came from */
+  char *bytes;
+  size_t length;
+};
+/* `-` is standard input. False after a sentence: missing, a directory, over CANVAS_TEXT_LIMIT. */
+bool text_read(const char *file, struct text *out);
+void text_free(struct text *t);
+
+/* The targets of --targets: a file, or the short form "C,H,W;...". NULL after a sentence. */
+canvas_targets *targets_read(struct arguments *a);
+
+/* Calls `visit` for every kernel or pack of the file; stops where it answers other than EXIT_OK or
+ * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the verb. */
+int file_each(struct arguments *a, const char *file,
+              int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
+/* The pack itself if it has bindings, else its kernel with the sizes of --at. NULL after a sentence;
+ * *made: free it when done. */
+canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **made);
+/* The targets of a pack that --target NAME means: [*first, *end), all without it. False after a
+ * sentence. */
+bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, int *end);
+
+/* ---- messages (messages.c) ----------------------------------------------------------------- */
+
+#if defined(__GNUC__)
+#define MESSAGE_LIKE(at, first) __attribute__((format(printf, at, first)))
+#else
+#define MESSAGE_LIKE(at, first)
+#endif
+
+/* "canvas: <sentence>" on stderr; control characters become `?`. Answers EXIT_BAD. */
+int complain(const char *format, ...) MESSAGE_LIKE(1, 2);
+/* The context's sentence after the name of what it is about; answers the exit status. */
+int complain_status(struct arguments *a, const char *about, canvas_status status);
+/* The same for the value of a flag, which is one line. */
+int complain_flag(struct arguments *a, const char *flag, canvas_status status);
+/* Prints and frees a text of the API. */
+void put_text(char *text);
+void put_json_string(const char *text);
+
+#endif

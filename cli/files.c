@@ -1,0 +1,149 @@
+/* Where texts come from: files, standard input, short forms on the command line. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+/* All of `stream`, at most one byte over the limit; NULL with errno where that fails. */
+static char *read_all(FILE *stream, size_t *length) {
+  size_t capacity = 1 << 16, most = (size_t)CANVAS_TEXT_LIMIT + 1;
+  char *bytes = malloc(capacity);
+  *length = 0;
+  while (bytes) {
+    *length += fread(bytes + *length, 1, capacity - *length, stream);
+    if (ferror(stream)) {
+      int why = errno;
+      free(bytes);
+      errno = why;
+      return NULL;
+    }
+    if (feof(stream) || *length == most) return bytes;
+    if (*length == capacity) {
+      capacity = 4 * capacity < most ? 4 * capacity : most;
+      char *grown = realloc(bytes, capacity);
+      if (!grown) free(bytes);
+      bytes = grown;
+    }
+  }
+  return NULL;
+}
+
+bool text_read(const char *file, struct text *out) {
+  bool standard = !strcmp(file, "-");
+  *out = (struct text){.name = standard ? "standard input" : file};
+  errno = 0;
+  FILE *stream = standard ? stdin : fopen(file, "rb");
+  if (stream) out->bytes = read_all(stream, &out->length);
+  const char *why = out->bytes ? NULL : strerror(errno ? errno : ENOMEM);
+  if (stream && !standard) fclose(stream);
+  if (why) {
+    complain("cannot read '%.900s': %s", out->name, why);
+    return false;
+  }
+  if (out->length > CANVAS_TEXT_LIMIT) {
+    complain("%.900s: the text is over the limit of %d MiB", out->name, CANVAS_TEXT_LIMIT >> 20);
+    text_free(out);
+    return false;
+  }
+  return true;
+}
+
+void text_free(struct text *t) {
+  free(t->bytes);
+  t->bytes = NULL;
+}
+
+/* "64,56,56;128,28,28": three numbers and no letter, so no name of a layer or file. */
+static bool is_short_form(const char *text) {
+  return strchr(text, ',') && strspn(text, "0123456789,; -+.") == strlen(text);
+}
+
+canvas_targets *targets_read(struct arguments *a) {
+  const char *value = option_required(a, "--targets");
+  canvas_targets *targets = NULL;
+  canvas_status status;
+  if (!value) return NULL;
+  if (is_short_form(value)) {
+    status = canvas_targets_parse(a->ctx, value, strlen(value), &targets);
+    if (status != CANVAS_OK) complain_flag(a, "--targets", status);
+    return targets;
+  }
+  struct text text;
+  if (!text_read(value, &text)) return NULL;
+  status = canvas_targets_parse(a->ctx, text.bytes, text.length, &targets);
+  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  text_free(&text);
+  return targets;
+}
+
+/* The loop of file_each over an open reader. */
+static int visit_each(struct arguments *a, const char *name, canvas_reader *reader,
+                      int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {
+  int items = 0, none = 0;
+  for (;; items++) {
+    canvas_pack *pack;
+    canvas_status status = canvas_reader_next(a->ctx, reader, &pack);
+    if (status == CANVAS_NONE && items) return none == items ? EXIT_NONE : EXIT_OK;
+    if (status != CANVAS_OK) {
+      complain_status(a, name, status);
+      return EXIT_BAD;
+    }
+    int answer = visit(a, pack, data);
+    canvas_pack_free(pack);
+    if (answer == EXIT_BAD || ferror(stdout)) return EXIT_BAD;
+    none += answer == EXIT_NONE;
+  }
+}
+
+int file_each(struct arguments *a, const char *file,
+              int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {
+  struct text text;
+  canvas_reader *reader;
+  if (!text_read(file, &text)) return EXIT_BAD;
+  canvas_status status = canvas_reader_open(a->ctx, text.bytes, text.length, &reader);
+  int answer = EXIT_BAD;
+  if (status == CANVAS_OK) {
+    answer = visit_each(a, text.name, reader, visit, data);
+    canvas_reader_close(reader);
+  } else {
+    complain_status(a, text.name, status);
+  }
+  text_free(&text);
+  return answer;
+}
+
+canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **made) {
+  const char *at = option_text(a, "--at", NULL);
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
+  *made = NULL;
+  if (canvas_pack_count(pack) && at) {
+    complain("'%s' has bind lines, leave --at away", canvas_kernel_name(kernel));
+    return NULL;
+  }
+  if (canvas_pack_count(pack)) return pack;
+  if (!at) {
+    complain("'%s' has no bind lines, give its sizes: --at C=64,H=56,W=56",
+             canvas_kernel_name(kernel));
+    return NULL;
+  }
+  canvas_status status = canvas_kernel_bind(a->ctx, kernel, at, strlen(at), made);
+  if (status != CANVAS_OK) complain_flag(a, "--at", status);
+  return *made;
+}
+
+bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, int *end) {
+  const char *name = option_text(a, "--target", NULL);
+  const char *kernel = canvas_kernel_name(canvas_pack_kernel(pack));
+  *first = 0;
+  *end = canvas_pack_count(pack);
+  if (!name) return true;
+  for (; *first < *end; ++*first)
+    if (!strcmp(canvas_pack_target(pack, *first), name)) {
+      *end = *first + 1;
+      return true;
+    }
+  complain("'%s' is bound to no target '%.200s'", kernel, name);
+  return false;
+}

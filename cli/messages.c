@@ -1,0 +1,55 @@
+/* What the command says: sentences on stderr, texts on stdout. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+int complain(const char *format, ...) {
+  char sentence[2048];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(sentence, sizeof sentence, format, args);
+  va_end(args);
+  for (char *p = sentence; *p; p++) {
+    unsigned char c = (unsigned char)*p;
+    if (c < 0x20 || c == 0x7f) *p = '?';
+  }
+  fflush(stdout); /* in the order of events where both go to one place */
+  fprintf(stderr, "canvas: %s\n", sentence);
+  return EXIT_BAD;
+}
+
+int complain_status(struct arguments *a, const char *about, canvas_status status) {
+  complain("%s: %s", about, canvas_context_message(a->ctx));
+  return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
+}
+
+int complain_flag(struct arguments *a, const char *flag, canvas_status status) {
+  static const char place[] = "line 1, ";
+  const char *why = canvas_context_message(a->ctx);
+  if (!strncmp(why, place, sizeof place - 1)) why += sizeof place - 1;
+  complain("%s: %s", flag, why);
+  return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
+}
+
+void put_text(char *text) {
+  fputs(text, stdout);
+  canvas_string_free(text);
+}
+
+void put_json_string(const char *text) {
+  putchar('"');
+  for (const char *p = text; *p; p++) {
+    unsigned char c = (unsigned char)*p;
+    if (c == '"' || c == '\\')
+      printf("\\%c", c);
+    else if (c == '\n')
+      fputs("\\n", stdout);
+    else if (c < 0x20)
+      printf("\\u%04x", c);
+    else
+      putchar(c);
+  }
+  putchar('"');
+}

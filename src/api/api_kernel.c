@@ -1,0 +1,61 @@
+/* Kernels: text, identity, facts, picture, and sizes given by hand. */
+#include "api/handle.h"
+#include "spell/spell.h"
+
+void canvas_kernel_free(canvas_kernel *kernel) {
+  kernel_free((struct kernel *)kernel);
+}
+
+char *canvas_kernel_print(const canvas_kernel *kernel) {
+  struct buf out = {0};
+  kernel_print(kernel_of(kernel), &out);
+  return buf_take(&out);
+}
+
+const char *canvas_kernel_name(const canvas_kernel *kernel) {
+  return kernel_of(kernel)->name;
+}
+
+canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
+  struct hash h = kernel_hash(kernel_of(kernel));
+  uint64_t half[2] = {h.high, h.low};
+  canvas_hash out = {""};
+  for (int i = 0; i < 32; i++) out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
+  return out;
+}
+
+const char *canvas_kernel_reach(const canvas_kernel *kernel) {
+  return kernel_reach(kernel_of(kernel));
+}
+
+canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel) {
+  const struct kernel *k = kernel_of(kernel);
+  canvas_kernel_facts facts = {
+      .primitives = kernel_primitives(k),
+      .has_weights = kernel_has_weights(k),
+      .uses_groups = kernel_uses(k, SIZE_G),
+      .needs_fixed_hw = kernel_needs_fixed_hw(k),
+  };
+  for (unsigned x = kernel_variables(k); x; x >>= 1) facts.variables += x & 1;
+  return facts;
+}
+
+char *canvas_kernel_dot(const canvas_kernel *kernel) {
+  struct buf out = {0};
+  spell_dot(kernel_of(kernel), &out);
+  return buf_take(&out);
+}
+
+canvas_status canvas_kernel_bind(canvas_context *ctx, const canvas_kernel *kernel, const char *at,
+                                 size_t length, canvas_pack **out) {
+  struct binding binding;
+  TRY(binding_parse_at(ctx, at, length, &binding));
+  struct pack *p = pack_new(kernel_of(kernel));
+  canvas_status status = pack_bind(ctx, p, &binding);
+  if (status != CANVAS_OK) {
+    pack_free(p);
+    return status;
+  }
+  *out = (canvas_pack *)p;
+  return CANVAS_OK;
+}

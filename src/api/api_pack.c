@@ -1,0 +1,109 @@
+/* Packs: text, cost, and what they become (PyTorch, programs). Parsing is in reader.c. */
+#include <assert.h>
+
+#include "api/handle.h"
+#include "api/json.h"
+#include "lower/gain.h"
+#include "lower/lower.h"
+#include "spell/spell.h"
+
+void canvas_pack_free(canvas_pack *pack) {
+  if (pack) pack_free((struct pack *)pack);
+}
+
+char *canvas_pack_print(const canvas_pack *pack) {
+  struct buf out = {0};
+  pack_print(pack_of(pack), &out);
+  return buf_take(&out);
+}
+
+const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack) {
+  return (const canvas_kernel *)pack_of(pack)->kernel;
+}
+
+int canvas_pack_count(const canvas_pack *pack) {
+  return pack_of(pack)->count;
+}
+
+const char *canvas_pack_target(const canvas_pack *pack, int target) {
+  assert(target >= 0 && target < pack_of(pack)->count);
+  return pack_of(pack)->data[target].target.name;
+}
+
+static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {
+  if (p->count) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT,
+              "kernel '%s' has no sizes, give them in bind lines or as C=64,H=56,W=56",
+              p->kernel->name);
+}
+
+canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,
+                               canvas_cost *out) {
+  const struct pack *p = pack_of(pack);
+  struct cost cost;
+  assert(target >= -1 && target < p->count);
+  TRY(want_bindings(ctx, p));
+  bool fits = target < 0 ? pack_cost(p, &cost) : binding_cost(p->kernel, &p->data[target], &cost);
+  if (!fits || cost.macs > INT64_MAX / 2)
+    return fail(ctx, CANVAS_BAD_INPUT, "the cost of kernel '%s' passes 2^62, give smaller sizes",
+                p->kernel->name);
+  *out = cost_out(&cost);
+  return CANVAS_OK;
+}
+
+static canvas_status print_cost(canvas_context *ctx, const canvas_pack *pack, struct buf *out) {
+  canvas_cost cost;
+  TRY(canvas_pack_cost(ctx, pack, -1, &cost));
+  buf_puts(out, "{\"kernel\": ");
+  json_string(out, pack_of(pack)->kernel->name);
+  buf_printf(out, ", \"hash\": \"%s\", ", canvas_kernel_hash(canvas_pack_kernel(pack)).hex);
+  json_cost(out, &cost);
+  buf_puts(out, ", \"targets\": [");
+  for (int i = 0; i < canvas_pack_count(pack); i++) {
+    TRY(canvas_pack_cost(ctx, pack, i, &cost));
+    buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
+    json_string(out, canvas_pack_target(pack, i));
+    buf_puts(out, ", ");
+    json_cost(out, &cost);
+    buf_puts(out, "}");
+  }
+  buf_puts(out, "]}");
+  return CANVAS_OK;
+}
+
+canvas_status canvas_pack_cost_json(canvas_context *ctx, const canvas_pack *pack, char **out) {
+  struct buf b = {0};
+  canvas_status status = print_cost(ctx, pack, &b);
+  if (status == CANVAS_OK) *out = buf_take(&b);
+  buf_free(&b);
+  return status;
+}
+
+canvas_status canvas_pack_torch(canvas_context *ctx, const canvas_pack *pack, bool patterns,
+                                char **out) {
+  const struct pack *p = pack_of(pack);
+  double gains[KERNEL_NODES_MAX];
+  struct buf b = {0};
+  TRY(want_bindings(ctx, p));
+  TRY(gain_estimate(ctx, p->kernel, p, gains));
+  canvas_status status = spell_torch(ctx, p, gains, patterns, &b);
+  if (status == CANVAS_OK) *out = buf_take(&b);
+  buf_free(&b);
+  return status;
+}
+
+canvas_status canvas_pack_lower(canvas_context *ctx, const canvas_pack *pack, int target,
+                                int64_t batch, canvas_program **out) {
+  const struct pack *p = pack_of(pack);
+  struct program *program;
+  TRY(want_bindings(ctx, p));
+  if (target < 0 || target >= p->count)
+    return fail(ctx, CANVAS_BAD_INPUT, "pack of '%s' has targets 0 to %d, not %d", p->kernel->name,
+                p->count - 1, target);
+  if (batch < 1 || batch > SIZE_LIMIT)
+    return fail(ctx, CANVAS_BAD_INPUT, "a batch has 1 to %lld samples, not %lld",
+                (long long)SIZE_LIMIT, (long long)batch);
+  TRY(lower_binding(ctx, p->kernel, &p->data[target], batch, &program));
+  *out = (canvas_program *)program;
+  return CANVAS_OK;
+}

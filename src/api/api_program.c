@@ -1,0 +1,75 @@
+/* Programs: text, their inputs and outputs, seeded inputs, and the interpreter. */
+#include <assert.h>
+#include <math.h>
+
+#include "api/handle.h"
+#include "base/random.h"
+#include "program/interpret.h"
+
+_Static_assert((int)CANVAS_RANK_MAX == (int)PROGRAM_AXES, "canvas.h has room for all sizes");
+
+canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_program **out) {
+  struct program *p;
+  TRY(program_parse(ctx, text, length, &p));
+  *out = (canvas_program *)p;
+  return CANVAS_OK;
+}
+
+void canvas_program_free(canvas_program *program) {
+  program_free((struct program *)program);
+}
+
+char *canvas_program_print(const canvas_program *program) {
+  struct buf out = {0};
+  program_print(program_of(program), &out);
+  return buf_take(&out);
+}
+
+int canvas_program_inputs(const canvas_program *program) {
+  return program_of(program)->inputs.count;
+}
+
+int canvas_program_outputs(const canvas_program *program) {
+  return program_of(program)->outputs.count;
+}
+
+static canvas_tensor describe(const struct program *p, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  canvas_tensor out = {.name = t->name, .rank = t->rank, .elements = program_elements(p, tensor)};
+  for (int i = 0; i < t->rank; i++) out.sizes[i] = t->axes[i].size;
+  return out;
+}
+
+canvas_tensor canvas_program_input(const canvas_program *program, int input) {
+  const struct program *p = program_of(program);
+  assert(input >= 0 && input < p->inputs.count);
+  return describe(p, p->inputs.data[input]);
+}
+
+canvas_tensor canvas_program_output(const canvas_program *program, int output) {
+  const struct program *p = program_of(program);
+  assert(output >= 0 && output < p->outputs.count);
+  return describe(p, p->outputs.data[output]);
+}
+
+void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out) {
+  canvas_tensor t = canvas_program_input(program, input);
+  double scale = input && t.rank ? sqrt((double)t.sizes[0] / (double)t.elements) : 1;
+  struct random r;
+  random_open(&r, seed, RANDOM_EVAL, (uint64_t)input);
+  for (int64_t i = 0; i < t.elements; i++) out[i] = random_normal(&r) * scale;
+}
+
+canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
+                                      const double *const *inputs, int output, int64_t count,
+                                      const int64_t *elements, double *out) {
+  const struct program *p = program_of(program);
+  struct interpreter *in;
+  assert(output >= 0 && output < p->outputs.count);
+  TRY(interpreter_new(ctx, p, inputs, NULL, &in));
+  canvas_status status =
+      interpreter_elements(in, p->outputs.data[output], count, elements, out);
+  interpreter_free(in);
+  return status;
+}

@@ -1,0 +1,92 @@
+/* The sampler, budgets and the solver. */
+#include <stdlib.h>
+
+#include "api/handle.h"
+
+canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
+                                 const char *options, size_t length, uint64_t seed,
+                                 canvas_sampler **out) {
+  struct sample_options parsed;
+  struct sampler *s;
+  TRY(sample_options_parse(ctx, options, length, &parsed));
+  TRY(sampler_new(ctx, &targets->list, &parsed, seed, &s));
+  *out = (canvas_sampler *)s;
+  return CANVAS_OK;
+}
+
+void canvas_sampler_free(canvas_sampler *sampler) {
+  if (sampler) sampler_free((struct sampler *)sampler);
+}
+
+canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
+                                  canvas_kernel **out, int64_t *groups) {
+  struct kernel *k;
+  TRY(sampler_draw(ctx, (struct sampler *)sampler, index, &k, groups));
+  *out = (canvas_kernel *)k;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t length,
+                                  canvas_budget **out) {
+  canvas_budget *b = mem_alloc(sizeof *b);
+  canvas_status status = budget_parse(ctx, text, length, &b->budget);
+  if (status != CANVAS_OK) {
+    free(b);
+    return status;
+  }
+  *out = b;
+  return CANVAS_OK;
+}
+
+void canvas_budget_free(canvas_budget *budget) {
+  free(budget);
+}
+
+/* `NAME=NUMBER` of the options of canvas_kernel_solve. */
+static canvas_status parse_option(struct lexer *lx, canvas_solve_options *out) {
+  bool groups = lexer_accept(lx, "G");
+  if (!groups) TRY(lexer_expect(lx, "exempt", "or 'G' as an option of solving"));
+  TRY(lexer_expect(lx, "=", "after the option's name"));
+  const struct token value = lx->token;
+  int64_t most = groups ? SIZE_LIMIT : 1, least = groups ? 1 : 0;
+  if (value.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
+  if (value.integer < least || value.integer > most)
+    return lexer_fail(lx, &value, "%s is a whole number from %lld to %lld, not %lld",
+                      groups ? "G" : "exempt", (long long)least, (long long)most,
+                      (long long)value.integer);
+  lexer_next(lx);
+  if (groups)
+    out->groups = value.integer;
+  else
+    out->exempt = value.integer;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, size_t length,
+                                         canvas_solve_options *out) {
+  struct lexer lx;
+  canvas_solve_options options = {0, false};
+  TRY(lexer_open(&lx, ctx, text, length));
+  lexer_skip_newlines(&lx);
+  while (lx.token.kind != TOKEN_END) {
+    TRY(parse_option(&lx, &options));
+    lexer_accept(&lx, ",");
+    lexer_skip_newlines(&lx);
+  }
+  *out = options;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_kernel_solve(canvas_context *ctx, const canvas_kernel *kernel,
+                                  const canvas_targets *targets, const canvas_budget *budget,
+                                  const canvas_solve_options *options, canvas_pack **out) {
+  struct solve_options inner = {0};
+  struct pack *p;
+  if (options) {
+    inner.g = options->groups;
+    inner.exempt = options->exempt;
+  }
+  TRY(budget_solve(ctx, kernel_of(kernel), &targets->list, &budget->budget, &inner, &p));
+  *out = (canvas_pack *)p;
+  return CANVAS_OK;
+}

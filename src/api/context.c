@@ -1,0 +1,29 @@
+/* Contexts, strings and the version. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#ifndef CANVAS_VERSION
+#define CANVAS_VERSION "unknown"
+#endif
+
+const char *canvas_version(void) {
+  return CANVAS_VERSION;
+}
+
+canvas_context *canvas_context_new(void) {
+  return mem_alloc(sizeof(canvas_context));
+}
+
+void canvas_context_free(canvas_context *ctx) {
+  free(ctx);
+}
+
+const char *canvas_context_message(const canvas_context *ctx) {
+  return ctx->message;
+}
+
+void canvas_string_free(char *text) {
+  free(text);
+}

@@ -1,0 +1,38 @@
+/* What stands behind the opaque handles of canvas.h.
+ *
+ * A kernel, a pack, a sampler and a program are the internal object itself under its public name;
+ * a list of targets, a budget and a reader are small structs of their own.
+ */
+#ifndef CANVAS_API_HANDLE_H
+#define CANVAS_API_HANDLE_H
+
+#include "budget/budget.h"
+#include "kernel/pack.h"
+#include "program/program.h"
+#include "sample/sampler.h"
+
+struct canvas_targets {
+  struct targets list;
+};
+
+struct canvas_budget {
+  struct budget budget;
+};
+
+static inline const struct kernel *kernel_of(const canvas_kernel *kernel) {
+  return (const struct kernel *)kernel;
+}
+
+static inline const struct pack *pack_of(const canvas_pack *pack) {
+  return (const struct pack *)pack;
+}
+
+static inline const struct program *program_of(const canvas_program *program) {
+  return (const struct program *)program;
+}
+
+static inline canvas_cost cost_out(const struct cost *c) {
+  return (canvas_cost){c->macs, c->params, c->activations, c->elementwise, c->bytes};
+}
+
+#endif
