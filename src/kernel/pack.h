@@ -14,7 +14,8 @@
 
 enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
 #define SIZE_LIMIT (INT64_C(1) << 24)            /* of one size */
-#define ELEMENTS_LIMIT_DEFAULT (INT64_C(1) << 25) /* of one tensor, per sample */
+#define ELEMENTS_LIMIT_DEFAULT (INT64_C(1) << 25) /* of one tensor, per sample, copies included */
+#define ELEMENTS_LIMIT_MAX (INT64_C(1) << 40)     /* whatever the options say */
 
 struct target {
   char name[TARGET_NAME_SIZE];
@@ -41,8 +42,10 @@ canvas_status targets_parse(canvas_context *ctx, const char *text, size_t length
                             struct targets *out);
 void targets_print(const struct targets *t, struct buf *out);
 void targets_free(struct targets *t);
+/* Letters, digits and _ . : / + -: safe in every text and in generated code. */
+canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
 /* Checks the sizes of one target: positive, within limits, odd kernel, one of C_in, C_out a multiple
- * of the other. */
+ * of the other, groups dividing both. */
 canvas_status target_check(canvas_context *ctx, const struct target *t);
 /* The convolution that is replaced: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
@@ -50,21 +53,39 @@ struct cost target_cost(const struct target *t);
 void target_sizes(const struct target *t, struct sizes *sizes, int64_t *copies);
 int64_t targets_common_channels(const struct targets *t); /* gcd of all min(C_in, C_out) */
 
+/* -- bindings (binding.c) -- */
+/* Every dim and condition whole, G | C, every tensor and weight (all copies) within the limit, and
+ * weights where C_out > C_in, as copies would be equal otherwise (unless exempt). */
+canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
+                            int64_t elements_limit, bool exempt);
+/* Of one binding and one sample, copies, pooling and averaging included; false past 2^62. */
+bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out);
+/* What a node writes, the weights it owns and its macs, over all copies; false past 2^62 or where a
+ * dim is not whole. */
+struct node_use {
+  int64_t written, owned, macs;
+};
+bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
+/* The layout of a node's weight: copies, to, then the contracted axes that are present (channels per
+ * group, KH, KW). Returns how many axes, 0 for a node without weights. */
+enum { WEIGHT_AXES = 5 };
+int weight_shape(const struct kernel *k, const struct binding *b, int node,
+                 int64_t out[WEIGHT_AXES]);
+
 /* -- packs (pack.c) -- */
 struct pack *pack_new(const struct kernel *k); /* a copy of k, no bindings yet */
 void pack_free(struct pack *p);
+/* Appends b: its target, G (where the kernel uses it) and exactly the x of the kernel are given, all
+ * other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider options
+ * parses back. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
-/* Every dim and condition whole, tensors within the limit, copies with weights (unless exempt). */
-canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
-                            int64_t elements_limit, bool exempt);
-/* "C=64,H=56,W=56,G=4,x0=64": C or Cin and Cout, KH, KW or K (default 3), stride, name. */
+bool pack_cost(const struct pack *p, struct cost *out); /* of all bindings; false past 2^62 */
+/* "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's input; K
+ * or KH and KW (3), stride (1), groups (1), name (t0). G and x are checked by pack_bind. */
 canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t length,
                                struct binding *out);
 canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out);
 void pack_print(const struct pack *p, struct buf *out);
-/* Of one binding, copies, pooling and averaging included; of all bindings. */
-bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out);
-bool pack_cost(const struct pack *p, struct cost *out);
-void binding_print(const struct kernel *k, const struct binding *b, struct buf *out);
+void binding_print(const struct kernel *k, const struct binding *b, struct buf *out); /* a line */
 
 #endif

@@ -1,0 +1,143 @@
+/* Bindings: whether a kernel's sizes are legal at a target, and what it costs there. */
+#include <string.h>
+
+#include "kernel/pack.h"
+
+/* -- weights -- */
+
+int weight_shape(const struct kernel *k, const struct binding *b, int node,
+                 int64_t out[WEIGHT_AXES]) {
+  const struct node *n = &k->nodes[node];
+  if (!(node_row(n)->facts & FACT_WEIGHTS)) return 0;
+  const struct shape *in = node_input(k, n, 0);
+  const unsigned contracted = 1 << ROLE_CHANNEL | ROLES_WINDOW;
+  int count = 0;
+  out[count++] = b->copies;
+  if (!dim_value(&n->attrs.dim, &b->sizes, &out[count++])) return 0;
+  for (int i = 0; i < in->count; i++) {
+    if (!(contracted >> in->axis[i].role & 1)) continue;
+    if (count == WEIGHT_AXES || !dim_value(&in->axis[i].dim, &b->sizes, &out[count++])) return 0;
+  }
+  return count;
+}
+
+/* -- legality -- */
+
+bool node_measure(const struct kernel *k, const struct binding *b, int node,
+                  struct node_use *out) {
+  const struct node *n = &k->nodes[node];
+  const struct family *f = node_row(n)->family;
+  struct work w = {0};
+  if (!shape_elements(&n->shape, &b->sizes, &out->written)) return false;
+  if (f->work && !f->work(k, n, &b->sizes, &w)) return false;
+  return !__builtin_mul_overflow(out->written, b->copies, &out->written) &&
+         !__builtin_mul_overflow(w.params, b->copies, &out->owned) &&
+         !__builtin_mul_overflow(w.macs, b->copies, &out->macs);
+}
+
+struct visit {
+  const struct kernel *k;
+  const struct binding *b;
+  canvas_context *ctx;
+};
+
+static bool visit_dim(void *data, int node, const struct dim *d) {
+  const struct visit *v = data;
+  int64_t num, den;
+  if (dim_ratio(d, &v->b->sizes, &num, &den) && den == 1) return true;
+  const char *name = v->k->nodes[node].name;
+  struct buf text = {0};
+  dim_print(d, &text);
+  if (dim_ratio(d, &v->b->sizes, &num, &den))
+    fail(v->ctx, CANVAS_BAD_INPUT,
+         "target '%s': node '%s' of kernel '%s' needs a whole number for %.200s, which is %lld/%lld",
+         v->b->target.name, *name ? name : "out", v->k->name, text.text, (long long)num,
+         (long long)den);
+  else
+    fail(v->ctx, CANVAS_BAD_INPUT, "target '%s': node '%s' of kernel '%s': %.200s is too large",
+         v->b->target.name, *name ? name : "out", v->k->name, text.text);
+  buf_free(&text);
+  return false;
+}
+
+static canvas_status check_elements(canvas_context *ctx, const struct kernel *k,
+                                    const struct binding *b, int64_t limit) {
+  for (int i = 0; i < k->count; i++) {
+    const char *name = *k->nodes[i].name ? k->nodes[i].name : "out";
+    struct node_use use;
+    if (!node_measure(k, b, i, &use))
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s': node '%s' of kernel '%s' is too large",
+                  b->target.name, name, k->name);
+    if (use.written > limit || use.owned > limit)
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "target '%s': node '%s' of kernel '%s' has %lld %s, over the limit of %lld",
+                  b->target.name, name, k->name,
+                  (long long)(use.written > limit ? use.written : use.owned),
+                  use.written > limit ? "elements" : "weights", (long long)limit);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_groups(canvas_context *ctx, const struct kernel *k,
+                                  const struct binding *b) {
+  int64_t g = b->sizes.value[SIZE_G], c = b->sizes.value[SIZE_C];
+  if (!kernel_uses(k, SIZE_G)) return CANVAS_OK;
+  if (g < 1 || c % g)
+    return fail(ctx, CANVAS_BAD_INPUT, "target '%s': G=%lld does not divide its %lld channels",
+                b->target.name, (long long)g, (long long)c);
+  return CANVAS_OK;
+}
+
+canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const struct binding *b,
+                            int64_t elements_limit, bool exempt) {
+  struct visit v = {k, b, ctx};
+  struct cost cost;
+  TRY(check_groups(ctx, k, b));
+  if (!exempt && b->target.cout > b->target.cin && !kernel_has_weights(k))
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "target '%s': kernel '%s' has no weights, its %lld copies side by side would be "
+                "equal",
+                b->target.name, k->name, (long long)b->copies);
+  if (!kernel_each_dim(k, visit_dim, &v)) return CANVAS_BAD_INPUT;
+  TRY(check_elements(ctx, k, b, elements_limit));
+  if (!binding_cost(k, b, &cost))
+    return fail(ctx, CANVAS_BAD_INPUT, "target '%s': the cost of kernel '%s' passes 2^62",
+                b->target.name, k->name);
+  return CANVAS_OK;
+}
+
+/* -- cost -- */
+
+static const int64_t fp32 = 4;
+
+/* The input averaged over stride x stride windows before the kernel sees it. Counts as published: a
+ * full window for each result, also at the edge. */
+static struct cost pooling_cost(const struct binding *b) {
+  const struct target *t = &b->target;
+  struct cost c = {0};
+  if (t->stride == 1) return c;
+  c.activations = t->cin * b->sizes.value[SIZE_H] * b->sizes.value[SIZE_W];
+  if (__builtin_mul_overflow(c.activations, t->stride * t->stride, &c.elementwise))
+    c.elementwise = INT64_MAX;
+  c.bytes = fp32 * (t->cin * t->h * t->w + c.activations);
+  return c;
+}
+
+/* C_in > C_out: the mean over the copies' results. */
+static struct cost averaging_cost(const struct binding *b) {
+  const struct target *t = &b->target;
+  struct cost c = {0};
+  if (t->cin <= t->cout) return c;
+  int64_t pixels = b->sizes.value[SIZE_H] * b->sizes.value[SIZE_W];
+  c.activations = t->cout * pixels;
+  c.elementwise = t->cin * pixels;
+  c.bytes = fp32 * (c.activations + c.elementwise);
+  return c;
+}
+
+bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
+  struct cost kernel, pooling = pooling_cost(b), averaging = averaging_cost(b);
+  *out = (struct cost){0};
+  return kernel_cost(k, &b->sizes, &kernel) && cost_add(out, &kernel, b->copies) &&
+         cost_add(out, &pooling, 1) && cost_add(out, &averaging, 1);
+}

@@ -1,0 +1,272 @@
+/* Packs: a kernel with its bindings, and their text.
+ *
+ *   canvas 1
+ *   kernel NAME
+ *   ...
+ *   out d
+ *   bind layer1.0.conv1 Cin=64 Cout=128 KH=3 KW=3 H=56 W=56 stride=2 G=4 x0=48   # w0 [2, 48, 64]
+ *
+ * H and W are of the layer's input; groups= is printed only if it is not 1, G only if the kernel
+ * uses it. The comment shows each weight's layout, the copies first. print(parse(t)) is stable.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/pack.h"
+
+struct pack *pack_new(const struct kernel *k) {
+  struct pack *p = mem_alloc(sizeof *p);
+  p->kernel = kernel_copy(k);
+  return p;
+}
+
+void pack_free(struct pack *p) {
+  if (!p) return;
+  kernel_free(p->kernel);
+  free(p->data);
+  free(p);
+}
+
+/* -- binding -- */
+
+/* Exactly the variables that the kernel uses have a value. */
+static canvas_status check_variables(canvas_context *ctx, const struct kernel *k,
+                                     const struct binding *b) {
+  unsigned used = kernel_variables(k);
+  for (int x = 0; x < VARIABLES; x++) {
+    int64_t value = b->sizes.value[SIZE_X0 + x];
+    const char *name = size_name((enum size)(SIZE_X0 + x));
+    if (value && !(used >> x & 1))
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s': kernel '%s' has no %s, leave it out",
+                  b->target.name, k->name, name);
+    if (!value && used >> x & 1)
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s': kernel '%s' uses %s, give '%s='",
+                  b->target.name, k->name, name, name);
+    if (value < 0 || value > SIZE_LIMIT)
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s': %s=%lld is not in 1..%lld", b->target.name,
+                  name, (long long)value, (long long)SIZE_LIMIT);
+  }
+  return CANVAS_OK;
+}
+
+/* The sizes that follow from the target, with G and the variables of `b`. */
+static void complete(const struct kernel *k, struct binding *b) {
+  struct sizes given = b->sizes;
+  target_sizes(&b->target, &b->sizes, &b->copies);
+  for (int s = SIZE_X0; s < SIZES; s++) b->sizes.value[s] = given.value[s];
+  b->sizes.value[SIZE_G] = kernel_uses(k, SIZE_G) ? given.value[SIZE_G] : 1;
+}
+
+canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b) {
+  struct binding bound = *b;
+  TRY(target_check(ctx, &bound.target));
+  TRY(check_variables(ctx, p->kernel, &bound));
+  complete(p->kernel, &bound);
+  if (!bound.sizes.value[SIZE_G])
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "target '%s': kernel '%s' uses G, give 'G=', a factor of %lld channels",
+                bound.target.name, p->kernel->name, (long long)bound.sizes.value[SIZE_C]);
+  TRY(binding_check(ctx, p->kernel, &bound, ELEMENTS_LIMIT_MAX, true));
+  for (int i = 0; i < p->count; i++)
+    if (!strcmp(p->data[i].target.name, bound.target.name))
+      return fail(ctx, CANVAS_BAD_INPUT, "target '%s' is bound twice", bound.target.name);
+  if (p->count == TARGETS_MAX)
+    return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
+  VEC_PUSH(p, bound);
+  return CANVAS_OK;
+}
+
+bool pack_cost(const struct pack *p, struct cost *out) {
+  *out = (struct cost){0};
+  for (int i = 0; i < p->count; i++) {
+    struct cost c;
+    if (!binding_cost(p->kernel, &p->data[i], &c) || !cost_add(out, &c, 1)) return false;
+  }
+  return true;
+}
+
+/* -- sizes as text: `Cin=64 H=56 ...` -- */
+
+enum key {
+  KEY_C,
+  KEY_CIN,
+  KEY_COUT,
+  KEY_H,
+  KEY_W,
+  KEY_K,
+  KEY_KH,
+  KEY_KW,
+  KEY_STRIDE,
+  KEY_GROUPS,
+  KEY_G,
+  KEY_X0,
+  KEYS = KEY_X0 + VARIABLES
+};
+
+static const char *const key_names[KEY_X0] = {
+    "C", "Cin", "Cout", "H", "W", "K", "KH", "KW", "stride", "groups", "G"};
+
+static const char *key_name(int key) {
+  return key < KEY_X0 ? key_names[key] : size_name((enum size)(SIZE_X0 + key - KEY_X0));
+}
+
+static int find_key(const struct token *t) {
+  for (int i = 0; i < KEYS; i++)
+    if ((int)strlen(key_name(i)) == t->length && !memcmp(key_name(i), t->start, (size_t)t->length))
+      return i;
+  return -1;
+}
+
+/* One `key=value`; values[key] is 0 until it is given. `name` may be NULL: no name= here. */
+static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS], char *name) {
+  const struct token at = lx->token;
+  bool naming = name && lexer_is(lx, "name");
+  int key = at.kind == TOKEN_NAME && !naming ? find_key(&at) : -1;
+  if (at.kind != TOKEN_NAME) return lexer_unexpected(lx, "a size such as 'H=56'");
+  if (key < 0 && !naming)
+    return lexer_fail(lx, &at, "unknown size '%.*s', known are C, Cin, Cout, H, W, K, KH, KW, "
+                      "stride, groups, G, x0..x15", at.length < 40 ? at.length : 40, at.start);
+  lexer_next(lx);
+  TRY(lexer_expect(lx, "=", "after the name of a size"));
+  if (naming) return target_name_parse(lx, name);
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
+  if (t->integer < 1 || t->integer > SIZE_LIMIT)
+    return lexer_fail(lx, t, "%s=%lld is not in 1..%lld", key_name(key), (long long)t->integer,
+                      (long long)SIZE_LIMIT);
+  if (values[key]) return lexer_fail(lx, &at, "%s stands twice", key_name(key));
+  values[key] = t->integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static canvas_status need(struct lexer *lx, const struct token *at, const int64_t values[KEYS],
+                          enum key key) {
+  if (values[key]) return CANVAS_OK;
+  return lexer_fail(lx, at, "%s is missing, give '%s='", key_name(key), key_name(key));
+}
+
+/* C for Cin and Cout, K for KH and KW. */
+static canvas_status settle_short(struct lexer *lx, const struct token *at, int64_t v[KEYS]) {
+  if (v[KEY_C] && (v[KEY_CIN] || v[KEY_COUT]))
+    return lexer_fail(lx, at, "give either C or Cin and Cout");
+  if (v[KEY_K] && (v[KEY_KH] || v[KEY_KW]))
+    return lexer_fail(lx, at, "give either K or KH and KW");
+  if (v[KEY_C]) v[KEY_CIN] = v[KEY_COUT] = v[KEY_C];
+  if (v[KEY_K]) v[KEY_KH] = v[KEY_KW] = v[KEY_K];
+  return CANVAS_OK;
+}
+
+static canvas_status settle(struct lexer *lx, const struct token *at, int64_t v[KEYS],
+                            struct binding *b) {
+  TRY(settle_short(lx, at, v));
+  for (enum key k = KEY_CIN; k <= KEY_W; k++) TRY(need(lx, at, v, k));
+  struct target *t = &b->target;
+  t->cin = v[KEY_CIN];
+  t->cout = v[KEY_COUT];
+  t->h = v[KEY_H];
+  t->w = v[KEY_W];
+  t->kh = v[KEY_KH] ? v[KEY_KH] : 3;
+  t->kw = v[KEY_KW] ? v[KEY_KW] : 3;
+  t->stride = v[KEY_STRIDE] ? v[KEY_STRIDE] : 1;
+  t->groups = v[KEY_GROUPS] ? v[KEY_GROUPS] : 1;
+  b->sizes.value[SIZE_G] = v[KEY_G];
+  for (int x = 0; x < VARIABLES; x++) b->sizes.value[SIZE_X0 + x] = v[KEY_X0 + x];
+  return CANVAS_OK;
+}
+
+static canvas_status parse_at(struct lexer *lx, struct binding *out) {
+  const struct token at = lx->token;
+  int64_t values[KEYS] = {0};
+  *out = (struct binding){.target.name = "t0"};
+  lexer_skip_newlines(lx);
+  while (lx->token.kind != TOKEN_END) {
+    TRY(parse_pair(lx, values, out->target.name));
+    if (lexer_accept(lx, ",") && lx->token.kind == TOKEN_END)
+      return lexer_unexpected(lx, "a size such as 'H=56'");
+    lexer_skip_newlines(lx);
+  }
+  TRY(settle(lx, &at, values, out));
+  return target_check(lx->ctx, &out->target);
+}
+
+canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t length,
+                               struct binding *out) {
+  struct lexer lx;
+  TRY(lexer_open(&lx, ctx, text, length));
+  return parse_at(&lx, out);
+}
+
+/* -- packs as text -- */
+
+static canvas_status parse_bind(struct lexer *lx, struct pack *p) {
+  const struct token at = lx->token;
+  struct binding b = {0};
+  int64_t values[KEYS] = {0};
+  TRY(lexer_expect(lx, "bind", "and sizes, or the end of the pack"));
+  TRY(target_name_parse(lx, b.target.name));
+  while (lx->token.kind == TOKEN_NAME) TRY(parse_pair(lx, values, NULL));
+  TRY(lexer_end_line(lx, "or a size such as 'H=56'"));
+  TRY(settle(lx, &at, values, &b));
+  if (pack_bind(lx->ctx, p, &b) == CANVAS_OK) return CANVAS_OK;
+  char why[MESSAGE_SIZE];
+  memcpy(why, lx->ctx->message, sizeof why);
+  return lexer_fail(lx, &at, "%.900s", why);
+}
+
+static canvas_status parse_binds(struct lexer *lx, struct pack *p) {
+  lexer_skip_newlines(lx);
+  while (lx->token.kind != TOKEN_END) {
+    TRY(parse_bind(lx, p));
+    lexer_skip_newlines(lx);
+  }
+  return CANVAS_OK;
+}
+
+canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out) {
+  struct lexer lx;
+  struct kernel *k;
+  TRY(lexer_open(&lx, ctx, text, length));
+  TRY(kernel_parse(&lx, &k));
+  struct pack *p = pack_new(k);
+  kernel_free(k);
+  canvas_status status = parse_binds(&lx, p);
+  if (status != CANVAS_OK) {
+    pack_free(p);
+    return status;
+  }
+  *out = p;
+  return CANVAS_OK;
+}
+
+static void print_weights(const struct kernel *k, const struct binding *b, struct buf *out) {
+  int weights = 0;
+  for (int i = 0; i < k->count; i++) {
+    int64_t axes[WEIGHT_AXES];
+    int count = weight_shape(k, b, i, axes);
+    if (!count) continue;
+    buf_printf(out, "%sw%d [", weights ? ", " : "   # ", weights);
+    for (int a = 0; a < count; a++) buf_printf(out, a ? ", %lld" : "%lld", (long long)axes[a]);
+    buf_puts(out, "]");
+    weights++;
+  }
+}
+
+void binding_print(const struct kernel *k, const struct binding *b, struct buf *out) {
+  const struct target *t = &b->target;
+  buf_printf(out, "bind %s Cin=%lld Cout=%lld KH=%lld KW=%lld H=%lld W=%lld stride=%lld", t->name,
+             (long long)t->cin, (long long)t->cout, (long long)t->kh, (long long)t->kw,
+             (long long)t->h, (long long)t->w, (long long)t->stride);
+  if (t->groups != 1) buf_printf(out, " groups=%lld", (long long)t->groups);
+  if (kernel_uses(k, SIZE_G)) buf_printf(out, " G=%lld", (long long)b->sizes.value[SIZE_G]);
+  for (int s = SIZE_X0; s < SIZES; s++)
+    if (b->sizes.value[s])
+      buf_printf(out, " %s=%lld", size_name((enum size)s), (long long)b->sizes.value[s]);
+  print_weights(k, b, out);
+  buf_puts(out, "\n");
+}
+
+void pack_print(const struct pack *p, struct buf *out) {
+  kernel_print(p->kernel, out);
+  for (int i = 0; i < p->count; i++) binding_print(p->kernel, &p->data[i], out);
+}
