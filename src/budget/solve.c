@@ -1,0 +1,175 @@
+/* The solver by constraints: sizes for every target that fill the budget.
+ *
+ *   resolve the budget against the layers replaced -> base values -> do they fit? -> growth ->
+ *   is the least reached? -> bindings, each checked whole
+ *
+ * "No solution" is an ordinary answer (CANVAS_NONE) and names the constraint that failed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "budget/solver.h"
+
+/* -- what is asked -- */
+
+static canvas_status check_groups(canvas_context *ctx, const struct kernel *k,
+                                  const struct targets *targets, int64_t g) {
+  int64_t common = targets_common_channels(targets);
+  if (!g && kernel_uses(k, SIZE_G))
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "kernel '%s' uses G, give 'G=', a common factor of the channels (of %lld)", k->name,
+                (long long)common);
+  if (g < 0 || (g && common % g))
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "G=%lld is no common factor of the targets' channels, give a factor of %lld",
+                (long long)g, (long long)common);
+  return CANVAS_OK;
+}
+
+static canvas_status check_question(canvas_context *ctx, const struct kernel *k,
+                                    const struct targets *targets,
+                                    const struct solve_options *options) {
+  if (!targets->count) return fail(ctx, CANVAS_BAD_INPUT, "no targets are given");
+  if (options->elements_limit < 0 || options->elements_limit > ELEMENTS_LIMIT_MAX)
+    return fail(ctx, CANVAS_BAD_INPUT, "limit of %lld elements is not in 1..%lld",
+                (long long)options->elements_limit, (long long)ELEMENTS_LIMIT_MAX);
+  for (int i = 0; i < targets->count; i++) TRY(target_check(ctx, &targets->data[i]));
+  return check_groups(ctx, k, targets, options->g);
+}
+
+static void baseline(const struct targets *targets, int64_t out[BUDGET_KINDS]) {
+  struct cost sum = {0};
+  for (int i = 0; i < targets->count; i++) {
+    struct cost c = target_cost(&targets->data[i]); /* target_check keeps the sum in 2^62 */
+    cost_add(&sum, &c, 1);
+  }
+  out[BUDGET_MACS] = sum.macs;
+  out[BUDGET_PARAMS] = sum.params;
+}
+
+/* num/den of the baseline, or as it stands; rounded towards the inside of the budget. */
+static int64_t resolve(const struct bound *b, int64_t base, bool up) {
+  __int128 value = (__int128)b->num * (b->relative ? base : 1);
+  value = (value + (up ? b->den - 1 : 0)) / b->den;
+  return value > INT64_MAX - 1 ? INT64_MAX - 1 : (int64_t)value;
+}
+
+static canvas_status set_limits(canvas_context *ctx, const struct budget *budget,
+                                const int64_t base[BUDGET_KINDS], struct problem *p) {
+  for (int kind = 0; kind < BUDGET_KINDS; kind++) {
+    const struct bound *least = &budget->least[kind], *most = &budget->most[kind];
+    p->least[kind] = least->given ? resolve(least, base[kind], true) : 0;
+    p->most[kind] = most->given ? resolve(most, base[kind], false) : INT64_MAX;
+    if (p->least[kind] > p->most[kind])
+      return fail(ctx, CANVAS_BAD_INPUT, "the budget of %s is empty: at least %lld, at most %lld",
+                  budget_kind_name((enum budget_kind)kind), (long long)p->least[kind],
+                  (long long)p->most[kind]);
+  }
+  return CANVAS_OK;
+}
+
+/* -- whether the sizes satisfy it -- */
+
+/* "1000 (0.5x of 2000)" */
+static void describe(const struct bound *b, int64_t value, int64_t base, struct buf *out) {
+  buf_printf(out, "%lld", (long long)value);
+  if (!b->relative) return;
+  buf_puts(out, " (");
+  bound_print(b, out);
+  buf_printf(out, " of %lld)", (long long)base);
+}
+
+static canvas_status refuse(canvas_context *ctx, int kind, int64_t value, const char *what,
+                            const struct bound *b, int64_t limit, int64_t base) {
+  struct buf text = {0};
+  describe(b, limit, base, &text);
+  canvas_status status =
+      fail(ctx, CANVAS_NONE, "%s %lld of the %s of %s", budget_kind_name((enum budget_kind)kind),
+           (long long)value, what, text.text);
+  buf_free(&text);
+  return status;
+}
+
+static canvas_status check_most(canvas_context *ctx, const struct budget *budget,
+                                const struct problem *p, const struct solve_trace *t) {
+  for (int kind = 0; kind < BUDGET_KINDS; kind++)
+    if (t->base[kind] > p->most[kind])
+      return refuse(ctx, kind, t->base[kind], "base sizes are over the budget", &budget->most[kind],
+                    p->most[kind], t->baseline[kind]);
+  return CANVAS_OK;
+}
+
+static canvas_status check_least(canvas_context *ctx, const struct budget *budget,
+                                 const struct problem *p, const struct solve_trace *t) {
+  for (int kind = 0; kind < BUDGET_KINDS; kind++)
+    if (t->used[kind] < p->least[kind])
+      return refuse(ctx, kind, t->used[kind], "largest sizes that fit are under the least",
+                    &budget->least[kind], p->least[kind], t->baseline[kind]);
+  return CANVAS_OK;
+}
+
+/* -- the way from targets to a pack -- */
+
+static void open(struct problem *p, const struct kernel *k, const struct targets *targets,
+                 const struct solve_options *options) {
+  *p = (struct problem){.kernel = k, .variables = kernel_variables(k), .count = targets->count};
+  p->elements_limit = options->elements_limit ? options->elements_limit : ELEMENTS_LIMIT_DEFAULT;
+  p->bindings = mem_alloc((size_t)p->count * sizeof *p->bindings);
+  for (int i = 0; i < p->count; i++) {
+    struct binding *b = &p->bindings[i];
+    b->target = targets->data[i];
+    target_sizes(&b->target, &b->sizes, &b->copies);
+    b->sizes.value[SIZE_G] = options->g && kernel_uses(k, SIZE_G) ? options->g : 1;
+  }
+}
+
+/* A kernel that cannot be bound to a target is no solution, not bad input. */
+static canvas_status check_bindings(canvas_context *ctx, const struct problem *p, bool exempt) {
+  for (int i = 0; i < p->count; i++)
+    if (binding_check(ctx, p->kernel, &p->bindings[i], p->elements_limit, exempt) != CANVAS_OK)
+      return CANVAS_NONE;
+  return CANVAS_OK;
+}
+
+static canvas_status find_sizes(canvas_context *ctx, struct problem *p, const struct budget *budget,
+                                bool exempt, struct solve_trace *t) {
+  struct spending total;
+  TRY(problem_base(ctx, p));
+  TRY(check_bindings(ctx, p, exempt));
+  if (!problem_total(p, &total))
+    return fail(ctx, CANVAS_NONE, "the cost of the base sizes passes 2^62");
+  memcpy(t->base, total.of, sizeof t->base);
+  TRY(check_most(ctx, budget, p, t));
+  problem_grow(p, t);
+  problem_total(p, &total);
+  memcpy(t->used, total.of, sizeof t->used);
+  return check_least(ctx, budget, p, t);
+}
+
+static canvas_status make_pack(canvas_context *ctx, const struct problem *p, struct pack **out) {
+  struct pack *pack = pack_new(p->kernel);
+  for (int i = 0; i < p->count; i++)
+    if (pack_bind(ctx, pack, &p->bindings[i]) != CANVAS_OK) {
+      pack_free(pack);
+      return CANVAS_BAD_INPUT;
+    }
+  *out = pack;
+  return CANVAS_OK;
+}
+
+canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
+                           const struct targets *targets, const struct budget *budget,
+                           const struct solve_options *options, struct pack **out) {
+  struct problem p;
+  struct solve_trace own, *trace = options->trace ? options->trace : &own;
+  *trace = (struct solve_trace){0};
+  TRY(check_question(ctx, k, targets, options));
+  baseline(targets, trace->baseline);
+  open(&p, k, targets, options);
+  canvas_status status = set_limits(ctx, budget, trace->baseline, &p);
+  memcpy(trace->most, p.most, sizeof trace->most);
+  if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options->exempt, trace);
+  if (status == CANVAS_OK) status = make_pack(ctx, &p, out);
+  free(p.bindings);
+  return status;
+}
