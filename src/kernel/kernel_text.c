@@ -213,11 +213,11 @@ static canvas_status parse_node(struct lexer *lx, struct kernel *k, bool first) 
     return lexer_fail(lx, &name, "node '%s' is defined twice", n.name);
   TRY(lexer_expect(lx, "=", "after the node's name"));
   const struct token word = lx->token;
+  if (first != lexer_is(lx, "input"))
+    return lexer_fail(lx, &word, first ? "the first node must be 'input', not '%.*s'"
+                                       : "only the first node can be '%.*s'",
+                      word.length < 40 ? word.length : 40, word.start);
   TRY(parse_operands(lx, k, &n));
-  if (first != (n.op == PRIMITIVE_INPUT))
-    return lexer_fail(lx, &word, first ? "the first node must be 'input', not '%s'"
-                                       : "only the first node can be '%s'",
-                      node_row(&n)->word);
   if (first)
     memcpy(k->nodes[0].name, n.name, sizeof n.name);
   else
@@ -296,7 +296,7 @@ void node_print(const struct kernel *k, int node, struct buf *out) {
 }
 
 void kernel_print(const struct kernel *k, struct buf *out) {
-  enum { COLON = 31 };
+  enum { COLON = 30 };
   buf_printf(out, "canvas %d\nkernel %s\n", VERSION, k->name);
   for (int i = 0; i < k->count - 1; i++) {
     buf_printf(out, "%s = ", k->nodes[i].name);
