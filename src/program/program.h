@@ -115,8 +115,8 @@ const char *px_op_text(enum px_op op); /* "+", "min"; "" for what is not an oper
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
-/* program_verify.c: every rule of a program. The failure of an earlier builder call is reported here
- * too. */
+/* program_verify.c: every rule of a program; the failure of an earlier builder call is reported
+ * here too. */
 canvas_status program_verify(canvas_context *ctx, const struct program *p);
 canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor);
 

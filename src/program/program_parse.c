@@ -83,10 +83,10 @@ static canvas_status parse_list(struct parser *ps, enum place place, const char 
   if (lexer_accept(&ps->lx, close)) return CANVAS_OK;
   do {
     struct token at = ps->lx.token;
-    if (*count == most) return lexer_fail(&ps->lx, &at, "expected '%s', found one more", close);
+    if (*count == most) return lexer_fail(&ps->lx, &at, "expected '%s' after %d", close, most);
     TRY(parse_expr(ps, place, &exprs[(*count)++]));
   } while (lexer_accept(&ps->lx, ","));
-  return lexer_expect(&ps->lx, close, "after the last of a list");
+  return lexer_expect(&ps->lx, close, "or ',' after an expression");
 }
 
 static bool token_is_name(const struct token *t, const char *name) {
@@ -200,7 +200,7 @@ static canvas_status parse_name(struct parser *ps, enum place place, int *out) {
   if (lexer_is(&ps->lx, "(")) return parse_call(ps, &name, place, out);
   if (!lexer_is(&ps->lx, "[")) return parse_axis(ps, &name, place, out);
   if (place == IN_INDEX)
-    return lexer_fail(&ps->lx, &name, "'%.*s[' is a value, an index is made of axes and integers",
+    return lexer_fail(&ps->lx, &name, "'%.*s[...]' is a value, an index is made of axes and integers",
                       name.length < 40 ? name.length : 40, name.start);
   return parse_load(ps, &name, out);
 }

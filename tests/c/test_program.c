@@ -1,0 +1,929 @@
+// Tensor programs: text, rules, builder, interpreter.
+#include "base/random.h"
+#include "program/interpret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "check.h"
+
+static struct program *parse(const char *text) {
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  if (program_parse(&ctx, text, strlen(text), &p) != CANVAS_OK)
+    fail_msg("\"%s\" for \"%s\"", ctx.message, text);
+  return p;
+}
+
+static char *print(const struct program *p) {
+  struct buf buf = {0};
+  program_print(p, &buf);
+  return buf_take(&buf);
+}
+
+// All elements of the last output, with the inputs filled by 0, 1, 2, ... and -0.5 times that.
+static double *evaluate(const struct program *p) {
+  canvas_context ctx = {.message = ""};
+  double *inputs[8], *out;
+  for (int i = 0; i < p->inputs.count; i++) {
+    int64_t n = program_elements(p, p->inputs.data[i]);
+    inputs[i] = malloc((size_t)n * sizeof **inputs);
+    for (int64_t j = 0; j < n; j++) inputs[i][j] = (double)j * (i ? -0.5 : 1);
+  }
+  struct interpreter *in;
+  int tensor = p->outputs.data[p->outputs.count - 1];
+  int64_t n = program_elements(p, tensor);
+  out = malloc((size_t)n * sizeof *out);
+  assert_int_equal(interpreter_new(&ctx, p, (const double *const *)inputs, NULL, &in), CANVAS_OK);
+  if (interpreter_elements(in, tensor, n, NULL, out) != CANVAS_OK) fail_msg("%s", ctx.message);
+  interpreter_free(in);
+  for (int i = 0; i < p->inputs.count; i++) free(inputs[i]);
+  return out;
+}
+
+#define CONV                                                                                 \
+  "canvas 1\nprogram conv3x3\nin X f32 [n:1, ci:16, h:8, w:8]\n"                             \
+  "in W f32 [co:16, ci:16, kh:3, kw:3]\n"                                                    \
+  "P[n:1, ci:16, h:10, w:10] = if 1 <= h && h < 9 && 1 <= w && w < 9 then X[n, ci, h-1, "    \
+  "w-1] else 0\n"                                                                            \
+  "Y[n:1, co:16, h:8, w:8] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:16, kh:3, "  \
+  "kw:3\nout Y\n"
+
+// The expression of stage Y as written, and as printed (NULL: the same).
+static const struct {
+  const char *text, *printed;
+} expressions[] = {
+    {"X[i, j]", NULL},
+    {"X[i,j]*2+1", "X[i, j] * 2 + 1"},
+    {"(X[i, j] * 2) * 3", "X[i, j] * 2 * 3"},
+    {"X[i, j] * (2 * 3)", NULL},
+    {"X[i, j] - (2 - 3)", NULL},
+    {"X[i, j] + (2 + 3)", NULL},
+    {"X[i, j] / 2 / 3", NULL},
+    {"X[i, j] / (2 / 3)", NULL},
+    {"-X[i, j] * 2", NULL},
+    {"-(X[i, j] * 2)", NULL},
+    {"-(-X[i, j])", "--X[i, j]"},
+    {"X[i, j] - -1", NULL},
+    {"(X[i, j] + 1) * 2", NULL},
+    {"0.10 + 1e-7 + 1e5 + 1e300 + 0.30000000000000004",
+     "0.1 + 1e-07 + 100000 + 1e+300 + 0.30000000000000004"},
+    {"1.50 + 2.0 + 1.0e2", "1.5 + 2 + 100"},
+    {"-0 + -0.0", "-0.0 + -0.0"},
+    {"max(X[i, j], -inf) + inf", NULL},
+    {"exp(log(sin(cos(tanh(sqrt(erf(abs(floor(pow(X[i, j], 2))))))))))", NULL},
+    {"min(max(X[i, j], 0), 6)", NULL},
+    {"X[i / 2 * 2, (j + 1) % 4]", "X[i/2*2, (j+1)%4]"},
+    {"X[(i+1)/2*2 - 2 + 2, j]", "X[(i+1)/2*2-2+2, j]"},
+    {"X[max(i-1, 0), min(j+1, 3)]", NULL},
+    {"X[if i < 1 then 0 else i-1, j]", NULL},
+    {"X[i - (j - j), j]", "X[i-(j-j), j]"},
+    {"real(i) + real(j*2)", NULL},
+    {"if i < 1 then 1 else 2", NULL},
+    {"(if i < 1 then 1 else 2) * 3", NULL},
+    {"if i < 1 then 1 else 2 * 3", NULL},
+    {"if i == 0 then 1 else if j != 2 then 2 else 3", NULL},
+    {"if (i < 1 || j < 1) && !(i >= 2) then 1 else 0", NULL},
+    {"if ((i < 1)) || ((j < 1 && i > 2)) then 1 else 0", "if i < 1 || j < 1 && i > 2 then 1 else 0"},
+    {"if i < 1 && (j < 1 && i > 2) then 1 else 0", NULL},
+    {"if !!(i < 1) then 1 else 0", "if !(!(i < 1)) then 1 else 0"},
+    {"if true && !false then 1 else 0", NULL},
+    {"if X[i, j] > 0 then X[i, j] else 0", NULL},
+    {"if X[i, j] < 1/2 then 1 else 0", "if X[i, j] < 1 / 2 then 1 else 0"},
+    {"if 1.0/2 < 3 then 1 else 0", "if 1.0 / 2.0 < 3.0 then 1 else 0"},
+    {"if 1/2 < 3 then 1 else 0", NULL},
+    {"if 0.5 < 3 then 1 else 0", NULL},
+    {"if 1.0 < inf then 1 else 0", "if 1 < inf then 1 else 0"},
+    {"if (if i < 1 then 1.0 else 2) < 2 then 1 else 0",
+     "if (if i < 1 then 1.0 else 2.0) < 2.0 then 1 else 0"},
+    {"if (if 1.0 < 2 then i else j) < 2 then 1 else 0",
+     "if (if 1.0 < 2.0 then i else j) < 2 then 1 else 0"},
+};
+
+static void expressions_print(void **state) {
+  (void)state;
+  CHECK_ROWS(expressions, row) {
+    char text[512], expected[512];
+    const char *head = "canvas 1\nprogram p\nin X f32 [i:3, j:4]\nY[i:3, j:4] = ";
+    snprintf(text, sizeof text, "%s%s\nout Y\n", head, row->text);
+    snprintf(expected, sizeof expected, "%s%s\nout Y\n", head,
+             row->printed ? row->printed : row->text);
+    struct program *p = parse(text);
+    char *once = print(p);
+    CHECK_TEXT(once, expected, row->text);
+    struct program *q = parse(once);
+    char *twice = print(q);
+    CHECK_TEXT(twice, once, row->text);
+    double *a = evaluate(p), *b = evaluate(q);
+    for (int i = 0; i < 12; i++) CHECK(a[i] == b[i] || (isnan(a[i]) && isnan(b[i])), row->text);
+    free(a);
+    free(b);
+    free(once);
+    free(twice);
+    program_free(p);
+    program_free(q);
+  }
+}
+
+static void programs_print(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *printed;
+  } rows[] = {
+      {CONV, CONV},
+      {"program a.b-c  # note\n\nin  X f64 [ ]\nY f64[]=X[]*2\nZ[] = Y[]\nout Y, Z",
+       "canvas 1\nprogram a.b-c\nin X f64 []\nY f64 [] = X[] * 2\nZ[] = Y[]\nout Y\nout Z\n"},
+      {"canvas 1\r\nprogram p\r\nin X f32 [i:2]\r\nout_[] = X[i] // mean i:2\r\nout out_",
+       "canvas 1\nprogram p\nin X f32 [i:2]\nout_[] = X[i] // mean i:2\nout out_\n"},
+  };
+  CHECK_ROWS(rows, row) {
+    struct program *p = parse(row->text);
+    char *text = print(p);
+    CHECK_TEXT(text, row->printed, row->text);
+    free(text);
+    program_free(p);
+  }
+}
+
+// Y[i:7] over X = 0 1 2 3 4 5 6.
+static const struct {
+  const char *stage;
+  double expected[7];
+} meanings[] = {
+    {"Y[i:7] = real((i-3)/2)", {-2, -1, -1, 0, 0, 1, 1}},
+    {"Y[i:7] = real((i-3)%3)", {0, 1, 2, 0, 1, 2, 0}},
+    {"Y[i:7] = real((i-6)/3*3+(i-6)%3)", {-6, -5, -4, -3, -2, -1, 0}},
+    {"Y[i:7] = real(-i) - 1", {-1, -2, -3, -4, -5, -6, -7}},
+    {"Y[i:7] = real(2*i-(i+1)+1)", {0, 1, 2, 3, 4, 5, 6}},
+    {"Y[i:7] = real(max(min(i, 4), 2))", {2, 2, 2, 3, 4, 4, 4}},
+    {"Y[i:7] = real(if i < 2 then 9 else i)", {9, 9, 2, 3, 4, 5, 6}},
+    {"Y[i:7] = if i < 1 then -1 else X[i-1]", {-1, 0, 1, 2, 3, 4, 5}},
+    {"Y[i:7] = if i >= 1 && X[i-1] > 2 then X[i-1] else 0", {0, 0, 0, 0, 3, 4, 5}},
+    {"Y[i:7] = if i < 1 || X[i-1] <= 2 then 1 else 0", {1, 1, 1, 1, 0, 0, 0}},
+    {"Y[i:7] = if !(i == 2) && i != 3 then 1 else 0", {1, 1, 0, 0, 1, 1, 1}},
+    {"Y[i:7] = if true || i < 1 then 5 else 6", {5, 5, 5, 5, 5, 5, 5}},
+    {"Y[i:7] = if X[i] == 3 || X[i] >= 5 then X[i] / 2 else -X[i]", {0, -1, -2, 1.5, -4, 2.5, 3}},
+    {"Y[i:7] = if X[i] != 3 then 1 - X[i] else 0", {1, 0, -1, 0, -3, -4, -5}},
+    {"Y[i:7] = if X[i] < 1/2 then 1 else 0", {1, 0, 0, 0, 0, 0, 0}},
+    {"Y[i:7] = 1/2*X[i]", {0, .5, 1, 1.5, 2, 2.5, 3}},
+    {"Y[i:7] = X[(i*3)%7]", {0, 3, 6, 2, 5, 1, 4}},
+    {"Y[i:7] = min(X[i], 3) + max(X[i], 3)", {3, 4, 5, 6, 7, 8, 9}},
+    {"Y[i:7] = abs(X[i] - 3)", {3, 2, 1, 0, 1, 2, 3}},
+    {"Y[i:7] = floor(X[i] / 2 - 1)", {-1, -1, 0, 0, 1, 1, 2}},
+    {"Y[i:7] = pow(X[i], 2) - sqrt(X[i] * X[i])", {0, 0, 2, 6, 12, 20, 30}},
+    {"Y[i:7] = log(exp(X[i]))", {0, 1, 2, 3, 4, 5, 6}},
+    {"Y[i:7] = sin(X[i])*sin(X[i]) + cos(X[i])*cos(X[i])", {1, 1, 1, 1, 1, 1, 1}},
+    {"Y[i:7] = tanh(0*X[i] + 1)", {0.76159415595576489, 0.76159415595576489, 0.76159415595576489,
+                                   0.76159415595576489, 0.76159415595576489, 0.76159415595576489,
+                                   0.76159415595576489}},
+    {"Y[i:7] = erf(X[i] - X[i] + 1)", {0.84270079294971487, 0.84270079294971487,
+                                       0.84270079294971487, 0.84270079294971487,
+                                       0.84270079294971487, 0.84270079294971487,
+                                       0.84270079294971487}},
+    {"Y[i:7] = X[(i+k)%7] // sum k:3", {3, 6, 9, 12, 15, 11, 7}},
+    {"Y[i:7] = X[(i+k)%7] // mean k:3", {1, 2, 3, 4, 5, 11 / 3., 7 / 3.}},
+    {"Y[i:7] = X[(i+k)%7] // max k:3", {2, 3, 4, 5, 6, 6, 6}},
+    {"Y[i:7] = X[(i+k)%7] - 9 // max k:3", {-7, -6, -5, -4, -3, -3, -3}},
+    {"Y[i:7] = X[(i+k)%7] + 9 // min k:3", {9, 10, 11, 12, 13, 9, 9}},
+    {"Y[i:7] = X[(i+k)%7] // prod k:3", {0, 6, 24, 60, 120, 0, 0}},
+    {"Y[i:7] = X[i] // mean k:2, l:3", {0, 1, 2, 3, 4, 5, 6}},
+    {"Y[i:7] = real(k*10+l) // max k:2, l:3", {12, 12, 12, 12, 12, 12, 12}},
+    {"Y[i:7] = X[i] // max k:1", {0, 1, 2, 3, 4, 5, 6}},
+    {"T[] = X[k] // sum k:7\nY[i:7] = X[i] / T[]",
+     {0, 1 / 21., 2 / 21., 3 / 21., 4 / 21., 5 / 21., 6 / 21.}},
+};
+
+static void programs_mean(void **state) {
+  (void)state;
+  CHECK_ROWS(meanings, row) {
+    char text[512];
+    snprintf(text, sizeof text, "program p\nin X f32 [i:7]\n%s\nout Y\n", row->stage);
+    struct program *p = parse(text);
+    double *y = evaluate(p);
+    for (int i = 0; i < 7; i++) CHECK_NEAR(y[i], row->expected[i], 1e-15, row->stage);
+    free(y);
+    program_free(p);
+  }
+}
+
+static void nan_wins(void **state) {
+  (void)state;
+  static const char *const rows[] = {"max(0/X[], 1)", "max(1, 0/X[])", "min(0/X[], 1)",
+                                     "min(1, 0/X[])", "if k == 1 then 0/X[] else 1 // max k:3",
+                                     "if k == 1 then 0/X[] else 1 // min k:3"};
+  CHECK_ROWS(rows, row) {
+    char text[256];
+    snprintf(text, sizeof text, "program p\nin X f32 []\nY[] = %s\nout Y\n", *row);
+    struct program *p = parse(text);
+    double *y = evaluate(p);
+    CHECK(isnan(y[0]), *row);
+    free(y);
+    program_free(p);
+  }
+}
+
+// Every sentence. Lines that are no whole program follow "program p / in X f32 [i:3, j:4]".
+#define HEAD "program p\nin X f32 [i:3, j:4]\n"
+static const struct {
+  const char *text, *message;
+} refused[] = {
+    {"", "line 1, column 1: expected 'program' and its name, found the end of the text"},
+    {"canvas", "line 1, column 7: expected the version, 'canvas 1', found the end of the text"},
+    {"canvas 2\nprogram p", "line 1, column 8: unknown version '2', this is version 1"},
+    {"canvas 1 program p",
+     "line 1, column 10: expected the end of the line after the version, found 'program'"},
+    {"canvas 1", "line 1, column 9: expected 'program' and its name, found the end of the text"},
+    {"program", "line 1, column 8: expected the name of the program, found the end of the text"},
+    {"program p q",
+     "line 1, column 11: expected the end of the line after the name of the program, found "
+     "'q'"},
+    {"kernel p", "line 1, column 1: expected 'program' and its name, found 'kernel'"},
+    {"program p",
+     "line 1, column 10: expected 'out' and the name of a stage, found the end of the text"},
+    {"program p\nin X f32 [i:3]\n",
+     "line 3, column 1: expected 'out' and the name of a stage, found the end of the text"},
+    {"program p\n3", "line 2, column 1: expected 'in', 'out' or the name of a stage, found '3'"},
+    {"program p\nY[i:3] = 1\n",
+     "line 3, column 1: expected 'out' and the name of a stage, found the end of the text"},
+    {"program p\nin X\nout X",
+     "line 2, column 5: expected a data type (f32 or f64), found the end of the line"},
+    {"program p\nin X f16 [i:3]",
+     "line 2, column 6: expected a data type (f32 or f64), found 'f16'"},
+    {"program p\nin 3", "line 2, column 4: expected the name of an input, found '3'"},
+    {"program p\nin X f32 i:3", "line 2, column 10: expected '[' and the axes, found 'i'"},
+    {"program p\nin X f32 [3]", "line 2, column 11: expected the name of an axis, found '3'"},
+    {"program p\nin X f32 [i]",
+     "line 2, column 12: expected ':' and the size after the name of an axis, found ']'"},
+    {"program p\nin X f32 [i:n]", "line 2, column 13: expected the size of an axis, found 'n'"},
+    {"program p\nin X f32 [i:-1]", "line 2, column 13: expected the size of an axis, found '-'"},
+    {"program p\nin X f32 [i:3",
+     "line 2, column 14: expected ']' after the axes, found the end of the text"},
+    {"program p\nin X f32 [i:3] [j:4]",
+     "line 2, column 16: expected the end of the line after the axes, found '['"},
+    {"program p\nin X f32 [i:0]", "line 2, column 4: axis 'i' of 'X' has size 0, the least is 1"},
+    {"program p\nin X f32 [i:3, i:4]", "line 2, column 4: axis 'i' of 'X' is named twice"},
+    {"program p\nin X f32 [i:99999999999999999999]",
+     "line 2, column 13: number '99999999999999999999' is too large"},
+    {"program p\nin X f32 [i:1099511627777]",
+     "line 2, column 4: 'X' has more than 2^40 elements"},
+    {"program p\nin X f32 [i:1048576, j:1048577]",
+     "line 2, column 4: 'X' has more than 2^40 elements"},
+    {"program p\nin X f32 [a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,"
+     "o:1,p:1,q:1]",
+     "line 2, column 75: more than 16 axes"},
+    {"program p\nin if f32 [i:3]",
+     "line 2, column 4: 'if' is a word of the language, choose another name"},
+    {"program p\nin X f32 [inf:3]",
+     "line 2, column 4: 'inf' is a word of the language, choose another name"},
+    {"program p\nin X f32 [i:3]\nin X f32 [i:3]",
+     "line 3, column 4: 'X' is defined twice, first on line 2"},
+    {"program p\nin X f32 [i:3]\n\x01",
+     "line 3, column 1: unexpected byte 0x01, expected 'in', 'out' or the name of a stage"},
+    {HEAD "Y",
+     "line 3, column 2: expected '[' and the axes of a stage, or a line that begins with "
+     "'in' or 'out', found the end of the text"},
+    {HEAD "Y[i:3]",
+     "line 3, column 7: expected '=' and an expression after the axes, found the end of the "
+     "text"},
+    {HEAD "Y f64 = 1",
+     "line 3, column 7: expected '[' and the axes of a stage, or a line that begins with "
+     "'in' or 'out', found '='"},
+    {HEAD "Y[i:3] = ", "line 3, column 10: expected an expression, found the end of the text"},
+    {HEAD "Y[i:3] == 1",
+     "line 3, column 8: expected '=' and an expression after the axes, found '=='"},
+    {HEAD "Y[i:3] = 1 2",
+     "line 3, column 12: expected the end of the line after the expression, found '2'"},
+    {HEAD "Y[i:3] = 1 //",
+     "line 3, column 14: expected a reducer (sum, max, mean, min or prod), found the end of "
+     "the text"},
+    {HEAD "Y[i:3] = 1 // add k:2",
+     "line 3, column 15: expected a reducer (sum, max, mean, min or prod), found 'add'"},
+    {HEAD "Y[i:3] = 1 // sum",
+     "line 3, column 18: expected the name of an axis, found the end of the text"},
+    {HEAD "Y[i:3] = 1 // sum k:2 l:3",
+     "line 3, column 23: expected the end of the line after the reduction, found 'l'"},
+    {HEAD "Y[i:3] = 1 // sum k:0",
+     "line 3, column 1: axis 'k' of 'Y' has size 0, the least is 1"},
+    {HEAD "Y[i:3] = 1 // sum i:2",
+     "line 3, column 1: reduction axis 'i' of 'Y' has the name of one of its own axes"},
+    {HEAD "Y[i:3] = 1 // sum k:2, k:2", "line 3, column 1: axis 'k' of 'Y' is named twice"},
+    {HEAD "Y[i:3] = 1 2 // sum k:2",
+     "line 3, column 12: expected '//' and the reduction after the expression, found '2'"},
+    {HEAD "Y[i:3] = 1 // sum k:1048576, l:1048577",
+     "line 3, column 1: the reduction of 'Y' runs over more than 2^40 points"},
+    {HEAD "Y[a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1] = 1 // sum q:2",
+     "line 3, column 79: 'Y' has more than 16 axes, reduction axes included"},
+    {HEAD "X[i:3] = 1", "line 3, column 1: 'X' is defined twice, first on line 2"},
+    {HEAD "then[i:3] = 1",
+     "line 3, column 1: 'then' is a word of the language, choose another name"},
+    {HEAD "Y[i:3] = Z[i]", "line 3, column 10: unknown tensor 'Z', define it on an earlier line"},
+    {HEAD "Y[i:3] = Y[i]", "line 3, column 10: stage 'Y' loads itself"},
+    {HEAD "Y[i:3] = X[i]", "line 3, column 10: 'X' has 2 axes, the load gives 1"},
+    {HEAD "Y[i:3] = X[i, 0, 0]", "line 3, column 10: 'X' has 2 axes, the load gives 3"},
+    {HEAD "Y[i:3] = X[i, 0",
+     "line 3, column 16: expected ']' or ',' after an expression, found the end of the text"},
+    {HEAD "Y[i:3] = X[i; 0]",
+     "line 3, column 13: expected ']' or ',' after an expression, found ';'"},
+    {HEAD "Y[i:3] = X[i, k]", "line 3, column 15: unknown axis 'k' of stage 'Y'"},
+    {HEAD "Y[i:3] = X[i, 1.5]", "line 3, column 15: an index takes whole numbers, found '1.5'"},
+    {HEAD "Y[i:3] = X[i, X[i, 0]]",
+     "line 3, column 15: 'X[...]' is a value, an index is made of axes and integers"},
+    {HEAD "Y[i:3] = X[i, exp(i)]",
+     "line 3, column 15: 'exp' gives a value, an index is made of axes and integers"},
+    {HEAD "Y[i:3] = X[i, inf]", "line 3, column 15: an index takes whole numbers, found 'inf'"},
+    {HEAD "Y[i:3] = X[i, i < 1]",
+     "line 3, column 17: expected ']' or ',' after an expression, found '<'"},
+    {HEAD "Y[i:3] = i", "line 3, column 10: axis 'i' is an index, write real(i) for its value"},
+    {HEAD "Y[i:3] = k", "line 3, column 10: unknown axis 'k' of stage 'Y'"},
+    {HEAD "Y[i:3] = X[i, 0] + real(i) * i",
+     "line 3, column 30: axis 'i' is an index, write real(i) for its value"},
+    {HEAD "Y[i:3] = foo(i)",
+     "line 3, column 10: unknown function 'foo', there are exp, log, sin, cos, tanh, sqrt, "
+     "erf, abs, floor, pow, real, min, max"},
+    {HEAD "Y[i:3] = exp(1, 2)", "line 3, column 10: 'exp' takes 1 argument, found 2"},
+    {HEAD "Y[i:3] = min(1)", "line 3, column 10: 'min' takes 2 arguments, found 1"},
+    {HEAD "Y[i:3] = exp()", "line 3, column 10: 'exp' takes 1 argument, found 0"},
+    {HEAD "Y[i:3] = pow(1, 2, 3)", "line 3, column 20: expected ')' after 2"},
+    {HEAD "Y[i:3] = real(1.5)", "line 3, column 15: an index takes whole numbers, found '1.5'"},
+    {HEAD "Y[i:3] = (1",
+     "line 3, column 12: expected ')' to close the parenthesis, found the end of the text"},
+    {HEAD "Y[i:3] = (1 + 2",
+     "line 3, column 16: expected ')' to close the parenthesis, found the end of the text"},
+    {HEAD "Y[i:3] = 1 +", "line 3, column 13: expected an expression, found the end of the text"},
+    {HEAD "Y[i:3] = +1", "line 3, column 10: expected an expression, found '+'"},
+    {HEAD "Y[i:3] = 1 % 2",
+     "line 3, column 12: '%' takes indices on both sides, here it is part of a value"},
+    {HEAD "Y[i:3] = 1 + if i < 1 then 1 else 2",
+     "line 3, column 14: an 'if' that is part of more stands in parentheses"},
+    {HEAD "Y[i:3] = if i then 1 else 2",
+     "line 3, column 10: a number stands where a condition is wanted, compare it"},
+    {HEAD "Y[i:3] = if i < 1 then 1",
+     "line 3, column 25: expected 'else' after the value of 'then', found the end of the "
+     "text"},
+    {HEAD "Y[i:3] = if i < 1 else 1",
+     "line 3, column 19: expected 'then' after the condition, found 'else'"},
+    {HEAD "Y[i:3] = if i < 1 then i < 2 else i < 3",
+     "line 3, column 24: axis 'i' is an index, write real(i) for its value"},
+    {HEAD "Y[i:3] = true", "line 3, column 10: a condition stands where a number is wanted"},
+    {HEAD "Y[i:3] = -true", "line 3, column 10: a condition has no sign"},
+    {HEAD "Y[i:3] = 1 + true", "line 3, column 12: a condition stands where a number is wanted"},
+    {HEAD "Y[i:3] = if 1 <= i < 3 then 1 else 2",
+     "line 3, column 20: comparisons do not chain, write 'a < b && b < c'"},
+    {HEAD "Y[i:3] = if i < 1 && i then 1 else 2",
+     "line 3, column 19: a number stands where a condition is wanted, compare it"},
+    {HEAD "Y[i:3] = if -(i < 1) then 1 else 2", "line 3, column 13: a condition has no sign"},
+    {HEAD "Y[i:3] = if (i < 1) + 1 < 2 then 1 else 2",
+     "line 3, column 21: a condition stands where a number is wanted"},
+    {HEAD "Y[i:3] = if i < X[i, 0] then 1 else 2",
+     "line 3, column 15: index 'i' stands beside a value, write real(i)"},
+    {HEAD "Y[i:3] = if X[i, 0] % 2 < 1 then 1 else 2",
+     "line 3, column 21: '%' takes indices on both sides, here it is part of a value"},
+    {HEAD "Y[i:3] = if 5 % 3 < X[i, 0] then 1 else 2",
+     "line 3, column 19: '%' takes indices on both sides, here it is part of a value"},
+    {HEAD "Y[i:3] = if i & 1 then 1 else 2",
+     "line 3, column 15: expected 'then' after the condition, found '&'"},
+    {HEAD "Y[i:3] = if !i then 1 else 2",
+     "line 3, column 13: a number stands where a condition is wanted, compare it"},
+    {HEAD "Y[i:3] = if if i < 1 then i < 2 else i < 3 then 1 else 2",
+     "line 3, column 13: an 'if' that is part of more stands in parentheses"},
+    {HEAD "Y[i:3] = if exp(i) < 1 then 1 else 2",
+     "line 3, column 17: axis 'i' is an index, write real(i) for its value"},
+    {HEAD "Y[i:3] = X[i/0, 0]",
+     "line 3, column 13: '/' of an index needs a positive whole number after it"},
+    {HEAD "Y[i:3] = X[i%i, 0]",
+     "line 3, column 13: '%' of an index needs a positive whole number after it"},
+    {HEAD "Y[i:3] = X[i/-2, 0]",
+     "line 3, column 13: '/' of an index needs a positive whole number after it"},
+    {HEAD "Y[i:3] = X[i/(1+1), 0]",
+     "line 3, column 13: '/' of an index needs a positive whole number after it"},
+    {HEAD "Y[i:3] = if 1/0 < i then 1 else 2",
+     "line 3, column 14: '/' of an index needs a positive whole number after it"},
+    {HEAD "Y[i:3] = X[i+1, 0]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'i+1' runs from 1 to 3, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = X[i, i-1]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'i-1' runs from -1 to 1, "
+     "axis 'j' has size 4"},
+    {HEAD "Y[i:3] = X[i, 4]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index '4' runs from 4 to 4, axis "
+     "'j' has size 4"},
+    {HEAD "Y[i:3] = X[i*2, 0]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'i*2' runs from 0 to 4, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = X[2-i-1, 0]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index '2-i-1' runs from -1 to 1, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = X[i, k/2] // sum k:9",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'k/2' runs from 0 to 4, "
+     "axis 'j' has size 4"},
+    {HEAD "Y[i:3] = X[i, k%5] // sum k:9",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'k%5' runs from 0 to 4, "
+     "axis 'j' has size 4"},
+    {HEAD "Y[i:3] = X[max(i, 3), 0]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'max(i, 3)' runs from 3 to "
+     "3, axis 'i' has size 3"},
+    {HEAD "Y[i:3] = X[i+k, 0] // sum k:2",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'i+k' runs from 0 to 3, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = X[i*i+7, 0]",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'i*i+7' runs from 7 to 11, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = if X[i+1, 0] < 1 then 1 else 2",
+     "line 3, column 13: stage 'Y' loads 'X' out of range: index 'i+1' runs from 1 to 3, "
+     "axis 'i' has size 3"},
+    {HEAD "Y[i:3] = if X[0, 0] < 1 then 1 else X[i+4611686018427387905, 0]",
+     "line 3, column 40: index 'i+4611686018427387905' may pass 2^62"},
+    {HEAD "Y[i:3] = if i*4611686018427387904 < 1 then 1 else X[i, 0]",
+     "line 3, column 14: index 'i*4611686018427387904' may pass 2^62"},
+    {HEAD "Y[i:3] = real(i*9223372036854775807*9)",
+     "line 3, column 36: index 'i*9223372036854775807*9' may pass 2^62"},
+    {HEAD "Y[i:3] = real(i+9223372036854775807)",
+     "line 3, column 16: index 'i+9223372036854775807' may pass 2^62"},
+    {HEAD "Y[i:3] = 1e999", "line 3, column 10: number '1e999' is too large"},
+    {HEAD "Y[i:3] = 9223372036854775808",
+     "line 3, column 10: number '9223372036854775808' is too large"},
+    {HEAD "Y[i:3] = 'a'", "line 3, column 10: expected an expression, found '''"},
+    {HEAD "Y[i:3] = 1 $",
+     "line 3, column 12: expected the end of the line after the expression, found '$'"},
+    {HEAD "Y[i:3] = 1\nY[i:3] = 2\nout Y",
+     "line 4, column 1: 'Y' is defined twice, first on line 3"},
+    {HEAD "Y[i:3] = 1\nout Z", "line 4, column 5: unknown stage 'Z'"},
+    {HEAD "Y[i:3] = 1\nout X", "line 4, column 5: 'X' is an input, an output is a stage"},
+    {HEAD "Y[i:3] = 1\nout Y\nout Y", "line 5, column 5: 'Y' is an output twice"},
+    {HEAD "Y[i:3] = 1\nout",
+     "line 4, column 4: expected the name of a stage, found the end of the text"},
+    {HEAD "Y[i:3] = 1\nout Y,",
+     "line 4, column 7: expected the name of a stage, found the end of the text"},
+    {HEAD "Y[i:3] = 1\nout Y Y",
+     "line 4, column 7: expected the end of the line after the outputs, found 'Y'"},
+    {HEAD "Y[i:3] = 1\nin Y f32 []", "line 4, column 4: 'Y' is defined twice, first on line 3"},
+};
+
+static void bad_programs(void **state) {
+  (void)state;
+  CHECK_ROWS(refused, row) {
+    canvas_context ctx = {.message = ""};
+    struct program *p;
+    canvas_status status = program_parse(&ctx, row->text, strlen(row->text), &p);
+    CHECK_INT(status, CANVAS_BAD_INPUT, row->text);
+    CHECK_TEXT(ctx.message, row->message, row->text);
+    CHECK(p == NULL, row->text);
+  }
+}
+
+static void deep_and_large_texts(void **state) {
+  (void)state;
+  static const struct {
+    const char *head, *repeat, *middle, *close;
+    int times;
+    const char *message; // NULL: accepted
+  } rows[] = {
+      {"Y[i:3] = ", "(", "1", ")", 190, NULL},
+      {"Y[i:3] = ", "(", "1", ")", 100000, "expression nests deeper than 200 levels"},
+      {"Y[i:3] = ", "-", "X[i, 0]", "", 190, NULL},
+      {"Y[i:3] = ", "-", "X[i, 0]", "", 100000, "expression nests deeper than 200 levels"},
+      {"Y[i:3] = ", "X[i, 0] + ", "1", "", 190, NULL},
+      {"Y[i:3] = ", "X[i, 0] + ", "1", "", 100000, "expression nests deeper than 200 levels"},
+      {"Y[i:3] = ", "1 + (", "1", ")", 190, NULL},
+      {"Y[i:3] = ", "exp(", "1", ")", 100000, "expression nests deeper than 200 levels"},
+      {"Y[i:3] = X[i, ", "min(i, ", "0", ")", 190, NULL},
+      {"Y[i:3] = X[i, ", "min(i, ", "0", ")", 100000, "expression nests deeper than 200 levels"},
+      {"Y[i:3] = ", "if i < 1 then 2 else ", "1", "", 190, NULL},
+      {"Y[i:3] = ", "if i < 1 then 2 else ", "1", "", 99999, "expression nests deeper than 200"},
+      {"Y[i:3] = 1 // sum ", "a:1, ", "b:1", "", 100000, "more than 16 axes"},
+      {"Y[i:3] = max(0, 1)", "\n", "", "", 1000000, NULL},
+  };
+  CHECK_ROWS(rows, row) {
+    struct buf text = {0};
+    canvas_context ctx = {.message = ""};
+    struct program *p;
+    buf_printf(&text, HEAD "%s", row->head);
+    for (int i = 0; i < row->times; i++) buf_puts(&text, row->repeat);
+    buf_puts(&text, row->middle);
+    for (int i = 0; i < row->times; i++) buf_puts(&text, row->close);
+    if (strchr(row->head, '[') != strrchr(row->head, '[')) buf_puts(&text, "]");
+    buf_puts(&text, "\nout Y\n");
+    program_parse(&ctx, text.text, text.length, &p);
+    if (row->message) CHECK(strstr(ctx.message, row->message), row->repeat);
+    else CHECK_TEXT(ctx.message, "", row->repeat);
+    if (p) {
+      char *once = print(p);
+      struct program *q = parse(once);
+      free(evaluate(q));
+      program_free(q);
+      free(once);
+    }
+    program_free(p);
+    buf_free(&text);
+  }
+}
+
+// A chain as long as a program may be, evaluated from its end; and one stage more.
+static void chains(void **state) {
+  (void)state;
+  struct buf text = {0};
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  buf_puts(&text, "program p\nin S0 f32 [i:2]\n");
+  for (int i = 1; i < PROGRAM_STAGES; i++)
+    buf_printf(&text, "S%d[i:2] = S%d[i] + S%d[1-i]\n", i, i - 1, i - 1);
+  buf_printf(&text, "out S%d\n", PROGRAM_STAGES - 1);
+  p = parse(text.text);
+  double *y = evaluate(p);
+  CHECK(y[0] == y[1] && isinf(y[0]), "a chain of doublings");
+  free(y);
+  program_free(p);
+  buf_puts(&text, "Z[] = 1\n");
+  CHECK_INT(program_parse(&ctx, text.text, text.length, &p), CANVAS_BAD_INPUT, "a longer chain");
+  CHECK_TEXT(ctx.message, "line 4099, column 1: the program has more than 4096 inputs and stages",
+             "a longer chain");
+  buf_free(&text);
+}
+
+// What the interpreter refuses, and that it goes on afterwards.
+static void evaluation_limits(void **state) {
+  (void)state;
+  static const struct {
+    const char *stages;
+    struct interpreter_limits limits;
+    const char *message;
+  } rows[] = {
+      {"Y[i:2] = if X[0] < 1 then X[i+3] else 0", {0, 0},
+       "load of 'X[3]' for 'Y[0]' is out of range: axis 'i' has size 3"},
+      {"T[i:9, j:9] = 1\nY[i:2] = T[i, (i+k)*(k+1)] // sum k:4", {0, 0},
+       "load of 'T[0, 12]' for 'Y[0]' is out of range: axis 'j' has size 9"},
+      {"Y[i:2] = X[k%3] // sum k:1000000000000", {0, 1000000},
+       "evaluating stage 'Y' takes more than 1000000 steps, ask for fewer elements"},
+      {"T[i:1000000] = X[i%3]\nY[i:2] = T[k] // sum k:1000000", {4096, 0},
+       "evaluating stage 'T' takes more than 4096 bytes of memory, ask for fewer elements"},
+  };
+  CHECK_ROWS(rows, row) {
+    char text[512];
+    const double x[3] = {0, 1, 2}, *inputs[] = {x};
+    canvas_context ctx = {.message = ""};
+    struct interpreter *in;
+    double value;
+    snprintf(text, sizeof text, "program p\nin X f32 [i:3]\nE[] = X[2]\n%s\nout Y\n", row->stages);
+    struct program *p = parse(text);
+    assert_int_equal(interpreter_new(&ctx, p, inputs, &row->limits, &in), CANVAS_OK);
+    int y = program_find(p, "Y");
+    for (int again = 0; again < 2; again++) {
+      CHECK_INT(interpreter_element(in, y, (int64_t[]){0}, &value), CANVAS_BAD_INPUT, row->stages);
+      CHECK_TEXT(ctx.message, row->message, row->stages);
+    }
+    if (!row->limits.steps && !row->limits.bytes) {
+      CHECK_INT(interpreter_element(in, program_find(p, "E"), NULL, &value), CANVAS_OK, "E");
+      CHECK_NEAR(value, 2, 0, "E");
+    }
+    CHECK_INT(interpreter_element(in, y, (int64_t[]){2}, &value), CANVAS_BAD_INPUT, row->stages);
+    CHECK_TEXT(ctx.message, "element 'Y[2]' is out of range: axis 'i' has size 2", row->stages);
+    CHECK_INT(interpreter_elements(in, y, 1, (int64_t[]){-1}, &value), CANVAS_BAD_INPUT, "-1");
+    CHECK_TEXT(ctx.message, "element -1 does not exist, 'Y' has 2", row->stages);
+    interpreter_free(in);
+    program_free(p);
+  }
+}
+
+// One output of a 3x3 convolution with a border of zeros, in the interpreter's order.
+static double naive(const double *x, const double *w, int channels, int size, int co, int h,
+                    int v) {
+  double sum = 0;
+  for (int ci = 0; ci < channels; ci++)
+    for (int kh = 0; kh < 3; kh++)
+      for (int kw = 0; kw < 3; kw++) {
+        int a = h + kh - 1, b = v + kw - 1;
+        if (a >= 0 && a < size && b >= 0 && b < size)
+          sum += x[(ci * size + a) * size + b] * w[((co * channels + ci) * 3 + kh) * 3 + kw];
+      }
+  return sum;
+}
+
+static double *random_values(struct random *r, int count) {
+  double *values = malloc((size_t)count * sizeof *values);
+  for (int i = 0; i < count; i++) values[i] = random_normal(r);
+  return values;
+}
+
+// Elements in a random order, some twice; `bytes` decides between arrays and hash tables.
+static void check_convolution(const char *text, int channels, int size, int count, size_t bytes) {
+  canvas_context ctx = {.message = ""};
+  struct random r;
+  random_open(&r, 1, RANDOM_TEST, (uint64_t)size);
+  double *x = random_values(&r, channels * size * size);
+  double *w = random_values(&r, channels * channels * 9);
+  struct program *p = parse(text);
+  struct interpreter_limits limits = {.bytes = bytes};
+  struct interpreter *in;
+  const double *inputs[] = {x, w};
+  assert_int_equal(interpreter_new(&ctx, p, inputs, &limits, &in), CANVAS_OK);
+  for (int i = 0; i < count; i++) {
+    int64_t flat = random_below(&r, (uint32_t)(channels * size * size));
+    double got;
+    if (i == 0) flat = 0; // two corners
+    if (i == 1) flat = channels * size * size - 1;
+    if (interpreter_elements(in, p->outputs.data[0], 1, &flat, &got)) fail_msg("%s", ctx.message);
+    double expected = naive(x, w, channels, size, (int)(flat / (size * size)),
+                            (int)(flat / size % size), (int)(flat % size));
+    CHECK_NEAR(got, expected, 1e-15, text);
+  }
+  interpreter_free(in);
+  program_free(p);
+  free(x);
+  free(w);
+}
+
+static void convolution(void **state) {
+  (void)state;
+  static const char large[] =
+      "program large\nin X f32 [n:1, ci:64, h:56, w:56]\nin W f32 [co:64, ci:64, kh:3, kw:3]\n"
+      "P[n:1, ci:64, h:58, w:58] = if 1 <= h && h < 57 && 1 <= w && w < 57 then X[n, ci, h-1, "
+      "w-1] else 0\nY[n:1, co:64, h:56, w:56] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum "
+      "ci:64, kh:3, kw:3\nout Y\n";
+  clock_t start = clock();
+  check_convolution(CONV, 16, 8, 4096, 0);
+  print_message("             a convolution of 147k multiply-adds and its check: %.0f ms\n",
+                1e3 * (double)(clock() - start) / CLOCKS_PER_SEC);
+  check_convolution(CONV, 16, 8, 2048, 70000);
+  check_convolution(large, 64, 56, 200, 0);
+  check_convolution(large, 64, 56, 200, 6900000);
+}
+
+// Index arithmetic of the builder, over a:4, b:16, c:3, with flat = (a*16+b)*3+c and
+// spread = 48*a+b*3+c.
+enum rule { FLAT_DIV, FLAT_MOD, SPREAD_DIV, SPREAD_MOD, SUM, JOIN, AGAIN, DIFFERENCE, INSIDE };
+static const struct {
+  enum rule rule;
+  int x, y;
+  const char *printed;
+} rules[] = {
+    {FLAT_DIV, 1, 0, "(a*16+b)*3+c"},
+    {FLAT_DIV, 3, 0, "a*16+b"},
+    {FLAT_DIV, 12, 0, "a*4+b/4"},
+    {FLAT_DIV, 48, 0, "a"},
+    {FLAT_DIV, 96, 0, "a/2"},
+    {FLAT_DIV, 192, 0, "0"},
+    {FLAT_DIV, 5, 0, "((a*16+b)*3+c)/5"},
+    {FLAT_MOD, 1, 0, "0"},
+    {FLAT_MOD, 3, 0, "c"},
+    {FLAT_MOD, 48, 0, "b*3+c"},
+    {FLAT_MOD, 192, 0, "(a*16+b)*3+c"},
+    {SPREAD_DIV, 3, 0, "a*16+b"},
+    {SPREAD_DIV, 48, 0, "a"},
+    {SPREAD_MOD, 3, 0, "c"},
+    {SPREAD_MOD, 48, 0, "b*3+c"},
+    {SUM, 0, 0, "b"},
+    {SUM, 1, 2, "b+3"},
+    {SUM, 1, -1, "b"},
+    {SUM, 1, -3, "b-2"},
+    {SUM, -1, -2, "b-3"},
+    {JOIN, 4, 0, "b"},
+    {JOIN, 3, 0, "b"},
+    {AGAIN, 3, 16, "(a*16+b)*3+c"},
+    {AGAIN, 5, 2, "(a*16+b)*3+c"},
+    {DIFFERENCE, 0, 0, "0"},
+    {INSIDE, 0, 16, "true"},
+    {INSIDE, 1, 16, "1 <= b"},
+    {INSIDE, 1, 15, "1 <= b && b < 15"},
+    {INSIDE, 0, 0, "false"},
+    {INSIDE, 16, 20, "false"},
+    {INSIDE, -5, 9, "b < 9"},
+};
+
+// flat taken apart into three and put together again
+static int again(struct program *p, int flat, int x, int y) {
+  int low = px_mod(p, flat, px_int(p, x)), rest = px_div(p, flat, px_int(p, x));
+  int middle = px_mod(p, rest, px_int(p, y)), high = px_div(p, rest, px_int(p, y));
+  int sum = px_add(p, px_mul(p, high, px_int(p, y)), middle);
+  return px_add(p, px_mul(p, sum, px_int(p, x)), low);
+}
+
+static int build_rule(struct program *p, int stage, enum rule rule, int x, int y) {
+  int a = program_axis(p, stage, 0), b = program_axis(p, stage, 1), c = program_axis(p, stage, 2);
+  int flat = px_add(p, px_mul(p, px_add(p, px_mul(p, a, px_int(p, 16)), b), px_int(p, 3)), c);
+  int spread = px_add(p, px_add(p, px_mul(p, px_int(p, 48), a), px_mul(p, b, px_int(p, 3))), c);
+  int m = px_int(p, x);
+  switch (rule) {
+    case FLAT_DIV: return px_div(p, flat, m);
+    case FLAT_MOD: return px_mod(p, flat, m);
+    case SPREAD_DIV: return px_div(p, spread, m);
+    case SPREAD_MOD: return px_mod(p, spread, m);
+    case SUM: return px_add(p, px_add(p, b, m), px_int(p, y));
+    case JOIN: return px_add(p, px_mul(p, px_div(p, b, m), m), px_mod(p, b, m));
+    case AGAIN: return again(p, flat, x, y);
+    case DIFFERENCE: return px_sub(p, flat, flat);
+    default: return px_inside(p, px_add(p, b, px_int(p, 2)), x + 2, y + 2);
+  }
+}
+
+static int new_stage(struct program *p, const char *name) {
+  const char *axes[] = {"a", "b", "c"};
+  return program_stage(p, name, PROGRAM_F32, 3, axes, (int64_t[]){4, 16, 3});
+}
+
+static void simplification(void **state) {
+  (void)state;
+  CHECK_ROWS(rules, row) {
+    struct program *p = program_new("p");
+    struct buf text = {0};
+    int expr = build_rule(p, new_stage(p, "Y"), row->rule, row->x, row->y);
+    CHECK(!p->failed, row->printed);
+    program_print_expr(p, expr, &text);
+    CHECK_TEXT(text.text, row->printed, row->printed);
+    buf_free(&text);
+    program_free(p);
+  }
+}
+
+static int simplified(struct program *p, enum px_op op, int a, int b) {
+  switch (op) {
+    case PX_ADD: return px_add(p, a, b);
+    case PX_SUB: return px_sub(p, a, b);
+    case PX_MUL: return px_mul(p, a, b);
+    case PX_DIV: return px_div(p, a, b);
+    case PX_MOD: return px_mod(p, a, b);
+    case PX_MIN: return px_min(p, a, b);
+    default: return px_max(p, a, b);
+  }
+}
+
+// A random index expression of the first stage, plain, and of the second, simplified.
+static void grow(struct program *p, struct random *r, const int stages[2], int depth, int out[2]) {
+  static const enum px_op ops[] = {PX_ADD, PX_ADD, PX_MUL, PX_SUB, PX_DIV, PX_MOD, PX_MIN, PX_MAX};
+  static const int64_t factors[] = {1, 2, 3, 4, 6, 8, 12, 16, 48, 5, 7};
+  int left[2], right[2];
+  uint32_t leaf = random_below(r, depth ? 12 : 5);
+  int64_t value = (int64_t)random_below(r, 9) - 3;
+  if (leaf < 5) {
+    for (int i = 0; i < 2; i++)
+      out[i] = leaf < 3 ? program_axis(p, stages[i], (int)leaf) : px_int(p, value);
+    return;
+  }
+  enum px_op op = ops[random_below(r, 8)];
+  grow(p, r, stages, depth - 1, left);
+  grow(p, r, stages, depth - 1, right);
+  if (op == PX_MUL || op == PX_DIV || op == PX_MOD)
+    right[0] = right[1] = px_int(p, factors[random_below(r, 11)]);
+  out[0] = px_raw(p, op, left[0], right[0], -1, 0, 0);
+  out[1] = simplified(p, op, left[1], right[1]);
+}
+
+// Simplified expressions have the same values, within the bounds that px_range gives.
+static void simplification_keeps_values(void **state) {
+  (void)state;
+  struct random r;
+  random_open(&r, 7, RANDOM_TEST, 0);
+  for (int round = 0; round < 3000; round++) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = program_new("p");
+    int stages[2] = {new_stage(p, "Plain"), new_stage(p, "Simple")}, expr[2];
+    double values[2][192], low = HUGE_VAL, high = -HUGE_VAL;
+    struct interpreter *in;
+    grow(p, &r, stages, 5, expr);
+    for (int i = 0; i < 2; i++) {
+      program_define(p, stages[i], px_raw(p, PX_REAL, expr[i], -1, -1, 0, 0));
+      program_output(p, stages[i]);
+    }
+    if (interpreter_new(&ctx, p, NULL, NULL, &in)) fail_msg("%s", ctx.message);
+    for (int i = 0; i < 2; i++) interpreter_elements(in, stages[i], 192, NULL, values[i]);
+    char *text = print(p);
+    struct px_range range = px_range(p, expr[0]);
+    for (int i = 0; i < 192; i++) {
+      CHECK(values[0][i] == values[1][i], text);
+      low = fmin(low, values[0][i]);
+      high = fmax(high, values[0][i]);
+    }
+    CHECK((double)range.low <= low && high <= (double)range.high, text);
+    if (range.exact) CHECK((double)range.low == low && high == (double)range.high, text);
+    free(text);
+    interpreter_free(in);
+    program_free(p);
+  }
+}
+
+// A builder's mistake poisons the program, and the first one is told.
+static void mistakes(void **state) {
+  (void)state;
+  static const char *const messages[] = {
+      "'X' has 2 axes, the load gives 1",
+      "index 'n' stands beside a value, write real(n)",
+      "stage 'Z' uses an axis of 'Y'",
+      "'Y' is defined twice",
+      "stage 'Z' loads 'Z', which is not before it",
+      "program 'p' has no output",
+      "stage 'Z' has no expression",
+      "tensor 77 does not exist",
+      "stage 'Z' needs one reducer for all its reduction axes",
+      "axis 'n' of 'Z' has size 0, the least is 1",
+      "'2' is no name, a name is letters, digits and _, not a digit first",
+      "a number of stage 'Z' is nan",
+      "'X' is an input, not a stage",
+      "'Y' is an output twice",
+      "an index stands where a value is wanted, write real(...)",
+      "'Z' has 17 axes, the most is 16",
+      "'Z' has no axis 5",
+  };
+  const char *axes[] = {"n", "c"};
+  for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = program_new("p");
+    int x = program_input(p, "X", PROGRAM_F32, 2, axes, (int64_t[]){2, 3});
+    int y = program_stage(p, "Y", PROGRAM_F32, 1, axes, (int64_t[]){2});
+    int n = program_axis(p, y, 0), c = program_reduce(p, y, REDUCE_SUM, "c", 3);
+    program_define(p, y, px_load(p, x, 2, (int[]){n, c}));
+    const char *name = i == 3 ? "Y" : i == 10 ? "2" : "Z";
+    int z = program_stage(p, name, PROGRAM_F64, i == 15 ? 17 : 1, axes, (int64_t[]){i != 9});
+    int m = program_axis(p, z, i == 16 ? 5 : 0), load = px_load(p, y, 1, &m);
+    if (i == 0) load = px_load(p, x, 1, &m);
+    if (i == 1) load = px_add(p, load, m);
+    if (i == 2) load = px_load(p, y, 1, &n);
+    if (i == 4) load = px_load(p, z, 1, &m);
+    if (i == 7) load = px_load(p, 77, 1, &m);
+    if (i == 8) program_reduce(p, z, REDUCE_SUM, "k", 2);
+    if (i == 8) program_reduce(p, z, REDUCE_MAX, "l", 2);
+    if (i == 11) load = px_number(p, NAN);
+    if (i == 12) program_define(p, x, load);
+    if (i == 13) program_output(p, y), program_output(p, y);
+    if (i == 14) program_define(p, z, m);
+    if (i != 6) program_define(p, z, px_mul(p, load, px_int(p, 2)));
+    if (i != 5) program_output(p, z);
+    CHECK_INT(program_verify(&ctx, p), CANVAS_BAD_INPUT, messages[i]);
+    CHECK_TEXT(ctx.message, messages[i], messages[i]);
+    program_free(p);
+  }
+}
+
+static void mutate(struct random *r, char *text) {
+  static const char *const pieces[] = {
+      "(",  ")", "[", "]", "if ", " then ", " else ", "//",  "sum ", "-",   "1",     "9999999999",
+      "e308", "&&", "!", "\n", "X[",  "i",  ":",   ",",    "max(", "%0", "/3",  "in ", "out ",
+      "Y",  "4611686018427387904", "1099511627776",  "inf", "real("};
+  size_t length = strlen(text), at = random_below(r, (uint32_t)length);
+  const char *piece = pieces[random_below(r, sizeof pieces / sizeof *pieces)];
+  switch (random_below(r, 3)) {
+    case 0: text[at] = (char)(1 + random_below(r, 255)); break;
+    case 1: memmove(text + at, text + at + 1, length - at); break;
+    default:
+      memmove(text + at + strlen(piece), text + at, length - at + 1);
+      memcpy(text + at, piece, strlen(piece));
+  }
+}
+
+// Some elements, where the inputs are small: they may be refused, that is all.
+static void evaluate_some(const struct program *p) {
+  static const double zeros[4096];
+  const double *inputs[] = {zeros, zeros, zeros, zeros};
+  struct interpreter_limits limits = {1 << 20, 10000};
+  struct interpreter *in;
+  canvas_context ctx = {.message = ""};
+  double values[8];
+  int64_t count = program_elements(p, p->outputs.data[0]);
+  if (p->inputs.count > 4) return;
+  for (int i = 0; i < p->inputs.count; i++)
+    if (program_elements(p, p->inputs.data[i]) > 4096) return;
+  assert_int_equal(interpreter_new(&ctx, p, inputs, &limits, &in), CANVAS_OK);
+  interpreter_elements(in, p->outputs.data[0], count < 8 ? count : 8, NULL, values);
+  interpreter_free(in);
+}
+
+// Mutated programs are refused with a sentence, or print, parse and evaluate like others.
+static void fuzz(void **state) {
+  (void)state;
+  struct random r;
+  random_open(&r, 3, RANDOM_TEST, 0);
+  const char *rounds = getenv("CANVAS_FUZZ");
+  int limit = rounds ? atoi(rounds) : 20000, accepted = 0;
+  uint32_t seeds = sizeof meanings / sizeof *meanings;
+  for (int round = 0; round < limit; round++) {
+    char text[2048] = CONV;
+    uint32_t pick = random_below(&r, seeds + 1);
+    if (pick < seeds)
+      snprintf(text, sizeof text, "program p\nin X f32 [i:7]\n%s\nout Y\n", meanings[pick].stage);
+    for (uint32_t edits = 1 + random_below(&r, 3); edits > 0; edits--) mutate(&r, text);
+    canvas_context ctx = {.message = ""};
+    struct program *p;
+    if (program_parse(&ctx, text, strlen(text), &p) != CANVAS_OK) {
+      CHECK(ctx.message[0], text);
+      continue;
+    }
+    accepted++;
+    char *once = print(p);
+    struct program *q = parse(once);
+    char *twice = print(q);
+    CHECK_TEXT(twice, once, text);
+    evaluate_some(q);
+    free(once);
+    free(twice);
+    program_free(p);
+    program_free(q);
+  }
+  CHECK(accepted > limit / 50, "the fuzzer accepts too few programs to mean much");
+}
+
+CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print),
+           cmocka_unit_test(programs_mean), cmocka_unit_test(nan_wins),
+           cmocka_unit_test(bad_programs), cmocka_unit_test(deep_and_large_texts),
+           cmocka_unit_test(chains), cmocka_unit_test(evaluation_limits),
+           cmocka_unit_test(convolution), cmocka_unit_test(simplification),
+           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
+           cmocka_unit_test(fuzz))
