@@ -62,7 +62,7 @@ static int print_command(const struct command *c) {
   for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
     const struct option *o = &c->options[i];
     int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
-    printf("%*s%s\n", width < 28 ? 28 - width : 2, "", o->help);
+    printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
   }
   return EXIT_OK;
 }
@@ -73,6 +73,11 @@ static int help(int count, char **words) {
   const struct command *c = find_command(words[0]);
   if (c) return print_command(c);
   if (!strcmp(words[0], "help")) return print_verbs();
+  if (is_python_verb(words[0])) {
+    printf("'%s' comes with the Python package (pip install canvas-kas); 'canvas %s --help' lists its "
+           "flags.\n", words[0], words[0]);
+    return EXIT_OK;
+  }
   return refuse_verb(words[0]);
 }
 

@@ -136,6 +136,10 @@ void canvas_reader_close(canvas_reader *reader);
 /* CANVAS_NONE at the end. Errors name line and column within the whole text. */
 canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *reader, canvas_pack **out);
 
+/* All kernels of a text in canonical form, a blank line between two; bind lines are dropped. */
+canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t length,
+                                   char **out);
+
 /* ---- the sampler --------------------------------------------------------------------------- */
 
 /* Draws for these targets; draw i is a pure function of (targets, options, seed, i) on any machine.

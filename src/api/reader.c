@@ -92,6 +92,30 @@ canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *r, canvas_p
   return CANVAS_OK;
 }
 
+static canvas_status print_all(canvas_context *ctx, canvas_reader *r, struct buf *out) {
+  for (;;) {
+    canvas_pack *pack;
+    canvas_status status = canvas_reader_next(ctx, r, &pack);
+    if (status == CANVAS_NONE && out->length) return CANVAS_OK;
+    if (status != CANVAS_OK) return status == CANVAS_NONE ? CANVAS_BAD_INPUT : status;
+    if (out->length) buf_puts(out, "\n");
+    kernel_print(pack_of(pack)->kernel, out);
+    canvas_pack_free(pack);
+  }
+}
+
+canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t length,
+                                   char **out) {
+  canvas_reader *r;
+  struct buf b = {0};
+  TRY(canvas_reader_open(ctx, text, length, &r));
+  canvas_status status = print_all(ctx, r, &b);
+  if (status == CANVAS_OK) *out = buf_take(&b);
+  buf_free(&b);
+  canvas_reader_close(r);
+  return status;
+}
+
 /* The first item, which must be the last. */
 canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t length,
                                 canvas_pack **out) {

@@ -1,0 +1,86 @@
+"""The C core, text in and text out.  Every function but `main` and the two without arguments raises
+Error for bad input: one sentence, with line and column where the text has them.  Calls may run in
+several threads at a time: the interpreter lock is free during the work.
+
+Texts are those of docs/kernel.md: a *kernel*, a *pack* (a kernel and its bind lines; accepted where a
+kernel is wanted), *targets* (a line per layer, or "C,H,W;..."), a *program* (docs/program.md).
+"""
+
+from collections.abc import Sequence
+
+class Error(ValueError):
+    """Bad input, in one sentence."""
+
+class NoSolution(Error):
+    """The answer is "none"; the sentence says why."""
+
+def version() -> str:
+    """For example "0.1.0"."""
+
+def main(argv: Sequence[str], /) -> int:
+    """The canvas command; argv[0] is the program's name.  Prints to the process's stdout and stderr
+    (flush Python's own first); answers the exit code: 0, 1 for "none", 2 for bad input.
+    """
+
+def primitives() -> str:
+    """The primitive table as a JSON list of {"name", "family", "inputs", "attributes", "facts",
+    "meaning"}.
+    """
+
+def print_kernels(text: str, /) -> str:
+    """All kernels of a text in canonical form, a blank line between two."""
+
+def hash(kernel: str, /) -> str:
+    """32 hex digits, equal for isomorphic kernels."""
+
+def reach(kernel: str, /) -> str:
+    """"" if the kernel sees neighbours along H and W and mixes all channels with weights, else a
+    sentence why not.
+    """
+
+def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] | None:
+    """(kernel, G) of one draw, a pure function of its arguments; None: this index is skipped.
+
+    `options`: "primitives=5..12 require=reach|none groups=4", "" for the defaults.  0 <= seed and
+    0 <= index < 2**63.
+    """
+
+def solve(kernel: str, targets: str, budget: str, options: str) -> str:
+    """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps 1.0x).
+
+    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "".  Raises NoSolution
+    with the constraint that failed.
+    """
+
+def bind(kernel: str, at: str) -> str:
+    """A pack with one binding from "C=64,H=56,W=56,G=4,x0=64"; also Cin, Cout, K, KH, KW, stride."""
+
+def print_pack(text: str, /) -> str:
+    """A pack in canonical form."""
+
+def cost(pack: str, /) -> str:
+    """JSON {"kernel", "hash", "macs", "flops", "params", "activations", "elementwise", "bytes",
+    "targets": [{"name", "macs", ...}]}: whole numbers, of one sample, summed over the targets;
+    flops = 2 * macs.
+    """
+
+def baseline(targets: str, /) -> str:
+    """JSON as of `cost` for the convolutions that the targets replace, without bias."""
+
+def torch_code(pack: str, patterns: bool = True) -> str:
+    """A self-contained torch.nn.Module; `patterns`: runs of primitives as one operator of PyTorch
+    where there is one (equal results).
+    """
+
+def dot(kernel: str, /) -> str:
+    """A picture in Graphviz's language."""
+
+def lower(pack: str, target: int) -> str:
+    """The program of one binding for one sample; targets count from 0."""
+
+def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
+    """The program's first output by the interpreter.
+
+    `inputs`: the `in` tensors in order, float64, row-major; `elements`: flat indices of the output,
+    int64 (None: all); the answer: float64, in that order.  All in the machine's byte order.
+    """

@@ -1,0 +1,602 @@
+/* canvas._core: the core for Python, text in and text out.
+ *
+ * CPython's limited API of 3.10, so that one binary serves every later version. A function takes its
+ * texts from `str` objects that its arguments keep alive, lets the interpreter lock go around the
+ * work, and answers with text or raises Error (bad input) or NoSolution (the answer is "none") with
+ * the core's sentence. Objects of the core never outlive a call. _core.pyi describes the functions.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string.h>
+
+#include "canvas.h"
+
+/* What the module owns: its two exceptions. */
+struct state {
+  PyObject *error, *no_solution;
+};
+
+static struct state *state_of(PyObject *module) {
+  return PyModule_GetState(module);
+}
+
+/* ---- from Python --------------------------------------------------------------------------- */
+
+struct text {
+  const char *bytes;
+  size_t length;
+};
+
+/* The UTF-8 of a str, which must live as long. */
+static bool get_text(PyObject *module, PyObject *str, struct text *out) {
+  Py_ssize_t length;
+  if (!PyUnicode_Check(str)) {
+    PyErr_Format(PyExc_TypeError, "expected str, not %R", (PyObject *)Py_TYPE(str));
+    return false;
+  }
+  out->bytes = PyUnicode_AsUTF8AndSize(str, &length);
+  out->length = (size_t)length;
+  if (out->bytes) return true;
+  if (PyErr_ExceptionMatches(PyExc_UnicodeError)) {
+    PyErr_Clear();
+    PyErr_SetString(state_of(module)->error, "the text holds a lone surrogate, give plain text");
+  }
+  return false;
+}
+
+/* A whole number in [0, 2^63). */
+static bool get_whole(PyObject *module, PyObject *number, const char *name, uint64_t *out) {
+  long long value = PyLong_AsLongLong(number);
+  if (value == -1 && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+  *out = (uint64_t)value;
+  if (value >= 0) return true;
+  PyErr_Clear();
+  PyErr_Format(state_of(module)->error, "%s is a whole number from 0 to 2^63 - 1", name);
+  return false;
+}
+
+/* ---- to Python ----------------------------------------------------------------------------- */
+
+/* Raises what a status other than CANVAS_OK means; frees the context; answers NULL. */
+static PyObject *raise_status(PyObject *module, canvas_status status, canvas_context *ctx) {
+  struct state *s = state_of(module);
+  PyErr_SetString(status == CANVAS_NONE ? s->no_solution : s->error, canvas_context_message(ctx));
+  canvas_context_free(ctx);
+  return NULL;
+}
+
+/* The text that a call made as str, or its exception; frees text and context. */
+static PyObject *finish(PyObject *module, canvas_status status, canvas_context *ctx, char *text) {
+  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  PyObject *answer = PyUnicode_FromString(text);
+  canvas_string_free(text);
+  canvas_context_free(ctx);
+  return answer;
+}
+
+/* ---- one text in, one text out ------------------------------------------------------------- */
+
+typedef canvas_status (*text_work)(canvas_context *ctx, struct text in, char **out);
+
+static PyObject *call_text(PyObject *module, PyObject *str, text_work work) {
+  struct text in;
+  char *out = NULL;
+  canvas_status status;
+  if (!get_text(module, str, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = work(ctx, in, &out);
+  Py_END_ALLOW_THREADS
+  return finish(module, status, ctx, out);
+}
+
+static canvas_status print_kernels(canvas_context *ctx, struct text in, char **out) {
+  return canvas_kernels_print(ctx, in.bytes, in.length, out);
+}
+
+static canvas_status print_pack(canvas_context *ctx, struct text in, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_pack_print(pack);
+  canvas_pack_free(pack);
+  return CANVAS_OK;
+}
+
+static canvas_status pack_cost(canvas_context *ctx, struct text in, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  status = canvas_pack_cost_json(ctx, pack, out);
+  canvas_pack_free(pack);
+  return status;
+}
+
+static canvas_status targets_cost(canvas_context *ctx, struct text in, char **out) {
+  canvas_targets *targets;
+  canvas_status status = canvas_targets_parse(ctx, in.bytes, in.length, &targets);
+  if (status != CANVAS_OK) return status;
+  status = canvas_targets_cost_json(ctx, targets, out);
+  canvas_targets_free(targets);
+  return status;
+}
+
+static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
+  canvas_kernel *kernel;
+  canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_kernel_dot(kernel);
+  canvas_kernel_free(kernel);
+  return CANVAS_OK;
+}
+
+static PyObject *core_print_kernels(PyObject *module, PyObject *text) {
+  return call_text(module, text, print_kernels);
+}
+
+static PyObject *core_print_pack(PyObject *module, PyObject *text) {
+  return call_text(module, text, print_pack);
+}
+
+static PyObject *core_cost(PyObject *module, PyObject *text) {
+  return call_text(module, text, pack_cost);
+}
+
+static PyObject *core_baseline(PyObject *module, PyObject *text) {
+  return call_text(module, text, targets_cost);
+}
+
+static PyObject *core_dot(PyObject *module, PyObject *text) {
+  return call_text(module, text, draw_dot);
+}
+
+/* ---- a kernel in, a fact out --------------------------------------------------------------- */
+
+/* NULL with an exception set. */
+static canvas_kernel *get_kernel(PyObject *module, PyObject *str) {
+  struct text in;
+  canvas_status status;
+  canvas_kernel *kernel = NULL;
+  if (!get_text(module, str, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  Py_END_ALLOW_THREADS
+  if (status != CANVAS_OK)
+    raise_status(module, status, ctx);
+  else
+    canvas_context_free(ctx);
+  return kernel;
+}
+
+static PyObject *core_hash(PyObject *module, PyObject *text) {
+  canvas_kernel *kernel = get_kernel(module, text);
+  if (!kernel) return NULL;
+  canvas_hash hash;
+  Py_BEGIN_ALLOW_THREADS
+  hash = canvas_kernel_hash(kernel);
+  Py_END_ALLOW_THREADS
+  canvas_kernel_free(kernel);
+  return PyUnicode_FromString(hash.hex);
+}
+
+static PyObject *core_reach(PyObject *module, PyObject *text) {
+  canvas_kernel *kernel = get_kernel(module, text);
+  if (!kernel) return NULL;
+  const char *why = canvas_kernel_reach(kernel);
+  PyObject *answer = PyUnicode_FromString(why ? why : "");
+  canvas_kernel_free(kernel);
+  return answer;
+}
+
+/* ---- the pipeline -------------------------------------------------------------------------- */
+
+static canvas_status draw(canvas_context *ctx, struct text targets, struct text options,
+                          uint64_t seed, uint64_t index, char **out, int64_t *groups) {
+  canvas_targets *parsed;
+  canvas_sampler *sampler;
+  canvas_kernel *kernel;
+  canvas_status status = canvas_targets_parse(ctx, targets.bytes, targets.length, &parsed);
+  if (status != CANVAS_OK) return status;
+  status = canvas_sampler_new(ctx, parsed, options.bytes, options.length, seed, &sampler);
+  canvas_targets_free(parsed);
+  if (status != CANVAS_OK) return status;
+  status = canvas_sampler_draw(ctx, sampler, index, &kernel, groups);
+  if (status == CANVAS_OK) {
+    *out = canvas_kernel_print(kernel);
+    canvas_kernel_free(kernel);
+  }
+  canvas_sampler_free(sampler);
+  return status;
+}
+
+static PyObject *core_draw(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"targets", "seed", "index", "options", NULL};
+  PyObject *targets, *seed, *index, *options;
+  struct text in, how;
+  uint64_t s, i;
+  int64_t groups = 0;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UOOU", names, &targets, &seed, &index,
+                                   &options) ||
+      !get_text(module, targets, &in) || !get_whole(module, seed, "seed", &s) ||
+      !get_whole(module, index, "index", &i) || !get_text(module, options, &how))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = draw(ctx, in, how, s, i, &out, &groups);
+  Py_END_ALLOW_THREADS
+  if (status == CANVAS_NONE) {
+    canvas_context_free(ctx);
+    Py_RETURN_NONE;
+  }
+  PyObject *text = finish(module, status, ctx, out);
+  return text ? Py_BuildValue("(NL)", text, (long long)groups) : NULL;
+}
+
+struct problem {
+  canvas_kernel *kernel;
+  canvas_targets *targets;
+  canvas_budget *budget;
+  canvas_solve_options options;
+};
+
+static canvas_status read_problem(canvas_context *ctx, const struct text in[4],
+                                  struct problem *p) {
+  canvas_status status = canvas_kernel_parse(ctx, in[0].bytes, in[0].length, &p->kernel);
+  if (status == CANVAS_OK)
+    status = canvas_targets_parse(ctx, in[1].bytes, in[1].length, &p->targets);
+  if (status == CANVAS_OK)
+    status = canvas_budget_parse(ctx, in[2].bytes, in[2].length, &p->budget);
+  if (status == CANVAS_OK)
+    status = canvas_solve_options_parse(ctx, in[3].bytes, in[3].length, &p->options);
+  return status;
+}
+
+static canvas_status solve(canvas_context *ctx, const struct text in[4], char **out) {
+  struct problem p = {0};
+  canvas_pack *pack;
+  canvas_status status = read_problem(ctx, in, &p);
+  if (status == CANVAS_OK)
+    status = canvas_kernel_solve(ctx, p.kernel, p.targets, p.budget, &p.options, &pack);
+  if (status == CANVAS_OK) {
+    *out = canvas_pack_print(pack);
+    canvas_pack_free(pack);
+  }
+  canvas_kernel_free(p.kernel);
+  canvas_targets_free(p.targets);
+  canvas_budget_free(p.budget);
+  return status;
+}
+
+static PyObject *core_solve(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"kernel", "targets", "budget", "options", NULL};
+  PyObject *given[4];
+  struct text in[4];
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUUU", names, &given[0], &given[1], &given[2],
+                                   &given[3]))
+    return NULL;
+  for (int i = 0; i < 4; i++)
+    if (!get_text(module, given[i], &in[i])) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = solve(ctx, in, &out);
+  Py_END_ALLOW_THREADS
+  return finish(module, status, ctx, out);
+}
+
+static canvas_status bind(canvas_context *ctx, struct text in, struct text at, char **out) {
+  canvas_kernel *kernel;
+  canvas_pack *pack;
+  canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  if (status != CANVAS_OK) return status;
+  status = canvas_kernel_bind(ctx, kernel, at.bytes, at.length, &pack);
+  canvas_kernel_free(kernel);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_pack_print(pack);
+  canvas_pack_free(pack);
+  return CANVAS_OK;
+}
+
+static PyObject *core_bind(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"kernel", "at", NULL};
+  PyObject *kernel, *sizes;
+  struct text in, at;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU", names, &kernel, &sizes) ||
+      !get_text(module, kernel, &in) || !get_text(module, sizes, &at))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = bind(ctx, in, at, &out);
+  Py_END_ALLOW_THREADS
+  return finish(module, status, ctx, out);
+}
+
+static canvas_status spell(canvas_context *ctx, struct text in, bool patterns, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  status = canvas_pack_torch(ctx, pack, patterns, out);
+  canvas_pack_free(pack);
+  return status;
+}
+
+static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"pack", "patterns", NULL};
+  PyObject *pack;
+  struct text in;
+  int patterns = 1;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|p", names, &pack, &patterns) ||
+      !get_text(module, pack, &in))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = spell(ctx, in, patterns, &out);
+  Py_END_ALLOW_THREADS
+  return finish(module, status, ctx, out);
+}
+
+static canvas_status lower(canvas_context *ctx, struct text in, int target, char **out) {
+  canvas_pack *pack;
+  canvas_program *program;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  status = canvas_pack_lower(ctx, pack, target, 1, &program);
+  canvas_pack_free(pack);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_program_print(program);
+  canvas_program_free(program);
+  return CANVAS_OK;
+}
+
+static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"pack", "target", NULL};
+  PyObject *pack, *number;
+  struct text in;
+  uint64_t target;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO", names, &pack, &number) ||
+      !get_text(module, pack, &in) || !get_whole(module, number, "target", &target))
+    return NULL;
+  int index = target < 1 << 30 ? (int)target : 1 << 30;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = lower(ctx, in, index, &out);
+  Py_END_ALLOW_THREADS
+  return finish(module, status, ctx, out);
+}
+
+/* ---- the interpreter ----------------------------------------------------------------------- */
+
+/* A program with its inputs, which the list `inputs` keeps alive. */
+struct evaluation {
+  canvas_program *program;
+  const double **input;
+  const int64_t *elements;
+  int64_t count;
+};
+
+static canvas_program *parse_program(PyObject *module, PyObject *str) {
+  struct text in;
+  canvas_status status;
+  canvas_program *program = NULL;
+  if (!get_text(module, str, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = canvas_program_parse(ctx, in.bytes, in.length, &program);
+  Py_END_ALLOW_THREADS
+  if (status != CANVAS_OK)
+    raise_status(module, status, ctx);
+  else
+    canvas_context_free(ctx);
+  return program;
+}
+
+/* One input: bytes of as many float64 as the program's line says. */
+static const double *get_input(PyObject *module, PyObject *bytes, canvas_tensor tensor) {
+  char *data;
+  Py_ssize_t length;
+  if (PyBytes_AsStringAndSize(bytes, &data, &length) < 0) return NULL;
+  if (length % 8 == 0 && length / 8 == tensor.elements) return (const double *)(void *)data;
+  PyErr_Format(state_of(module)->error,
+               "input '%s' has %lld elements of 8 bytes each, not %lld bytes", tensor.name,
+               (long long)tensor.elements, (long long)length);
+  return NULL;
+}
+
+static bool get_inputs(PyObject *module, PyObject *list, struct evaluation *e) {
+  int count = canvas_program_inputs(e->program);
+  if (PyList_Size(list) != count) {
+    PyErr_Format(state_of(module)->error, "the program has %d inputs, not %zd", count,
+                 PyList_Size(list));
+    return false;
+  }
+  e->input = PyMem_Calloc((size_t)count + 1, sizeof *e->input);
+  if (!e->input) return PyErr_NoMemory(), false;
+  for (int i = 0; i < count; i++) {
+    canvas_tensor tensor = canvas_program_input(e->program, i);
+    e->input[i] = get_input(module, PyList_GetItem(list, i), tensor);
+    if (!e->input[i]) return false;
+  }
+  return true;
+}
+
+/* Which elements of the first output; NULL pointer and all of them where `bytes` is None. */
+static bool get_elements(PyObject *module, PyObject *bytes, struct evaluation *e) {
+  char *data;
+  Py_ssize_t length;
+  e->count = canvas_program_output(e->program, 0).elements;
+  if (bytes == Py_None) return true;
+  if (PyBytes_AsStringAndSize(bytes, &data, &length) < 0) return false;
+  e->elements = (const int64_t *)(void *)data;
+  e->count = length / 8;
+  if (length % 8 == 0) return true;
+  PyErr_Format(state_of(module)->error, "elements are int64 of 8 bytes each, not %lld bytes",
+               (long long)length);
+  return false;
+}
+
+static PyObject *run_evaluation(PyObject *module, const struct evaluation *e) {
+  canvas_status status;
+  if (e->count > PY_SSIZE_T_MAX / 8) return PyErr_NoMemory();
+  PyObject *answer = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)e->count * 8);
+  if (!answer) return NULL;
+  double *out = (double *)(void *)PyBytes_AsString(answer);
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS
+  status = canvas_program_evaluate(ctx, e->program, e->input, 0, e->count, e->elements, out);
+  Py_END_ALLOW_THREADS
+  if (status != CANVAS_OK) {
+    Py_DecRef(answer);
+    return raise_status(module, status, ctx);
+  }
+  canvas_context_free(ctx);
+  return answer;
+}
+
+/* The list that is given may change while the lock is free: a copy keeps the bytes. */
+static PyObject *core_evaluate(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "inputs", "elements", NULL};
+  PyObject *text, *inputs, *elements = Py_None, *answer = NULL;
+  struct evaluation e = {0};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO|O", names, &text, &inputs, &elements))
+    return NULL;
+  PyObject *list = PySequence_List(inputs);
+  if (!list) return NULL;
+  e.program = parse_program(module, text);
+  if (e.program && get_inputs(module, list, &e) && get_elements(module, elements, &e))
+    answer = run_evaluation(module, &e);
+  PyMem_Free(e.input);
+  canvas_program_free(e.program);
+  Py_DecRef(list);
+  return answer;
+}
+
+/* ---- the command and facts ----------------------------------------------------------------- */
+
+static PyObject *core_version(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return PyUnicode_FromString(canvas_version());
+}
+
+static PyObject *core_primitives(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  char *text = canvas_primitives_print(CANVAS_JSON);
+  PyObject *answer = PyUnicode_FromString(text);
+  canvas_string_free(text);
+  return answer;
+}
+
+/* Words as the file system writes them; `words` keeps them alive. */
+static bool get_words(PyObject *list, PyObject *words, char **argv) {
+  for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+    PyObject *word;
+    if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &word)) return false;
+    if (PyList_SetItem(words, i, word) < 0) return false;
+    argv[i] = PyBytes_AsString(word);
+  }
+  return true;
+}
+
+static PyObject *core_main(PyObject *module, PyObject *sequence) {
+  PyObject *list = PySequence_List(sequence), *answer = NULL;
+  if (!list) return NULL;
+  Py_ssize_t count = PyList_Size(list);
+  PyObject *words = PyList_New(count);
+  char **argv = PyMem_Calloc((size_t)count + 1, sizeof *argv);
+  if (words && argv && count < 1 << 20 && get_words(list, words, argv)) {
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = canvas_main((int)count, argv);
+    Py_END_ALLOW_THREADS
+    answer = PyLong_FromLong(status);
+  }
+  if (!answer && !PyErr_Occurred()) PyErr_NoMemory();
+  if (!answer && PyErr_ExceptionMatches(PyExc_ValueError)) {
+    PyErr_Clear();
+    PyErr_SetString(state_of(module)->error, "a word of the command line holds a NUL");
+  }
+  PyMem_Free(argv);
+  if (words) Py_DecRef(words);
+  Py_DecRef(list);
+  return answer;
+}
+
+/* ---- the module ---------------------------------------------------------------------------- */
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"version", core_version, METH_NOARGS, "version() -> str"},
+    {"main", core_main, METH_O, "main(argv) -> int: the canvas command"},
+    {"primitives", core_primitives, METH_NOARGS, "primitives() -> str: the table as JSON"},
+    {"print_kernels", core_print_kernels, METH_O, "print_kernels(text) -> str: canonical text"},
+    {"hash", core_hash, METH_O, "hash(kernel) -> str: 32 hex digits, equal for isomorphic kernels"},
+    {"reach", core_reach, METH_O, "reach(kernel) -> str: \"\", or why the kernel does not reach"},
+    {"draw", WITH_KEYWORDS(core_draw),
+     "draw(targets, seed, index, options) -> (kernel, G), or None: the index is skipped"},
+    {"solve", WITH_KEYWORDS(core_solve), "solve(kernel, targets, budget, options) -> pack"},
+    {"bind", WITH_KEYWORDS(core_bind), "bind(kernel, at) -> pack with one binding"},
+    {"print_pack", core_print_pack, METH_O, "print_pack(text) -> str: canonical text"},
+    {"cost", core_cost, METH_O, "cost(pack) -> str: JSON"},
+    {"baseline", core_baseline, METH_O, "baseline(targets) -> str: JSON of the layers replaced"},
+    {"torch_code", WITH_KEYWORDS(core_torch_code), "torch_code(pack, patterns=True) -> str"},
+    {"dot", core_dot, METH_O, "dot(kernel) -> str: Graphviz"},
+    {"lower", WITH_KEYWORDS(core_lower), "lower(pack, target) -> program of one binding"},
+    {"evaluate", WITH_KEYWORDS(core_evaluate),
+     "evaluate(program, inputs, elements=None) -> bytes of float64"},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module) {
+  struct state *s = state_of(module);
+  s->error = PyErr_NewExceptionWithDoc("canvas._core.Error", "Bad input, in one sentence.",
+                                       PyExc_ValueError, NULL);
+  if (!s->error || PyModule_AddObjectRef(module, "Error", s->error) < 0) return -1;
+  s->no_solution = PyErr_NewExceptionWithDoc(
+      "canvas._core.NoSolution", "The answer is \"none\"; the sentence says why.", s->error, NULL);
+  if (!s->no_solution) return -1;
+  return PyModule_AddObjectRef(module, "NoSolution", s->no_solution);
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg) {
+  struct state *s = state_of(module);
+  Py_VISIT(s->error);
+  Py_VISIT(s->no_solution);
+  return 0;
+}
+
+static int clear(PyObject *module) {
+  struct state *s = state_of(module);
+  Py_CLEAR(s->error);
+  Py_CLEAR(s->no_solution);
+  return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "canvas._core",
+    .m_doc = "The core of Canvas: kernels, draws, sizes, costs, code; text in, text out.",
+    .m_size = sizeof(struct state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void) {
+  return PyModuleDef_Init(&definition);
+}
