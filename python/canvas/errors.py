@@ -1,0 +1,23 @@
+"""What becomes of a user's mistake: one sentence, never a traceback.
+ The C core raises ``CanvasError`` (a ValueError) for bad input and ``NoSolution`` where the
+answer is "none"; the Python side raises the same two, so that one ``except canvas.CanvasError``
+catches all of them.  The command line prints the sentence on standard error and exits with 2, or
+with 1 for NoSolution.
+"""
+
+from __future__ import annotations
+
+from ._core import Error as CanvasError
+from ._core import NoSolution
+
+__all__ = ["CanvasError", "NoSolution", "one_line"]
+
+
+def one_line(error: BaseException, limit: int = 200) -> str:
+    """An exception as one line: its type and the first line of its message, cut to `limit`
+    characters.
+    """
+    text = str(error).strip().splitlines()
+    first = text[0].strip() if text else ""
+    sentence = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return sentence if len(sentence) <= limit else sentence[: limit - 3] + "..."
