@@ -1,0 +1,72 @@
+"""When a training is not worth finishing.
+ The paper's rule: go on while accuracy(e) >= lambda(e) * best(e), lambda(x) = theta + (1 -
+theta) * x, theta = 0.5, where x is the part of training that is behind.  Three things are
+changed:
+
+- epoch e of E counts from 0, x = e/E, and the last epoch is never pruned: it is finished anyway;
+- the first epochs (`grace`) are not judged: their accuracies are noise;
+- `best` is the curve of the best finished candidate *among those with no more MACs than this
+  one*, so that cheap kernels are not judged by dear ones.  Controls never count.  `--prune paper`
+  compares with the best of all.
+
+Which candidates have finished would depend on how many workers there are and how fast they ran.
+So candidate number n is judged by candidates up to n - LAG only, and the driver lets it wait
+until those are settled: the same seed gives the same table with one worker or with four, and
+after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+THETA = 0.5
+LAG = 4
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A find whose training ran to its end: its place among the finds from 0, its MACs, its
+    curve (0..1 by epoch).
+    """
+
+    number: int
+    macs: int
+    curve: Sequence[float]
+
+
+def lag(workers: int) -> int:
+    """How far behind a candidate its judges are: LAG, or more when more than LAG workers run."""
+    return max(LAG, workers)
+
+
+def threshold(epoch: int, epochs: int, theta: float = THETA) -> float:
+    """lambda: the share of the best curve's accuracy that epoch `epoch` of `epochs` must
+    reach.
+    """
+    return theta + (1 - theta) * epoch / epochs
+
+
+def best_curve(
+    rule: str, number: int, macs: int, finished: Iterable[Finished], behind: int = LAG
+) -> Sequence[float] | None:
+    """The curve that candidate `number` with `macs` MACs is compared with, or None when there is
+    none yet.
+    """
+    judges = [
+        other
+        for other in finished
+        if other.number <= number - behind and (rule == "paper" or other.macs <= macs)
+    ]
+    if rule == "none" or not judges:
+        return None
+    return max(judges, key=lambda other: (other.curve[-1], -other.number)).curve
+
+
+def keeps_up(
+    accuracy: float, epoch: int, epochs: int, grace: int, best: Sequence[float] | None
+) -> bool:
+    """Whether a training with `accuracy` after epoch `epoch` (from 0) goes on."""
+    if epoch < grace or epoch >= epochs - 1 or best is None:
+        return True
+    return accuracy >= threshold(epoch, epochs) * best[epoch]
