@@ -1,0 +1,257 @@
+"""The options of a search: one row per option, read by the command line, by `canvas.search` and
+by the study.
+ A row says how a value is read, what it is by default and whether it is part of the *question*:
+options of the question (network, data, budget, ...) cannot change in a study that goes on, the
+others (how many trials, how long, how many workers) can.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import CanvasError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `read` turns text or a Python value into the value, or raises ValueError with
+    what is expected.
+    """
+
+    name: str
+    read: Callable[[Any], Any]
+    default: Any
+    question: bool  # a study that goes on must have the same value
+    metavar: str
+    help: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        expected = f"a whole number from {low} to {high}"
+        if isinstance(value, (bool, float)) or not isinstance(value, (int, str)):
+            raise ValueError(expected)
+        if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]{1,20}", value):
+            raise ValueError(expected)
+        if not low <= int(value) <= high:
+            raise ValueError(expected)
+        return int(value)
+
+    return read
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(" or ".join(words))
+        return str(value)
+
+    return read
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > 4096:
+        raise ValueError("a line of text")
+    return value
+
+
+def _model(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("the name of a model, such as resnet8 or package.module:callable")
+    return _text(value)
+
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_YEAR = 366 * 24 * 3600.0
+
+
+def read_duration(value: Any) -> float:
+    """Seconds of `90`, `90s`, `10m` or `1.5h`; a number means seconds."""
+    expected = "a time such as 90s, 10m or 1.5h"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)", str(value))
+        if match is None:
+            raise ValueError(expected)
+        seconds = float(match[1]) * _UNITS[match[2]]
+    if not (math.isfinite(seconds) and 0 < seconds <= _YEAR):
+        raise ValueError(expected)
+    return seconds
+
+
+def _range(value: Any) -> str:
+    """`5..12` or `7`; the core judges which numbers make sense."""
+    match = re.fullmatch(r"([0-9]{1,4})(?:\.\.([0-9]{1,4}))?", str(value))
+    if match is None or int(match[1]) < 1 or int(match[2] or match[1]) < int(match[1]):
+        raise ValueError("a range such as 5..12")
+    return f"{int(match[1])}..{int(match[2] or match[1])}"
+
+
+OPTIONS = (
+    Option(
+        "model",
+        _model,
+        None,
+        True,
+        "NAME",
+        "resnet8, resnet18, or your own as package.module:callable (required)",
+    ),
+    Option("data", _text, None, True, "NAME", "digits or digits-scattered (required)"),
+    Option(
+        "budget",
+        _text,
+        "macs=0.5x",
+        True,
+        "BUDGET",
+        "most MACs and params of the layers replaced: macs=0.5x,params=0.5x, macs=900M, "
+        "macs=0.2x..0.5x, params=none; what is not named is 1.0x",
+    ),
+    Option(
+        "width",
+        _whole(1, 4096),
+        None,
+        True,
+        "N",
+        "channels of the first stage (default: 16 for resnet8, 64 for resnet18)",
+    ),
+    Option(
+        "trials",
+        _whole(1, 1_000_000),
+        40,
+        False,
+        "N",
+        "kernels to train, pruned and failed ones included",
+    ),
+    Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
+    Option("batch_size", _whole(2, 65_536), 64, True, "N", "images per training step"),
+    Option(
+        "time_limit",
+        read_duration,
+        None,
+        False,
+        "TIME",
+        "for everything, timing and table included: 90s, 10m, 1.5h (default: none)",
+    ),
+    Option(
+        "train_limit",
+        read_duration,
+        None,
+        False,
+        "TIME",
+        "for one training (default: six times the unchanged network's, at least 30s)",
+    ),
+    Option(
+        "seed",
+        _whole(0, 2**63 - 1),
+        1,
+        True,
+        "N",
+        "draws, first weights and order of images follow from it",
+    ),
+    Option("primitives", _range, "5..12", True, "RANGE", "primitives per kernel"),
+    Option(
+        "groups", _whole(1, 65_536), None, True, "N", "value of G in every kernel (default: drawn)"
+    ),
+    Option(
+        "require",
+        _one_of("reach", "none"),
+        "reach",
+        True,
+        "WHAT",
+        "reach: a kernel must see neighbours along both spatial axes and mix all channels with "
+        "weights; none: anything goes",
+    ),
+    Option(
+        "policy",
+        _one_of("paper", "spatial"),
+        "paper",
+        True,
+        "NAME",
+        "which convolutions are replaced; paper: all standard ones but the first; spatial: of "
+        "those only the ones larger than 1x1",
+    ),
+    Option(
+        "prune",
+        _one_of("macs", "paper", "none"),
+        "macs",
+        True,
+        "RULE",
+        "stop a training that lags behind the best curve; macs: of the finds with no more MACs; "
+        "paper: of all finds; none: never",
+    ),
+    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never pruned"),
+    Option(
+        "latency_batch",
+        _whole(1, 4096),
+        1,
+        True,
+        "N",
+        "images per forward when latency is taken",
+    ),
+    Option(
+        "workers",
+        _whole(1, 1024),
+        min(2, os.cpu_count() or 1),
+        False,
+        "N",
+        "trainings at a time, one thread each",
+    ),
+)
+
+BY_NAME = {option.name: option for option in OPTIONS}
+
+
+def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options with their values: what is given (None = not given) is read, the rest is
+    default.
+
+    Raises CanvasError with one sentence that names the flag, the value and what is expected.
+    """
+    for name in given:
+        if name not in BY_NAME:
+            raise CanvasError(f'a search has no option "{name}"')
+    values: dict[str, Any] = {}
+    for option in OPTIONS:
+        value = given.get(option.name)
+        if value is None:
+            values[option.name] = option.default
+            continue
+        try:
+            values[option.name] = option.read(value)
+        except ValueError as error:
+            shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
+            raise CanvasError(f'{option.flag} takes {error}, not "{printable(shown)}"') from None
+    for name in ("model", "data"):
+        if values[name] is None:
+            raise CanvasError(f"a search needs {BY_NAME[name].flag} {BY_NAME[name].metavar}")
+    return values
+
+
+def printable(text: str) -> str:
+    """`text` with everything escaped that would not stand on one line of a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What differs between two questions, as `--epochs 3 instead of 6`; "" when they are the
+    same.
+    """
+    differences = []
+    for option in OPTIONS:
+        if option.question and old.get(option.name) != new.get(option.name):
+            was, is_now = old.get(option.name), new.get(option.name)
+            differences.append(
+                f"{option.flag} {'default' if is_now is None else is_now} "
+                f"instead of {'default' if was is None else was}"
+            )
+    return ", ".join(differences)

@@ -1,0 +1,178 @@
+"""The study: what was recorded stays, what was interrupted is done again, no other file is lost."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from canvas.errors import CanvasError
+from canvas.options import read_options
+from canvas.study import Study
+
+OPTIONS = read_options({"model": "resnet8", "data": "digits"})
+
+
+def begin(study, options=OPTIONS, checksum="abc", targets="t"):
+    return study.begin(options, "images", checksum, 100, targets)
+
+
+@pytest.fixture
+def study(tmp_path):
+    with Study.open(tmp_path / "s") as study:
+        begin(study)
+        yield study
+
+
+def add_find(study, index, hash=None):
+    study.add(str(index), "find", "kernel", "pack", hash or f"hash{index}", 10)
+    return study.candidates("name = ?", str(index))[0].id
+
+
+def test_a_training_leaves_its_curve_and_a_latency_task(study):
+    id = add_find(study, 3)
+    study.started(id)
+    study.built(id, 100, 10)
+    study.epoch(id, 0, 0.5, 1.0, 0.1)
+    study.epoch(id, 1, 0.75, 0.9, 0.2)
+    study.finished(id, "done")
+    row = study.candidate(id)
+    assert (row.status, row.val_accuracy, row.macs, row.seconds) == ("done", 0.75, 100, 0.2)
+    assert study.curve(id) == [0.5, 0.75]
+    tasks = study.database.execute("SELECT kind, state, attempt FROM task").fetchall()
+    assert [tuple(t) for t in tasks] == [("accuracy", "done", 1), ("latency", "queued", 0)]
+    study.latency(id, 1.5, 0.1, 2.0)
+    assert study.candidate(id).speedup == 2.0
+
+
+def test_what_a_killed_driver_left_running_is_new_and_keeps_nothing(tmp_path):
+    with Study.open(tmp_path) as study:
+        begin(study)
+        done, running = add_find(study, 0), add_find(study, 1)
+        for id in (done, running):
+            study.started(id)
+            study.epoch(id, 0, 0.5, 1.0, 0.1)
+        study.finished(done, "done")
+    with Study.open(tmp_path) as study:
+        assert study.candidate(done).status == "done" and study.curve(done) == [0.5]
+        again = study.candidate(running)
+        assert (again.status, again.val_accuracy, study.curve(running)) == ("new", None, [])
+        assert study.next_draw() == 2
+
+
+def test_an_index_and_a_kernel_are_recorded_once(study):
+    add_find(study, 0, "same")
+    with pytest.raises(sqlite3.IntegrityError):
+        add_find(study, 1, "same")
+    assert study.next_draw() == 1  # neither the draw nor the candidate of the second is there
+    assert study.named_by_hash("same") == "0"
+    study.record_draw(1, "duplicate")
+    with pytest.raises(sqlite3.IntegrityError):
+        study.record_draw(1, "skipped")
+    assert study.draw_counts() == {"trial": 1, "duplicate": 1}
+
+
+def test_a_second_search_is_refused_while_one_runs(study):
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom canvas.study import Study\n"
+        "try: Study.open(Path(sys.argv[1]), fresh=True)\n"
+        "except ValueError as error: print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, study.folder], capture_output=True, text=True, env=environment
+    )
+    assert "another search is running" in done.stdout, done.stderr
+    assert study.options()  # and --fresh of the second took nothing away
+
+
+def test_reading_is_possible_while_a_search_runs(study):
+    add_find(study, 0)
+    with Study.read(study.folder) as reader:
+        assert [row.name for row in reader.candidates()] == ["0"]
+        with pytest.raises(sqlite3.OperationalError):
+            reader.record_draw(5, "skipped")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epochs": 3}, "--epochs 3 instead of 6"),
+        ({"budget": "macs=0.3x"}, "--budget macs=0.3x instead of macs=0.5x"),
+        ({"width": 8}, "--width 8 instead of default"),
+        ({"seed": 2, "grace": 0}, "--seed 2 instead of 1, --grace 0 instead of 2"),
+    ],
+)
+def test_another_question_is_refused_with_its_difference(study, change, words):
+    with pytest.raises(CanvasError) as error:
+        begin(study, {**OPTIONS, **change})
+    assert words in str(error.value) and "--fresh" in str(error.value)
+
+
+def test_other_images_or_layers_are_another_question(study):
+    with pytest.raises(CanvasError, match="other images"):
+        begin(study, checksum="def")
+    with pytest.raises(CanvasError, match="other layers"):
+        begin(study, targets="u")
+
+
+def test_more_trials_more_time_and_more_workers_are_the_same_question(study):
+    assert begin(study, {**OPTIONS, "trials": 99, "time_limit": 5.0, "workers": 7})
+
+
+def test_fresh_removes_what_a_search_wrote_and_nothing_else(tmp_path):
+    with Study.open(tmp_path) as study:
+        begin(study)
+        add_find(study, 0)
+    (tmp_path / "find-0000").mkdir()
+    (tmp_path / "find-0000" / "pack.txt").touch()
+    (tmp_path / "find-0001").mkdir()  # not ours: no pack in it
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "pareto.csv").touch()
+    with Study.open(tmp_path, fresh=True) as study:
+        assert study.candidates() == []
+    assert {p.name for p in tmp_path.iterdir()} >= {"find-0001", "notes.txt"}
+    assert not (tmp_path / "find-0000").exists() and not (tmp_path / "pareto.csv").exists()
+
+
+def foreign(path):
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE theirs (x)")
+
+
+def text(path):
+    path.write_text("this is no database\n" * 100)
+
+
+def newer(path):
+    with Study.open(path.parent) as study:
+        study.database.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(foreign, "is not a study"), (text, "is not a study"), (newer, "has format 99")],
+)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, make, words, fresh):
+    path = tmp_path / "study.db"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(CanvasError, match=words) as error:
+        Study.open(tmp_path, fresh=fresh)
+    assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CanvasError, match="cannot hold a study"):
+        Study.open(tmp_path / "file" / "below")
+    with pytest.raises(CanvasError, match="there is no study"):
+        Study.read(tmp_path / "nothing")
+
+
+def test_the_file_says_whose_it_is(tmp_path):
+    with Study.open(tmp_path) as study:
+        assert study.database.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert (tmp_path / "study.db").read_bytes()[68:72] == b"CnvS"
