@@ -1,0 +1,159 @@
+"""A child process that trains or times candidates, one at a time, and tells the driver what
+happens.
+
+    driver                                   python -m canvas.worker
+      | {"kind": "accuracy", "pack": ...}  ->  |   JSON, one object per line
+      | <- {"event": "built", "macs": ...}     |
+      | <- {"event": "epoch", "number": 0, ...}|   waits for the verdict
+      | {"go": true}                        -> |
+      | <- {"event": "done", ...}              |   or "stopped", or "failed" with kind and reason
+ Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
+(a model of the user's, a library) is sent to standard error, of which the driver keeps the last
+lines.  The child dies with its driver (PR_SET_PDEATHSIG), leaves no core file and cannot take
+more memory than it was given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from .errors import one_line
+
+PR_SET_PDEATHSIG = 1
+LOG_TAIL = 8192
+
+Job = dict[str, Any]
+Tell = Callable[..., None]
+
+
+def main() -> int:
+    """Serve jobs from standard input until it ends; arguments: the driver's process id, bytes of
+    memory (0: any).
+    """
+    driver, memory = int(sys.argv[1]), int(sys.argv[2])
+    live_and_die_with(driver)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(event: str, **facts: Any) -> None:
+        answers.write(json.dumps({"event": event, **facts}) + "\n")
+        answers.flush()
+
+    for line in sys.stdin:
+        serve(json.loads(line), tell, sys.stdin)
+    return 0
+
+
+def live_and_die_with(driver: int) -> None:
+    """Ask the kernel to kill this process when its driver is gone (Linux; elsewhere the closed
+    pipe ends it).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != driver:
+        os._exit(1)
+
+
+def serve(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Do one job; every failure that can still speak becomes a typed `failed`."""
+    try:
+        for folder in job.get("path", []):
+            if folder not in sys.path:
+                sys.path.append(folder)
+        import torch
+
+        torch.set_num_threads(1)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        KINDS[job["kind"]](job, tell, answers)
+    except Exception as error:
+        log = traceback.format_exc()[-LOG_TAIL:]
+        kind = failure_kind(error)
+        reason = str(error) if kind in ("nan", "wrong_result") else one_line(error)
+        tell("failed", kind=kind, reason=reason, log=log)
+
+
+def failure_kind(error: BaseException) -> str:
+    """nan, wrong_result, out_of_memory or error."""
+    from .train import NotFinite
+
+    if isinstance(error, NotFinite):
+        return "nan"
+    if isinstance(error, WrongResult):
+        return "wrong_result"
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or ("alloc" in text and "memory" in text):
+        return "out_of_memory"
+    return "error"
+
+
+class WrongResult(ArithmeticError):
+    """The module and the interpreter of the core do not agree about a kernel."""
+
+
+def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Check the kernel, train the network, tell every epoch and obey the verdict."""
+    import time
+
+    from .data import Data
+    from .network import Recipe, build_network, cost
+    from .train import Epoch, train
+
+    recipe = Recipe.from_json(job["recipe"])
+    data = Data.read(Path(job["data"]))
+    if job["pack"] is not None and job["check"]:
+        check(job["pack"])
+    network = build_network(recipe, job["pack"])
+    macs, params = cost(network, recipe.shape)
+    tell("built", macs=macs, params=params)
+    start = time.monotonic()
+
+    def go_on(epoch: Epoch) -> bool:
+        seconds = time.monotonic() - start
+        tell(
+            "epoch", number=epoch.number, accuracy=epoch.accuracy, loss=epoch.loss, seconds=seconds
+        )
+        verdict = answers.readline()
+        return bool(verdict) and bool(json.loads(verdict)["go"])
+
+    curve = train(network, data, job["epochs"], recipe.seed, job["batch_size"], go_on)
+    tell("done" if len(curve) == job["epochs"] else "stopped")
+
+
+def check(pack: str) -> None:
+    """Refuse a kernel whose module does not compute what the interpreter says."""
+    from .pack import KernelPack
+
+    KernelPack(pack).check()
+
+
+def latency(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Time the candidate against the unchanged network in this process."""
+    import torch
+
+    from .latency import measure
+    from .network import Recipe, build_network
+
+    recipe = Recipe.from_json(job["recipe"])
+    baseline = build_network(recipe)
+    candidate = build_network(recipe, job["pack"])
+    images = torch.rand(job["batch"], *recipe.shape, generator=torch.Generator().manual_seed(0))
+    timed = measure(baseline, candidate, images)
+    tell("done", ms=timed.ms, spread_ms=timed.spread_ms, speedup=timed.speedup)
+
+
+KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {"accuracy": accuracy, "latency": latency}
+
+if __name__ == "__main__":
+    sys.exit(main())

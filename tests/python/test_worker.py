@@ -1,0 +1,112 @@
+"""What a child does with a job: every failure that can still speak gets its kind."""
+
+import io
+import json
+
+import pytest
+import torch
+from canvas import worker
+from canvas.data import Data
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """A job on tiny images; models come from a module in tmp_path."""
+    torch.manual_seed(0)
+    split = (torch.randn(8, 1, 4, 4), torch.arange(8) % 2)
+    Data("tiny", split, split, split, 2, "").save(tmp_path / "data.npz")
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
+    monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *a, **k: None)
+    (tmp_path / "worker_models.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "def good(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 2))\n"
+        "def nan():\n"
+        "    model = good()\n"
+        "    nn.init.constant_(model[1].weight, float('nan'))\n"
+        "    return model\n"
+        "class Huge(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.w = nn.Parameter(torch.ones(2))\n"
+        "    def forward(self, x):\n"
+        "        if self.training:\n"
+        "            torch.empty(1 << 60)\n"
+        "        return x.flatten(1)[:, :2] * self.w\n"
+        "class Odd(Huge):\n"
+        "    def forward(self, x):\n"
+        "        if self.training:\n"
+        "            raise ValueError('odd')\n"
+        "        return x.flatten(1)[:, :2] * self.w\n"
+    )
+    recipe = {
+        "model": "worker_models:good",
+        "width": None,
+        "shape": [1, 4, 4],
+        "classes": 2,
+        "policy": "paper",
+        "seed": 1,
+    }
+    return {
+        "kind": "accuracy",
+        "recipe": recipe,
+        "pack": None,
+        "check": False,
+        "data": str(tmp_path / "data.npz"),
+        "epochs": 2,
+        "batch_size": 4,
+        "path": [str(tmp_path)],
+    }
+
+
+def run(job, *verdicts):
+    told = []
+    answers = io.StringIO("".join(json.dumps({"go": v}) + "\n" for v in verdicts))
+    worker.serve(job, lambda event, **facts: told.append({"event": event, **facts}), answers)
+    return told
+
+
+def test_a_training_tells_its_size_its_epochs_and_its_end(job):
+    told = run(job, True, True)
+    assert [m["event"] for m in told] == ["built", "epoch", "epoch", "done"]
+    assert told[0]["macs"] == 32 and told[0]["params"] == 34
+    assert all(0 <= m["accuracy"] <= 1 for m in told[1:3])
+
+
+def test_a_no_stops_it(job):
+    assert [m["event"] for m in run(job, False)] == ["built", "epoch", "stopped"]
+
+
+def test_a_driver_that_is_gone_stops_it(job):
+    assert [m["event"] for m in run(job)] == ["built", "epoch", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "words"),
+    [
+        ("nan", "nan", "the loss is nan in epoch 0"),
+        ("Huge", "out_of_memory", "memory"),
+        ("Odd", "error", "ValueError: odd"),
+        ("missing", "error", 'has no "missing"'),
+    ],
+)
+def test_a_failure_has_a_kind_a_sentence_and_a_log(job, model, kind, words):
+    job["recipe"]["model"] = f"worker_models:{model}"
+    last = run(job, True, True)[-1]
+    assert (last["event"], last["kind"]) == ("failed", kind)
+    assert words in last["reason"] and "\n" not in last["reason"]
+    assert "Traceback" in last["log"]
+
+
+def test_a_kernel_that_computes_something_else_is_a_wrong_result(job, monkeypatch):
+    def check(pack):
+        raise worker.WrongResult("element 3 is 1.0, the interpreter says 2.0")
+
+    monkeypatch.setattr(worker, "check", check)
+    last = run({**job, "pack": "any", "check": True})[-1]
+    assert (last["event"], last["kind"]) == ("failed", "wrong_result")
+
+
+def test_a_job_that_makes_no_sense_is_a_failure_too(job):
+    assert run({"kind": "dance"})[-1]["event"] == "failed"
+    assert run({})[-1]["event"] == "failed"
