@@ -7,6 +7,7 @@
  * of what the ratio leaves for it.
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   struct match m = shape_match(node_input(k, n, 0), node_input(k, n, 1));
@@ -93,6 +94,69 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
+/* How many trailing axes of the right side's middle the left middle lines up with; -1 if none. */
+static int aligned(const struct shape *right, const struct match *m) {
+  int middle = right->count - m->prefix - m->suffix;
+  struct dim product = dim_number(1);
+  for (int t = 0; t <= middle; t++) {
+    if (dim_equal(&product, &m->left)) return t;
+    if (t < middle) product = dim_mul(product, right->axis[m->prefix + middle - 1 - t].dim);
+  }
+  return -1;
+}
+
+/* The left side with one axis of 1 for each of `ones` axes of the right middle, then `t` of it. */
+static struct shape spread(const struct shape *right, const struct match *m, int ones) {
+  struct shape out = *right;
+  for (int i = 0; i < ones; i++) out.axis[m->prefix + i].dim = dim_number(1);
+  return out;
+}
+
+/* The right side with its middle as two axes: multiplier, left. */
+static struct shape folded(const struct shape *right, const struct match *m) {
+  struct shape out = *right;
+  int middle = right->count - m->prefix - m->suffix;
+  out.count = m->prefix + 2 + m->suffix;
+  out.axis[m->prefix].dim = m->multiplier;
+  out.axis[m->prefix + 1].dim = m->left;
+  for (int i = 0; i < m->suffix; i++)
+    out.axis[m->prefix + 2 + i] = right->axis[m->prefix + middle + i];
+  return out;
+}
+
+static const char *spell(struct spelling *s, enum primitive op, const char *a, const char *b) {
+  switch (op) {
+    case PRIMITIVE_ADD: return spelling_text(s, "%s + %s", a, b);
+    case PRIMITIVE_SUB: return spelling_text(s, "%s - %s", a, b);
+    case PRIMITIVE_MUL: return spelling_text(s, "%s * %s", a, b);
+    case PRIMITIVE_MIN: return spelling_text(s, "torch.minimum(%s, %s)", a, b);
+    default: return spelling_text(s, "torch.maximum(%s, %s)", a, b);
+  }
+}
+
+/* PyTorch aligns axes from the right and repeats those of size 1. Where the left middle is a run of
+ * the right middle's last axes, ones in front do it; else the right middle is read as
+ * [multiplier, left] meanwhile. */
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *right = node_input(s->k, n, 1);
+  struct match m = shape_match(node_input(s->k, n, 0), right);
+  int middle = right->count - m.prefix - m.suffix, run = aligned(right, &m);
+  if (run >= 0) {
+    struct shape left = spread(right, &m, middle - run);
+    const char *a = spelling_reshaped(s, n->in[0], &left);
+    spelling_line(s, "%s = %s", s->name[node], spell(s, n->op, a, s->name[n->in[1]]));
+    return;
+  }
+  struct shape both = folded(right, &m), left = both;
+  left.axis[m.prefix].dim = dim_number(1);
+  const char *a = spelling_reshaped(s, n->in[0], &left);
+  const char *b = spelling_reshaped(s, n->in[1], &both);
+  bool infix = n->op != PRIMITIVE_MIN && n->op != PRIMITIVE_MAX;
+  spelling_line(s, infix ? "%s = (%s).reshape(%s)" : "%s = %s.reshape(%s)", s->name[node],
+                spell(s, n->op, a, b), spelling_shape(s, right));
+}
+
 const struct family family_broadcast = {.name = "broadcast",
                                         .drawn = true,
                                         .blends = true,
@@ -100,4 +164,5 @@ const struct family family_broadcast = {.name = "broadcast",
                                         .conditions = conditions,
                                         .choices = choices,
                                         .work = work,
-                                        .lower = lower};
+                                        .lower = lower,
+                                        .torch = torch};

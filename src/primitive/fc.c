@@ -6,6 +6,7 @@
  * [to, channel, KH, KW] with the axes that are present. No bias.
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static struct dim groups(const struct shape *a) {
   int g = shape_find(a, ROLE_GROUP);
@@ -101,10 +102,32 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
+/* A matrix product over all pixels, in each group: [to, contracted] @ [N, contracted, pixels].
+ * The patterns of spell/ know shorter ways. */
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *a = node_input(s->k, n, 0);
+  struct dim g = spelling_groups(a), each = spelling_contracted(a);
+  struct axis rows = {ROLE_CHANNEL, each}, pixels = {ROLE_H, shape_product(a, ROLES_SPATIAL)};
+  struct axis groups_axis = {ROLE_GROUP, g};
+  struct shape flat = {.count = 2, .axis = {rows, pixels}};
+  const char *w;
+  if (dim_is_one(&g)) {
+    w = spelling_weight_as(s, node, 2, (struct dim[]){n->attrs.dim, each});
+  } else {
+    flat = (struct shape){.count = 3, .axis = {groups_axis, rows, pixels}};
+    w = spelling_weight_as(s, node, 3, (struct dim[]){g, dim_div(n->attrs.dim, g), each});
+  }
+  const char *x = spelling_reshaped(s, n->in[0], &flat);
+  spelling_line(s, "%s = torch.matmul(%s, %s).reshape(%s)", s->name[node], w, x,
+                spelling_shape(s, &n->shape));
+}
+
 const struct family family_fc = {.name = "fully connected",
                                  .drawn = true,
                                  .shape = shape,
                                  .conditions = conditions,
                                  .choices = choices,
                                  .work = work,
-                                 .lower = lower};
+                                 .lower = lower,
+                                 .torch = torch};

@@ -2,6 +2,7 @@
  * Table 1, where it is average or max pooling at any dim).
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static bool single(unsigned over) {
   return over && !(over & (over - 1));
@@ -60,9 +61,17 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const char *dims = spelling_dims(s, node_input(s->k, n, 0), n->attrs.over);
+  spelling_line(s, "%s = %s.%s(dim=%s)", s->name[node], s->name[n->in[0]],
+                n->op == PRIMITIVE_FOLD_MAX ? "amax" : "mean", dims);
+}
+
 const struct family family_fold = {.name = "fold",
                                    .drawn = true,
                                    .shape = shape,
                                    .choices = choices,
                                    .work = work,
-                                   .lower = lower};
+                                   .lower = lower,
+                                   .torch = torch};

@@ -3,6 +3,7 @@
  *   by=F   [X, rest] -> [F, X/F, rest]        each   [X, rest] -> [group=X, rest]
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
@@ -49,5 +50,14 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-const struct family family_group = {
-    .name = "group", .drawn = true, .shape = shape, .choices = choices, .lower = lower};
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  spelling_line(s, "%s = %s", s->name[node], spelling_reshaped(s, n->in[0], &n->shape));
+}
+
+const struct family family_group = {.name = "group",
+                                    .drawn = true,
+                                    .shape = shape,
+                                    .choices = choices,
+                                    .lower = lower,
+                                    .torch = torch};

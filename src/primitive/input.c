@@ -1,5 +1,6 @@
 /* input: the target's input inside the kernel, [C, H, W]; lower/ pools it and cuts it into copies. */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   (void)k, (void)n;
@@ -15,4 +16,9 @@ static void lower(struct lowering *l, int node) {
   (void)l, (void)node;
 }
 
-const struct family family_input = {.name = "input", .shape = shape, .lower = lower};
+/* The parameter of `template` has the node's name already. */
+static void torch(struct spelling *s, int node) {
+  (void)s, (void)node;
+}
+
+const struct family family_input = {.name = "input", .shape = shape, .lower = lower, .torch = torch};

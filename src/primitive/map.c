@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static int relu(struct program *p, int a) {
   return px_max(p, a, px_number(p, 0));
@@ -105,9 +106,17 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const char *a = s->name[n->in[0]], *text = function_of(n->op)->torch, *at = strstr(text, "%s");
+  assert(at);
+  spelling_line(s, "%s = %.*s%s%s", s->name[node], (int)(at - text), text, a, at + 2);
+}
+
 const struct family family_map = {.name = "element-wise",
                                   .drawn = true,
                                   .shape = shape,
                                   .choices = choices,
                                   .work = work,
-                                  .lower = lower};
+                                  .lower = lower,
+                                  .torch = torch};

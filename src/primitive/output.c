@@ -1,5 +1,6 @@
 /* output: any tensor that ends in H W and holds C channels before them, read as [C, H, W]. */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
@@ -30,4 +31,10 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-const struct family family_output = {.name = "output", .shape = shape, .lower = lower};
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  spelling_line(s, "return %s", spelling_reshaped(s, n->in[0], &n->shape));
+}
+
+const struct family family_output = {
+    .name = "output", .shape = shape, .lower = lower, .torch = torch};

@@ -2,6 +2,7 @@
  * the kernel's text, so that a kernel is a function of its pack and its weights.
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
@@ -44,5 +45,19 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-const struct family family_shift = {
-    .name = "shift", .drawn = true, .shape = shape, .choices = choices, .lower = lower};
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  bool both = n->attrs.over == ROLES_SPATIAL;
+  const char *dims = spelling_dims(s, &n->shape, n->attrs.over);
+  int by = n->attrs.amount;
+  const char *by_text = both ? spelling_text(s, "(%d, %d)", by, by) : spelling_text(s, "%d", by);
+  spelling_line(s, "%s = torch.roll(%s, %s, dims=%s)", s->name[node], s->name[n->in[0]], by_text,
+                dims);
+}
+
+const struct family family_shift = {.name = "shift",
+                                    .drawn = true,
+                                    .shape = shape,
+                                    .choices = choices,
+                                    .lower = lower,
+                                    .torch = torch};

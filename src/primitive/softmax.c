@@ -1,5 +1,6 @@
 /* softmax along any run of neighbouring axes (paper Table 1), stable: the maximum is subtracted. */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 /* Whether the axes of `over` stand side by side in the shape. */
 static bool is_run(const struct shape *s, unsigned over) {
@@ -81,9 +82,24 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
+/* Over several axes: over the one axis that they flatten to. */
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const char *name = s->name[node], *a = s->name[n->in[0]];
+  int first = 0, count = 0;
+  for (int i = n->shape.count - 1; i >= 0; i--)
+    if (n->attrs.over >> n->shape.axis[i].role & 1) first = i, count++;
+  if (count == 1)
+    spelling_line(s, "%s = torch.softmax(%s, dim=%d)", name, a, first + 1);
+  else
+    spelling_line(s, "%s = torch.softmax(%s.flatten(%d, %d), dim=%d).reshape(%s)", name, a,
+                  first + 1, first + count, first + 1, spelling_shape(s, &n->shape));
+}
+
 const struct family family_softmax = {.name = "softmax",
                                       .drawn = true,
                                       .shape = shape,
                                       .choices = choices,
                                       .work = work,
-                                      .lower = lower};
+                                      .lower = lower,
+                                      .torch = torch};

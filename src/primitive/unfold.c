@@ -2,6 +2,7 @@
  * outside the image. k=K is the kernel size of the target: KH along H, KW along W.
  */
 #include "primitive/lowering.h"
+#include "primitive/spelling.h"
 
 enum { WINDOW_MAX = 15 };
 
@@ -65,5 +66,47 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-const struct family family_unfold = {
-    .name = "unfold", .drawn = true, .shape = shape, .choices = choices, .lower = lower};
+/* Along one spatial axis: ", i:i + H" where it is unfolded; a W that stays behind H needs ", :". */
+static const char *slice(struct spelling *s, const struct node *n, enum role role,
+                         const char *from) {
+  int axis = shape_find(&n->shape, role);
+  if (axis < 0) return "";
+  if (!(n->attrs.over >> role & 1)) return role == ROLE_W ? ", :" : "";
+  return spelling_text(s, ", %s:%s + %s", from, from, spelling_dim(s, &n->shape.axis[axis].dim));
+}
+
+/* Pads, then stacks one slice per neighbour: no convolution, nothing that a counter would count. */
+static void torch(struct spelling *s, int node) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *o = &n->shape;
+  bool h = n->attrs.over >> ROLE_H & 1, w = n->attrs.over >> ROLE_W & 1;
+  struct dim kh = window(n, ROLE_KH), kw = window(n, ROLE_KW);
+  const char *padded = spelling_local(s, node, "padded"), *name = s->name[node];
+  const char *half_h = h ? spelling_half(s, &kh) : "0", *half_w = w ? spelling_half(s, &kw) : "0";
+  const char *pads = spelling_text(s, "%s, %s", half_w, half_w);
+  if (shape_find(o, ROLE_W) < 0)
+    pads = spelling_text(s, "%s, %s", half_h, half_h);
+  else if (h)
+    pads = spelling_text(s, "%s, %s, %s", pads, half_h, half_h);
+  spelling_line(s, "%s = F.pad(%s, (%s))", padded, s->name[n->in[0]], pads);
+  const char *slices = spelling_text(s, "%s[...%s%s]", padded, slice(s, n, ROLE_H, "i"),
+                                     slice(s, n, ROLE_W, h ? "j" : "i"));
+  int at = shape_find(o, h ? ROLE_KH : ROLE_KW) + 1;
+  if (h && w) {
+    const char *list = spelling_local(s, node, "slices");
+    spelling_line(s, "%s = [%s for i in range(%s) for j in range(%s)]", list, slices,
+                  spelling_dim(s, &kh), spelling_dim(s, &kw));
+    spelling_line(s, "%s = torch.stack(%s, dim=%d).reshape(%s)", name, list, at,
+                  spelling_shape(s, o));
+    return;
+  }
+  spelling_line(s, "%s = torch.stack([%s for i in range(%s)], dim=%d)", name, slices,
+                spelling_dim(s, h ? &kh : &kw), at);
+}
+
+const struct family family_unfold = {.name = "unfold",
+                                     .drawn = true,
+                                     .shape = shape,
+                                     .choices = choices,
+                                     .lower = lower,
+                                     .torch = torch};

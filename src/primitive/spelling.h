@@ -1,0 +1,53 @@
+/* What a family's `torch` hook works with: the body of `template` under construction.
+ *
+ * The result of a node is a Python local of shape [N, axes of the node's shape], named as in the
+ * kernel text. Sizes are spelled as they are printed there, with the locals N, C, H, W, G, KH, KW,
+ * x0, ...: `C/G` is `C // G`. spell/torch.c declares those that were asked for.
+ */
+#ifndef CANVAS_PRIMITIVE_SPELLING_H
+#define CANVAS_PRIMITIVE_SPELLING_H
+
+#include "base/memory.h"
+#include "kernel/kernel.h"
+
+enum { SPELLING_NAME = NODE_NAME_SIZE + 16, SPELLING_BATCH = 1 << SIZES };
+
+struct spelling {
+  const struct kernel *k;
+  struct buf *out;                    /* lines of `template` */
+  struct arena arena;                 /* strings below and those that the functions return */
+  const char *name[KERNEL_NODES_MAX]; /* the local that holds each node's result */
+  int weight[KERNEL_NODES_MAX];       /* i of self.wi; -1 where a node has none */
+  unsigned sizes; /* a bit per size whose local was used, and SPELLING_BATCH for N */
+};
+
+void spelling_open(struct spelling *s, const struct kernel *k, struct buf *out);
+void spelling_close(struct spelling *s);
+
+/* A string that lives as long as the spelling. */
+const char *spelling_text(struct spelling *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* One line of `template`: eight blanks, the text, a line break. */
+void spelling_line(struct spelling *s, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* "C // G", "3 * x0"; for a number its digits. */
+const char *spelling_dim(struct spelling *s, const struct dim *d);
+/* "N, G, C // G, H, W": the batch and the axes [first, first + count) of a shape. */
+const char *spelling_axes(struct spelling *s, const struct shape *shape, int first, int count);
+const char *spelling_shape(struct spelling *s, const struct shape *shape);
+/* "(1, 2)" or "1": positions of the axes with these roles in the tensor, the batch counted. */
+const char *spelling_dims(struct spelling *s, const struct shape *shape, unsigned roles);
+/* The local of node i, reshaped to [N, `axes`] (comma-separated) unless it has that shape. */
+const char *spelling_reshaped(struct spelling *s, int i, const struct shape *to);
+/* The groups of an fc's input (1 without a group axis), what one output element contracts, ... */
+struct dim spelling_groups(const struct shape *a);
+struct dim spelling_contracted(const struct shape *a);
+/* "self.w0[copy]", the weight of an fc node. */
+const char *spelling_weight(struct spelling *s, int node);
+/* ... reshaped to `rank` dims unless the parameter has that shape. */
+const char *spelling_weight_as(struct spelling *s, int node, int rank, const struct dim *dims);
+/* The half of a window, which is its padding: "1" or "KH // 2". */
+const char *spelling_half(struct spelling *s, const struct dim *window);
+/* A local of its own for an intermediate value: the node's name and a suffix. */
+const char *spelling_local(struct spelling *s, int node, const char *suffix);
+
+#endif

@@ -1,0 +1,232 @@
+/* Patterns: runs of nodes that PyTorch has one operator for.
+ *
+ * Fewer MACs spelled node by node are often slower than the convolution they replace, because every
+ * window is written out. Each pattern reads an earlier tensor, the source, instead of its node's
+ * input; the nodes between are spelled only if somebody else wants them. The result is the same
+ * without any pattern, and a test says so.
+ *
+ * Flattened, the channels of a source are its group, channel and window axes in this order, row-major.
+ */
+#include <stddef.h>
+
+#include "primitive/spelling.h"
+#include "spell/spell.h"
+
+/* What a walk back from a node through group and unfold has seen. */
+struct walk {
+  int source;
+  unsigned unfolded; /* a bit per window role made on the way */
+};
+
+/* Group and unfold only move data: reading their input again costs nothing, whoever else reads them.
+ * Stops before an unfold that makes a window axis outside `windows`. */
+static struct walk walk_back(const struct kernel *k, int from, unsigned windows) {
+  struct walk w = {from, 0};
+  for (;;) {
+    const struct node *n = &k->nodes[w.source];
+    unsigned made = 0;
+    if (n->op == PRIMITIVE_UNFOLD) {
+      if (n->attrs.over >> ROLE_H & 1) made |= 1 << ROLE_KH;
+      if (n->attrs.over >> ROLE_W & 1) made |= 1 << ROLE_KW;
+    } else if (n->op != PRIMITIVE_GROUP_BY && n->op != PRIMITIVE_GROUP_EACH) {
+      return w;
+    }
+    if (made & ~windows) return w;
+    w.unfolded |= made;
+    w.source = n->in[0];
+  }
+}
+
+static struct dim window_dim(const struct shape *s, unsigned unfolded, enum role role) {
+  return unfolded >> role & 1 ? s->axis[shape_find(s, role)].dim : dim_number(1);
+}
+
+/* [channels, H, W]: every axis before the spatial ones flattened; false if there are more than the
+ * spatial axes asked for, or no product. */
+static bool flat_shape(const struct shape *a, unsigned spatial, struct shape *out) {
+  struct dim channels = shape_product(a, ROLES_CHANNEL);
+  if (dim_is_poisoned(&channels) || (shape_roles(a) & ROLES_SPATIAL) != spatial) return false;
+  *out = (struct shape){.count = 1, .axis = {{ROLE_CHANNEL, channels}}};
+  for (int i = 0; i < a->count; i++)
+    if (spatial >> a->axis[i].role & 1) out->axis[out->count++] = a->axis[i];
+  return true;
+}
+
+static const char *groups_text(struct spelling *s, const struct shape *a) {
+  struct dim g = spelling_groups(a);
+  return dim_is_one(&g) ? "" : spelling_text(s, ", groups=%s", spelling_dim(s, &g));
+}
+
+/* The walk back from an fc as far as one convolution can go.
+ *
+ * The weight is [to, channel, KH, KW]. A KH that the source has already counts as channels: [to,
+ * channel*KH, 1, KW] is the same order. A KW that it has does not, if KH is unfolded after it. */
+static struct walk walk_conv(const struct kernel *k, int node) {
+  const struct node *n = &k->nodes[node];
+  struct walk w = walk_back(k, n->in[0], ROLES_WINDOW);
+  unsigned own = shape_roles(&k->nodes[w.source].shape) & ROLES_WINDOW;
+  if (w.unfolded >> ROLE_KH & 1 && own >> ROLE_KW & 1) return (struct walk){n->in[0], 0};
+  return w;
+}
+
+/* unfold over H, W or both, group by or each, in any order, then fc -> F.conv2d
+ *
+ *   b = group a each;  c = unfold b over=H,W;  d = fc c to=C    ->  a depth-wise convolution
+ *
+ * Legal where the source ends in H W and walk_conv says so; padding K/2 is the unfold's zeros. */
+static bool match_conv(const struct kernel *k, int node, int *source) {
+  struct shape flat;
+  if (k->nodes[node].op != PRIMITIVE_FC) return false;
+  struct walk w = walk_conv(k, node);
+  *source = w.source;
+  return w.unfolded && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
+}
+
+static void spell_conv(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *a = node_input(s->k, n, 0);
+  unsigned unfolded = walk_conv(s->k, node).unfolded;
+  struct dim kh = window_dim(a, unfolded, ROLE_KH), kw = window_dim(a, unfolded, ROLE_KW);
+  struct dim channels = dim_div(dim_div(spelling_contracted(a), kh), kw);
+  struct shape flat;
+  flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
+  const char *x = spelling_reshaped(s, source, &flat);
+  const char *w = spelling_weight_as(s, node, 4, (struct dim[]){n->attrs.dim, channels, kh, kw});
+  spelling_line(s, "%s = F.conv2d(%s, %s, padding=(%s, %s)%s)", s->name[node], x, w,
+                spelling_half(s, &kh), spelling_half(s, &kw), groups_text(s, a));
+}
+
+/* group, then fc -> F.conv2d with a 1x1 window
+ *
+ *   b = fc a to=x0    ->  b = F.conv2d(a, w.reshape(x0, C, 1, 1))
+ *
+ * Legal wherever the input ends in H W; its window axes count as channels. */
+static bool match_pointwise(const struct kernel *k, int node, int *source) {
+  struct shape flat;
+  if (k->nodes[node].op != PRIMITIVE_FC) return false;
+  *source = walk_back(k, k->nodes[node].in[0], 0).source;
+  return flat_shape(&k->nodes[*source].shape, ROLES_SPATIAL, &flat);
+}
+
+static void spell_pointwise(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *a = node_input(s->k, n, 0);
+  struct dim one = dim_number(1);
+  struct shape flat;
+  flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
+  const char *x = spelling_reshaped(s, source, &flat);
+  struct dim dims[] = {n->attrs.dim, spelling_contracted(a), one, one};
+  spelling_line(s, "%s = F.conv2d(%s, %s%s)", s->name[node], x,
+                spelling_weight_as(s, node, 4, dims), groups_text(s, a));
+}
+
+/* fc -> F.linear
+ *
+ *   b = fold a mean over=H,W;  c = fc b to=x0    ->  c = F.linear(b, w)
+ *
+ * Legal where nothing but channels is left and there is one group. */
+static bool match_linear(const struct kernel *k, int node, int *source) {
+  const struct node *n = &k->nodes[node];
+  if (n->op != PRIMITIVE_FC) return false;
+  unsigned roles = shape_roles(node_input(k, n, 0));
+  *source = n->in[0];
+  return !(roles & ROLES_SPATIAL) && !(roles >> ROLE_GROUP & 1);
+}
+
+static void spell_linear(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node];
+  struct dim each = spelling_contracted(node_input(s->k, n, 0));
+  struct shape flat = {.count = 1, .axis = {{ROLE_CHANNEL, each}}};
+  const char *x = spelling_reshaped(s, source, &flat);
+  const char *w = spelling_weight_as(s, node, 2, (struct dim[]){n->attrs.dim, each});
+  spelling_line(s, "%s = F.linear(%s, %s)", s->name[node], x, w);
+}
+
+/* unfold, perhaps group, then fold over just the windows it made -> pooling
+ *
+ *   b = unfold a over=H,W;  c = fold b mean over=KH,KW    ->  c = F.avg_pool2d(a, ..., stride=1)
+ *
+ * Legal where the source ends in H W. The mean counts the zeros outside (avg_pool2d's default); the
+ * maximum must see them, so they are padded first. Where values tie, max_pool2d gives the first one
+ * all of the gradient and amax shares it. */
+static bool match_pool(const struct kernel *k, int node, int *source) {
+  const struct node *n = &k->nodes[node];
+  struct shape flat;
+  if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
+  if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
+  struct walk w = walk_back(k, n->in[0], n->attrs.over);
+  *source = w.source;
+  return w.unfolded == n->attrs.over && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
+}
+
+static void spell_pool(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *a = node_input(s->k, n, 0);
+  struct dim kh = window_dim(a, n->attrs.over, ROLE_KH);
+  struct dim kw = window_dim(a, n->attrs.over, ROLE_KW);
+  const char *half_h = spelling_half(s, &kh), *half_w = spelling_half(s, &kw);
+  const char *window = spelling_text(s, "(%s, %s)", spelling_dim(s, &kh), spelling_dim(s, &kw));
+  struct shape flat;
+  flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
+  const char *x = spelling_reshaped(s, source, &flat), *name = s->name[node];
+  if (n->op == PRIMITIVE_FOLD_MEAN) {
+    spelling_line(s, "%s = F.avg_pool2d(%s, %s, stride=1, padding=(%s, %s))", name, x, window,
+                  half_h, half_w);
+  } else {
+    const char *padded = spelling_local(s, node, "padded");
+    spelling_line(s, "%s = F.pad(%s, (%s, %s, %s, %s))", padded, x, half_w, half_w, half_h, half_h);
+    spelling_line(s, "%s = F.max_pool2d(%s, %s, stride=1)", name, padded, window);
+  }
+  if (n->shape.count != flat.count)
+    spelling_line(s, "%s = %s.reshape(%s)", name, name, spelling_shape(s, &n->shape));
+}
+
+/* fold, then the same fold -> one over all their axes
+ *
+ *   b = fold a mean over=H;  c = fold b mean over=W    ->  c = a.mean(dim=(2, 3))
+ *
+ * Legal where nobody else reads the first: it would be computed twice. */
+static int readers(const struct kernel *k, int node) {
+  int count = 0;
+  for (int i = node + 1; i < k->count; i++)
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) count += k->nodes[i].in[j] == node;
+  return count;
+}
+
+static bool match_folds(const struct kernel *k, int node, int *source) {
+  const struct node *n = &k->nodes[node];
+  if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
+  for (*source = n->in[0]; k->nodes[*source].op == n->op && readers(k, *source) == 1;)
+    *source = k->nodes[*source].in[0];
+  return *source != n->in[0];
+}
+
+static void spell_folds(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node];
+  const struct shape *a = &s->k->nodes[source].shape;
+  unsigned over = shape_roles(a) & ~shape_roles(&n->shape);
+  spelling_line(s, "%s = %s.%s(dim=%s)", s->name[node], s->name[source],
+                n->op == PRIMITIVE_FOLD_MAX ? "amax" : "mean", spelling_dims(s, a, over));
+}
+
+/* The first that matches is taken: what swallows more stands before what swallows less. */
+static const struct pattern {
+  bool (*match)(const struct kernel *k, int node, int *source);
+  void (*spell)(struct spelling *s, int node, int source);
+} patterns[] = {
+    {match_conv, spell_conv},           /* [group | unfold].. fc      -> F.conv2d */
+    {match_pointwise, spell_pointwise}, /* [group] fc                 -> F.conv2d, 1x1 */
+    {match_linear, spell_linear},       /* fc without pixels          -> F.linear */
+    {match_pool, spell_pool},   /* unfold [group] fold        -> F.avg_pool2d, F.max_pool2d */
+    {match_folds, spell_folds}, /* fold fold                  -> one fold */
+};
+
+const struct pattern *pattern_find(const struct kernel *k, int node, int *source) {
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    if (patterns[i].match(k, node, source)) return &patterns[i];
+  return NULL;
+}
+
+void pattern_spell(const struct pattern *p, struct spelling *s, int node, int source) {
+  p->spell(s, node, source);
+}

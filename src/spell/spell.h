@@ -1,0 +1,27 @@
+/* Kernels as texts for others: a PyTorch module, a picture. */
+#ifndef CANVAS_SPELL_SPELL_H
+#define CANVAS_SPELL_SPELL_H
+
+#include "kernel/pack.h"
+
+struct spelling;
+
+/* One self-contained Python text: imports and a class `Kernel_<16 digits of the hash>(nn.Module)`
+ * that holds every binding of the pack (none: it cannot be instantiated). gains[i] scales the
+ * initial weights of wi, in node order; NULL = all 1. `patterns`: whole runs of nodes as one operator
+ * of PyTorch where there is one (patterns.c); the results are the same. The same pack gives the same
+ * bytes. */
+canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const double *gains,
+                          bool patterns, struct buf *out);
+
+/* Graphviz: a box per node with its line of text and its shape. */
+void spell_dot(const struct kernel *k, struct buf *out);
+
+/* -- patterns.c -- */
+struct pattern;
+/* The first pattern that spells `node` together with nodes before it, or NULL; *source is the node
+ * that its text reads instead of the node's input. */
+const struct pattern *pattern_find(const struct kernel *k, int node, int *source);
+void pattern_spell(const struct pattern *p, struct spelling *s, int node, int source);
+
+#endif

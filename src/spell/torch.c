@@ -1,0 +1,303 @@
+/* A pack as a PyTorch module.
+ *
+ *   class Kernel_<hash>(nn.Module)
+ *     BINDINGS               the sizes of every target
+ *     __init__               one binding's sizes as plain ints, the weights w0, w1, ...
+ *     binding                which one: by the target's name, or by sizes that fit only one
+ *     reset_parameters       normal, gain / sqrt(fan_in)
+ *     forward                pools by the stride, cuts into copies (paper figure 2)
+ *     template               the kernel, one line or a few per node
+ *
+ * forward writes no attribute and takes N, H, W from its input, so that fx, compile and export trace
+ * it; contractions are convolutions or matrix products, so that every counter of FLOPs sees them. A
+ * node is spelled if somebody reads it: `plan` asks from the output backwards, patterns first.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "primitive/spelling.h"
+#include "spell/spell.h"
+
+struct plan {
+  bool wanted[KERNEL_NODES_MAX];
+  const struct pattern *pattern[KERNEL_NODES_MAX]; /* NULL: the family's own text */
+  int source[KERNEL_NODES_MAX];
+};
+
+static void make_plan(const struct kernel *k, bool patterns, struct plan *p) {
+  *p = (struct plan){0};
+  p->wanted[k->count - 1] = true;
+  for (int i = k->count - 1; i > 0; i--) {
+    if (!p->wanted[i]) continue;
+    if (patterns) p->pattern[i] = pattern_find(k, i, &p->source[i]);
+    if (p->pattern[i]) {
+      p->wanted[p->source[i]] = true;
+      continue;
+    }
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) p->wanted[k->nodes[i].in[j]] = true;
+  }
+}
+
+/* -- pieces -- */
+
+static bool is_kept(const struct kernel *k, enum size s) {
+  return s != SIZE_C && s != SIZE_H && s != SIZE_W && kernel_uses(k, s);
+}
+
+/* "g", "kh", "x0": the attribute and the key of a binding. */
+static void attribute(enum size size, char out[8]) {
+  snprintf(out, 8, "%s", size_name(size));
+  for (char *p = out; *p; p++)
+    if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
+}
+
+/* `G, x0 = self.g, self.x0` for the sizes in the set. */
+static void print_locals(struct buf *out, unsigned sizes) {
+  struct buf right = {0};
+  const char *comma = "";
+  char name[8];
+  for (enum size i = 0; i < SIZES; i++) {
+    if (!(sizes >> i & 1)) continue;
+    attribute(i, name);
+    buf_printf(out, "%s%s", *comma ? comma : "        ", size_name(i));
+    buf_printf(&right, "%sself.%s", comma, name);
+    comma = ", ";
+  }
+  if (*comma) buf_printf(out, " = %s\n", right.text);
+  buf_free(&right);
+}
+
+static void print_binding(struct buf *out, const struct kernel *k, const struct binding *b) {
+  const struct target *t = &b->target;
+  char name[8];
+  buf_printf(out,
+             "        dict(name=\"%s\", cin=%" PRId64 ", cout=%" PRId64 ", kh=%" PRId64
+             ", kw=%" PRId64 ", h=%" PRId64 ", w=%" PRId64 ", stride=%" PRId64,
+             t->name, t->cin, t->cout, t->kh, t->kw, t->h, t->w, t->stride);
+  for (enum size i = 0; i < SIZES; i++) {
+    if (i == SIZE_KH || i == SIZE_KW || !is_kept(k, i)) continue;
+    attribute(i, name);
+    buf_printf(out, ", %s=%" PRId64, name, b->sizes.value[i]);
+  }
+  buf_puts(out, "),\n");
+}
+
+/* Facts of all bindings: what forward must be able to do. */
+struct needs {
+  bool stride, side_by_side, averaged, fixed_hw;
+};
+
+static struct needs needs_of(const struct pack *p) {
+  struct needs n = {.fixed_hw = kernel_needs_fixed_hw(p->kernel)};
+  for (int i = 0; i < p->count; i++) {
+    const struct target *t = &p->data[i].target;
+    n.stride |= t->stride > 1;
+    n.side_by_side |= t->cout > t->cin;
+    n.averaged |= t->cin > t->cout;
+  }
+  return n;
+}
+
+/* -- sections, in the order of the text -- */
+
+static void print_docstring(struct buf *out, const struct pack *p, struct hash hash) {
+  struct buf text = {0};
+  kernel_print(p->kernel, &text);
+  buf_printf(out, "    \"\"\"Kernel '%s', written by canvas " CANVAS_VERSION ".\n\n",
+             p->kernel->name);
+  buf_puts(out,
+           "    Input [N, C_in, H, W], output [N, C_out, ceil(H/stride), ceil(W/stride)] of one"
+           " of BINDINGS,\n    which `target` names or (c, h, w) tell: C_in and the size of the"
+           " input.\n\n");
+  buf_printf(out, "        # hash %016" PRIx64 "%016" PRIx64 "\n", hash.high, hash.low);
+  for (const char *line = text.text, *end; *line; line = end + 1) {
+    for (end = line; *end != '\n';) end++;
+    buf_printf(out, "        %.*s\n", (int)(end - line), line);
+  }
+  buf_puts(out, "    \"\"\"\n\n");
+  buf_free(&text);
+}
+
+static void print_bindings(struct buf *out, const struct pack *p) {
+  buf_puts(out, p->count ? "    BINDINGS = (\n" : "    BINDINGS = ()\n");
+  for (int i = 0; i < p->count; i++) print_binding(out, p->kernel, &p->data[i]);
+  if (p->count) buf_puts(out, "    )\n");
+}
+
+/* self.w0 = nn.Parameter(torch.empty(self.copies, x0, C)) */
+static void print_weights(struct spelling *s) {
+  const struct kernel *k = s->k;
+  struct buf lines = {0}, *out = s->out;
+  s->out = &lines;
+  s->sizes = 0;
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    if (s->weight[i] < 0) continue;
+    struct shape w = *node_input(k, n, 0);
+    shape_remove(&w, ~(unsigned)(1 << ROLE_CHANNEL | ROLES_WINDOW));
+    const char *axes = spelling_axes(s, &w, 0, w.count);
+    spelling_line(s, "self.w%d = nn.Parameter(torch.empty(self.copies, %s%s%s))", s->weight[i],
+                  spelling_dim(s, &n->attrs.dim), w.count ? ", " : "", axes);
+  }
+  s->out = out;
+  print_locals(out, s->sizes);
+  if (lines.length) buf_bytes(out, lines.text, lines.length);
+  buf_free(&lines);
+}
+
+static void print_init(struct spelling *s, const struct needs *needs) {
+  struct buf *out = s->out;
+  char name[8];
+  buf_puts(out,
+           "\n    def __init__(self, c, h=None, w=None, *, target=None):\n"
+           "        super().__init__()\n"
+           "        b = self.binding(c, h, w, target)\n"
+           "        self.target = b[\"name\"]\n"
+           "        self.cin, self.cout, self.stride = b[\"cin\"], b[\"cout\"], b[\"stride\"]\n"
+           "        self.c = min(self.cin, self.cout)\n"
+           "        self.copies = max(self.cin, self.cout) // self.c\n");
+  if (needs->fixed_hw)
+    buf_puts(out,
+             "        self.h = -(-b[\"h\"] // self.stride)\n"
+             "        self.w = -(-b[\"w\"] // self.stride)\n");
+  for (enum size i = 0; i < SIZES; i++) {
+    if (!is_kept(s->k, i)) continue;
+    attribute(i, name);
+    buf_printf(out, "        self.%s = b[\"%s\"]\n", name, name);
+  }
+  print_weights(s);
+  if (kernel_has_weights(s->k)) buf_puts(out, "        self.reset_parameters()\n");
+}
+
+/* Bindings that differ only in name, or in h and w where no weight knows them, are one choice. */
+static void print_choice(struct buf *out, const struct needs *needs) {
+  buf_puts(
+      out,
+      "\n    @classmethod\n"
+      "    def binding(cls, c, h=None, w=None, target=None):\n"
+      "        \"\"\"The binding that `target` names, or the only one with these sizes.\"\"\"\n"
+      "        known = [f\"{b['name']} ({b['cin']}, {b['h']}, {b['w']})\" for b in cls.BINDINGS]\n"
+      "        found = [b for b in cls.BINDINGS if target in (None, b[\"name\"])]\n"
+      "        found = [b for b in found if b[\"cin\"] == c]\n"
+      "        if target is None:\n"
+      "            found = [b for b in found if h in (None, b[\"h\"]) and w in (None,"
+      " b[\"w\"])]\n");
+  buf_printf(out, "        free = (%s)\n",
+             needs->fixed_hw ? "\"name\"," : "\"name\", \"h\", \"w\"");
+  buf_puts(out,
+           "        kinds = {tuple(v for k, v in b.items() if k not in free) for b in found}\n"
+           "        if len(kinds) == 1:\n"
+           "            return found[0]\n"
+           "        asked = f\"c={c}, h={h}, w={w}\" if target is None else f\"target"
+           " '{target}' and c={c}\"\n"
+           "        fits = \"several bindings\" if found else \"no binding\"\n"
+           "        raise ValueError(f\"{asked} fits {fits} of {cls.__name__}, its bindings:"
+           " {', '.join(known)}\")\n");
+}
+
+static void print_reset(struct spelling *s, const double *gains) {
+  struct buf *out = s->out;
+  if (!kernel_has_weights(s->k)) return;
+  buf_puts(out,
+           "\n    def reset_parameters(self, generator=None):\n"
+           "        \"\"\"Draw all weights anew: normal, std = gain / sqrt(fan_in).\"\"\"\n");
+  for (int i = 0; i < s->k->count; i++) {
+    int w = s->weight[i];
+    if (w < 0) continue;
+    buf_printf(out, "        std = %.6g / math.sqrt(self.w%d[0, 0].numel())\n",
+               gains ? gains[w] : 1.0, w);
+    buf_printf(out, "        nn.init.normal_(self.w%d, std=std, generator=generator)\n", w);
+  }
+}
+
+static void print_repr(struct buf *out, const struct kernel *k) {
+  char name[8];
+  buf_printf(out,
+             "\n    def extra_repr(self):\n"
+             "        return f\"%s, {self.cin} -> {self.cout}, stride={self.stride}",
+             k->name);
+  for (enum size i = 0; i < SIZES; i++) {
+    if (i == SIZE_KH || i == SIZE_KW || !is_kept(k, i)) continue;
+    attribute(i, name);
+    buf_printf(out, ", %s={self.%s}", size_name(i), name);
+  }
+  buf_puts(out, "\"\n");
+}
+
+static void print_forward(struct buf *out, const struct needs *needs) {
+  buf_puts(out,
+           "\n    def forward(self, x):\n"
+           "        if x.dim() != 4 or x.shape[1] != self.cin:\n"
+           "            raise ValueError(f\"the kernel wants [N, {self.cin}, H, W], not"
+           " {list(x.shape)}\")\n");
+  if (needs->stride)
+    buf_puts(out,
+             "        if self.stride > 1:\n"
+             "            x = F.avg_pool2d(x, self.stride, ceil_mode=True,"
+             " count_include_pad=False)\n");
+  if (needs->fixed_hw)
+    buf_puts(out,
+             "        if x.shape[2] != self.h or x.shape[3] != self.w:\n"
+             "            size = f\"{self.h}x{self.w}, not {x.shape[2]}x{x.shape[3]}\"\n"
+             "            raise ValueError(f\"weights of the kernel fix its images (after the"
+             " stride) to {size}\")\n");
+  if (needs->averaged)
+    buf_puts(out,
+             "        if self.cin > self.cout:\n"
+             "            groups = x.chunk(self.copies, dim=1)\n"
+             "            results = [self.template(a, copy) for copy, a in enumerate(groups)]\n"
+             "            return torch.stack(results).mean(dim=0)\n");
+  if (needs->side_by_side)
+    buf_puts(out,
+             "        if self.cout > self.cin:\n"
+             "            results = [self.template(x, copy) for copy in range(self.copies)]\n"
+             "            return torch.cat(results, dim=1)\n");
+  buf_puts(out, "        return self.template(x, 0)\n");
+}
+
+static void print_template(struct spelling *s, const struct plan *plan) {
+  const unsigned image = 1u << SIZE_C | 1u << SIZE_H | 1u << SIZE_W | SPELLING_BATCH;
+  struct buf lines = {0}, *out = s->out;
+  s->out = &lines;
+  s->sizes = 0;
+  for (int i = 0; i < s->k->count; i++) {
+    if (!plan->wanted[i]) continue;
+    if (plan->pattern[i])
+      pattern_spell(plan->pattern[i], s, i, plan->source[i]);
+    else
+      node_row(&s->k->nodes[i])->family->torch(s, i);
+  }
+  s->out = out;
+  buf_printf(out, "\n    def template(self, %s, copy):\n", s->name[0]);
+  buf_printf(out,
+             "        \"\"\"The kernel: [N, C, H, W] -> [N, C, H, W], with the weights of one"
+             " copy.\"\"\"\n");
+  if (s->sizes & image) buf_printf(out, "        N, C, H, W = %s.shape\n", s->name[0]);
+  print_locals(out, s->sizes & ~image);
+  buf_bytes(out, lines.text, lines.length);
+  buf_free(&lines);
+}
+
+canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const double *gains,
+                          bool patterns, struct buf *out) {
+  TRY(kernel_verify(ctx, p->kernel));
+  struct hash hash = kernel_hash(p->kernel);
+  struct needs needs = needs_of(p);
+  struct spelling s;
+  struct plan plan;
+  make_plan(p->kernel, patterns, &plan);
+  spelling_open(&s, p->kernel, out);
+  buf_puts(out, kernel_has_weights(p->kernel) ? "import math\n\n" : "");
+  buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n\n\n");
+  buf_printf(out, "class Kernel_%016" PRIx64 "(nn.Module):\n", hash.high);
+  print_docstring(out, p, hash);
+  print_bindings(out, p);
+  print_init(&s, &needs);
+  print_choice(out, &needs);
+  print_reset(&s, gains);
+  print_repr(out, p->kernel);
+  print_forward(out, &needs);
+  print_template(&s, &plan);
+  spelling_close(&s);
+  return CANVAS_OK;
+}
