@@ -337,7 +337,7 @@ static void open_frame(struct interpreter *in, struct frame *f, int tensor, cons
   f->flat = flat;
   f->sum = start_value(t->reducer);
   memset(f->at, 0, sizeof f->at);
-  memcpy(f->at, index, (size_t)t->rank * sizeof *index);
+  for (int i = 0; i < t->rank; i++) f->at[i] = index[i]; /* of a scalar, index may be NULL */
 }
 
 /* The next point of the reduction, row-major; false after the last. */

@@ -200,7 +200,8 @@ static canvas_status parse_name(struct parser *ps, enum place place, int *out) {
   if (lexer_is(&ps->lx, "(")) return parse_call(ps, &name, place, out);
   if (!lexer_is(&ps->lx, "[")) return parse_axis(ps, &name, place, out);
   if (place == IN_INDEX)
-    return lexer_fail(&ps->lx, &name, "'%.*s[...]' is a value, an index is made of axes and integers",
+    return lexer_fail(&ps->lx, &name,
+                      "'%.*s[...]' is a value, an index is made of axes and integers",
                       name.length < 40 ? name.length : 40, name.start);
   return parse_load(ps, &name, out);
 }
