@@ -77,17 +77,14 @@ static int classes(const struct colouring *c, const uint64_t colour[VERTICES]) {
   return count;
 }
 
+/* Refines until no class splits; returns the number of classes. */
 static int refine(const struct colouring *c, uint64_t colour[VERTICES]) {
-  uint64_t next[VERTICES];
-  for (int before = 0, now = classes(c, colour);; before = now) {
-    if (now == before || now == c->count) {
-      refine_once(c, colour, next);
-      memcpy(colour, next, sizeof next);
-      return now;
-    }
+  for (int before = classes(c, colour), now;; before = now) {
+    uint64_t next[VERTICES];
     refine_once(c, colour, next);
-    memcpy(colour, next, sizeof next);
+    memcpy(colour, next, (size_t)c->count * sizeof *colour);
     now = classes(c, colour);
+    if (now == before) return now;
   }
 }
 

@@ -1,0 +1,232 @@
+// The sampler: legal, reproducible, diverse, fast enough; behaviours 5, 13, 18 to 20 and 24.
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sample/sampler.h"
+
+static canvas_context ctx;
+static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
+
+#define SAMPLER_FIRST_DRAW                  \
+  "canvas 1\n"                              \
+  "kernel k0\n"                             \
+  "a = input                      : C H W\n" \
+  "b = gelu a                     : C H W\n" \
+  "c = fc b to=C                  : C H W\n" \
+  "d = softmax c over=C,H,W       : C H W\n" \
+  "out d\n"                                \
+  "# G=32\n"
+
+static struct targets targets_of(const char *text) {
+  struct targets t = {0};
+  CHECK_INT(targets_parse(&ctx, text, strlen(text), &t), CANVAS_OK, ctx.message);
+  return t;
+}
+
+static struct sampler *sampler_of(const char *targets, const char *options, uint64_t seed) {
+  struct targets t = targets_of(targets);
+  struct sample_options o;
+  struct sampler *s = NULL;
+  CHECK_INT(sample_options_parse(&ctx, options, strlen(options), &o), CANVAS_OK, ctx.message);
+  CHECK_INT(sampler_new(&ctx, &t, &o, seed, &s), CANVAS_OK, ctx.message);
+  targets_free(&t);
+  return s;
+}
+
+static char *draw_text(struct sampler *s, uint64_t index) {
+  struct kernel *k;
+  struct buf out = {0};
+  int64_t g = 0;
+  if (sampler_draw(&ctx, s, index, &k, &g) != CANVAS_OK) return mem_strdup("skipped");
+  kernel_print(k, &out);
+  buf_printf(&out, "# G=%lld\n", (long long)g);
+  kernel_free(k);
+  return buf_take(&out);
+}
+
+/* Draw i is a function of (seed, i): not of what was drawn before, nor of the sampler. */
+static void depends_on_the_index_only(void **state) {
+  struct sampler *forward = sampler_of(resnet18, "", 7), *backward = sampler_of(resnet18, "", 7);
+  char *texts[60];
+  for (int i = 0; i < 60; i++) texts[i] = draw_text(forward, (uint64_t)i);
+  for (int i = 59; i >= 0; i--) {
+    char *text = draw_text(backward, (uint64_t)i);
+    CHECK_TEXT(text, texts[i], "the same index");
+    if (i) CHECK(strcmp(text, texts[i - 1]) != 0, "another index");
+    free(text);
+  }
+  struct sampler *other = sampler_of(resnet18, "", 8);
+  char *text = draw_text(other, 0);
+  CHECK(strcmp(text, texts[0]) != 0, "another seed");
+  free(text);
+  for (int i = 0; i < 60; i++) free(texts[i]);
+  sampler_free(forward);
+  sampler_free(backward);
+  sampler_free(other);
+}
+
+/* The stream never changes silently: studies name their candidates by index. */
+static void is_stable_across_versions(void **state) {
+  struct sampler *s = sampler_of("64,8,8", "primitives=3", 1);
+  char *text = draw_text(s, 0);
+  CHECK(strstr(text, "kernel k0\n"), text);
+  CHECK_TEXT(text, SAMPLER_FIRST_DRAW, text);
+  free(text);
+  sampler_free(s);
+}
+
+static bool is_word(const struct node *n, const char *word) {
+  return !strcmp(node_row(n)->word, word);
+}
+
+/* One drawn kernel: legal at every target, pruned, reaches, as many primitives as asked for. */
+static void check_kernel(const struct kernel *k, int64_t g, int least, int most) {
+  struct buf out = {0};
+  kernel_print(k, &out);
+  const char *text = out.text;
+  CHECK_INT(kernel_verify(&ctx, k), CANVAS_OK, text);
+  CHECK(kernel_primitives(k) >= least && kernel_primitives(k) <= most, text);
+  CHECK_TEXT(kernel_reach(k), NULL, text);
+  CHECK(g == 2 || g == 4 || g == 8 || g == 16 || g == 32 || g == 64, text);
+  for (int i = 1; i < k->count; i++) {
+    const struct node *n = &k->nodes[i], *from = &k->nodes[n->in[0]];
+    static const char *const never[][2] = {{"relu", "relu"}, {"abs", "abs"},   {"neg", "neg"},
+                                           {"sqr", "sqrt"},  {"sqrt", "sqr"},  {"relu", "sigmoid"}};
+    for (size_t j = 0; j < sizeof never / sizeof *never; j++)
+      CHECK(!(is_word(n, never[j][0]) && is_word(from, never[j][1])), text);
+    if (node_row(n)->arity == 2) CHECK(n->in[0] != n->in[1], text);
+  }
+  buf_free(&out);
+}
+
+static void draws_legal_kernels(void **state) {
+  struct sampler *s = sampler_of(resnet18, "", 1);
+  int drawn = 0, seen[PRIMITIVE_COUNT] = {0};
+  struct hash hashes[1000];
+  for (int i = 0; i < 1000; i++) {
+    struct kernel *k;
+    int64_t g;
+    if (sampler_draw(&ctx, s, (uint64_t)i, &k, &g) != CANVAS_OK) continue;
+    check_kernel(k, g, 5, 12);
+    for (int j = 0; j < k->count; j++) seen[k->nodes[j].op]++;
+    hashes[drawn++] = kernel_hash(k);
+    kernel_free(k);
+  }
+  CHECK(drawn >= 990, "drawn of 1000");
+  for (int op = 0; op < PRIMITIVE_COUNT; op++)
+    CHECK(seen[op] > 20, primitive_rows[op].word); /* every primitive of Table 1 is drawn */
+  int equal = 0;
+  for (int i = 0; i < drawn; i++)
+    for (int j = 0; j < i; j++) equal += hash_equal(hashes[i], hashes[j]);
+  CHECK(equal <= 10, "equal draws of 1000");
+  sampler_free(s);
+}
+
+/* Uniform by type. Blends are drawn more often, as every branch must be merged again; unfold and
+ * group less, as they apply once to a tensor. */
+static void is_uniform_over_types(void **state) {
+  struct sampler *s = sampler_of("64,16,16", "primitives=12 require=none", 3);
+  struct {
+    const struct family *f;
+    int count;
+  } types[16] = {{0}};
+  int n = 0, least = 1 << 30, most = 0;
+  for (int i = 0; i < 400; i++) {
+    struct kernel *k;
+    int64_t g;
+    if (sampler_draw(&ctx, s, (uint64_t)i, &k, &g) != CANVAS_OK) continue;
+    for (int j = 1; j < k->count - 1; j++) {
+      const struct row *row = node_row(&k->nodes[j]);
+      int t = 0;
+      if (row->facts & FACT_WEIGHTS) continue;
+      while (t < n && types[t].f != row->family) t++;
+      if (t == n) types[n++].f = row->family;
+      types[t].count++;
+    }
+    kernel_free(k);
+  }
+  CHECK_INT(n, 7, "types beside fully connected");
+  for (int t = 0; t < n; t++) {
+    if (types[t].f->blends) continue;
+    if (types[t].count < least) least = types[t].count;
+    if (types[t].count > most) most = types[t].count;
+  }
+  CHECK(most < 2 * least, "most drawn against least drawn");
+  sampler_free(s);
+}
+
+static void draws_fast_enough(void **state) {
+  struct sampler *s = sampler_of(resnet18, "", 1);
+  clock_t start = clock();
+  int drawn = 0;
+  for (int i = 0; i < 200; i++) {
+    struct kernel *k;
+    int64_t g;
+    if (sampler_draw(&ctx, s, (uint64_t)i, &k, &g) != CANVAS_OK) continue;
+    kernel_free(k);
+    drawn++;
+  }
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  CHECK(drawn / seconds > 200, "legal kernels per second"); /* sanitizers included */
+  sampler_free(s);
+}
+
+static void chooses_g(void **state) { /* behaviour 13 */
+  static const struct {
+    const char *targets, *options;
+    unsigned expected; /* a bit per G */
+  } rows[] = {
+      {"32,8,8;48,8,8", "", 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16},
+      {"32,8,8;48,8,8", "groups=4", 1 << 4},
+      {"32,8,8", "groups=1", 1 << 1},
+      {"7,8,8", "", 1 << 7},
+      {"1,8,8;3,8,8", "", 1 << 1},
+  };
+  CHECK_ROWS(rows, row) {
+    struct sampler *s = sampler_of(row->targets, row->options, 5);
+    unsigned seen = 0;
+    for (int i = 0; i < 60; i++) {
+      struct kernel *k;
+      int64_t g;
+      if (sampler_draw(&ctx, s, (uint64_t)i, &k, &g) != CANVAS_OK) continue;
+      CHECK(g < 32, row->targets);
+      seen |= 1u << g;
+      kernel_free(k);
+    }
+    CHECK_INT(seen, row->expected, row->targets);
+    sampler_free(s);
+  }
+}
+
+static void refuses(void **state) {
+  static const struct {
+    const char *targets, *options, *expected;
+  } rows[] = {
+      {"64,8,8", "primitives=0..3", "line 1, column 12: number 0 is not in 1..62"},
+      {"64,8,8", "primitives=5..3", "line 1, column 12: primitives=5..3 ends before it begins"},
+      {"64,8,8", "require=some", "line 1, column 9: expected 'reach' or 'none', found 'some'"},
+      {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
+      {"64,8,8", "depth=3", "line 1, column 1: expected an option (primitives=, require=, groups= "
+                            "or elements=), found 'depth'"},
+      {"64,1024,1024", "", "target 't0' has more than 33554432 elements per sample: raise "
+                           "elements= or leave it out"},
+  };
+  CHECK_ROWS(rows, row) {
+    struct targets t = targets_of(row->targets);
+    struct sample_options o;
+    struct sampler *s = NULL;
+    canvas_status status = sample_options_parse(&ctx, row->options, strlen(row->options), &o);
+    if (status == CANVAS_OK) status = sampler_new(&ctx, &t, &o, 1, &s);
+    CHECK_INT(status, CANVAS_BAD_INPUT, row->options);
+    CHECK_TEXT(ctx.message, row->expected, row->options);
+    targets_free(&t);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
+           cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(is_uniform_over_types),
+           cmocka_unit_test(draws_fast_enough), cmocka_unit_test(chooses_g),
+           cmocka_unit_test(refuses))
