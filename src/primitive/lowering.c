@@ -19,13 +19,20 @@ const char *role_axis(enum role role) {
   return names[role];
 }
 
-/* X, Y, P and w0, w1, ... are the program's own names; a node that has one gets a `_`. */
+/* X, Y, P, result and w0, w1, ... are the program's own names, and its language has words: a node
+ * that has one of these names gets a `_`. */
+static bool is_taken(const char *name) {
+  static const char *const own[] = {"X", "Y", "P", "P_sum", "result"};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (!strcmp(name, own[i])) return true;
+  return program_is_word(name) || (name[0] == 'w' && isdigit((unsigned char)name[1]));
+}
+
 static void stage_name(const struct lowering *l, int node, const char *suffix, char *out,
                        size_t size) {
-  const char *name = l->k->nodes[node].op == PRIMITIVE_OUTPUT ? "out" : l->k->nodes[node].name;
-  bool taken = !strcmp(name, "X") || !strcmp(name, "Y") || !strcmp(name, "P") ||
-               (name[0] == 'w' && isdigit((unsigned char)name[1]));
-  snprintf(out, size, "%s%s%s", name, taken ? "_" : "", suffix);
+  bool output = l->k->nodes[node].op == PRIMITIVE_OUTPUT;
+  const char *name = output ? "result" : l->k->nodes[node].name;
+  snprintf(out, size, "%s%s%s", name, !output && is_taken(name) ? "_" : "", suffix);
   while (program_find(l->p, out) >= 0 && strlen(out) + 2 < size) strcat(out, "_");
 }
 

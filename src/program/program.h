@@ -118,6 +118,7 @@ const char *program_reducer_name(enum program_reducer reducer);
 /* program_verify.c: every rule of a program; the failure of an earlier builder call is reported
  * here too. */
 canvas_status program_verify(canvas_context *ctx, const struct program *p);
+bool program_is_word(const char *name); /* of the language: no tensor or axis may have it */
 canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p, int tensor);
 
 /* index_range.c: bounds of an index expression over all values of its axes. */

@@ -34,7 +34,7 @@ static canvas_status refuse(const struct verifier *v, int line, int column, cons
 
 /* Names and sizes */
 
-static bool is_word(const char *name) {
+bool program_is_word(const char *name) {
   static const char *const words[] = {"canvas", "program", "in",  "out",  "if",
                                       "then",   "else",    "inf", "true", "false"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -55,7 +55,7 @@ static canvas_status check_name(const struct verifier *v, const struct program_t
   if (length > PROGRAM_NAME)
     return refuse(v, t->line, t->column, "name '%.40s...' is longer than %d bytes", name,
                   PROGRAM_NAME);
-  if (is_word(name))
+  if (program_is_word(name))
     return refuse(v, t->line, t->column, "'%s' is a word of the language, choose another name",
                   name);
   return CANVAS_OK;
