@@ -107,13 +107,17 @@ static int dispatch(int count, char **words) {
   return c ? run_command(c, count - 1, words + 1) : refuse_verb(verb);
 }
 
-/* Whether all of stdout arrived; a full disk shows only when the last buffer is written. */
+/* Whether all of stdout arrived; a full disk shows only when the last buffer is written. Of an earlier
+ * failure the reason is gone, so one more byte asks for it. */
 static bool flush_output(void) {
-  int why = 0;
-  if (fflush(stdout)) why = errno;
-  if (!why && !ferror(stdout)) return true;
+  bool failed = ferror(stdout);
   clearerr(stdout);
-  complain("cannot write the output: %s", why ? strerror(why) : "an earlier write failed");
+  if (failed) putchar('\n');
+  errno = 0;
+  if (!fflush(stdout) && !failed) return true;
+  const char *why = errno ? strerror(errno) : "an earlier write failed";
+  clearerr(stdout);
+  fprintf(stderr, "canvas: cannot write the output: %s\n", why);
   return false;
 }
 

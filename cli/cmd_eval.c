@@ -106,21 +106,22 @@ static void print_json(const char *kernel, const char *target, const struct eval
 
 /* One target of a pack; the exit status. */
 static int eval_target(struct arguments *a, const canvas_pack *pack, int target, int64_t seed) {
-  const char *kernel = canvas_kernel_name(canvas_pack_kernel(pack));
+  const canvas_kernel *kernel = canvas_pack_kernel(pack);
   const char *name = canvas_pack_target(pack, target);
   struct evaluation e = {0};
   canvas_program *program;
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
-  if (status != CANVAS_OK) return complain_status(a, kernel, status);
+  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
   if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, &e)) {
-    complain("%s: there is no memory for its tensors, give smaller sizes", kernel);
+    complain("%s: there is no memory for its tensors, give smaller sizes",
+             canvas_kernel_name(kernel));
     status = CANVAS_IO;
   } else {
     status = evaluate(a, program, &e);
     if (status != CANVAS_OK)
-      complain_status(a, kernel, status);
+      complain_kernel(a, kernel, status);
     else if (option_given(a, "--json"))
-      print_json(kernel, name, &e);
+      print_json(canvas_kernel_name(kernel), name, &e);
     else
       print_text(name, &e);
   }

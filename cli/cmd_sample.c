@@ -61,21 +61,32 @@ static void stream_free(struct stream *s) {
   free(s->printed.slot);
 }
 
+/* A sentence about the options' text without its column, which the user did not type. */
+static const char *without_column(const char *why) {
+  const char *column = strstr(why, "column "), *colon = column ? strchr(column, ':') : NULL;
+  return colon ? colon + 2 : why;
+}
+
 static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
-  char options[512];
-  const char *primitives = option_text(a, "--primitives", NULL);
-  const char *require = option_text(a, "--require", NULL);
-  const char *groups = option_text(a, "--groups", NULL);
-  int length = snprintf(options, sizeof options, "%s%s %s%s %s%s", primitives ? "primitives=" : "",
-                        primitives ? primitives : "", require ? "require=" : "",
-                        require ? require : "", groups ? "groups=" : "", groups ? groups : "");
-  if (length >= (int)sizeof options) {
-    complain("the value of --primitives, --require or --groups is too long");
-    return false;
-  }
+  char options[256];
+  int64_t groups;
+  const char *primitives = option_text(a, "--primitives", "5..12");
+  const char *require = option_text(a, "--require", "reach");
+  if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
+  if (strcmp(require, "reach") && strcmp(require, "none"))
+    return complain("--require takes reach or none, not '%.60s'", require), false;
+  if (strspn(primitives, "0123456789.") != strlen(primitives) || strlen(primitives) > 40)
+    return complain("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
+  int length = snprintf(options, sizeof options, "require=%s ", require);
+  if (groups)
+    length += snprintf(options + length, sizeof options - (size_t)length, "groups=%lld ",
+                       (long long)groups);
+  length += snprintf(options + length, sizeof options - (size_t)length, "primitives=%s", primitives);
   canvas_status status = canvas_sampler_new(a->ctx, s->targets, options, (size_t)length,
                                             (uint64_t)seed, &s->sampler);
-  if (status != CANVAS_OK) complain_flag(a, "sample", status);
+  const char *why = canvas_context_message(a->ctx);
+  if (status != CANVAS_OK)
+    complain("%s: %s", strstr(why, "column ") ? "--primitives" : "sample", without_column(why));
   return status == CANVAS_OK;
 }
 
@@ -130,7 +141,7 @@ static int print_draw(struct arguments *a, struct stream *s, int64_t index, canv
     tell(s, index, "no solution", canvas_context_message(a->ctx));
     return EXIT_OK;
   }
-  if (status != CANVAS_OK) return complain_status(a, canvas_kernel_name(kernel), status);
+  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
   printf("%s# G=%lld\n", s->printed.count ? "\n" : "", (long long)groups);
   put_text(canvas_kernel_print(kernel));
   *slot = hash;

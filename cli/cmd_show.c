@@ -18,7 +18,7 @@ static int show_torch(struct arguments *a, canvas_pack *pack) {
   if (status == CANVAS_OK)
     put_text(text);
   else
-    complain_status(a, canvas_kernel_name(canvas_pack_kernel(pack)), status);
+    complain_kernel(a, canvas_pack_kernel(pack), status);
   canvas_pack_free(made);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }

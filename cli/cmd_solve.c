@@ -31,10 +31,10 @@ static int solve(struct arguments *a, canvas_pack *pack, void *data) {
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   canvas_status status =
       canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &s->options, &solved);
-  if (status != CANVAS_OK) return complain_status(a, canvas_kernel_name(kernel), status);
+  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
   if (option_given(a, "--json")) {
     status = print_json(a, solved);
-    if (status != CANVAS_OK) complain_status(a, canvas_kernel_name(kernel), status);
+    if (status != CANVAS_OK) complain_kernel(a, kernel, status);
   } else {
     if (s->solved++) putchar('\n');
     put_text(canvas_pack_print(solved));

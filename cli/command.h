@@ -90,6 +90,8 @@ bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, in
 int complain(const char *format, ...) MESSAGE_LIKE(1, 2);
 /* The context's sentence after the name of what it is about; answers the exit status. */
 int complain_status(struct arguments *a, const char *about, canvas_status status);
+/* The same for a kernel, whose name stands in front unless the sentence has it. */
+int complain_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status);
 /* The same for the value of a flag, which is one line. */
 int complain_flag(struct arguments *a, const char *flag, canvas_status status);
 /* Prints and frees a text of the API. */

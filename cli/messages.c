@@ -25,6 +25,15 @@ int complain_status(struct arguments *a, const char *about, canvas_status status
   return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
 }
 
+int complain_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status) {
+  char quoted[128];
+  snprintf(quoted, sizeof quoted, "'%s'", canvas_kernel_name(kernel));
+  const char *why = canvas_context_message(a->ctx);
+  if (!strstr(why, quoted)) return complain_status(a, canvas_kernel_name(kernel), status);
+  complain("%s", why);
+  return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
+}
+
 int complain_flag(struct arguments *a, const char *flag, canvas_status status) {
   static const char place[] = "line 1, ";
   const char *why = canvas_context_message(a->ctx);

@@ -43,7 +43,7 @@ static void print_facts(const struct row *r, struct buf *out) {
 }
 
 static void print_columns(struct buf *out) {
-  enum { FAMILY = 15, MEANING = 42 };
+  enum { FAMILY = 15, MEANING = 43 };
   for (int i = 0; i < PRIMITIVE_COUNT; i++) {
     const struct row *r = &primitive_rows[i];
     size_t line = out->length;
