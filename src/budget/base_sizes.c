@@ -1,12 +1,12 @@
 /* Base values of the variables: the first step of the solver by constraints (paper 6.3).
  *
  * A dim of target i that holds x is p*x/q in lowest terms: q | x. All dims and conditions together:
- * lcm_ij | x_ij. Scaling by channels: x_ij = k_ij * lcm_ij with k_ij = ceil(C_i lcm_1j / (C_1 lcm_ij))
- * and k_1j = 1, where target 1 is the first of those with the fewest channels.
+ * lcm_ij | x_ij. Scaling by channels: x_ij = k_ij * lcm_ij, k_ij = ceil(C_i lcm_1j / (C_1 lcm_ij)),
+ * where target 1 is the first of those with the fewest channels, so that k_1j = 1.
  *
- * Theorem 1 promises one variable of power one per dim. Wider dims (x0*x1/q, x0*x0/q) are made whole
- * afterwards by multiplying their first variable by what is missing: multiples keep whole dims
- * whole, so every dim is whole at the end, though such an x may be larger than it had to be.
+ * Theorem 1 promises one variable of power one per dim. Wider dims (x0*x1/q, x0*x0/q) are made
+ * whole afterwards by multiplying their first variable by what is missing: multiples keep whole
+ * dims whole, so every dim is whole at the end, though such an x may be larger than it had to be.
  */
 #include <string.h>
 
@@ -56,8 +56,7 @@ static bool visit_dim(void *data, int node, const struct dim *d) {
 
 /* lcm_ij of one target. */
 static canvas_status smallest(canvas_context *ctx, const struct problem *p, struct binding *b) {
-  for (int x = 0; x < VARIABLES; x++)
-    b->sizes.value[SIZE_X0 + x] = p->variables >> x & 1;
+  for (int x = 0; x < VARIABLES; x++) b->sizes.value[SIZE_X0 + x] = p->variables >> x & 1;
   for (int pass = 0; pass < 2; pass++) {
     struct visit v = {ctx, p, b, pass == 0};
     if (!kernel_each_dim(p->kernel, visit_dim, &v)) return CANVAS_NONE;

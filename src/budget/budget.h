@@ -6,8 +6,8 @@
 
 enum budget_kind { BUDGET_MACS, BUDGET_PARAMS, BUDGET_KINDS };
 
-/* One end of a budget: nothing, a number, or a multiple of the layers replaced. The value is exactly
- * num/den as it was written; den is a power of ten. */
+/* One end of a budget: nothing, a number, or a multiple of the layers replaced. The value is
+ * exactly num/den as it was written; den is a power of ten. */
 struct bound {
   bool given, relative;
   int64_t num, den;
@@ -43,8 +43,8 @@ struct solve_options {
   struct solve_trace *trace; /* NULL, or filled in as far as the solver came */
 };
 
-/* A binding of k for every target that fills the budget. CANVAS_NONE: no solution, the context names
- * the constraint that failed and by how much. */
+/* A binding of k for every target that fills the budget. CANVAS_NONE: no solution, the context
+ * names the constraint that failed and by how much. */
 canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
                            const struct targets *targets, const struct budget *budget,
                            const struct solve_options *options, struct pack **out);

@@ -111,9 +111,11 @@ static canvas_status parse_number(struct lexer *lx, struct bound *b) {
   if (!b->num) return lexer_fail(lx, &t, "a budget must be more than 0, or 'none'");
   TRY(parse_unit(lx, t.start + t.length, b));
   if (!b->relative && b->num < b->den)
-    return lexer_fail(lx, &t, "budget %.*s is less than one, write %.*sx for a share of the layers "
-                      "replaced", t.length < 40 ? t.length : 40, t.start,
-                      t.length < 40 ? t.length : 40, t.start);
+    return lexer_fail(lx, &t,
+                      "budget %.*s is less than one, write %.*sx for a share of the layers "
+                      "replaced",
+                      t.length < 40 ? t.length : 40, t.start, t.length < 40 ? t.length : 40,
+                      t.start);
   return CANVAS_OK;
 }
 

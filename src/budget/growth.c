@@ -1,9 +1,9 @@
 /* Growth of the variables: the second step of the solver by constraints (paper 6.3).
  *
  * One round: for every pair (i, j) what doubling x_ij costs, as the largest share of a budget; in
- * ascending order, ties by (i, j), each is doubled once where budgets and limits still allow it. The
- * rounds end when nothing was doubled. Costs only rise, so a pair that once did not fit never fits
- * again and leaves the list: at the end no variable can be doubled.
+ * ascending order, ties by (i, j), each is doubled once where budgets and limits still allow it.
+ * The rounds end when nothing was doubled. Costs only rise, so a pair that once did not fit never
+ * fits again and leaves the list: at the end no variable can be doubled.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,8 @@ bool problem_spending(const struct problem *p, const struct binding *b, struct s
     if (b->sizes.value[s] > SIZE_LIMIT) return false;
   for (int i = 0; i < p->kernel->count; i++) {
     struct node_use use;
-    if (!node_measure(p->kernel, b, i, &use) || use.written > limit || use.owned > limit) return false;
+    if (!node_measure(p->kernel, b, i, &use) || use.written > limit || use.owned > limit)
+      return false;
     if (__builtin_add_overflow(out->of[BUDGET_MACS], use.macs, &out->of[BUDGET_MACS])) return false;
     out->of[BUDGET_PARAMS] += use.owned;
   }
@@ -115,7 +116,7 @@ static bool keep_taken(struct growth *g, struct step *s) {
   return take(g, s);
 }
 
-static void open(struct growth *g, struct problem *p) {
+static void set_up(struct growth *g, struct problem *p) {
   *g = (struct growth){.p = p, .now = mem_alloc((size_t)p->count * sizeof *g->now)};
   for (int i = 0; i < p->count; i++) {
     problem_spending(p, &p->bindings[i], &g->now[i]);
@@ -127,7 +128,7 @@ static void open(struct growth *g, struct problem *p) {
 
 void problem_grow(struct problem *p, struct solve_trace *trace) {
   struct growth g;
-  open(&g, p);
+  set_up(&g, p);
   trace->free = g.count;
   for (;;) {
     filter(&g, keep_priced);

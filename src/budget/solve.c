@@ -110,8 +110,8 @@ static canvas_status check_least(canvas_context *ctx, const struct budget *budge
 
 /* -- the way from targets to a pack -- */
 
-static void open(struct problem *p, const struct kernel *k, const struct targets *targets,
-                 const struct solve_options *options) {
+static void set_up(struct problem *p, const struct kernel *k, const struct targets *targets,
+                   const struct solve_options *options) {
   *p = (struct problem){.kernel = k, .variables = kernel_variables(k), .count = targets->count};
   p->elements_limit = options->elements_limit ? options->elements_limit : ELEMENTS_LIMIT_DEFAULT;
   p->bindings = mem_alloc((size_t)p->count * sizeof *p->bindings);
@@ -165,7 +165,7 @@ canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
   *trace = (struct solve_trace){0};
   TRY(check_question(ctx, k, targets, options));
   baseline(targets, trace->baseline);
-  open(&p, k, targets, options);
+  set_up(&p, k, targets, options);
   canvas_status status = set_limits(ctx, budget, trace->baseline, &p);
   memcpy(trace->most, p.most, sizeof trace->most);
   if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options->exempt, trace);

@@ -1,7 +1,7 @@
 /* The two steps of the solver by constraints (paper 6.3): base values, then growth.
  *
- * x_ij, variable j at target i, lives in bindings[i].sizes. All comparisons are of whole numbers, so
- * that a budget of exactly the cost is met on every machine.
+ * x_ij, variable j at target i, lives in bindings[i].sizes. All comparisons are of whole numbers,
+ * so that a budget of exactly the cost is met on every machine.
  */
 #ifndef CANVAS_BUDGET_SOLVER_H
 #define CANVAS_BUDGET_SOLVER_H

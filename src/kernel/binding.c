@@ -23,8 +23,7 @@ int weight_shape(const struct kernel *k, const struct binding *b, int node,
 
 /* -- legality -- */
 
-bool node_measure(const struct kernel *k, const struct binding *b, int node,
-                  struct node_use *out) {
+bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out) {
   const struct node *n = &k->nodes[node];
   const struct family *f = node_row(n)->family;
   struct work w = {0};
@@ -49,10 +48,11 @@ static bool visit_dim(void *data, int node, const struct dim *d) {
   struct buf text = {0};
   dim_print(d, &text);
   if (dim_ratio(d, &v->b->sizes, &num, &den))
-    fail(v->ctx, CANVAS_BAD_INPUT,
-         "target '%s': node '%s' of kernel '%s' needs a whole number for %.200s, which is %lld/%lld",
-         v->b->target.name, *name ? name : "out", v->k->name, text.text, (long long)num,
-         (long long)den);
+    fail(
+        v->ctx, CANVAS_BAD_INPUT,
+        "target '%s': node '%s' of kernel '%s' needs a whole number for %.200s, which is %lld/%lld",
+        v->b->target.name, *name ? name : "out", v->k->name, text.text, (long long)num,
+        (long long)den);
   else
     fail(v->ctx, CANVAS_BAD_INPUT, "target '%s': node '%s' of kernel '%s': %.200s is too large",
          v->b->target.name, *name ? name : "out", v->k->name, text.text);

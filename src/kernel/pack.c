@@ -103,8 +103,8 @@ enum key {
   KEYS = KEY_X0 + VARIABLES
 };
 
-static const char *const key_names[KEY_X0] = {
-    "C", "Cin", "Cout", "H", "W", "K", "KH", "KW", "stride", "groups", "G"};
+static const char *const key_names[KEY_X0] = {"C",  "Cin", "Cout",   "H",      "W", "K",
+                                              "KH", "KW",  "stride", "groups", "G"};
 
 static const char *key_name(int key) {
   return key < KEY_X0 ? key_names[key] : size_name((enum size)(SIZE_X0 + key - KEY_X0));
@@ -124,8 +124,10 @@ static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS], char *na
   int key = at.kind == TOKEN_NAME && !naming ? find_key(&at) : -1;
   if (at.kind != TOKEN_NAME) return lexer_unexpected(lx, "a size such as 'H=56'");
   if (key < 0 && !naming)
-    return lexer_fail(lx, &at, "unknown size '%.*s', known are C, Cin, Cout, H, W, K, KH, KW, "
-                      "stride, groups, G, x0..x15", at.length < 40 ? at.length : 40, at.start);
+    return lexer_fail(lx, &at,
+                      "unknown size '%.*s', known are C, Cin, Cout, H, W, K, KH, KW, "
+                      "stride, groups, G, x0..x15",
+                      at.length < 40 ? at.length : 40, at.start);
   lexer_next(lx);
   TRY(lexer_expect(lx, "=", "after the name of a size"));
   if (naming) return target_name_parse(lx, name);
@@ -150,8 +152,7 @@ static canvas_status need(struct lexer *lx, const struct token *at, const int64_
 static canvas_status settle_short(struct lexer *lx, const struct token *at, int64_t v[KEYS]) {
   if (v[KEY_C] && (v[KEY_CIN] || v[KEY_COUT]))
     return lexer_fail(lx, at, "give either C or Cin and Cout");
-  if (v[KEY_K] && (v[KEY_KH] || v[KEY_KW]))
-    return lexer_fail(lx, at, "give either K or KH and KW");
+  if (v[KEY_K] && (v[KEY_KH] || v[KEY_KW])) return lexer_fail(lx, at, "give either K or KH and KW");
   if (v[KEY_C]) v[KEY_CIN] = v[KEY_COUT] = v[KEY_C];
   if (v[KEY_K]) v[KEY_KH] = v[KEY_KW] = v[KEY_K];
   return CANVAS_OK;

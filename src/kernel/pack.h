@@ -13,9 +13,9 @@
 #include "kernel/kernel.h"
 
 enum { TARGET_NAME_SIZE = 128, TARGETS_MAX = 4096 };
-#define SIZE_LIMIT (INT64_C(1) << 24)            /* of one size */
+#define SIZE_LIMIT             (INT64_C(1) << 24) /* of one size */
 #define ELEMENTS_LIMIT_DEFAULT (INT64_C(1) << 25) /* of one tensor, per sample, copies included */
-#define ELEMENTS_LIMIT_MAX (INT64_C(1) << 40)     /* whatever the options say */
+#define ELEMENTS_LIMIT_MAX     (INT64_C(1) << 40) /* whatever the options say */
 
 struct target {
   char name[TARGET_NAME_SIZE];
@@ -44,8 +44,8 @@ void targets_print(const struct targets *t, struct buf *out);
 void targets_free(struct targets *t);
 /* Letters, digits and _ . : / + -: safe in every text and in generated code. */
 canvas_status target_name_parse(struct lexer *lx, char out[TARGET_NAME_SIZE]);
-/* Checks the sizes of one target: positive, within limits, odd kernel, one of C_in, C_out a multiple
- * of the other, groups dividing both. */
+/* Checks the sizes of one target: positive, within limits, odd kernel, one of C_in and C_out a
+ * multiple of the other, groups dividing both. */
 canvas_status target_check(canvas_context *ctx, const struct target *t);
 /* The convolution that is replaced: macs and params (no bias), activations, bytes. */
 struct cost target_cost(const struct target *t);
@@ -66,8 +66,8 @@ struct node_use {
   int64_t written, owned, macs;
 };
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
-/* The layout of a node's weight: copies, to, then the contracted axes that are present (channels per
- * group, KH, KW). Returns how many axes, 0 for a node without weights. */
+/* The layout of a node's weight: copies, to, then the contracted axes that are present (channels
+ * per group, KH, KW). Returns how many axes, 0 for a node without weights. */
 enum { WEIGHT_AXES = 5 };
 int weight_shape(const struct kernel *k, const struct binding *b, int node,
                  int64_t out[WEIGHT_AXES]);
@@ -75,9 +75,9 @@ int weight_shape(const struct kernel *k, const struct binding *b, int node,
 /* -- packs (pack.c) -- */
 struct pack *pack_new(const struct kernel *k); /* a copy of k, no bindings yet */
 void pack_free(struct pack *p);
-/* Appends b: its target, G (where the kernel uses it) and exactly the x of the kernel are given, all
- * other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider options
- * parses back. */
+/* Appends b: its target, G (where the kernel uses it) and exactly the x of the kernel are given,
+ * all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider
+ * options parses back. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
 bool pack_cost(const struct pack *p, struct cost *out); /* of all bindings; false past 2^62 */
 /* "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's input; K

@@ -128,8 +128,8 @@ static canvas_status check_sizes(canvas_context *ctx, const struct target *t) {
   const struct {
     const char *what;
     int64_t value;
-  } sizes[] = {{"C_in", t->cin},     {"C_out", t->cout},      {"H", t->h},
-               {"W", t->w},          {"kernel height", t->kh}, {"kernel width", t->kw},
+  } sizes[] = {{"C_in", t->cin},      {"C_out", t->cout},       {"H", t->h},
+               {"W", t->w},           {"kernel height", t->kh}, {"kernel width", t->kw},
                {"stride", t->stride}, {"groups", t->groups}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (sizes[i].value < 1 || sizes[i].value > SIZE_LIMIT)
@@ -216,8 +216,7 @@ static canvas_status append(struct lexer *lx, const struct token *at, const stru
     if (!strcmp(out->data[i].name, target->name))
       return lexer_fail(lx, at, "target '%s' stands twice, give every layer its own name",
                         target->name);
-  if (out->count == TARGETS_MAX)
-    return lexer_fail(lx, at, "more than %d targets", TARGETS_MAX);
+  if (out->count == TARGETS_MAX) return lexer_fail(lx, at, "more than %d targets", TARGETS_MAX);
   VEC_PUSH(out, *target);
   return CANVAS_OK;
 }
@@ -228,7 +227,7 @@ static canvas_status parse_line(struct lexer *lx, struct targets *out) {
   const struct {
     const char *what;
     int64_t *size; /* NULL: the kernel */
-  } columns[] = {{"C_in", &t.cin}, {"C_out", &t.cout}, {"H", &t.h},          {"W", &t.w},
+  } columns[] = {{"C_in", &t.cin}, {"C_out", &t.cout},    {"H", &t.h},          {"W", &t.w},
                  {"kernel", NULL}, {"stride", &t.stride}, {"groups", &t.groups}};
   enum { NEEDED = 5 };
   TRY(target_name_parse(lx, t.name));

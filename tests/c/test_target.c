@@ -37,31 +37,36 @@ static const struct {
     // the short form
     {"64,56,56", "t0 64 64 56 56 3 1 1\n"},
     {"64,56,56;128,28,28;", "t0 64 64 56 56 3 1 1\nt1 128 128 28 28 3 1 1\n"},
-    {" 64 56 56 ; 128, 28, 28 # two\n8,4,4", "t0 64 64 56 56 3 1 1\nt1 128 128 28 28 3 1 1\n"
-                                            "t2 8 8 4 4 3 1 1\n"},
+    {" 64 56 56 ; 128, 28, 28 # two\n8,4,4",
+     "t0 64 64 56 56 3 1 1\nt1 128 128 28 28 3 1 1\n"
+     "t2 8 8 4 4 3 1 1\n"},
     {"1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1;1,1,1",
      "t0 1 1 1 1 3 1 1\nt1 1 1 1 1 3 1 1\nt2 1 1 1 1 3 1 1\nt3 1 1 1 1 3 1 1\nt4 1 1 1 1 3 1 1\n"
      "t5 1 1 1 1 3 1 1\nt6 1 1 1 1 3 1 1\nt7 1 1 1 1 3 1 1\nt8 1 1 1 1 3 1 1\nt9 1 1 1 1 3 1 1\n"
      "t10 1 1 1 1 3 1 1\n"},
     // nothing, too little, too much
-    {"", "no targets are given, write 'name C_in C_out H W kernel stride groups' for each layer or "
-         "'C,H,W;C,H,W'"},
-    {" # only this\n\n", "no targets are given, write 'name C_in C_out H W kernel stride groups' for "
-                         "each layer or 'C,H,W;C,H,W'"},
+    {"",
+     "no targets are given, write 'name C_in C_out H W kernel stride groups' for each layer or "
+     "'C,H,W;C,H,W'"},
+    {" # only this\n\n",
+     "no targets are given, write 'name C_in C_out H W kernel stride groups' for "
+     "each layer or 'C,H,W;C,H,W'"},
     {"a 64 64 56 56", "line 1, column 14: expected kernel, found the end of the text"},
     {"a 64 64\n", "line 1, column 8: expected H, found the end of the line"},
     {"a", "line 1, column 2: expected C_in, found the end of the text"},
     {"a,64,,56,56,3", "line 1, column 6: expected C_out, found ','"},
     {"a,64,64,56,56,3,", "line 1, column 17: expected stride, found the end of the text"},
-    {"a 64 64 56 56 3 1 1 1", "line 1, column 21: expected the end of the line after 'name C_in C_out "
-                              "H W kernel stride groups', found '1'"},
+    {"a 64 64 56 56 3 1 1 1",
+     "line 1, column 21: expected the end of the line after 'name C_in C_out "
+     "H W kernel stride groups', found '1'"},
     {",a 64 64 56 56 3", "line 1, column 1: expected the name of a layer, found ','"},
     {"64,56", "line 1, column 6: expected W, found the end of the text"},
     {"64", "line 1, column 3: expected H, found the end of the text"},
     {";64,56,56", "line 1, column 1: expected C, found ';'"},
     {"64,56,56;;64,56,56", "line 1, column 10: expected C, found ';'"},
-    {"64,56,56,3;64,56,56", "line 1, column 9: expected the end of the line or ';' after 'C,H,W', "
-                            "found ','"},
+    {"64,56,56,3;64,56,56",
+     "line 1, column 9: expected the end of the line or ';' after 'C,H,W', "
+     "found ','"},
     // numbers
     {"a 0 64 56 56 3", "line 1, column 3: C_in '0' is not a whole number in 1..16777216"},
     {"a 64 -64 56 56 3", "line 1, column 6: C_out '-64' is not a whole number in 1..16777216"},
@@ -72,7 +77,8 @@ static const struct {
     {"a 64 64 5.6 56 3", "line 1, column 9: H '5.6' is not a whole number in 1..16777216"},
     {"a 64 64 56 56 3 1e1", "line 1, column 17: stride '1e1' is not a whole number in 1..16777216"},
     {"a 64 64 56 56 3 0", "line 1, column 17: stride '0' is not a whole number in 1..16777216"},
-    {"name C_in C_out H W kernel", "line 1, column 6: C_in 'C_in' is not a whole number in 1..16777216"},
+    {"name C_in C_out H W kernel",
+     "line 1, column 6: C_in 'C_in' is not a whole number in 1..16777216"},
     {"64,-1,56", "line 1, column 4: H '-1' is not a whole number in 1..16777216"},
     {"-64,56,56", "line 1, column 1: C '-64' is not a whole number in 1..16777216"},
     {"64,56,1e3", "line 1, column 7: W '1e3' is not a whole number in 1..16777216"},
@@ -88,30 +94,36 @@ static const struct {
     {"a 64 96 56 56 3",
      "line 1, column 1: target 'a': C_in 64 and C_out 96: one must be a multiple of the other"},
     {"a 64 64 56 56 3 1 3", "line 1, column 1: target 'a': groups 3 must divide C_in and C_out"},
-    {"a 64 128 56 56 3 1 128", "line 1, column 1: target 'a': groups 128 must divide C_in and C_out"},
+    {"a 64 128 56 56 3 1 128",
+     "line 1, column 1: target 'a': groups 128 must divide C_in and C_out"},
     {"ok 1 1 1 1 1\nbig 16777216 16777216 16777216 16777216 3",
-     "line 2, column 1: target 'big' is too large, a layer has at most 2^50 multiply-accumulates and "
+     "line 2, column 1: target 'big' is too large, a layer has at most 2^50 multiply-accumulates "
+     "and "
      "2^40 elements"},
     {"wide 16777216 16777216 16777216 1 1 16777215",
-     "line 1, column 1: target 'wide' is too large, a layer has at most 2^50 multiply-accumulates and "
+     "line 1, column 1: target 'wide' is too large, a layer has at most 2^50 multiply-accumulates "
+     "and "
      "2^40 elements"},
     // names
     {"a 8 8 4 4 3\nb 8 8 4 4 3\n a 8 8 4 4 3",
      "line 3, column 2: target 'a' stands twice, give every layer its own name"},
-    {"a'b 8 8 4 4 3", "line 1, column 1: name 'a'b' holds ''', use letters, digits and _ . : / + -"},
-    {"a=b 8 8 4 4 3", "line 1, column 1: name 'a=b' holds '=', use letters, digits and _ . : / + -"},
+    {"a'b 8 8 4 4 3",
+     "line 1, column 1: name 'a'b' holds ''', use letters, digits and _ . : / + -"},
+    {"a=b 8 8 4 4 3",
+     "line 1, column 1: name 'a=b' holds '=', use letters, digits and _ . : / + -"},
     {"caf\xc3\xa9 8 8 4 4 3", "line 1, column 4: unexpected byte 0xc3, expected C_in"},
-    {"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"
+    {"012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012"
+     "3456"
      "7890123456789012345678901234567890 8 8 4 4 3",
      "line 1, column 1: name '01234567890123456789...' is longer than 127 characters"},
 };
 
 static void text(void **state) {
-  CHECK_ROWS(texts, row) CHECK_TEXT(read_targets(row->text), row->expected, row->text);
+  CHECK_ROWS (texts, row) CHECK_TEXT(read_targets(row->text), row->expected, row->text);
 }
 
 static void text_parses_back(void **state) {
-  CHECK_ROWS(texts, row) {
+  CHECK_ROWS (texts, row) {
     char first[4096];
     if (!strchr(row->expected, '\n')) continue;
     snprintf(first, sizeof first, "%s", read_targets(row->text));
@@ -140,11 +152,11 @@ static const struct {
     {"a 64 64 56 56 3 1 1", 115605504, 36864, 200704, 4 * (200704 + 200704 + 36864)},
     {"a 64 128 56 56 3 2 1", 57802752, 73728, 100352, 4 * (200704 + 100352 + 73728)},
     {"a 64 64 56 56 3 1 64", 1806336, 576, 200704, 4 * (200704 + 200704 + 576)},
-    {"a 8 4 5 7 3x1 2 2", 8 * 4 * 3 / 2 * 12, 48, 48, 4 * (280 + 48 + 48)}, // 5x7 -> 3x4
+    {"a 8 4 5 7 3x1 2 2", 8 * 4 * 3 / 2 * 12, 48, 48, 4 * (280 + 48 + 48)},  // 5x7 -> 3x4
 };
 
 static void cost(void **state) {
-  CHECK_ROWS(costs, row) {
+  CHECK_ROWS (costs, row) {
     canvas_context ctx = {""};
     struct targets t;
     CHECK_INT(targets_parse(&ctx, row->text, strlen(row->text), &t), CANVAS_OK, row->text);
@@ -192,7 +204,7 @@ static const struct {
 };
 
 static void sizes_inside_the_kernel(void **state) {
-  CHECK_ROWS(sizes, row) {
+  CHECK_ROWS (sizes, row) {
     canvas_context ctx = {""};
     struct targets t;
     struct sizes s;
@@ -210,15 +222,16 @@ static void sizes_inside_the_kernel(void **state) {
   }
 }
 
-// Behaviour 13: G divides gcd(C_i); C = 32, 48 leave the factors of 16.
+// G divides gcd(C_i); C = 32, 48 leave the factors of 16.
 static const struct {
   const char *text;
   int64_t common;
-} channels[] = {
-    {"32,8,8;48,8,8", 16}, {"a 64 256 8 8 3\nb 512 96 8 8 3", 0}, {"a 64 256 8 8 3\nb 192 96 8 8 3", 32}};
+} channels[] = {{"32,8,8;48,8,8", 16},
+                {"a 64 256 8 8 3\nb 512 96 8 8 3", 0},
+                {"a 64 256 8 8 3\nb 192 96 8 8 3", 32}};
 
 static void common_channels(void **state) {
-  CHECK_ROWS(channels, row) {
+  CHECK_ROWS (channels, row) {
     canvas_context ctx = {""};
     struct targets t;
     if (!row->common) {
