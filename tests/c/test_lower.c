@@ -1,0 +1,236 @@
+// Lowering: what kernels mean, against loops written by hand from the definitions in docs/kernel.md.
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "lower/gain.h"
+#include "lower/lower.h"
+#include "program/interpret.h"
+
+static canvas_context ctx;
+
+struct run {
+  struct kernel *k;
+  struct program *p;
+  double *inputs[8];
+  double *y;
+  int64_t count;
+};
+
+/* A kernel's body at sizes "C=4,...", on seeded inputs. */
+static struct run run_of(const char *body, const char *at) {
+  struct run r = {0};
+  char text[2048];
+  struct lexer lx;
+  struct binding b;
+  struct interpreter *in;
+  struct random random;
+  snprintf(text, sizeof text, "canvas 1\nkernel t\na = input\n%s\n", body);
+  CHECK_INT(lexer_open(&lx, &ctx, text, strlen(text)), CANVAS_OK, text);
+  CHECK_INT(kernel_parse(&lx, &r.k), CANVAS_OK, ctx.message);
+  CHECK_INT(binding_parse_at(&ctx, at, strlen(at), &b), CANVAS_OK, ctx.message);
+  struct pack *pack = pack_new(r.k);
+  CHECK_INT(pack_bind(&ctx, pack, &b), CANVAS_OK, ctx.message);
+  CHECK_INT(lower_binding(&ctx, r.k, &pack->data[0], 1, &r.p), CANVAS_OK, ctx.message);
+  pack_free(pack);
+  random_open(&random, 1, RANDOM_TEST, 0);
+  for (int i = 0; i < r.p->inputs.count; i++) {
+    int64_t n = program_elements(r.p, r.p->inputs.data[i]);
+    r.inputs[i] = mem_alloc((size_t)n * sizeof(double));
+    for (int64_t j = 0; j < n; j++) r.inputs[i][j] = random_normal(&random);
+  }
+  int out = r.p->outputs.data[0];
+  r.count = program_elements(r.p, out);
+  r.y = mem_alloc((size_t)r.count * sizeof(double));
+  CHECK_INT(interpreter_new(&ctx, r.p, (const double *const *)r.inputs, NULL, &in), CANVAS_OK, body);
+  CHECK_INT(interpreter_elements(in, out, r.count, NULL, r.y), CANVAS_OK, ctx.message);
+  interpreter_free(in);
+  return r;
+}
+
+static void run_free(struct run *r) {
+  for (int i = 0; i < 8; i++) free(r->inputs[i]);
+  free(r->y);
+  program_free(r->p);
+  kernel_free(r->k);
+}
+
+enum { C = 4, H = 5, W = 3 };
+#define AT "C=4,H=5,W=3,K=3,G=2"
+
+static double x_at(const struct run *r, int c, int h, int w) {
+  if (h < 0 || h >= H || w < 0 || w >= W) return 0;
+  return r->inputs[0][(c * H + h) * W + w];
+}
+
+/* For every output element: what it must be. */
+typedef double meaning(const struct run *r, int c, int h, int w);
+
+static double convolution(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int k = 0; k < C; k++)
+    for (int i = 0; i < 3; i++)
+      for (int j = 0; j < 3; j++)
+        sum += x_at(r, k, h + i - 1, w + j - 1) * r->inputs[1][((c * C + k) * 3 + i) * 3 + j];
+  return sum;
+}
+
+static double grouped(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int k = 0; k < 2; k++) /* G = 2: outputs 0, 1 read inputs 0, 1 */
+    sum += x_at(r, c / 2 * 2 + k, h, w) * r->inputs[1][c * 2 + k];
+  return sum;
+}
+
+static double depthwise(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int j = 0; j < 3; j++) sum += x_at(r, c, h, w + j - 1) * r->inputs[1][c * 3 + j];
+  return sum;
+}
+
+static double shifted(const struct run *r, int c, int h, int w) {
+  return x_at(r, c, (h - 2 + H) % H, (w - 2 + 2 * W) % W);
+}
+
+static double back(const struct run *r, int c, int h, int w) {
+  return x_at(r, c, (h + 1) % H, w);
+}
+
+/* [C] of the maxima onto [C, H, W]: the prefix C strips */
+static double max_scaled(const struct run *r, int c, int h, int w) {
+  double max = x_at(r, c, 0, 0);
+  for (int i = 0; i < H; i++)
+    for (int j = 0; j < W; j++) max = fmax(max, x_at(r, c, i, j));
+  return max * x_at(r, c, h, w);
+}
+
+/* [G, H, W] onto [C, H, W]: channel c meets group c mod G */
+static double modulo(const struct run *r, int c, int h, int w) {
+  int g = c % 2;
+  return (x_at(r, 2 * g, h, w) + x_at(r, 2 * g + 1, h, w)) / 2 - x_at(r, c, h, w);
+}
+
+/* [W, C] is not what [C, W] onto [C, H, W] means: C strips in front, W behind, h repeats */
+static double row_mean(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int i = 0; i < H; i++) sum += x_at(r, c, i, w);
+  return fmin(sum / H, x_at(r, c, h, w));
+}
+
+static double softmax_hw(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int i = 0; i < H; i++)
+    for (int j = 0; j < W; j++) sum += exp(x_at(r, c, i, j));
+  return exp(x_at(r, c, h, w)) / sum;
+}
+
+static double softmax_gc(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int k = 0; k < C; k++) sum += exp(x_at(r, k, h, w));
+  return exp(x_at(r, c, h, w)) / sum;
+}
+
+static double window_mean(const struct run *r, int c, int h, int w) {
+  double sum = 0;
+  for (int i = -1; i <= 1; i++)
+    for (int j = -1; j <= 1; j++) sum += x_at(r, c, h + i, w + j);
+  return sum / 9;
+}
+
+static void means_what_the_definition_says(void **state) {
+  static const struct {
+    const char *body;
+    meaning *expected;
+  } rows[] = {
+      {"b = unfold a over=H,W k=K\nc = fc b to=C\nout c", convolution},
+      {"b = group a by=G\nc = fc b to=C\nout c", grouped},
+      {"b = group a each\nc = unfold b over=W k=3\nd = fc c to=C\nout d", depthwise},
+      {"b = unfold a over=W k=3\nc = group b each\nd = fc c to=C\nout d", depthwise},
+      {"b = shift a over=H,W by=2\nout b", shifted},
+      {"b = shift a over=H by=-1\nout b", back},
+      {"b = fold a max over=H,W\nc = mul b a\nout c", max_scaled},
+      {"b = group a by=G\nc = fold b mean over=C\nd = sub c a\nout d", modulo},
+      {"b = fold a mean over=H\nc = min b a\nout c", row_mean},
+      {"b = softmax a over=H,W\nout b", softmax_hw},
+      {"b = group a by=G\nc = softmax b over=G,C\nout c", softmax_gc},
+      {"b = unfold a over=H,W k=K\nc = fold b mean over=KH,KW\nout c", window_mean},
+  };
+  CHECK_ROWS(rows, row) {
+    struct run r = run_of(row->body, AT);
+    CHECK_INT(r.count, C * H * W, row->body);
+    for (int i = 0; i < r.count; i++)
+      CHECK_NEAR(r.y[i], row->expected(&r, i / (H * W), i / W % H, i % W), 1e-12, row->body);
+    run_free(&r);
+  }
+}
+
+/* C_in = 2, C_out = 4: two copies of a 1x1 side by side, on a pooled input of odd size. */
+static void pools_and_copies(void **state) {
+  struct run r = run_of("b = fc a to=C\nout b", "Cin=2,Cout=4,H=5,W=3,stride=2");
+  CHECK_INT(r.count, 4 * 3 * 2, "elements");
+  for (int i = 0; i < r.count; i++) {
+    int co = i / 6, h = i / 2 % 3, w = i % 2, copy = co / 2;
+    double sum = 0;
+    for (int c = 0; c < 2; c++) {
+      double pooled = 0;
+      int pixels = 0;
+      for (int y = 2 * h; y < 2 * h + 2 && y < 5; y++)
+        for (int x = 2 * w; x < 2 * w + 2 && x < 3; x++, pixels++)
+          pooled += r.inputs[0][(c * 5 + y) * 3 + x];
+      sum += pooled / pixels * r.inputs[1][(copy * 2 + co % 2) * 2 + c];
+    }
+    CHECK_NEAR(r.y[i], sum, 1e-12, "a pooled copy");
+  }
+  run_free(&r);
+}
+
+/* C_in = 4, C_out = 2: two groups of the input, averaged. */
+static void averages_groups(void **state) {
+  struct run r = run_of("b = fc a to=C\nout b", "Cin=4,Cout=2,H=2,W=2");
+  for (int i = 0; i < r.count; i++) {
+    double sum = 0;
+    for (int copy = 0; copy < 2; copy++)
+      for (int c = 0; c < 2; c++)
+        sum += r.inputs[0][(copy * 2 + c) * 4 + i % 4] * r.inputs[1][(copy * 2 + i / 4) * 2 + c];
+    CHECK_NEAR(r.y[i], sum / 2, 1e-12, "an averaged group");
+  }
+  run_free(&r);
+}
+
+/* Values and gradients of the element-wise functions stay finite in fp32: their values here. */
+static void survives_names(void **state) {
+  struct run r = run_of("X = relu a\nw0 = fc X to=C\nin = relu w0\nresult = fc in to=C\nout result",
+                        "C=2,H=2,W=2");
+  CHECK_INT(r.count, 8, "nodes named like the program's own tensors");
+  run_free(&r);
+}
+
+/* exp of a large sum would overflow without its gain: 256 inputs of size 1 through four fc. */
+static void gains_tame(void **state) {
+  static const struct {
+    const char *body;
+    double least, most; /* of the last gain */
+  } rows[] = {
+      {"b = fc a to=C\nout b", 1, 1},
+      {"b = softmax a over=C,H,W\nc = fc b to=C\nout c", 50, 1e6},
+      {"b = exp a\nc = sqr b\nd = sqr c\ne = fc d to=C\nout e", 1e-6, 0.1},
+  };
+  CHECK_ROWS(rows, row) {
+    struct run r = run_of(row->body, "C=16,H=8,W=8");
+    struct binding b;
+    struct pack *pack = pack_new(r.k);
+    double gains[KERNEL_NODES_MAX];
+    CHECK_INT(binding_parse_at(&ctx, "C=16,H=8,W=8", 12, &b), CANVAS_OK, row->body);
+    CHECK_INT(pack_bind(&ctx, pack, &b), CANVAS_OK, ctx.message);
+    CHECK_INT(gain_estimate(&ctx, r.k, pack, gains), CANVAS_OK, ctx.message);
+    CHECK(gains[0] >= row->least && gains[0] <= row->most, row->body);
+    pack_free(pack);
+    run_free(&r);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(means_what_the_definition_says), cmocka_unit_test(pools_and_copies),
+           cmocka_unit_test(averages_groups), cmocka_unit_test(survives_names),
+           cmocka_unit_test(gains_tame))
