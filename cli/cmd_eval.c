@@ -11,6 +11,7 @@
 #include "command.h"
 
 enum { WHOLE_LIMIT = 1 << 16, SAMPLES = 4096, SHOWN = 4 };
+enum { INPUT_LIMIT = 1 << 27 }; /* elements of one input: 1 GiB */
 
 struct evaluation {
   int inputs;
@@ -33,7 +34,7 @@ static bool fill_inputs(const canvas_program *program, uint64_t seed, struct eva
   e->input = calloc((size_t)e->inputs + 1, sizeof *e->input);
   for (int i = 0; e->input && i < e->inputs; i++) {
     int64_t elements = canvas_program_input(program, i).elements;
-    e->input[i] = calloc((size_t)elements, sizeof **e->input);
+    if (elements <= INPUT_LIMIT) e->input[i] = calloc((size_t)elements, sizeof **e->input);
     if (!e->input[i]) return false;
     canvas_program_fill(program, i, seed, e->input[i]);
   }
@@ -113,7 +114,7 @@ static int eval_target(struct arguments *a, const canvas_pack *pack, int target,
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
   if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
   if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, &e)) {
-    complain("%s: there is no memory for its tensors, give smaller sizes",
+    complain("%s: its tensors need too much memory, give smaller sizes",
              canvas_kernel_name(kernel));
     status = CANVAS_IO;
   } else {

@@ -377,6 +377,8 @@ static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords
 
 /* ---- the interpreter ----------------------------------------------------------------------- */
 
+enum { ANSWER_LIMIT = 1 << 28 }; /* elements: 2 GiB */
+
 /* A program with its inputs, which the list `inputs` keeps alive. */
 struct evaluation {
   canvas_program *program;
@@ -447,7 +449,10 @@ static bool get_elements(PyObject *module, PyObject *bytes, struct evaluation *e
 
 static PyObject *run_evaluation(PyObject *module, const struct evaluation *e) {
   canvas_status status;
-  if (e->count > PY_SSIZE_T_MAX / 8) return PyErr_NoMemory();
+  if (e->count > ANSWER_LIMIT)
+    return PyErr_Format(state_of(module)->error,
+                        "%lld elements are over the limit of %d, name fewer in 'elements'",
+                        (long long)e->count, ANSWER_LIMIT);
   PyObject *answer = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)e->count * 8);
   if (!answer) return NULL;
   double *out = (double *)(void *)PyBytes_AsString(answer);
