@@ -139,9 +139,15 @@ bool kernel_each_dim(const struct kernel *k, bool (*visit)(void *, int, const st
   return true;
 }
 
-static bool visit_whole(void *data, int node, const struct dim *d) {
-  *(int *)data = node;
-  return dim_is_whole(d);
+const char *kernel_recheck(const struct kernel *k, int *node) {
+  for (int i = 0; i < k->count; i++) {
+    struct shape shape;
+    *node = i;
+    const char *why = kernel_shape_of(k, &k->nodes[i], &shape);
+    if (why) return why;
+    if (!shape_equal(&shape, &k->nodes[i].shape)) return "its shape is not what its rule gives";
+  }
+  return NULL;
 }
 
 canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
@@ -156,10 +162,11 @@ canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
     if (!(used >> i & 1))
       return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' is never used, remove it",
                   k->name, k->nodes[i].name);
-  int node = 0;
-  if (!kernel_each_dim(k, visit_whole, &node))
-    return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' has a size that is never whole",
-                k->name, k->nodes[node].name);
+  int node;
+  const char *why = kernel_recheck(k, &node);
+  if (why)
+    return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s': %s", k->name, k->nodes[node].name,
+                why);
   return CANVAS_OK;
 }
 

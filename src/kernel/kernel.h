@@ -41,7 +41,10 @@ void kernel_substitute(struct kernel *k, int x, const struct dim *by);
 /* Renumbers the variables in order of first use: x0, x1, ... */
 void kernel_renumber(struct kernel *k);
 
-/* Finished and legal: ends in an output, every node is used, every dim and condition is whole. */
+/* Applies every shape rule again, as a substitution may have changed what a node means: NULL if all
+ * shapes and conditions hold, else why *node is illegal. */
+const char *kernel_recheck(const struct kernel *k, int *node);
+/* Finished and legal: ends in an output, every node is used, kernel_recheck finds nothing. */
 canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k);
 /* Calls `visit` for every dim that must be whole: shapes, then conditions, node by node. Stops and
  * returns false as soon as `visit` does. */

@@ -60,7 +60,8 @@ static bool shape_legal(const struct growth *g, const struct shape *s) {
 }
 
 static bool all_legal(struct growth *g) {
-  if (!kernel_each_dim(g->k, visit_legal, g)) return false;
+  int node;
+  if (kernel_recheck(g->k, &node) || !kernel_each_dim(g->k, visit_legal, g)) return false;
   for (int i = 0; i < g->k->count; i++)
     if (!fits_everywhere(g, &g->k->nodes[i].shape)) return false;
   return true;
@@ -225,6 +226,8 @@ bool growth_finish(struct growth *g) {
   struct node out = {.op = PRIMITIVE_OUTPUT, .in = {last, -1}, .attrs.dim = dim_number(1)};
   if (kernel_shape_of(k, &out, &out.shape)) return false;
   k->nodes[k->count++] = out;
+  int node;
+  if (kernel_recheck(k, &node)) return false;
   for (int t = 0; t < g->target_count; t++)
     if (!bindable(g, &g->targets[t])) return false;
   return !g->require_reach || !kernel_reach(k);

@@ -125,6 +125,23 @@ static void draws_legal_kernels(void **state) {
   sampler_free(s);
 }
 
+/* Longer kernels substitute more: each must still parse back from its text. */
+static void draws_parse_back(void **state) {
+  struct sampler *s = sampler_of(resnet18, "primitives=12..25 require=none", 2);
+  for (int i = 0; i < 1000; i++) {
+    struct lexer lx;
+    struct kernel *k;
+    char *text = draw_text(s, (uint64_t)i);
+    if (strcmp(text, "skipped") != 0) {
+      CHECK_INT(lexer_open(&lx, &ctx, text, strlen(text)), CANVAS_OK, text);
+      CHECK_INT(kernel_parse(&lx, &k), CANVAS_OK, ctx.message);
+      kernel_free(k);
+    }
+    free(text);
+  }
+  sampler_free(s);
+}
+
 /* Uniform by type. Blends are drawn more often, as every branch must be merged again; unfold and
  * group less, as they apply once to a tensor. */
 static void is_uniform_over_types(void **state) {
@@ -227,6 +244,6 @@ static void refuses(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
-           cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(is_uniform_over_types),
+           cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back), cmocka_unit_test(is_uniform_over_types),
            cmocka_unit_test(draws_fast_enough), cmocka_unit_test(chooses_g),
            cmocka_unit_test(refuses))
