@@ -13,28 +13,41 @@
 struct step {
   int target, variable;
   int64_t delta, budget;
+  struct spending then; /* of the target after the doubling; valid while its version is `version` */
+  int version;
 };
 
 struct growth {
   struct problem *p;
   struct spending *now; /* of each target */
+  int *version;         /* of each target: how often it was doubled */
   struct spending total;
-  VEC(struct step); /* the pairs that still fit */
+  uint64_t nodes[VARIABLES]; /* those whose use depends on the variable */
+  VEC(struct step);          /* the pairs that still fit */
 };
 
-bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out) {
+_Static_assert(KERNEL_NODES_MAX <= 64, "a set of nodes is one uint64_t");
+
+/* What some of the nodes spend; false where one of them is over a limit. */
+static bool spending_of(const struct problem *p, const struct binding *b, uint64_t nodes,
+                        struct spending *out) {
   const int64_t limit = p->elements_limit;
   *out = (struct spending){{0}};
   for (int s = SIZE_X0; s < SIZES; s++)
     if (b->sizes.value[s] > SIZE_LIMIT) return false;
   for (int i = 0; i < p->kernel->count; i++) {
     struct node_use use;
+    if (!(nodes >> i & 1)) continue;
     if (!node_measure(p->kernel, b, i, &use) || use.written > limit || use.owned > limit)
       return false;
     if (__builtin_add_overflow(out->of[BUDGET_MACS], use.macs, &out->of[BUDGET_MACS])) return false;
     out->of[BUDGET_PARAMS] += use.owned;
   }
   return true;
+}
+
+bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out) {
+  return spending_of(p, b, ~UINT64_C(0), out);
 }
 
 bool problem_total(const struct problem *p, struct spending *out) {
@@ -48,11 +61,21 @@ bool problem_total(const struct problem *p, struct spending *out) {
   return true;
 }
 
-/* What target s->target would spend with x_ij doubled; false where a limit forbids it. */
-static bool doubled(const struct growth *g, const struct step *s, struct spending *out) {
+/* s->then: what the target would spend with x_ij doubled; false where a limit forbids it. Only
+ * nodes that hold x_j, or read a tensor that does, change. */
+static bool doubled(const struct growth *g, struct step *s) {
   struct binding b = g->p->bindings[s->target];
+  uint64_t nodes = g->nodes[s->variable];
+  struct spending before, after;
+  spending_of(g->p, &b, nodes, &before);
   b.sizes.value[SIZE_X0 + s->variable] *= 2;
-  return problem_spending(g->p, &b, out);
+  if (!spending_of(g->p, &b, nodes, &after)) return false;
+  for (int kind = 0; kind < BUDGET_KINDS; kind++) {
+    int64_t rest = g->now[s->target].of[kind] - before.of[kind];
+    if (__builtin_add_overflow(rest, after.of[kind], &s->then.of[kind])) return false;
+  }
+  s->version = g->version[s->target];
+  return true;
 }
 
 /* The total with target i spending `then`; false where it is over a budget. */
@@ -67,13 +90,13 @@ static bool within(const struct growth *g, int i, const struct spending *then,
 }
 
 /* Writes the share of the dearest budget into *s; false if the doubling does not fit. */
-static bool price(const struct growth *g, struct step *s) {
-  struct spending then, total;
-  if (!doubled(g, s, &then) || !within(g, s->target, &then, &total)) return false;
+static bool price(struct growth *g, struct step *s) {
+  struct spending total;
+  if (!doubled(g, s) || !within(g, s->target, &s->then, &total)) return false;
   s->delta = 0;
   s->budget = 1;
   for (int kind = 0; kind < BUDGET_KINDS; kind++) {
-    int64_t most = g->p->most[kind], delta = then.of[kind] - g->now[s->target].of[kind];
+    int64_t most = g->p->most[kind], delta = s->then.of[kind] - g->now[s->target].of[kind];
     if (most == INT64_MAX || (__int128)delta * s->budget <= (__int128)s->delta * most) continue;
     s->delta = delta;
     s->budget = most;
@@ -90,34 +113,46 @@ static int by_price(const void *left, const void *right) {
 }
 
 /* Doubles x_ij if that fits now. */
-static bool take(struct growth *g, const struct step *s) {
-  struct spending then, total;
-  if (!doubled(g, s, &then) || !within(g, s->target, &then, &total)) return false;
+static bool take(struct growth *g, struct step *s) {
+  struct spending total;
+  if (s->version != g->version[s->target] && !doubled(g, s)) return false;
+  if (!within(g, s->target, &s->then, &total)) return false;
   g->p->bindings[s->target].sizes.value[SIZE_X0 + s->variable] *= 2;
-  g->now[s->target] = then;
+  g->version[s->target]++;
+  g->now[s->target] = s->then;
   g->total = total;
   return true;
 }
 
-/* Keeps the steps for which `keep` holds; how many went. */
-static int filter(struct growth *g, bool (*keep)(struct growth *, struct step *)) {
-  int kept = 0, before = g->count;
-  for (int i = 0; i < before; i++)
+/* Keeps the steps for which `keep` holds. */
+static void filter(struct growth *g, bool (*keep)(struct growth *, struct step *)) {
+  int kept = 0;
+  for (int i = 0; i < g->count; i++)
     if (keep(g, &g->data[i])) g->data[kept++] = g->data[i];
   g->count = kept;
-  return before - kept;
 }
 
-static bool keep_priced(struct growth *g, struct step *s) {
-  return price(g, s);
+static bool shape_uses(const struct shape *s, enum size x) {
+  for (int i = 0; i < s->count; i++)
+    if (dim_uses(&s->axis[i].dim, x)) return true;
+  return false;
 }
 
-static bool keep_taken(struct growth *g, struct step *s) {
-  return take(g, s);
+static bool depends(const struct kernel *k, const struct node *n, enum size x) {
+  if (dim_uses(&n->attrs.dim, x) || shape_uses(&n->shape, x)) return true;
+  for (int i = 0; i < node_row(n)->arity; i++)
+    if (shape_uses(node_input(k, n, i), x)) return true;
+  return false;
 }
 
 static void set_up(struct growth *g, struct problem *p) {
-  *g = (struct growth){.p = p, .now = mem_alloc((size_t)p->count * sizeof *g->now)};
+  *g = (struct growth){.p = p};
+  g->now = mem_alloc((size_t)p->count * sizeof *g->now);
+  g->version = mem_alloc((size_t)p->count * sizeof *g->version);
+  for (int x = 0; x < VARIABLES; x++)
+    for (int i = 0; i < p->kernel->count; i++)
+      if (depends(p->kernel, &p->kernel->nodes[i], (enum size)(SIZE_X0 + x)))
+        g->nodes[x] |= UINT64_C(1) << i;
   for (int i = 0; i < p->count; i++) {
     problem_spending(p, &p->bindings[i], &g->now[i]);
     for (int x = 0; x < VARIABLES; x++)
@@ -131,13 +166,14 @@ void problem_grow(struct problem *p, struct solve_trace *trace) {
   set_up(&g, p);
   trace->free = g.count;
   for (;;) {
-    filter(&g, keep_priced);
+    filter(&g, price);
     if (!g.count) break;
     qsort(g.data, (size_t)g.count, sizeof *g.data, by_price);
-    filter(&g, keep_taken); /* the first always fits */
+    filter(&g, take); /* the first always fits */
     trace->rounds++;
     trace->doublings += g.count;
   }
   free(g.now);
+  free(g.version);
   free(g.data);
 }
