@@ -15,7 +15,8 @@ static int option_count(const struct command *c) {
 static int option_index(const struct command *c, const char *flag, size_t length) {
   int count = option_count(c);
   for (int i = 0; i < count; i++)
-    if (strlen(c->options[i].flag) == length && !strncmp(c->options[i].flag, flag, length)) return i;
+    if (strlen(c->options[i].flag) == length && !strncmp(c->options[i].flag, flag, length))
+      return i;
   return -1;
 }
 
@@ -100,8 +101,9 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
     } else if (flags && words[i][0] == '-' && words[i][1]) {
       if (!parse_flag(a, count, words, &i)) return false;
     } else if (operands == c->most) {
-      complain(c->most ? "'%s' takes only %s, not also '%.200s'" : "'%s' takes no file%s, not '%.200s'",
-               c->verb, c->operands, words[i]);
+      complain(
+          c->most ? "'%s' takes only %s, not also '%.200s'" : "'%s' takes no file%s, not '%.200s'",
+          c->verb, c->operands, words[i]);
       return false;
     } else {
       a->operand[operands++] = words[i];

@@ -49,8 +49,10 @@ static int print_verbs(void) {
   printf("  %-12s %s\n", "help [VERB]", "say more about a verb");
   printf("\nWith the Python package (pip install canvas-kas):");
   for (int i = 0; i < PYTHON_VERBS; i++) printf("%s %s", i ? "," : "", python_verbs[i]);
-  printf(".\nA file may hold many kernels; - is standard input. Exit status: 0, 1 where the answer is\n"
-         "\"none\", 2 for bad input.\n");
+  printf(
+      ".\nA file may hold many kernels; - is standard input. Exit status: 0, 1 where the answer "
+      "is\n"
+      "\"none\", 2 for bad input.\n");
   return EXIT_OK;
 }
 
@@ -74,8 +76,10 @@ static int help(int count, char **words) {
   if (c) return print_command(c);
   if (!strcmp(words[0], "help")) return print_verbs();
   if (is_python_verb(words[0])) {
-    printf("'%s' comes with the Python package (pip install canvas-kas); 'canvas %s --help' lists its "
-           "flags.\n", words[0], words[0]);
+    printf(
+        "'%s' comes with the Python package (pip install canvas-kas); 'canvas %s --help' lists its "
+        "flags.\n",
+        words[0], words[0]);
     return EXIT_OK;
   }
   return refuse_verb(words[0]);

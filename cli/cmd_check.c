@@ -37,6 +37,7 @@ const struct command command_check = {
     .least = 1,
     .most = 1,
     .summary = "say whether kernels and packs are legal",
-    .details = "One line for each kernel; the first mistake ends the check with its line and column.\n",
+    .details =
+        "One line for each kernel; the first mistake ends the check with its line and column.\n",
     .run = run,
 };

@@ -5,7 +5,8 @@
 #include "command.h"
 
 static void print_cost(const char *name, int width, const canvas_cost *c) {
-  printf("%-*s %14" PRId64 " %14" PRId64 " %12" PRId64 " %12" PRId64 " %14" PRId64 " %14" PRId64 "\n",
+  printf("%-*s %14" PRId64 " %14" PRId64 " %12" PRId64 " %12" PRId64 " %14" PRId64 " %14" PRId64
+         "\n",
          width, name, c->macs, 2 * c->macs, c->params, c->activations, c->elementwise, c->bytes);
 }
 
@@ -52,8 +53,7 @@ static int cost(struct arguments *a, canvas_pack *pack, void *data) {
   bool json = option_given(a, "--json");
   if ((*shown)++ && !json) putchar('\n');
   canvas_status status = json ? print_json(a, sized) : print_table(a, sized);
-  if (status != CANVAS_OK)
-    complain_kernel(a, canvas_pack_kernel(pack), status);
+  if (status != CANVAS_OK) complain_kernel(a, canvas_pack_kernel(pack), status);
   canvas_pack_free(made);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }
@@ -70,8 +70,10 @@ const struct command command_cost = {
     .most = 1,
     .summary = "count macs, params, activations, elementwise operations and bytes",
     .details =
-        "Of one sample; flops = 2 * macs; bytes in fp32. A pack brings its sizes, a bare kernel needs\n"
-        "--at: C, or Cin and Cout; H and W of the layer's input; K, or KH and KW (default 3); stride\n"
+        "Of one sample; flops = 2 * macs; bytes in fp32. A pack brings its sizes, a bare kernel "
+        "needs\n"
+        "--at: C, or Cin and Cout; H and W of the layer's input; K, or KH and KW (default 3); "
+        "stride\n"
         "(default 1); G and x0, x1, ... where the kernel uses them.\n",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--json", NULL, "one JSON object per kernel and line"}},

@@ -37,7 +37,8 @@ const struct command command_equal = {
     .most = 2,
     .summary = "say whether two files hold the same kernel",
     .details =
-        "Names, the numbering of x, the order of independent nodes and swapped commutative inputs do\n"
+        "Names, the numbering of x, the order of independent nodes and swapped commutative inputs "
+        "do\n"
         "not count, neither do the sizes of a pack. Exit status 1 where they differ.\n",
     .run = run,
 };

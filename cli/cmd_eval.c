@@ -62,8 +62,7 @@ static canvas_status evaluate(struct arguments *a, const canvas_program *program
 static void print_text(const char *target, const struct evaluation *e) {
   double sum = 0, size = 0;
   printf("%s: [", target);
-  for (int i = 0; i < e->output.rank; i++)
-    printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
+  for (int i = 0; i < e->output.rank; i++) printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
   printf("], %" PRId64 " of %" PRId64 " elements\n", e->count, e->output.elements);
   for (int64_t i = 0; i < e->count; i++) {
     sum += e->value[i];
@@ -89,8 +88,7 @@ static void print_json(const char *kernel, const char *target, const struct eval
   printf(", \"target\": ");
   put_json_string(target);
   printf(", \"shape\": [");
-  for (int i = 0; i < e->output.rank; i++)
-    printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
+  for (int i = 0; i < e->output.rank; i++) printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
   printf("], \"evaluated\": %" PRId64 ", \"elements\": [", e->count);
   for (int64_t i = 0; i < e->count; i++) {
     sum += e->value[i];
@@ -156,7 +154,8 @@ const struct command command_eval = {
     .most = 1,
     .summary = "run the interpreter on seeded inputs and weights",
     .details =
-        "Prints the output's shape, its first and last elements by flat index, and sums over what was\n"
+        "Prints the output's shape, its first and last elements by flat index, and sums over what "
+        "was\n"
         "evaluated: all elements up to 65536, else 4096 at equal distances. Double precision.\n",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},

@@ -81,9 +81,10 @@ static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
   if (groups)
     length += snprintf(options + length, sizeof options - (size_t)length, "groups=%lld ",
                        (long long)groups);
-  length += snprintf(options + length, sizeof options - (size_t)length, "primitives=%s", primitives);
-  canvas_status status = canvas_sampler_new(a->ctx, s->targets, options, (size_t)length,
-                                            (uint64_t)seed, &s->sampler);
+  length +=
+      snprintf(options + length, sizeof options - (size_t)length, "primitives=%s", primitives);
+  canvas_status status =
+      canvas_sampler_new(a->ctx, s->targets, options, (size_t)length, (uint64_t)seed, &s->sampler);
   const char *why = canvas_context_message(a->ctx);
   if (status != CANVAS_OK)
     complain("%s: %s", strstr(why, "column ") ? "--primitives" : "sample", without_column(why));
@@ -153,8 +154,7 @@ static int try_index(struct arguments *a, struct stream *s, int64_t index) {
   canvas_kernel *kernel;
   int64_t groups;
   s->tried++;
-  canvas_status status =
-      canvas_sampler_draw(a->ctx, s->sampler, (uint64_t)index, &kernel, &groups);
+  canvas_status status = canvas_sampler_draw(a->ctx, s->sampler, (uint64_t)index, &kernel, &groups);
   if (status == CANVAS_NONE) {
     s->skipped++;
     tell(s, index, "skipped", canvas_context_message(a->ctx));
@@ -170,11 +170,11 @@ static int try_index(struct arguments *a, struct stream *s, int64_t index) {
 static void summarize(const struct stream *s) {
   bool all = (int64_t)s->printed.count == s->count;
   if (all && !s->verbose) return;
-  complain("%s %zu of %lld kernels in %lld draws: %lld skipped, %lld equal to an earlier one, "
-           "%lld without a solution",
-           s->printed.count ? "printed" : "drew none,", s->printed.count, (long long)s->count,
-           (long long)s->tried, (long long)s->skipped, (long long)s->repeated,
-           (long long)s->unsolved);
+  complain(
+      "%s %zu of %lld kernels in %lld draws: %lld skipped, %lld equal to an earlier one, "
+      "%lld without a solution",
+      s->printed.count ? "printed" : "drew none,", s->printed.count, (long long)s->count,
+      (long long)s->tried, (long long)s->skipped, (long long)s->repeated, (long long)s->unsolved);
 }
 
 static int run_stream(struct arguments *a, struct stream *s) {
@@ -199,8 +199,10 @@ const struct command command_sample = {
     .operands = "",
     .summary = "draw kernels for the layers of a network",
     .details =
-        "Prints kernel texts one after another, each after a comment with the G it was drawn with.\n"
-        "Draw i is the same for the same seed, targets and options on any machine. Draws that fail,\n"
+        "Prints kernel texts one after another, each after a comment with the G it was drawn "
+        "with.\n"
+        "Draw i is the same for the same seed, targets and options on any machine. Draws that "
+        "fail,\n"
         "repeat an earlier kernel or have no solution within the budget are passed over.\n",
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--seed", "S", "seed of the stream (default 1)"},

@@ -72,8 +72,10 @@ const struct command command_solve = {
     .most = 1,
     .summary = "find the sizes that fill a budget at every target",
     .details =
-        "Prints each kernel with a bind line per target. The budget bounds the sum over the targets:\n"
-        "macs=0.5x (of the layers replaced), macs=900M, macs=0.2x..0.5x, params=none; what is not named\n"
+        "Prints each kernel with a bind line per target. The budget bounds the sum over the "
+        "targets:\n"
+        "macs=0.5x (of the layers replaced), macs=900M, macs=0.2x..0.5x, params=none; what is not "
+        "named\n"
         "keeps 1.0x. Exit status 1 where no kernel of the file has a solution.\n",
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},

@@ -21,10 +21,10 @@ struct arguments;
 
 struct command {
   const char *verb;
-  const char *operands; /* "FILE", "A B" or "" */
-  int least, most;      /* how many operands */
-  const char *summary;  /* one line of `canvas help` */
-  const char *details;  /* what `canvas help VERB` says below; may be "" */
+  const char *operands;               /* "FILE", "A B" or "" */
+  int least, most;                    /* how many operands */
+  const char *summary;                /* one line of `canvas help` */
+  const char *details;                /* what `canvas help VERB` says below; may be "" */
   struct option options[OPTIONS_MAX]; /* up to the first without a flag */
   int (*run)(struct arguments *a);    /* the exit status */
 };

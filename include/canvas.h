@@ -28,7 +28,7 @@ extern "C" {
 
 typedef enum canvas_status {
   CANVAS_OK,
-  CANVAS_NONE,      /* the answer is "none": no solution, a draw that is skipped, the end of a text */
+  CANVAS_NONE, /* the answer is "none": no solution, a draw that is skipped, the end of a text */
   CANVAS_BAD_INPUT, /* the message says what and where */
   CANVAS_IO         /* the system refused: memory, a limit of work */
 } canvas_status;
@@ -111,8 +111,8 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
 const char *canvas_kernel_reach(const canvas_kernel *kernel);
 
 typedef struct canvas_kernel_facts {
-  int primitives;      /* input and output not counted */
-  int variables;       /* free sizes x0, x1, ... */
+  int primitives; /* input and output not counted */
+  int variables;  /* free sizes x0, x1, ... */
   bool has_weights;
   bool uses_groups;    /* G occurs: a binding must give it */
   bool needs_fixed_hw; /* the shape of a weight depends on H or W */
@@ -184,7 +184,7 @@ canvas_status canvas_pack_parse(canvas_context *ctx, const char *text, size_t le
 void canvas_pack_free(canvas_pack *pack);
 char *canvas_pack_print(const canvas_pack *pack);
 const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack);
-int canvas_pack_count(const canvas_pack *pack); /* bindings */
+int canvas_pack_count(const canvas_pack *pack);                      /* bindings */
 const char *canvas_pack_target(const canvas_pack *pack, int target); /* the layer's name */
 /* Of one target, or with target -1 the sum of all; copies, pooling and averaging included.
  * CANVAS_BAD_INPUT for a pack without bindings and where a number passes 2^62. */

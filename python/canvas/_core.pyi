@@ -1,9 +1,12 @@
-"""The C core, text in and text out.  Every function but `main` and the two without arguments raises
-Error for bad input: one sentence, with line and column where the text has them.  Calls may run in
-several threads at a time: the interpreter lock is free during the work.
+"""The C core, text in and text out.
 
-Texts are those of docs/kernel.md: a *kernel*, a *pack* (a kernel and its bind lines; accepted where a
-kernel is wanted), *targets* (a line per layer, or "C,H,W;..."), a *program* (docs/program.md).
+Every function but `main` and the two without arguments raises Error for bad input: one sentence,
+with line and column where the text has them.  Calls may run in several threads at a time: the
+interpreter lock is free during the work.
+
+Texts are those of docs/kernel.md: a *kernel*, a *pack* (a kernel and its bind lines; accepted
+where a kernel is wanted), *targets* (a line per layer, or "C,H,W;..."), a *program*
+(docs/program.md).
 """
 
 from collections.abc import Sequence
@@ -18,8 +21,8 @@ def version() -> str:
     """For example "0.1.0"."""
 
 def main(argv: Sequence[str], /) -> int:
-    """The canvas command; argv[0] is the program's name.  Prints to the process's stdout and stderr
-    (flush Python's own first); answers the exit code: 0, 1 for "none", 2 for bad input.
+    """The canvas command; argv[0] is the program's name.  Prints to the process's stdout and
+    stderr (flush Python's own first); answers the exit code: 0, 1 for "none", 2 for bad input.
     """
 
 def primitives() -> str:
@@ -34,8 +37,8 @@ def hash(kernel: str, /) -> str:
     """32 hex digits, equal for isomorphic kernels."""
 
 def reach(kernel: str, /) -> str:
-    """"" if the kernel sees neighbours along H and W and mixes all channels with weights, else a
-    sentence why not.
+    """Why the kernel does not see neighbours along H and W and mix all channels with weights: a
+    sentence, "" if it does.
     """
 
 def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] | None:
@@ -46,14 +49,17 @@ def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] |
     """
 
 def solve(kernel: str, targets: str, budget: str, options: str) -> str:
-    """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps 1.0x).
+    """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps
+    1.0x of the layers replaced).
 
-    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "".  Raises NoSolution
-    with the constraint that failed.
+    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "".  Raises
+    NoSolution with the constraint that failed.
     """
 
 def bind(kernel: str, at: str) -> str:
-    """A pack with one binding from "C=64,H=56,W=56,G=4,x0=64"; also Cin, Cout, K, KH, KW, stride."""
+    """A pack with one binding, from "C=64,H=56,W=56,G=4,x0=64"; also Cin and Cout, K or KH and
+    KW, stride, name.
+    """
 
 def print_pack(text: str, /) -> str:
     """A pack in canonical form."""
@@ -81,6 +87,7 @@ def lower(pack: str, target: int) -> str:
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
     """The program's first output by the interpreter.
 
-    `inputs`: the `in` tensors in order, float64, row-major; `elements`: flat indices of the output,
-    int64 (None: all); the answer: float64, in that order.  All in the machine's byte order.
+    `inputs`: the `in` tensors in order, float64, row-major; `elements`: flat indices of the
+    output, int64 (None: all); the answer: float64, in that order.  All in the machine's byte
+    order.
     """

@@ -85,10 +85,8 @@ static PyObject *call_text(PyObject *module, PyObject *str, text_work work) {
   canvas_status status;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = work(ctx, in, &out);
-  Py_END_ALLOW_THREADS
-  return finish(module, status, ctx, out);
+  Py_BEGIN_ALLOW_THREADS status = work(ctx, in, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
 static canvas_status print_kernels(canvas_context *ctx, struct text in, char **out) {
@@ -160,13 +158,9 @@ static canvas_kernel *get_kernel(PyObject *module, PyObject *str) {
   canvas_kernel *kernel = NULL;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
-  Py_END_ALLOW_THREADS
-  if (status != CANVAS_OK)
-    raise_status(module, status, ctx);
-  else
-    canvas_context_free(ctx);
+  Py_BEGIN_ALLOW_THREADS status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
+  else canvas_context_free(ctx);
   return kernel;
 }
 
@@ -174,10 +168,8 @@ static PyObject *core_hash(PyObject *module, PyObject *text) {
   canvas_kernel *kernel = get_kernel(module, text);
   if (!kernel) return NULL;
   canvas_hash hash;
-  Py_BEGIN_ALLOW_THREADS
-  hash = canvas_kernel_hash(kernel);
-  Py_END_ALLOW_THREADS
-  canvas_kernel_free(kernel);
+  Py_BEGIN_ALLOW_THREADS hash = canvas_kernel_hash(kernel);
+  Py_END_ALLOW_THREADS canvas_kernel_free(kernel);
   return PyUnicode_FromString(hash.hex);
 }
 
@@ -225,10 +217,8 @@ static PyObject *core_draw(PyObject *module, PyObject *args, PyObject *keywords)
       !get_whole(module, index, "index", &i) || !get_text(module, options, &how))
     return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = draw(ctx, in, how, s, i, &out, &groups);
-  Py_END_ALLOW_THREADS
-  if (status == CANVAS_NONE) {
+  Py_BEGIN_ALLOW_THREADS status = draw(ctx, in, how, s, i, &out, &groups);
+  Py_END_ALLOW_THREADS if (status == CANVAS_NONE) {
     canvas_context_free(ctx);
     Py_RETURN_NONE;
   }
@@ -243,13 +233,11 @@ struct problem {
   canvas_solve_options options;
 };
 
-static canvas_status read_problem(canvas_context *ctx, const struct text in[4],
-                                  struct problem *p) {
+static canvas_status read_problem(canvas_context *ctx, const struct text in[4], struct problem *p) {
   canvas_status status = canvas_kernel_parse(ctx, in[0].bytes, in[0].length, &p->kernel);
   if (status == CANVAS_OK)
     status = canvas_targets_parse(ctx, in[1].bytes, in[1].length, &p->targets);
-  if (status == CANVAS_OK)
-    status = canvas_budget_parse(ctx, in[2].bytes, in[2].length, &p->budget);
+  if (status == CANVAS_OK) status = canvas_budget_parse(ctx, in[2].bytes, in[2].length, &p->budget);
   if (status == CANVAS_OK)
     status = canvas_solve_options_parse(ctx, in[3].bytes, in[3].length, &p->options);
   return status;
@@ -283,10 +271,8 @@ static PyObject *core_solve(PyObject *module, PyObject *args, PyObject *keywords
   for (int i = 0; i < 4; i++)
     if (!get_text(module, given[i], &in[i])) return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = solve(ctx, in, &out);
-  Py_END_ALLOW_THREADS
-  return finish(module, status, ctx, out);
+  Py_BEGIN_ALLOW_THREADS status = solve(ctx, in, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
 static canvas_status bind(canvas_context *ctx, struct text in, struct text at, char **out) {
@@ -312,10 +298,8 @@ static PyObject *core_bind(PyObject *module, PyObject *args, PyObject *keywords)
       !get_text(module, kernel, &in) || !get_text(module, sizes, &at))
     return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = bind(ctx, in, at, &out);
-  Py_END_ALLOW_THREADS
-  return finish(module, status, ctx, out);
+  Py_BEGIN_ALLOW_THREADS status = bind(ctx, in, at, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
 static canvas_status spell(canvas_context *ctx, struct text in, bool patterns, char **out) {
@@ -338,10 +322,8 @@ static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *key
       !get_text(module, pack, &in))
     return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = spell(ctx, in, patterns, &out);
-  Py_END_ALLOW_THREADS
-  return finish(module, status, ctx, out);
+  Py_BEGIN_ALLOW_THREADS status = spell(ctx, in, patterns, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
 static canvas_status lower(canvas_context *ctx, struct text in, int target, char **out) {
@@ -369,10 +351,8 @@ static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords
     return NULL;
   int index = target < 1 << 30 ? (int)target : 1 << 30;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = lower(ctx, in, index, &out);
-  Py_END_ALLOW_THREADS
-  return finish(module, status, ctx, out);
+  Py_BEGIN_ALLOW_THREADS status = lower(ctx, in, index, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
 /* ---- the interpreter ----------------------------------------------------------------------- */
@@ -393,13 +373,9 @@ static canvas_program *parse_program(PyObject *module, PyObject *str) {
   canvas_program *program = NULL;
   if (!get_text(module, str, &in)) return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = canvas_program_parse(ctx, in.bytes, in.length, &program);
-  Py_END_ALLOW_THREADS
-  if (status != CANVAS_OK)
-    raise_status(module, status, ctx);
-  else
-    canvas_context_free(ctx);
+  Py_BEGIN_ALLOW_THREADS status = canvas_program_parse(ctx, in.bytes, in.length, &program);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
+  else canvas_context_free(ctx);
   return program;
 }
 
@@ -408,7 +384,7 @@ static const double *get_input(PyObject *module, PyObject *bytes, canvas_tensor 
   char *data;
   Py_ssize_t length;
   if (PyBytes_AsStringAndSize(bytes, &data, &length) < 0) return NULL;
-  if (length % 8 == 0 && length / 8 == tensor.elements) return (const double *)(void *)data;
+  if (length % 8 == 0 && length / 8 == tensor.elements) return (const double *)data;
   PyErr_Format(state_of(module)->error,
                "input '%s' has %lld elements of 8 bytes each, not %lld bytes", tensor.name,
                (long long)tensor.elements, (long long)length);
@@ -439,7 +415,7 @@ static bool get_elements(PyObject *module, PyObject *bytes, struct evaluation *e
   e->count = canvas_program_output(e->program, 0).elements;
   if (bytes == Py_None) return true;
   if (PyBytes_AsStringAndSize(bytes, &data, &length) < 0) return false;
-  e->elements = (const int64_t *)(void *)data;
+  e->elements = (const int64_t *)data;
   e->count = length / 8;
   if (length % 8 == 0) return true;
   PyErr_Format(state_of(module)->error, "elements are int64 of 8 bytes each, not %lld bytes",
@@ -455,12 +431,11 @@ static PyObject *run_evaluation(PyObject *module, const struct evaluation *e) {
                         (long long)e->count, ANSWER_LIMIT);
   PyObject *answer = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)e->count * 8);
   if (!answer) return NULL;
-  double *out = (double *)(void *)PyBytes_AsString(answer);
+  double *out = (double *)PyBytes_AsString(answer);
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS
-  status = canvas_program_evaluate(ctx, e->program, e->input, 0, e->count, e->elements, out);
-  Py_END_ALLOW_THREADS
-  if (status != CANVAS_OK) {
+  Py_BEGIN_ALLOW_THREADS status =
+      canvas_program_evaluate(ctx, e->program, e->input, 0, e->count, e->elements, out);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
     Py_DecRef(answer);
     return raise_status(module, status, ctx);
   }
@@ -520,10 +495,8 @@ static PyObject *core_main(PyObject *module, PyObject *sequence) {
   char **argv = PyMem_Calloc((size_t)count + 1, sizeof *argv);
   if (words && argv && count < 1 << 20 && get_words(list, words, argv)) {
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = canvas_main((int)count, argv);
-    Py_END_ALLOW_THREADS
-    answer = PyLong_FromLong(status);
+    Py_BEGIN_ALLOW_THREADS status = canvas_main((int)count, argv);
+    Py_END_ALLOW_THREADS answer = PyLong_FromLong(status);
   }
   if (!answer && !PyErr_Occurred()) PyErr_NoMemory();
   if (!answer && PyErr_ExceptionMatches(PyExc_ValueError)) {

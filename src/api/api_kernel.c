@@ -20,7 +20,8 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
   struct hash h = kernel_hash(kernel_of(kernel));
   uint64_t half[2] = {h.high, h.low};
   canvas_hash out = {""};
-  for (int i = 0; i < 32; i++) out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
+  for (int i = 0; i < 32; i++)
+    out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
   return out;
 }
 

@@ -68,8 +68,7 @@ canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program 
   struct interpreter *in;
   assert(output >= 0 && output < p->outputs.count);
   TRY(interpreter_new(ctx, p, inputs, NULL, &in));
-  canvas_status status =
-      interpreter_elements(in, p->outputs.data[output], count, elements, out);
+  canvas_status status = interpreter_elements(in, p->outputs.data[output], count, elements, out);
   interpreter_free(in);
   return status;
 }

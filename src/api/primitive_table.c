@@ -8,15 +8,15 @@ static const struct {
   unsigned bit;
   const char *name, *form;
 } attributes[] = {
-    {ATTR_TO, "to", "to=DIM"},     {ATTR_BY, "by", "by=DIM"},       {ATTR_OVER, "over", "over=AXES"},
-    {ATTR_K, "k", "k=K"},          {ATTR_SHIFT, "by", "by=PIXELS"},
+    {ATTR_TO, "to", "to=DIM"}, {ATTR_BY, "by", "by=DIM"},       {ATTR_OVER, "over", "over=AXES"},
+    {ATTR_K, "k", "k=K"},      {ATTR_SHIFT, "by", "by=PIXELS"},
 };
 
 static const struct {
   unsigned bit;
   const char *name;
 } facts[] = {
-    {FACT_LINEAR, "linear"},     {FACT_WEIGHTS, "owns weights"}, {FACT_MOVES, "moves data only"},
+    {FACT_LINEAR, "linear"},     {FACT_WEIGHTS, "owns weights"},  {FACT_MOVES, "moves data only"},
     {FACT_COMMUTES, "commutes"}, {FACT_SEES, "sees along over="},
 };
 

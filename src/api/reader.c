@@ -4,7 +4,6 @@
  * node) and ends before the next such line. Items are parsed by themselves; the line in a message is
  * moved to where the item stands in the whole text.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,11 +67,11 @@ static size_t item_end(const canvas_reader *r, int *lines, bool *blank) {
 
 /* "line 3, ..." of an item becomes "line 13, ..." where ten lines stand before it. */
 static void move_line(canvas_context *ctx, int lines) {
-  char message[MESSAGE_SIZE];
-  int line, used = 0;
-  if (!lines || sscanf(ctx->message, "line %d%n", &line, &used) != 1) return;
+  char message[MESSAGE_SIZE], *rest;
   memcpy(message, ctx->message, sizeof message);
-  fail(ctx, CANVAS_BAD_INPUT, "line %d%s", line + lines, message + used);
+  if (!lines || strncmp(message, "line ", 5) != 0) return;
+  long line = strtol(message + 5, &rest, 10);
+  if (rest > message + 5) fail(ctx, CANVAS_BAD_INPUT, "line %ld%s", line + lines, rest);
 }
 
 canvas_status canvas_reader_next(canvas_context *ctx, canvas_reader *r, canvas_pack **out) {

@@ -97,7 +97,7 @@ static void a_text_holds_one_kernel(void **state) {
        "line 1, column 1: expected 'canvas' and the version ('canvas 1') on the first line, found "
        "'x'"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     canvas_kernel *kernel = NULL;
     canvas_status status = canvas_kernel_parse(ctx, row->text, strlen(row->text), &kernel);
     CHECK_INT(status, *row->message ? CANVAS_BAD_INPUT : CANVAS_OK, row->text);
@@ -211,13 +211,13 @@ static void the_pipeline_holds_together(void **state) {
 static void solve_options_are_text(void **state) {
   static const struct {
     const char *text;
-    int groups, exempt; // groups -1: refused
+    int groups, exempt;  // groups -1: refused
   } rows[] = {
-      {"", 0, 0},        {"G=4", 4, 0},       {"G=4 exempt=1", 4, 1}, {"exempt=1,G=2", 2, 1},
-      {"exempt=0", 0, 0}, {"G=0", -1, 0},     {"G=-4", -1, 0},        {"exempt=2", -1, 0},
-      {"G", -1, 0},       {"G=4x", -1, 0},    {"H=4", -1, 0},         {"G=99999999999", -1, 0},
+      {"", 0, 0},         {"G=4", 4, 0},   {"G=4 exempt=1", 4, 1}, {"exempt=1,G=2", 2, 1},
+      {"exempt=0", 0, 0}, {"G=0", -1, 0},  {"G=-4", -1, 0},        {"exempt=2", -1, 0},
+      {"G", -1, 0},       {"G=4x", -1, 0}, {"H=4", -1, 0},         {"G=99999999999", -1, 0},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     canvas_solve_options options = {0, false};
     canvas_status status = canvas_solve_options_parse(ctx, row->text, strlen(row->text), &options);
     CHECK_INT(status, row->groups < 0 ? CANVAS_BAD_INPUT : CANVAS_OK, row->text);
@@ -248,11 +248,15 @@ static void lowering_refuses_targets_and_batches(void **state) {
     int target;
     int64_t batch;
     canvas_status status;
-  } rows[] = {{0, 1, CANVAS_OK},         {0, 3, CANVAS_OK},         {-1, 1, CANVAS_BAD_INPUT},
-              {1, 1, CANVAS_BAD_INPUT},  {0, 0, CANVAS_BAD_INPUT},  {0, -1, CANVAS_BAD_INPUT},
+  } rows[] = {{0, 1, CANVAS_OK},
+              {0, 3, CANVAS_OK},
+              {-1, 1, CANVAS_BAD_INPUT},
+              {1, 1, CANVAS_BAD_INPUT},
+              {0, 0, CANVAS_BAD_INPUT},
+              {0, -1, CANVAS_BAD_INPUT},
               {0, INT64_MAX, CANVAS_BAD_INPUT}};
   canvas_pack *pack = bound(convolution, "C=4,H=5,W=3,x0=2");
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     canvas_program *program = NULL;
     CHECK_INT(canvas_pack_lower(ctx, pack, row->target, row->batch, &program), row->status,
               canvas_context_message(ctx));
@@ -286,9 +290,9 @@ static void the_interpreter_means_what_the_kernel_says(void **state) {
   CHECK_INT(y.rank, 4, "Y");
   CHECK_INT(y.elements, C * H * W, "Y");
   fill(program, 5, in);
-  CHECK_INT(canvas_program_evaluate(ctx, program, (const double *const *)in, 0, C * H * W, NULL,
-                                    out),
-            CANVAS_OK, canvas_context_message(ctx));
+  CHECK_INT(
+      canvas_program_evaluate(ctx, program, (const double *const *)in, 0, C * H * W, NULL, out),
+      CANVAS_OK, canvas_context_message(ctx));
   for (int x = 0; x < X; x++)
     for (int h = 0; h < H; h++)
       for (int w = 0; w < W; w++) {
@@ -298,7 +302,8 @@ static void the_interpreter_means_what_the_kernel_says(void **state) {
             for (int kw = 0; kw < 3; kw++) {
               int i = h + kh - 1, j = w + kw - 1;
               if (i < 0 || i >= H || j < 0 || j >= W) continue;
-              middle[x][h][w] += in[0][(c * H + i) * W + j] * in[1][((x * C + c) * 3 + kh) * 3 + kw];
+              middle[x][h][w] +=
+                  in[0][(c * H + i) * W + j] * in[1][((x * C + c) * 3 + kh) * 3 + kw];
             }
       }
   for (int c = 0; c < C; c++)
@@ -371,7 +376,7 @@ static void patterns_are_an_option(void **state) {
 
 static void the_table_has_three_forms(void **state) {
   static const canvas_format forms[] = {CANVAS_TEXT, CANVAS_JSON, CANVAS_MARKDOWN};
-  CHECK_ROWS(forms, form) {
+  CHECK_ROWS (forms, form) {
     char *text = canvas_primitives_print(*form);
     int lines = 0;
     for (const char *p = text; *p; p++) lines += *p == '\n';
@@ -380,26 +385,22 @@ static void the_table_has_three_forms(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(nothing_is_freed_quietly),
-           cmocka_unit_test_setup_teardown(a_kernel_prints_what_it_parsed, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(a_text_holds_one_kernel, open_context, close_context),
-           cmocka_unit_test_setup_teardown(a_reader_walks_many, open_context, close_context),
-           cmocka_unit_test_setup_teardown(a_reader_refuses_what_is_too_long, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(targets_keep_their_names, open_context, close_context),
-           cmocka_unit_test_setup_teardown(the_pipeline_holds_together, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(solve_options_are_text, open_context, close_context),
-           cmocka_unit_test_setup_teardown(a_pack_without_sizes_says_so, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(lowering_refuses_targets_and_batches, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(the_interpreter_means_what_the_kernel_says,
-                                           open_context, close_context),
-           cmocka_unit_test_setup_teardown(single_elements_equal_the_whole, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(seeded_inputs_differ_by_input_and_seed, open_context,
-                                           close_context),
-           cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
-           cmocka_unit_test(the_table_has_three_forms))
+CHECK_MAIN(
+    cmocka_unit_test(nothing_is_freed_quietly),
+    cmocka_unit_test_setup_teardown(a_kernel_prints_what_it_parsed, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_text_holds_one_kernel, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_reader_walks_many, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_reader_refuses_what_is_too_long, open_context, close_context),
+    cmocka_unit_test_setup_teardown(targets_keep_their_names, open_context, close_context),
+    cmocka_unit_test_setup_teardown(the_pipeline_holds_together, open_context, close_context),
+    cmocka_unit_test_setup_teardown(solve_options_are_text, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_pack_without_sizes_says_so, open_context, close_context),
+    cmocka_unit_test_setup_teardown(lowering_refuses_targets_and_batches, open_context,
+                                    close_context),
+    cmocka_unit_test_setup_teardown(the_interpreter_means_what_the_kernel_says, open_context,
+                                    close_context),
+    cmocka_unit_test_setup_teardown(single_elements_equal_the_whole, open_context, close_context),
+    cmocka_unit_test_setup_teardown(seeded_inputs_differ_by_input_and_seed, open_context,
+                                    close_context),
+    cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
+    cmocka_unit_test(the_table_has_three_forms))

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -93,7 +94,7 @@ def test_solve_keeps_the_budget() -> None:
 
 
 def test_no_solution_is_its_own_error() -> None:
-    with pytest.raises(_core.NoSolution, match="macs .* over the budget"):
+    with pytest.raises(_core.NoSolution, match=r"macs .* over the budget"):
         _core.solve(CONV, TARGETS, "macs=0.0001x", "")
     assert issubclass(_core.NoSolution, _core.Error)
     assert issubclass(_core.Error, ValueError)
@@ -156,7 +157,7 @@ def test_single_elements_equal_the_whole() -> None:
 
 PACK = _core.bind(CONV, AT)
 PROGRAM = _core.lower(PACK, 0)
-BAD = [
+BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.hash(""), "the text holds no kernel"),
     (lambda: _core.hash("canvas 1\0"), "NUL"),
     (lambda: _core.hash("\ud800"), "lone surrogate"),
@@ -204,7 +205,7 @@ def test_bad_input_is_one_sentence(number: int) -> None:
     assert not isinstance(caught.value, _core.NoSolution)
 
 
-WRONG = [
+WRONG: list[Callable[[], object]] = [
     lambda: _core.hash(1),  # type: ignore[arg-type]
     lambda: _core.hash(b"canvas 1"),  # type: ignore[arg-type]
     lambda: _core.draw(TARGETS, 1.5, 0, ""),  # type: ignore[arg-type]
