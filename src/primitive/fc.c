@@ -30,26 +30,23 @@ static int conditions(const struct kernel *k, const struct node *n, struct dim o
   return 1;
 }
 
-/* A free variable, C, and the groups themselves where they hold a variable (a depth-wise step on a
- * free width): at most two fully connected primitives on one tensor. */
+/* A free variable, as in the paper: the output makes it C where it must be, a broadcast what fits,
+ * and the solver by constraints gives the rest what the budget allows. Where the groups hold a
+ * variable, a depth-wise step on that width. At most two fully connected primitives on one tensor. */
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
   (void)b;
-  struct dim to[3], g = groups(&k->nodes[a].shape), c = dim_size(SIZE_C);
+  struct dim to, g = groups(&k->nodes[a].shape);
   unsigned used = kernel_variables(k);
-  int count = 0, here = 0, x = 0;
+  int here = 0, x = 0;
   for (int i = 1; i < k->count; i++) here += k->nodes[i].op == PRIMITIVE_FC && k->nodes[i].in[0] == a;
   if (here >= 2 || !(shape_roles(&k->nodes[a].shape) & ROLES_CHANNEL)) return 0;
   while (x < VARIABLES && used >> x & 1) x++;
-  if (dim_variable(&g, NULL) == VARIABLES) {
-    if (x < VARIABLES) to[count++] = dim_size((enum size)(SIZE_X0 + x));
-    to[count++] = c;
-  } else {
-    to[count++] = g;
-  }
-  for (int i = 0; i < count; i++)
-    out[i] = (struct candidate){
-        .op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to[i], .x = -1};
-  return count;
+  if (dim_variable(&g, NULL) != VARIABLES)
+    to = g;
+  else
+    to = dim_size(x < VARIABLES ? (enum size)(SIZE_X0 + x) : SIZE_C);
+  out[0] = (struct candidate){.op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = to, .x = -1};
+  return 1;
 }
 
 static bool work(const struct kernel *k, const struct node *n, const struct sizes *s,
