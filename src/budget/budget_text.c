@@ -7,8 +7,8 @@
 
 #include "budget/budget.h"
 
-enum { DIGITS_MAX = 15, SCALE_MAX = 12 };
 static const int64_t number_limit = INT64_C(4000000000000000000);
+static const int64_t scale_limit = INT64_C(1000000000000); /* twelve decimals */
 
 static const char *const kind_names[BUDGET_KINDS] = {"macs", "params"};
 
@@ -41,10 +41,8 @@ static bool scale_by(int64_t *num, int64_t *den, int power) {
   for (; power < 0; power++)
     if (!times_ten(den)) return false;
   for (; *den > 1 && *num % 10 == 0; *den /= 10) *num /= 10;
-  return *den <= INT64_C(1000000000000) && *num <= number_limit;
+  return *den <= scale_limit && *num <= number_limit;
 }
-
-_Static_assert(SCALE_MAX == 12, "the limit in scale_by");
 
 /* The exponent of `e+12` at p; clipped, as no exponent beyond +-99 is within the limits. */
 static int read_exponent(const char *p, const char *end) {
@@ -57,7 +55,7 @@ static int read_exponent(const char *p, const char *end) {
 /* The token's digits, exactly. */
 static bool read_decimal(const struct token *t, int64_t *num, int64_t *den) {
   const char *end = t->start + t->length;
-  int digits = 0, power = 0;
+  int power = 0;
   bool fraction = false;
   *num = 0;
   *den = 1;
@@ -68,8 +66,8 @@ static bool read_decimal(const struct token *t, int64_t *num, int64_t *den) {
       power += read_exponent(p + 1, end);
       break;
     } else {
-      if (*num && ++digits >= DIGITS_MAX) return false;
-      *num = *num * 10 + (*p - '0');
+      if (!times_ten(num)) return false;
+      *num += *p - '0';
       power -= fraction;
     }
   }
@@ -99,6 +97,11 @@ static canvas_status parse_unit(struct lexer *lx, const char *after, struct boun
   return CANVAS_OK;
 }
 
+/* Below one multiply-accumulate or parameter: a forgotten x. */
+static bool under_one(const struct bound *b) {
+  return b->given && !b->relative && b->num < b->den;
+}
+
 static canvas_status parse_number(struct lexer *lx, struct bound *b) {
   const struct token t = lx->token;
   *b = (struct bound){.given = true, .den = 1};
@@ -110,7 +113,7 @@ static canvas_status parse_number(struct lexer *lx, struct bound *b) {
   lexer_next(lx);
   if (!b->num) return lexer_fail(lx, &t, "a budget must be more than 0, or 'none'");
   TRY(parse_unit(lx, t.start + t.length, b));
-  if (!b->relative && b->num < b->den)
+  if (under_one(b))
     return lexer_fail(lx, &t,
                       "budget %.*s is less than one, write %.*sx for a share of the layers "
                       "replaced",
@@ -169,6 +172,9 @@ static canvas_status parse_kind(struct lexer *lx, struct budget *b, unsigned *se
   TRY(parse_range(lx, &b->least[kind], &b->most[kind]));
   if (flops && (!halve(&b->least[kind]) || !halve(&b->most[kind])))
     return lexer_fail(lx, &at, "the budget of flops has more digits than needed");
+  if (flops && (under_one(&b->least[kind]) || under_one(&b->most[kind])))
+    return lexer_fail(lx, &at,
+                      "the budget of flops is less than 2, which is one multiply-accumulate");
   return CANVAS_OK;
 }
 

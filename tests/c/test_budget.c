@@ -53,6 +53,8 @@ static const struct {
     {"flops=7", "macs=3.5,params=1x"},
     {"flops=0.5x..1x", "macs=0.5x..1x,params=1x"},
     {"macs=1e9", "macs=1000000000,params=1x"},
+    {"macs=4e18,params=58388608400000000", "macs=4000000000000000000,params=58388608400000000"},
+    {"flops=2", "macs=1,params=1x"},
     {"macs=25e-2x", "macs=0.25x,params=1x"},
     {"macs=007.500x", "macs=7.5x,params=1x"},
     {"macs=0.000000000001x", "macs=0.000000000001x,params=1x"},
@@ -84,9 +86,13 @@ static const struct {
     {"macs=1e30", "line 1, column 6: number '1e30' is out of range or has more digits than needed"},
     {"macs=1e-30x",
      "line 1, column 6: number '1e-30' is out of range or has more digits than needed"},
-    {"macs=0.3333333333333333x",
-     "line 1, column 6: number '0.3333333333333333' is out of range or has more digits than "
+    {"macs=0.3333333333333x",
+     "line 1, column 6: number '0.3333333333333' is out of range or has more digits than needed"},
+    {"macs=4000000000000000001",
+     "line 1, column 6: number '4000000000000000001' is out of range or has more digits than "
      "needed"},
+    {"flops=1.9",
+     "line 1, column 1: the budget of flops is less than 2, which is one multiply-accumulate"},
     {"macs=5000000000G", "line 1, column 16: number is over the limit of 4e18"},
     {"macs=0.5",
      "line 1, column 6: budget 0.5 is less than one, write 0.5x for a share of the layers "
