@@ -488,6 +488,8 @@ static bool get_words(PyObject *list, PyObject *words, char **argv) {
 }
 
 static PyObject *core_main(PyObject *module, PyObject *sequence) {
+  if (PyUnicode_Check(sequence)) /* a sequence of letters, but never meant so */
+    return PyErr_Format(PyExc_TypeError, "expected a list of str, not str");
   PyObject *list = PySequence_List(sequence), *answer = NULL;
   if (!list) return NULL;
   Py_ssize_t count = PyList_Size(list);

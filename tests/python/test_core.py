@@ -213,7 +213,8 @@ WRONG: list[Callable[[], object]] = [
     lambda: _core.solve(CONV, TARGETS, "macs=1x"),  # type: ignore[call-arg]
     lambda: _core.evaluate(PROGRAM, 3),  # type: ignore[arg-type]
     lambda: _core.evaluate(PROGRAM, ["a", "b", "c"]),  # type: ignore[list-item]
-    lambda: _core.main("canvas", "help"),  # type: ignore[call-arg, arg-type]
+    lambda: _core.main("canvas", "help"),  # type: ignore[call-arg]
+    lambda: _core.main("canvas help"),
     lambda: _core.main([1, 2]),  # type: ignore[list-item]
 ]
 
