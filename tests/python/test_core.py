@@ -5,6 +5,7 @@ import gc
 import json
 import math
 import os
+import pathlib
 import random
 import resource
 import subprocess
@@ -48,6 +49,12 @@ def test_primitives_are_rows() -> None:
     assert {"input", "fc", "fold mean", "group each"} <= {row["name"] for row in rows}
     keys = {"name", "family", "inputs", "attributes", "facts", "meaning"}
     assert all(set(row) == keys for row in rows)
+
+
+def test_the_docs_show_the_table_as_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    assert _core.main(["canvas", "primitives", "--markdown"]) == 0
+    docs = pathlib.Path(__file__).parents[2] / "docs/kernel.md"
+    assert capfd.readouterr().out in docs.read_text()
 
 
 def test_kernels_print_canonically() -> None:
