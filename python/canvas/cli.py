@@ -11,6 +11,7 @@ import csv
 import json
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,9 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush at exit is quiet too
         return 141
+    except OSError as error:
+        return complain(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
+    except sqlite3.Error as error:
+        return complain(f"the study cannot be used: {error}", 2)
 
 
-def complain(error: Exception, code: int) -> int:
+def complain(error: Exception | str, code: int) -> int:
     print(" ".join(str(error).split()), file=sys.stderr)
     return code
 
@@ -87,7 +92,7 @@ def search(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     report = driver.search(**given, out=out, fresh=fresh)
     print(report)
-    print(f'The table is in "{report.folder / "pareto.csv"}", each find in a folder beside it.')
+    print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
     return 0 if report.front else 1
 
 

@@ -102,11 +102,11 @@ class Data:
     def _check(self, split: str) -> None:
         images, labels = getattr(self, split)
         if images.ndim != 4 or images.dtype != torch.float32:
-            raise CanvasError(f'the images of split "{split}" must be float32 [N, C, H, W]')
+            raise CanvasError(f"the images of split '{split}' must be float32 [N, C, H, W]")
         if labels.dtype != torch.int64 or labels.shape != images.shape[:1] or len(labels) == 0:
-            raise CanvasError(f'the labels of split "{split}" must be int64, one per image')
+            raise CanvasError(f"the labels of split '{split}' must be int64, one per image")
         if int(labels.min()) < 0 or int(labels.max()) >= self.classes:
-            raise CanvasError(f'the labels of split "{split}" must be 0 to {self.classes - 1}')
+            raise CanvasError(f"the labels of split '{split}' must be 0 to {self.classes - 1}")
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
@@ -122,7 +122,7 @@ def load_data(name: str, seed: int = DATA_SEED) -> Data:
     exist.
     """
     if name not in READERS:
-        raise CanvasError(f'no data is called "{name}": there are {" and ".join(READERS)}')
+        raise CanvasError(f"no data is called '{name}': there are {' and '.join(READERS)}")
     return READERS[name](seed)
 
 

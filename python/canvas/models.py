@@ -140,14 +140,14 @@ def load_model(
         facts["width"] = width
     accepted = _keyword_names(build)
     if width is not None and "width" not in accepted:
-        raise CanvasError(f'model "{name}" takes no width: leave --width out')
+        raise CanvasError(f"model '{name}' takes no width: leave --width out")
     try:
         model = build(**{key: facts[key] for key in facts if key in accepted})
     except Exception as error:
-        raise CanvasError(f'model "{name}" cannot be built: {one_line(error)}') from error
+        raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
     if not isinstance(model, nn.Module):
         raise CanvasError(
-            f'model "{name}" returned a {type(model).__name__}, it must return a torch.nn.Module'
+            f"model '{name}' returned a {type(model).__name__}, it must return a torch.nn.Module"
         )
     return model
 
@@ -164,14 +164,14 @@ def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int)
     except Exception as error:
         size = "x".join(map(str, shape))
         raise CanvasError(
-            f'model "{name}" does not take images of {size}: {one_line(error)}'
+            f"model '{name}' does not take images of {size}: {one_line(error)}"
         ) from error
     finally:
         model.train(training)
     if not isinstance(output, Tensor) or tuple(output.shape) != (2, classes):
         got = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise CanvasError(
-            f'model "{name}" must answer [N, {classes}] for N images of this data, not {got} for 2'
+            f"model '{name}' must answer [N, {classes}] for N images of this data, not {got} for 2"
         )
 
 
@@ -182,33 +182,33 @@ def _find(name: str) -> Any:
     if not colon:
         known = " and ".join(BUILT_IN)
         raise CanvasError(
-            f'no model is called "{name}": there are {known}, '
+            f"no model is called '{name}': there are {known}, "
             "or name your own as package.module:callable"
         )
     parts = module_name.split(".")
     if not all(part.isidentifier() for part in parts) or not attribute:
-        raise CanvasError(f'model "{name}" is not of the form package.module:callable')
+        raise CanvasError(f"model '{name}' is not of the form package.module:callable")
     try:
         target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise CanvasError(
-                f'model "{name}": there is no module "{error.name}"; '
+                f"model '{name}': there is no module '{error.name}'; "
                 "install it or start in its folder"
             ) from error
         raise CanvasError(
-            f'model "{name}": its module needs "{error.name}", not installed'
+            f"model '{name}': its module needs '{error.name}', not installed"
         ) from error
     except Exception as error:
         raise CanvasError(
-            f'model "{name}": its module cannot be imported: {one_line(error)}'
+            f"model '{name}': its module cannot be imported: {one_line(error)}"
         ) from error
     for part in attribute.split("."):
         if not hasattr(target, part):
-            raise CanvasError(f'model "{name}": module "{module_name}" has no "{attribute}"')
+            raise CanvasError(f"model '{name}': module '{module_name}' has no '{attribute}'")
         target = getattr(target, part)
     if not callable(target):
-        raise CanvasError(f'model "{name}" is a {type(target).__name__}, it must be callable')
+        raise CanvasError(f"model '{name}' is a {type(target).__name__}, it must be callable")
     return target
 
 

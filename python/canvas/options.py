@@ -219,7 +219,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name in given:
         if name not in BY_NAME:
-            raise CanvasError(f'a search has no option "{name}"')
+            raise CanvasError(f"a search has no option '{name}'")
     values: dict[str, Any] = {}
     for option in OPTIONS:
         value = given.get(option.name)
@@ -230,7 +230,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
             values[option.name] = option.read(value)
         except ValueError as error:
             shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
-            raise CanvasError(f'{option.flag} takes {error}, not "{printable(shown)}"') from None
+            raise CanvasError(f"{option.flag} takes {error}, not '{printable(shown)}'") from None
     for name in ("model", "data"):
         if values[name] is None:
             raise CanvasError(f"a search needs {BY_NAME[name].flag} {BY_NAME[name].metavar}")

@@ -141,13 +141,13 @@ class Study:
             folder.mkdir(parents=True, exist_ok=True)
             lock = open(folder / LOCK, "a", encoding="utf-8")  # noqa: SIM115 (held while open)
         except OSError as error:
-            raise CanvasError(f'"{folder}" cannot hold a study: {error.strerror}') from error
+            raise CanvasError(f"'{folder}' cannot hold a study: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
             raise CanvasError(
-                f'another search is running in "{folder}": wait for it or choose another --out'
+                f"another search is running in '{folder}': wait for it or choose another --out"
             ) from None
         try:
             path = folder / FILE
@@ -171,9 +171,13 @@ class Study:
         path = folder / FILE
         if not path.is_file():
             raise CanvasError(
-                f'there is no study in "{folder}": name the --out folder of a search'
+                f"there is no study in '{folder}': name the --out folder of a search"
             )
-        return cls(folder, _connect(path, "ro"), None)
+        study = cls(folder, _connect(path, "ro"), None)
+        if study.is_empty():
+            study.close()
+            raise CanvasError(f"the study in '{folder}' is empty: its search is only starting")
+        return study
 
     def close(self) -> None:
         self.database.close()
@@ -225,7 +229,7 @@ class Study:
             difference = "other layers to replace"
         if difference:
             raise CanvasError(
-                f'the study in "{self.folder}" asks something else ({difference} now): '
+                f"the study in '{self.folder}' asks something else ({difference} now): "
                 "choose another --out, or --fresh to start over"
             )
         return True
@@ -436,14 +440,14 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         version = database.execute("PRAGMA user_version").fetchone()[0]
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     except sqlite3.Error as error:
-        raise CanvasError(f'"{path}" is not a study: {error}') from error
+        raise CanvasError(f"'{path}' is not a study: {error}") from error
     if tables and application != APPLICATION:
         database.close()
-        raise CanvasError(f'"{path}" is not a study: another program made it')
+        raise CanvasError(f"'{path}' is not a study: another program made it")
     if tables and version != VERSION:
         database.close()
         raise CanvasError(
-            f'the study "{path}" has format {version}, not {VERSION}: choose another --out'
+            f"the study '{path}' has format {version}, not {VERSION}: choose another --out"
         )
     if mode != "ro":
         database.execute("PRAGMA journal_mode = WAL")

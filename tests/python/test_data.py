@@ -1,9 +1,10 @@
 """The images: splits that share nothing, the same every time."""
 
-import canvas.data as module
 import numpy as np
 import pytest
 import torch
+
+import canvas.data as module
 from canvas.data import SPLITS, Data, load_data
 from canvas.errors import CanvasError
 
@@ -75,7 +76,7 @@ def test_what_is_saved_is_what_is_read(scattered, tmp_path):
 
 def test_unknown_data_is_one_sentence():
     with pytest.raises(
-        CanvasError, match='no data is called "mnist": there are digits and digits-'
+        CanvasError, match="no data is called 'mnist': there are digits and digits-"
     ):
         load_data("mnist")
 

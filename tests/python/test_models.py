@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
+
 from canvas.errors import CanvasError
 from canvas.models import check_model, load_model, resnet18
-from torch import nn
 
 
 def params(model):
@@ -94,12 +95,12 @@ def test_a_callable_is_handed_the_facts_that_it_names(mine):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("resnet9", 'no model is called "resnet9": there are resnet8 and resnet18'),
-        ("", 'no model is called ""'),
-        ("no_such_module_anywhere:net", 'there is no module "no_such_module_anywhere"'),
-        ("needs_other:net", 'needs "a_module_that_is_not_there", not installed'),
+        ("resnet9", "no model is called 'resnet9': there are resnet8 and resnet18"),
+        ("", "no model is called ''"),
+        ("no_such_module_anywhere:net", "there is no module 'no_such_module_anywhere'"),
+        ("needs_other:net", "needs 'a_module_that_is_not_there', not installed"),
         ("bad_syntax:net", "cannot be imported: SyntaxError"),
-        ("mine_models:nothing", 'has no "nothing"'),
+        ("mine_models:nothing", "has no 'nothing'"),
         ("mine_models:CONSTANT", "is a int, it must be callable"),
         ("mine_models:no_module", "returned a str, it must return a torch.nn.Module"),
         ("mine_models:broken", "cannot be built: RuntimeError: first line"),

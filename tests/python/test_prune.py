@@ -1,6 +1,7 @@
 """The rule that ends a training: which epoch, which curve, which threshold."""
 
 import pytest
+
 from canvas.prune import Finished, best_curve, keeps_up, lag, threshold
 
 GOOD = Finished(0, macs=100, curve=[0.1, 0.5, 0.8, 0.9])

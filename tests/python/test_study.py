@@ -1,4 +1,4 @@
-"""The study: what was recorded stays, what was interrupted is done again, no other file is lost."""
+"""The study: what is recorded stays, what was interrupted is done again, no file is lost."""
 
 import os
 import sqlite3
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from canvas.errors import CanvasError
 from canvas.options import read_options
 from canvas.study import Study

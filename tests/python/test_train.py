@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from torch import nn
+
 from canvas.data import Data
 from canvas.models import load_model
 from canvas.train import NotFinite, _batches, score, train
-from torch import nn
 
 
 def tiny(test=0.0, count=65):

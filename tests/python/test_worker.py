@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+
 from canvas import worker
 from canvas.data import Data
 
@@ -87,7 +88,7 @@ def test_a_driver_that_is_gone_stops_it(job):
         ("nan", "nan", "the loss is nan in epoch 0"),
         ("Huge", "out_of_memory", "memory"),
         ("Odd", "error", "ValueError: odd"),
-        ("missing", "error", 'has no "missing"'),
+        ("missing", "error", "has no 'missing'"),
     ],
 )
 def test_a_failure_has_a_kind_a_sentence_and_a_log(job, model, kind, words):
