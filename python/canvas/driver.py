@@ -37,8 +37,8 @@ DRY = 2000  # draws in a row without a candidate after which the search gives up
 SLOWEST = 6  # a training may take this many times what the unchanged network took ...
 SHORTEST = 30.0  # ... but at least this many seconds
 LATENCY_LIMIT = 300.0
-WRAP_UP = 5.0  # seconds kept for starting the timing child and writing the table
-TIMING_SLACK = 2.5  # candidates may be slower than the unchanged network
+WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
+TIMING_SLACK = 5  # finds may well be slower than the unchanged network
 
 
 def search(
@@ -96,9 +96,12 @@ def search(
     with Study.open(folder, fresh) as study:
         driver = Driver(study, options, recipe, plan, begin, say or say_to_stderr)
         driver.begin(images)
+        workers = options["workers"]
         try:
-            driver.train()
-            driver.time()
+            with Pool(workers, memory_per_child(workers)) as pool:
+                driver.train(pool)
+                pool.shrink(1)
+                driver.time(pool)
         except KeyboardInterrupt:
             driver.interrupted()
             raise
@@ -129,7 +132,12 @@ def check_question(targets: str, options: dict[str, Any]) -> None:
         _core.solve(IDENTITY, targets, options["budget"], "exempt=1")
     except NoSolution:
         pass  # the identity may well miss a minimum; the budget itself was understood
-    _core.draw(targets, options["seed"], 0, draw_options(options))
+    except CanvasError as error:
+        raise CanvasError(f"--budget '{options['budget']}' cannot be: {error}") from None
+    try:
+        _core.draw(targets, options["seed"], 0, draw_options(options))
+    except CanvasError as error:
+        raise CanvasError(f"no kernel can be '{draw_options(options)}': {error}") from None
 
 
 class Driver:
@@ -180,7 +188,7 @@ class Driver:
         done = self.study.candidates("kind = 'find' AND status NOT IN ('new', 'running')")
         if known:
             trials = f"{len(done)} of {self.options['trials']} trials"
-            self.say(f'going on with "{self.study.folder}": {trials} are there')
+            self.say(f"going on with '{self.study.folder}': {trials} are there")
 
     def _add_controls(self) -> None:
         """The baseline and each control that is not in the study yet (a kill may have come
@@ -207,23 +215,20 @@ class Driver:
 
     # ---- training -----------------------------------------------------------------------------
 
-    def train(self) -> None:
-        """Train until the trials are done or the time is up."""
+    def train(self, pool: Pool) -> None:
+        """Train until the trials are done or the time is up; then nothing is under way."""
         self.queue = [candidate.id for candidate in self.study.candidates("status = 'new'")]
         self.finds = len(self.study.candidates("kind = 'find'"))
-        with Pool(self.options["workers"], memory_per_child(self.options["workers"])) as pool:
-            while True:
-                while (
-                    pool.has_room() and self._time_to_start() and (job := self._next()) is not None
-                ):
-                    self._start(pool, job)
-                if not pool.busy():
-                    break
-                for id, message in pool.wait(0.5):
-                    self._hear(pool, id, message)
-                self._judge(pool)
-                if time.monotonic() > self._last_moment():
-                    self._stop_all(pool)
+        while True:
+            while pool.has_room() and self._time_to_start() and (job := self._next()) is not None:
+                self._start(pool, job)
+            if not pool.busy():
+                break
+            for id, message in pool.wait(0.5):
+                self._hear(pool, id, message)
+            self._judge(pool)
+            if time.monotonic() > self._last_moment():
+                self._stop_all(pool)
 
     def _next(self) -> int | None:
         """The next candidate to train: what was left over first, then new draws."""
@@ -300,7 +305,9 @@ class Driver:
         return baseline[0].seconds if baseline else None
 
     def _hear(self, pool: Pool, id: int, message: Message) -> None:
-        """One message of a child about candidate `id`."""
+        """One message of a child about candidate `id`; what is pruned has nothing more to say."""
+        if self.study.candidate(id).status != "running":
+            return
         try:
             self._obey(pool, id, message)
         except (KeyError, TypeError, ValueError) as error:
@@ -323,9 +330,6 @@ class Driver:
             if len(self.study.curve(id)) != self.options["epochs"]:
                 raise ValueError("done before the last epoch")
             self._finish(id, "done")
-        elif event == "stopped":
-            if self.study.candidate(id).status != "pruned":
-                raise ValueError("stopped without being told to")
         elif event == "failed":
             reason = f"{message['kind']}: {message['reason']}"
             self._finish(id, "failed", reason, str(message.get("log", "")))
@@ -422,7 +426,8 @@ class Driver:
         for id in pool.busy():
             pool.stop(id)
             self.waiting.pop(id, None)
-            self.study.put_back(id)
+            if self.study.candidate(id).status == "running":
+                self.study.put_back(id)
         self._time_is_up()
 
     def _time_is_up(self) -> None:
@@ -437,25 +442,26 @@ class Driver:
             self.study.put_back(candidate.id)
         done = len(self.study.candidates("kind = 'find' AND status NOT IN ('new', 'running')"))
         trials = f"{done} of {self.options['trials']} trials"
-        self.say(f'stopped: {trials} are kept in "{self.study.folder}", the same command goes on')
+        self.say(f"stopped: {trials} are kept in '{self.study.folder}', the same command goes on")
 
     # ---- latency ------------------------------------------------------------------------------
 
-    def time(self) -> None:
-        """Time what is finished and has no latency, in one child while nothing of ours trains.
+    def time(self, pool: Pool) -> None:
+        """Time what is finished and has no latency; the pool has one child and nothing trains.
 
         Baseline and controls come first, then the finds by falling accuracy.
         """
         rows = self.study.candidates("status = 'done' AND latency_ms IS NULL")
         rows.sort(key=lambda row: (row.kind == "find", -(row.val_accuracy or 0)))
-        with Pool(1, memory_per_child(1)) as pool:
-            for row in rows:
-                if row.kind == "find" and time.monotonic() > self.deadline - 1:
-                    self.ended = (
-                        "the time limit came before all finds were timed; the same command goes on"
-                    )
-                    break
-                self._time(pool, row)
+        if rows:
+            self.say(f"timing {len(rows)} networks, one at a time")
+        for row in rows:
+            if row.kind == "find" and time.monotonic() > self.deadline - 1:
+                self.ended = (
+                    "the time limit came before all finds were timed; the same command goes on"
+                )
+                break
+            self._time(pool, row)
 
     def _time(self, pool: Pool, candidate: Candidate) -> None:
         pool.start(

@@ -126,6 +126,12 @@ class Pool:
             messages += self._fail(child, "timeout", "the training took longer than its limit")
         return messages
 
+    def shrink(self, size: int) -> None:
+        """Keep at most `size` children; called while none is busy."""
+        self.size = size
+        for child in self.children[size:]:
+            self._bury(child)
+
     def close(self) -> None:
         """Kill every child and what it started."""
         for child in list(self.children):
@@ -139,7 +145,7 @@ class Pool:
         return max(seconds, 0.0)
 
     def _spawn(self) -> Child:
-        package = str(Path(__file__).resolve().parent.parent)
+        package = str(Path(__file__).absolute().parent.parent)
         environment = dict(os.environ)
         known = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = package + (os.pathsep + known if known else "")

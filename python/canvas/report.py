@@ -122,11 +122,10 @@ def _objectives(row: Candidate) -> tuple[float, float, float]:
 
 
 def sentence(candidates: Sequence[Candidate], images: int) -> str:
-    """Whether a find beat the best control of no more MACs than the find has, by how much, and
-    how sure that is.
+    """Whether a find beat the best control of no more MACs than the find has, and by how much.
 
-    Among the finds that did, the most accurate one is named; if none did, the most accurate of
-    all. `images` is the size of the validation split.
+    The most accurate find decides.  If it lost but another find beat its own best control, both
+    are told.  `images`, the size of the validation split, gives the standard error.
     """
     done = [row for row in candidates if row.status == "done" and row.val_accuracy is not None]
     finds = sorted(
@@ -143,20 +142,27 @@ def sentence(candidates: Sequence[Candidate], images: int) -> str:
     fair = [(find, control) for find, control in pairs if control is not None]
     if not fair:
         return f"No comparison: no control has as few MACs as {_named(finds[0], baseline)}."
-    better = [(find, control) for find, control in fair if _points(find, control) > 0]
-    find, control = (better or fair)[0]
-    ours, theirs = _named(find, baseline), _named(control, baseline)
-    points = _points(find, control)
-    doubt = f"standard error {_standard_error(find, control, images):.1f}"
-    if better:
-        return (
-            f"A find beat the best control of no more MACs: {ours} is {_amount(points)} points "
-            f"above {theirs}, {doubt}."
-        )
-    how = "only equals" if points == 0 else f"stays {_amount(-points)} points below"
+    first = _compared(*fair[0], baseline, images)
+    if _points(*fair[0]) > 0:
+        return f"A find beat the best control of no more MACs: {first}."
+    better = next((pair for pair in fair if _points(*pair) > 0), None)
+    if better is None:
+        return f"No find beat the best control of no more MACs: the most accurate, {first}."
+    second = _compared(*better, baseline, images)
     return (
-        f"No find beat the best control of no more MACs: the most accurate, {ours}, {how} "
-        f"{theirs}, {doubt}."
+        "The most accurate find did not beat the best control of no more MACs: "
+        f"{first}; but {second}."
+    )
+
+
+def _compared(find: Candidate, control: Candidate, baseline: Candidate, images: int) -> str:
+    points = _points(find, control)
+    how = f"is {_amount(points)} points above" if points > 0 else "only equals"
+    if points < 0:
+        how = f"stays {_amount(-points)} points below"
+    return (
+        f"{_named(find, baseline)} {how} {_named(control, baseline)}, "
+        f"standard error {_standard_error(find, control, images):.1f}"
     )
 
 

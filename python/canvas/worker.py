@@ -135,7 +135,10 @@ def check(pack: str) -> None:
     """Refuse a kernel whose module does not compute what the interpreter says."""
     from .pack import KernelPack
 
-    KernelPack(pack).check()
+    try:
+        KernelPack(pack).check()
+    except ArithmeticError as error:
+        raise WrongResult(str(error)) from error
 
 
 def latency(job: Job, tell: Tell, answers: TextIO) -> None:

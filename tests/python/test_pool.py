@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
 from canvas.pool import Pool
 
 CHILD = """
@@ -74,7 +76,7 @@ def finish(pool, seconds=20.0):
 
 def alive(pid):
     try:
-        state = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
     return state != "Z"

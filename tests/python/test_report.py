@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+
 from canvas.report import (
     COLUMNS,
     best_control,
@@ -70,9 +71,15 @@ def test_a_find_that_does_not_is_named_too():
         ([row("1", "find", 0.955, 500)], False, "grouped"),
         # a tie is no win
         ([row("1", "find", 0.95, 200)], False, "only equals"),
-        # the most accurate find loses to its own control, a smaller one wins against its own
-        ([row("1", "find", 0.955, 600), row("2", "find", 0.951, 300)], True, "find 2"),
-        # among the winners the most accurate is named, not the one with the widest margin
+        # the most accurate find loses to its own control: another's win is told, but second
+        (
+            [row("1", "find", 0.955, 600), row("2", "find", 0.951, 300)],
+            False,
+            "The most accurate find did not beat the best control of no more MACs: find 1 (95.5 % "
+            "at 0.60x of the MACs) stays 0.5 points below grouped (96.0 % at 0.50x of the MACs), "
+            "standard error 0.9; but find 2 (95.1 % at 0.30x of the MACs) is 0.1 points above",
+        ),
+        # the most accurate is named, not the one with the widest margin
         ([row("1", "find", 0.9, 120), row("2", "find", 0.97, 600)], True, "find 2"),
         # what was pruned or failed is no find
         ([row("1", "find", 0.99, 200, status="pruned")], False, "No find: no drawn kernel"),

@@ -1,0 +1,180 @@
+"""The command line: one sentence for every mistake, and the core answers what is not ours."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from canvas.cli import OPTIONS, main, search_parser
+from canvas.errors import CanvasError
+from canvas.options import read_duration, read_options
+from canvas.study import Study
+
+GOOD = ["--model", "resnet8", "--data", "digits"]
+
+
+def refused(capsys, words):
+    """Exit code and sentence of a command that must be refused."""
+    code = main(words)
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and err.strip(), (out, err)
+    assert "Traceback" not in err and "usage" not in err
+    return code, err.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "needs --model"),
+        (["--model", "resnet8"], "needs --data"),
+        (["--model", "resnet9", "--data", "digits"], "no model is called 'resnet9'"),
+        (["--model", "resnet8", "--data", "mnist"], "no data is called 'mnist'"),
+        ([*GOOD, "--trials", "0"], "--trials takes a whole number from 1 to 1000000, not '0'"),
+        ([*GOOD, "--trials", "-3"], "--trials takes a whole number from 1 to 1000000, not '-3'"),
+        ([*GOOD, "--trials", "nan"], '--trials takes a whole number'),
+        ([*GOOD, "--trials", "1e3"], '--trials takes a whole number'),
+        ([*GOOD, "--epochs", "9" * 400], '--epochs takes a whole number'),
+        ([*GOOD, "--seed", str(2**63)], '--seed takes a whole number'),
+        ([*GOOD, "--width", "1.5"], '--width takes a whole number'),
+        ([*GOOD, "--batch-size", "1"], '--batch-size takes a whole number from 2'),
+        ([*GOOD, "--workers", ""], '--workers takes a whole number'),
+        ([*GOOD, "--time-limit", "0"], "--time-limit takes a time such as 90s, 10m or 1.5h"),
+        ([*GOOD, "--time-limit", "nan"], "--time-limit takes a time"),
+        ([*GOOD, "--time-limit", "10d"], "--time-limit takes a time"),
+        ([*GOOD, "--time-limit", "9999999h"], "--time-limit takes a time"),
+        ([*GOOD, "--primitives", "12..5"], "--primitives takes a range such as 5..12"),
+        ([*GOOD, "--primitives", "0"], "--primitives takes a range"),
+        ([*GOOD, "--policy", "all"], "--policy takes paper or spatial, not 'all'"),
+        ([*GOOD, "--require", "luck"], "--require takes reach or none, not 'luck'"),
+        ([*GOOD, "--prune", "hard"], "--prune takes macs or paper or none, not 'hard'"),
+        ([*GOOD, "--budget", ""], "--budget takes a line of text"),
+        ([*GOOD, "--budget", "macs=nan"], "macs"),
+        ([*GOOD, "--budget", "macs=-1x"], "macs"),
+        ([*GOOD, "--budget", "time=1s"], "time"),
+        ([*GOOD, "--budget", "macs=0.5x\nparams=1x"], "--budget takes a line of text"),
+        ([*GOOD, "--primitives", "9999"], "primitives"),
+        ([*GOOD, "--groups", "7"], "7"),
+        ([*GOOD, "--tirals", "3"], "--tirals"),
+        ([*GOOD, "--trial", "3"], "--trial"),
+        ([*GOOD, "--trials"], "--trials"),
+        ([*GOOD, "stray"], "stray"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_search_is_one_sentence_and_code_2(capsys, tmp_path, words, sentence):
+    code, said = refused(capsys, ["search", "--out", str(tmp_path / "out"), *words])
+    assert (code, sentence in said) == (2, True), said
+    assert not (tmp_path / "out" / "study.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "DIR"),
+        (["no such folder"], "there is no study in 'no such folder'"),
+        ([".", "-f", "xml"], "xml"),
+        (["\0"], "study"),
+    ],
+)
+def test_a_mistake_in_trials_is_one_sentence_and_code_2(capsys, words, sentence):
+    code, said = refused(capsys, ["trials", *words])
+    assert (code, sentence in said) == (2, True), said
+
+
+def test_the_core_answers_what_is_not_ours(capfd):
+    assert main(["hash", "/nonexistent"]) == 2
+    assert main(["no-such-verb"]) == 2
+    assert "no-such-verb" in capfd.readouterr().err
+
+
+def test_help_names_every_flag_with_default_and_unit(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["search", "--help"])
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for option in OPTIONS:
+        assert f"{option.flag} {option.metavar}" in text
+        if option.default is not None:
+            assert "default" in option.help or f"(default: {option.default})" in text
+    assert "%" not in search_parser().format_help().replace("10 %", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("10m", 600), ("1.5h", 5400), (0.5, 0.5), (7, 7)],
+)
+def test_durations(text, seconds):
+    assert read_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-1s", "1e3", "inf", float("inf"), float("nan"), True])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match="a time such as"):
+        read_duration(text)
+
+
+def test_options_from_python_are_judged_like_flags():
+    with pytest.raises(CanvasError, match="no option 'trails'"):
+        read_options({"model": "m", "data": "d", "trails": 3})
+    with pytest.raises(CanvasError, match="--trials takes a whole number"):
+        read_options({"model": "m", "data": "d", "trials": 3.5})
+    with pytest.raises(CanvasError, match="--trials takes a whole number"):
+        read_options({"model": "m", "data": "d", "trials": True})
+    with pytest.raises(CanvasError, match="--model takes the name"):
+        read_options({"model": print, "data": "d"})
+    assert read_options({"model": "m", "data": "d"})["prune"] == "macs"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with Study.open(tmp_path) as study:
+        study.begin(read_options({"model": "m", "data": "d"}), "images", "abc", 100, "t")
+        study.add("baseline", "baseline")
+        study.add("12", "find", "a = input\nb = relu a\nout b\n", "pack", "0" * 32, 10)
+        study.started(2)
+        study.built(2, 1000, 10)
+        study.epoch(2, 0, 0.5, 1.0, 0.1)
+        study.finished(2, "failed", "timeout: too slow, really", "log\nlines")
+    return tmp_path
+
+
+def test_trials_lists_every_candidate(folder, capsys):
+    assert main(["trials", str(folder), "-f", "csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("candidate,kernel,status,val_accuracy,")
+    assert lines[2].startswith("12,Kernel_0000000000000000,failed,,find,relu,1000,10,")
+    assert lines[2].endswith('"timeout: too slow, really"')
+    assert main(["trials", str(folder), "-f", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["status"] for row in rows] == ["new", "failed"]
+    assert rows[1]["log"] == "log\nlines" and rows[1]["curve"] == [0.5]
+    assert main(["trials", str(folder)]) == 0
+    assert "timeout: too slow" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_gets_no_traceback(folder):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m canvas trials "$0" -f json | true', str(folder)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.stderr == ""
+
+
+def test_without_torch_search_says_how_to_get_it_and_trials_works(folder):
+    hide = "import sys; sys.modules['torch'] = None; from canvas.cli import main; sys.exit(main("
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+    def run(words):
+        code = f"{hide}{words!r}))"
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+        )
+
+    done = run(["search", *GOOD])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install" in done.stderr and done.stderr.count("\n") == 1
+    assert run(["trials", str(folder)]).returncode == 0

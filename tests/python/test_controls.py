@@ -1,0 +1,44 @@
+"""Well-known operators as kernels: they solve, and grouped takes the fewest groups that fit."""
+
+import re
+
+import pytest
+
+from canvas import _core
+from canvas.controls import group_counts, grouped, solve_controls
+
+TARGETS = """# a stage of a network
+a 16 16 16 16 3 1 1
+b, 16, 32, 16, 16, 3, 2, 1
+c 16 32 16 16 1 2 1
+"""
+
+
+def test_every_control_is_solved_for_every_target():
+    controls = solve_controls(TARGETS, "macs=0.5x")
+    assert [c.name for c in controls] == ["identity", "1x1", "depthwise-separable", "grouped"]
+    for control in controls:
+        assert not control.missing
+        assert len(re.findall("^bind ", control.pack, re.MULTILINE)) == 3
+
+
+@pytest.mark.parametrize(("budget", "groups"), [("0.5x", 2), ("0.49x", 4), ("0.125x", 8)])
+def test_grouped_has_the_fewest_groups_that_the_budget_allows(budget, groups):
+    pack = grouped(TARGETS, f"macs={budget}").pack
+    assert set(re.findall(r"G=(\d+)", pack)) == {str(groups)}
+
+
+def test_a_control_that_fits_nowhere_is_missing_with_its_reason():
+    controls = {c.name: c for c in solve_controls(TARGETS, "macs=0.001x")}
+    assert "over the budget" in controls["grouped"].missing
+    assert controls["1x1"].pack  # shown whatever it costs
+    assert "no common divisor" in grouped("a 3 3 8 8 3 1 1\nb 4 4 8 8 3 1 1", "macs=0.5x").missing
+
+
+def test_all_controls_are_different_kernels():
+    hashes = {_core.hash(c.pack) for c in solve_controls(TARGETS, "macs=0.5x")}
+    assert len(hashes) == 4
+
+
+def test_group_counts_are_the_common_divisors():
+    assert group_counts("a 12 24 8 8 3 1 1\nb 24 36 8 8 3 1 1") == [2, 3, 4, 6, 12]

@@ -1,0 +1,240 @@
+"""Whole searches, small ones: the real core, real children, real images."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from canvas.driver import search
+from canvas.errors import CanvasError
+from canvas.report import COLUMNS
+from canvas.study import Study
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+TRIALS = 4
+MODEL = "small_network:build"
+QUESTION = {"budget": "macs=0.5x", "epochs": 3, "seed": 1, "grace": 1}
+FLAGS = [f"--{name}={value}" for name, value in QUESTION.items()]
+
+SMALL_NETWORK = """
+from torch import nn
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean((2, 3))
+
+def build(in_channels, num_classes):
+    return nn.Sequential(
+        nn.Conv2d(in_channels, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.Conv2d(8, 16, 3, 2, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+        Mean(), nn.Linear(16, num_classes))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory):
+    """A current folder with a network of one's own, where a user would have it."""
+    folder, before = tmp_path_factory.mktemp("home"), Path.cwd()
+    (folder / "small_network.py").write_text(SMALL_NETWORK)
+    os.chdir(folder)
+    sys.path.append(str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    os.chdir(before)
+
+
+def command(out, *flags):
+    return [
+        *(sys.executable, "-m", "canvas", "search", "--model", MODEL, "--data", "digits"),
+        *(*FLAGS, f"--trials={TRIALS}", "--out", str(out), *flags),
+    ]
+
+
+def run(words):
+    return subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True)
+
+
+def start(out, *flags):
+    return subprocess.Popen(
+        command(out, *flags),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def results(folder):
+    """What training gave, by candidate: status and curve."""
+    with Study.read(folder) as study:
+        return {row.name: (row.status, study.curve(row.id)) for row in study.candidates()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """A search that nothing disturbs, from the command line: (folder, stdout, stderr)."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    done = run(command(folder))
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout, done.stderr
+
+
+def test_a_search_leaves_a_table_a_csv_and_a_folder_per_find(undisturbed):
+    folder, out, err = undisturbed
+    rows = list(csv.DictReader((folder / "pareto.csv").open()))
+    assert tuple(rows[0]) == COLUMNS
+    kinds = [row["kind"] for row in rows]
+    assert kinds[:5] == ["baseline"] + 4 * ["control"]
+    assert set(kinds[5:]) == {"find"}
+    for row in rows:
+        assert 0 <= float(row["val_accuracy"]) <= 1
+        assert float(row["latency_ms"]) > 0 and float(row["speedup"]) > 0
+        assert float(row["macs_ratio"]) == pytest.approx(
+            int(row["macs"]) / int(rows[0]["macs"]), rel=1e-4
+        )
+    assert "beat the best control of no more MACs" in out and "No comparison" not in out
+    done = [
+        name
+        for name, (status, _) in results(folder).items()
+        if status == "done" and name.isdigit()
+    ]
+    assert done
+    for name in done:
+        find = folder / f"find-{int(name):04d}"
+        assert {p.name for p in find.iterdir()} == {"kernel.txt", "pack.txt", "kernel.py"}
+        assert "nn.Module" in (find / "kernel.py").read_text()
+    lines = [line.partition("]")[2].split() for line in err.splitlines() if line[:1] == "["]
+    assert sorted(line[0] for line in lines) == sorted(results(folder))
+
+
+def test_the_budget_binds_the_finds(undisturbed):
+    folder, _, _ = undisturbed
+    with Study.read(folder) as study:
+        finds = study.candidates("kind = 'find'")
+        assert len(finds) == TRIALS
+        grouped = study.candidates("name = 'grouped'")[0]
+        assert all(find.layer_macs <= grouped.layer_macs for find in finds)  # 0.5x exactly
+        assert len({find.hash for find in finds}) == TRIALS
+
+
+def test_trials_lists_all_of_it(undisturbed):
+    folder, _, _ = undisturbed
+    done = run([sys.executable, "-m", "canvas", "trials", str(folder), "-f", "json"])
+    rows = json.loads(done.stdout)
+    assert len(rows) == 5 + TRIALS
+    assert all(row["status"] in ("done", "pruned", "failed") for row in rows)
+    assert not [row for row in rows if row["status"] == "failed" and not row["reason"]]
+
+
+def test_the_same_command_again_trains_nothing(undisturbed):
+    folder, _, _ = undisturbed
+    before = results(folder)
+    with Study.read(folder) as study:
+        attempts = [tuple(r) for r in study.database.execute("SELECT id, attempt FROM task")]
+    lines = []
+    report = search(MODEL, "digits", trials=TRIALS, out=folder, say=lines.append, **QUESTION)
+    assert report.front and results(folder) == before
+    with Study.read(folder) as study:
+        assert attempts == [
+            tuple(r) for r in study.database.execute("SELECT id, attempt FROM task")
+        ]
+    assert any("4 of 4 trials are there" in line for line in lines)
+
+
+def settled(folder):
+    return {n: r for n, r in results(folder).items() if r[0] in ("done", "pruned", "failed")}
+
+
+def children_of(pid):
+    """Process ids of the workers that belong to a driver."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"canvas.worker" in words and str(pid).encode() in words:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for(process, folder, count, seconds=120):
+    """Until `count` candidates are settled."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        with suppress(CanvasError):  # it is only starting
+            if len(settled(folder)) >= count:
+                return
+        time.sleep(0.02)
+    raise AssertionError(process.communicate())
+
+
+def attempts(folder):
+    """How often each candidate was trained."""
+    query = (
+        "SELECT name, attempt FROM task JOIN candidate ON candidate = candidate.id "
+        "WHERE task.kind = 'accuracy'"
+    )
+    with Study.read(folder) as study:
+        return dict(map(tuple, study.database.execute(query)))
+
+
+def gone(pid):
+    end = time.monotonic() + 10
+    while children_of(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not children_of(pid)
+
+
+def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp_path):
+    """Three runs of one command, also with one worker instead of two: as if undisturbed."""
+    process = start(tmp_path)
+    wait_for(process, tmp_path, 3)
+    with pytest.raises(CanvasError, match="another search is running"):
+        search(MODEL, "digits", trials=TRIALS, out=tmp_path, **QUESTION)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = settled(tmp_path)
+    assert len(kept) < 5 + TRIALS and gone(process.pid)
+    before = attempts(tmp_path)
+
+    process = start(tmp_path, "--workers=1")
+    wait_for(process, tmp_path, len(kept) + 2)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - begin < 5
+    assert process.returncode == 130
+    assert "the same command goes on" in err and "Traceback" not in err
+    assert gone(process.pid)
+    assert not [r for r in results(tmp_path).values() if r[0] == "running"]
+    assert {name: results(tmp_path)[name] for name in kept} == kept
+    assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
+    kept, before = settled(tmp_path), attempts(tmp_path)
+
+    search(MODEL, "digits", trials=TRIALS, out=tmp_path, say=lambda line: None, **QUESTION)
+    assert results(tmp_path) == results(undisturbed[0])
+    assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
+
+
+def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
+    begin = time.monotonic()
+    limit = {"trials": 1000, "time_limit": 15, "say": lambda line: None}
+    report = search(MODEL, "digits", out=tmp_path, **limit, **QUESTION)
+    assert time.monotonic() - begin < 20
+    assert "time limit" in str(report)
+    assert (tmp_path / "pareto.csv").exists()
+
+
+def test_another_question_is_refused(undisturbed):
+    with pytest.raises(CanvasError, match=r"--epochs 2 instead of 3.*--fresh"):
+        search(MODEL, "digits", out=undisturbed[0], **{**QUESTION, "epochs": 2})
