@@ -30,7 +30,7 @@ bool problem_total(const struct problem *p, struct spending *out);
  * fewest channels. CANVAS_NONE where no value can. */
 canvas_status problem_base(canvas_context *ctx, struct problem *p);
 
-/* Doubles the x_ij while the budgets and limits allow it (growth.c). The base must fit. */
+/* Doubles the x_ij while the budgets and limits allow it (doubling.c). The base must fit. */
 void problem_grow(struct problem *p, struct solve_trace *trace);
 
 #endif
