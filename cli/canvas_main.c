@@ -116,8 +116,8 @@ static int dispatch(int count, char **words) {
 static bool flush_output(void) {
   bool failed = ferror(stdout);
   clearerr(stdout);
-  if (failed) putchar('\n');
   errno = 0;
+  if (failed) putchar('\n');
   if (!fflush(stdout) && !failed) return true;
   const char *why = errno ? strerror(errno) : "an earlier write failed";
   clearerr(stdout);
