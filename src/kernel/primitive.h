@@ -32,9 +32,10 @@ enum {
   ATTR_SHIFT = 16 /* by=NUMBER: pixels, either sign */
 };
 
+/* clang-format off */
 /*   id          word       mode    family     in  attributes            facts                      not after
  *   |           |          |       |          |   |                     |                          |
- *   PyTorch and the program language follow the formula in `meaning`: o the result, a and b the inputs. */
+ *   Program and PyTorch follow the formula in `meaning`: o the result, a and b the inputs. */
 #define PRIMITIVES(X) \
   X(INPUT,       "input",   "",     input,     0, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
     "the target's input, average-pooled by the stride: [C, H, W]") \
@@ -86,6 +87,7 @@ enum {
     "max(a, b), a repeated onto the shape of b") \
   X(OUTPUT,      "out",     "",     output,    1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
     "the target's output: last axes H W, the product of the rest C, read as [C, H, W] in order")
+/* clang-format on */
 
 enum primitive {
 #define X(id, ...) PRIMITIVE_##id,

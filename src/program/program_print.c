@@ -115,7 +115,7 @@ static void print_list(struct printer *w, const int *exprs, int count) {
 static void print_load(struct printer *w, const struct px_node *n) {
   const struct program_tensor *t = &w->p->tensors.data[n->tensor];
   buf_printf(w->buf, "%s[", t->name);
-  print_list(w, w->p->indices.data + n->first, t->rank);
+  if (t->rank) print_list(w, w->p->indices.data + n->first, t->rank);
   buf_puts(w->buf, "]");
 }
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "sample/growth.h"
+#include "sample/partial.h"
 
 enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, FAMILIES_MAX = 32 };
 
@@ -136,31 +136,31 @@ static void gather(struct sampler *s, int a, int b, const struct family *f) {
 }
 
 /* Every application of a type; pairs that would make the kernel too wide are not looked at. */
-static void gather_all(struct sampler *s, const struct growth *g, const struct family *f,
+static void gather_all(struct sampler *s, const struct partial *g, const struct family *f,
                        struct remaining left) {
   int nodes = s->scratch->count;
   s->candidates.count = 0;
   for (int a = 0; a < nodes; a++) {
-    if (!f->blends && growth_width_allows(g, a, -1, left)) gather(s, a, -1, f);
+    if (!f->blends && partial_width_allows(g, a, -1, left)) gather(s, a, -1, f);
     for (int b = 0; f->blends && b < nodes; b++)
-      if (b != a && growth_width_allows(g, a, b, left)) gather(s, a, b, f);
+      if (b != a && partial_width_allows(g, a, b, left)) gather(s, a, b, f);
   }
 }
 
 /* One application of the type, uniformly among the legal ones; false if there is none. */
-static bool apply_one(struct sampler *s, struct growth *g, const struct family *f,
+static bool apply_one(struct sampler *s, struct partial *g, const struct family *f,
                       struct remaining left, struct random *r) {
   gather_all(s, g, f, left);
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
-    if (growth_try(g, &all[i], left)) return true;
+    if (partial_try(g, &all[i], left)) return true;
     all[i] = all[--s->candidates.count];
   }
   return false;
 }
 
-static bool plain_step(struct sampler *s, struct growth *g, struct remaining left,
+static bool plain_step(struct sampler *s, struct partial *g, struct remaining left,
                        struct random *r) {
   const struct family *order[FAMILIES_MAX];
   memcpy(order, s->plain, sizeof order);
@@ -173,7 +173,7 @@ static bool plain_step(struct sampler *s, struct growth *g, struct remaining lef
 }
 
 /* One try; the stream goes on where the last one stopped. */
-static bool grow(struct sampler *s, struct growth *g, struct random *r) {
+static bool grow(struct sampler *s, struct partial *g, struct random *r) {
   const struct sample_options *o = &s->options;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
   int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
@@ -181,7 +181,7 @@ static bool grow(struct sampler *s, struct growth *g, struct random *r) {
   if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
   left.plain -= left.weighted;
   g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
-  growth_start(g);
+  partial_start(g);
   for (int steps = n; steps > 0; steps--) {
     /* every order of plain and weighted steps is equally likely */
     bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
@@ -193,7 +193,7 @@ static bool grow(struct sampler *s, struct growth *g, struct random *r) {
       if (!plain_step(s, g, left, r)) return false;
     }
   }
-  return growth_finish(g);
+  return partial_finish(g);
 }
 
 /* Names nodes a, b, ... as a person would, and the kernel by its index. */
@@ -217,12 +217,12 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
   for (int try = 0; try < TRIES; try++) {
     *g = s->groups.data[random_below(&r, (uint32_t)s->groups.count)];
     for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = *g;
-    struct growth growth = {.k = s->scratch,
+    struct partial partial = {.k = s->scratch,
                             .targets = s->targets.data,
                             .target_count = s->targets.count,
                             .elements_limit = s->options.elements_limit,
                             .require_reach = s->options.require_reach};
-    if (!grow(s, &growth, &r)) continue;
+    if (!grow(s, &partial, &r)) continue;
     *out = finished(s->scratch, index);
     return CANVAS_OK;
   }

@@ -1,16 +1,15 @@
-/* One growing kernel: what may be applied next, at these targets. Used by sampler.c only.
+/* A kernel under construction: what may be applied next, at these targets. Used by sampler.c only.
  *
- * A growth is a kernel under construction with the facts that decide legality: which nodes are
- * leaves, what each node has seen, the values of all sizes at every (distinct) target. `growth_try`
+ * It carries the facts that decide legality: which nodes are leaves, what each node has seen, the values of all sizes at every (distinct) target. `partial_try`
  * applies a candidate if it is legal and keeps the kernel finishable in the steps that are left;
  * otherwise it leaves everything as it was.
  */
-#ifndef CANVAS_SAMPLE_GROWTH_H
-#define CANVAS_SAMPLE_GROWTH_H
+#ifndef CANVAS_SAMPLE_PARTIAL_H
+#define CANVAS_SAMPLE_PARTIAL_H
 
 #include "sample/sampler.h"
 
-struct growth {
+struct partial {
   struct kernel *k;
   const struct sizes *targets; /* distinct; G set */
   int target_count;
@@ -28,12 +27,12 @@ struct remaining {
   int plain, weighted;
 };
 
-void growth_start(struct growth *g);
+void partial_start(struct partial *g);
 /* Whether the leaves that a and b (or -1) take away leave a width that can still be merged: cheap,
  * asked before a pair's applications are counted. */
-bool growth_width_allows(const struct growth *g, int a, int b, struct remaining left);
-bool growth_try(struct growth *g, const struct candidate *c, struct remaining left);
+bool partial_width_allows(const struct partial *g, int a, int b, struct remaining left);
+bool partial_try(struct partial *g, const struct candidate *c, struct remaining left);
 /* After the last step: solves the output's variable, attaches the output, checks every target. */
-bool growth_finish(struct growth *g);
+bool partial_finish(struct partial *g);
 
 #endif

@@ -1,9 +1,9 @@
-/* See growth.h. */
-#include "sample/growth.h"
+/* See partial.h. */
+#include "sample/partial.h"
 
 #include <string.h>
 
-void growth_start(struct growth *g) {
+void partial_start(struct partial *g) {
   memset(g->seen, 0, sizeof g->seen);
   memset(g->mixed, 0, sizeof g->mixed);
   memset(g->consumers, 0, sizeof g->consumers);
@@ -11,18 +11,18 @@ void growth_start(struct growth *g) {
   g->width = 1;
 }
 
-static int width_after(const struct growth *g, int a, int b) {
+static int width_after(const struct partial *g, int a, int b) {
   int width = g->width + 1 - (g->consumers[a] == 0);
   return b >= 0 ? width - (g->consumers[b] == 0) : width;
 }
 
-bool growth_width_allows(const struct growth *g, int a, int b, struct remaining left) {
+bool partial_width_allows(const struct partial *g, int a, int b, struct remaining left) {
   int width = width_after(g, a, b);
   return width <= g->max_width && width - 1 <= left.plain;
 }
 
 /* Whether a dim is whole at every target; a variable in the numerator can always make it so. */
-static bool whole_everywhere(const struct growth *g, const struct dim *d) {
+static bool whole_everywhere(const struct partial *g, const struct dim *d) {
   if (!dim_is_whole(d)) return false;
   if (dim_variable(d, NULL) != VARIABLES) return true;
   for (int t = 0; t < g->target_count; t++) {
@@ -33,7 +33,7 @@ static bool whole_everywhere(const struct growth *g, const struct dim *d) {
 }
 
 /* A lower bound of the elements: variables count 1, quotients are kept exact as num/den. */
-static bool fits_everywhere(const struct growth *g, const struct shape *s) {
+static bool fits_everywhere(const struct partial *g, const struct shape *s) {
   for (int t = 0; t < g->target_count; t++) {
     struct sizes sizes = g->targets[t];
     double elements = 1;
@@ -53,13 +53,13 @@ static bool visit_legal(void *data, int node, const struct dim *d) {
   return whole_everywhere(data, d);
 }
 
-static bool shape_legal(const struct growth *g, const struct shape *s) {
+static bool shape_legal(const struct partial *g, const struct shape *s) {
   for (int i = 0; i < s->count; i++)
     if (!whole_everywhere(g, &s->axis[i].dim)) return false;
   return fits_everywhere(g, s);
 }
 
-static bool all_legal(struct growth *g) {
+static bool all_legal(struct partial *g) {
   int node;
   if (kernel_recheck(g->k, &node) || !kernel_each_dim(g->k, visit_legal, g)) return false;
   for (int i = 0; i < g->k->count; i++)
@@ -77,7 +77,7 @@ static bool listed(const char *list, const char *word) {
 
 /* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, or a second
  * time. Two fully connected primitives on one tensor differ by their weights. */
-static bool pruned(const struct growth *g, const struct candidate *c) {
+static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct kernel *k = g->k;
   const struct row *row = &primitive_rows[c->op];
   if (row->arity == 1 && listed(row->not_after, node_row(&k->nodes[c->in[0]])->word)) return true;
@@ -110,7 +110,7 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
 }
 
 /* A lower bound of the steps to a finished kernel; says whether those left suffice. */
-static bool finishable(const struct growth *g, struct remaining left) {
+static bool finishable(const struct partial *g, struct remaining left) {
   const struct kernel *k = g->k;
   unsigned seen = 0;
   bool mixed = false, readable = false;
@@ -128,7 +128,7 @@ static bool finishable(const struct growth *g, struct remaining left) {
   return readable || merges + 1 <= left.plain + left.weighted;
 }
 
-static void note_facts(struct growth *g, int node) {
+static void note_facts(struct partial *g, int node) {
   const struct node *n = &g->k->nodes[node];
   const struct row *row = node_row(n);
   g->seen[node] = 0;
@@ -146,7 +146,7 @@ static void note_facts(struct growth *g, int node) {
     g->mixed[node] |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
 }
 
-static void take_back(struct growth *g, int node) {
+static void take_back(struct partial *g, int node) {
   const struct node *n = &g->k->nodes[node];
   g->width--;
   for (int j = 0; j < node_row(n)->arity; j++)
@@ -154,11 +154,11 @@ static void take_back(struct growth *g, int node) {
   g->k->count = node;
 }
 
-bool growth_try(struct growth *g, const struct candidate *c, struct remaining left) {
+bool partial_try(struct partial *g, const struct candidate *c, struct remaining left) {
   struct kernel *k = g->k;
   struct node before[KERNEL_NODES_MAX];
   int count = k->count;
-  if (!growth_width_allows(g, c->in[0], c->in[1], left) || pruned(g, c)) return false;
+  if (!partial_width_allows(g, c->in[0], c->in[1], left) || pruned(g, c)) return false;
   if (c->x >= 0) {
     memcpy(before, k->nodes, (size_t)count * sizeof *before);
     kernel_substitute(k, c->x, &c->by);
@@ -203,7 +203,7 @@ static bool visit_value(void *data, int node, const struct dim *d) {
 }
 
 /* Whether the kernel has a legal binding at one target, with tensors within the limit. */
-static bool bindable(const struct growth *g, const struct sizes *target) {
+static bool bindable(const struct partial *g, const struct sizes *target) {
   struct least l = {*target, true};
   for (int x = 0; x < VARIABLES; x++) l.sizes.value[SIZE_X0 + x] = 1;
   if (!kernel_each_dim(g->k, visit_least, &l) || !kernel_each_dim(g->k, visit_value, &l))
@@ -217,7 +217,7 @@ static bool bindable(const struct growth *g, const struct sizes *target) {
   return true;
 }
 
-bool growth_finish(struct growth *g) {
+bool partial_finish(struct partial *g) {
   struct kernel *k = g->k;
   struct dim by;
   int x, last = k->count - 1;
