@@ -191,7 +191,7 @@ class _Survey:
     def _not_standard(self, path: str, layer: Any) -> str:
         calls = self.shapes[path]
         if type(layer) is not nn.Conv2d:
-            return f"it is a {type(layer).__name__}"
+            return f"its type is {type(layer).__name__}"
         if path in self.shared:
             return f"it shares its weight with '{self.shared[path]}'"
         if not calls:

@@ -8,7 +8,7 @@
  *     forward                pools by the stride, cuts into copies (paper figure 2)
  *     template               the kernel, one line or a few per node
  *
- * forward writes no attribute and takes N, H, W from its input, so that fx, compile and export trace
+ * forward writes no attribute and takes N, H, W from its input, so that compile and export trace
  * it; contractions are convolutions or matrix products, so that every counter of FLOPs sees them. A
  * node is spelled if somebody reads it: `plan` asks from the output backwards, patterns first.
  */

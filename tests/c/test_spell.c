@@ -1,0 +1,205 @@
+/* PyTorch text and pictures of kernels: what each node and each pattern is spelled as. That the text
+ * computes what it should is tested in tests/python/test_torch_equals_interpreter.py. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "spell/spell.h"
+
+static struct pack *parse(const char *nodes, const char *bind) {
+  canvas_context ctx = {0};
+  struct buf text = {0};
+  struct pack *p;
+  buf_puts(&text, "canvas 1\nkernel k\na = input\n");
+  for (const char *c = nodes; *c; c++) buf_bytes(&text, *c == ';' ? "\n" : c, 1);
+  buf_printf(&text, "\n%s\n", bind);
+  if (pack_parse(&ctx, text.text, text.length, &p) != CANVAS_OK) fail_msg("%s", ctx.message);
+  buf_free(&text);
+  return p;
+}
+
+static char *spell(const char *nodes, const char *bind, bool patterns, const double *gains) {
+  canvas_context ctx = {0};
+  struct buf out = {0};
+  struct pack *p = parse(nodes, bind);
+  if (spell_torch(&ctx, p, gains, patterns, &out) != CANVAS_OK) fail_msg("%s", ctx.message);
+  pack_free(p);
+  return buf_take(&out);
+}
+
+#define BIND "bind t Cin=64 Cout=64 KH=3 KW=3 H=8 W=8 stride=1"
+
+/* nodes -> lines of `template`, with patterns and without */
+static const struct {
+  const char *nodes, *patterns, *literal;
+} templates[] = {
+    {"out a", "        return a\n", "        return a\n"},
+    {"b = fc a to=C;out b",
+     "        N, C, H, W = a.shape\n"
+     "        b = F.conv2d(a, self.w0[copy].reshape(C, C, 1, 1))\n"
+     "        return b\n",
+     "        N, C, H, W = a.shape\n"
+     "        b = torch.matmul(self.w0[copy], a.reshape(N, C, H * W)).reshape(N, C, H, W)\n"
+     "        return b\n"},
+    {"b = unfold a over=H,W k=K;c = fc b to=C;out c",
+     "        KH, KW = self.kh, self.kw\n"
+     "        c = F.conv2d(a, self.w0[copy], padding=(KH // 2, KW // 2))\n"
+     "        return c\n",
+     "        N, C, H, W = a.shape\n"
+     "        KH, KW = self.kh, self.kw\n"
+     "        b_padded = F.pad(a, (KW // 2, KW // 2, KH // 2, KH // 2))\n"
+     "        b_slices = [b_padded[..., i:i + H, j:j + W] for i in range(KH) for j in range(KW)]\n"
+     "        b = torch.stack(b_slices, dim=2).reshape(N, C, KH, KW, H, W)\n"
+     "        c = torch.matmul(self.w0[copy].reshape(C, C * KH * KW), "
+     "b.reshape(N, C * KH * KW, H * W)).reshape(N, C, H, W)\n"
+     "        return c\n"},
+    {"b = unfold a over=W k=5;c = group b each;d = fc c to=C;out d",
+     "        N, C, H, W = a.shape\n"
+     "        d = F.conv2d(a, self.w0[copy].reshape(C, 1, 1, 5), padding=(0, 2), groups=C)\n"
+     "        return d\n",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (2, 2))\n"
+     "        b = torch.stack([b_padded[..., i:i + W] for i in range(5)], dim=2)\n"
+     "        c = b\n"
+     "        d = torch.matmul(self.w0[copy].reshape(C, 1, 5), c.reshape(N, C, 5, H * W))"
+     ".reshape(N, C, H, W)\n"
+     "        return d\n"},
+    {"b = unfold a over=H,W k=3;c = fold b max over=KH,KW;out c",
+     "        c_padded = F.pad(a, (1, 1, 1, 1))\n"
+     "        c = F.max_pool2d(c_padded, (3, 3), stride=1)\n"
+     "        return c\n",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (1, 1, 1, 1))\n"
+     "        b_slices = [b_padded[..., i:i + H, j:j + W] for i in range(3) for j in range(3)]\n"
+     "        b = torch.stack(b_slices, dim=2).reshape(N, C, 3, 3, H, W)\n"
+     "        c = b.amax(dim=(2, 3))\n"
+     "        return c\n"},
+    {"b = fold a mean over=H;c = fold b mean over=W;d = fc c to=C;e = mul d a;out e",
+     "        N, C, H, W = a.shape\n"
+     "        c = a.mean(dim=(2, 3))\n"
+     "        d = F.linear(c, self.w0[copy])\n"
+     "        e = d.reshape(N, C, 1, 1) * a\n"
+     "        return e\n",
+     "        N, C, H, W = a.shape\n"
+     "        b = a.mean(dim=2)\n"
+     "        c = b.mean(dim=2)\n"
+     "        d = torch.matmul(self.w0[copy], c.reshape(N, C, 1)).reshape(N, C)\n"
+     "        e = d.reshape(N, C, 1, 1) * a\n"
+     "        return e\n"},
+    {"b = shift a over=H,W by=-2;c = softmax b over=C,H;d = neg c;e = min d a;out e",
+     "        N, C, H, W = a.shape\n"
+     "        b = torch.roll(a, (-2, -2), dims=(2, 3))\n"
+     "        c = torch.softmax(b.flatten(1, 2), dim=1).reshape(N, C, H, W)\n"
+     "        d = -c\n"
+     "        e = torch.minimum(d, a)\n"
+     "        return e\n",
+     NULL},
+    {"lambda = relu a;C = sin lambda;W_ = tanh C;W = abs W_;out W",
+     "        lambda_ = F.relu(a)\n"
+     "        C_ = torch.sin(lambda_ * 1.5707963267948966)\n"
+     "        W_ = torch.tanh(C_)\n"
+     "        W__ = torch.abs(W_)\n"
+     "        return W__\n",
+     NULL},
+};
+
+static const char *body(const char *text) {
+  const char *doc = strstr(text, "of one copy.\"\"\"\n");
+  return doc ? doc + strlen("of one copy.\"\"\"\n") : text;
+}
+
+static void template_lines(void **state) {
+  CHECK_ROWS (templates, row) {
+    char *with = spell(row->nodes, BIND, true, NULL),
+         *without = spell(row->nodes, BIND, false, NULL);
+    CHECK_TEXT(body(with), row->patterns, row->nodes);
+    CHECK_TEXT(body(without), row->literal ? row->literal : row->patterns, row->nodes);
+    free(with);
+    free(without);
+  }
+}
+
+#define CONV "b = unfold a over=H,W k=K;c = fc b to=x0;d = fc c to=C;out d"
+
+/* bindings, gains -> pieces that stand in the text, and one that does not */
+static const struct {
+  const char *bind;
+  double gains[2];
+  const char *has, *has_not;
+} modules[] = {
+    {"", {1, 1}, "    BINDINGS = ()\n", "avg_pool2d"},
+    {"bind t Cin=8 Cout=8 KH=3 KW=5 H=6 W=7 stride=1 x0=4",
+     {1, 1},
+     "dict(name=\"t\", cin=8, cout=8, kh=3, kw=5, h=6, w=7, stride=1, x0=4),\n",
+     "torch.cat"},
+    {"bind t Cin=8 Cout=8 KH=3 KW=5 H=6 W=7 stride=1 x0=4",
+     {1, 1},
+     "        self.w0 = nn.Parameter(torch.empty(self.copies, x0, C, KH, KW))\n",
+     "self.g"},
+    {"bind t Cin=8 Cout=16 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
+     {1, 1},
+     "return torch.cat(results, dim=1)\n",
+     "chunk"},
+    {"bind t Cin=16 Cout=8 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
+     {1, 1},
+     "return torch.stack(results).mean(dim=0)\n",
+     "torch.cat"},
+    {"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=7 stride=2 x0=4",
+     {1, 1},
+     "F.avg_pool2d(x, self.stride, ceil_mode=True, count_include_pad=False)\n",
+     "chunk"},
+    {"bind t Cin=8 Cout=8 KH=3 KW=3 H=6 W=7 stride=1 x0=4",
+     {0.25, 12.5},
+     "std = 12.5 / math.sqrt(self.w1[0, 0].numel())\n",
+     "std = 1 /"},
+};
+
+static void module_lines(void **state) {
+  CHECK_ROWS (modules, row) {
+    char *text = spell(CONV, row->bind, true, row->gains);
+    CHECK(strstr(text, row->has) != NULL, row->has);
+    CHECK(strstr(text, row->has_not) == NULL, row->has_not);
+    free(text);
+  }
+}
+
+static void without_weights(void **state) {
+  char *text = spell("out a", BIND, true, NULL);
+  CHECK(strstr(text, "math") == NULL, "out a");
+  CHECK(strstr(text, "reset_parameters") == NULL, "out a");
+  free(text);
+}
+
+/* The same kernel gives the same bytes. */
+static void deterministic(void **state) {
+  char *first = spell(CONV, "", true, NULL), *second = spell(CONV, "", true, NULL);
+  CHECK_TEXT(first, second, CONV);
+  free(first);
+  free(second);
+}
+
+static void picture(void **state) {
+  struct buf out = {0};
+  struct pack *p = parse("b = fc a to=C;c = add a b;out c", "");
+  spell_dot(p->kernel, &out);
+  CHECK_TEXT(out.text,
+             "digraph \"k\" {\n"
+             "  node [shape=box, fontname=\"Helvetica\", fontsize=11];\n"
+             "  edge [arrowsize=0.7];\n"
+             "  n0 [label=\"a = input\\n[C H W]\", style=\"dashed,rounded\"];\n"
+             "  n1 [label=\"b = fc a to=C\\n[C H W]\", style=\"filled,rounded\", "
+             "fillcolor=\"#dbe7f5\"];\n"
+             "  n2 [label=\"c = add a b\\n[C H W]\", style=\"rounded\"];\n"
+             "  n3 [label=\"out c\\n[C H W]\", style=\"dashed,rounded\"];\n"
+             "  n0 -> n1;\n"
+             "  n0 -> n2;\n"
+             "  n1 -> n2;\n"
+             "  n2 -> n3;\n"
+             "}\n",
+             "add");
+  buf_free(&out);
+  pack_free(p);
+}
+
+CHECK_MAIN(cmocka_unit_test(template_lines), cmocka_unit_test(module_lines),
+           cmocka_unit_test(without_weights), cmocka_unit_test(deterministic),
+           cmocka_unit_test(picture))

@@ -1,0 +1,390 @@
+"""The definition of a kernel is the interpreter: generated modules must equal it in float64.
+
+Also here: what torch's own operators say about kernels that everybody knows, gradients, FLOPs,
+parameters, compile and export.
+"""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional as F  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+import canvas  # noqa: E402
+from canvas import _core  # noqa: E402
+from canvas.check import check, compare, small_packs  # noqa: E402
+from canvas.pack import load_class  # noqa: E402
+
+torch.set_num_threads(1)
+
+LIBRARY = Path(__file__).parents[2] / "examples" / "kernels"
+
+SIZES = {
+    "figure9_b": "x0=6",
+    "grouped": "G=2",
+    "involution": "G=2,x0=6",
+    "residual": "x0=6",
+    "spatially_separable": "x0=6",
+    "squeeze_excite": "x0=3",
+}
+
+# name: sizes, then the nodes after `a = input`
+MORE = {
+    "separable_unfold_first": "- | u = unfold a over=H,W k=K; g = group u each; d = fc g to=C;"
+    " e = fc d to=C; out e",
+    "multiplier": "x0=3 | g = group a each; u = unfold g over=H,W k=3; d = fc u to=C*x0;"
+    " e = fc d to=C; out e",
+    "height_then_width": "x0=6 | u = unfold a over=H k=5; v = unfold u over=W k=K;"
+    " d = fc v to=x0; e = fc d to=C; out e",
+    "window_before_conv": "- | u = unfold a over=H k=3; t = tanh u; v = unfold t over=W k=5;"
+    " d = fc v to=C; out d",
+    "window_of_the_other_axis": "- | u = unfold a over=W k=3; t = tanh u; v = unfold t over=H k=5;"
+    " d = fc v to=C; out d",
+    "grouped_windows": "G=2 | u = unfold a over=W k=3; t = sin u; g = group t by=G;"
+    " v = unfold g over=H k=3; d = fc v to=C; out d",
+    "unfold_read_twice": "- | u = unfold a over=H,W k=3; d = fc u to=C; m = fold u max over=KH,KW;"
+    " s = sub d m; out s",
+    "pools": "G=2 | g = group a by=G; u = unfold g over=H,W k=K; m = fold u mean over=KH,KW;"
+    " v = unfold m over=W k=3; w = fold v max over=KW; d = fc w to=C; out d",
+    "folds_one_by_one": "- | h = fold a mean over=H; w = fold h mean over=W; d = fc w to=C;"
+    " m = mul d a; out m",
+    "fold_read_twice": "- | h = fold a max over=H; w = fold h max over=W; s = add h a;"
+    " t = mul w s; out t",
+    "fold_channels": "G=2 | g = group a by=G; f = fold g mean over=G; c = fold g max over=C;"
+    " s = max f a; t = min c s; out t",
+    "rows": "x0=3 | r = fold a mean over=W; u = unfold r over=H k=3; d = fc u to=x0;"
+    " e = fc d to=C; m = mul e a; out m",
+    "grouped_vector": "G=2 | v = fold a mean over=H,W; g = group v by=G; d = fc g to=C;"
+    " s = sigmoid d; m = mul s a; out m",
+    "each_vector": "- | v = fold a mean over=H,W; g = group v each; d = fc g to=C; m = sub d a;"
+    " out m",
+    "softmax_channel": "- | s = softmax a over=C; d = fc s to=C; out d",
+    "softmax_channel_height": "- | s = softmax a over=C,H; out s",
+    "softmax_image": "- | s = softmax a over=H,W; m = mul a s; out m",
+    "softmax_windows": "- | u = unfold a over=H,W k=3; s = softmax u over=KH,KW; d = fc s to=C;"
+    " out d",
+    "softmax_group": "G=2 | g = group a by=G; s = softmax g over=G; t = softmax s over=G,C,H,W;"
+    " out t",
+    "shifts": "- | b = shift a over=H by=2; c = shift b over=W by=-1; d = shift c over=H,W by=1;"
+    " e = sub d a; out e",
+    "groups_onto_channels": "G=2 | g = group a by=G; f = fold g mean over=C; m = mul f a; out m",
+    "misaligned": "G=2,x0=3 | b = fc a to=x0; u = unfold a over=H,W k=3; d = fc a to=G*x0;"
+    " e = add b d; f = fc e to=C; v = fc u to=C; o = max v f; out o",
+    "left_repeats": "x0=2 | b = fc a to=x0; c = fc a to=x0*KH*KW; d = sub b c; e = fc d to=C;"
+    " out e",
+    "height_as_channels": "- | r = fold a max over=W; d = fc r to=H; e = fc d to=C; m = add e a;"
+    " out m",
+    "scalar": "- | f = fold a mean over=H,W; s = fold f mean over=C; m = add s a; out m",
+    "only_windows": "- | u = unfold a over=H,W k=3; f = fold u mean over=C; d = fc f to=C; out d",
+    "identity": "- | out a",
+    "regrouped": "G=2 | b = group a by=G; c = fold b max over=C; d = group a each; e = mul c d;"
+    " out e",
+    "functions": "- | b = relu a; c = gelu b; d = sigmoid a; e = tanh d; f = abs e; g = neg f;"
+    " h = exp g; i = sin h; j = sqrt a; k = sqr j; l = min i c; m = max l k; out m",
+    "names": "x0=2 | lambda = fc a to=x0; N = relu lambda; C = sqr N; torch = tanh C;"
+    " G = neg torch; x0 = abs G; copy = fc x0 to=C; self = unfold copy over=H k=3;"
+    " range = sin self; self_ = fold range mean over=KH; h = add self_ a; out h",
+}
+
+
+def kernel_texts() -> dict[str, tuple[str, str]]:
+    """name -> (kernel text, sizes)"""
+    texts = {
+        path.stem: (path.read_text(), SIZES.get(path.stem, ""))
+        for path in sorted(LIBRARY.glob("*.kernel"))
+    }
+    for name, row in MORE.items():
+        sizes, _, nodes = row.partition(" | ")
+        lines = [line.strip() for line in nodes.split(";")]
+        text = "\n".join(["canvas 1", f"kernel {name}", "a = input", *lines, ""])
+        texts[name] = (text, "" if sizes == "-" else sizes)
+    return texts
+
+
+TEXTS = kernel_texts()
+# Cin, Cout, stride, windows: plain; side by side; averaged; both with odd sizes and a stride.
+BINDINGS = {
+    "plain": "C=8,H=5,W=6",
+    "side_by_side": "Cin=8,Cout=16,H=4,W=5,K=5",
+    "averaged": "Cin=24,Cout=8,H=5,W=4,KH=1,KW=3",
+    "strided": "Cin=8,Cout=16,H=7,W=9,stride=2,KH=5,KW=3",
+    "strided_averaged": "Cin=16,Cout=8,H=8,W=7,stride=3",
+}
+
+
+def bind(name, at="C=8,H=5,W=6"):
+    text, sizes = TEXTS[name]
+    return canvas.KernelPack(_core.bind(text, f"{at},{sizes}" if sizes else at))
+
+
+def module(pack, patterns=True):
+    cls = load_class(pack, patterns)
+    return cls(cls.BINDINGS[0]["cin"]).double()
+
+
+def image(pack, batch=2, seed=0):
+    b = pack.module.BINDINGS[0]
+    generator = torch.Generator().manual_seed(seed)
+    shape = (batch, b["cin"], b["h"], b["w"])
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("at", BINDINGS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_equals_interpreter(name, at):
+    compare(bind(name, BINDINGS[at]))
+
+
+@pytest.mark.parametrize("at", BINDINGS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_flops_and_params(name, at):
+    pack = bind(name, BINDINGS[at])
+    for patterns in (True, False):
+        kernel, x = module(pack, patterns), image(pack)
+        with FlopCounterMode(display=False) as counter:
+            y = kernel(x)
+        b = kernel.BINDINGS[0]
+        h, w = -(-b["h"] // b["stride"]), -(-b["w"] // b["stride"])
+        assert y.shape == (2, b["cout"], h, w)
+        assert counter.get_total_flops() == 2 * 2 * pack.macs
+        assert sum(p.numel() for p in kernel.parameters()) == pack.params
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_gradients(name):
+    pack = bind(name, "C=8,H=3,W=4")
+    kernel, x = module(pack), image(pack, batch=1, seed=5)
+    names = [key for key, _ in kernel.named_parameters()]
+
+    def run(x, *weights):
+        return torch.func.functional_call(kernel, dict(zip(names, weights)), (x,))
+
+    inputs = [x.requires_grad_(), *kernel.parameters()]
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_batch_state_and_memory_format(name):
+    pack = bind(name, BINDINGS["strided"])
+    first, second = module(pack), module(pack, patterns=False)
+    second.load_state_dict(first.state_dict(), strict=True)
+    x = image(pack, batch=3)
+    y = first(x)
+    torch.testing.assert_close(first(x[1:2]), y[1:2])
+    torch.testing.assert_close(second(x), y)
+    torch.testing.assert_close(first(x.to(memory_format=torch.channels_last)), y)
+    single = first.float()(x.float())
+    assert single.dtype == torch.float32
+    torch.testing.assert_close(single.double(), y, rtol=1e-3, atol=1e-3)
+
+
+# -- torch's own operators on copied weights --
+
+
+def same(x, w, **options):
+    """A convolution that keeps the size of the image."""
+    pad = (w.shape[-2] // 2, w.shape[-1] // 2)
+    return F.conv2d(x, w, padding=pad, **options)
+
+
+def involution(x, w):
+    n, c, h, w_ = x.shape
+    middle = F.relu(same(x, w[0].unflatten(1, (-1, 1, 1))))
+    filters = same(middle, w[1].unflatten(1, (-1, 1, 1))).reshape(n, 2, 1, 9, h, w_)
+    windows = F.unfold(x, 3, padding=1).reshape(n, 2, c // 2, 9, h, w_)
+    return (filters * windows).sum(3).reshape(x.shape) / 9
+
+
+def squeeze_excite(x, w):
+    gate = F.linear(F.relu(F.linear(F.adaptive_avg_pool2d(x, 1).flatten(1), w[0])), w[1])
+    return x * torch.sigmoid(gate)[:, :, None, None]
+
+
+def figure6(x, w):
+    light = same(x, w[0].reshape(8, 1, 3, 1), groups=8)
+    return same(light + torch.roll(x, 1, 3), w[1].reshape(8, 8, 1, 1))
+
+
+def figure8_shift(x, w):
+    light = same(x, w[0].reshape(8, 1, 1, 3), groups=8)
+    return light + torch.roll(light, 1, 2)
+
+
+def figure9_a(x, w):
+    scale = F.linear(x.mean((2, 3)), w[0])
+    return x * scale.reshape(-1, 1, *x.shape[2:])
+
+
+def figure9_b(x, w):
+    pointwise = F.relu(same(x, w[0].reshape(6, 8, 1, 1)))
+    return torch.roll(same(pointwise, w[1].reshape(8, 6, 1, 1)), (1, 1), (2, 3))
+
+
+REFERENCES = {
+    "convolution": lambda x, w: same(x, w[0]),
+    "pointwise": lambda x, w: same(x, w[0].reshape(8, 8, 1, 1)),
+    "grouped": lambda x, w: same(x, w[0], groups=2),
+    "depthwise_separable": lambda x, w: same(
+        same(x, w[0].reshape(8, 1, 3, 3), groups=8), w[1].reshape(8, 8, 1, 1)
+    ),
+    "separable_unfold_first": lambda x, w: same(
+        same(x, w[0].reshape(8, 1, 3, 3), groups=8), w[1].reshape(8, 8, 1, 1)
+    ),
+    "spatially_separable": lambda x, w: same(
+        same(x, w[0].reshape(6, 8, 3, 1)), w[1].reshape(8, 6, 1, 3)
+    ),
+    "residual": lambda x, w: x + same(F.relu(same(x, w[0])), w[1].reshape(8, 6, 1, 1)),
+    "squeeze_excite": squeeze_excite,
+    "involution": involution,
+    "figure6": figure6,
+    "figure8_window": lambda x, w: same(x, w[0].reshape(8, 1, 3, 3), groups=8),
+    "figure8_shift": figure8_shift,
+    "figure9_a": figure9_a,
+    "figure9_b": figure9_b,
+}
+
+
+def test_every_kernel_of_the_library_has_a_reference():
+    assert {path.stem for path in LIBRARY.glob("*.kernel")} <= set(REFERENCES)
+
+
+@pytest.mark.parametrize(("name", "patterns"), list(itertools.product(REFERENCES, (True, False))))
+def test_equals_torch(name, patterns):
+    pack = bind(name)
+    kernel, x = module(pack, patterns), image(pack)
+    weights = [w.detach()[0].clone() for w in kernel.parameters()]
+    torch.testing.assert_close(kernel(x), REFERENCES[name](x, weights))
+
+
+@pytest.mark.parametrize("patterns", [True, False])
+def test_equals_torch_with_copies_and_stride(patterns):
+    pack = bind("convolution", "Cin=8,Cout=16,H=7,W=9,stride=2")
+    kernel, x = module(pack, patterns), image(pack)
+    pooled = F.avg_pool2d(x, 2, ceil_mode=True, count_include_pad=False)
+    torch.testing.assert_close(kernel(x), same(pooled, kernel.w0.flatten(0, 1)))
+
+    pack = bind("convolution", "Cin=16,Cout=8,H=5,W=6")
+    kernel, x = module(pack, patterns), image(pack)
+    torch.testing.assert_close(kernel(x), same(x, torch.cat(list(kernel.w0), 1)) / 2)
+
+
+def test_weights_start_with_fan_in_scaling():
+    pack = bind("convolution", "C=64,H=5,W=6")
+    kernel = module(pack)
+    kernel.reset_parameters(torch.Generator().manual_seed(1))
+    assert kernel.w0.std().item() == pytest.approx((64 * 9) ** -0.5, rel=0.02)
+    first = kernel.w0.clone()
+    kernel.reset_parameters(torch.Generator().manual_seed(1))
+    assert torch.equal(first, kernel.w0)
+
+
+# -- tracing --
+
+TRACED = ["involution", "pools", "squeeze_excite", "window_of_the_other_axis", "shifts"]
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_compiles_and_exports(name):
+    pack = bind(name, BINDINGS["strided"])
+    kernel, x = module(pack), image(pack)
+    y = kernel(x)
+    compiled = torch.compile(kernel, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), y)
+    torch.testing.assert_close(torch.export.export(kernel, (x,)).module()(x), y)
+    torch._dynamo.reset()
+
+
+def test_other_image_sizes():
+    kernel = module(bind("involution"))
+    assert kernel(torch.randn(1, 8, 9, 4).double()).shape == (1, 8, 9, 4)
+    fixed = module(bind("figure9_a"))
+    with pytest.raises(ValueError, match=r"fix its images .* to 5x6, not 9x4"):
+        fixed(torch.randn(1, 8, 9, 4).double())
+    with pytest.raises(ValueError, match=r"wants \[N, 8, H, W\], not \[1, 4, 9, 4\]"):
+        kernel(torch.randn(1, 4, 9, 4).double())
+
+
+def test_extreme_inputs_keep_finite_gradients():
+    pack = bind("functions")
+    kernel = module(pack).float()
+    for value in (0.0, 1e4, -1e4):
+        x = torch.full((1, 8, 5, 6), value, requires_grad=True)
+        y = kernel(x)
+        y.sum().backward()
+        assert y.isfinite().all() and x.grad.isfinite().all()
+
+
+# -- sampled kernels --
+
+TARGETS = """a 64 64 56 56 3 1 1
+b 64 128 56 56 3 2 1
+c 128 64 28 28 5x3 1 1
+"""
+
+
+def draws(count, start=0):
+    """`count` sampled packs of TARGETS that fit the budget, with their index."""
+    index, found = start, 0
+    while found < count:
+        drawn = _core.draw(TARGETS, 11, index, "require=none" if index % 2 else "")
+        index += 1
+        if drawn is None:
+            continue
+        try:
+            pack = canvas.KernelPack(_core.solve(drawn[0], TARGETS, "macs=1x", f"G={drawn[1]}"))
+        except canvas.NoSolution:
+            continue
+        found += 1
+        yield index - 1, pack
+
+
+def one_sampled(index, pack):
+    """Small bindings against the interpreter; the real sizes where they are cheap."""
+    try:
+        check(pack)
+    except OverflowError:
+        return "redrawn"
+    for row, target in enumerate(pack.cost["targets"]):
+        if target["macs"] + target["elementwise"] < 40e6:
+            compare(pack, row, elements=8)
+            break
+    cls = pack.module
+    kernel = cls(64, target="a")
+    assert sum(p.numel() for p in kernel.parameters()) == pack.cost["targets"][0]["params"]
+    return "equal"
+
+
+def test_sampled_kernels():
+    results = [one_sampled(index, pack) for index, pack in draws(60)]
+    assert results.count("equal") >= 55
+
+
+@pytest.mark.nightly
+def test_many_sampled_kernels():
+    results = [one_sampled(index, pack) for index, pack in draws(1000, start=1000)]
+    assert results.count("equal") >= 950
+
+
+def test_flops_of_sampled_kernels():
+    for _, pack in itertools.islice(draws(60), 0, 60, 3):
+        small = small_packs(pack)[-1]
+        kernel, x = module(small), image(small)
+        with FlopCounterMode(display=False) as counter:
+            kernel(x)
+        assert counter.get_total_flops() == 2 * 2 * small.macs
+
+
+def test_check_finds_a_wrong_module(monkeypatch):
+    pack = bind("figure6")
+    code = _core.torch_code
+
+    def wrong(text, patterns=True):
+        return code(text, patterns).replace("torch.roll(a, 1,", "torch.roll(a, -1,")
+
+    monkeypatch.setattr(_core, "torch_code", wrong)
+    with pytest.raises(ArithmeticError, match="the interpreter says"):
+        compare(pack)
