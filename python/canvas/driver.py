@@ -197,6 +197,8 @@ class Driver:
         there = {candidate.name for candidate in self.study.candidates("kind != 'find'")}
         if BASELINE not in there:
             self.study.add(BASELINE, "baseline")
+        for failed in self.study.candidates("kind = 'baseline' AND status = 'failed'"):
+            self.study.put_back(failed.id)  # nothing can be compared without it
         for control in solve_controls(self.plan.targets, self.options["budget"]):
             if control.name in there:
                 continue
@@ -310,6 +312,8 @@ class Driver:
             return
         try:
             self._obey(pool, id, message)
+        except CanvasError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             pool.stop(id)
             self._finish(id, "failed", f"error: the child sent a message that cannot be ({error})")

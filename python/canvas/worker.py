@@ -75,6 +75,7 @@ def serve(job: Job, tell: Tell, answers: TextIO) -> None:
         import torch
 
         torch.set_num_threads(1)
+        torch.set_flush_denormal(True)  # numbers below 1e-38 cost time and mean nothing here
         torch.use_deterministic_algorithms(True, warn_only=True)
         KINDS[job["kind"]](job, tell, answers)
     except Exception as error:
