@@ -16,7 +16,8 @@ static const char *shape(const struct kernel *k, const struct node *n, struct sh
   unsigned over = n->attrs.over, roles = shape_roles(a);
   if (!over || over & ~(unsigned)ROLES_SPATIAL) return "over= takes H, W or H,W";
   if (over & ~roles) return "the input has not all axes of over=";
-  if (n->attrs.amount < 0 || n->attrs.amount > WINDOW_MAX || (n->attrs.amount && n->attrs.amount % 2 == 0))
+  if (n->attrs.amount < 0 || n->attrs.amount > WINDOW_MAX ||
+      (n->attrs.amount && n->attrs.amount % 2 == 0))
     return "k= takes K or an odd number up to 15";
   *out = *a;
   for (enum role r = ROLE_H; r <= ROLE_W; r++) {
@@ -37,10 +38,8 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   if (k->nodes[a].op == PRIMITIVE_UNFOLD) return 0; /* H then W is H,W */
   for (int i = 0; i < 3; i++)
     if (!(overs[i] & ~roles) && !(windows[i] & roles))
-      out[count++] = (struct candidate){.op = PRIMITIVE_UNFOLD,
-                                        .in = {a, -1},
-                                        .attrs = {dim_number(1), overs[i], 0},
-                                        .x = -1};
+      out[count++] = (struct candidate){
+          .op = PRIMITIVE_UNFOLD, .in = {a, -1}, .attrs = {dim_number(1), overs[i], 0}, .x = -1};
   return count;
 }
 
@@ -66,42 +65,43 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-/* Along one spatial axis: ", i:i + H" where it is unfolded; a W that stays behind H needs ", :". */
-static const char *slice(struct spelling *s, const struct node *n, enum role role,
-                         const char *from) {
-  int axis = shape_find(&n->shape, role);
-  if (axis < 0) return "";
-  if (!(n->attrs.over >> role & 1)) return role == ROLE_W ? ", :" : "";
-  return spelling_text(s, ", %s:%s + %s", from, from, spelling_dim(s, &n->shape.axis[axis].dim));
+/* "1, 1, 1, 1": the zeros on both sides, last axis first, as F.pad takes them. */
+static const char *padding(struct spelling *s, const struct node *n) {
+  const char *text = "";
+  for (enum role r = ROLE_W; r >= ROLE_H; r--) {
+    bool last = r == ROLE_W || shape_find(&n->shape, ROLE_W) < 0;
+    struct dim k = window(n, r == ROLE_H ? ROLE_KH : ROLE_KW);
+    const char *half = n->attrs.over >> r & 1 ? spelling_half(s, &k) : "0";
+    if (shape_find(&n->shape, r) < 0 || (r == ROLE_H && !(n->attrs.over >> r & 1))) continue;
+    text = spelling_text(s, "%s%s%s, %s", text, last ? "" : ", ", half, half);
+  }
+  return text;
 }
 
-/* Pads, then stacks one slice per neighbour: no convolution, nothing that a counter would count. */
+/* One axis: a slice per neighbour, stacked where the window axis belongs. */
+static void stack(struct spelling *s, const struct node *n, enum role role, const char *from,
+                  const char *to) {
+  const struct shape *o = &n->shape;
+  enum role window_role = role == ROLE_H ? ROLE_KH : ROLE_KW;
+  struct dim k = window(n, window_role);
+  const char *behind = role == ROLE_H && shape_find(o, ROLE_W) >= 0 ? ", :" : "";
+  const char *size = spelling_dim(s, &o->axis[shape_find(o, role)].dim);
+  spelling_line(s, "%s = torch.stack([%s[..., i:i + %s%s] for i in range(%s)], dim=%d)", to, from,
+                size, behind, spelling_dim(s, &k), shape_find(o, window_role) + 1);
+}
+
+/* Pads, then stacks slices: no convolution, nothing that a counter would count. */
 static void torch(struct spelling *s, int node) {
   const struct node *n = &s->k->nodes[node];
-  const struct shape *o = &n->shape;
-  bool h = n->attrs.over >> ROLE_H & 1, w = n->attrs.over >> ROLE_W & 1;
-  struct dim kh = window(n, ROLE_KH), kw = window(n, ROLE_KW);
   const char *padded = spelling_local(s, node, "padded"), *name = s->name[node];
-  const char *half_h = h ? spelling_half(s, &kh) : "0", *half_w = w ? spelling_half(s, &kw) : "0";
-  const char *pads = spelling_text(s, "%s, %s", half_w, half_w);
-  if (shape_find(o, ROLE_W) < 0)
-    pads = spelling_text(s, "%s, %s", half_h, half_h);
-  else if (h)
-    pads = spelling_text(s, "%s, %s, %s", pads, half_h, half_h);
-  spelling_line(s, "%s = F.pad(%s, (%s))", padded, s->name[n->in[0]], pads);
-  const char *slices = spelling_text(s, "%s[...%s%s]", padded, slice(s, n, ROLE_H, "i"),
-                                     slice(s, n, ROLE_W, h ? "j" : "i"));
-  int at = shape_find(o, h ? ROLE_KH : ROLE_KW) + 1;
-  if (h && w) {
-    const char *list = spelling_local(s, node, "slices");
-    spelling_line(s, "%s = [%s for i in range(%s) for j in range(%s)]", list, slices,
-                  spelling_dim(s, &kh), spelling_dim(s, &kw));
-    spelling_line(s, "%s = torch.stack(%s, dim=%d).reshape(%s)", name, list, at,
-                  spelling_shape(s, o));
-    return;
+  spelling_line(s, "%s = F.pad(%s, (%s))", padded, s->name[n->in[0]], padding(s, n));
+  if (n->attrs.over == ROLES_SPATIAL) {
+    const char *rows = spelling_local(s, node, "rows");
+    stack(s, n, ROLE_H, padded, rows);
+    stack(s, n, ROLE_W, rows, name);
+  } else {
+    stack(s, n, n->attrs.over >> ROLE_H & 1 ? ROLE_H : ROLE_W, padded, name);
   }
-  spelling_line(s, "%s = torch.stack([%s for i in range(%s)], dim=%d)", name, slices,
-                spelling_dim(s, h ? &kh : &kw), at);
 }
 
 const struct family family_unfold = {.name = "unfold",

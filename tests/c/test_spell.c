@@ -47,8 +47,8 @@ static const struct {
      "        N, C, H, W = a.shape\n"
      "        KH, KW = self.kh, self.kw\n"
      "        b_padded = F.pad(a, (KW // 2, KW // 2, KH // 2, KH // 2))\n"
-     "        b_slices = [b_padded[..., i:i + H, j:j + W] for i in range(KH) for j in range(KW)]\n"
-     "        b = torch.stack(b_slices, dim=2).reshape(N, C, KH, KW, H, W)\n"
+     "        b_rows = torch.stack([b_padded[..., i:i + H, :] for i in range(KH)], dim=2)\n"
+     "        b = torch.stack([b_rows[..., i:i + W] for i in range(KW)], dim=3)\n"
      "        c = torch.matmul(self.w0[copy].reshape(C, C * KH * KW), "
      "b.reshape(N, C * KH * KW, H * W)).reshape(N, C, H, W)\n"
      "        return c\n"},
@@ -69,8 +69,8 @@ static const struct {
      "        return c\n",
      "        N, C, H, W = a.shape\n"
      "        b_padded = F.pad(a, (1, 1, 1, 1))\n"
-     "        b_slices = [b_padded[..., i:i + H, j:j + W] for i in range(3) for j in range(3)]\n"
-     "        b = torch.stack(b_slices, dim=2).reshape(N, C, 3, 3, H, W)\n"
+     "        b_rows = torch.stack([b_padded[..., i:i + H, :] for i in range(3)], dim=2)\n"
+     "        b = torch.stack([b_rows[..., i:i + W] for i in range(3)], dim=3)\n"
      "        c = b.amax(dim=(2, 3))\n"
      "        return c\n"},
     {"b = fold a mean over=H;c = fold b mean over=W;d = fc c to=C;e = mul d a;out e",

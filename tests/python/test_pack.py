@@ -60,8 +60,9 @@ def test_bad_text_is_one_sentence():
 
 def test_code_runs_without_canvas(pack, tmp_path):
     (tmp_path / "found.py").write_text(
-        f"{pack.torch_code}\nimport sys\ny = {pack.name}(8, target='second')(torch.ones(1, 8, 6, 7))"
-        "\nassert 'canvas' not in sys.modules\nprint(list(y.shape))\n"
+        f"{pack.torch_code}\nimport sys\n"
+        f"y = {pack.name}(8, target='second')(torch.ones(1, 8, 6, 7))\n"
+        "assert 'canvas' not in sys.modules\nprint(list(y.shape))\n"
     )
     answer = subprocess.run(
         [sys.executable, "-I", "found.py"], cwd=tmp_path, capture_output=True, text=True
