@@ -116,8 +116,8 @@ canvas_status lexer_open(struct lexer *lx, canvas_context *ctx, const char *text
 
 bool lexer_is(const struct lexer *lx, const char *text) {
   const struct token *t = &lx->token;
-  return t->kind != TOKEN_END && t->kind != TOKEN_NEWLINE &&
-         strlen(text) == (size_t)t->length && memcmp(t->start, text, (size_t)t->length) == 0;
+  return t->kind != TOKEN_END && t->kind != TOKEN_NEWLINE && strlen(text) == (size_t)t->length &&
+         memcmp(t->start, text, (size_t)t->length) == 0;
 }
 
 bool lexer_accept(struct lexer *lx, const char *text) {

@@ -43,8 +43,8 @@ struct lexer {
 /* Starts at the first token. Refuses NUL bytes and texts over TEXT_LIMIT. */
 canvas_status lexer_open(struct lexer *lx, canvas_context *ctx, const char *text, size_t length);
 void lexer_next(struct lexer *lx);
-bool lexer_is(const struct lexer *lx, const char *text);     /* the current token's spelling */
-bool lexer_accept(struct lexer *lx, const char *text);       /* ... and moves past it */
+bool lexer_is(const struct lexer *lx, const char *text); /* the current token's spelling */
+bool lexer_accept(struct lexer *lx, const char *text);   /* ... and moves past it */
 canvas_status lexer_expect(struct lexer *lx, const char *text, const char *where);
 canvas_status lexer_end_line(struct lexer *lx, const char *where); /* a line break or the end */
 void lexer_skip_newlines(struct lexer *lx);

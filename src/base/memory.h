@@ -12,9 +12,9 @@
 
 #include <stddef.h>
 
-void *mem_alloc(size_t size);              /* zeroed, never NULL */
-void *mem_grow(void *old, size_t size);    /* like realloc, never NULL */
-void *mem_try(size_t count, size_t size);  /* zeroed, NULL if it does not fit */
+void *mem_alloc(size_t size);             /* zeroed, never NULL */
+void *mem_grow(void *old, size_t size);   /* like realloc, never NULL */
+void *mem_try(size_t count, size_t size); /* zeroed, NULL if it does not fit */
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t length);
 
@@ -31,13 +31,13 @@ void arena_free(struct arena *arena); /* frees every block; the arena is empty a
   T *data;     \
   int count;   \
   int capacity
-#define VEC_PUSH(v, value)                                                             \
-  do {                                                                                 \
-    if ((v)->count == (v)->capacity) {                                                 \
-      (v)->capacity = (v)->capacity ? 2 * (v)->capacity : 8;                           \
-      (v)->data = mem_grow((v)->data, (size_t)(v)->capacity * sizeof *(v)->data);      \
-    }                                                                                  \
-    (v)->data[(v)->count++] = (value);                                                 \
+#define VEC_PUSH(v, value)                                                        \
+  do {                                                                            \
+    if ((v)->count == (v)->capacity) {                                            \
+      (v)->capacity = (v)->capacity ? 2 * (v)->capacity : 8;                      \
+      (v)->data = mem_grow((v)->data, (size_t)(v)->capacity * sizeof *(v)->data); \
+    }                                                                             \
+    (v)->data[(v)->count++] = (value);                                            \
   } while (0)
 
 #endif

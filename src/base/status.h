@@ -26,9 +26,9 @@ canvas_status fail(canvas_context *ctx, canvas_status status, const char *format
     PRINTF_LIKE(3, 4);
 
 /* Passes a failure on to the caller. */
-#define TRY(call)                              \
-  do {                                         \
-    canvas_status try_status = (call);         \
+#define TRY(call)                                   \
+  do {                                              \
+    canvas_status try_status = (call);              \
     if (try_status != CANVAS_OK) return try_status; \
   } while (0)
 

@@ -192,8 +192,8 @@ int dim_divisors(const struct dim *d, struct dim *out, int max) {
   return count;
 }
 
-static const char *const size_names[SIZES] = {"G",  "C",  "KH", "KW", "H",  "W",   "x0",  "x1",
-                                              "x2", "x3", "x4", "x5", "x6", "x7",  "x8",  "x9",
+static const char *const size_names[SIZES] = {"G",   "C",   "KH",  "KW",  "H",   "W",  "x0", "x1",
+                                              "x2",  "x3",  "x4",  "x5",  "x6",  "x7", "x8", "x9",
                                               "x10", "x11", "x12", "x13", "x14", "x15"};
 
 const char *size_name(enum size s) {

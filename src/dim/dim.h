@@ -19,7 +19,16 @@
 enum { VARIABLES = 16, POWER_MAX = 8 };
 
 /* The sizes of a target, in printing order, then the dynamic variables. */
-enum size { SIZE_G, SIZE_C, SIZE_KH, SIZE_KW, SIZE_H, SIZE_W, SIZE_X0, SIZES = SIZE_X0 + VARIABLES };
+enum size {
+  SIZE_G,
+  SIZE_C,
+  SIZE_KH,
+  SIZE_KW,
+  SIZE_H,
+  SIZE_W,
+  SIZE_X0,
+  SIZES = SIZE_X0 + VARIABLES
+};
 
 struct dim {
   int32_t num, den;

@@ -160,8 +160,8 @@ canvas_status kernel_verify(canvas_context *ctx, const struct kernel *k) {
       used |= UINT64_C(1) << k->nodes[i].in[j];
   for (int i = 0; i < k->count - 1; i++)
     if (!(used >> i & 1))
-      return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' is never used, remove it",
-                  k->name, k->nodes[i].name);
+      return fail(ctx, CANVAS_BAD_INPUT, "kernel '%s': node '%s' is never used, remove it", k->name,
+                  k->nodes[i].name);
   int node;
   const char *why = kernel_recheck(k, &node);
   if (why)
@@ -219,24 +219,28 @@ int kernel_primitives(const struct kernel *k) {
   return count;
 }
 
-const char *kernel_reach(const struct kernel *k) {
-  unsigned sees[KERNEL_NODES_MAX] = {0};
-  bool mixes[KERNEL_NODES_MAX] = {false};
-  for (int i = 1; i < k->count; i++) {
-    const struct node *n = &k->nodes[i];
-    const struct row *row = node_row(n);
-    for (int j = 0; j < row->arity; j++) {
-      sees[i] |= sees[n->in[j]];
-      mixes[i] |= mixes[n->in[j]];
-    }
-    if (row->facts & FACT_SEES) sees[i] |= n->attrs.over & ROLES_SPATIAL;
-    unsigned roles = row->arity ? shape_roles(node_input(k, n, 0)) : 0;
-    if (row->facts & FACT_WEIGHTS)
-      mixes[i] |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
+struct reach node_reach(const struct kernel *k, int node, const struct reach *of) {
+  const struct node *n = &k->nodes[node];
+  const struct row *row = node_row(n);
+  struct reach r = {0, false};
+  for (int j = 0; j < row->arity; j++) {
+    r.seen |= of[n->in[j]].seen;
+    r.mixed |= of[n->in[j]].mixed;
   }
-  int out = k->count - 1;
-  if (!(sees[out] >> ROLE_H & 1)) return "it sees no neighbours along H";
-  if (!(sees[out] >> ROLE_W & 1)) return "it sees no neighbours along W";
-  if (!mixes[out]) return "no fully connected primitive mixes all its channels";
+  if (row->facts & FACT_SEES) r.seen |= n->attrs.over & ROLES_SPATIAL;
+  if (row->facts & FACT_WEIGHTS) {
+    unsigned roles = shape_roles(node_input(k, n, 0));
+    r.mixed |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
+  }
+  return r;
+}
+
+const char *kernel_reach(const struct kernel *k) {
+  struct reach of[KERNEL_NODES_MAX];
+  for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, of);
+  struct reach out = of[k->count - 1];
+  if (!(out.seen >> ROLE_H & 1)) return "it sees no neighbours along H";
+  if (!(out.seen >> ROLE_W & 1)) return "it sees no neighbours along W";
+  if (!out.mixed) return "no fully connected primitive mixes all its channels";
   return NULL;
 }

@@ -56,6 +56,13 @@ bool kernel_has_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H or W */
 int kernel_primitives(const struct kernel *k);      /* nodes, input and output not counted */
 
+/* What a node has seen of the input: the spatial axes along which it looks, and whether an fc has
+ * mixed all channels on the way to it. `of` holds that of every earlier node. */
+struct reach {
+  unsigned seen; /* a bit per role */
+  bool mixed;
+};
+struct reach node_reach(const struct kernel *k, int node, const struct reach *of);
 /* NULL if the kernel sees neighbours along both spatial axes and mixes all channels with weights;
  * else the sentence why not. A property of the graph alone (paper 6.1, P's filter). */
 const char *kernel_reach(const struct kernel *k);
@@ -65,7 +72,7 @@ const char *kernel_reach(const struct kernel *k);
 canvas_status kernel_parse(struct lexer *lx, struct kernel **out);
 void kernel_print(const struct kernel *k, struct buf *out);
 void node_print(const struct kernel *k, int node, struct buf *out); /* without name and shape */
-void over_print(unsigned over, struct buf *out);                     /* "KH,KW" */
+void over_print(unsigned over, struct buf *out);                    /* "KH,KW" */
 
 /* -- identity (kernel_hash.c) -- */
 struct hash {

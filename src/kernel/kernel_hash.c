@@ -161,8 +161,8 @@ struct hash kernel_hash(const struct kernel *k) {
   for (int i = 0; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     colour[i] = own_colour(n);
-    c.swaps[i] = node_row(n)->facts & FACT_COMMUTES &&
-                 shape_equal(node_input(k, n, 0), node_input(k, n, 1));
+    c.swaps[i] =
+        node_row(n)->facts & FACT_COMMUTES && shape_equal(node_input(k, n, 0), node_input(k, n, 1));
     for (int x = 0; x < VARIABLES; x++)
       if (n->attrs.dim.power[SIZE_X0 + x]) used |= 1u << x;
   }

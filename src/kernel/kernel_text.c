@@ -19,8 +19,7 @@ static canvas_status parse_name(struct lexer *lx, char *out, int size, const cha
   const struct token *t = &lx->token;
   if (t->kind != TOKEN_NAME) return lexer_unexpected(lx, what);
   if (t->length >= size)
-    return lexer_fail(lx, t, "name '%.*s...' is longer than %d characters", 20, t->start,
-                      size - 1);
+    return lexer_fail(lx, t, "name '%.*s...' is longer than %d characters", 20, t->start, size - 1);
   memcpy(out, t->start, (size_t)t->length);
   out[t->length] = '\0';
   lexer_next(lx);
@@ -61,8 +60,8 @@ static canvas_status parse_over(struct lexer *lx, unsigned *over) {
     const struct token *t = &lx->token;
     if (t->kind != TOKEN_NAME || !role_parse(t->start, t->length, &role))
       return lexer_unexpected(lx, "an axis (G, C, KH, KW, H or W)");
-    if (*over >> role & 1) return lexer_fail(lx, t, "axis '%s' stands twice in over=",
-                                             role_name(role));
+    if (*over >> role & 1)
+      return lexer_fail(lx, t, "axis '%s' stands twice in over=", role_name(role));
     *over |= 1u << role;
     lexer_next(lx);
   } while (lexer_accept(lx, ","));
@@ -74,8 +73,7 @@ static canvas_status parse_amount(struct lexer *lx, int *amount, bool sign, int 
   bool minus = sign && lexer_accept(lx, "-");
   const struct token *t = &lx->token;
   if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
-  if (t->integer > limit)
-    return lexer_fail(lx, &start, "number is over the limit of %d", limit);
+  if (t->integer > limit) return lexer_fail(lx, &start, "number is over the limit of %d", limit);
   *amount = minus ? -(int)t->integer : (int)t->integer;
   lexer_next(lx);
   return CANVAS_OK;
@@ -148,8 +146,7 @@ static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
     if (!bit)
       return lexer_fail(lx, &key, "'%s' has no attribute '%.*s'", node_row(n)->word,
                         key.length < 40 ? key.length : 40, key.start);
-    if (seen & bit)
-      return lexer_fail(lx, &key, "attribute '%s' stands twice", attribute_key(bit));
+    if (seen & bit) return lexer_fail(lx, &key, "attribute '%s' stands twice", attribute_key(bit));
     seen |= bit;
     lexer_next(lx);
     TRY(lexer_expect(lx, "=", "after the attribute's name"));
@@ -173,8 +170,8 @@ static canvas_status check_shape(struct lexer *lx, const struct node *n) {
   struct buf want = {0}, have = {0};
   shape_print(&n->shape, &want);
   shape_print(&given, &have);
-  canvas_status status = lexer_fail(lx, &start, "shape of '%s' is '%s', not '%s'", n->name,
-                                    want.text, have.text);
+  canvas_status status =
+      lexer_fail(lx, &start, "shape of '%s' is '%s', not '%s'", n->name, want.text, have.text);
   buf_free(&want);
   buf_free(&have);
   return status;
@@ -214,9 +211,10 @@ static canvas_status parse_node(struct lexer *lx, struct kernel *k, bool first) 
   TRY(lexer_expect(lx, "=", "after the node's name"));
   const struct token word = lx->token;
   if (first != lexer_is(lx, "input"))
-    return lexer_fail(lx, &word, first ? "the first node must be 'input', not '%.*s'"
-                                       : "only the first node can be '%.*s'",
-                      word.length < 40 ? word.length : 40, word.start);
+    return lexer_fail(
+        lx, &word,
+        first ? "the first node must be 'input', not '%.*s'" : "only the first node can be '%.*s'",
+        word.length < 40 ? word.length : 40, word.start);
   TRY(parse_operands(lx, k, &n));
   if (first)
     memcpy(k->nodes[0].name, n.name, sizeof n.name);

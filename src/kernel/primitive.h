@@ -16,11 +16,11 @@ struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
 
 /* Facts of a primitive. */
 enum {
-  FACT_LINEAR = 1,  /* linear in its input (a blend: in each of its inputs) */
-  FACT_WEIGHTS = 2, /* owns weights */
-  FACT_MOVES = 4,   /* moves data only: an index map, no arithmetic */
+  FACT_LINEAR = 1,   /* linear in its input (a blend: in each of its inputs) */
+  FACT_WEIGHTS = 2,  /* owns weights */
+  FACT_MOVES = 4,    /* moves data only: an index map, no arithmetic */
   FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
-  FACT_SEES = 16    /* looks along its over= axes: a spatial one brings neighbours */
+  FACT_SEES = 16     /* looks along its over= axes: a spatial one brings neighbours */
 };
 
 /* Attributes of a primitive, in the order they are printed. */
@@ -93,7 +93,7 @@ enum primitive {
 #define X(id, ...) PRIMITIVE_##id,
   PRIMITIVES(X)
 #undef X
-  PRIMITIVE_COUNT
+      PRIMITIVE_COUNT
 };
 
 /* What a node's arithmetic costs at given sizes, of one sample. */
@@ -106,9 +106,9 @@ struct work {
 /* An application that may be drawn: a node still without shape, and what a blend must put for a
  * variable first (x = -1: nothing). */
 struct attrs {
-  struct dim dim;  /* ATTR_TO, ATTR_BY */
-  unsigned over;   /* ATTR_OVER: a bit per role */
-  int amount;      /* ATTR_K: the window, 0 = K; ATTR_SHIFT: pixels */
+  struct dim dim; /* ATTR_TO, ATTR_BY */
+  unsigned over;  /* ATTR_OVER: a bit per role */
+  int amount;     /* ATTR_K: the window, 0 = K; ATTR_SHIFT: pixels */
 };
 struct candidate {
   enum primitive op;
@@ -121,9 +121,9 @@ enum { CANDIDATES_MAX = 96 }; /* of one tensor, or one ordered pair, in one fami
 
 /* A family: hooks in pipeline order. Optional hooks may be NULL. */
 struct family {
-  const char *name;  /* as in Table 1 of the paper */
-  bool drawn;        /* a type of the sampler (not input and output) */
-  bool blends;       /* two inputs: `choices` is asked for ordered pairs */
+  const char *name; /* as in Table 1 of the paper */
+  bool drawn;       /* a type of the sampler (not input and output) */
+  bool blends;      /* two inputs: `choices` is asked for ordered pairs */
   /* The result's shape; NULL, or why the node is illegal (a clause without subject). */
   const char *(*shape)(const struct kernel *k, const struct node *n, struct shape *out);
   /* Optional. Dims that must be whole although no shape shows them; how many. */

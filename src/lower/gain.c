@@ -35,8 +35,14 @@ bool gain_small_binding(canvas_context *ctx, const struct kernel *k, const struc
   if (g < 1) g = 1;
   for (int i = 1; i <= C_TRIES; i++) {
     int64_t c = (SMALL_C + g - 1) / g * g * i;
-    struct target t = {.name = "small", .cin = c, .cout = c, .h = SMALL_HW, .w = SMALL_HW,
-                       .kh = like->value[SIZE_KH], .kw = like->value[SIZE_KW], .stride = 1,
+    struct target t = {.name = "small",
+                       .cin = c,
+                       .cout = c,
+                       .h = SMALL_HW,
+                       .w = SMALL_HW,
+                       .kh = like->value[SIZE_KH],
+                       .kw = like->value[SIZE_KW],
+                       .stride = 1,
                        .groups = 1};
     *out = (struct binding){.target = t};
     target_sizes(&t, &out->sizes, &out->copies);
@@ -110,8 +116,7 @@ static void scale_weight(struct trial *t, int weight, double factor) {
 /* Weights per output element: the weight's elements over its first axis. */
 static double fan_in(const struct trial *t, int weight) {
   int tensor = t->p->inputs.data[1 + weight];
-  return (double)program_elements(t->p, tensor) /
-         (double)t->p->tensors.data[tensor].axes[0].size;
+  return (double)program_elements(t->p, tensor) / (double)t->p->tensors.data[tensor].axes[0].size;
 }
 
 /* One pass; `last` multiplies the gain of the last weight. *size = what comes out. */

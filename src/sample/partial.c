@@ -4,8 +4,7 @@
 #include <string.h>
 
 void partial_start(struct partial *g) {
-  memset(g->seen, 0, sizeof g->seen);
-  memset(g->mixed, 0, sizeof g->mixed);
+  g->reach[0] = (struct reach){0, false};
   memset(g->consumers, 0, sizeof g->consumers);
   g->k->count = 1;
   g->width = 1;
@@ -118,8 +117,8 @@ static bool finishable(const struct partial *g, struct remaining left) {
     int x;
     struct dim by;
     if (g->consumers[i]) continue;
-    seen |= g->seen[i];
-    mixed |= g->mixed[i];
+    seen |= g->reach[i].seen;
+    mixed |= g->reach[i].mixed;
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
   int merges = g->width - 1, looks = g->require_reach && seen != ROLES_SPATIAL;
@@ -130,20 +129,11 @@ static bool finishable(const struct partial *g, struct remaining left) {
 
 static void note_facts(struct partial *g, int node) {
   const struct node *n = &g->k->nodes[node];
-  const struct row *row = node_row(n);
-  g->seen[node] = 0;
-  g->mixed[node] = false;
+  g->reach[node] = node_reach(g->k, node, g->reach);
   g->consumers[node] = 0;
-  for (int j = 0; j < row->arity; j++) {
-    g->seen[node] |= g->seen[n->in[j]];
-    g->mixed[node] |= g->mixed[n->in[j]];
+  for (int j = 0; j < node_row(n)->arity; j++)
     if (!g->consumers[n->in[j]]++) g->width--;
-  }
   g->width++;
-  if (row->facts & FACT_SEES) g->seen[node] |= n->attrs.over & ROLES_SPATIAL;
-  unsigned roles = shape_roles(node_input(g->k, n, 0));
-  if (row->facts & FACT_WEIGHTS)
-    g->mixed[node] |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
 }
 
 static void take_back(struct partial *g, int node) {
@@ -210,8 +200,7 @@ static bool bindable(const struct partial *g, const struct sizes *target) {
     return false;
   for (int i = 0; i < g->k->count; i++) {
     int64_t elements;
-    if (!shape_elements(&g->k->nodes[i].shape, &l.sizes, &elements) ||
-        elements > g->elements_limit)
+    if (!shape_elements(&g->k->nodes[i].shape, &l.sizes, &elements) || elements > g->elements_limit)
       return false;
   }
   return true;
@@ -230,5 +219,5 @@ bool partial_finish(struct partial *g) {
   if (kernel_recheck(k, &node)) return false;
   for (int t = 0; t < g->target_count; t++)
     if (!bindable(g, &g->targets[t])) return false;
-  return !g->require_reach || !kernel_reach(k);
+  return true;
 }

@@ -16,10 +16,9 @@ struct partial {
   int64_t elements_limit;
   bool require_reach;
   int max_width;
-  unsigned seen[KERNEL_NODES_MAX];   /* spatial roles a node has looked along */
-  bool mixed[KERNEL_NODES_MAX];      /* an fc has mixed all channels on the way to it */
+  struct reach reach[KERNEL_NODES_MAX];
   int consumers[KERNEL_NODES_MAX];
-  int width;                         /* nodes without consumer */
+  int width; /* nodes without consumer */
 };
 
 /* Steps that are left once the candidate is applied. */

@@ -218,10 +218,10 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
     *g = s->groups.data[random_below(&r, (uint32_t)s->groups.count)];
     for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = *g;
     struct partial partial = {.k = s->scratch,
-                            .targets = s->targets.data,
-                            .target_count = s->targets.count,
-                            .elements_limit = s->options.elements_limit,
-                            .require_reach = s->options.require_reach};
+                              .targets = s->targets.data,
+                              .target_count = s->targets.count,
+                              .elements_limit = s->options.elements_limit,
+                              .require_reach = s->options.require_reach};
     if (!grow(s, &partial, &r)) continue;
     *out = finished(s->scratch, index);
     return CANVAS_OK;

@@ -26,11 +26,11 @@ static void prints_canonically(void **state) {
   static const struct {
     const char *text, *expected;
   } rows[] = {
-      {"C", "C"},           {"C/G*G", "C"},     {"KW*KH*G", "G*KH*KW"}, {"2*3*C/4", "3*C/2"},
-      {"x1*C/C", "x1"},     {"1", "1"},         {"x15/G/G", "x15/G/G"}, {"C*C", "C*C"},
-      {"H*W/7", "H*W/7"},   {"C/C", "1"},       {"1*x0", "x0"},         {"G/x0", "G/x0"},
+      {"C", "C"},         {"C/G*G", "C"}, {"KW*KH*G", "G*KH*KW"}, {"2*3*C/4", "3*C/2"},
+      {"x1*C/C", "x1"},   {"1", "1"},     {"x15/G/G", "x15/G/G"}, {"C*C", "C*C"},
+      {"H*W/7", "H*W/7"}, {"C/C", "1"},   {"1*x0", "x0"},         {"G/x0", "G/x0"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct buf out = {0};
     struct dim d = dim_of(row->text);
     dim_print(&d, &out);
@@ -43,20 +43,25 @@ static void refuses(void **state) {
   static const struct {
     const char *text, *expected;
   } rows[] = {
-      {"", "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
-           "found the end of the text"},
-      {"C*", "line 1, column 3: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
-             "found the end of the text"},
-      {"x16", "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
-              "found 'x16'"},
+      {"",
+       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "found the end of the text"},
+      {"C*",
+       "line 1, column 3: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "found the end of the text"},
+      {"x16",
+       "line 1, column 1: expected a dimension (a number, G, C, KH, KW, H, W or x0..x15), "
+       "found 'x16'"},
       {"0", "line 1, column 1: number '0' in a dimension is not in 1..2147483647"},
       {"99999999999999999999", "line 1, column 1: expected a dimension"},
-      {"2147483647*2147483647", "line 1, column 1: dimension is too large, powers go to 8 and "
-                                "numbers to 2147483647"},
-      {"C*C*C*C*C*C*C*C*C", "line 1, column 1: dimension is too large, powers go to 8 and "
-                            "numbers to 2147483647"},
+      {"2147483647*2147483647",
+       "line 1, column 1: dimension is too large, powers go to 8 and "
+       "numbers to 2147483647"},
+      {"C*C*C*C*C*C*C*C*C",
+       "line 1, column 1: dimension is too large, powers go to 8 and "
+       "numbers to 2147483647"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct lexer lx;
     struct dim d;
     lexer_open(&lx, &ctx, row->text, strlen(row->text));
@@ -73,11 +78,11 @@ static void knows_what_is_whole(void **state) {
     const char *text;
     bool expected;
   } rows[] = {
-      {"C/G", true},  {"1/G", false},     {"C*C/G/G", true}, {"C/G/G", false}, {"H/W", false},
-      {"x0/G", true}, {"x0/KH/C", true},  {"C/x0", false},   {"x0/x1", false}, {"1/2", false},
-      {"C/2", true},  {"G*KH*KW", true},  {"C/KH", false},   {"x0*x1", true},  {"H*W", true},
+      {"C/G", true},  {"1/G", false},    {"C*C/G/G", true}, {"C/G/G", false}, {"H/W", false},
+      {"x0/G", true}, {"x0/KH/C", true}, {"C/x0", false},   {"x0/x1", false}, {"1/2", false},
+      {"C/2", true},  {"G*KH*KW", true}, {"C/KH", false},   {"x0*x1", true},  {"H*W", true},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text);
     CHECK_INT(dim_is_whole(&d), row->expected, row->text);
   }
@@ -89,10 +94,11 @@ static void has_values(void **state) {
     const char *text;
     int64_t expected; /* -1: none */
   } rows[] = {
-      {"C/G", 16},  {"G*KH*KW", 60}, {"x0/G/KH", 1}, {"x0/8", -1}, {"x1", -1},
-      {"3*C/2", 96}, {"H*W/7", 224}, {"C/KH", -1},   {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
+      {"C/G", 16},    {"G*KH*KW", 60}, {"x0/G/KH", 1},
+      {"x0/8", -1},   {"x1", -1},      {"3*C/2", 96},
+      {"H*W/7", 224}, {"C/KH", -1},    {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text);
     int64_t value = -1;
     if (!dim_value(&d, &sizes, &value)) value = -1;
@@ -115,7 +121,7 @@ static void has_divisors(void **state) {
       {"1/G", ""},
       {"H*W", "1 H W H*W"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text), found[64];
     int count = dim_divisors(&d, found, 64), expected = 0;
     char text[128], *rest = text;
@@ -150,7 +156,7 @@ static void shapes_print_their_roles(void **state) {
       {"channel=G H", "channel=G H"},
       {"1 H W", "1 H W"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct shape s = shape_of(row->text);
     struct buf out = {0};
     shape_print(&s, &out);
@@ -169,13 +175,13 @@ static void matches_shapes(void **state) {
       {"x1 KH H W", "G x2/G KH KW H W", "KH*x1", "KH*KW*x2", "KW*x2/x1"}, /* paper 6.2 */
       {"G x1/G H W", "G C/G KH KW H W", "x1/G", "C*KH*KW/G", "C*KH*KW/x1"},
       {"G*KH H W", "x0 H W", "G*KH", "x0", "x0/G/KH"},
-      {"group=C H W", "C H W", "1", "1", "1"}, /* group and channel are one class */
+      {"group=C H W", "C H W", "1", "1", "1"},   /* group and channel are one class */
       {"KH H W", "KW H W", "KH", "KW", "KW/KH"}, /* window axes are not */
       {"C H W", "C H W", "1", "1", "1"},
       {"H*W", "C H W", "H*W", "C*H*W", "C"}, /* figure 9, kernel A */
       {"C W", "C H W", "1", "H", "H"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct shape left = shape_of(row->left), right = shape_of(row->right);
     struct match m = shape_match(&left, &right);
     struct dim l = dim_of(row->l), r = dim_of(row->r), q = dim_of(row->multiplier);

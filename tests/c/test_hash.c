@@ -122,9 +122,9 @@ static void apply(struct kernels *all, const struct kernel *k, const struct cand
 }
 
 static void grow(struct kernels *all, const struct kernel *k, int left) {
-  static const struct family *const families[] = {
-      &family_group, &family_shift,   &family_unfold,  &family_fc,
-      &family_map,   &family_fold,    &family_softmax, &family_broadcast};
+  static const struct family *const families[] = {&family_group,   &family_shift,    &family_unfold,
+                                                  &family_fc,      &family_map,      &family_fold,
+                                                  &family_softmax, &family_broadcast};
   keep(all, k);
   if (!left) return;
   for (size_t f = 0; f < sizeof families / sizeof *families; f++)
@@ -248,18 +248,25 @@ static void ignores_spelling_only(void **state) {
       /* the same variable twice is not two variables */
       {"b = fc a to=x0\nc = fc b to=x0\nd = fc c to=C\nout d",
        "b = fc a to=x0\nc = fc b to=x1\nd = fc c to=C\nout d", false},
+      {"b = fc a to=x0\nc = fc b to=x0\nd = fc c to=x1\ne = fc d to=C\nout e",
+       "b = fc a to=x0\nc = fc b to=x1\nd = fc c to=x0\ne = fc d to=C\nout e", false},
+      {"b = fc a to=x0\nc = fc b to=x1\nd = fc c to=x1\ne = fc d to=x0\nf = fc e to=C\nout f",
+       "b = fc a to=x0\nc = fc b to=x1\nd = fc c to=x0\ne = fc d to=x1\nf = fc e to=C\nout f",
+       false},
       {"b = shift a over=H by=1\nout b", "b = shift a over=H by=-1\nout b", false},
       {"b = shift a over=H by=1\nout b", "b = shift a over=W by=1\nout b", false},
-      {"b = unfold a over=H k=K\nc = fc b to=C\nout c", "b = unfold a over=H k=3\nc = fc b to=C\nout c",
-       false},
+      {"b = unfold a over=H k=K\nc = fc b to=C\nout c",
+       "b = unfold a over=H k=3\nc = fc b to=C\nout c", false},
       {"b = fold a mean over=C\nc = add b a\nout c", "b = fold a max over=C\nc = add b a\nout c",
        false},
       /* two equal branches may be named either way round */
-      {"b = fc a to=x0\nc = fc a to=x1\nd = relu b\ne = fc d to=C\nf = fc c to=C\ng = add e f\nout g",
-       "b = fc a to=x1\nc = fc a to=x0\nd = relu b\ne = fc d to=C\nf = fc c to=C\ng = add f e\nout g",
+      {"b = fc a to=x0\nc = fc a to=x1\nd = relu b\ne = fc d to=C\nf = fc c to=C\ng = add e f\nout "
+       "g",
+       "b = fc a to=x1\nc = fc a to=x0\nd = relu b\ne = fc d to=C\nf = fc c to=C\ng = add f e\nout "
+       "g",
        true},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     CHECK_INT(hash_equal(hash_of(row->a), hash_of(row->b)), row->equal, row->a);
   }
 }

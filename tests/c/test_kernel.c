@@ -64,7 +64,7 @@ static void derives_shapes(void **state) {
       {"b = shift a by=-3 over=H,W\nout b", "C H W"},
       {"b = fold a mean over=H,W\nc = fold b mean over=C : scalar\nd = mul c a\nout d", "C H W"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct kernel *k = kernel_of(row->body);
     struct buf out = {0};
     shape_print(&k->nodes[k->count - 2].shape, &out);
@@ -78,10 +78,12 @@ static void refuses(void **state) {
   static const struct {
     const char *text, *expected;
   } rows[] = {
-      {"", "line 1, column 1: expected 'canvas' and the version ('canvas 1') on the first line, "
-           "found the end of the text"},
-      {"canvas 2\n", "line 1, column 8: version 2 of the text is unknown, this program reads "
-                     "version 1"},
+      {"",
+       "line 1, column 1: expected 'canvas' and the version ('canvas 1') on the first line, "
+       "found the end of the text"},
+      {"canvas 2\n",
+       "line 1, column 8: version 2 of the text is unknown, this program reads "
+       "version 1"},
       {"canvas 1\nkernel k\nb = relu a\n",
        "line 3, column 5: the first node must be 'input', not 'relu'"},
       {"canvas 1\nkernel k\na = input\nout b\n",
@@ -135,7 +137,7 @@ static void refuses(void **state) {
       {"canvas 1\nkernel k\na = input\nout a b\n",
        "line 4, column 7: expected the end of the line after the output, found 'b'"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct kernel *k;
     canvas_status status = parse(row->text, &k);
     CHECK_INT(status, row->expected ? CANVAS_BAD_INPUT : CANVAS_OK, row->text);
@@ -157,7 +159,7 @@ static void knows_what_reaches(void **state) {
       {"b = fold a mean over=H,W\nc = mul b a\nd = fc c to=C\nout d", NULL}, /* global counts */
       {"b = softmax a over=C\nc = fc b to=C\nout c", "it sees no neighbours along H"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct kernel *k = kernel_of(row->body);
     CHECK_TEXT(kernel_reach(k), row->expected, row->body);
     kernel_free(k);
@@ -182,7 +184,7 @@ static void costs(void **state) {
        "g = mul f a\nout g",
        405712, 2048},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct kernel *k = kernel_of(row->body);
     struct cost cost;
     CHECK(kernel_cost(k, &sizes, &cost), row->body);
@@ -205,5 +207,5 @@ static void limits_its_size(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(derives_shapes),
-           cmocka_unit_test(refuses), cmocka_unit_test(knows_what_reaches),
-           cmocka_unit_test(costs), cmocka_unit_test(limits_its_size))
+           cmocka_unit_test(refuses), cmocka_unit_test(knows_what_reaches), cmocka_unit_test(costs),
+           cmocka_unit_test(limits_its_size))

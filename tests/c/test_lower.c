@@ -44,7 +44,8 @@ static struct run run_of(const char *body, const char *at) {
   int out = r.p->outputs.data[0];
   r.count = program_elements(r.p, out);
   r.y = mem_alloc((size_t)r.count * sizeof(double));
-  CHECK_INT(interpreter_new(&ctx, r.p, (const double *const *)r.inputs, NULL, &in), CANVAS_OK, body);
+  CHECK_INT(interpreter_new(&ctx, r.p, (const double *const *)r.inputs, NULL, &in), CANVAS_OK,
+            body);
   CHECK_INT(interpreter_elements(in, out, r.count, NULL, r.y), CANVAS_OK, ctx.message);
   interpreter_free(in);
   return r;
@@ -157,7 +158,7 @@ static void means_what_the_definition_says(void **state) {
       {"b = group a by=G\nc = softmax b over=G,C\nout c", softmax_gc},
       {"b = unfold a over=H,W k=K\nc = fold b mean over=KH,KW\nout c", window_mean},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct run r = run_of(row->body, AT);
     CHECK_INT(r.count, C * H * W, row->body);
     for (int i = 0; i < r.count; i++)
@@ -207,17 +208,18 @@ static void survives_names(void **state) {
   run_free(&r);
 }
 
-/* exp of a large sum would overflow without its gain: 256 inputs of size 1 through four fc. */
+/* A weight behind a softmax is enlarged, one behind exp and squares made small. */
 static void gains_tame(void **state) {
   static const struct {
     const char *body;
-    double least, most; /* of the last gain */
+    double least, most; /* of the gain of w0 */
   } rows[] = {
       {"b = fc a to=C\nout b", 1, 1},
       {"b = softmax a over=C,H,W\nc = fc b to=C\nout c", 50, 1e6},
+      {"b = softmax a over=C,H,W\nc = fc b to=C\nd = tanh c\ne = fc d to=C\nout e", 50, 1e6},
       {"b = exp a\nc = sqr b\nd = sqr c\ne = fc d to=C\nout e", 1e-6, 0.1},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct run r = run_of(row->body, "C=16,H=8,W=8");
     struct binding b;
     struct pack *pack = pack_new(r.k);

@@ -10,14 +10,14 @@
 static canvas_context ctx;
 static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
 
-#define SAMPLER_FIRST_DRAW                  \
-  "canvas 1\n"                              \
-  "kernel k0\n"                             \
+#define SAMPLER_FIRST_DRAW                   \
+  "canvas 1\n"                               \
+  "kernel k0\n"                              \
   "a = input                      : C H W\n" \
   "b = fc a to=C                  : C H W\n" \
   "c = sin b                      : C H W\n" \
   "d = shift c over=H,W by=-1     : C H W\n" \
-  "out d\n"                                \
+  "out d\n"                                  \
   "# G=2\n"
 
 static struct targets targets_of(const char *text) {
@@ -93,8 +93,8 @@ static void check_kernel(const struct kernel *k, int64_t g, int least, int most)
   CHECK(g == 2 || g == 4 || g == 8 || g == 16 || g == 32 || g == 64, text);
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i], *from = &k->nodes[n->in[0]];
-    static const char *const never[][2] = {{"relu", "relu"}, {"abs", "abs"},   {"neg", "neg"},
-                                           {"sqr", "sqrt"},  {"sqrt", "sqr"},  {"relu", "sigmoid"}};
+    static const char *const never[][2] = {{"relu", "relu"}, {"abs", "abs"},  {"neg", "neg"},
+                                           {"sqr", "sqrt"},  {"sqrt", "sqr"}, {"relu", "sigmoid"}};
     for (size_t j = 0; j < sizeof never / sizeof *never; j++)
       CHECK(!(is_word(n, never[j][0]) && is_word(from, never[j][1])), text);
     if (node_row(n)->arity == 2) CHECK(n->in[0] != n->in[1], text);
@@ -202,7 +202,7 @@ static void chooses_g(void **state) { /* behaviour 13 */
       {"7,8,8", "", 1 << 7},
       {"1,8,8;3,8,8", "", 1 << 1},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct sampler *s = sampler_of(row->targets, row->options, 5);
     unsigned seen = 0;
     for (int i = 0; i < 60; i++) {
@@ -226,12 +226,14 @@ static void refuses(void **state) {
       {"64,8,8", "primitives=5..3", "line 1, column 12: primitives=5..3 ends before it begins"},
       {"64,8,8", "require=some", "line 1, column 9: expected 'reach' or 'none', found 'some'"},
       {"64,8,8", "groups=3", "groups=3 does not divide the common channel count 64 of the targets"},
-      {"64,8,8", "depth=3", "line 1, column 1: expected an option (primitives=, require=, groups= "
-                            "or elements=), found 'depth'"},
-      {"64,1024,1024", "", "target 't0' has more than 33554432 elements per sample: raise "
-                           "elements= or leave it out"},
+      {"64,8,8", "depth=3",
+       "line 1, column 1: expected an option (primitives=, require=, groups= "
+       "or elements=), found 'depth'"},
+      {"64,1024,1024", "",
+       "target 't0' has more than 33554432 elements per sample: raise "
+       "elements= or leave it out"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct targets t = targets_of(row->targets);
     struct sample_options o;
     struct sampler *s = NULL;
@@ -244,6 +246,6 @@ static void refuses(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
-           cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back), cmocka_unit_test(is_uniform_over_types),
-           cmocka_unit_test(draws_fast_enough), cmocka_unit_test(chooses_g),
-           cmocka_unit_test(refuses))
+           cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
+           cmocka_unit_test(is_uniform_over_types), cmocka_unit_test(draws_fast_enough),
+           cmocka_unit_test(chooses_g), cmocka_unit_test(refuses))
