@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def complain(error: Exception | str, code: int) -> int:
-    print(" ".join(str(error).split()), file=sys.stderr)
+    print("canvas:", " ".join(str(error).split()), file=sys.stderr)
     return code
 
 

@@ -37,6 +37,9 @@ COLUMNS = (
 )
 
 
+SHOWN = 16  # primitives of a kernel that a line of a table names
+
+
 @dataclass(frozen=True)
 class Report:
     """The result of a search: `rows` of the table (baseline, controls, finds on the front),
@@ -77,7 +80,16 @@ def make_report(study: Study, ended: str = "") -> Report:
     images = study.validation_images()
     words = sentence(study.candidates(), images)
     counts = trial_counts(study)
-    lines = [table(rows), counts_line(study, counts)]
+    batch = study.options().get("latency_batch", 1)
+    lines = [
+        f"Of the whole network: accuracy on {images} validation images, latency of a forward at "
+        f"batch {batch} (one thread, CPU time, median +- interquartile range), ratios to the "
+        "unchanged network.",
+        "",
+        table(rows),
+        "",
+        counts_line(study, counts),
+    ]
     lines += [ended[:1].upper() + ended[1:] + "."] if ended else []
     lines.append(words)
     return Report(study.folder, rows, words, "\n".join(lines), counts)
@@ -259,7 +271,10 @@ def kernel_summary(row: Candidate) -> str:
     """
     if row.kind == "baseline":
         return "the unchanged network"
-    return " ".join(primitives(row.kernel)) or "input = output"
+    names = primitives(row.kernel)
+    if len(names) > SHOWN:
+        return " ".join(names[:SHOWN]) + f" ... ({len(names)} primitives)"
+    return " ".join(names) or "input = output"
 
 
 def primitives(kernel: str) -> list[str]:
