@@ -112,9 +112,9 @@ class Placeholder(nn.Module):
 def get_placeholders(module: nn.Module, example_input: Any = None) -> dict[str, Placeholder]:
     """The placeholders of a network by their paths, in the order of its modules.
 
-    With an example (a tensor, or a tuple or dict of arguments) those put in by hand learn the
-    shape of their input from one forward pass that leaves the network as it was: no gradients, no
-    update of BatchNorm, modes restored. Raises CanvasError where a module is no network, has no
+    With an example (a tensor, or a tuple or dict of arguments) they learn the shape of their input
+    from one forward pass that leaves the network as it was: no gradients, no update of BatchNorm,
+    modes restored. Raises CanvasError where a module is no network, has no
     placeholder, does not run, or a shape fits no kernel.
     """
     if not isinstance(module, nn.Module):
@@ -137,11 +137,12 @@ def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: A
     def note(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
         shapes.setdefault(layer, []).append(tuple(inputs[0].shape))
 
-    by_hand = {path: child for path, child in found.items() if child.by_hand}
-    with _without_kernels(by_hand.values()):
-        run_quietly(module, example_input, dict.fromkeys(by_hand.values(), note))
-    for path, child in by_hand.items():
-        child.target = _target(path or "placeholder", shapes.get(child, []))
+    with _without_kernels(child for child in found.values() if child.by_hand):
+        run_quietly(module, example_input, dict.fromkeys(found.values(), note))
+    for path, child in found.items():
+        seen = _target(path or "placeholder", shapes.get(child, []))
+        converted = not child.by_hand and child.target
+        child.target = replaced(converted, h=seen.h, w=seen.w) if converted else seen
 
 
 @contextmanager

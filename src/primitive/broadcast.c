@@ -94,24 +94,6 @@ static void lower(struct lowering *l, int node) {
   l->tensor[node] = stage;
 }
 
-/* How many trailing axes of the right side's middle the left middle lines up with; -1 if none. */
-static int aligned(const struct shape *right, const struct match *m) {
-  int middle = right->count - m->prefix - m->suffix;
-  struct dim product = dim_number(1);
-  for (int t = 0; t <= middle; t++) {
-    if (dim_equal(&product, &m->left)) return t;
-    if (t < middle) product = dim_mul(product, right->axis[m->prefix + middle - 1 - t].dim);
-  }
-  return -1;
-}
-
-/* The left side with one axis of 1 for each of `ones` axes of the right middle, then `t` of it. */
-static struct shape spread(const struct shape *right, const struct match *m, int ones) {
-  struct shape out = *right;
-  for (int i = 0; i < ones; i++) out.axis[m->prefix + i].dim = dim_number(1);
-  return out;
-}
-
 /* The right side with its middle as two axes: multiplier, left. */
 static struct shape folded(const struct shape *right, const struct match *m) {
   struct shape out = *right;
@@ -141,14 +123,13 @@ static void torch(struct spelling *s, int node) {
   const struct node *n = &s->k->nodes[node];
   const struct shape *right = node_input(s->k, n, 1);
   struct match m = shape_match(node_input(s->k, n, 0), right);
-  int middle = right->count - m.prefix - m.suffix, run = aligned(right, &m);
-  if (run >= 0) {
-    struct shape left = spread(right, &m, middle - run);
+  struct shape left, both;
+  if (spelling_spread(node_input(s->k, n, 0), right, &left)) {
     const char *a = spelling_reshaped(s, n->in[0], &left);
     spelling_line(s, "%s = %s", s->name[node], spell(s, n->op, a, s->name[n->in[1]]));
     return;
   }
-  struct shape both = folded(right, &m), left = both;
+  left = both = folded(right, &m);
   left.axis[m.prefix].dim = dim_number(1);
   const char *a = spelling_reshaped(s, n->in[0], &left);
   const char *b = spelling_reshaped(s, n->in[1], &both);

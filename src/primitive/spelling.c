@@ -9,11 +9,12 @@
 
 /* Python's keywords and what the generated text itself names. */
 static const char *const reserved[] = {
-    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",    "self",
-    "copy",  "range",    "torch", "nn",     "F",    "math",   "N",      "_",        "__debug__"};
+    "False",   "None",     "True",     "and",    "as",   "assert", "async",    "await",
+    "break",   "class",    "continue", "def",    "del",  "elif",   "else",     "except",
+    "finally", "for",      "from",     "global", "if",   "import", "in",       "is",
+    "lambda",  "nonlocal", "not",      "or",     "pass", "raise",  "return",   "try",
+    "while",   "with",     "yield",    "self",   "copy", "range",  "sum",      "zip",
+    "torch",   "nn",       "F",        "math",   "N",    "_",      "__debug__"};
 
 static bool is_reserved(const char *name) {
   enum size size;
@@ -149,6 +150,19 @@ const char *spelling_half(struct spelling *s, const struct dim *window) {
   struct dim number = dim_number(window->num);
   if (dim_equal(window, &number)) return spelling_text(s, "%d", window->num / 2);
   return spelling_text(s, "%s // 2", spelling_dim(s, window));
+}
+
+/* The left middle must be a run of the right middle's last axes. */
+bool spelling_spread(const struct shape *left, const struct shape *right, struct shape *out) {
+  struct match m = shape_match(left, right);
+  struct dim product = dim_number(1);
+  int ones = right->count - m.suffix;
+  while (ones > m.prefix && !dim_equal(&product, &m.left))
+    product = dim_mul(product, right->axis[--ones].dim);
+  if (!dim_equal(&product, &m.left)) return false;
+  *out = *right;
+  while (--ones >= m.prefix) out->axis[ones].dim = dim_number(1);
+  return true;
 }
 
 /* -- fully connected -- */

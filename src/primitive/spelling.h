@@ -38,6 +38,9 @@ const char *spelling_shape(struct spelling *s, const struct shape *shape);
 const char *spelling_dims(struct spelling *s, const struct shape *shape, unsigned roles);
 /* The local of node i, reshaped to [N, `axes`] (comma-separated) unless it has that shape. */
 const char *spelling_reshaped(struct spelling *s, int i, const struct shape *to);
+/* The left side of a broadcast as PyTorch repeats it by itself: the right side's axes, 1 where the
+ * left has none. False where it does not line up with the right side's axes. */
+bool spelling_spread(const struct shape *left, const struct shape *right, struct shape *out);
 /* The groups of an fc's input (1 without a group axis), what one output element contracts, ... */
 struct dim spelling_groups(const struct shape *a);
 struct dim spelling_contracted(const struct shape *a);

@@ -7,7 +7,7 @@
  *
  * Flattened, the channels of a source are its group, channel and window axes in this order, row-major.
  */
-#include <stddef.h>
+#include <string.h>
 
 #include "primitive/spelling.h"
 #include "spell/spell.h"
@@ -52,6 +52,13 @@ static bool flat_shape(const struct shape *a, unsigned spatial, struct shape *ou
   return true;
 }
 
+static int readers(const struct kernel *k, int node) {
+  int count = 0;
+  for (int i = node + 1; i < k->count; i++)
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) count += k->nodes[i].in[j] == node;
+  return count;
+}
+
 static const char *groups_text(struct spelling *s, const struct shape *a) {
   struct dim g = spelling_groups(a);
   return dim_is_one(&g) ? "" : spelling_text(s, ", groups=%s", spelling_dim(s, &g));
@@ -74,11 +81,11 @@ static struct walk walk_conv(const struct kernel *k, int node) {
  *   b = group a each;  c = unfold b over=H,W;  d = fc c to=C    ->  a depth-wise convolution
  *
  * Legal where the source ends in H W and walk_conv says so; padding K/2 is the unfold's zeros. */
-static bool match_conv(const struct kernel *k, int node, int *source) {
+static bool match_conv(const struct kernel *k, int node, int reads[2]) {
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;
   struct walk w = walk_conv(k, node);
-  *source = w.source;
+  reads[0] = w.source;
   return w.unfolded && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
 }
 
@@ -101,11 +108,11 @@ static void spell_conv(struct spelling *s, int node, int source) {
  *   b = fc a to=x0    ->  b = F.conv2d(a, w.reshape(x0, C, 1, 1))
  *
  * Legal wherever the input ends in H W; its window axes count as channels. */
-static bool match_pointwise(const struct kernel *k, int node, int *source) {
+static bool match_pointwise(const struct kernel *k, int node, int reads[2]) {
   struct shape flat;
   if (k->nodes[node].op != PRIMITIVE_FC) return false;
-  *source = walk_back(k, k->nodes[node].in[0], 0).source;
-  return flat_shape(&k->nodes[*source].shape, ROLES_SPATIAL, &flat);
+  reads[0] = walk_back(k, k->nodes[node].in[0], 0).source;
+  return flat_shape(&k->nodes[reads[0]].shape, ROLES_SPATIAL, &flat);
 }
 
 static void spell_pointwise(struct spelling *s, int node, int source) {
@@ -125,11 +132,11 @@ static void spell_pointwise(struct spelling *s, int node, int source) {
  *   b = fold a mean over=H,W;  c = fc b to=x0    ->  c = F.linear(b, w)
  *
  * Legal where nothing but channels is left and there is one group. */
-static bool match_linear(const struct kernel *k, int node, int *source) {
+static bool match_linear(const struct kernel *k, int node, int reads[2]) {
   const struct node *n = &k->nodes[node];
   if (n->op != PRIMITIVE_FC) return false;
   unsigned roles = shape_roles(node_input(k, n, 0));
-  *source = n->in[0];
+  reads[0] = n->in[0];
   return !(roles & ROLES_SPATIAL) && !(roles >> ROLE_GROUP & 1);
 }
 
@@ -149,13 +156,13 @@ static void spell_linear(struct spelling *s, int node, int source) {
  * Legal where the source ends in H W. The mean counts the zeros outside (avg_pool2d's default); the
  * maximum must see them, so they are padded first. Where values tie, max_pool2d gives the first one
  * all of the gradient and amax shares it. */
-static bool match_pool(const struct kernel *k, int node, int *source) {
+static bool match_pool(const struct kernel *k, int node, int reads[2]) {
   const struct node *n = &k->nodes[node];
   struct shape flat;
   if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
   if (!n->attrs.over || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
   struct walk w = walk_back(k, n->in[0], n->attrs.over);
-  *source = w.source;
+  reads[0] = w.source;
   return w.unfolded == n->attrs.over && flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat);
 }
 
@@ -181,24 +188,83 @@ static void spell_pool(struct spelling *s, int node, int source) {
     spelling_line(s, "%s = %s.reshape(%s)", name, name, spelling_shape(s, &n->shape));
 }
 
+/* unfold, perhaps group, times something, then fold mean over the windows -> a sum of products
+ *
+ *   f = unfold a over=H,W;  h = mul e f;  i = fold h mean over=KH,KW
+ *   ->  i = sum([w * x for w, x in zip(the windows of e, slices of a)]) / (KH * KW)
+ *
+ * Involution: the windows of a are never written out, and the backward pass keeps only views of them.
+ * Legal where nobody else reads the product, the source ends in H W, and e has the windows too. */
+static bool match_weighted(const struct kernel *k, int node, int reads[2]) {
+  const struct node *n = &k->nodes[node], *product = &k->nodes[n->in[0]];
+  struct shape left, flat;
+  if (n->op != PRIMITIVE_FOLD_MEAN || n->attrs.over & ~(unsigned)ROLES_WINDOW) return false;
+  if (product->op != PRIMITIVE_MUL || readers(k, n->in[0]) != 1) return false;
+  struct walk w = walk_back(k, product->in[1], n->attrs.over);
+  reads[0] = w.source;
+  reads[1] = product->in[0];
+  if (w.unfolded != n->attrs.over) return false;
+  if (!flat_shape(&k->nodes[w.source].shape, ROLES_SPATIAL, &flat)) return false;
+  if (!spelling_spread(node_input(k, product, 0), &product->shape, &left)) return false;
+  for (int i = 0; i < left.count; i++)
+    if (n->attrs.over >> left.axis[i].role & 1 && dim_is_one(&left.axis[i].dim)) return false;
+  return true;
+}
+
+/* Both window axes as one, where there are two; *at is its position. */
+static struct shape one_window(const struct shape *a, unsigned over, int *at) {
+  struct shape out = *a;
+  *at = shape_find(a, over >> ROLE_KH & 1 ? ROLE_KH : ROLE_KW);
+  if (over != ROLES_WINDOW) return out;
+  out.axis[*at].dim = dim_mul(out.axis[*at].dim, out.axis[*at + 1].dim);
+  for (int i = *at + 1; i + 1 < out.count; i++) out.axis[i] = out.axis[i + 1];
+  out.count--;
+  return out;
+}
+
+/* "[p[..., i:i + H, j:j + W] for i in range(KH) for j in range(KW)]" */
+static const char *slices(struct spelling *s, const char *padded, unsigned over,
+                          const struct dim *kh, const struct dim *kw) {
+  bool h = over >> ROLE_KH & 1, w = over >> ROLE_KW & 1;
+  const char *rows = h ? spelling_text(s, " for i in range(%s)", spelling_dim(s, kh)) : "";
+  const char *columns = w ? spelling_text(s, " for j in range(%s)", spelling_dim(s, kw)) : "";
+  s->sizes |= (unsigned)h << SIZE_H | (unsigned)w << SIZE_W;
+  return spelling_text(s, "[%s[..., %s, %s]%s%s]", padded, h ? "i:i + H" : ":", w ? "j:j + W" : ":",
+                       rows, columns);
+}
+
+static void spell_weighted(struct spelling *s, int node, int source) {
+  const struct node *n = &s->k->nodes[node], *product = &s->k->nodes[n->in[0]];
+  const struct shape *a = &product->shape;
+  struct dim kh = window_dim(a, n->attrs.over, ROLE_KH);
+  struct dim kw = window_dim(a, n->attrs.over, ROLE_KW), all = dim_mul(kh, kw);
+  const char *half_h = spelling_half(s, &kh), *half_w = spelling_half(s, &kw);
+  const char *padded = spelling_local(s, node, "padded"), *views = spelling_local(s, node, "views");
+  const char *weights = spelling_local(s, node, "weights");
+  struct shape left;
+  int at;
+  spelling_spread(node_input(s->k, product, 0), a, &left);
+  left = one_window(&left, n->attrs.over, &at);
+  const char *e = spelling_reshaped(s, product->in[0], &left), *count = spelling_dim(s, &all);
+  spelling_line(s, "%s = F.pad(%s, (%s, %s, %s, %s))", padded,
+                spelling_reshaped(s, source, &n->shape), half_w, half_w, half_h, half_h);
+  spelling_line(s, "%s = %s", views, slices(s, padded, n->attrs.over, &kh, &kw));
+  spelling_line(s, "%s = %s.unbind(%d)", weights, e, at + 1);
+  spelling_line(s, "%s = sum([w * x for w, x in zip(%s, %s)]) / %s", s->name[node], weights, views,
+                strchr(count, ' ') ? spelling_text(s, "(%s)", count) : count);
+}
+
 /* fold, then the same fold -> one over all their axes
  *
  *   b = fold a mean over=H;  c = fold b mean over=W    ->  c = a.mean(dim=(2, 3))
  *
  * Legal where nobody else reads the first: it would be computed twice. */
-static int readers(const struct kernel *k, int node) {
-  int count = 0;
-  for (int i = node + 1; i < k->count; i++)
-    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) count += k->nodes[i].in[j] == node;
-  return count;
-}
-
-static bool match_folds(const struct kernel *k, int node, int *source) {
+static bool match_folds(const struct kernel *k, int node, int reads[2]) {
   const struct node *n = &k->nodes[node];
   if (n->op != PRIMITIVE_FOLD_MEAN && n->op != PRIMITIVE_FOLD_MAX) return false;
-  for (*source = n->in[0]; k->nodes[*source].op == n->op && readers(k, *source) == 1;)
-    *source = k->nodes[*source].in[0];
-  return *source != n->in[0];
+  for (reads[0] = n->in[0]; k->nodes[reads[0]].op == n->op && readers(k, reads[0]) == 1;)
+    reads[0] = k->nodes[reads[0]].in[0];
+  return reads[0] != n->in[0];
 }
 
 static void spell_folds(struct spelling *s, int node, int source) {
@@ -211,19 +277,21 @@ static void spell_folds(struct spelling *s, int node, int source) {
 
 /* The first that matches is taken: what swallows more stands before what swallows less. */
 static const struct pattern {
-  bool (*match)(const struct kernel *k, int node, int *source);
+  bool (*match)(const struct kernel *k, int node, int reads[2]);
   void (*spell)(struct spelling *s, int node, int source);
 } patterns[] = {
     {match_conv, spell_conv},           /* [group | unfold].. fc      -> F.conv2d */
     {match_pointwise, spell_pointwise}, /* [group] fc                 -> F.conv2d, 1x1 */
     {match_linear, spell_linear},       /* fc without pixels          -> F.linear */
-    {match_pool, spell_pool},   /* unfold [group] fold        -> F.avg_pool2d, F.max_pool2d */
-    {match_folds, spell_folds}, /* fold fold                  -> one fold */
+    {match_pool, spell_pool},         /* unfold [group] fold        -> F.avg_pool2d, F.max_pool2d */
+    {match_weighted, spell_weighted}, /* unfold [group] mul fold   -> a sum of products */
+    {match_folds, spell_folds},       /* fold fold                  -> one fold */
 };
 
-const struct pattern *pattern_find(const struct kernel *k, int node, int *source) {
+const struct pattern *pattern_find(const struct kernel *k, int node, int reads[2]) {
+  reads[1] = -1;
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-    if (patterns[i].match(k, node, source)) return &patterns[i];
+    if (patterns[i].match(k, node, reads)) return &patterns[i];
   return NULL;
 }
 

@@ -19,9 +19,9 @@ void spell_dot(const struct kernel *k, struct buf *out);
 
 /* -- patterns.c -- */
 struct pattern;
-/* The first pattern that spells `node` together with nodes before it, or NULL; *source is the node
- * that its text reads instead of the node's input. */
-const struct pattern *pattern_find(const struct kernel *k, int node, int *source);
+/* The first pattern that spells `node` together with nodes before it, or NULL; reads[0] is the
+ * source, the node that its text reads instead of the node's input, reads[1] a second one or -1. */
+const struct pattern *pattern_find(const struct kernel *k, int node, int reads[2]);
 void pattern_spell(const struct pattern *p, struct spelling *s, int node, int source);
 
 #endif

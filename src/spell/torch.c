@@ -21,7 +21,7 @@
 struct plan {
   bool wanted[KERNEL_NODES_MAX];
   const struct pattern *pattern[KERNEL_NODES_MAX]; /* NULL: the family's own text */
-  int source[KERNEL_NODES_MAX];
+  int reads[KERNEL_NODES_MAX][2];                  /* what a pattern reads, the source first */
 };
 
 static void make_plan(const struct kernel *k, bool patterns, struct plan *p) {
@@ -29,9 +29,10 @@ static void make_plan(const struct kernel *k, bool patterns, struct plan *p) {
   p->wanted[k->count - 1] = true;
   for (int i = k->count - 1; i > 0; i--) {
     if (!p->wanted[i]) continue;
-    if (patterns) p->pattern[i] = pattern_find(k, i, &p->source[i]);
+    if (patterns) p->pattern[i] = pattern_find(k, i, p->reads[i]);
     if (p->pattern[i]) {
-      p->wanted[p->source[i]] = true;
+      p->wanted[p->reads[i][0]] = true;
+      if (p->reads[i][1] >= 0) p->wanted[p->reads[i][1]] = true;
       continue;
     }
     for (int j = 0; j < node_row(&k->nodes[i])->arity; j++) p->wanted[k->nodes[i].in[j]] = true;
@@ -263,7 +264,7 @@ static void print_template(struct spelling *s, const struct plan *plan) {
   for (int i = 0; i < s->k->count; i++) {
     if (!plan->wanted[i]) continue;
     if (plan->pattern[i])
-      pattern_spell(plan->pattern[i], s, i, plan->source[i]);
+      pattern_spell(plan->pattern[i], s, i, plan->reads[i][0]);
     else
       node_row(&s->k->nodes[i])->family->torch(s, i);
   }

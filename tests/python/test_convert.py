@@ -166,6 +166,15 @@ def test_bias_and_other_weights_stay():
         torch.testing.assert_close(model[1](x), expected)
 
 
+def test_another_example_changes_the_targets():
+    net = nn.Sequential(nn.Conv2d(4, 8, 1), nn.Conv2d(8, 16, 3, padding=1, stride=2))
+    model = canvas.convert(net, IMAGE).model
+    assert model[1].target.line() == "1 8 16 9 9 3x3 2 1"
+    pack = canvas.sample(model, torch.zeros(1, 4, 5, 7), seed=1)
+    assert model[1].target.line() == "1 8 16 5 7 3x3 2 1"
+    assert canvas.replace(model, pack)(torch.zeros(1, 4, 5, 7)).shape == (1, 16, 3, 4)
+
+
 def test_macs_of_the_table():
     net = chain(
         nn.Conv2d(4, 4, 3, padding=1, stride=2),

@@ -74,6 +74,18 @@ MORE = {
     "groups_onto_channels": "G=2 | g = group a by=G; f = fold g mean over=C; m = mul f a; out m",
     "misaligned": "G=2,x0=3 | b = fc a to=x0; u = unfold a over=H,W k=3; d = fc a to=G*x0;"
     " e = add b d; f = fc e to=C; v = fc u to=C; o = max v f; out o",
+    "weighted_windows": "- | u = unfold a over=H,W k=3; s = softmax u over=KH,KW; m = mul s u;"
+    " f = fold m mean over=KH,KW; out f",
+    "weighted_row": "- | u = unfold a over=W k=5; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KW; out f",
+    "weighted_column": "G=2 | g = group a by=G; u = unfold g over=H k=K; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KH; out f",
+    "weighted_own_window": "- | u = unfold a over=H k=3; t = sin u; v = unfold t over=W k=3;"
+    " s = sigmoid v; m = mul s v; f = fold m mean over=KW; d = fc f to=C; out d",
+    "weighted_once": "- | u = unfold a over=H,W k=3; m = mul a u;"
+    " f = fold m mean over=KH,KW; out f",
+    "weighted_read_twice": "- | u = unfold a over=W k=3; t = tanh u; m = mul t u;"
+    " f = fold m mean over=KW; x = fold m max over=KW; s = add f x; out s",
     "left_repeats": "x0=2 | b = fc a to=x0; c = fc a to=x0*KH*KW; d = sub b c; e = fc d to=C;"
     " out e",
     "height_as_channels": "- | r = fold a max over=W; d = fc r to=H; e = fc d to=C; m = add e a;"
