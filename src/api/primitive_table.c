@@ -16,8 +16,8 @@ static const struct {
   unsigned bit;
   const char *name;
 } facts[] = {
-    {FACT_LINEAR, "linear"},     {FACT_WEIGHTS, "owns weights"},  {FACT_MOVES, "moves data only"},
-    {FACT_COMMUTES, "commutes"}, {FACT_SEES, "sees along over="},
+    {FACT_LINEAR, "linear"},     {FACT_WEIGHTS, "owns weights"},   {FACT_MOVES, "moves data only"},
+    {FACT_COMMUTES, "commutes"}, {FACT_SEES, "brings neighbours"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

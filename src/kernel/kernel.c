@@ -219,15 +219,32 @@ int kernel_primitives(const struct kernel *k) {
   return count;
 }
 
+/* Offsets of what `n` reads along one spatial axis, given those of its input. */
+static uint64_t looked(const struct node *n, enum role axis, uint64_t offsets) {
+  const struct row *row = node_row(n);
+  if (!(row->facts & FACT_SEES) || !(n->attrs.over >> axis & 1)) return offsets;
+  if (row->attributes & ATTR_SHIFT) {
+    int by = (n->attrs.amount % 64 + 64) % 64;
+    return by ? offsets >> by | offsets << (64 - by) : offsets;
+  }
+  int side = n->attrs.amount ? n->attrs.amount / 2 : 1; /* K: some neighbours */
+  uint64_t all = offsets;
+  for (int k = 1; k <= side; k++) all |= offsets << k | offsets >> k;
+  return all;
+}
+
 struct reach node_reach(const struct kernel *k, int node, const struct reach *of) {
   const struct node *n = &k->nodes[node];
   const struct row *row = node_row(n);
-  struct reach r = {0, false};
+  struct reach r = {0, 0, false};
+  if (!row->arity) return (struct reach){UINT64_C(1) << 32, UINT64_C(1) << 32, false};
   for (int j = 0; j < row->arity; j++) {
-    r.seen |= of[n->in[j]].seen;
+    r.h |= of[n->in[j]].h;
+    r.w |= of[n->in[j]].w;
     r.mixed |= of[n->in[j]].mixed;
   }
-  if (row->facts & FACT_SEES) r.seen |= n->attrs.over & ROLES_SPATIAL;
+  r.h = looked(n, ROLE_H, r.h);
+  r.w = looked(n, ROLE_W, r.w);
   if (row->facts & FACT_WEIGHTS) {
     unsigned roles = shape_roles(node_input(k, n, 0));
     r.mixed |= (roles >> ROLE_CHANNEL & 1) && !(roles >> ROLE_GROUP & 1);
@@ -235,12 +252,16 @@ struct reach node_reach(const struct kernel *k, int node, const struct reach *of
   return r;
 }
 
+bool reach_along(uint64_t offsets) {
+  return (offsets & (offsets - 1)) != 0;
+}
+
 const char *kernel_reach(const struct kernel *k) {
   struct reach of[KERNEL_NODES_MAX];
   for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, of);
   struct reach out = of[k->count - 1];
-  if (!(out.seen >> ROLE_H & 1)) return "it sees no neighbours along H";
-  if (!(out.seen >> ROLE_W & 1)) return "it sees no neighbours along W";
+  if (!reach_along(out.h)) return "it sees no neighbours along H";
+  if (!reach_along(out.w)) return "it sees no neighbours along W";
   if (!out.mixed) return "no fully connected primitive mixes all its channels";
   return NULL;
 }

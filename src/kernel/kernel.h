@@ -56,15 +56,18 @@ bool kernel_has_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H or W */
 int kernel_primitives(const struct kernel *k);      /* nodes, input and output not counted */
 
-/* What a node has seen of the input: the spatial axes along which it looks, and whether an fc has
- * mixed all channels on the way to it. `of` holds that of every earlier node. */
+/* What a node has seen of the input: the pixels it reads relative to its own, along each spatial
+ * axis (bit 32 is its own), and whether an fc has mixed all channels on the way to it. Folds and
+ * softmaxes see the whole image but tell no neighbour from another: they do not count. `of` holds
+ * the reach of every earlier node. */
 struct reach {
-  unsigned seen; /* a bit per role */
+  uint64_t h, w;
   bool mixed;
 };
 struct reach node_reach(const struct kernel *k, int node, const struct reach *of);
-/* NULL if the kernel sees neighbours along both spatial axes and mixes all channels with weights;
- * else the sentence why not. A property of the graph alone (paper 6.1, P's filter). */
+bool reach_along(uint64_t offsets); /* more than one pixel */
+/* NULL if the kernel sees neighbours along both spatial axes (more than one pixel: a lone shift only
+ * moves the image) and mixes all channels with weights; else the sentence why not. */
 const char *kernel_reach(const struct kernel *k);
 
 /* -- text (kernel_text.c) -- */

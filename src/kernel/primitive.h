@@ -20,7 +20,7 @@ enum {
   FACT_WEIGHTS = 2,  /* owns weights */
   FACT_MOVES = 4,    /* moves data only: an index map, no arithmetic */
   FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
-  FACT_SEES = 16     /* looks along its over= axes: a spatial one brings neighbours */
+  FACT_SEES = 16     /* brings neighbours along the axes of over= */
 };
 
 /* Attributes of a primitive, in the order they are printed. */
@@ -69,11 +69,11 @@ enum {
     "sqrt(|a| + 1/10000) - 1/100: 0 at 0, gradient at most 50") \
   X(SQR,         "sqr",     "",     map,       1, 0,                     0,                         "sqr sqrt abs", \
     "a * a") \
-  X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR | FACT_SEES,   "", \
+  X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR,               "", \
     "mean along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             FACT_SEES,                 "", \
+  X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             0,                         "", \
     "maximum along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             FACT_SEES,                 "softmax", \
+  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             0,                         "softmax", \
     "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`") \
   X(ADD,         "add",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", \
     "a + b, a repeated onto the shape of b") \

@@ -83,8 +83,7 @@ static void lower(struct lowering *l, int node) {
   from = at;
   int left_middle = left->count - m.prefix - m.suffix;
   int right_middle = right->count - m.prefix - m.suffix;
-  for (int i = 0; i < m.suffix; i++)
-    from.axis[left->count - 1 - i] = at.axis[right->count - 1 - i];
+  for (int i = 0; i < m.suffix; i++) from.axis[left->count - 1 - i] = at.axis[right->count - 1 - i];
   int q = lowering_flatten(l, right, &at, m.prefix, right_middle);
   q = px_mod(l->p, q, px_int(l->p, lowering_size(l, &m.left)));
   lowering_unflatten(l, left, q, m.prefix, left_middle, &from);

@@ -38,7 +38,8 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   struct dim to, g = groups(&k->nodes[a].shape);
   unsigned used = kernel_variables(k);
   int here = 0, x = 0;
-  for (int i = 1; i < k->count; i++) here += k->nodes[i].op == PRIMITIVE_FC && k->nodes[i].in[0] == a;
+  for (int i = 1; i < k->count; i++)
+    here += k->nodes[i].op == PRIMITIVE_FC && k->nodes[i].in[0] == a;
   if (here >= 2 || !(shape_roles(&k->nodes[a].shape) & ROLES_CHANNEL)) return 0;
   while (x < VARIABLES && used >> x & 1) x++;
   if (dim_variable(&g, NULL) != VARIABLES)

@@ -31,8 +31,8 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
     bool constant = from->op == PRIMITIVE_SOFTMAX && !(from->attrs.over & ~over);
     enum primitive first = constant ? PRIMITIVE_FOLD_MAX : PRIMITIVE_FOLD_MEAN;
     for (enum primitive op = first; op <= PRIMITIVE_FOLD_MAX; op++)
-      out[count++] = (struct candidate){
-          .op = op, .in = {a, -1}, .attrs = {dim_number(1), over, 0}, .x = -1};
+      out[count++] =
+          (struct candidate){.op = op, .in = {a, -1}, .attrs = {dim_number(1), over, 0}, .x = -1};
   }
   return count;
 }
@@ -52,8 +52,8 @@ static void lower(struct lowering *l, int node) {
   for (int i = 0; i < a->count; i++) {
     enum role role = a->axis[i].role;
     if (n->attrs.over >> role & 1)
-      from.axis[i] = program_reduce(l->p, stage, reducer, role_axis(role),
-                                    lowering_size(l, &a->axis[i].dim));
+      from.axis[i] =
+          program_reduce(l->p, stage, reducer, role_axis(role), lowering_size(l, &a->axis[i].dim));
     else
       from.axis[i] = at.axis[kept++];
   }

@@ -30,8 +30,7 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   if (shape_find(s, ROLE_GROUP) >= 0 || shape_find(s, ROLE_CHANNEL) < 0) return 0;
   out[0] = (struct candidate){
       .op = PRIMITIVE_GROUP_BY, .in = {a, -1}, .attrs.dim = dim_size(SIZE_G), .x = -1};
-  out[1] = (struct candidate){
-      .op = PRIMITIVE_GROUP_EACH, .in = {a, -1}, .attrs.dim = one, .x = -1};
+  out[1] = (struct candidate){.op = PRIMITIVE_GROUP_EACH, .in = {a, -1}, .attrs.dim = one, .x = -1};
   return 2;
 }
 

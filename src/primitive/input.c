@@ -21,4 +21,5 @@ static void torch(struct spelling *s, int node) {
   (void)s, (void)node;
 }
 
-const struct family family_input = {.name = "input", .shape = shape, .lower = lower, .torch = torch};
+const struct family family_input = {
+    .name = "input", .shape = shape, .lower = lower, .torch = torch};

@@ -20,8 +20,8 @@ struct lowering {
 };
 
 struct place {
-  int lead[2], leads;  /* copy (if any) and batch */
-  int axis[AXES_MAX];  /* as the node's shape */
+  int lead[2], leads; /* copy (if any) and batch */
+  int axis[AXES_MAX]; /* as the node's shape */
 };
 
 /* The whole value of a dim; checked by binding_check before lowering starts. */

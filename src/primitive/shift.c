@@ -22,10 +22,8 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   for (int i = 0; i < 3; i++) {
     if (overs[i] & ~roles) continue;
     for (int by = -1; by <= 1; by += 2)
-      out[count++] = (struct candidate){.op = PRIMITIVE_SHIFT,
-                                        .in = {a, -1},
-                                        .attrs = {dim_number(1), overs[i], by},
-                                        .x = -1};
+      out[count++] = (struct candidate){
+          .op = PRIMITIVE_SHIFT, .in = {a, -1}, .attrs = {dim_number(1), overs[i], by}, .x = -1};
   }
   return count;
 }

@@ -67,8 +67,7 @@ static int add_tensor(struct program *p, bool is_input, const char *name, enum p
     return program_poison(p, "'%.40s' has %d axes, the most is %d", name, rank, PROGRAM_AXES);
   struct program_tensor t = {
       .name = copy_name(p, name), .is_input = is_input, .dtype = dtype, .rank = rank, .body = -1};
-  for (int i = 0; i < rank; i++)
-    t.axes[i] = (struct program_axis){copy_name(p, axes[i]), sizes[i]};
+  for (int i = 0; i < rank; i++) t.axes[i] = (struct program_axis){copy_name(p, axes[i]), sizes[i]};
   VEC_PUSH(&p->tensors, t);
   return p->tensors.count - 1;
 }
@@ -226,7 +225,8 @@ static int give_sort(struct program *p, struct px_node *node) {
   int *arg = node->arg;
   enum px_sort sort = PX_VALUE;
   switch (node->op) {
-    case PX_AND: case PX_OR:
+    case PX_AND:
+    case PX_OR:
       if (want_condition(p, arg[1]) < 0) return -1;
       /* fall through */
     case PX_NOT:
@@ -244,8 +244,15 @@ static int give_sort(struct program *p, struct px_node *node) {
     case PX_REAL:
       if (want_index(p, arg[0]) < 0) return -1;
       break;
-    case PX_EXP: case PX_LOG: case PX_SIN: case PX_COS: case PX_TANH: case PX_SQRT: case PX_ERF:
-    case PX_ABS: case PX_FLOOR:
+    case PX_EXP:
+    case PX_LOG:
+    case PX_SIN:
+    case PX_COS:
+    case PX_TANH:
+    case PX_SQRT:
+    case PX_ERF:
+    case PX_ABS:
+    case PX_FLOOR:
       if (want_value(p, &arg[0]) < 0) return -1;
       break;
     case PX_POW:
@@ -271,11 +278,12 @@ static int arity(enum px_op op) {
 int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column) {
   assert(op > PX_LOAD && op < PX_OPS);
   if (p->failed) return -1;
-  struct px_node node = {.op = (uint8_t)op, .depth = 1, .size = 1, .line = line, .column = column,
-                         .arg = {a, b, c}};
+  struct px_node node = {
+      .op = (uint8_t)op, .depth = 1, .size = 1, .line = line, .column = column, .arg = {a, b, c}};
   int n = arity(op);
   for (int i = 0; i < 3; i++) {
-    if (i >= n) node.arg[i] = -1;
+    if (i >= n)
+      node.arg[i] = -1;
     else if (node.arg[i] < 0 || node.arg[i] >= p->nodes.count)
       return program_poison(p, "an expression that does not exist is used");
   }
@@ -290,8 +298,14 @@ int px_raw_load(struct program *p, int tensor, int rank, const int *indices, int
   const struct program_tensor *t = &p->tensors.data[tensor];
   if (rank != t->rank)
     return program_poison(p, "'%.40s' has %d axes, the load gives %d", t->name, t->rank, rank);
-  struct px_node node = {.op = PX_LOAD, .sort = PX_VALUE, .depth = 1, .size = 1, .line = line,
-                         .column = column, .arg = {-1, -1, -1}, .tensor = tensor,
+  struct px_node node = {.op = PX_LOAD,
+                         .sort = PX_VALUE,
+                         .depth = 1,
+                         .size = 1,
+                         .line = line,
+                         .column = column,
+                         .arg = {-1, -1, -1},
+                         .tensor = tensor,
                          .first = p->indices.count};
   for (int i = 0; i < rank; i++)
     if (!adopt(p, &node, indices[i]) || want_index(p, indices[i]) < 0) return -1;

@@ -15,17 +15,55 @@
 #include <string.h>
 
 enum code {
-  CODE_INT, CODE_NUMBER, CODE_AXIS, CODE_LOAD_INPUT, CODE_LOAD_STAGE,
-  CODE_JUMP, CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
-  CODE_END,                   /* one point of the reduction is done: its value is on top */
+  CODE_INT,
+  CODE_NUMBER,
+  CODE_AXIS,
+  CODE_LOAD_INPUT,
+  CODE_LOAD_STAGE,
+  CODE_JUMP,
+  CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
+  CODE_END,        /* one point of the reduction is done: its value is on top */
   CODE_NOT,
   /* of indices, then of values, in the order of enum px_op */
-  CODE_ADD_I, CODE_SUB_I, CODE_MUL_I, CODE_DIV_I, CODE_MOD_I, CODE_MIN_I, CODE_MAX_I, CODE_NEG_I,
-  CODE_ADD, CODE_SUB, CODE_MUL, CODE_DIV, CODE_MOD_NEVER, CODE_MIN, CODE_MAX, CODE_NEG,
-  CODE_LT_I, CODE_LE_I, CODE_GT_I, CODE_GE_I, CODE_EQ_I, CODE_NE_I,
-  CODE_LT, CODE_LE, CODE_GT, CODE_GE, CODE_EQ, CODE_NE,
-  CODE_EXP, CODE_LOG, CODE_SIN, CODE_COS, CODE_TANH, CODE_SQRT, CODE_ERF, CODE_ABS, CODE_FLOOR,
-  CODE_POW, CODE_REAL
+  CODE_ADD_I,
+  CODE_SUB_I,
+  CODE_MUL_I,
+  CODE_DIV_I,
+  CODE_MOD_I,
+  CODE_MIN_I,
+  CODE_MAX_I,
+  CODE_NEG_I,
+  CODE_ADD,
+  CODE_SUB,
+  CODE_MUL,
+  CODE_DIV,
+  CODE_MOD_NEVER,
+  CODE_MIN,
+  CODE_MAX,
+  CODE_NEG,
+  CODE_LT_I,
+  CODE_LE_I,
+  CODE_GT_I,
+  CODE_GE_I,
+  CODE_EQ_I,
+  CODE_NE_I,
+  CODE_LT,
+  CODE_LE,
+  CODE_GT,
+  CODE_GE,
+  CODE_EQ,
+  CODE_NE,
+  CODE_EXP,
+  CODE_LOG,
+  CODE_SIN,
+  CODE_COS,
+  CODE_TANH,
+  CODE_SQRT,
+  CODE_ERF,
+  CODE_ABS,
+  CODE_FLOOR,
+  CODE_POW,
+  CODE_REAL
 };
 
 struct instruction {
@@ -52,7 +90,9 @@ struct memo {
 };
 
 struct stage {
-  struct { VEC(struct instruction); } code;
+  struct {
+    VEC(struct instruction);
+  } code;
   int height; /* cells of the stack it needs */
   int64_t elements;
   int64_t points; /* of the reduction */
@@ -112,12 +152,16 @@ static void write_choice(struct writer *w, const struct px_node *n) {
   struct instruction constant = {.code = CODE_INT, .integer = n->op == PX_OR};
   write_expr(w, n->arg[0]);
   int otherwise = write(w, (struct instruction){.code = CODE_JUMP_FALSE}, -1);
-  if (n->op == PX_OR) write(w, constant, 1);
-  else write_expr(w, n->arg[1]);
+  if (n->op == PX_OR)
+    write(w, constant, 1);
+  else
+    write_expr(w, n->arg[1]);
   int end = write(w, (struct instruction){.code = CODE_JUMP}, -1);
   jump_here(w, otherwise);
-  if (n->op == PX_AND) write(w, constant, 1);
-  else write_expr(w, n->arg[n->op == PX_OR ? 1 : 2]);
+  if (n->op == PX_AND)
+    write(w, constant, 1);
+  else
+    write_expr(w, n->arg[n->op == PX_OR ? 1 : 2]);
   jump_here(w, end);
 }
 
@@ -133,7 +177,8 @@ static void write_expr(struct writer *w, int expr) {
   const struct px_node *n = &w->p->nodes.data[expr];
   struct instruction leaf = {.code = CODE_INT, .integer = n->integer};
   switch (n->op) {
-    case PX_INT: case PX_BOOL: write(w, leaf, 1); return;
+    case PX_INT:
+    case PX_BOOL: write(w, leaf, 1); return;
     case PX_NUMBER:
       write(w, (struct instruction){.code = CODE_NUMBER, .number = n->number}, 1);
       return;
@@ -141,7 +186,9 @@ static void write_expr(struct writer *w, int expr) {
       write(w, (struct instruction){.code = CODE_AXIS, .to = (int)n->integer}, 1);
       return;
     case PX_LOAD: write_load(w, n); return;
-    case PX_SELECT: case PX_AND: case PX_OR: write_choice(w, n); return;
+    case PX_SELECT:
+    case PX_AND:
+    case PX_OR: write_choice(w, n); return;
     default: break;
   }
   write_expr(w, n->arg[0]);
@@ -284,7 +331,8 @@ static double start_value(enum program_reducer reducer) {
 
 static double combine(enum program_reducer reducer, double sum, double value) {
   switch (reducer) {
-    case REDUCE_SUM: case REDUCE_MEAN: return sum + value;
+    case REDUCE_SUM:
+    case REDUCE_MEAN: return sum + value;
     case REDUCE_MAX: return most(sum, value);
     case REDUCE_MIN: return least(sum, value);
     case REDUCE_PROD: return sum * value;
@@ -294,8 +342,7 @@ static double combine(enum program_reducer reducer, double sum, double value) {
 
 static void print_index(struct buf *buf, const char *name, const int64_t *index, int rank) {
   buf_printf(buf, "%.40s[", name);
-  for (int i = 0; i < rank; i++)
-    buf_printf(buf, "%s%lld", i ? ", " : "", (long long)index[i]);
+  for (int i = 0; i < rank; i++) buf_printf(buf, "%s%lld", i ? ", " : "", (long long)index[i]);
   buf_puts(buf, "]");
 }
 
@@ -311,10 +358,9 @@ static canvas_status out_of_range(struct interpreter *in, const struct frame *f,
     buf_puts(&text, "' for '");
     print_index(&text, from->name, f->at, from->rank);
   }
-  canvas_status status = fail(in->ctx, CANVAS_BAD_INPUT,
-                              "%s '%s' is out of range: axis '%.40s' has size %lld",
-                              f ? "load of" : "element", text.text, to->axes[i].name,
-                              (long long)to->axes[i].size);
+  canvas_status status =
+      fail(in->ctx, CANVAS_BAD_INPUT, "%s '%s' is out of range: axis '%.40s' has size %lld",
+           f ? "load of" : "element", text.text, to->axes[i].name, (long long)to->axes[i].size);
   buf_free(&text);
   return status;
 }
@@ -390,7 +436,7 @@ static double function(enum code code, double x) {
   }
 #define INDEX(expression) OPERATE(i, i, int64_t, expression)
 #define VALUE(expression) OPERATE(d, d, double, expression)
-#define TEST(expression) OPERATE(i, d, double, expression)
+#define TEST(expression)  OPERATE(i, d, double, expression)
 
 /* Runs the first frame, and those that it needs, until its element is known. */
 static canvas_status run_frames(struct interpreter *in, double *out) {
@@ -408,16 +454,20 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
       case CODE_JUMP_FALSE:
         if (!(--sp)->i) f->pc = in->stages[f->tensor].code.data + now->to;
         break;
-      case CODE_LOAD_INPUT: case CODE_LOAD_STAGE: {
+      case CODE_LOAD_INPUT:
+      case CODE_LOAD_STAGE: {
         const struct program_tensor *t = &in->p->tensors.data[now->to];
         sp -= t->rank;
         for (int i = 0; i < t->rank; i++) index[i] = sp[i].i;
         int64_t flat = flatten(t, index);
         if (flat < 0) return out_of_range(in, f, now->to, index);
         const struct stage *s = &in->stages[now->to];
-        if (now->code == CODE_LOAD_INPUT) (sp++)->d = s->input[flat];
-        else if (recall(s, flat, &sp->d)) sp++;
-        else open_frame(in, ++f, now->to, index, flat);
+        if (now->code == CODE_LOAD_INPUT)
+          (sp++)->d = s->input[flat];
+        else if (recall(s, flat, &sp->d))
+          sp++;
+        else
+          open_frame(in, ++f, now->to, index, flat);
         break;
       }
       case CODE_END:
@@ -503,8 +553,8 @@ canvas_status interpreter_elements(struct interpreter *in, int tensor, int64_t c
 }
 
 canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
-                              const double *const *inputs,
-                              const struct interpreter_limits *limits, struct interpreter **out) {
+                              const double *const *inputs, const struct interpreter_limits *limits,
+                              struct interpreter **out) {
   *out = NULL;
   TRY(program_verify(ctx, p));
   struct interpreter *in = mem_alloc(sizeof *in);

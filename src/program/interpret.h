@@ -25,8 +25,8 @@ struct interpreter_limits {
 /* Borrows `p`, which must not change, and the inputs: inputs[i] is the whole tensor p->inputs[i],
  * row-major. `limits` may be NULL. The program is verified first. */
 canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
-                              const double *const *inputs,
-                              const struct interpreter_limits *limits, struct interpreter **out);
+                              const double *const *inputs, const struct interpreter_limits *limits,
+                              struct interpreter **out);
 void interpreter_free(struct interpreter *in); /* NULL is fine */
 
 /* One element of any tensor. Fails on an index out of range, here or in a load (the sentence names

@@ -52,25 +52,49 @@ enum px_op {
   PX_AXIS,   /* tensor is the stage, integer the position among its axes (reduction axes last) */
   PX_LOAD,   /* tensor; its indices are p->indices.data[first .. first + rank) */
   /* of indices or of values, as their arguments are */
-  PX_ADD, PX_SUB, PX_MUL, PX_DIV, PX_MOD, PX_MIN, PX_MAX, PX_NEG,
+  PX_ADD,
+  PX_SUB,
+  PX_MUL,
+  PX_DIV,
+  PX_MOD,
+  PX_MIN,
+  PX_MAX,
+  PX_NEG,
   PX_SELECT, /* arg[0] is the condition; only the branch taken is evaluated */
   /* conditions; && and || evaluate their right side only if the left does not decide */
-  PX_LT, PX_LE, PX_GT, PX_GE, PX_EQ, PX_NE, PX_AND, PX_OR, PX_NOT,
+  PX_LT,
+  PX_LE,
+  PX_GT,
+  PX_GE,
+  PX_EQ,
+  PX_NE,
+  PX_AND,
+  PX_OR,
+  PX_NOT,
   /* values of values */
-  PX_EXP, PX_LOG, PX_SIN, PX_COS, PX_TANH, PX_SQRT, PX_ERF, PX_ABS, PX_FLOOR, PX_POW,
+  PX_EXP,
+  PX_LOG,
+  PX_SIN,
+  PX_COS,
+  PX_TANH,
+  PX_SQRT,
+  PX_ERF,
+  PX_ABS,
+  PX_FLOOR,
+  PX_POW,
   PX_REAL, /* the value of an index */
   PX_OPS
 };
 
 struct px_node {
-  uint8_t op;      /* enum px_op */
-  uint8_t sort;    /* enum px_sort */
-  bool literal;    /* built of integer constants only: may still become a value */
-  int depth, size; /* of the tree below, itself included; shared nodes count each time */
+  uint8_t op;       /* enum px_op */
+  uint8_t sort;     /* enum px_sort */
+  bool literal;     /* built of integer constants only: may still become a value */
+  int depth, size;  /* of the tree below, itself included; shared nodes count each time */
   int line, column; /* where the text has it, 0 if built */
-  int arg[3];      /* -1 where unused */
-  int tensor;      /* PX_LOAD, PX_AXIS */
-  int first;       /* PX_LOAD */
+  int arg[3];       /* -1 where unused */
+  int tensor;       /* PX_LOAD, PX_AXIS */
+  int first;        /* PX_LOAD */
   union {
     int64_t integer; /* PX_INT, PX_BOOL, PX_AXIS */
     double number;   /* PX_NUMBER */
@@ -95,13 +119,23 @@ struct program_tensor {
 
 struct program {
   const char *name;
-  struct { VEC(struct program_tensor); } tensors; /* in order; a stage loads earlier ones only */
-  struct { VEC(int); } inputs;                    /* tensors, in order */
-  struct { VEC(int); } outputs;                   /* stages, in order */
-  struct { VEC(struct px_node); } nodes;
-  struct { VEC(int); } indices;                   /* index lists of the loads */
-  struct arena arena;                             /* names */
-  bool failed;                                    /* a builder call failed; error says how */
+  struct {
+    VEC(struct program_tensor);
+  } tensors; /* in order; a stage loads earlier ones only */
+  struct {
+    VEC(int);
+  } inputs; /* tensors, in order */
+  struct {
+    VEC(int);
+  } outputs; /* stages, in order */
+  struct {
+    VEC(struct px_node);
+  } nodes;
+  struct {
+    VEC(int);
+  } indices;          /* index lists of the loads */
+  struct arena arena; /* names */
+  bool failed;        /* a builder call failed; error says how */
   char error[MESSAGE_SIZE];
 };
 
@@ -124,9 +158,9 @@ canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p
 /* index_range.c: bounds of an index expression over all values of its axes. */
 struct px_range {
   int64_t low, high;
-  bool exact;     /* both are attained */
-  bool overflow;  /* some part of it may leave [-2^62, 2^62]: nothing else is valid */
-  uint32_t axes;  /* bit i: axis i occurs */
+  bool exact;    /* both are attained */
+  bool overflow; /* some part of it may leave [-2^62, 2^62]: nothing else is valid */
+  uint32_t axes; /* bit i: axis i occurs */
 };
 struct px_range px_range(const struct program *p, int expr);
 
@@ -178,10 +212,10 @@ int px_max(struct program *p, int a, int b);
 int px_neg(struct program *p, int a);
 int px_real(struct program *p, int index);
 int px_load(struct program *p, int tensor, int rank, const int *indices);
-int px_call(struct program *p, enum px_op function, int a);         /* PX_EXP .. PX_FLOOR */
+int px_call(struct program *p, enum px_op function, int a); /* PX_EXP .. PX_FLOOR */
 int px_pow(struct program *p, int a, int b);
 int px_select(struct program *p, int condition, int then, int other);
-int px_compare(struct program *p, enum px_op op, int a, int b);     /* PX_LT .. PX_NE */
+int px_compare(struct program *p, enum px_op op, int a, int b); /* PX_LT .. PX_NE */
 int px_and(struct program *p, int a, int b);
 int px_or(struct program *p, int a, int b);
 int px_not(struct program *p, int a);

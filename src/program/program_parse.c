@@ -135,17 +135,16 @@ static canvas_status parse_load(struct parser *ps, const struct token *name, int
   return built(ps, name, *out);
 }
 
-static const enum px_op functions[] = {PX_EXP, PX_LOG, PX_SIN, PX_COS, PX_TANH, PX_SQRT, PX_ERF,
-                                       PX_ABS, PX_FLOOR, PX_POW, PX_REAL, PX_MIN, PX_MAX};
+static const enum px_op functions[] = {PX_EXP, PX_LOG,   PX_SIN, PX_COS,  PX_TANH, PX_SQRT, PX_ERF,
+                                       PX_ABS, PX_FLOOR, PX_POW, PX_REAL, PX_MIN,  PX_MAX};
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static canvas_status unknown_function(struct parser *ps, const struct token *name) {
   struct buf known = {0};
   for (int i = 0; i < FUNCTIONS; i++)
     buf_printf(&known, "%s%s", i ? ", " : "", px_op_text(functions[i]));
-  canvas_status status =
-      lexer_fail(&ps->lx, name, "unknown function '%.*s', there are %s",
-                 name->length < 40 ? name->length : 40, name->start, known.text);
+  canvas_status status = lexer_fail(&ps->lx, name, "unknown function '%.*s', there are %s",
+                                    name->length < 40 ? name->length : 40, name->start, known.text);
   buf_free(&known);
   return status;
 }
@@ -182,8 +181,12 @@ static canvas_status parse_axis(struct parser *ps, const struct token *name, enu
   if (place == IN_VALUE)
     return lexer_fail(&ps->lx, name, "axis '%.*s' is an index, write real(%.*s) for its value",
                       shown, name->start, shown, name->start);
-  struct px_node leaf = {.op = PX_AXIS, .sort = PX_INDEX, .tensor = ps->stage, .integer = i,
-                         .line = name->line, .column = name->column};
+  struct px_node leaf = {.op = PX_AXIS,
+                         .sort = PX_INDEX,
+                         .tensor = ps->stage,
+                         .integer = i,
+                         .line = name->line,
+                         .column = name->column};
   return built(ps, name, *out = px_raw_leaf(ps->p, leaf));
 }
 
@@ -193,7 +196,10 @@ static canvas_status parse_name(struct parser *ps, enum place place, int *out) {
   bool yes = lexer_is(&ps->lx, "true");
   lexer_next(&ps->lx);
   if (yes || token_is_name(&name, "false")) {
-    struct px_node leaf = {.op = PX_BOOL, .sort = PX_CONDITION, .integer = yes, .line = name.line,
+    struct px_node leaf = {.op = PX_BOOL,
+                           .sort = PX_CONDITION,
+                           .integer = yes,
+                           .line = name.line,
                            .column = name.column};
     return built(ps, &name, *out = px_raw_leaf(ps->p, leaf));
   }
@@ -390,8 +396,7 @@ static canvas_status parse_reduction(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   enum program_reducer reducer = REDUCE_SUM;
   while (reducer <= REDUCE_PROD && !lexer_accept(lx, program_reducer_name(reducer))) reducer++;
-  if (reducer > REDUCE_PROD)
-    return lexer_unexpected(lx, "a reducer (sum, max, mean, min or prod)");
+  if (reducer > REDUCE_PROD) return lexer_unexpected(lx, "a reducer (sum, max, mean, min or prod)");
   struct token at = lx->token;
   struct axes axes;
   TRY(parse_axes(ps, NULL, &axes));
@@ -486,9 +491,12 @@ static canvas_status parse_program(struct parser *ps) {
   for (lexer_skip_newlines(lx); lx->token.kind != TOKEN_END; lexer_skip_newlines(lx)) {
     if (lx->token.kind != TOKEN_NAME)
       return lexer_unexpected(lx, "'in', 'out' or the name of a stage");
-    if (lexer_accept(lx, "in")) TRY(parse_input(ps));
-    else if (lexer_accept(lx, "out")) TRY(parse_outputs(ps));
-    else TRY(parse_stage(ps));
+    if (lexer_accept(lx, "in"))
+      TRY(parse_input(ps));
+    else if (lexer_accept(lx, "out"))
+      TRY(parse_outputs(ps));
+    else
+      TRY(parse_stage(ps));
   }
   if (!ps->p->outputs.count) return lexer_unexpected(lx, "'out' and the name of a stage");
   return program_verify(lx->ctx, ps->p);
@@ -500,7 +508,9 @@ canvas_status program_parse(canvas_context *ctx, const char *text, size_t length
   *out = NULL;
   canvas_status status = lexer_open(&ps.lx, ctx, text, length);
   if (status == CANVAS_OK) status = parse_program(&ps);
-  if (status == CANVAS_OK) *out = ps.p;
-  else program_free(ps.p);
+  if (status == CANVAS_OK)
+    *out = ps.p;
+  else
+    program_free(ps.p);
   return status;
 }

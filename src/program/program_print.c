@@ -13,47 +13,38 @@
 
 /* From loosest to tightest; the numbers are compared. */
 enum binding {
-  BIND_SELECT, BIND_OR, BIND_AND, BIND_NOT, BIND_COMPARE, BIND_ADD, BIND_MUL, BIND_SIGN, BIND_LEAF
+  BIND_SELECT,
+  BIND_OR,
+  BIND_AND,
+  BIND_NOT,
+  BIND_COMPARE,
+  BIND_ADD,
+  BIND_MUL,
+  BIND_SIGN,
+  BIND_LEAF
 };
 
 static const struct {
   const char *text;
   enum binding binding;
 } spelling[PX_OPS] = {
-    [PX_INT] = {"", BIND_LEAF},
-    [PX_NUMBER] = {"", BIND_LEAF},
-    [PX_BOOL] = {"", BIND_LEAF},
-    [PX_AXIS] = {"", BIND_LEAF},
-    [PX_LOAD] = {"", BIND_LEAF},
-    [PX_ADD] = {"+", BIND_ADD},
-    [PX_SUB] = {"-", BIND_ADD},
-    [PX_MUL] = {"*", BIND_MUL},
-    [PX_DIV] = {"/", BIND_MUL},
-    [PX_MOD] = {"%", BIND_MUL},
-    [PX_MIN] = {"min", BIND_LEAF},
-    [PX_MAX] = {"max", BIND_LEAF},
-    [PX_NEG] = {"-", BIND_SIGN},
-    [PX_SELECT] = {"", BIND_SELECT},
-    [PX_LT] = {"<", BIND_COMPARE},
-    [PX_LE] = {"<=", BIND_COMPARE},
-    [PX_GT] = {">", BIND_COMPARE},
-    [PX_GE] = {">=", BIND_COMPARE},
-    [PX_EQ] = {"==", BIND_COMPARE},
-    [PX_NE] = {"!=", BIND_COMPARE},
-    [PX_AND] = {"&&", BIND_AND},
-    [PX_OR] = {"||", BIND_OR},
-    [PX_NOT] = {"!", BIND_NOT},
-    [PX_EXP] = {"exp", BIND_LEAF},
-    [PX_LOG] = {"log", BIND_LEAF},
-    [PX_SIN] = {"sin", BIND_LEAF},
-    [PX_COS] = {"cos", BIND_LEAF},
-    [PX_TANH] = {"tanh", BIND_LEAF},
-    [PX_SQRT] = {"sqrt", BIND_LEAF},
-    [PX_ERF] = {"erf", BIND_LEAF},
-    [PX_ABS] = {"abs", BIND_LEAF},
-    [PX_FLOOR] = {"floor", BIND_LEAF},
-    [PX_POW] = {"pow", BIND_LEAF},
-    [PX_REAL] = {"real", BIND_LEAF},
+    [PX_INT] = {"", BIND_LEAF},      [PX_NUMBER] = {"", BIND_LEAF},
+    [PX_BOOL] = {"", BIND_LEAF},     [PX_AXIS] = {"", BIND_LEAF},
+    [PX_LOAD] = {"", BIND_LEAF},     [PX_ADD] = {"+", BIND_ADD},
+    [PX_SUB] = {"-", BIND_ADD},      [PX_MUL] = {"*", BIND_MUL},
+    [PX_DIV] = {"/", BIND_MUL},      [PX_MOD] = {"%", BIND_MUL},
+    [PX_MIN] = {"min", BIND_LEAF},   [PX_MAX] = {"max", BIND_LEAF},
+    [PX_NEG] = {"-", BIND_SIGN},     [PX_SELECT] = {"", BIND_SELECT},
+    [PX_LT] = {"<", BIND_COMPARE},   [PX_LE] = {"<=", BIND_COMPARE},
+    [PX_GT] = {">", BIND_COMPARE},   [PX_GE] = {">=", BIND_COMPARE},
+    [PX_EQ] = {"==", BIND_COMPARE},  [PX_NE] = {"!=", BIND_COMPARE},
+    [PX_AND] = {"&&", BIND_AND},     [PX_OR] = {"||", BIND_OR},
+    [PX_NOT] = {"!", BIND_NOT},      [PX_EXP] = {"exp", BIND_LEAF},
+    [PX_LOG] = {"log", BIND_LEAF},   [PX_SIN] = {"sin", BIND_LEAF},
+    [PX_COS] = {"cos", BIND_LEAF},   [PX_TANH] = {"tanh", BIND_LEAF},
+    [PX_SQRT] = {"sqrt", BIND_LEAF}, [PX_ERF] = {"erf", BIND_LEAF},
+    [PX_ABS] = {"abs", BIND_LEAF},   [PX_FLOOR] = {"floor", BIND_LEAF},
+    [PX_POW] = {"pow", BIND_LEAF},   [PX_REAL] = {"real", BIND_LEAF},
 };
 
 const char *px_op_text(enum px_op op) {
@@ -125,8 +116,12 @@ static bool shows_value(const struct program *p, int expr) {
   char text[32];
   switch (n->op) {
     case PX_NUMBER: number_text(n->number, text); return reads_as_real(text);
-    case PX_ADD: case PX_SUB: case PX_MUL: case PX_DIV: case PX_MIN: case PX_MAX:
-      return shows_value(p, n->arg[0]) || shows_value(p, n->arg[1]);
+    case PX_ADD:
+    case PX_SUB:
+    case PX_MUL:
+    case PX_DIV:
+    case PX_MIN:
+    case PX_MAX: return shows_value(p, n->arg[0]) || shows_value(p, n->arg[1]);
     case PX_NEG: return shows_value(p, n->arg[0]);
     case PX_SELECT: return shows_value(p, n->arg[1]) || shows_value(p, n->arg[2]);
     default: return true;
@@ -177,8 +172,10 @@ static void print_node(struct printer *w, const struct px_node *n, enum binding 
       print_at(w, n->arg[0], BIND_LEAF);
       break;
     default:
-      if (binding == BIND_LEAF) print_call(w, n);
-      else print_binary(w, n, binding);
+      if (binding == BIND_LEAF)
+        print_call(w, n);
+      else
+        print_binary(w, n, binding);
   }
 }
 
@@ -200,11 +197,13 @@ static void print_axes(const struct program_axis *axes, int count, struct buf *b
     buf_printf(buf, "%s%s:%lld", i ? ", " : "", axes[i].name, (long long)axes[i].size);
 }
 
-static void print_tensor(const struct program *p, const struct program_tensor *t,
-                         struct buf *buf) {
-  if (t->is_input) buf_printf(buf, "in %s %s [", t->name, program_dtype_name(t->dtype));
-  else if (t->dtype == PROGRAM_F32) buf_printf(buf, "%s[", t->name);
-  else buf_printf(buf, "%s %s [", t->name, program_dtype_name(t->dtype));
+static void print_tensor(const struct program *p, const struct program_tensor *t, struct buf *buf) {
+  if (t->is_input)
+    buf_printf(buf, "in %s %s [", t->name, program_dtype_name(t->dtype));
+  else if (t->dtype == PROGRAM_F32)
+    buf_printf(buf, "%s[", t->name);
+  else
+    buf_printf(buf, "%s %s [", t->name, program_dtype_name(t->dtype));
   print_axes(t->axes, t->rank, buf);
   buf_puts(buf, "]");
   if (t->body >= 0) {

@@ -93,8 +93,7 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
   int first = program_find(v->p, t->name);
   for (int i = 0; first == v->tensor && i < v->tensor; i++)
     if (strcmp(v->p->tensors.data[i].name, t->name) == 0) first = i;
-  if (first != v->tensor)
-    return refuse(v, t->line, t->column, "'%s' is defined twice", t->name);
+  if (first != v->tensor) return refuse(v, t->line, t->column, "'%s' is defined twice", t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) TRY(check_axis(v, t, i));
   if (!product_fits(t->axes, t->rank))
     return refuse(v, t->line, t->column, "'%.40s' has more than 2^40 elements", t->name);
@@ -114,8 +113,7 @@ static canvas_status check_index(const struct verifier *v, int expr) {
   struct buf text = {0};
   if (!px_range(v->p, expr).overflow) return CANVAS_OK;
   program_print_expr(v->p, expr, &text);
-  canvas_status status =
-      refuse(v, n->line, n->column, "index '%.200s' may pass 2^62", text.text);
+  canvas_status status = refuse(v, n->line, n->column, "index '%.200s' may pass 2^62", text.text);
   buf_free(&text);
   return status;
 }
@@ -180,7 +178,8 @@ static canvas_status check_expr(const struct verifier *v, int expr, bool always)
       return refuse(v, n->line, n->column, "stage '%.40s' uses an axis of '%.40s'",
                     v->p->tensors.data[v->tensor].name, v->p->tensors.data[n->tensor].name);
     case PX_LOAD: return check_load(v, n, always);
-    case PX_DIV: case PX_MOD: TRY(check_divisor(v, n)); break;
+    case PX_DIV:
+    case PX_MOD: TRY(check_divisor(v, n)); break;
     default: break;
   }
   TRY(check_children(v, n, always));
@@ -197,15 +196,13 @@ canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p
   const struct program_tensor *t = &p->tensors.data[tensor];
   TRY(check_declaration(&v, t));
   if (t->is_input) return CANVAS_OK;
-  if (t->body < 0)
-    return refuse(&v, t->line, t->column, "stage '%s' has no expression", t->name);
+  if (t->body < 0) return refuse(&v, t->line, t->column, "stage '%s' has no expression", t->name);
   return check_expr(&v, t->body, true);
 }
 
 static canvas_status check_outputs(const struct verifier *v) {
   const struct program *p = v->p;
-  if (!p->outputs.count)
-    return refuse(v, 0, 0, "program '%.40s' has no output", p->name);
+  if (!p->outputs.count) return refuse(v, 0, 0, "program '%.40s' has no output", p->name);
   for (int i = 0; i < p->outputs.count; i++) {
     const struct program_tensor *t = &p->tensors.data[p->outputs.data[i]];
     if (t->is_input) return refuse(v, 0, 0, "'%s' is an input, an output is a stage", t->name);

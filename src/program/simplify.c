@@ -150,9 +150,12 @@ static int put_together(struct program *p, const struct sum *s) {
   int expr = px_int(p, 0);
   for (int i = 0; i < s->count; i++) {
     struct term t = s->term[i];
-    if (t.expr < 0) expr = px_add(p, expr, px_int(p, t.coef));
-    else if (t.coef == -1) expr = px_sub(p, expr, t.expr);
-    else expr = px_add(p, expr, mul_constant(p, t.expr, t.coef));
+    if (t.expr < 0)
+      expr = px_add(p, expr, px_int(p, t.coef));
+    else if (t.coef == -1)
+      expr = px_sub(p, expr, t.expr);
+    else
+      expr = px_add(p, expr, mul_constant(p, t.expr, t.coef));
   }
   return expr;
 }
@@ -162,8 +165,10 @@ static void divide_terms(const struct sum *s, int64_t k, struct sum *multiple, s
   multiple->count = rest->count = 0;
   for (int i = 0; i < s->count; i++) {
     struct term t = s->term[i];
-    if (t.coef % k) rest->term[rest->count++] = t;
-    else multiple->term[multiple->count++] = (struct term){t.expr, t.coef / k};
+    if (t.coef % k)
+      rest->term[rest->count++] = t;
+    else
+      multiple->term[multiple->count++] = (struct term){t.expr, t.coef / k};
   }
 }
 

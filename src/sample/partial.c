@@ -4,7 +4,7 @@
 #include <string.h>
 
 void partial_start(struct partial *g) {
-  g->reach[0] = (struct reach){0, false};
+  g->reach[0] = node_reach(g->k, 0, g->reach);
   memset(g->consumers, 0, sizeof g->consumers);
   g->k->count = 1;
   g->width = 1;
@@ -74,13 +74,21 @@ static bool listed(const char *list, const char *word) {
   return false;
 }
 
-/* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, or a second
- * time. Two fully connected primitives on one tensor differ by their weights. */
+/* The node whose data this one shows, in groups or not. */
+static int ungrouped(const struct kernel *k, int node) {
+  while (node_row(&k->nodes[node])->family == &family_group) node = k->nodes[node].in[0];
+  return node;
+}
+
+/* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, a second
+ * time, or a blend of a tensor with itself (a - a). Two fully connected primitives on one tensor
+ * differ by their weights. */
 static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct kernel *k = g->k;
   const struct row *row = &primitive_rows[c->op];
   if (row->arity == 1 && listed(row->not_after, node_row(&k->nodes[c->in[0]])->word)) return true;
   if (row->facts & FACT_WEIGHTS) return false;
+  if (row->arity == 2 && ungrouped(k, c->in[0]) == ungrouped(k, c->in[1])) return true;
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&
@@ -111,17 +119,18 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
 /* A lower bound of the steps to a finished kernel; says whether those left suffice. */
 static bool finishable(const struct partial *g, struct remaining left) {
   const struct kernel *k = g->k;
-  unsigned seen = 0;
+  uint64_t h = 0, w = 0;
   bool mixed = false, readable = false;
   for (int i = 0; i < k->count; i++) {
     int x;
     struct dim by;
     if (g->consumers[i]) continue;
-    seen |= g->reach[i].seen;
+    h |= g->reach[i].h;
+    w |= g->reach[i].w;
     mixed |= g->reach[i].mixed;
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
-  int merges = g->width - 1, looks = g->require_reach && seen != ROLES_SPATIAL;
+  int merges = g->width - 1, looks = g->require_reach && !(reach_along(h) && reach_along(w));
   if (merges + looks > left.plain) return false;
   if (g->require_reach && !mixed && !left.weighted) return false;
   return readable || merges + 1 <= left.plain + left.weighted;

@@ -42,12 +42,12 @@ static double *evaluate(const struct program *p) {
   return out;
 }
 
-#define CONV                                                                                 \
-  "canvas 1\nprogram conv3x3\nin X f32 [n:1, ci:16, h:8, w:8]\n"                             \
-  "in W f32 [co:16, ci:16, kh:3, kw:3]\n"                                                    \
-  "P[n:1, ci:16, h:10, w:10] = if 1 <= h && h < 9 && 1 <= w && w < 9 then X[n, ci, h-1, "    \
-  "w-1] else 0\n"                                                                            \
-  "Y[n:1, co:16, h:8, w:8] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:16, kh:3, "  \
+#define CONV                                                                                \
+  "canvas 1\nprogram conv3x3\nin X f32 [n:1, ci:16, h:8, w:8]\n"                            \
+  "in W f32 [co:16, ci:16, kh:3, kw:3]\n"                                                   \
+  "P[n:1, ci:16, h:10, w:10] = if 1 <= h && h < 9 && 1 <= w && w < 9 then X[n, ci, h-1, "   \
+  "w-1] else 0\n"                                                                           \
+  "Y[n:1, co:16, h:8, w:8] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum ci:16, kh:3, " \
   "kw:3\nout Y\n"
 
 // The expression of stage Y as written, and as printed (NULL: the same).
@@ -104,7 +104,7 @@ static const struct {
 
 static void expressions_print(void **state) {
   (void)state;
-  CHECK_ROWS(expressions, row) {
+  CHECK_ROWS (expressions, row) {
     char text[512], expected[512];
     const char *head = "canvas 1\nprogram p\nin X f32 [i:3, j:4]\nY[i:3, j:4] = ";
     snprintf(text, sizeof text, "%s%s\nout Y\n", head, row->text);
@@ -138,7 +138,7 @@ static void programs_print(void **state) {
       {"canvas 1\r\nprogram p\r\nin X f32 [i:2]\r\nout_[] = X[i] // mean i:2\r\nout out_",
        "canvas 1\nprogram p\nin X f32 [i:2]\nout_[] = X[i] // mean i:2\nout out_\n"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct program *p = parse(row->text);
     char *text = print(p);
     CHECK_TEXT(text, row->printed, row->text);
@@ -178,13 +178,12 @@ static const struct {
     {"Y[i:7] = pow(X[i], 2) - sqrt(X[i] * X[i])", {0, 0, 2, 6, 12, 20, 30}},
     {"Y[i:7] = log(exp(X[i]))", {0, 1, 2, 3, 4, 5, 6}},
     {"Y[i:7] = sin(X[i])*sin(X[i]) + cos(X[i])*cos(X[i])", {1, 1, 1, 1, 1, 1, 1}},
-    {"Y[i:7] = tanh(0*X[i] + 1)", {0.76159415595576489, 0.76159415595576489, 0.76159415595576489,
-                                   0.76159415595576489, 0.76159415595576489, 0.76159415595576489,
-                                   0.76159415595576489}},
-    {"Y[i:7] = erf(X[i] - X[i] + 1)", {0.84270079294971487, 0.84270079294971487,
-                                       0.84270079294971487, 0.84270079294971487,
-                                       0.84270079294971487, 0.84270079294971487,
-                                       0.84270079294971487}},
+    {"Y[i:7] = tanh(0*X[i] + 1)",
+     {0.76159415595576489, 0.76159415595576489, 0.76159415595576489, 0.76159415595576489,
+      0.76159415595576489, 0.76159415595576489, 0.76159415595576489}},
+    {"Y[i:7] = erf(X[i] - X[i] + 1)",
+     {0.84270079294971487, 0.84270079294971487, 0.84270079294971487, 0.84270079294971487,
+      0.84270079294971487, 0.84270079294971487, 0.84270079294971487}},
     {"Y[i:7] = X[(i+k)%7] // sum k:3", {3, 6, 9, 12, 15, 11, 7}},
     {"Y[i:7] = X[(i+k)%7] // mean k:3", {1, 2, 3, 4, 5, 11 / 3., 7 / 3.}},
     {"Y[i:7] = X[(i+k)%7] // max k:3", {2, 3, 4, 5, 6, 6, 6}},
@@ -200,7 +199,7 @@ static const struct {
 
 static void programs_mean(void **state) {
   (void)state;
-  CHECK_ROWS(meanings, row) {
+  CHECK_ROWS (meanings, row) {
     char text[512];
     snprintf(text, sizeof text, "program p\nin X f32 [i:7]\n%s\nout Y\n", row->stage);
     struct program *p = parse(text);
@@ -213,10 +212,13 @@ static void programs_mean(void **state) {
 
 static void nan_wins(void **state) {
   (void)state;
-  static const char *const rows[] = {"max(0/X[], 1)", "max(1, 0/X[])", "min(0/X[], 1)",
-                                     "min(1, 0/X[])", "if k == 1 then 0/X[] else 1 // max k:3",
+  static const char *const rows[] = {"max(0/X[], 1)",
+                                     "max(1, 0/X[])",
+                                     "min(0/X[], 1)",
+                                     "min(1, 0/X[])",
+                                     "if k == 1 then 0/X[] else 1 // max k:3",
                                      "if k == 1 then 0/X[] else 1 // min k:3"};
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     char text[256];
     snprintf(text, sizeof text, "program p\nin X f32 []\nY[] = %s\nout Y\n", *row);
     struct program *p = parse(text);
@@ -269,8 +271,7 @@ static const struct {
     {"program p\nin X f32 [i:3, i:4]", "line 2, column 4: axis 'i' of 'X' is named twice"},
     {"program p\nin X f32 [i:99999999999999999999]",
      "line 2, column 13: number '99999999999999999999' is too large"},
-    {"program p\nin X f32 [i:1099511627777]",
-     "line 2, column 4: 'X' has more than 2^40 elements"},
+    {"program p\nin X f32 [i:1099511627777]", "line 2, column 4: 'X' has more than 2^40 elements"},
     {"program p\nin X f32 [i:1048576, j:1048577]",
      "line 2, column 4: 'X' has more than 2^40 elements"},
     {"program p\nin X f32 [a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,"
@@ -307,8 +308,7 @@ static const struct {
      "line 3, column 18: expected the name of an axis, found the end of the text"},
     {HEAD "Y[i:3] = 1 // sum k:2 l:3",
      "line 3, column 23: expected the end of the line after the reduction, found 'l'"},
-    {HEAD "Y[i:3] = 1 // sum k:0",
-     "line 3, column 1: axis 'k' of 'Y' has size 0, the least is 1"},
+    {HEAD "Y[i:3] = 1 // sum k:0", "line 3, column 1: axis 'k' of 'Y' has size 0, the least is 1"},
     {HEAD "Y[i:3] = 1 // sum i:2",
      "line 3, column 1: reduction axis 'i' of 'Y' has the name of one of its own axes"},
     {HEAD "Y[i:3] = 1 // sum k:2, k:2", "line 3, column 1: axis 'k' of 'Y' is named twice"},
@@ -466,7 +466,7 @@ static const struct {
 
 static void bad_programs(void **state) {
   (void)state;
-  CHECK_ROWS(refused, row) {
+  CHECK_ROWS (refused, row) {
     canvas_context ctx = {.message = ""};
     struct program *p;
     canvas_status status = program_parse(&ctx, row->text, strlen(row->text), &p);
@@ -481,7 +481,7 @@ static void deep_and_large_texts(void **state) {
   static const struct {
     const char *head, *repeat, *middle, *close;
     int times;
-    const char *message; // NULL: accepted
+    const char *message;  // NULL: accepted
   } rows[] = {
       {"Y[i:3] = ", "(", "1", ")", 190, NULL},
       {"Y[i:3] = ", "(", "1", ")", 100000, "expression nests deeper than 200 levels"},
@@ -498,7 +498,7 @@ static void deep_and_large_texts(void **state) {
       {"Y[i:3] = 1 // sum ", "a:1, ", "b:1", "", 100000, "more than 16 axes"},
       {"Y[i:3] = max(0, 1)", "\n", "", "", 1000000, NULL},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct buf text = {0};
     canvas_context ctx = {.message = ""};
     struct program *p;
@@ -509,8 +509,10 @@ static void deep_and_large_texts(void **state) {
     if (strchr(row->head, '[') != strrchr(row->head, '[')) buf_puts(&text, "]");
     buf_puts(&text, "\nout Y\n");
     program_parse(&ctx, text.text, text.length, &p);
-    if (row->message) CHECK(strstr(ctx.message, row->message), row->repeat);
-    else CHECK_TEXT(ctx.message, "", row->repeat);
+    if (row->message)
+      CHECK(strstr(ctx.message, row->message), row->repeat);
+    else
+      CHECK_TEXT(ctx.message, "", row->repeat);
     if (p) {
       char *once = print(p);
       struct program *q = parse(once);
@@ -553,16 +555,20 @@ static void evaluation_limits(void **state) {
     struct interpreter_limits limits;
     const char *message;
   } rows[] = {
-      {"Y[i:2] = if X[0] < 1 then X[i+3] else 0", {0, 0},
+      {"Y[i:2] = if X[0] < 1 then X[i+3] else 0",
+       {0, 0},
        "load of 'X[3]' for 'Y[0]' is out of range: axis 'i' has size 3"},
-      {"T[i:9, j:9] = 1\nY[i:2] = T[i, (i+k)*(k+1)] // sum k:4", {0, 0},
+      {"T[i:9, j:9] = 1\nY[i:2] = T[i, (i+k)*(k+1)] // sum k:4",
+       {0, 0},
        "load of 'T[0, 12]' for 'Y[0]' is out of range: axis 'j' has size 9"},
-      {"Y[i:2] = X[k%3] // sum k:1000000000000", {0, 1000000},
+      {"Y[i:2] = X[k%3] // sum k:1000000000000",
+       {0, 1000000},
        "evaluating stage 'Y' takes more than 1000000 steps, ask for fewer elements"},
-      {"T[i:1000000] = X[i%3]\nY[i:2] = T[k] // sum k:1000000", {4096, 0},
+      {"T[i:1000000] = X[i%3]\nY[i:2] = T[k] // sum k:1000000",
+       {4096, 0},
        "evaluating stage 'T' takes more than 4096 bytes of memory, ask for fewer elements"},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     char text[512];
     const double x[3] = {0, 1, 2}, *inputs[] = {x};
     canvas_context ctx = {.message = ""};
@@ -624,7 +630,7 @@ static void check_convolution(const char *text, int channels, int size, int coun
   for (int i = 0; i < count; i++) {
     int64_t flat = random_below(&r, (uint32_t)(channels * size * size));
     double got;
-    if (i == 0) flat = 0; // two corners
+    if (i == 0) flat = 0;  // two corners
     if (i == 1) flat = channels * size * size - 1;
     if (interpreter_elements(in, p->outputs.data[0], 1, &flat, &got)) fail_msg("%s", ctx.message);
     double expected = naive(x, w, channels, size, (int)(flat / (size * size)),
@@ -649,14 +655,26 @@ static void convolution(void **state) {
   print_message("             a convolution of 147k multiply-adds and its check: %.0f ms\n",
                 1e3 * (double)(clock() - start) / CLOCKS_PER_SEC);
   check_convolution(large, 64, 56, 200, 0);
-  check_convolution(large, 64, 56, 50, 1700000); // hash tables
+  check_convolution(large, 64, 56, 50, 1700000);  // hash tables
 }
 
 // Index arithmetic of the builder, over a:4, b:16, c:3, with flat = (a*16+b)*3+c and
 // spread = 48*a+b*3+c.
 enum rule {
-  FLAT_DIV, FLAT_MOD, SPREAD_DIV, SPREAD_MOD, SUM, JOIN, AGAIN, DIFFERENCE, INSIDE, NOT_JOINED,
-  MOD_MOD, MINUS_DIV, COMPARE, CONSTANTS
+  FLAT_DIV,
+  FLAT_MOD,
+  SPREAD_DIV,
+  SPREAD_MOD,
+  SUM,
+  JOIN,
+  AGAIN,
+  DIFFERENCE,
+  INSIDE,
+  NOT_JOINED,
+  MOD_MOD,
+  MINUS_DIV,
+  COMPARE,
+  CONSTANTS
 };
 static const struct {
   enum rule rule;
@@ -744,8 +762,7 @@ static int build_rule(struct program *p, int stage, enum rule rule, int x, int y
     case SUM: return px_add(p, px_add(p, b, m), px_int(p, y));
     case JOIN: return px_add(p, px_mul(p, px_div(p, b, m), m), px_mod(p, b, m));
     case AGAIN: return again(p, flat, x, y);
-    case NOT_JOINED:
-      return px_add(p, px_mul(p, px_div(p, b, m), m), px_mod(p, px_mul(p, a, b), m));
+    case NOT_JOINED: return px_add(p, px_mul(p, px_div(p, b, m), m), px_mod(p, px_mul(p, a, b), m));
     case MOD_MOD: return px_mod(p, px_mod(p, px_mul(p, a, b), m), px_int(p, y));
     case MINUS_DIV:
       return px_div(p, px_sub(p, px_add(p, px_mul(p, a, px_int(p, 12)), px_int(p, 1)), c), m);
@@ -763,7 +780,7 @@ static int new_stage(struct program *p, const char *name) {
 
 static void simplification(void **state) {
   (void)state;
-  CHECK_ROWS(rules, row) {
+  CHECK_ROWS (rules, row) {
     struct program *p = program_new("p");
     struct buf text = {0};
     int expr = build_rule(p, new_stage(p, "Y"), row->rule, row->x, row->y);
@@ -895,10 +912,36 @@ static void mistakes(void **state) {
 }
 
 static void mutate(struct random *r, char *text) {
-  static const char *const pieces[] = {
-      "(",  ")", "[", "]", "if ", " then ", " else ", "//",  "sum ", "-",   "1",     "9999999999",
-      "e308", "&&", "!", "\n", "X[",  "i",  ":",   ",",    "max(", "%0", "/3",  "in ", "out ",
-      "Y",  "4611686018427387904", "1099511627776",  "inf", "real("};
+  static const char *const pieces[] = {"(",
+                                       ")",
+                                       "[",
+                                       "]",
+                                       "if ",
+                                       " then ",
+                                       " else ",
+                                       "//",
+                                       "sum ",
+                                       "-",
+                                       "1",
+                                       "9999999999",
+                                       "e308",
+                                       "&&",
+                                       "!",
+                                       "\n",
+                                       "X[",
+                                       "i",
+                                       ":",
+                                       ",",
+                                       "max(",
+                                       "%0",
+                                       "/3",
+                                       "in ",
+                                       "out ",
+                                       "Y",
+                                       "4611686018427387904",
+                                       "1099511627776",
+                                       "inf",
+                                       "real("};
   size_t length = strlen(text), at = random_below(r, (uint32_t)length);
   const char *piece = pieces[random_below(r, sizeof pieces / sizeof *pieces)];
   switch (random_below(r, 3)) {

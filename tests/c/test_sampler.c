@@ -10,15 +10,15 @@
 static canvas_context ctx;
 static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
 
-#define SAMPLER_FIRST_DRAW                   \
-  "canvas 1\n"                               \
-  "kernel k0\n"                              \
-  "a = input                      : C H W\n" \
-  "b = fc a to=C                  : C H W\n" \
-  "c = sin b                      : C H W\n" \
-  "d = shift c over=H,W by=-1     : C H W\n" \
-  "out d\n"                                  \
-  "# G=2\n"
+#define SAMPLER_FIRST_DRAW                         \
+  "canvas 1\n"                                     \
+  "kernel k0\n"                                    \
+  "a = input                      : C H W\n"       \
+  "b = softmax a over=C,H,W       : C H W\n"       \
+  "c = unfold b over=H,W k=K      : C KH KW H W\n" \
+  "d = fc c to=C                  : C H W\n"       \
+  "out d\n"                                        \
+  "# G=32\n"
 
 static struct targets targets_of(const char *text) {
   struct targets t = {0};
