@@ -49,31 +49,31 @@ enum {
     "o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
   X(FC,          "fc",      "",     fc,        1, ATTR_TO,               FACT_LINEAR | FACT_WEIGHTS, "", \
     "fully connected: contracts channel, KH and KW with a weight within each group, [.., H, W] -> [to, H, W]; no bias") \
-  X(RELU,        "relu",    "",     map,       1, 0,                     0,                         "relu sigmoid abs", \
+  X(RELU,        "relu",    "",     map,       1, 0,                     0,                         "input relu sigmoid abs", \
     "max(a, 0)") \
-  X(GELU,        "gelu",    "",     map,       1, 0,                     0,                         "gelu relu", \
+  X(GELU,        "gelu",    "",     map,       1, 0,                     0,                         "input gelu relu", \
     "a * 0.5 * (1 + erf(a / sqrt(2)))") \
-  X(SIGMOID,     "sigmoid", "",     map,       1, 0,                     0,                         "sigmoid", \
+  X(SIGMOID,     "sigmoid", "",     map,       1, 0,                     0,                         "input sigmoid", \
     "1 / (1 + exp(-a))") \
-  X(TANH,        "tanh",    "",     map,       1, 0,                     0,                         "tanh", \
+  X(TANH,        "tanh",    "",     map,       1, 0,                     0,                         "input tanh", \
     "tanh(a)") \
-  X(ABS,         "abs",     "",     map,       1, 0,                     0,                         "abs relu sigmoid exp neg sqr", \
+  X(ABS,         "abs",     "",     map,       1, 0,                     0,                         "input abs relu sigmoid exp neg sqr", \
     "|a|, gradient 0 at 0") \
-  X(NEG,         "neg",     "",     map,       1, 0,                     FACT_LINEAR,               "neg", \
+  X(NEG,         "neg",     "",     map,       1, 0,                     FACT_LINEAR,               "input neg", \
     "-a") \
-  X(EXP,         "exp",     "",     map,       1, 0,                     0,                         "exp", \
-    "exp(min(a, 8)): at most 2981, gradient 0 above 8") \
-  X(SIN,         "sin",     "",     map,       1, 0,                     0,                         "", \
+  X(EXP,         "exp",     "",     map,       1, 0,                     0,                         "input exp", \
+    "exp(min(a, 4)): at most 54.6, gradient 0 above 4") \
+  X(SIN,         "sin",     "",     map,       1, 0,                     0,                         "input", \
     "sin(a * pi / 2)") \
-  X(SQRT,        "sqrt",    "",     map,       1, 0,                     0,                         "sqrt sqr", \
+  X(SQRT,        "sqrt",    "",     map,       1, 0,                     0,                         "input sqrt sqr", \
     "sqrt(|a| + 1/10000) - 1/100: 0 at 0, gradient at most 50") \
-  X(SQR,         "sqr",     "",     map,       1, 0,                     0,                         "sqr sqrt abs", \
+  X(SQR,         "sqr",     "",     map,       1, 0,                     0,                         "input sqr sqrt abs", \
     "a * a") \
   X(FOLD_MEAN,   "fold",    "mean", fold,      1, ATTR_OVER,             FACT_LINEAR,               "", \
     "mean along `over` (one axis, or KH,KW, or H,W), which goes") \
   X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             0,                         "", \
     "maximum along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             0,                         "softmax", \
+  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             0,                         "input softmax", \
     "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`") \
   X(ADD,         "add",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", \
     "a + b, a repeated onto the shape of b") \
@@ -146,7 +146,7 @@ struct row {
   const struct family *family;
   int arity;
   unsigned attributes, facts;
-  const char *not_after; /* words: pruned by the sampler directly after one of these */
+  const char *not_after; /* words: not drawn after one of these, a group or shift between or not */
   const char *meaning;
 };
 extern const struct row primitive_rows[PRIMITIVE_COUNT];

@@ -31,7 +31,7 @@ static int abs_(struct program *p, int a) {
 }
 
 static int exp_(struct program *p, int a) {
-  return px_call(p, PX_EXP, px_min(p, a, px_number(p, 8)));
+  return px_call(p, PX_EXP, px_min(p, a, px_number(p, 4)));
 }
 
 static int sin_(struct program *p, int a) {
@@ -60,7 +60,7 @@ static const struct function {
     {PRIMITIVE_TANH, 5, tanh_, "torch.tanh(%s)"},
     {PRIMITIVE_ABS, 1, abs_, "torch.abs(%s)"},
     {PRIMITIVE_NEG, 1, px_neg, "-%s"},
-    {PRIMITIVE_EXP, 1, exp_, "torch.exp(torch.clamp(%s, max=8.0))"},
+    {PRIMITIVE_EXP, 1, exp_, "torch.exp(torch.clamp(%s, max=4.0))"},
     {PRIMITIVE_SIN, 1, sin_, "torch.sin(%s * 1.5707963267948966)"},
     {PRIMITIVE_SQRT, 1, sqrt_, "torch.sqrt(torch.abs(%s) + 0.0001) - 0.01"},
     {PRIMITIVE_SQR, 1, sqr, "torch.square(%s)"},

@@ -74,10 +74,12 @@ static bool listed(const char *list, const char *word) {
   return false;
 }
 
-/* The node whose data this one shows, in groups or not. */
-static int ungrouped(const struct kernel *k, int node) {
-  while (node_row(&k->nodes[node])->family == &family_group) node = k->nodes[node].in[0];
-  return node;
+/* The node whose data this one shows: past groups, and past shifts too if `moved`. */
+static int source(const struct kernel *k, int node, bool moved) {
+  for (;; node = k->nodes[node].in[0]) {
+    const struct family *f = node_row(&k->nodes[node])->family;
+    if (f != &family_group && !(moved && f == &family_shift)) return node;
+  }
 }
 
 /* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, a second
@@ -86,9 +88,10 @@ static int ungrouped(const struct kernel *k, int node) {
 static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct kernel *k = g->k;
   const struct row *row = &primitive_rows[c->op];
-  if (row->arity == 1 && listed(row->not_after, node_row(&k->nodes[c->in[0]])->word)) return true;
+  const struct node *from = &k->nodes[source(k, c->in[0], true)];
+  if (row->arity == 1 && listed(row->not_after, node_row(from)->word)) return true;
   if (row->facts & FACT_WEIGHTS) return false;
-  if (row->arity == 2 && ungrouped(k, c->in[0]) == ungrouped(k, c->in[1])) return true;
+  if (row->arity == 2 && source(k, c->in[0], false) == source(k, c->in[1], false)) return true;
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&

@@ -14,8 +14,8 @@ static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
   "canvas 1\n"                                     \
   "kernel k0\n"                                    \
   "a = input                      : C H W\n"       \
-  "b = softmax a over=C,H,W       : C H W\n"       \
-  "c = unfold b over=H,W k=K      : C KH KW H W\n" \
+  "b = unfold a over=H,W k=K      : C KH KW H W\n" \
+  "c = sub a b                    : C KH KW H W\n" \
   "d = fc c to=C                  : C H W\n"       \
   "out d\n"                                        \
   "# G=32\n"
