@@ -42,7 +42,9 @@ def speed(primitives: str, count: int) -> dict[str, float]:
     rates = []
     for seed in range(1, RUNS + 1):
         start = seconds_of([*command, "--seed", str(seed), "--count", "1"])
-        rates.append(count / (seconds_of([*command, "--seed", str(seed), "--count", str(count)]) - start))
+        rates.append(
+            count / (seconds_of([*command, "--seed", str(seed), "--count", str(count)]) - start)
+        )
     return {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
 
 
@@ -100,7 +102,9 @@ def main() -> None:
         row = report[primitives]
         assert isinstance(row, dict)
         rate = row.pop("kernels_per_second")
-        print(f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({rate['min']:,.0f} to {rate['max']:,.0f})")
+        print(
+            f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({rate['min']:,.0f} to {rate['max']:,.0f})"
+        )
         for name, value in row.items():
             print(f"  {name.replace('_', ' '):22} {value:.3f}")
 

@@ -110,7 +110,9 @@ def test_tables_come_from_the_code(page: Path) -> None:
         assert actual == text
 
 
-@pytest.mark.parametrize("kernel", sorted((ROOT / "examples/kernels").glob("*.kernel")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "kernel", sorted((ROOT / "examples/kernels").glob("*.kernel")), ids=lambda p: p.stem
+)
 def test_library_is_printed_canonically(kernel: Path) -> None:
     text = kernel.read_text()
     body = text[text.index("canvas 1\n") :]
