@@ -2,11 +2,12 @@
 
     ./dev bench sampling [--json] [--count 2000] [--budget macs=0.5x,params=0.5x]
 
-Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the whole `canvas
-sample` process (drawing, hashing, printing), in processor seconds of one core, median and spread of
-five runs with different seeds. The published code draws 1.4 kernels a second at 5-25 primitives and
-8.7 at 5-12 (four of these shapes), its predecessor with a budget 6.6 at 3-12, and uses 0.97 of its budget in
-the median over kernels that have a free variable, while 56 % of its kernels have none.
+Targets are ResNet-18's at 224x224 (examples/targets/resnet18.txt). The speed is that of the whole
+`canvas sample` process (drawing, hashing, printing), in processor seconds of one core, median and
+spread of five runs with different seeds. The published code draws 1.4 kernels a second at 5-25
+primitives and 8.7 at 5-12 (four of these shapes), its predecessor with a budget 6.6 at 3-12; that
+one uses 0.97 of its budget in the median over kernels that have a free variable, and 56 % of its
+kernels have none.
 """
 
 from __future__ import annotations

@@ -46,13 +46,15 @@ class Result(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test", description="every check of the house")
     parser.add_argument("--all", action="store_true", help="the long versions, too")
-    parser.add_argument("--update", action="store_true", help="rewrite the goldens")
+    parser.add_argument("--update", action="store_true", help="rewrite goldens and documents")
     options = parser.parse_args()
     minutes = 240 if options.all else 14
     if options.all:
         os.environ["CANVAS_TEST_ALL"] = "1"
     else:
         os.environ.pop("CANVAS_TEST_ALL", None)
+    if options.update:
+        os.environ["CANVAS_UPDATE"] = "1"  # the examples of the documents, too
     what = "all tests, the long ones too" if options.all else "the core tests; --all runs more"
     print(what, flush=True)
 

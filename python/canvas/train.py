@@ -1,9 +1,9 @@
 """One short training: the proxy by which candidates are ranked.
 
 SGD with Nesterov momentum 0.9, weight decay 5e-4 and clipped gradients under a one-cycle rate that
-peaks at 0.1, the same for every candidate and every control.  After each epoch the validation split is scored
-and the caller is asked whether to go on, so that pruning needs no code here.  With one thread
-and one seed the result is the same every time on one machine.
+peaks at 0.1, the same for every candidate and every control.  After each epoch the validation
+split is scored and the caller is asked whether to go on, so that pruning needs no code here.  With
+one thread and one seed the result is the same every time on one machine.
 """
 
 from __future__ import annotations
