@@ -116,4 +116,4 @@ def test_tables_come_from_the_code(page: Path) -> None:
 def test_library_is_printed_canonically(kernel: Path) -> None:
     text = kernel.read_text()
     body = text[text.index("canvas 1\n") :]
-    assert run(f"canvas show {kernel} --as text") == body
+    assert run(f"canvas show {kernel.relative_to(ROOT)} --as text") == body
