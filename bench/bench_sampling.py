@@ -103,9 +103,8 @@ def main() -> None:
         row = report[primitives]
         assert isinstance(row, dict)
         rate = row.pop("kernels_per_second")
-        print(
-            f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({rate['min']:,.0f} to {rate['max']:,.0f})"
-        )
+        spread = f"{rate['min']:,.0f} to {rate['max']:,.0f}"
+        print(f"{primitives} primitives: {rate['median']:,.0f} kernels/s ({spread})")
         for name, value in row.items():
             print(f"  {name.replace('_', ' '):22} {value:.3f}")
 
