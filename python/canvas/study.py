@@ -152,6 +152,7 @@ class Study:
         try:
             path = folder / FILE
             if path.exists() and path.stat().st_size > 0:
+                _check_header(path)
                 _connect(path, "rw").close()
             if fresh:
                 _remove_outputs(folder)
@@ -427,6 +428,17 @@ class Study:
             self.database.execute("ROLLBACK")
             raise
         self.database.execute("COMMIT")
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what SQLite would take for an empty database: a few bytes of something else."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(16)
+    except OSError as error:
+        raise CanvasError(f"'{path}' cannot be read: {error.strerror}") from error
+    if magic != b"SQLite format 3\0":
+        raise CanvasError(f"'{path}' is not a study: another program made it")
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

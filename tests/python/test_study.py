@@ -145,6 +145,10 @@ def text(path):
     path.write_text("this is no database\n" * 100)
 
 
+def few_bytes(path):
+    path.write_text("x")  # SQLite alone would take it for an empty database
+
+
 def newer(path):
     with Study.open(path.parent) as study:
         study.database.execute("PRAGMA user_version = 99")
@@ -152,7 +156,12 @@ def newer(path):
 
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(foreign, "is not a study"), (text, "is not a study"), (newer, "has format 99")],
+    [
+        (foreign, "is not a study"),
+        (text, "is not a study"),
+        (few_bytes, "is not a study"),
+        (newer, "has format 99"),
+    ],
 )
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, make, words, fresh):
