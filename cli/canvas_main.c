@@ -13,7 +13,7 @@ static const struct command *const commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* Verbs that the Python package adds, for its users to be told where they are. */
-static const char *const python_verbs[] = {"search", "trials"};
+static const char *const python_verbs[] = {"search", "trials", "pareto", "replay", "train", "export"};
 enum { PYTHON_VERBS = sizeof python_verbs / sizeof *python_verbs };
 
 static const struct command *find_command(const char *verb) {

@@ -1,5 +1,6 @@
 """What every find is measured against: operators that everybody knows, written as kernels.
- A control is a kernel text and goes the way of a find: solved for the targets, turned into the
+
+A control is a kernel text and goes the way of a find: solved for the targets, turned into the
 same kind of module, trained and timed by the same code.  Only `grouped` must obey the budget
 (its group count is the smallest that does); the others stand in the table whatever they cost.
 The unchanged network is the baseline, which has no kernel.

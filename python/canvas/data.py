@@ -8,11 +8,13 @@
         place.  Knowing which |  ## ........   |      grey values occur no longer helps: a
         network must see what lies beside what, |     .digit .   |      and wherever it lies.
         Each scan is placed three times. |  ## ........   | |  ##        ##  | +----------------+
- Scans are split 60/20/20 % into train, validation and test, by class, before anything is pasted,
+
+Scans are split 60/20/20 % into train, validation and test, by class, before anything is pasted,
 so that no scan (and no fragment of one) is in two splits.  Everything follows from one seed.
 Plain digits cannot tell a kernel from nothing: networks without any spatial mixing come within
 two points of the convolution there.
- The search trains on train and scores on validation; test is kept for the very end and nothing
+
+The search trains on train and scores on validation; test is kept for the very end and nothing
 here looks at it.
 """
 

@@ -3,7 +3,8 @@
     draw i --> solve --> [child: check by the interpreter, train, score] --> prune --> done
       a pure function of (seed, i)         several at a time                            |
                                                   table <-- latency, one at a time, afterwards
- `search` is the table of contents.  The driver owns the study file and decides; children train
+
+`search` is the table of contents.  The driver owns the study file and decides; children train
 and answer.  A failure of a candidate is a row of the study, never the end of the search.  Ctrl-C
 and kill -9 cost at most the trainings that were under way: the same call goes on.
 """

@@ -1,5 +1,6 @@
 """What becomes of a user's mistake: one sentence, never a traceback.
- The C core raises ``CanvasError`` (a ValueError) for bad input and ``NoSolution`` where the
+
+The C core raises ``CanvasError`` (a ValueError) for bad input and ``NoSolution`` where the
 answer is "none"; the Python side raises the same two, so that one ``except canvas.CanvasError``
 catches all of them.  The command line prints the sentence on standard error and exits with 2, or
 with 1 for NoSolution.

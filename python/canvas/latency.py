@@ -1,5 +1,6 @@
 """How long a forward of the whole network takes, compared with the unchanged network.
- Both networks run in one process, one thread, in evaluation mode without gradients, by turns:
+
+Both networks run in one process, one thread, in evaluation mode without gradients, by turns:
 unchanged, candidate, candidate, unchanged, ...  What counts is the process's CPU time, so that
 others on the machine disturb little.  A sample is as many forwards as make the unchanged network
 take SAMPLE seconds; of PAIRS pairs the first is thrown away (caches, allocator).  The speed-up

@@ -3,9 +3,9 @@
 A model is named by one string, because a name can travel to a child process where code must not:
 
     resnet8, resnet18          built in, with a `width` (channels of the first stage)
-    package.module:callable    your function or class; it is called and must return a
-    torch.nn.Module
- A callable of yours is handed those of these facts that its signature names (a plain
+    package.module:callable    your function or class; it must return a torch.nn.Module
+
+A callable of yours is handed those of these facts that its signature names (a plain
 ``**kwargs`` names none):
 
     channels, in_channels, in_chans    channels of the images

@@ -1,5 +1,6 @@
 """A network by its names: model, images, policy and, for a candidate, the text of a pack.
- The driver and its children build the same network from the same few words (a `Recipe`), so that
+
+The driver and its children build the same network from the same few words (a `Recipe`), so that
 nothing but text travels between them.  The model is built afresh every time with the seed's
 weights; converting and replacing then change only the layers that a kernel replaces.
 """

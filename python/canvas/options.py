@@ -1,6 +1,7 @@
 """The options of a search: one row per option, read by the command line, by `canvas.search` and
 by the study.
- A row says how a value is read, what it is by default and whether it is part of the *question*:
+
+A row says how a value is read, what it is by default and whether it is part of the *question*:
 options of the question (network, data, budget, ...) cannot change in a study that goes on, the
 others (how many trials, how long, how many workers) can.
 """

@@ -1,9 +1,11 @@
 """The driver's side of its children: start, feed, listen, time out, bury.
- One loop in one thread listens to all children, so that Ctrl-C is simple and nothing can
+
+One loop in one thread listens to all children, so that Ctrl-C is simple and nothing can
 deadlock.  A child keeps its imported torch from job to job (importing costs about two seconds)
 but serves one job at a time, and is replaced after any failure: blame is exact.  Each child
 leads its own process group; what it started dies with it.
- What a child sends is not trusted: a line that is no JSON object, or one too long, is a failure
+
+What a child sends is not trusted: a line that is no JSON object, or one too long, is a failure
 of that job.
 """
 

@@ -1,5 +1,6 @@
 """When a training is not worth finishing.
- The paper's rule: go on while accuracy(e) >= lambda(e) * best(e), lambda(x) = theta + (1 -
+
+The paper's rule: go on while accuracy(e) >= lambda(e) * best(e), lambda(x) = theta + (1 -
 theta) * x, theta = 0.5, where x is the part of training that is behind.  Three things are
 changed:
 

@@ -4,7 +4,8 @@
     DIR/find-0017/kernel.txt    per finished find: kernel text,
                  /pack.txt      kernel text with the sizes of every layer,
                  /kernel.py     PyTorch code, which runs without canvas
- MACs, parameters and latency are the whole network's and ratios are to the unchanged network.  A
+
+MACs, parameters and latency are the whole network's and ratios are to the unchanged network.  A
 find is on the front if no other find is at least as accurate, as fast and as small in MACs, and
 better in one of the three.  Everything comes from the study, so the report can be made again at
 any time.

@@ -5,11 +5,13 @@
     candidate   one row per network: the baseline, the controls, the finds; kernel and pack as
     text, results, failure epoch       the accuracy curve of each candidate task        what is
     to be done for a candidate and what a worker must offer to do it (accuracy, latency)
- The driver is the only writer; readers may look at any time (WAL).  What is recorded is the
+
+The driver is the only writer; readers may look at any time (WAL).  What is recorded is the
 truth: rows that a killed driver left `running` are `new` again when the next one opens the
 study, and draws are a pure function of (seed, index), so the same command goes on where the last
 one ended.  A lock beside the file keeps a second driver out.
- Only text and numbers are stored: code is always made again from a pack that the core has parsed
+
+Only text and numbers are stored: code is always made again from a pack that the core has parsed
 and checked.
 """
 

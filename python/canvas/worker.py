@@ -7,7 +7,8 @@ happens.
       | <- {"event": "epoch", "number": 0, ...}|   waits for the verdict
       | {"go": true}                        -> |
       | <- {"event": "done", ...}              |   or "stopped", or "failed" with kind and reason
- Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
+
+Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
 (a model of the user's, a library) is sent to standard error, of which the driver keeps the last
 lines.  The child dies with its driver (PR_SET_PDEATHSIG), leaves no core file and cannot take
 more memory than it was given.

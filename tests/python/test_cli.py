@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-from canvas.cli import OPTIONS, main, search_parser
+from canvas.cli import main
+from canvas.cmd_search import parser as search_parser
+from canvas.options import OPTIONS
 from canvas.errors import CanvasError
 from canvas.options import read_duration, read_options
 from canvas.study import Study

@@ -1,0 +1,58 @@
+"""canvas search: draw, train, prune and time kernels, and print the table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import NoReturn
+
+from .command import Parser, need_torch
+from .options import OPTIONS, read_options
+
+
+def run(words: list[str]) -> int:
+    given = vars(parser().parse_args(words))
+    out, fresh = given.pop("out"), given.pop("fresh")
+    with need_torch("search"):
+        from . import driver
+    read_options(given)
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # where package.module:callable is looked for last
+    signal.signal(signal.SIGTERM, _terminate)
+    report = driver.search(**given, out=out, fresh=fresh)
+    print(report)
+    print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
+    return 0 if report.front else 1
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="canvas search",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Search for kernels that replace the convolutions of a network under a\n"
+        "budget: draw, solve, train, prune, time, and print the table beside the unchanged\n"
+        "network and well-known operators. The same command goes on with what is there.",
+        epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
+        "1 without any find, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
+    )
+    for option in OPTIONS:
+        help = option.help
+        if "default" not in help and option.default is not None:
+            help += f" (default: {option.default})"
+        parser.add_argument(
+            option.flag, dest=option.name, metavar=option.metavar, help=help.replace("%", "%%")
+        )
+    parser.add_argument(
+        "--out", metavar="DIR", help="folder of the study (default: canvas-runs/MODEL-DATA)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="start over: remove the study that is in DIR"
+    )
+    return parser
