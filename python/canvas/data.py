@@ -21,15 +21,17 @@ here looks at it.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .augment import Augmentation
 from .errors import CanvasError
 
 FIELD = 16  # side of the field of digits-scattered
@@ -40,6 +42,8 @@ SPLITS = ("train", "validation", "test")
 SHARES = (0.6, 0.2, 0.2)
 DATA_SEED = 0  # the splits are part of the task: they do not change with the seed of a search
 
+FACTS = ("name", "classes", "description", "mean", "deviation", "synthetic")  # beside the images
+
 Split = tuple[Tensor, Tensor]
 
 
@@ -47,9 +51,10 @@ Split = tuple[Tensor, Tensor]
 class Data:
     """Images and labels of three splits.
 
-    Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1); the built-in
-    images are grey values in 0..1.  `checksum` is the sha256 of all of it, `description` says
-    what it is.
+    Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1).  `checksum` is
+    the sha256 of all of it, `description` says what it is.  `mean` and `deviation` say by what
+    each channel was normalised (() = not at all), `augmentation` what a training does to its
+    batches, and `synthetic` that no image was ever taken of anything.
     """
 
     name: str
@@ -59,6 +64,10 @@ class Data:
     classes: int
     description: str
     checksum: str = field(default="", compare=False)
+    augmentation: Augmentation = Augmentation()
+    mean: tuple[float, ...] = ()
+    deviation: tuple[float, ...] = ()
+    synthetic: bool = False
 
     def __post_init__(self) -> None:
         for split in SPLITS:
@@ -81,17 +90,18 @@ class Data:
             images, labels = getattr(self, split)
             arrays[f"{split}_images"] = images.numpy()
             arrays[f"{split}_labels"] = labels.numpy()
-        words = np.array([self.name, self.description, str(self.classes)])
+        facts = {name: getattr(self, name) for name in FACTS}
+        facts["augmentation"] = asdict(self.augmentation)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         with open(temporary, "wb") as file:
-            np.savez(file, words=words, **arrays)
+            np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
         os.replace(temporary, path)
 
     @classmethod
     def read(cls, path: Path) -> Data:
         """Read what `save` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
-            name, description, classes = (str(word) for word in arrays["words"])
+            facts = json.loads(str(arrays["facts"]))
             train, validation, test = (
                 (
                     torch.from_numpy(arrays[f"{split}_images"]),
@@ -99,7 +109,9 @@ class Data:
                 )
                 for split in SPLITS
             )
-        return cls(name, train, validation, test, int(classes), description)
+        facts["augmentation"] = Augmentation(**facts["augmentation"])
+        facts["mean"], facts["deviation"] = tuple(facts["mean"]), tuple(facts["deviation"])
+        return cls(train=train, validation=validation, test=test, **facts)
 
     def _check(self, split: str) -> None:
         images, labels = getattr(self, split)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import augment
 from .data import Data
 
 PEAK_RATE = 0.1
@@ -52,13 +53,16 @@ def train(
     """Train `model` on data.train for at most `epochs` epochs and return the curve on
     data.validation.
 
-    `go_on` is asked after every epoch; False ends the training.  Raises NotFinite when the loss
+    The images of a batch are augmented as `data` says; the statistics of BatchNorm and every score
+    are taken from images as they are.  `go_on` is asked after every epoch; False ends the
+    training.  Raises NotFinite when the loss
     is no number.
     """
     images, labels = data.train
     batch_size = min(batch_size, len(labels))
     steps = math.ceil(len(labels) / batch_size)
     shuffle = torch.Generator().manual_seed(seed)
+    chance = augment.generator(seed)
     optimizer = torch.optim.SGD(
         model.parameters(),
         lr=PEAK_RATE,
@@ -76,7 +80,8 @@ def train(
         total = 0.0
         for batch in _batches(order, batch_size):
             optimizer.zero_grad(set_to_none=True)
-            loss = F.cross_entropy(model(images[batch]), labels[batch])
+            seen = data.augmentation.apply(images[batch], chance)
+            loss = F.cross_entropy(model(seen), labels[batch])
             value = loss.item()
             if not math.isfinite(value):
                 raise NotFinite(f"the loss is {value} in epoch {number}")
