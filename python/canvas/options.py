@@ -28,7 +28,7 @@ class Option:
     read: Callable[[Any], Any]
     default: Any
     question: bool  # a study that goes on must have the same value
-    metavar: str
+    metavar: str  # "" for a switch, which takes no value
     help: str
 
     @property
@@ -55,6 +55,22 @@ def _one_of(*words: str) -> Callable[[Any], str]:
         if value not in words:
             raise ValueError(" or ".join(words))
         return str(value)
+
+    return read
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("True or False")
+    return value
+
+
+def _list_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        chosen = str(value).split(",")
+        if not set(chosen) <= set(words) or len(set(chosen)) < len(chosen):
+            raise ValueError("some of " + ", ".join(words) + ", with commas between")
+        return ",".join(chosen)
 
     return read
 
@@ -98,6 +114,26 @@ def _range(value: Any) -> str:
     return f"{int(match[1])}..{int(match[2] or match[1])}"
 
 
+def _sweep(value: Any) -> str:
+    """`0.8x,0.4x` or `900M,300M`: one MACs budget after the other; the core judges each."""
+    words = str(value).split(",")
+    if len(words) > 64 or not all(re.fullmatch(r"[0-9.]+(?:[eE]-?[0-9]+)?[xkMGT]?", w) for w in words):
+        raise ValueError("MACs budgets such as 0.8x,0.4x,0.2x")
+    if len(set(words)) < len(words):
+        raise ValueError("each budget once")
+    return ",".join(words)
+
+
+PICKS = ("fastest", "fewest-macs", "fewest-params", "most-accurate")
+
+
+def _pick(value: Any) -> str:
+    match = re.fullmatch(r"([a-z-]+)(?: within ([0-9]{1,3}(?:\.[0-9]{1,6})?))?", str(value))
+    if match is None or match[1] not in PICKS:
+        raise ValueError('a rule such as "fastest within 1.0" (points of accuracy)')
+    return str(value)
+
+
 OPTIONS = (
     Option(
         "model",
@@ -107,15 +143,73 @@ OPTIONS = (
         "NAME",
         "resnet8, resnet18, or your own as package.module:callable (required)",
     ),
-    Option("data", _text, None, True, "NAME", "digits or digits-scattered (required)"),
+    Option(
+        "data",
+        _text,
+        None,
+        True,
+        "NAME",
+        "digits, digits-scattered, cifar10:PATH, cifar100:PATH, folder:PATH or synthetic "
+        "(required)",
+    ),
+    Option(
+        "image_size",
+        _whole(4, 4096),
+        None,
+        True,
+        "N",
+        "height and width that images are brought to (default: theirs)",
+    ),
+    Option(
+        "images",
+        _whole(2, 100_000_000),
+        None,
+        True,
+        "N",
+        "at most so many images to train and validate on, as many of each class (default: all)",
+    ),
+    Option(
+        "normalize",
+        _one_of("yes", "no"),
+        None,
+        True,
+        "WHAT",
+        "yes: mean 0 and deviation 1 per channel over the training images (default: yes for "
+        "photographs)",
+    ),
+    Option(
+        "flip",
+        _one_of("yes", "no"),
+        None,
+        True,
+        "WHAT",
+        "yes: mirror half of the training images (default: yes for photographs)",
+    ),
+    Option(
+        "crop",
+        _whole(0, 1024),
+        None,
+        True,
+        "N",
+        "pixels by which training images are shifted at most (default: 1/8 of the side for "
+        "photographs, else 0)",
+    ),
     Option(
         "budget",
         _text,
-        "macs=0.5x",
+        None,
         True,
         "BUDGET",
         "most MACs and params of the layers replaced: macs=0.5x,params=0.5x, macs=900M, "
-        "macs=0.2x..0.5x, params=none; what is not named is 1.0x",
+        "macs=0.2x..0.5x, params=none; what is not named is 1.0x (default: macs=0.5x)",
+    ),
+    Option(
+        "budget_sweep",
+        _sweep,
+        None,
+        True,
+        "LIST",
+        "several MACs budgets by turns, such as 0.8x,0.6x,0.4x,0.2x; --budget may name the params",
     ),
     Option(
         "width",
@@ -131,7 +225,7 @@ OPTIONS = (
         40,
         False,
         "N",
-        "kernels to train, pruned and failed ones included",
+        "kernels to train, pruned and failed ones included; so many for each budget of a sweep",
     ),
     Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
     Option("batch_size", _whole(2, 65_536), 64, True, "N", "images per training step"),
@@ -200,6 +294,65 @@ OPTIONS = (
         "images per forward when latency is taken",
     ),
     Option(
+        "finalists",
+        _whole(0, 1000),
+        3,
+        False,
+        "K",
+        "the most accurate K finds (of each budget) are trained again, like the controls, and "
+        "scored on the test split; 0: no finals",
+    ),
+    Option(
+        "final_epochs",
+        _whole(1, 10_000),
+        None,
+        False,
+        "N",
+        "epochs of those trainings (default: as --epochs)",
+    ),
+    Option(
+        "final_seeds",
+        _whole(1, 100),
+        3,
+        False,
+        "N",
+        "seeds that each of them is trained from, none of which the search has used",
+    ),
+    Option(
+        "objectives",
+        _list_of("latency", "macs", "params"),
+        "latency,macs",
+        False,
+        "LIST",
+        "what the front weighs against accuracy: latency, macs, params",
+    ),
+    Option(
+        "pick",
+        _pick,
+        "fastest within 1.0",
+        False,
+        "RULE",
+        "the row to take: fastest, fewest-macs, fewest-params or most-accurate, within so many "
+        "points of the unchanged network's accuracy",
+    ),
+    Option(
+        "compile",
+        _one_of("yes", "no"),
+        "yes",
+        False,
+        "WHAT",
+        "yes: time the unchanged network and the finalists under torch.compile too, and quote "
+        "the faster",
+    ),
+    Option(
+        "deterministic",
+        _switch,
+        False,
+        True,
+        "",
+        "refuse operations whose results differ from run to run",
+    ),
+    Option(
         "workers",
         _whole(1, 1024),
         min(2, os.cpu_count() or 1),
@@ -221,21 +374,36 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in BY_NAME:
             raise CanvasError(f"a search has no option '{name}'")
-    values: dict[str, Any] = {}
-    for option in OPTIONS:
-        value = given.get(option.name)
-        if value is None:
-            values[option.name] = option.default
-            continue
-        try:
-            values[option.name] = option.read(value)
-        except ValueError as error:
-            shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
-            raise CanvasError(f"{option.flag} takes {error}, not '{printable(shown)}'") from None
+    values = {option.name: read_option(option, given.get(option.name)) for option in OPTIONS}
     for name in ("model", "data"):
         if values[name] is None:
             raise CanvasError(f"a search needs {BY_NAME[name].flag} {BY_NAME[name].metavar}")
+    if values["budget"] is None and values["budget_sweep"] is None:
+        values["budget"] = "macs=0.5x"
+    budgets(values)
     return values
+
+
+def budgets(options: Mapping[str, Any]) -> list[str]:
+    """The budgets of a search in the core's spelling: one, or those of the sweep."""
+    budget, sweep = options["budget"], options.get("budget_sweep")
+    if sweep is None:
+        return [str(budget)]
+    rest = [budget] if budget else []
+    if budget and re.search(r"\bmacs\s*=", budget):
+        raise CanvasError("--budget and --budget-sweep both limit the MACs: leave one of them out")
+    return [",".join([f"macs={macs}", *rest]) for macs in sweep.split(",")]
+
+
+def read_option(option: Option, value: Any) -> Any:
+    """The value of one option, its default for None; raises CanvasError as `read_options` does."""
+    if value is None:
+        return option.default
+    try:
+        return option.read(value)
+    except ValueError as error:
+        shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
+        raise CanvasError(f"{option.flag} takes {error}, not '{printable(shown)}'") from None
 
 
 def printable(text: str) -> str:
@@ -249,8 +417,8 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """
     differences = []
     for option in OPTIONS:
-        if option.question and old.get(option.name) != new.get(option.name):
-            was, is_now = old.get(option.name), new.get(option.name)
+        was, is_now = old.get(option.name, option.default), new.get(option.name)
+        if option.question and was != is_now:
             differences.append(
                 f"{option.flag} {'default' if is_now is None else is_now} "
                 f"instead of {'default' if was is None else was}"
