@@ -210,6 +210,7 @@ static canvas_status parse_node(struct lexer *lx, struct kernel *k, bool first) 
     return lexer_fail(lx, &name, "node '%s' is defined twice", n.name);
   TRY(lexer_expect(lx, "=", "after the node's name"));
   const struct token word = lx->token;
+  if (word.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of a primitive");
   if (first != lexer_is(lx, "input"))
     return lexer_fail(
         lx, &word,
