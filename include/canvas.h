@@ -25,6 +25,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__ /* what follows leaves the library, all else in it is hidden */
+#pragma GCC visibility push(default)
+#endif
 
 typedef enum canvas_status {
   CANVAS_OK,
@@ -120,6 +123,7 @@ typedef struct canvas_kernel_facts {
 canvas_kernel_facts canvas_kernel_describe(const canvas_kernel *kernel);
 
 char *canvas_kernel_dot(const canvas_kernel *kernel); /* a picture in Graphviz's language */
+char *canvas_kernel_svg(const canvas_kernel *kernel); /* a picture; its <desc> holds the text */
 
 /* A pack with one binding, from "C=64,H=56,W=56,G=4,x0=64": C, or Cin and Cout; H and W of the
  * layer's input; K, or KH and KW (default 3); stride (default 1). Every size must fit the kernel. */
@@ -239,6 +243,9 @@ canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program 
  * stderr, answers the exit status: 0, 1 where the answer is "none", 2 for bad input. */
 int canvas_main(int argc, char **argv);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -18,7 +18,7 @@ static canvas_status parse_number(struct lexer *lx, int64_t least, int64_t most,
 }
 
 static canvas_status parse_primitives(struct lexer *lx, struct sample_options *o) {
-  int64_t least, most;
+  int64_t least = 0, most;
   const struct token at = lx->token;
   TRY(parse_number(lx, 1, PRIMITIVES_MAX, &least));
   most = least;
