@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -411,12 +411,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def changed(
+    old: Mapping[str, Any], new: Mapping[str, Any], rows: Sequence[Option] = OPTIONS
+) -> str:
     """What differs between two questions, as `--epochs 3 instead of 6`; "" when they are the
     same.
     """
     differences = []
-    for option in OPTIONS:
+    for option in rows:
         was, is_now = old.get(option.name, option.default), new.get(option.name)
         if option.question and was != is_now:
             differences.append(
