@@ -1,16 +1,19 @@
-"""What the verbs written in Python share: a parser whose errors are one sentence, torch on first
-need.
+"""What the verbs written in Python share: a parser whose errors are one sentence, flags from rows
+of options, torch on first need, how a long verb ends.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 from .errors import CanvasError
-from .options import printable
+from .options import Option, printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,3 +34,33 @@ def need_torch(verb: str) -> Iterator[None]:
         raise CanvasError(
             f'canvas {verb} needs PyTorch, not installed here: pip install "torch>=2.6"'
         ) from error
+
+
+def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None:
+    """A flag for each option; its text is read later, None stands for one that is not given."""
+    for option in rows:
+        help = option.help
+        if "default" not in help and option.default not in (None, False):
+            help += f" (default: {option.default})"
+        help = help.replace("%", "%%")
+        if option.metavar:
+            parser.add_argument(option.flag, dest=option.name, metavar=option.metavar, help=help)
+        else:
+            parser.add_argument(
+                option.flag, dest=option.name, action="store_true", default=None, help=help
+            )
+
+
+def find_models_here() -> None:
+    """Look for package.module:callable in the current folder, after everywhere else."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+def end_by_sigterm_too() -> None:
+    """Let SIGTERM end a long verb the way Ctrl-C does."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
