@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
-from typing import NoReturn
 
-from .command import Parser, need_torch
+from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
 from .options import OPTIONS, read_options
 
 
@@ -18,17 +14,12 @@ def run(words: list[str]) -> int:
     with need_torch("search"):
         from . import driver
     read_options(given)
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # where package.module:callable is looked for last
-    signal.signal(signal.SIGTERM, _terminate)
+    find_models_here()
+    end_by_sigterm_too()
     report = driver.search(**given, out=out, fresh=fresh)
     print(report)
     print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
     return 0 if report.front else 1
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,13 +33,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
         "1 without any find, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
     )
-    for option in OPTIONS:
-        help = option.help
-        if "default" not in help and option.default is not None:
-            help += f" (default: {option.default})"
-        parser.add_argument(
-            option.flag, dest=option.name, metavar=option.metavar, help=help.replace("%", "%%")
-        )
+    add_options(parser, OPTIONS)
     parser.add_argument(
         "--out", metavar="DIR", help="folder of the study (default: canvas-runs/MODEL-DATA)"
     )
