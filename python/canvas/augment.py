@@ -31,6 +31,11 @@ class Augmentation:
     def __bool__(self) -> bool:
         return self.flip or self.crop > 0
 
+    def words(self) -> list[str]:
+        """What is done, for the description of the data."""
+        done = ["flipped"] * self.flip + [f"shifted by up to {self.crop} pixels"] * (self.crop > 0)
+        return [f"training images are {' and '.join(done)} by chance"] if done else []
+
     def apply(self, images: Tensor, random: torch.Generator) -> Tensor:
         """A changed copy of `images` [N, C, H, W]; `images` itself, and nothing drawn, when there
         is nothing to do.
