@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,39 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Raises CanvasError with one sentence where the file cannot be read or is no such file.
     """
-    safetensors = _safetensors()
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, _facts(file)  # noqa: SIM118
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """The facts of a file alone; raises as `read` does."""
+    with _opened(path) as file:
+        return _facts(file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    _safetensors()
+    from safetensors import safe_open
+
     try:
         with open(path, "rb"):  # for the system's own word on what is wrong
             pass
-        tensors = safetensors.load_file(path)
-        return tensors, _facts(path)
+        with safe_open(path, framework="pt") as file:
+            yield file
     except OSError as error:
         raise CanvasError(f"cannot read '{path}': {error.strerror or one_line(error)}") from None
     except Exception as error:  # the library's own kinds, and JSON that is none
         raise CanvasError(
             f"'{path}' is no file of weights (safetensors): {one_line(error)}"
         ) from None
+
+
+def _facts(file: Any) -> dict[str, Any]:
+    facts = json.loads((file.metadata() or {}).get(FACTS, "{}"))
+    if not isinstance(facts, dict):
+        raise ValueError(f"its {FACTS} facts are no object")
+    return facts
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -80,16 +102,6 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -
     except RuntimeError as error:
         problem = " ".join(str(error).split("\n")[1:2]).strip() or one_line(error)
         raise CanvasError(f"the weights in '{where}' are of another network: {problem}") from None
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as file:
-        facts = json.loads((file.metadata() or {}).get(FACTS, "{}"))
-    if not isinstance(facts, dict):
-        raise ValueError(f"its {FACTS} facts are no object")
-    return facts
 
 
 def _safetensors() -> Any:

@@ -126,6 +126,24 @@ def load_model(
     Raises CanvasError with one sentence for a name that does not exist, a module that cannot be
     imported, and a callable that fails or returns something that is no torch.nn.Module.
     """
+    build, arguments = model_call(
+        name, channels=channels, classes=classes, image_size=image_size, width=width
+    )
+    try:
+        model = build(**arguments)
+    except Exception as error:
+        raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
+    if not isinstance(model, nn.Module):
+        raise CanvasError(
+            f"model '{name}' returned a {type(model).__name__}, it must return a torch.nn.Module"
+        )
+    return model
+
+
+def model_call(
+    name: str, *, channels: int, classes: int, image_size: int, width: int | None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The callable behind `name` and those of the facts that it is handed, by keyword."""
     build = _find(name)
     facts: dict[str, Any] = {
         "channels": channels,
@@ -141,15 +159,7 @@ def load_model(
     accepted = _keyword_names(build)
     if width is not None and "width" not in accepted:
         raise CanvasError(f"model '{name}' takes no width: leave --width out")
-    try:
-        model = build(**{key: facts[key] for key in facts if key in accepted})
-    except Exception as error:
-        raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
-    if not isinstance(model, nn.Module):
-        raise CanvasError(
-            f"model '{name}' returned a {type(model).__name__}, it must return a torch.nn.Module"
-        )
-    return model
+    return build, {key: facts[key] for key in facts if key in accepted}
 
 
 def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
