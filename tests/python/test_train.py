@@ -1,12 +1,15 @@
 """A training is the same every time, tells every epoch, and fails with a type."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
+from canvas.augment import Augmentation
 from canvas.data import Data
 from canvas.models import load_model
-from canvas.train import NotFinite, _batches, score, train
+from canvas.train import NotFinite, Training, _batches, score, train
 
 
 def tiny(test=0.0, count=65):
@@ -78,3 +81,66 @@ def test_scoring_changes_nothing():
 )
 def test_no_batch_of_one_beside_others(count, size, expected):
     assert [len(b) for b in _batches(torch.arange(count), size)] == expected
+
+
+class Drops(nn.Module):
+    """Draws from torch's own generator."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = network()
+
+    def forward(self, x):
+        return self.body(nn.functional.dropout(x, 0.2, self.training))
+
+
+def training(epochs=4):
+    torch.manual_seed(0)
+    data = replace(tiny(), augmentation=Augmentation(flip=True, crop=1))
+    return Training(Drops(), data, epochs, seed=5, batch_size=16)
+
+
+def test_a_training_goes_on_bit_for_bit_where_another_process_left_it():
+    whole = training()
+    curve = [whole.epoch() for _ in range(4)]
+    first = training()
+    assert [first.epoch(), first.epoch()] == curve[:2]
+    state = {name: value.clone() for name, value in first.state().items()}
+    torch.manual_seed(99)
+    second = training()
+    second.restore(state, 2)
+    assert [second.epoch(), second.epoch()] == curve[2:]
+    assert second.done == 4
+    for name, value in whole.state().items():
+        assert torch.equal(value, second.state()[name]), name
+
+
+@pytest.mark.parametrize(
+    "kind", ["model.", "momentum.", "random.order", "random.chance", "random.torch"]
+)
+def test_every_part_of_the_state_counts(kind):
+    """Without it the next epoch is another one."""
+    first = training()
+    first.epoch()
+    state = first.state()
+    fresh = training().state()
+    broken = {
+        name: fresh.get(name, torch.zeros_like(value)) if name.startswith(kind) else value
+        for name, value in state.items()
+    }
+    states = [{k: v.clone() for k, v in s.items()} for s in (state, broken)]
+    epochs = []
+    for each in states:
+        again = training()
+        again.restore(each, 1)
+        epochs.append(again.epoch())
+    assert epochs[0] != epochs[1]
+
+
+def test_the_rate_goes_on_too():
+    first = training()
+    rates = [first.epoch().rate for _ in range(4)]
+    again = training()
+    again.restore(first.state(), 3)
+    assert again.epoch().rate == rates[3]
+    assert len(set(rates)) == 4
