@@ -239,7 +239,7 @@ static int64_t find_key(const struct memo *m, int64_t flat) {
 }
 
 static canvas_status memory_full(struct interpreter *in, int tensor) {
-  return fail(in->ctx, CANVAS_BAD_INPUT,
+  return fail(in->ctx, CANVAS_IO,
               "evaluating stage '%.40s' takes more than %zu bytes of memory, ask for fewer "
               "elements",
               in->p->tensors.data[tensor].name, in->bytes_limit);
@@ -401,7 +401,7 @@ static canvas_status end_point(struct interpreter *in, struct frame *f, double v
   const struct stage *s = &in->stages[f->tensor];
   in->steps += (uint64_t)s->code.count;
   if (in->steps > in->steps_limit)
-    return fail(in->ctx, CANVAS_BAD_INPUT,
+    return fail(in->ctx, CANVAS_IO,
                 "evaluating stage '%.40s' takes more than %llu steps, ask for fewer elements",
                 t->name, (unsigned long long)in->steps_limit);
   f->sum = combine(t->reducer, f->sum, value);
