@@ -1,0 +1,164 @@
+"""Canvas as C users get it: `cmake --install`, then a stranger's project on the moved result."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSUMER = ROOT / "tests/install/consumer"
+CXX = shutil.which("g++") or shutil.which("clang++")
+
+
+def run(*command, refused=False, **environment):
+    """What `command` prints; it must succeed, or be refused."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=280,
+    )
+    assert (done.returncode != 0) == refused, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """The build of `./dev build`, installed into a folder with spaces and moved to another."""
+    folder = tmp_path_factory.mktemp("in stall")
+    run("cmake", "--install", ROOT / "build", "--prefix", folder / "first place")
+    return (folder / "first place").rename(folder / "second place")
+
+
+def library(prefix, name):
+    return next(prefix.glob(f"lib*/**/{name}"))
+
+
+def kernel(prefix):
+    """What every program of the consumer prints."""
+    printed = run(prefix / "bin/canvas", "sample", "--targets", "64,56,56")
+    return printed.partition("\n")[2]  # without the comment that tells G
+
+
+def declared(prefix):
+    header = re.sub(r"/\*.*?\*/", "", (prefix / "include/canvas.h").read_text(), flags=re.S)
+    return set(re.findall(r"\b(canvas_\w+)\(", header))
+
+
+@pytest.mark.parametrize("flags, name", [("-D", "libcanvas.so"), ("-g", "libcanvas.a")])
+def test_libraries_show_what_the_header_declares_and_nothing_else(prefix, flags, name):
+    listed = run("nm", flags, "--defined-only", library(prefix, name))
+    assert {line.split()[-1] for line in listed.splitlines() if " " in line} == declared(prefix)
+
+
+def test_a_minor_version_of_its_own_soname(prefix):
+    version = re.search(r"canvas (\d+\.\d+)", run(prefix / "bin/canvas", "--version"))[1]
+    dynamic = run("readelf", "-d", library(prefix, "libcanvas.so"))
+    assert f"soname: [libcanvas.so.{version}]" in dynamic
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    assert needed <= {"libc.so.6", "libm.so.6"}
+
+
+def configure(prefix, folder, *flags, refused=False):
+    return run(
+        *("cmake", "-S", CONSUMER, "-B", folder, f"-DCMAKE_CXX_COMPILER={CXX}", *flags),
+        refused=refused,
+        CMAKE_PREFIX_PATH=str(prefix),
+    )
+
+
+def test_find_package(prefix, tmp_path):
+    configure(prefix, tmp_path / "b", "-DWANTED=0.1", "-DCOMPONENTS=shared;static")
+    run("cmake", "--build", tmp_path / "b")
+    for program in ("draw", "draw_cxx", "draw_static", "draw_static_cxx"):
+        assert run(tmp_path / "b" / program) == kernel(prefix)
+    assert "libcanvas.so" in run("ldd", tmp_path / "b/draw")
+    assert "libcanvas.so" not in run("ldd", tmp_path / "b/draw_static")
+
+
+def test_find_package_refuses_what_is_not_there(prefix, tmp_path):
+    said = configure(prefix, tmp_path / "b", "-DWANTED=0.2", refused=True)
+    assert "not compatible with the version requested" in said
+    said = configure(prefix, tmp_path / "b", "-DWANTED=0.1", "-DCOMPONENTS=gpu", refused=True)
+    assert "not every component is installed: static;gpu" in said
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="pkg-config is not installed")
+@pytest.mark.parametrize("language", ["c", "cxx"])
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_pkg_config(prefix, tmp_path, language, kind):
+    folder = library(prefix, "canvas.pc").parent
+    compiler, source = {"c": ("cc", "draw.c"), "cxx": (f"{CXX} -std=c++17", "draw_cxx.cpp")}[
+        language
+    ]
+    static = "-static" if kind == "static" else ""
+    flags = f"$(pkg-config {'--static' * (kind == 'static')} --cflags --libs canvas)"
+    command = f"eval \"{compiler} {static} '$1' -o '$2'\" \"{flags}\""
+    run("sh", "-c", command, "sh", CONSUMER / source, tmp_path / "p", PKG_CONFIG_PATH=str(folder))
+    assert run(tmp_path / "p", LD_LIBRARY_PATH=str(folder.parent)) == kernel(prefix)
+
+
+@pytest.mark.parametrize(
+    "compiler, standard",
+    [
+        ("gcc", "c11"),
+        ("gcc", "c99"),
+        ("clang", "c17"),
+        ("g++", "c++11"),
+        ("g++", "c++20"),
+        ("clang++", "c++11"),
+        ("clang++", "c++20"),
+    ],
+)
+def test_header_compiles_alone(prefix, tmp_path, compiler, standard):
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    source = tmp_path / ("a.cpp" if "+" in standard else "a.c")
+    source.write_text("#include <canvas.h>\nint main() { return CANVAS_OK; }\n")
+    warnings = ("-Wall", "-Wextra", "-pedantic", "-Werror")
+    run(
+        compiler,
+        f"-std={standard}",
+        *warnings,
+        "-I",
+        prefix / "include",
+        "-c",
+        source,
+        "-o",
+        "/dev/null",
+    )
+
+
+@pytest.mark.nightly
+def test_static_only_with_lto(tmp_path):
+    """How a distribution may build it: one library, link-time optimisation in its flags."""
+    flags = ("-DCANVAS_SHARED=OFF", "-DCMAKE_C_FLAGS=-flto -O2", "-DCMAKE_BUILD_TYPE=None")
+    run("cmake", "-S", ROOT, "-B", tmp_path / "b", *flags)
+    run("cmake", "--build", tmp_path / "b", "--parallel", "2")
+    prefix = tmp_path / "prefix"
+    run("cmake", "--install", tmp_path / "b", "--prefix", prefix)
+    assert not list(prefix.glob("lib*/libcanvas.so*"))
+    test_libraries_show_what_the_header_declares_and_nothing_else(prefix, "-g", "libcanvas.a")
+    configure(prefix, tmp_path / "c", "-DCOMPONENTS=shared", refused=True)
+    configure(prefix, tmp_path / "d", "-DCMAKE_C_FLAGS=-flto")
+    run("cmake", "--build", tmp_path / "d")
+    assert run(tmp_path / "d/draw") == kernel(prefix)
+
+
+@pytest.mark.nightly
+def test_as_a_part_of_another_build(tmp_path):
+    """add_subdirectory, as FetchContent does it."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(whole LANGUAGES C)\n"
+        f"add_subdirectory({ROOT} canvas EXCLUDE_FROM_ALL)\n"
+        f"add_executable(draw {CONSUMER}/draw.c)\n"
+        "target_link_libraries(draw PRIVATE canvas::canvas_static)\n"
+    )
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "b")
+    run("cmake", "--build", tmp_path / "b", "--parallel", "2", "--target", "draw")
+    assert run(tmp_path / "b/draw").startswith("canvas 1\nkernel ")
