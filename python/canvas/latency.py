@@ -1,11 +1,14 @@
-"""How long a forward of the whole network takes, compared with the unchanged network.
+"""How long a forward of a whole network takes, compared with the unchanged network.
 
-Both networks run in one process, one thread, in evaluation mode without gradients, by turns:
-unchanged, candidate, candidate, unchanged, ...  What counts is the process's CPU time, so that
-others on the machine disturb little.  A sample is as many forwards as make the unchanged network
-take SAMPLE seconds; of PAIRS pairs the first is thrown away (caches, allocator).  The speed-up
-is the median of the pairs' ratios, not the ratio of medians: a slow moment hits both halves of a
-pair.  The driver sees to it that nothing of ours trains meanwhile.
+All networks run in one process, one thread, in evaluation mode without gradients, by turns: one
+sample of each, then the same backwards, ...  What counts is the process's CPU time, so that others
+on the machine disturb little.  A sample is as many forwards as make the unchanged network take
+SAMPLE seconds; of ROUNDS rounds the first is thrown away (caches, allocator).
+
+The unchanged network runs eagerly and, if asked for, under torch.compile; whichever has the
+smaller median is what others are compared with.  A speed-up is the median of the rounds' ratios,
+not the ratio of medians: a slow moment hits all halves of a round.  The driver sees to it that
+nothing of ours trains meanwhile.
 """
 
 from __future__ import annotations
@@ -13,56 +16,85 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-PAIRS = 30
+from .errors import one_line
+
+ROUNDS = 30
 SAMPLE = 0.005
+EAGER, COMPILED = "eager", "compiled"
 
 
 @dataclass(frozen=True)
 class Latency:
     """Milliseconds of one forward (median, interquartile range) and how much faster than the
-    unchanged network.
+    unchanged network, whose engine is `against`.
     """
 
     ms: float
     spread_ms: float
-    baseline_ms: float
     speedup: float
+    against: str
+
+
+def compiled(network: nn.Module, images: Tensor) -> nn.Module:
+    """`network` under torch.compile, compiled for `images` [N, C, H, W].
+
+    Raises RuntimeError with one line where that cannot be done, as without a C++ compiler.
+    """
+    network.eval()
+    try:
+        with torch.no_grad():
+            faster = torch.compile(network)
+            expected, got = network(images), faster(images)
+    except Exception as error:  # a compiler has many ways to fail
+        raise RuntimeError(f"torch.compile: {one_line(error)}") from error
+    if not torch.allclose(expected, got, rtol=1e-3, atol=1e-3 * float(expected.abs().max())):
+        raise RuntimeError("torch.compile: the compiled network gives other results")
+    return faster  # type: ignore[return-value]
 
 
 def measure(
-    baseline: nn.Module, candidate: nn.Module, images: Tensor, pairs: int = PAIRS
-) -> Latency:
-    """Time both networks on `images` [N, C, H, W]; they are set to evaluation mode."""
-    baseline.eval()
-    candidate.eval()
+    unchanged: Mapping[str, nn.Module],
+    candidate: Mapping[str, nn.Module],
+    images: Tensor,
+    rounds: int = ROUNDS,
+) -> dict[str, Latency]:
+    """Time the engines of `candidate` beside those of the unchanged network on `images`
+    [N, C, H, W]; both map engine to network, and all are set to evaluation mode.
+    """
+    networks = [*unchanged.values(), *candidate.values()]
+    for network in networks:
+        network.eval()
     with torch.no_grad():
-        _seconds(baseline, images, 1)
-        forwards = max(1, math.ceil(SAMPLE / max(_seconds(baseline, images, 1), 1e-6)))
-        timed = []
-        for pair in range(pairs):
-            if pair % 2 == 0:
-                first = _seconds(baseline, images, forwards)
-                timed.append((first, _seconds(candidate, images, forwards)))
-            else:
-                second = _seconds(candidate, images, forwards)
-                timed.append((_seconds(baseline, images, forwards), second))
-    return summarise(timed)
+        for network in networks:
+            _seconds(network, images, 1)
+        forwards = max(1, math.ceil(SAMPLE / max(_seconds(networks[0], images, 1), 1e-6)))
+        samples: list[list[float]] = [[] for _ in networks]
+        for number in range(rounds):
+            order = range(len(networks)) if number % 2 == 0 else reversed(range(len(networks)))
+            for i in order:
+                samples[i].append(_seconds(networks[i], images, forwards))
+    ours = dict(zip(candidate, samples[len(unchanged) :]))
+    return summarise(dict(zip(unchanged, samples)), ours)
 
 
-def summarise(timed: Sequence[tuple[float, float]]) -> Latency:
-    """Median and spread of (baseline, candidate) seconds; the first pair does not count."""
-    kept = list(timed[1:])
-    ours = [candidate * 1e3 for _, candidate in kept]
-    theirs = [baseline * 1e3 for baseline, _ in kept]
-    low, _, high = statistics.quantiles(ours, n=4, method="inclusive")
-    ratio = statistics.median(baseline / candidate for baseline, candidate in kept)
-    return Latency(statistics.median(ours), high - low, statistics.median(theirs), ratio)
+def summarise(
+    unchanged: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]]
+) -> dict[str, Latency]:
+    """Medians, spreads and speed-ups of seconds per round; the first round does not count."""
+    against = min(unchanged, key=lambda engine: statistics.median(unchanged[engine][1:]))
+    answer = {}
+    for engine, seconds in candidate.items():
+        kept = [second * 1e3 for second in seconds[1:]]
+        low, median, high = statistics.quantiles(kept, n=4, method="inclusive")
+        ratios = [theirs / ours for theirs, ours in zip(unchanged[against][1:], seconds[1:])]
+        answer[engine] = Latency(median, high - low, statistics.median(ratios), against)
+    return answer
 
 
 def _seconds(network: nn.Module, images: Tensor, forwards: int) -> float:

@@ -117,7 +117,9 @@ def _range(value: Any) -> str:
 def _sweep(value: Any) -> str:
     """`0.8x,0.4x` or `900M,300M`: one MACs budget after the other; the core judges each."""
     words = str(value).split(",")
-    if len(words) > 64 or not all(re.fullmatch(r"[0-9.]+(?:[eE]-?[0-9]+)?[xkMGT]?", w) for w in words):
+    if len(words) > 64 or not all(
+        re.fullmatch(r"[0-9.]+(?:[eE]-?[0-9]+)?[xkMGT]?", w) for w in words
+    ):
         raise ValueError("MACs budgets such as 0.8x,0.4x,0.2x")
     if len(set(words)) < len(words):
         raise ValueError("each budget once")
@@ -390,7 +392,7 @@ def budgets(options: Mapping[str, Any]) -> list[str]:
     if sweep is None:
         return [str(budget)]
     rest = [budget] if budget else []
-    if budget and re.search(r"\bmacs\s*=", budget):
+    if budget and re.search(r"\b(macs|flops)\s*=", budget):
         raise CanvasError("--budget and --budget-sweep both limit the MACs: leave one of them out")
     return [",".join([f"macs={macs}", *rest]) for macs in sweep.split(",")]
 

@@ -152,6 +152,7 @@ class Pool:
         known = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = package + (os.pathsep + known if known else "")
         environment.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONUNBUFFERED="1")
+        environment.update(TORCHINDUCTOR_COMPILE_THREADS="1")  # no compilers beside our children
         safe = ["-P"] if sys.version_info >= (3, 11) else []
         process = subprocess.Popen(
             [sys.executable, *safe, *self.program, str(os.getpid()), str(self.memory)],

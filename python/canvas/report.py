@@ -6,9 +6,10 @@
                  /kernel.py     PyTorch code, which runs without canvas
 
 MACs, parameters and latency are the whole network's and ratios are to the unchanged network.  A
-find is on the front if no other find is at least as accurate, as fast and as small in MACs, and
-better in one of the three.  Everything comes from the study, so the report can be made again at
-any time.
+find is on the front if no other find is at least as good in accuracy and every other objective,
+and better in one.  Where finalists were scored on the test split, that figure decides what is
+said; otherwise it is the validation split's.  Everything comes from the study, so the report can
+be made again at any time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import _core
 from .study import Candidate, Study
@@ -35,8 +37,14 @@ COLUMNS = (
     "macs_ratio",
     "params_ratio",
     "speedup",
+    "engine",
+    "test_accuracy",
+    "test_spread",
+    "budget",
+    "picked",
 )
-
+OBJECTIVES = "latency,macs"
+PICK = "fastest within 1.0"
 
 SHOWN = 16  # primitives of a kernel that a line of a table names
 
@@ -54,6 +62,7 @@ class Report:
     sentence: str
     text: str
     counts: dict[str, int] = field(default_factory=dict)
+    picked: Candidate | None = None
 
     @property
     def front(self) -> list[Candidate]:
@@ -72,63 +81,160 @@ def write_report(study: Study, ended: str = "") -> Report:
     """
     report = make_report(study, ended)
     write_finds(study)
-    write_atomically(study.folder / "pareto.csv", pareto_csv(report.rows))
+    write_atomically(study.folder / "pareto.csv", pareto_csv(report.rows, report.picked))
     return report
 
 
 def make_report(study: Study, ended: str = "") -> Report:
-    rows = table_rows(study.candidates())
-    images = study.validation_images()
-    words = sentence(study.candidates(), images)
+    options = study.options()
+    rows = table_rows(study.candidates(), options.get("objectives", OBJECTIVES))
+    rule = options.get("pick", PICK)
+    picked = pick(rows, rule)
+    words = sentence(study.candidates(), study.validation_images())
     counts = trial_counts(study)
-    batch = study.options().get("latency_batch", 1)
-    lines = [
-        f"Of the whole network: accuracy on {images} validation images, latency of a forward at "
-        f"batch {batch} (one thread, CPU time, median +- interquartile range), ratios to the "
-        "unchanged network.",
-        "",
-        table(rows),
-        "",
-        counts_line(study, counts),
-    ]
+    lines = [*head_lines(study, options, rows), "", table(rows, picked), ""]
+    lines += [pick_line(rule, rows, picked), counts_line(study, counts)]
     lines += [ended[:1].upper() + ended[1:] + "."] if ended else []
     lines.append(words)
-    return Report(study.folder, rows, words, "\n".join(lines), counts)
+    return Report(study.folder, rows, words, "\n".join(lines), counts, picked)
+
+
+def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate]) -> list[str]:
+    """What the figures of the table are, and where they were taken."""
+    machine = study.machine()
+    lines = [
+        f"{options.get('model', '')} on {options.get('data', '')}, of the whole network: accuracy "
+        f"on {study.validation_images()} validation images; latency of a forward at batch "
+        f"{options.get('latency_batch', 1)} (float32, one thread, CPU time, median +- "
+        f"interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "
+        "unchanged network."
+    ]
+    seeds = max((len(row.tests) for row in rows), default=0)
+    if seeds:
+        lines.append(
+            f"Test: the finalists' and the controls' mean over {seeds} seeds +- standard "
+            f"deviation, on {study.fact('test_images')} images that the search has not seen."
+        )
+    baseline = next((row for row in rows if row.kind == "baseline"), None)
+    timings = {timing.engine: timing for timing in study.timings(baseline.id)} if baseline else {}
+    if "compiled" in timings:
+        lines.append(compiled_line(timings["compiled"].reason, timings))
+    return lines
+
+
+def compiled_line(reason: str, timings: dict[str, Any]) -> str:
+    """What torch.compile makes of the unchanged network."""
+    if reason:
+        return (
+            f"The unchanged network could not be compiled ({reason}): speed-ups are against it "
+            "as it is."
+        )
+    eager, fast = timings["eager"], timings["compiled"]
+    return (
+        f"The unchanged network takes {eager.latency_ms:.2f} ms eagerly and "
+        f"{fast.latency_ms:.2f} ms under torch.compile; speed-ups are against the faster "
+        f"({fast.against}). (c): compiled."
+    )
 
 
 # ---- rows -------------------------------------------------------------------------------------
 
 
-def table_rows(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Baseline, controls in their order, finds on the front by falling accuracy."""
-    finds = front([row for row in candidates if row.kind == "find" and row.status == "done"])
-    finds.sort(key=lambda row: (-(row.val_accuracy or 0), row.macs or 0, row.id))
+def table_rows(candidates: Sequence[Candidate], objectives: str = OBJECTIVES) -> list[Candidate]:
+    """Baseline, controls in their order, finds on the front and finalists by falling accuracy."""
+    finds = [row for row in candidates if row.kind == "find" and row.status == "done"]
+    best = {row.id for row in front(finds, objectives)}
+    shown = [row for row in finds if row.id in best or row.tests]
     return (
         [row for row in candidates if row.kind == "baseline"]
         + [row for row in candidates if row.kind == "control"]
-        + finds
+        + sorted(shown, key=find_order)
     )
 
 
-def front(finds: Sequence[Candidate]) -> list[Candidate]:
-    """The finds that no other find dominates in accuracy, latency and MACs."""
-    return [row for row in finds if not any(dominates(other, row) for other in finds)]
+def find_order(row: Candidate) -> tuple[float, int, int]:
+    """The most accurate find first; of equals the one with fewer MACs, then the older."""
+    return (-(row.val_accuracy or 0.0), row.macs or 0, row.id)
 
 
-def dominates(a: Candidate, b: Candidate) -> bool:
+def front(finds: Sequence[Candidate], objectives: str = OBJECTIVES) -> list[Candidate]:
+    """The finds that no other find dominates in accuracy and `objectives` (latency, macs,
+    params).
+    """
+    return [row for row in finds if not any(dominates(other, row, objectives) for other in finds)]
+
+
+def dominates(a: Candidate, b: Candidate, objectives: str = OBJECTIVES) -> bool:
     """Whether `a` is nowhere worse than `b` and somewhere better; a latency not taken counts as
     endless.
     """
-    ours, theirs = _objectives(a), _objectives(b)
+    ours, theirs = costs(a, objectives), costs(b, objectives)
     return ours != theirs and all(x <= y for x, y in zip(ours, theirs))
 
 
-def _objectives(row: Candidate) -> tuple[float, float, float]:
+def costs(row: Candidate, objectives: str) -> list[float]:
     """What is minimised.  Latency is compared as ratio to the unchanged network timed beside
     it.
     """
-    slow = math.inf if not row.speedup else 1 / row.speedup
-    return (-(row.val_accuracy or 0.0), slow, float(row.macs or 0))
+    by_name = {
+        "latency": math.inf if not row.speedup else 1 / row.speedup,
+        "macs": float(row.macs or 0),
+        "params": float(row.params or 0),
+    }
+    return [-(row.val_accuracy or 0.0), *(by_name[name] for name in objectives.split(","))]
+
+
+# ---- the row to take --------------------------------------------------------------------------
+
+
+def accuracy(row: Candidate) -> float:
+    """What a row is judged by: its mean on the test split if it was a finalist, else validation;
+    0..1.
+    """
+    return row.test_mean if row.test_mean is not None else row.val_accuracy or 0.0
+
+
+def judged(rows: Iterable[Candidate]) -> list[Candidate]:
+    """The finished rows that can be compared with each other: the finalists and controls where
+    there are finals, else all.
+    """
+    done = [row for row in rows if row.status == "done" and row.val_accuracy is not None]
+    return [row for row in done if row.tests] or done
+
+
+def pick(rows: Sequence[Candidate], rule: str) -> Candidate | None:
+    """The row to take by `rule`, such as `fastest within 1.0`: of all rows, controls and the
+    unchanged network included, whose accuracy is at most so many points below the unchanged
+    network's.  None while the unchanged network is not trained.
+    """
+    word, _, points = rule.partition(" within ")
+    fair = judged(rows)
+    baseline = next((row for row in fair if row.kind == "baseline"), None)
+    if baseline is None:
+        return None
+    worst = accuracy(baseline) - float(points) / 100 if points else 0.0
+    enough = [row for row in fair if accuracy(row) >= worst - 1e-9]
+    cheap = {
+        "fastest": lambda row: -(row.speedup or 0.0),
+        "fewest-macs": lambda row: row.macs or 0,
+        "fewest-params": lambda row: row.params or 0,
+        "most-accurate": lambda row: -accuracy(row),
+    }[word]
+    return min(enough, key=lambda row: (cheap(row), -accuracy(row), row.id))
+
+
+def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) -> str:
+    """The rule, and the row that it chose."""
+    word, _, points = rule.partition(" within ")
+    split = "test" if any(row.tests for row in rows) else "validation"
+    limit = (
+        f" within {points} points of the unchanged network on the {split} split" if points else ""
+    )
+    if picked is None:
+        return f"* {word}{limit}: no row, the unchanged network was not trained."
+    name = f"find {picked.name}" if picked.kind == "find" else picked.name
+    kept = " (nothing beats it)" if picked.kind == "baseline" else ""
+    return f"* {word}{limit}: {name}{kept}."
 
 
 # ---- the sentence -----------------------------------------------------------------------------
@@ -138,15 +244,16 @@ def sentence(candidates: Sequence[Candidate], images: int) -> str:
     """Whether a find beat the best control of no more MACs than the find has, and by how much.
 
     The most accurate find decides.  If it lost but another find beat its own best control, both
-    are told.  `images`, the size of the validation split, gives the standard error.
+    are told.  Without finals `images`, the size of the validation split, gives the standard
+    error.
     """
-    done = [row for row in candidates if row.status == "done" and row.val_accuracy is not None]
+    rows = judged(candidates)
     finds = sorted(
-        (row for row in done if row.kind == "find"),
-        key=lambda row: (-(row.val_accuracy or 0), row.macs or 0),
+        (row for row in rows if row.kind == "find"),
+        key=lambda row: (-accuracy(row), row.macs or 0),
     )
-    controls = [row for row in done if row.kind == "control"]
-    baseline = next((row for row in done if row.kind == "baseline"), None)
+    controls = [row for row in rows if row.kind == "control"]
+    baseline = next((row for row in rows if row.kind == "baseline"), None)
     if baseline is None:
         return "No comparison: the unchanged network was not trained."
     if not finds:
@@ -175,68 +282,92 @@ def _compared(find: Candidate, control: Candidate, baseline: Candidate, images: 
         how = f"stays {_amount(-points)} points below"
     return (
         f"{_named(find, baseline)} {how} {_named(control, baseline)}, "
-        f"standard error {_standard_error(find, control, images):.1f}"
+        f"{_standard_error(find, control, images)}"
     )
 
 
 def best_control(find: Candidate, controls: Iterable[Candidate]) -> Candidate | None:
     """The most accurate control that has no more MACs than the find."""
     fair = [row for row in controls if (row.macs or 0) <= (find.macs or 0)]
-    return max(fair, key=lambda row: row.val_accuracy or 0.0, default=None)
+    return max(fair, key=accuracy, default=None)
 
 
 def _points(a: Candidate, b: Candidate) -> float:
-    return 100 * ((a.val_accuracy or 0.0) - (b.val_accuracy or 0.0))
+    return 100 * (accuracy(a) - accuracy(b))
 
 
 def _named(row: Candidate, baseline: Candidate) -> str:
     name = f"find {row.name}" if row.kind == "find" else row.name
     ratio = (row.macs or 0) / (baseline.macs or 1)
-    return f"{name} ({100 * (row.val_accuracy or 0):.1f} % at {ratio:.2f}x of the MACs)"
+    return f"{name} ({100 * accuracy(row):.1f} % at {ratio:.2f}x of the MACs)"
 
 
 def _amount(points: float) -> str:
     return f"{points:.1f}" if points >= 0.1 else f"{points:.1g}"
 
 
-def _standard_error(a: Candidate, b: Candidate, images: int) -> float:
-    """Of the difference of two accuracies measured on as many images, in points."""
-    shares = [row.val_accuracy or 0.0 for row in (a, b)]
-    return 100 * math.sqrt(sum(p * (1 - p) for p in shares) / max(images, 1))
+def _standard_error(a: Candidate, b: Candidate, images: int) -> str:
+    """Of the difference, in points: over the seeds of the finals, else of two accuracies measured
+    on as many images.
+    """
+    if a.test_spread is not None and b.test_spread is not None:
+        error = 100 * math.hypot(
+            a.test_spread / math.sqrt(len(a.tests)), b.test_spread / math.sqrt(len(b.tests))
+        )
+        return f"standard error over the seeds {error:.1f}"
+    shares = [accuracy(row) for row in (a, b)]
+    error = 100 * math.sqrt(sum(p * (1 - p) for p in shares) / max(images, 1))
+    return f"standard error {error:.1f}"
 
 
 # ---- the table --------------------------------------------------------------------------------
 
 
-def table(rows: Sequence[Candidate]) -> str:
-    """The rows as text; a row that failed has its reason instead of figures."""
+def table(rows: Sequence[Candidate], picked: Candidate | None = None) -> str:
+    """The rows as text, the one to take with a star; a row that failed has its reason instead of
+    figures.
+    """
     baseline = next((row for row in rows if row.kind == "baseline"), None)
-    head = ["candidate", "accuracy", "latency", "speed-up", "MACs", "", "params", "", "primitives"]
-    body = [_cells(row, baseline) for row in rows]
-    return align([head, *body], right={1, 2, 3, 4, 5, 6, 7})
+    tested = any(row.tests for row in rows)
+    head = ["  candidate", "accuracy", "test", "latency", "speed-up", "MACs", "", "params", ""]
+    body = [_cells(row, baseline, picked) for row in rows]
+    lines = [[*head, "primitives"], *body]
+    if not tested:
+        lines = [line[:2] + line[3:] for line in lines]
+    return align(lines, right=set(range(1, len(lines[0]) - 1)))
 
 
-def _cells(row: Candidate, baseline: Candidate | None) -> list[str]:
-    name = row.name if row.kind != "find" else f"find {row.name}"
+def _cells(row: Candidate, baseline: Candidate | None, picked: Candidate | None) -> list[str]:
+    star = "* " if row is picked else "  "
+    name = star + (row.name if row.kind != "find" else f"find {row.name}")
     if row.status != "done":
-        return [name, row.status, "", "", "", "", "", "", row.reason]
-    latency = (
-        "-"
-        if row.latency_ms is None
-        else f"{row.latency_ms:.2f} ms +- {row.latency_spread_ms or 0:.2f}"
-    )
-    speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
+        return [name, row.status, *[""] * 7, row.reason]
     return [
         name,
         f"{100 * (row.val_accuracy or 0):.1f} %",
-        latency,
-        speedup,
+        _test(row),
+        _latency(row),
+        "-" if row.speedup is None else f"{row.speedup:.2f}x",
         short(row.macs),
         _ratio(row.macs, baseline.macs if baseline else None),
         short(row.params),
         _ratio(row.params, baseline.params if baseline else None),
         kernel_summary(row),
     ]
+
+
+def _test(row: Candidate) -> str:
+    if row.test_mean is None:
+        return "-"
+    spread = "" if row.test_spread is None else f" +- {100 * row.test_spread:.1f}"
+    return f"{100 * row.test_mean:.1f} %{spread}"
+
+
+def _latency(row: Candidate) -> str:
+    if row.latency_ms is None:
+        return "-"
+    engine = " (c)" if row.engine == "compiled" else ""
+    return f"{row.latency_ms:.2f} ms +- {row.latency_spread_ms or 0:.2f}{engine}"
 
 
 def _ratio(value: int | None, base: int | None) -> str:
@@ -323,10 +454,8 @@ def counts_line(study: Study, counts: dict[str, int]) -> str:
 # ---- files ------------------------------------------------------------------------------------
 
 
-def pareto_csv(rows: Sequence[Candidate]) -> str:
-    """The finished rows of the table as CSV; val_accuracy in 0..1, a latency that was not taken
-    is empty.
-    """
+def pareto_csv(rows: Sequence[Candidate], picked: Candidate | None = None) -> str:
+    """The finished rows of the table as CSV; accuracies in 0..1, what was not taken is empty."""
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -349,6 +478,11 @@ def pareto_csv(rows: Sequence[Candidate]) -> str:
                     row.params / base_params if row.params is not None and base_params else None
                 ),
                 _figure(row.speedup),
+                row.engine,
+                _figure(row.test_mean),
+                _figure(row.test_spread),
+                row.budget,
+                "*" if row is picked else "",
             ]
         )
     return text.getvalue()

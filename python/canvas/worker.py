@@ -1,12 +1,12 @@
 """A child process that trains or times candidates, one at a time, and tells the driver what
 happens.
 
-    driver                                   python -m canvas.worker
-      | {"kind": "accuracy", "pack": ...}  ->  |   JSON, one object per line
-      | <- {"event": "built", "macs": ...}     |
-      | <- {"event": "epoch", "number": 0, ...}|   waits for the verdict
-      | {"go": true}                        -> |
-      | <- {"event": "done", ...}              |   or "stopped", or "failed" with kind and reason
+    driver                                     python -m canvas.worker
+      | {"kind": "accuracy", "pack": ...}  ->    |   JSON, one object per line
+      |   <- {"event": "built", "macs": ...}     |
+      |   <- {"event": "epoch", "number": 0 ...} |   waits for the verdict
+      | {"go": true}  ->                         |
+      |   <- {"event": "done", ...}              |   or "stopped", or "failed" with its reason
 
 Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
 (a model of the user's, a library) is sent to standard error, of which the driver keeps the last
@@ -24,6 +24,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -77,7 +78,7 @@ def serve(job: Job, tell: Tell, answers: TextIO) -> None:
 
         torch.set_num_threads(1)
         torch.set_flush_denormal(True)  # numbers below 1e-38 cost time and mean nothing here
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.use_deterministic_algorithms(True, warn_only=not job.get("deterministic"))
         KINDS[job["kind"]](job, tell, answers)
     except Exception as error:
         log = traceback.format_exc()[-LOG_TAIL:]
@@ -105,12 +106,14 @@ class WrongResult(ArithmeticError):
 
 
 def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
-    """Check the kernel, train the network, tell every epoch and obey the verdict."""
+    """Check the kernel, train the network, tell every epoch and obey the verdict; a final is
+    scored on the test split at its end.
+    """
     import time
 
     from .data import Data
     from .network import Recipe, build_network, cost
-    from .train import Epoch, train
+    from .train import Epoch, score, train
 
     recipe = Recipe.from_json(job["recipe"])
     data = Data.read(Path(job["data"]))
@@ -130,7 +133,12 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         return bool(verdict) and bool(json.loads(verdict)["go"])
 
     curve = train(network, data, job["epochs"], recipe.seed, job["batch_size"], go_on)
-    tell("done" if len(curve) == job["epochs"] else "stopped")
+    if len(curve) < job["epochs"]:
+        tell("stopped")
+    elif job["test"]:
+        tell("done", test_accuracy=score(network, data.test))
+    else:
+        tell("done")
 
 
 def check(pack: str) -> None:
@@ -144,18 +152,51 @@ def check(pack: str) -> None:
 
 
 def latency(job: Job, tell: Tell, answers: TextIO) -> None:
-    """Time the candidate against the unchanged network in this process."""
+    """Time the candidate, eagerly and if asked for compiled, beside the unchanged network."""
     import torch
 
-    from .latency import measure
+    from .latency import COMPILED, EAGER, compiled, measure
     from .network import Recipe, build_network
 
     recipe = Recipe.from_json(job["recipe"])
-    baseline = build_network(recipe)
-    candidate = build_network(recipe, job["pack"])
     images = torch.rand(job["batch"], *recipe.shape, generator=torch.Generator().manual_seed(0))
-    timed = measure(baseline, candidate, images)
-    tell("done", ms=timed.ms, spread_ms=timed.spread_ms, speedup=timed.speedup)
+    unchanged, reason = unchanged_engines(job, images)
+    engines = {EAGER: build_network(recipe, job["pack"])}
+    missing = {}
+    if job["pack"] is None:
+        engines = unchanged
+    elif COMPILED in job["engines"] and not reason:
+        try:
+            engines[COMPILED] = compiled(build_network(recipe, job["pack"]), images)
+        except RuntimeError as error:
+            reason = str(error)
+    if COMPILED in job["engines"] and reason:
+        missing[COMPILED] = reason
+    timed = measure(unchanged, engines, images)
+    tell("done", timed={name: asdict(figures) for name, figures in timed.items()}, missing=missing)
+
+
+_unchanged: dict[str, tuple[dict[str, Any], str]] = {}
+
+
+def unchanged_engines(job: Job, images: Any) -> tuple[dict[str, Any], str]:
+    """The unchanged network by engine, and why it is not compiled if it should be.  Compiling
+    takes long: the child keeps it.
+    """
+    from .latency import COMPILED, EAGER, compiled
+    from .network import Recipe, build_network
+
+    key = json.dumps([job["recipe"], job["batch"], job["compile"]], sort_keys=True)
+    if key not in _unchanged:
+        recipe = Recipe.from_json(job["recipe"])
+        engines, reason = {EAGER: build_network(recipe)}, ""
+        if job["compile"]:
+            try:
+                engines[COMPILED] = compiled(build_network(recipe), images)
+            except RuntimeError as error:
+                reason = str(error)
+        _unchanged[key] = (engines, reason)
+    return _unchanged[key]
 
 
 KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {"accuracy": accuracy, "latency": latency}

@@ -9,9 +9,8 @@ import pytest
 
 from canvas.cli import main
 from canvas.cmd_search import parser as search_parser
-from canvas.options import OPTIONS
 from canvas.errors import CanvasError
-from canvas.options import read_duration, read_options
+from canvas.options import OPTIONS, read_duration, read_options
 from canvas.study import Study
 
 GOOD = ["--model", "resnet8", "--data", "digits"]
@@ -96,8 +95,8 @@ def test_help_names_every_flag_with_default_and_unit(capsys):
     assert end.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     for option in OPTIONS:
-        assert f"{option.flag} {option.metavar}" in text
-        if option.default is not None:
+        assert f"{option.flag} {option.metavar}".strip() in text
+        if option.default not in (None, False):
             assert "default" in option.help or f"(default: {option.default})" in text
     assert "%" not in search_parser().format_help().replace("10 %", "")
 

@@ -4,11 +4,13 @@ import time
 
 import pytest
 
-from canvas.driver import Driver
 from canvas.errors import CanvasError
 from canvas.network import Plan
 from canvas.options import read_options
+from canvas.progress import Display
+from canvas.run import Run
 from canvas.study import Study
+from canvas.trials import Trials
 
 EPOCHS = 4
 
@@ -34,10 +36,11 @@ class FakePool:
 def driver(tmp_path):
     options = read_options({"model": "m", "data": "d", "epochs": EPOCHS, "grace": 1, "workers": 1})
     with Study.open(tmp_path) as study:
-        study.begin(options, "images", "abc", 100, "t")
+        study.begin(options, "images", "abc", (100, 100), "t")
         study.add("baseline", "baseline")
         plan = Plan("t", "", macs=1000, params=10, seconds=0.001)
-        driver = Driver(study, options, None, plan, time.monotonic(), lambda line: None)
+        quiet = Display(lambda line: None)
+        driver = Trials(Run(study, options, None, plan, time.monotonic(), quiet))
         driver.pool = FakePool()
         yield driver
 
@@ -158,7 +161,7 @@ def test_when_the_time_is_up_what_is_under_way_is_new_again(driver):
     driver._stop_all(driver.pool)
     row = driver.study.candidate(id)
     assert (row.status, row.val_accuracy, driver.study.curve(id)) == ("new", None, [])
-    assert "time limit" in driver.ended
+    assert "time limit" in driver.run.ended
 
 
 def test_a_training_may_take_six_times_what_the_unchanged_network_took(driver):

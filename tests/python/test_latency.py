@@ -1,27 +1,36 @@
-"""Timing: interleaved, the first pair thrown away, the median of the pairs' ratios."""
+"""Timing: by turns, the first round thrown away, the median of the rounds' ratios, the faster
+engine of the unchanged network to compare with.
+"""
 
 import pytest
 import torch
 from torch import nn
 
 from canvas import latency
-from canvas.latency import measure, summarise
+from canvas.latency import compiled, measure, summarise
 
 
-def test_the_first_pair_does_not_count():
-    pairs = [(9.0, 1e-9), (2.0, 1.0), (2.0, 1.0), (2.0, 1.0)]
-    timed = summarise(pairs)
-    assert (timed.ms, timed.spread_ms, timed.baseline_ms, timed.speedup) == (1000, 0, 2000, 2)
+def test_the_first_round_does_not_count():
+    timed = summarise({"eager": [9.0, 2.0, 2.0, 2.0]}, {"eager": [1e-9, 1.0, 1.0, 1.0]})["eager"]
+    assert (timed.ms, timed.spread_ms, timed.speedup, timed.against) == (1000, 0, 2, "eager")
 
 
-def test_the_ratio_is_taken_within_pairs():
-    """Both halves of a pair slow down together: ratios of medians would not be 2."""
+def test_the_ratio_is_taken_within_rounds():
+    """All of a round slow down together: ratios of medians would not be 2."""
     slowness = [1, 1, 1, 10, 10]
-    pairs = [(0.0, 0.0)] + [(0.002 * s, 0.001 * s) for s in slowness]
-    pairs[1:1] = [(0.5, 0.25)]
-    timed = summarise(pairs)
+    theirs = [0.0, 0.5] + [0.002 * s for s in slowness]
+    ours = [0.0, 0.25] + [0.001 * s for s in slowness]
+    timed = summarise({"eager": theirs}, {"eager": ours})["eager"]
     assert timed.speedup == pytest.approx(2)
     assert timed.spread_ms > 0
+
+
+@pytest.mark.parametrize(("eager", "fast", "against"), [(4, 2, "compiled"), (2, 4, "eager")])
+def test_the_faster_engine_of_the_unchanged_network_is_compared_with(eager, fast, against):
+    unchanged = {"eager": [1.0, eager, eager], "compiled": [1.0, fast, fast]}
+    timed = summarise(unchanged, {"eager": [1.0, 1.0, 1.0], "compiled": [1.0, 0.5, 0.5]})
+    assert timed["eager"].speedup == 2 and timed["compiled"].speedup == 4
+    assert {figures.against for figures in timed.values()} == {against}
 
 
 class Named(nn.Module):
@@ -38,19 +47,19 @@ class Named(nn.Module):
 
 def test_networks_take_turns_and_stay_as_they_are(monkeypatch):
     order = []
-    baseline, candidate = Named("b", order), Named("c", order)
-    seconds = iter([0.1, 0.1] + [0.1] * 8)  # two calls for the number of forwards
+    a, b, c = (Named(name, order) for name in "abc")
 
     def timed(network, images, forwards):
         assert forwards == 1
         network(images)
-        return next(seconds)
+        return 0.1
 
     monkeypatch.setattr(latency, "_seconds", timed)
-    before = {key: value.clone() for key, value in baseline.state_dict().items()}
-    assert measure(baseline, candidate, torch.rand(3, 1, 4, 4), pairs=4).speedup == 1
-    assert "".join(order) == "bb" + "bc" + "cb" + "bc" + "cb"
-    assert all(torch.equal(before[k], v) for k, v in baseline.state_dict().items())
+    before = {key: value.clone() for key, value in a.state_dict().items()}
+    timed = measure({"eager": a, "compiled": b}, {"eager": c}, torch.rand(3, 1, 4, 4), rounds=4)
+    assert timed["eager"].speedup == 1
+    assert "".join(order) == "abc" + "a" + "abc" + "cba" + "abc" + "cba"
+    assert all(torch.equal(before[k], v) for k, v in a.state_dict().items())
 
 
 def test_a_short_forward_is_repeated_until_a_sample_is_long_enough(monkeypatch):
@@ -61,5 +70,17 @@ def test_a_short_forward_is_repeated_until_a_sample_is_long_enough(monkeypatch):
         return 0.001
 
     monkeypatch.setattr(latency, "_seconds", timed)
-    measure(nn.Identity(), nn.Identity(), torch.zeros(1), pairs=3)
-    assert asked == [1, 1] + [5] * 6
+    measure({"eager": nn.Identity()}, {"eager": nn.Identity()}, torch.zeros(1), rounds=3)
+    assert asked == [1, 1, 1] + [5] * 6
+
+
+def test_a_compiler_that_fails_or_lies_is_one_line(monkeypatch):
+    def broken(network):
+        raise OSError("no compiler\nat all")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    with pytest.raises(RuntimeError, match=r"torch\.compile: OSError: no compiler$"):
+        compiled(nn.Identity(), torch.ones(1))
+    monkeypatch.setattr(torch, "compile", lambda network: lambda x: x + 1)
+    with pytest.raises(RuntimeError, match="other results"):
+        compiled(nn.Identity(), torch.ones(1))

@@ -142,7 +142,10 @@ def test_the_csv_has_exactly_its_columns_and_order():
     assert (
         text.splitlines()[0]
         == ",".join(COLUMNS)
-        == ("candidate,kind,val_accuracy,latency_ms,macs,params,macs_ratio,params_ratio,speedup")
+        == (
+            "candidate,kind,val_accuracy,latency_ms,macs,params,macs_ratio,params_ratio,speedup,"
+            "engine,test_accuracy,test_spread,budget,picked"
+        )
     )
     read = list(csv.DictReader(io.StringIO(text)))
     assert [r["kind"] for r in read] == ["baseline", "control", "control", "control", "find"]
@@ -157,6 +160,11 @@ def test_the_csv_has_exactly_its_columns_and_order():
         "macs_ratio": "0.25",
         "params_ratio": "0.25",
         "speedup": "2",
+        "engine": "",
+        "test_accuracy": "",
+        "test_spread": "",
+        "budget": "",
+        "picked": "",
     }
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from canvas.errors import CanvasError
 from canvas.options import read_options
-from canvas.study import Study
+from canvas.study import Study, Timing
 
 OPTIONS = read_options({"model": "resnet8", "data": "digits"})
 
 
 def begin(study, options=OPTIONS, checksum="abc", targets="t"):
-    return study.begin(options, "images", checksum, 100, targets)
+    return study.begin(options, "images", checksum, (100, 50), targets)
 
 
 @pytest.fixture
@@ -42,8 +42,12 @@ def test_a_training_leaves_its_curve_and_a_latency_task(study):
     assert study.curve(id) == [0.5, 0.75]
     tasks = study.database.execute("SELECT kind, state, attempt FROM task").fetchall()
     assert [tuple(t) for t in tasks] == [("accuracy", "done", 1), ("latency", "queued", 0)]
-    study.latency(id, 1.5, 0.1, 2.0)
-    assert study.candidate(id).speedup == 2.0
+    eager = Timing("eager", 1.5, 0.1, 2.0, "compiled", 1, "")
+    compiled = Timing("compiled", 1.0, 0.1, 3.0, "compiled", 1, "")
+    study.latency(id, [eager, compiled])
+    row = study.candidate(id)
+    assert (row.latency_ms, row.speedup, row.engine) == (1.0, 3.0, "compiled")
+    assert study.timings(id) == [eager, compiled]
 
 
 def test_what_a_killed_driver_left_running_is_new_and_keeps_nothing(tmp_path):
@@ -66,7 +70,7 @@ def test_an_index_and_a_kernel_are_recorded_once(study):
     with pytest.raises(sqlite3.IntegrityError):
         add_find(study, 1, "same")
     assert study.next_draw() == 1  # neither the draw nor the candidate of the second is there
-    assert study.named_by_hash("same") == "0"
+    assert study.named_by_hash("same", "") == "0"
     study.record_draw(1, "duplicate")
     with pytest.raises(sqlite3.IntegrityError):
         study.record_draw(1, "skipped")

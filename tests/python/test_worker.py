@@ -56,6 +56,7 @@ def job(tmp_path, monkeypatch):
         "data": str(tmp_path / "data.npz"),
         "epochs": 2,
         "batch_size": 4,
+        "test": False,
         "path": [str(tmp_path)],
     }
 
