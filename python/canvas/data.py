@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from .dataset import SPLITS, Data
 from .errors import CanvasError
 from .images import Wishes, quoted
+from .images_cifar import read_cifar10, read_cifar100
 from .images_digits import digits, digits_scattered
 from .images_folder import read_folder
+from .images_python import data_from
+from .images_synthetic import read_synthetic
 
-__all__ = ["DATA_HELP", "READERS", "SPLITS", "Data", "load_data"]
+__all__ = ["DATA_HELP", "READERS", "SPLITS", "Data", "as_data", "data_from", "load_data"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,11 @@ class Reader:
 
 
 READERS = {
-    "digits": Reader(digits, False, "1797 scans of handwritten digits, 8x8"),
+    "digits": Reader(digits, False, "scans of handwritten digits, 8x8"),
     "digits-scattered": Reader(digits_scattered, False, "the scans on a busy 16x16 field"),
+    "synthetic": Reader(read_synthetic, False, "made-up stripes of ten directions, 16x16"),
+    "cifar10": Reader(read_cifar10, True, "cifar-10-binary.tar.gz or its folder"),
+    "cifar100": Reader(read_cifar100, True, "cifar-100-binary.tar.gz or its folder"),
     "folder": Reader(read_folder, True, "image files in train/CLASS and val/ or test/CLASS"),
 }
 
@@ -71,3 +78,28 @@ def load_data(
         raise CanvasError(
             f"data {quoted(name)} cannot be read: {error.strerror}{where}"
         ) from error
+
+
+def as_data(value: Any, **wishes: Any) -> Data:
+    """Whatever a user of Python may call data, as a Data.
+
+    A name (`load_data`, which takes `wishes`), a Data as it is, a torch Dataset or DataLoader, a
+    pair (train, test) or a triple (train, validation, test) of them (`data_from`, likewise).
+    Raises CanvasError with one sentence for anything else.
+    """
+    if isinstance(value, str):
+        return load_data(value, **wishes)
+    asked = {name: wish for name, wish in wishes.items() if wish is not None}
+    if isinstance(value, Data):
+        if asked:
+            raise CanvasError(f"data {quoted(value.name)} is complete: leave {min(asked)} out")
+        return value
+    if "image_size" in asked:
+        raise CanvasError("a torch Dataset gives its images in one size: leave image_size out")
+    if not isinstance(value, (tuple, list)):
+        return data_from(value, **asked)
+    if len(value) == 2:
+        return data_from(value[0], test=value[1], **asked)
+    if len(value) == 3:
+        return data_from(*value, **asked)
+    raise CanvasError("several data sets are (train, test) or (train, validation, test)")

@@ -136,11 +136,11 @@ def _cap(groups: Groups, images: int, names: Sequence[str], least: int) -> Group
     for i in by_remainder[: images - sum(quotas)]:
         quotas[i] += 1
     for i, (quota, size) in enumerate(zip(quotas, sizes)):
-        if quota < least:
+        if quota < min(least, size):
             name = names[i % len(names)]
             raise CanvasError(
                 f"{images} images would leave {quota} of the {size} of class {quoted(name)}: "
-                f"ask for at least {math.ceil(least * total / min(sizes))}"
+                f"ask for at least {math.ceil(least * total / min(filter(None, sizes)))}"
             )
     return [group[:quota] for group, quota in zip(groups, quotas)]
 

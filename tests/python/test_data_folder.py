@@ -1,9 +1,13 @@
 """Image folders: every layout, every way in which one can be wrong."""
 
+import numpy as np
 import pytest
 from PIL import Image
 
+import canvas.images
+from canvas.augment import Augmentation
 from canvas.data import SPLITS, load_data
+from canvas.errors import CanvasError
 
 
 def plant(root, counts, size=(8, 8)):
@@ -17,6 +21,11 @@ def plant(root, counts, size=(8, 8)):
 
 def sizes(data):
     return tuple(len(getattr(data, split)[1]) for split in SPLITS)
+
+
+def reds(split):
+    """The red values of a split's images that were not normalised: which file each was."""
+    return (split[0][:, 0, 0, 0] * 255).round().int().tolist()
 
 
 CAT_DOG = {"train/cat": 20, "train/dog": 40}
@@ -34,14 +43,210 @@ VALS = {"val/cat": 1, "val/dog": 2}
         (CAT_DOG | TESTS, {"images": 30}, (27, 3, 7)),
         (CAT_DOG | TESTS, {"images": 6}, (4, 2, 7)),
         (CAT_DOG | TESTS, {"images": 1000}, (54, 6, 7)),
-        (CAT_DOG | VALS | TESTS, {"images": 63}, (60, 3, 7)),
+        (CAT_DOG | VALS | TESTS, {"images": 62}, (59, 3, 7)),
     ],
 )
 def test_what_is_missing_is_cut_from_train(tmp_path, counts, wishes, expected):
     data = load_data(plant(tmp_path, counts), **wishes)
     assert sizes(data) == expected
     assert data.classes == 2 and data.shape == (3, 8, 8)
-    for part, words in zip(SPLITS[1:], ("validation", "test")):
-        cut = f"{len(getattr(data, part)[1])} {words} (cut from train)" in data.description
-        folders = [folder for folder in ("test", "val") if f"{folder}/cat" in counts]
-        assert cut == (len(folders) < (2 if part == "validation" else 1))
+    beside = sum(f"{folder}/cat" in counts for folder in ("val", "test"))
+    for part, (words, needed) in {1: ("validation", 2), 2: ("test", 1)}.items():
+        assert (f"{expected[part]} {words} (cut from train)" in data.description) == (
+            beside < needed
+        )
+
+
+def test_every_file_is_in_one_split_under_its_own_class(tmp_path):
+    data = load_data(plant(tmp_path, CAT_DOG), normalize=False)
+    for label, count in enumerate((20, 40)):  # cat, dog: sorted
+        files = [
+            red
+            for split in (data.train, data.validation, data.test)
+            for red, of in zip(reds(split), split[1].tolist())
+            if of == label
+        ]
+        assert sorted(files) == list(range(count))
+
+
+def test_the_same_folder_gives_the_same_images(tmp_path):
+    name = plant(tmp_path, CAT_DOG)
+    assert load_data(name, images=30).checksum == load_data(name, images=30).checksum
+
+
+def test_photographs_are_normalised_flipped_and_shifted_unless_told(tmp_path):
+    name = plant(tmp_path, CAT_DOG, (16, 16))
+    data = load_data(name)
+    assert data.augmentation == Augmentation(flip=True, crop=2)
+    assert data.mean[1:] == (round(200 / 255, 4), round(7 / 255, 4))
+    assert data.deviation[1:] == (1.0, 1.0)  # a channel that never changes is not divided by 0
+    assert data.train[0][:, 1:].abs().max() < 1e-4
+    assert abs(float(data.train[0][:, 0].std()) - 1) < 0.01
+    assert data.description.endswith("flipped and shifted by up to 2 pixels by chance")
+    plain = load_data(name, normalize=False, flip=False, crop=0)
+    assert (plain.augmentation, plain.mean, plain.deviation) == (Augmentation(), (), ())
+    assert plain.train[0].min() == 0 and abs(float(plain.train[0].max()) - 200 / 255) < 1e-6
+    assert load_data(name, flip=False, crop=5).augmentation == Augmentation(flip=False, crop=5)
+
+
+@pytest.mark.parametrize(
+    ("size", "image_size", "expected"),
+    [
+        ((8, 8), None, 8),
+        ((20, 12), None, 12),
+        ((100, 90), None, 64),
+        ((8, 8), 16, 16),
+        ((2, 2), None, 4),
+    ],
+)
+def test_images_are_square(tmp_path, size, image_size, expected):
+    data = load_data(plant(tmp_path, CAT_DOG, size), image_size=image_size)
+    assert data.shape == (3, expected, expected)
+
+
+def halves(width, height, left, right):
+    image = Image.new("RGB", (width, height), left)
+    image.paste(right, (width // 2, 0, width, height))
+    return image
+
+
+def test_the_middle_is_cut_out_and_the_camera_is_obeyed(tmp_path):
+    """Red left, blue right, twice as wide as high: both halves stay; a turned one stands up."""
+    plant(tmp_path, {"train/a": 9, "train/b": 9})
+    image = halves(32, 16, (255, 0, 0), (0, 0, 255))
+    turned = Image.Exif()
+    turned[274] = 6  # orientation: the camera was turned, red is up
+    for i in range(9):
+        image.save(tmp_path / "train" / "a" / f"{i:03}.png")
+        image.save(tmp_path / "train" / "b" / f"{i:03}.png", exif=turned)
+    data = load_data(f"folder:{tmp_path}", image_size=8, normalize=False)
+    red = data.train[0][:, 0]
+    for label, picture in zip(data.train[1].tolist(), red):
+        first, last = (picture[:3], picture[5:]) if label else (picture[:, :3], picture[:, 5:])
+        assert first.min() > 0.99 and last.max() < 0.01
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGBA", "CMYK"])
+def test_all_kinds_of_pixels_become_rgb(tmp_path, mode):
+    name = plant(tmp_path, {"train/a": 9, "train/b": 9})
+    for path in tmp_path.rglob("*.png"):
+        white = Image.new("RGB", (8, 8), "white").convert(mode)
+        white.save(path, format="tiff" if mode == "CMYK" else "png")
+    data = load_data(name, normalize=False)
+    assert data.shape == (3, 8, 8) and bool((data.train[0] == 1).all())
+
+
+def test_files_are_found_at_any_depth_and_others_left_alone(tmp_path):
+    name = plant(tmp_path, CAT_DOG)
+    deep = tmp_path / "train" / "cat" / "of" / "2024"
+    deep.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(deep / "deep.JPEG")
+    (deep / "notes.txt").write_text("no image")
+    (deep / "._deep.jpg").write_bytes(b"what a Mac leaves behind")
+    (tmp_path / "train" / ".cache").mkdir()
+    (tmp_path / "train" / "README.md").write_text("no class")
+    assert sum(sizes(load_data(name))) == 61
+
+
+def break_missing(root):
+    return f"folder:{root}/nowhere"
+
+
+def break_no_train(root):
+    (root / "cats").mkdir()
+    return f"folder:{root}"
+
+
+def break_no_class(root):
+    (root / "train").mkdir()
+    return f"folder:{root}"
+
+
+def break_one_class(root):
+    return plant(root, {"train/cat": 3})
+
+
+def break_empty_class(root):
+    return plant(root, {"train/cat": 3, "train/dog": 0})
+
+
+def break_missing_in_test(root):
+    return plant(root, {**CAT_DOG, "test/cat": 3})
+
+
+def break_missing_in_train(root):
+    return plant(root, {**CAT_DOG, **VALS, **TESTS, "val/eel": 1})
+
+
+def break_few(root):
+    return plant(root, {"train/cat": 1, "train/dog": 9, **TESTS})
+
+
+def spoil(content):
+    def damage(root):
+        name = plant(root, CAT_DOG | TESTS)
+        for path in (root / "train" / "dog").iterdir():
+            path.write_bytes(content(path.read_bytes()))
+        return name
+
+    return damage
+
+
+def break_16_bits(root):
+    name = plant(root, CAT_DOG)
+    deep = Image.fromarray(np.full((8, 8), 40000, np.uint16))
+    deep.save(root / "train" / "dog" / "000.png")
+    return name
+
+
+def break_folder_for_file(root):
+    name = plant(root, CAT_DOG)
+    (root / "train" / "dog" / "000.png").unlink()
+    (root / "train" / "dog" / "000.png").symlink_to(root / "gone.png")
+    return name
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (break_missing, "nowhere' is no folder: images are looked for as train/CLASS/FILE"),
+        (break_no_train, "has no folder 'train': images are looked for as train/CLASS/FILE"),
+        (break_no_class, "train' has no class folder: there must be two classes at least"),
+        (break_one_class, "train' has 1 class folder only: there must be two classes at least"),
+        (break_empty_class, "train/dog' has no image: files ending in .jpg .jpeg .png"),
+        (break_missing_in_test, "class 'dog' is in 'train' but not in .*/test': all splits must"),
+        (break_missing_in_train, "class 'eel' is in .*/val' but not in 'train': all splits must"),
+        (break_few, "class 'cat' has too few training images for validation images to be cut"),
+        (spoil(lambda data: b""), "/train/dog/0..[.]png' cannot be read: UnidentifiedImageError"),
+        (spoil(lambda data: b"GIF89a"), "/train/dog/0..[.]png' cannot be read: "),
+        (spoil(lambda data: data[:-30]), "/train/dog/0..[.]png' cannot be read: "),
+        (
+            break_16_bits,
+            "dog/000.png' cannot be read: ValueError: it has I;16 pixels, more than 8",
+        ),
+        (break_folder_for_file, "dog/000.png' cannot be read: ValueError: it is no file"),
+    ],
+)
+def test_a_broken_folder_is_one_sentence(tmp_path, damage, words):
+    name = damage(tmp_path)
+    with pytest.raises(CanvasError, match=words) as caught:
+        load_data(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):
+    name = plant(tmp_path, CAT_DOG)
+    for path in (tmp_path / "train").rglob("*.png"):
+        path.write_bytes(b"")
+    monkeypatch.setattr(canvas.images, "machine_memory", lambda: 60 * 3 * 32 * 32 * 4 * 2 - 1)
+    with pytest.raises(CanvasError, match="60 images of 32x32 would take "):
+        load_data(name, image_size=32)
+
+
+def test_names_that_are_no_text_are_shown_escaped(tmp_path):
+    name = plant(tmp_path, CAT_DOG)
+    bad = (tmp_path / "train" / "dog").rename(tmp_path / "train" / "d\udcff\n")
+    (bad / "000.png").write_bytes(b"")
+    with pytest.raises(CanvasError) as caught:
+        load_data(name)
+    assert r"d\udcff\n/000.png" in str(caught.value) and str(caught.value).isprintable()
