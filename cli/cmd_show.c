@@ -6,6 +6,7 @@
 
 struct show {
   const char *as;
+  char *picture; /* of an SVG file, held back until it is known to be the only one */
   int shown;
 };
 
@@ -34,8 +35,15 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
   return EXIT_OK;
 }
 
+static int show_svg(struct show *s, const canvas_pack *pack) {
+  if (s->shown++) return complain("an SVG picture shows one kernel, the text holds more than one");
+  s->picture = canvas_kernel_svg(canvas_pack_kernel(pack));
+  return EXIT_OK;
+}
+
 static int show(struct arguments *a, canvas_pack *pack, void *data) {
   struct show *s = data;
+  if (!strcmp(s->as, "svg")) return show_svg(s, pack);
   if (s->shown++) putchar('\n');
   if (!strcmp(s->as, "torch")) return show_torch(a, pack);
   if (!strcmp(s->as, "text")) return show_text(a, pack);
@@ -44,10 +52,15 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
 }
 
 static int run(struct arguments *a) {
-  struct show s = {.as = option_text(a, "--as", "text")};
-  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "torch"))
-    return complain("--as takes text, dot or torch, not '%.60s'", s.as);
-  return file_each(a, a->operand[0], show, &s);
+  struct show s = {.as = option_text(a, "--as", option_given(a, "--svg") ? "svg" : "text")};
+  if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch"))
+    return complain("--as takes text, svg, dot or torch, not '%.60s'", s.as);
+  if (option_given(a, "--svg") && option_given(a, "--as"))
+    return complain("--svg is --as svg, give one of them");
+  int answer = file_each(a, a->operand[0], show, &s);
+  if (s.picture && answer == EXIT_OK) fputs(s.picture, stdout);
+  canvas_string_free(s.picture);
+  return answer;
 }
 
 const struct command command_show = {
@@ -57,7 +70,9 @@ const struct command command_show = {
     .most = 1,
     .summary = "print kernels and packs as text, picture or PyTorch code",
     .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
-    .options = {{"--as", "text|dot|torch", "canonical text (default), Graphviz, a torch.nn.Module"},
+    .options = {{"--as", "text|svg|dot|torch",
+                 "canonical text (default), a picture, one for Graphviz, a torch.nn.Module"},
+                {"--svg", NULL, "the same as --as svg"},
                 {"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--literal", NULL, "torch: one operator per primitive, no patterns"}},
     .run = run,

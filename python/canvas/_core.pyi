@@ -81,6 +81,9 @@ def torch_code(pack: str, patterns: bool = True) -> str:
 def dot(kernel: str, /) -> str:
     """A picture in Graphviz's language."""
 
+def svg(kernel: str, /) -> str:
+    """A picture as SVG; its <desc> holds the kernel's text."""
+
 def lower(pack: str, target: int) -> str:
     """The program of one binding for one sample; targets count from 0."""
 

@@ -59,6 +59,11 @@ class KernelPack:
         """A picture of the kernel in Graphviz's language."""
         return _core.dot(self.text)
 
+    @property
+    def svg(self) -> str:
+        """A picture of the kernel as SVG; its <desc> holds the kernel's text."""
+        return _core.svg(self.text)
+
     @cached_property
     def cost(self) -> dict[str, Any]:
         """What one sample costs over all targets: macs, flops (2*macs), params, activations,

@@ -120,13 +120,22 @@ static canvas_status targets_cost(canvas_context *ctx, struct text in, char **ou
   return status;
 }
 
-static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
+static canvas_status picture(canvas_context *ctx, struct text in,
+                             char *(*draw)(const canvas_kernel *kernel), char **out) {
   canvas_kernel *kernel;
   canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
   if (status != CANVAS_OK) return status;
-  *out = canvas_kernel_dot(kernel);
+  *out = draw(kernel);
   canvas_kernel_free(kernel);
   return CANVAS_OK;
+}
+
+static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
+  return picture(ctx, in, canvas_kernel_dot, out);
+}
+
+static canvas_status draw_svg(canvas_context *ctx, struct text in, char **out) {
+  return picture(ctx, in, canvas_kernel_svg, out);
 }
 
 static PyObject *core_print_kernels(PyObject *module, PyObject *text) {
@@ -147,6 +156,10 @@ static PyObject *core_baseline(PyObject *module, PyObject *text) {
 
 static PyObject *core_dot(PyObject *module, PyObject *text) {
   return call_text(module, text, draw_dot);
+}
+
+static PyObject *core_svg(PyObject *module, PyObject *text) {
+  return call_text(module, text, draw_svg);
 }
 
 /* ---- a kernel in, a fact out --------------------------------------------------------------- */
@@ -531,6 +544,7 @@ static PyMethodDef methods[] = {
     {"baseline", core_baseline, METH_O, "baseline(targets) -> str: JSON of the layers replaced"},
     {"torch_code", WITH_KEYWORDS(core_torch_code), "torch_code(pack, patterns=True) -> str"},
     {"dot", core_dot, METH_O, "dot(kernel) -> str: Graphviz"},
+    {"svg", core_svg, METH_O, "svg(kernel) -> str: a picture"},
     {"lower", WITH_KEYWORDS(core_lower), "lower(pack, target) -> program of one binding"},
     {"evaluate", WITH_KEYWORDS(core_evaluate),
      "evaluate(program, inputs, elements=None) -> bytes of float64"},

@@ -47,6 +47,12 @@ char *canvas_kernel_dot(const canvas_kernel *kernel) {
   return buf_take(&out);
 }
 
+char *canvas_kernel_svg(const canvas_kernel *kernel) {
+  struct buf out = {0};
+  spell_svg(kernel_of(kernel), &out);
+  return buf_take(&out);
+}
+
 canvas_status canvas_kernel_bind(canvas_context *ctx, const canvas_kernel *kernel, const char *at,
                                  size_t length, canvas_pack **out) {
   struct binding binding;

@@ -86,7 +86,7 @@ struct hash {
 struct hash kernel_hash(const struct kernel *k);
 bool hash_equal(struct hash a, struct hash b);
 
-/* -- picture (spell/dot.c draws it) and cost (cost.c) -- */
+/* -- picture (spell/dot.c and spell/picture.c draw it) and cost (cost.c) -- */
 struct cost {
   int64_t macs;        /* multiply-accumulates of contractions: half of FlopCounterMode's FLOPs */
   int64_t params;      /* weights */

@@ -1,4 +1,4 @@
-/* Kernels as texts for others: a PyTorch module, a picture. */
+/* Kernels as texts for others: a PyTorch module, pictures. */
 #ifndef CANVAS_SPELL_SPELL_H
 #define CANVAS_SPELL_SPELL_H
 
@@ -16,6 +16,9 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const doubl
 
 /* Graphviz: a box per node with its line of text and its shape. */
 void spell_dot(const struct kernel *k, struct buf *out);
+
+/* SVG, laid out here: the same kernel gives the same bytes. */
+void spell_svg(const struct kernel *k, struct buf *out);
 
 /* -- patterns.c -- */
 struct pattern;

@@ -239,6 +239,7 @@ def test_any_text_is_answered(text: str) -> None:
         _core.print_pack,
         _core.hash,
         _core.dot,
+        _core.svg,
         _core.cost,
         _core.baseline,
         lambda text: _core.bind(CONV, text),
@@ -329,6 +330,7 @@ def test_nothing_leaks() -> None:
         _core.cost(PACK)
         _core.baseline(TARGETS)
         _core.dot(CONV)
+        _core.svg(CONV)
         _core.torch_code(PACK)
         _core.lower(PACK, 0)
         _core.evaluate(PROGRAM, inputs)

@@ -1,0 +1,58 @@
+"""Pictures of kernels are XML that says which kernel it shows; their geometry is tested in C."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from canvas import KernelPack, _core
+
+ROOT = Path(__file__).resolve().parents[2]
+SVG = "{http://www.w3.org/2000/svg}"
+KERNELS = {path.stem: path.read_text() for path in (ROOT / "examples/kernels").glob("*.kernel")}
+
+
+def described(svg: str) -> str:
+    """The kernel's text, out of its picture."""
+    text = ElementTree.fromstring(svg).findtext(f"{SVG}desc")
+    assert text is not None
+    return text
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_picture_is_xml_with_a_box_for_each_line(name: str) -> None:
+    root = ElementTree.fromstring(_core.svg(KERNELS[name]))
+    text = _core.print_kernels(KERNELS[name])
+    assert root.tag == f"{SVG}svg" and root.get("role") == "img"
+    assert root.findtext(f"{SVG}title") == name
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+    lines = [line for line in text.splitlines()[2:] if line]
+    labels = root.findall(f".//{SVG}rect/../{SVG}text")[::2]
+    boxes = ["".join(label.itertext()) for label in labels]
+    assert boxes == [line.partition(" :")[0].rstrip() for line in lines]
+
+
+def test_a_picture_is_read_back() -> None:
+    drawn = [_core.draw("64,56,56", 1, index, "primitives=5..30") for index in range(40)]
+    texts = [kernel[0] for kernel in drawn if kernel] + list(KERNELS.values())
+    assert len(texts) > 40
+    for text in texts:
+        svg = _core.svg(text)
+        assert described(svg) == "\n" + _core.print_kernels(text)
+        assert _core.svg(described(svg)) == svg
+
+
+def test_every_meaning_is_escaped() -> None:
+    text = "canvas 1\nkernel k\na = input\nb = group a by=G\nc = exp b\nout c\n"
+    meanings = [t.text for t in ElementTree.fromstring(_core.svg(text)).iter(f"{SVG}title")][1:]
+    rows = {row["name"]: row["meaning"] for row in json.loads(_core.primitives())}
+    assert meanings[2] == rows["exp"]
+    assert "[X] -> [by, X/by]" in str(meanings[1])
+
+
+def test_sizes_do_not_change_the_picture() -> None:
+    pack = _core.bind(KERNELS["convolution"], "C=64,H=56,W=56")
+    assert _core.svg(pack) == _core.svg(KERNELS["convolution"]) == KernelPack(pack).svg
