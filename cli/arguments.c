@@ -1,5 +1,6 @@
 /* The words after a verb, by the verb's table of options: `--flag VALUE` or `--flag=VALUE`, switches,
- * operands in between; `--` ends the flags, `-` alone is an operand. */
+ * operands in between; `-` alone is an operand, `--` ends the flags. A verb that takes the rest gets
+ * what follows `--` as it is. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,11 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
   int operands = 0;
   bool flags = true;
   for (int i = 0; i < count; i++) {
-    if (flags && !strcmp(words[i], "--")) {
+    if (flags && !strcmp(words[i], "--") && c->takes_rest) {
+      a->rest = words + i + 1;
+      a->rest_count = count - i - 1;
+      break;
+    } else if (flags && !strcmp(words[i], "--")) {
       flags = false;
     } else if (flags && words[i][0] == '-' && words[i][1]) {
       if (!parse_flag(a, count, words, &i)) return false;

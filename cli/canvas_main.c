@@ -7,82 +7,41 @@
 #include "command.h"
 
 static const struct command *const commands[] = {
-    &command_sample, &command_check, &command_show, &command_cost,  &command_solve,
-    &command_eval,   &command_lower, &command_hash, &command_equal, &command_primitives,
+    &command_sample, &command_check,      &command_show,  &command_cost,
+    &command_solve,  &command_eval,       &command_lower, &command_hash,
+    &command_equal,  &command_primitives, &command_help,  &command_completion,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* Verbs that the Python package adds, for its users to be told where they are. */
-static const char *const python_verbs[] = {"search", "trials", "pareto", "replay", "train", "export"};
+/* Verbs that the Python package adds: for its users to be told where they are. */
+static const struct command python_verbs[] = {
+    {.verb = "search", .summary = "search for kernels that replace a network's convolutions"},
+    {.verb = "trials", .summary = "list every candidate of a study"},
+    {.verb = "pareto", .summary = "print and draw the front of a study"},
+    {.verb = "replay", .summary = "train and time a candidate of a study again"},
+    {.verb = "train", .summary = "train a network with a find in it"},
+    {.verb = "export", .summary = "write a find as files that run without Canvas"},
+    {.verb = "env", .summary = "print what a bug report should say about the machine"},
+};
 enum { PYTHON_VERBS = sizeof python_verbs / sizeof *python_verbs };
 
-static const struct command *find_command(const char *verb) {
-  for (int i = 0; i < COMMANDS; i++)
-    if (!strcmp(commands[i]->verb, verb)) return commands[i];
-  return NULL;
+const struct command *command_at(int i) {
+  if (i < COMMANDS) return commands[i];
+  return i < COMMANDS + PYTHON_VERBS ? &python_verbs[i - COMMANDS] : NULL;
 }
 
-static bool is_python_verb(const char *verb) {
-  for (int i = 0; i < PYTHON_VERBS; i++)
-    if (!strcmp(python_verbs[i], verb)) return true;
-  return false;
+const struct command *command_find(const char *verb) {
+  const struct command *c;
+  for (int i = 0; (c = command_at(i)) && strcmp(c->verb, verb);) i++;
+  return c;
 }
 
-static int refuse_verb(const char *verb) {
-  const char *names[COMMANDS + PYTHON_VERBS + 1] = {"help"};
-  int count = 1;
-  if (is_python_verb(verb))
-    return complain("'%s' needs the Python package: pip install canvas-kas", verb);
-  for (int i = 0; i < COMMANDS; i++) names[count++] = commands[i]->verb;
-  for (int i = 0; i < PYTHON_VERBS; i++) names[count++] = python_verbs[i];
-  const char *near = nearest(verb, names, count);
+int refuse_verb(const char *verb) {
+  const char *names[COMMANDS + PYTHON_VERBS];
+  for (int i = 0; i < COMMANDS + PYTHON_VERBS; i++) names[i] = command_at(i)->verb;
+  const char *near = nearest(verb, names, COMMANDS + PYTHON_VERBS);
   if (near) return complain("unknown verb '%.60s', did you mean '%s'?", verb, near);
   return complain("unknown verb '%.60s', 'canvas help' lists them", verb);
-}
-
-/* ---- help ---------------------------------------------------------------------------------- */
-
-static int print_verbs(void) {
-  printf("usage: canvas VERB ...\n\n");
-  for (int i = 0; i < COMMANDS; i++)
-    printf("  %-12s %s\n", commands[i]->verb, commands[i]->summary);
-  printf("  %-12s %s\n", "help [VERB]", "say more about a verb");
-  printf("\nWith the Python package (pip install canvas-kas):");
-  for (int i = 0; i < PYTHON_VERBS; i++) printf("%s %s", i ? "," : "", python_verbs[i]);
-  printf(
-      ".\nA file may hold many kernels; - is standard input. Exit status: 0, 1 where the answer "
-      "is\n"
-      "\"none\", 2 for bad input.\n");
-  return EXIT_OK;
-}
-
-static int print_command(const struct command *c) {
-  printf("usage: canvas %s%s%s%s\n\n%c%s.\n", c->verb, *c->operands ? " " : "", c->operands,
-         c->options[0].flag ? " [FLAGS]" : "", c->summary[0] - 'a' + 'A', c->summary + 1);
-  if (*c->details) printf("%s", c->details);
-  if (c->options[0].flag) putchar('\n');
-  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
-    const struct option *o = &c->options[i];
-    int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
-    printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
-  }
-  return EXIT_OK;
-}
-
-static int help(int count, char **words) {
-  if (!count) return print_verbs();
-  if (count > 1) return complain("'help' takes one verb, not also '%.60s'", words[1]);
-  const struct command *c = find_command(words[0]);
-  if (c) return print_command(c);
-  if (!strcmp(words[0], "help")) return print_verbs();
-  if (is_python_verb(words[0])) {
-    printf(
-        "'%s' comes with the Python package (pip install canvas-kas); 'canvas %s --help' lists its "
-        "flags.\n",
-        words[0], words[0]);
-    return EXIT_OK;
-  }
-  return refuse_verb(words[0]);
 }
 
 /* ---- the verb ------------------------------------------------------------------------------ */
@@ -94,7 +53,8 @@ static bool wants_help(int count, char **words) {
 }
 
 static int run_command(const struct command *c, int count, char **words) {
-  if (wants_help(count, words)) return print_command(c);
+  if (!c->run) return complain("'%s' needs the Python package: pip install canvas-kas", c->verb);
+  if (wants_help(count, words)) return print_command(c), EXIT_OK;
   struct arguments a = {.command = c, .ctx = canvas_context_new()};
   int answer = arguments_parse(&a, count, words) ? c->run(&a) : EXIT_BAD;
   canvas_context_free(a.ctx);
@@ -104,10 +64,9 @@ static int run_command(const struct command *c, int count, char **words) {
 static int dispatch(int count, char **words) {
   if (!count) return complain("a verb is missing, 'canvas help' lists them");
   const char *verb = words[0];
-  if (!strcmp(verb, "help") || !strcmp(verb, "--help") || !strcmp(verb, "-h"))
-    return help(count - 1, words + 1);
   if (!strcmp(verb, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
-  const struct command *c = find_command(verb);
+  if (!strcmp(verb, "--help") || !strcmp(verb, "-h")) verb = "help";
+  const struct command *c = command_find(verb);
   return c ? run_command(c, count - 1, words + 1) : refuse_verb(verb);
 }
 

@@ -39,5 +39,6 @@ const struct command command_check = {
     .summary = "say whether kernels and packs are legal",
     .details =
         "One line for each kernel; the first mistake ends the check with its line and column.\n",
+    .example = "canvas sample --targets \"64,56,56\" | canvas check -",
     .run = run,
 };

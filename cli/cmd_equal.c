@@ -40,5 +40,8 @@ const struct command command_equal = {
         "Names, the numbering of x, the order of independent nodes and swapped commutative inputs "
         "do\n"
         "not count, neither do the sizes of a pack. Exit status 1 where they differ.\n",
+    .example =
+        "canvas sample --targets \"64,56,56\" >a.kernel\n"
+        "  canvas show a.kernel | canvas equal - a.kernel",
     .run = run,
 };

@@ -21,5 +21,6 @@ const struct command command_hash = {
     .most = 1,
     .summary = "print the hash that isomorphic kernels share",
     .details = "One line `HASH  NAME` for each kernel; sizes of a pack do not count.\n",
+    .example = "canvas sample --targets \"64,56,56\" --count 3 | canvas hash -",
     .run = run,
 };

@@ -13,6 +13,7 @@ const struct command command_primitives = {
     .operands = "",
     .summary = "list the primitives and what they mean",
     .details = "",
+    .example = "canvas primitives",
     .options = {{"--json", NULL, "a JSON list of rows"},
                 {"--markdown", NULL, "the table of docs/kernel.md"}},
     .run = run,

@@ -204,6 +204,7 @@ const struct command command_sample = {
         "Draw i is the same for the same seed, targets and options on any machine. Draws that "
         "fail,\n"
         "repeat an earlier kernel or have no solution within the budget are passed over.\n",
+    .example = "canvas sample --targets \"64,56,56;128,28,28\" --count 2 --budget macs=0.5x",
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--seed", "S", "seed of the stream (default 1)"},
                 {"--start", "I", "first index (default 0)"},

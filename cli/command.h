@@ -21,12 +21,14 @@ struct arguments;
 
 struct command {
   const char *verb;
-  const char *operands;               /* "FILE", "A B" or "" */
+  const char *operands;               /* "FILE", "A B", "bash|zsh|fish" or "" */
   int least, most;                    /* how many operands */
   const char *summary;                /* one line of `canvas help` */
   const char *details;                /* what `canvas help VERB` says below; may be "" */
+  const char *example;                /* a line for a shell that runs in an empty folder */
   struct option options[OPTIONS_MAX]; /* up to the first without a flag */
-  int (*run)(struct arguments *a);    /* the exit status */
+  bool takes_rest;                    /* what follows `--` is left as it is */
+  int (*run)(struct arguments *a);    /* the exit status; NULL: a verb of the Python package */
 };
 
 struct arguments {
@@ -34,10 +36,22 @@ struct arguments {
   canvas_context *ctx;
   const char *operand[OPERANDS_MAX]; /* NULL where absent */
   const char *value[OPTIONS_MAX];    /* NULL where not given; a switch that is given has "" */
+  char **rest;                       /* the words after `--`, NULL without it */
+  int rest_count;
 };
 
 extern const struct command command_sample, command_check, command_show, command_cost,
-    command_solve, command_eval, command_lower, command_hash, command_equal, command_primitives;
+    command_solve, command_eval, command_lower, command_hash, command_equal, command_primitives,
+    command_help, command_completion;
+
+/* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
+
+/* In the order of the help, those of the Python package last; NULL after the last. */
+const struct command *command_at(int i);
+const struct command *command_find(const char *verb);
+/* "unknown verb ...", with a verb that is meant perhaps. */
+int refuse_verb(const char *verb);
+void print_command(const struct command *c); /* what `canvas help VERB` says (cmd_help.c) */
 
 /* ---- options (arguments.c) ----------------------------------------------------------------- */
 

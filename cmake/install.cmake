@@ -30,3 +30,20 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${pkgconfig} O
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${pkgconfig} OUTPUT_VARIABLE includedir)
 configure_file(cmake/canvas.pc.in canvas.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/canvas.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The manual page and the completions, as the command prints them; not where it cannot run.
+if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
+  set(printed)
+  function(install_printed file folder)
+    add_custom_command(
+      OUTPUT printed/${file} COMMAND canvas_command ${ARGN} > printed/${file} DEPENDS canvas_command)
+    set(printed ${printed} ${PROJECT_BINARY_DIR}/printed/${file} PARENT_SCOPE)
+    install(FILES ${PROJECT_BINARY_DIR}/printed/${file} DESTINATION ${folder})
+  endfunction()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/printed)
+  install_printed(canvas.1 ${CMAKE_INSTALL_MANDIR}/man1 help --man)
+  install_printed(canvas ${CMAKE_INSTALL_DATADIR}/bash-completion/completions completion bash)
+  install_printed(_canvas ${CMAKE_INSTALL_DATADIR}/zsh/site-functions completion zsh)
+  install_printed(canvas.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d completion fish)
+  add_custom_target(canvas_printed ALL DEPENDS ${printed})
+endif()

@@ -1,8 +1,8 @@
 """The `canvas` command where Python is installed.
 
-A verb of VERBS is the module cmd_VERB with its `run(words)`; every other verb is the core's, which
-also answers unknown ones and prints the help, so that there is one command line.  Bad input is one
-sentence on standard error and exit code 2; "none" is 1; Ctrl-C is 130.
+A verb of VERBS is the module cmd_VERB with its `run(words)` and `parser()`; every other verb is
+the core's, which also answers unknown ones and prints the help, so that there is one command
+line.  Bad input is one sentence on standard error and exit code 2; "none" is 1; Ctrl-C is 130.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import _core
+from .completion import ways_to_end
 from .errors import CanvasError, NoSolution
 
-VERBS = ("search", "trials", "pareto", "replay", "train", "export")
+VERBS = ("search", "trials", "pareto", "replay", "train", "export", "env")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,10 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if words and words[0] in VERBS:
-            code = importlib.import_module(f".cmd_{words[0]}", __package__).run(words[1:])
-        else:
-            code = core(words)
+        code = run(words)
         sys.stdout.flush()
         return code
     except NoSolution as error:
@@ -45,6 +44,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
     except sqlite3.Error as error:
         return complain(f"the study cannot be used: {error}", 2)
+
+
+def run(words: list[str]) -> int:
+    """`help` on a verb of ours and the shell's questions about one go to the verb, too."""
+    if words and words[0] in VERBS:
+        return int(verb(words[0]).run(words[1:]))
+    if len(words) == 2 and words[0] == "help" and words[1] in VERBS:
+        return int(verb(words[1]).run(["--help"]))
+    if len(words) > 3 and words[:2] == ["completion", "--"] and words[2] in VERBS:
+        for line in ways_to_end(verb(words[2]).parser(), words[3:]):
+            print(line)
+        return 0
+    return core(words)
+
+
+def verb(name: str) -> Any:
+    return importlib.import_module(f".cmd_{name}", __package__)
 
 
 def complain(error: Exception | str, code: int) -> int:

@@ -25,8 +25,7 @@ def run(words: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas search",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        example="canvas search --model resnet8 --data digits-scattered --budget macs=0.5x",
         description="Search for kernels that replace the convolutions of a network under a\n"
         "budget: draw, solve, train, prune, time, and print the table beside the unchanged\n"
         "network and well-known operators. The same command goes on with what is there.",

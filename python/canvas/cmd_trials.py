@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import sys
@@ -28,17 +29,7 @@ TRIAL_COLUMNS = (
 
 
 def run(words: list[str]) -> int:
-    parser = Parser(
-        prog="canvas trials",
-        allow_abbrev=False,
-        description="List every candidate of a study: the baseline, the controls and all finds, "
-        "pruned and failed ones too.",
-    )
-    parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
-    parser.add_argument(
-        "-f", "--format", default="table", choices=("table", "json", "csv"), help="default: table"
-    )
-    given = parser.parse_args(words)
+    given = parser().parse_args(words)
     rows = trial_rows(Path(given.folder))
     if given.format == "json":
         print(json.dumps(rows, indent=1))
@@ -51,6 +42,20 @@ def run(words: list[str]) -> int:
     else:
         print(trial_table(rows))
     return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="canvas trials",
+        example="canvas trials canvas-runs/resnet8-digits-scattered --format csv >trials.csv",
+        description="List every candidate of a study: the baseline, the controls and all finds,\n"
+        "pruned and failed ones too.",
+    )
+    parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
+    parser.add_argument(
+        "-f", "--format", default="table", choices=("table", "json", "csv"), help="default: table"
+    )
+    return parser
 
 
 def trial_rows(folder: Path) -> list[dict[str, Any]]:

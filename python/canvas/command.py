@@ -10,14 +10,27 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .errors import CanvasError
 from .options import Option, printable
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose errors are one sentence instead of a page."""
+    """argparse whose help ends with an example and whose errors are one sentence, not a page.
+
+    `example`: a line for a shell; description and epilog are printed line by line as they stand.
+    """
+
+    def __init__(self, prog: str, example: str = "", **options: Any) -> None:
+        options = {
+            "formatter_class": argparse.RawDescriptionHelpFormatter,
+            "allow_abbrev": False,
+            **options,
+        }
+        if example:
+            options["epilog"] = f"{options.get('epilog', '')}\n\nExample:\n  {example}".lstrip()
+        super().__init__(prog, **options)
 
     def error(self, message: str) -> NoReturn:
         raise CanvasError(f"{printable(message)}; {self.prog} --help lists the flags")

@@ -1,0 +1,126 @@
+/* canvas completion: what a shell asks when the user presses TAB.
+ *
+ * The scripts are the same for ever: they hand the words of the line to `canvas completion -- WORD...`,
+ * which answers from the verbs' rows what may stand in place of the last one, a line `WORD\tHELP` each.
+ * Where it answers nothing, the shell completes names of files. The Python package answers for its own
+ * verbs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+static const char bash[] =
+    "# eval \"$(canvas completion bash)\" in ~/.bashrc\n"
+    "_canvas() {\n"
+    "  local IFS=$'\\n'\n"
+    "  COMPREPLY=($(\"$1\" completion -- \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null | cut -f "
+    "1))\n"
+    "}\n"
+    "complete -o bashdefault -o default -F _canvas canvas\n";
+
+static const char zsh[] =
+    "#compdef canvas\n"
+    "# eval \"$(canvas completion zsh)\" in ~/.zshrc, after compinit\n"
+    "_canvas() {\n"
+    "  local word help\n"
+    "  local -a found\n"
+    "  while IFS=$'\\t' read -r word help; do\n"
+    "    found+=(\"${word//:/\\\\:}${help:+:$help}\")\n"
+    "  done < <(\"${words[1]}\" completion -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
+    "  if (( $#found )); then _describe -V canvas found; else _files; fi\n"
+    "}\n"
+    "if [[ $funcstack[1] == _canvas ]]; then _canvas \"$@\"; else compdef _canvas canvas; fi\n";
+
+static const char fish[] =
+    "# canvas completion fish | source in ~/.config/fish/config.fish\n"
+    "function __canvas_complete\n"
+    "    set -l words (commandline -opc) (commandline -ct)\n"
+    "    set -l found ($words[1] completion -- $words[2..-1] 2>/dev/null)\n"
+    "    if set -q found[1]\n"
+    "        printf '%s\\n' $found\n"
+    "    else\n"
+    "        __fish_complete_path $words[-1]\n"
+    "    end\n"
+    "end\n"
+    "complete -c canvas -f -a '(__canvas_complete)'\n";
+
+static const struct {
+  const char *shell, *script;
+} scripts[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+enum { SCRIPTS = sizeof scripts / sizeof *scripts };
+
+/* ---- what may stand in place of a word ----------------------------------------------------- */
+
+static void offer(const char *word, size_t length, const char *help, const char *typed) {
+  size_t given = strlen(typed);
+  if (given <= length && !strncmp(word, typed, given))
+    printf("%.*s%s%s\n", (int)length, word, *help ? "\t" : "", help);
+}
+
+static void offer_verbs(const char *typed) {
+  const struct command *c;
+  for (int i = 0; (c = command_at(i)); i++) offer(c->verb, strlen(c->verb), c->summary, typed);
+}
+
+static void offer_flags(const struct command *c, const char *typed) {
+  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++)
+    offer(c->options[i].flag, strlen(c->options[i].flag), c->options[i].help, typed);
+}
+
+/* Of "text|dot|torch" each; "FILE|..." is no choice of words. */
+static void offer_choices(const char *choices, const char *typed) {
+  if (!strchr(choices, '|') || strspn(choices, "abcdefghijklmnopqrstuvwxyz|") != strlen(choices))
+    return;
+  while (*choices) {
+    size_t length = strcspn(choices, "|");
+    offer(choices, length, "", typed);
+    choices += length + (choices[length] == '|');
+  }
+}
+
+/* The option that the word before the last gives its value to. */
+static const struct option *open_option(const struct command *c, const char *before) {
+  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++)
+    if (c->options[i].metavar && !strcmp(c->options[i].flag, before)) return &c->options[i];
+  return NULL;
+}
+
+static void complete(int count, char **words) {
+  const char *typed = count ? words[count - 1] : "";
+  const struct command *c = count > 1 ? command_find(words[0]) : NULL;
+  if (count < 2) offer_verbs(typed);
+  if (!c || !c->run) return;
+  const struct option *o = open_option(c, words[count - 2]);
+  if (o)
+    offer_choices(o->metavar, typed);
+  else if (*typed == '-' || !c->most)
+    offer_flags(c, typed);
+  else if (!strcmp(c->operands, "VERB"))
+    offer_verbs(typed);
+  else
+    offer_choices(c->operands, typed);
+}
+
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+static int run(struct arguments *a) {
+  const char *shell = a->operand[0];
+  if (a->rest) return complete(a->rest_count, a->rest), EXIT_OK;
+  for (int i = 0; shell && i < SCRIPTS; i++)
+    if (!strcmp(scripts[i].shell, shell)) return fputs(scripts[i].script, stdout), EXIT_OK;
+  if (shell) return complain("there is completion for bash, zsh and fish, not '%.60s'", shell);
+  return complain("'completion' needs a shell: bash, zsh or fish");
+}
+
+const struct command command_completion = {
+    .verb = "completion",
+    .operands = "bash|zsh|fish",
+    .most = 1,
+    .summary = "print the script with which a shell completes verbs and flags",
+    .details =
+        "`canvas completion -- WORD...` is what the script asks: the ways to end the last word.\n",
+    .example = "eval \"$(canvas completion bash)\"",
+    .takes_rest = true,
+    .run = run,
+};

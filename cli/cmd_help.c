@@ -1,0 +1,134 @@
+/* canvas help: all verbs, one verb, or the manual page; each from the verbs' rows. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+static const char about_files[] =
+    "A file may hold many kernels; - is standard input. Exit status: 0, 1 where the answer is\n"
+    "\"none\", 2 for bad input.\n";
+static const char python_package[] = "With the Python package (pip install canvas-kas):";
+
+static void print_verbs(void) {
+  const struct command *c;
+  bool python = false;
+  printf("usage: canvas VERB ...\n\n");
+  for (int i = 0; (c = command_at(i)); i++) {
+    if (!c->run && !python) printf("\n%s\n\n", python_package);
+    python = !c->run;
+    printf("  %-12s %s\n", c->verb, c->summary);
+  }
+  printf("\n%s", about_files);
+}
+
+/* "canvas check FILE", "canvas help [VERB] [FLAGS]". */
+static void print_usage(const struct command *c) {
+  bool optional = !c->least && c->most;
+  printf("canvas %s%s%s%s%s", c->verb,
+         optional  ? " ["
+         : c->most ? " "
+                   : "",
+         c->operands, optional ? "]" : "", c->options[0].flag ? " [FLAGS]" : "");
+}
+
+void print_command(const struct command *c) {
+  printf("usage: ");
+  print_usage(c);
+  printf("\n\n%c%s.\n%s", toupper(c->summary[0]), c->summary + 1, c->details);
+  if (c->options[0].flag) putchar('\n');
+  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
+    const struct option *o = &c->options[i];
+    int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
+    printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
+  }
+  printf("\nExample:\n  %s\n", c->example);
+}
+
+/* ---- the manual page, in the language of man(7) -------------------------------------------- */
+
+/* Text as it stands: no hyphens for minus signs, no line that roff takes for a request. */
+static void roff(const char *text) {
+  bool begins = true;
+  for (const char *p = text; *p; p++) {
+    if (begins && (*p == '.' || *p == '\'')) fputs("\\&", stdout);
+    begins = *p == '\n';
+    if (*p == '\\')
+      fputs("\\e", stdout);
+    else if (*p == '-')
+      fputs("\\-", stdout);
+    else
+      putchar(*p);
+  }
+}
+
+static void roff_command(const struct command *c) {
+  printf(".SS ");
+  print_usage(c);
+  printf("\n%c", toupper(c->summary[0]));
+  roff(c->summary + 1);
+  printf(".\n");
+  roff(c->details);
+  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
+    const struct option *o = &c->options[i];
+    printf(".TP\n.B ");
+    roff(o->flag);
+    if (o->metavar) {
+      printf(" \\fI");
+      roff(o->metavar);
+      printf("\\fP");
+    }
+    printf("\n");
+    roff(o->help);
+    printf("\n");
+  }
+  printf(".PP\n.EX\n");
+  roff(c->example);
+  printf("\n.EE\n");
+}
+
+static void print_manual(void) {
+  const struct command *c;
+  bool python = false;
+  printf(".TH CANVAS 1 \"\" \"canvas %s\" \"User Commands\"\n", canvas_version());
+  printf(".SH NAME\ncanvas \\- find new neural operators for a network you already have\n");
+  printf(".SH SYNOPSIS\n.B canvas\n.I VERB\n.RI [ FLAGS ]\n.I ...\n.SH DESCRIPTION\n");
+  roff(about_files);
+  printf(".SH VERBS\n");
+  for (int i = 0; (c = command_at(i)); i++) {
+    if (c->run) {
+      roff_command(c);
+      continue;
+    }
+    if (!python) printf(".SH MORE VERBS\n%s\n", python_package);
+    python = true;
+    printf(".TP\n.B %s\n", c->verb);
+    roff(c->summary);
+    printf("\n");
+  }
+}
+
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+static int run(struct arguments *a) {
+  const char *verb = a->operand[0];
+  if (option_given(a, "--man")) return print_manual(), EXIT_OK;
+  if (!verb) return print_verbs(), EXIT_OK;
+  const struct command *c = command_find(verb);
+  if (!c) return refuse_verb(verb);
+  if (c->run) return print_command(c), EXIT_OK;
+  printf("%c%s.\n\n%s canvas %s --help lists its flags.\n", toupper(c->summary[0]), c->summary + 1,
+         python_package, c->verb);
+  return EXIT_OK;
+}
+
+const struct command command_help = {
+    .verb = "help",
+    .operands = "VERB",
+    .most = 1,
+    .summary = "say more about a verb",
+    .details = "Without VERB: one line for each of them.\n",
+    .example = "canvas help sample",
+    .options = {{"--man", NULL, "all of it as a manual page: canvas help --man | man -l -"}},
+    .run = run,
+};
