@@ -29,9 +29,9 @@ from .images import SIDES, Wishes, check_memory, counted, finish, quoted, split
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 LARGEST = 64  # side of the images where the user names none
-BATCH = 256  # files handed to the threads at a time: after an error or Ctrl-C no more are read
+BATCH = 64  # files that a thread reads at a time
 
-Files = dict[str, list[Path]]  # class -> its files, sorted
+Files = dict[str, list[str]]  # class -> its files, sorted
 
 
 def read_folder(name: str, path: str, wishes: Wishes) -> Data:
@@ -100,7 +100,7 @@ def _classes(folder: Path) -> Files:
     return files
 
 
-def _images(folder: Path) -> list[Path]:
+def _images(folder: Path) -> list[str]:
     """The image files in and below `folder`, sorted."""
 
     def fail(error: OSError) -> None:
@@ -113,27 +113,33 @@ def _images(folder: Path) -> list[Path]:
             for name in names
             if name.lower().endswith(ENDINGS) and not name.startswith(".")
         )
-    return [Path(path) for path in sorted(found)]
+    return sorted(found)
 
 
-def _natural_side(path: Path) -> int:
+def _natural_side(path: str) -> int:
     """The side of the images where the user names none; `path` is the first of them."""
     with _opened(path) as image:
         return max(SIDES[0], min(LARGEST, *image.size))
 
 
-def _decode_all(paths: Sequence[Path], side: int) -> Tensor:
+def _decode_all(paths: Sequence[str], side: int) -> Tensor:
     """uint8 [N, 3, side, side]."""
     images: np.ndarray = np.empty((len(paths), 3, side, side), np.uint8)
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-        for start in range(0, len(paths), BATCH):
-            batch = paths[start : start + BATCH]
-            for i, image in enumerate(threads.map(lambda path: _decode(path, side), batch), start):
-                images[i] = image
+
+    def fill(start: int) -> None:
+        for i, path in enumerate(paths[start : start + BATCH], start):
+            images[i] = _decode(path, side)
+
+    threads = ThreadPoolExecutor(min(8, os.cpu_count() or 1))
+    try:
+        for _ in threads.map(fill, range(0, len(paths), BATCH)):
+            pass
+    finally:  # after an error or Ctrl-C no further batch is begun
+        threads.shutdown(cancel_futures=True)
     return torch.from_numpy(images)
 
 
-def _decode(path: Path, side: int) -> np.ndarray:
+def _decode(path: str, side: int) -> np.ndarray:
     """uint8 [3, side, side]."""
     from PIL import Image, ImageOps
 
@@ -148,7 +154,7 @@ def _decode(path: Path, side: int) -> np.ndarray:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: str) -> Iterator[Any]:
     """The Pillow image of a file; whatever goes wrong with it is one sentence that names it."""
     try:
         from PIL import Image
@@ -157,7 +163,7 @@ def _opened(path: Path) -> Iterator[Any]:
             "data 'folder' needs Pillow, not installed here: pip install pillow"
         ) from error
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise ValueError("it is no file")
         with Image.open(path) as image:
             yield image
