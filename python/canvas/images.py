@@ -29,7 +29,7 @@ from .options import printable
 DATA_SEED = 0
 VALIDATION_SHARE = 0.1  # of the training images, where no validation images are given
 TEST_SHARE = 0.2  # of all images, where no others are given
-SIDES = (4, 1024)  # an image's side
+LIMITS = {"image_size": (4, 4096), "images": (2, 100_000_000), "crop": (0, 1024)}
 CROP_SHARE = 8  # photographs are shifted by up to 1/8 of their side
 CHUNK = 1024  # images at a time where a copy of all would be too many
 DIGITS = 4  # decimals of mean and deviation: the same on every machine, and as people quote them
@@ -53,7 +53,7 @@ class Wishes:
     crop: int | None = None
 
     def __post_init__(self) -> None:
-        for name, low, high in (("image_size", *SIDES), ("images", 1, 10**9), ("crop", 0, 512)):
+        for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and low <= value <= high):

@@ -11,6 +11,7 @@ of pickles: a pickle can run anything, so it is recognised and refused.
 
 from __future__ import annotations
 
+import os
 import tarfile
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def read_cifar100(name: str, path: str, wishes: Wishes) -> Data:
 
 
 def _read(form: Form, name: str, path: str, wishes: Wishes) -> Data:
-    place = Path(path).expanduser()
+    place = Path(os.path.expanduser(path))
     found = _from_folder(form, place) if place.is_dir() else _from_archive(form, place)
     sources: dict[str, Split] = {
         "train": _records(form, [found[file] for file in form.train]),

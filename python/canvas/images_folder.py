@@ -25,7 +25,8 @@ from torch import Tensor
 
 from .dataset import Data, Split
 from .errors import CanvasError, one_line
-from .images import SIDES, Wishes, check_memory, counted, finish, quoted, split
+from .images import LIMITS, Wishes, check_memory, counted, finish, quoted, split
+from .options import printable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 LARGEST = 64  # side of the images where the user names none
@@ -36,7 +37,7 @@ Files = dict[str, list[str]]  # class -> its files, sorted
 
 def read_folder(name: str, path: str, wishes: Wishes) -> Data:
     """The images under folder `path` as photographs, 3 x side x side."""
-    root = Path(path).expanduser()
+    root = Path(os.path.expanduser(path))
     sources = _sources(root)
     names = list(sources["train"])
     labels: dict[str, np.ndarray] = {
@@ -54,7 +55,7 @@ def read_folder(name: str, path: str, wishes: Wishes) -> Data:
         )
         for source, chosen in parts
     ]
-    description = f"{counted(splits, len(names), sources)}, from {root}"
+    description = f"{counted(splits, len(names), sources)}, from {printable(str(root))}"
     return finish(name, description, splits, len(names), wishes, photographs=True)
 
 
@@ -119,7 +120,7 @@ def _images(folder: Path) -> list[str]:
 def _natural_side(path: str) -> int:
     """The side of the images where the user names none; `path` is the first of them."""
     with _opened(path) as image:
-        return max(SIDES[0], min(LARGEST, *image.size))
+        return max(LIMITS["image_size"][0], min(LARGEST, *image.size))
 
 
 def _decode_all(paths: Sequence[str], side: int) -> Tensor:
