@@ -130,7 +130,7 @@ def test_options_from_python_are_judged_like_flags():
 @pytest.fixture
 def folder(tmp_path):
     with Study.open(tmp_path) as study:
-        study.begin(read_options({"model": "m", "data": "d"}), "images", "abc", 100, "t")
+        study.begin(read_options({"model": "m", "data": "d"}), "images", "abc", (100, 50), "t")
         study.add("baseline", "baseline")
         study.add("12", "find", "a = input\nb = relu a\nout b\n", "pack", "0" * 32, 10)
         study.started(2)

@@ -20,8 +20,17 @@ from canvas.study import Study
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 TRIALS = 4
 MODEL = "small_network:build"
-QUESTION = {"budget": "macs=0.5x", "epochs": 3, "seed": 1, "grace": 1}
-FLAGS = [f"--{name}={value}" for name, value in QUESTION.items()]
+QUESTION = {
+    "budget": "macs=0.5x",
+    "epochs": 3,
+    "seed": 1,
+    "grace": 1,
+    "finalists": 1,
+    "final_epochs": 1,
+    "final_seeds": 2,
+    "compile": "no",
+}
+FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in QUESTION.items()]
 
 SMALL_NETWORK = """
 from torch import nn
@@ -73,9 +82,11 @@ def start(out, *flags):
 
 
 def results(folder):
-    """What training gave, by candidate: status and curve."""
+    """What training gave, by candidate: status, curve, accuracies on the test split."""
     with Study.read(folder) as study:
-        return {row.name: (row.status, study.curve(row.id)) for row in study.candidates()}
+        return {
+            row.name: (row.status, study.curve(row.id), row.tests) for row in study.candidates()
+        }
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +112,12 @@ def test_a_search_leaves_a_table_a_csv_and_a_folder_per_find(undisturbed):
             int(row["macs"]) / int(rows[0]["macs"]), rel=1e-4
         )
     assert "beat the best control of no more MACs" in out and "No comparison" not in out
+    assert [row["picked"] for row in rows].count("*") == 1 and "\n* fastest within 1.0" in out
+    tested = [row["kind"] for row in rows if row["test_accuracy"]]
+    assert tested == ["baseline"] + 4 * ["control"] + ["find"]
     done = [
         name
-        for name, (status, _) in results(folder).items()
+        for name, (status, *_) in results(folder).items()
         if status == "done" and name.isdigit()
     ]
     assert done
@@ -217,13 +231,43 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     assert "the same command goes on" in err and "Traceback" not in err
     assert gone(process.pid)
     assert not [r for r in results(tmp_path).values() if r[0] == "running"]
-    assert {name: results(tmp_path)[name] for name in kept} == kept
+    assert {name: results(tmp_path)[name][:2] for name in kept} == {n: kept[n][:2] for n in kept}
     assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
     kept, before = settled(tmp_path), attempts(tmp_path)
 
     search(MODEL, "digits", trials=TRIALS, out=tmp_path, say=lambda line: None, **QUESTION)
     assert results(tmp_path) == results(undisturbed[0])
     assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
+
+
+def test_a_sweep_gives_every_budget_its_turn(tmp_path):
+    question = {**QUESTION, "epochs": 1, "budget": "params=0.9x", "budget_sweep": "0.5x,0.2x"}
+    quiet = {"out": tmp_path, "say": lambda line: None}
+    stop = lambda study, candidate: study.stop() if candidate.name.isdigit() else None  # noqa: E731
+    first = search(MODEL, "digits", trials=2, callbacks=[stop], **quiet, **question)
+    assert "a callback stopped the search" in str(first).lower()
+    search(MODEL, "digits", n_trials=2, **quiet, **question)
+    with Study.read(tmp_path) as study:
+        finds = study.candidates("kind = 'find'")
+        assert [f.budget for f in finds] == 2 * ["macs=0.5x,params=0.9x", "macs=0.2x,params=0.9x"]
+        half, fifth = (study.candidates(f"name = 'grouped-{b}'")[0] for b in ("0.5x", "0.2x"))
+        assert fifth.layer_macs < half.layer_macs
+        assert all(f.layer_macs <= fifth.layer_macs * 1.6 for f in finds if "0.2x" in f.budget)
+        assert len([row for row in study.candidates() if row.tests]) == 6 + 2
+
+
+def test_users_of_optuna_find_their_words(undisturbed, tmp_path):
+    folder, _, _ = undisturbed
+    question = {**QUESTION, "say": lambda line: None}
+    with pytest.raises(CanvasError, match="load_if_exists=True goes on"):
+        search(MODEL, "digits", storage=folder, load_if_exists=False, **question)
+    url = f"sqlite:///{folder}/study.db"
+    report = search(MODEL, "digits", storage=url, n_trials=TRIALS, timeout=60, **question)
+    assert report.folder == folder
+    with pytest.raises(CanvasError, match="leave one of them out"):
+        search(MODEL, "digits", storage=url, out=tmp_path, **question)
+    with pytest.raises(CanvasError, match="not of the form sqlite:///"):
+        search(MODEL, "digits", storage="postgresql://host/x", **question)
 
 
 def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
