@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,8 @@ from canvas.report import (
     best_control,
     front,
     pareto_csv,
+    pick,
+    pick_line,
     primitives,
     sentence,
     short,
@@ -128,6 +131,74 @@ def test_the_front_holds_what_no_find_dominates():
     rows = table_rows([row("9", "find", 0.99, 1, status="pruned"), *finds, *CONTROLS])
     assert names(rows)[:4] == names(CONTROLS)
     assert names(rows)[4:] == ["7", "2", "6", "3", "5"]
+
+
+def finalist(name, kind, accuracy, macs, *tests, speedup=1.0):
+    """A row with figures of the test split."""
+    return replace(row(name, kind, accuracy, macs, speedup), tests=tests)
+
+
+FINALS = [
+    finalist("baseline", "baseline", 0.97, 1000, 0.95, 0.97),
+    finalist("1x1", "control", 0.30, 100, 0.31, 0.33, speedup=4.0),
+    finalist("grouped", "control", 0.96, 500, 0.94, 0.96, speedup=0.5),
+    finalist("7", "find", 0.99, 500, 0.93, 0.95, speedup=2.0),
+    finalist("8", "find", 0.90, 400, 0.955, 0.965, speedup=1.5),
+    row("9", "find", 0.98, 300, 9.0),
+]
+
+
+def test_where_there_are_finals_the_test_split_decides():
+    words = sentence(FINALS, 1000)
+    assert words == (
+        "A find beat the best control of no more MACs: find 8 (96.0 % at 0.40x of the MACs) is "
+        "64.0 points above 1x1 (32.0 % at 0.10x of the MACs), standard error over the seeds 1.1."
+    )
+    lines = table(FINALS).splitlines()
+    assert "test" in lines[0] and "96.0 % +- 1.4" in lines[1] and "  -  " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        ("fastest within 0.1", "8"),  # of those with finals: 9 is faster, but was not tested
+        ("fastest within 2.0", "7"),
+        ("fastest within 100", "1x1"),
+        ("fastest", "1x1"),
+        ("fewest-macs within 1.1", "8"),
+        ("fewest-params within 2", "8"),
+        ("most-accurate", "baseline"),  # as accurate as 8, and older
+    ],
+)
+def test_the_row_to_take_follows_from_the_rule(rule, name):
+    assert pick(FINALS, rule).name == name
+
+
+def test_the_unchanged_network_is_taken_where_nothing_beats_it():
+    rows = [BASE, row("7", "find", 0.97, 500, 0.9)]
+    picked = pick(rows, "fastest within 1.0")
+    assert picked is BASE
+    assert pick_line("fastest within 1.0", rows, picked) == (
+        "* fastest within 1.0 points of the unchanged network on the validation split: baseline "
+        "(nothing beats it)."
+    )
+    assert table(rows, picked).splitlines()[1].startswith("* baseline")
+    assert pick([row("7", "find", 0.9, 500)], "fastest") is None
+    assert "no row" in pick_line("fastest", [], None)
+
+
+def test_the_front_weighs_what_the_objectives_name():
+    finds = [
+        row("1", "find", 0.9, 100, 1.0),
+        row("2", "find", 0.9, 200, 2.0),  # faster, but dearer
+        row("3", "find", 0.9, 100, 1.0),  # the same as 1
+        row("4", "find", 0.8, 100),
+    ]
+    assert names(front(finds, "macs")) == ["1", "3"]
+    assert names(front(finds, "latency")) == ["2"]
+    assert names(front(finds, "latency,macs")) == ["1", "2", "3"]
+    rows = table_rows([*CONTROLS, *finds, row("6", "find", 0.99, 1, status="failed")], "latency")
+    assert names(rows)[4:] == ["2"]
 
 
 def test_the_csv_has_exactly_its_columns_and_order():
