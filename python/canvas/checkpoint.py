@@ -31,7 +31,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
     save = _safetensors().save
     own = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     data = save(own, {FACTS: json.dumps(facts)})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.new")  # the next attempt writes over a killed one
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -97,11 +97,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
     """Give `model` the weights read from the file `where`; every name and shape must fit."""
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        problem = " ".join(str(error).split("\n")[1:2]).strip() or one_line(error)
-        raise CanvasError(f"the weights in '{where}' are of another network: {problem}") from None
+    expected = weights_of(model)
+    problems = [f"'{name}' is missing" for name in expected if name not in weights]
+    problems += [f"'{name}' is unknown" for name in weights if name not in expected]
+    problems += [
+        f"'{name}' is {list(weights[name].shape)}, not {list(value.shape)}"
+        for name, value in expected.items()
+        if name in weights and weights[name].shape != value.shape
+    ]
+    if problems:
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise CanvasError(f"the weights in '{where}' are of another network: {problems[0]}{more}")
+    model.load_state_dict(weights)
 
 
 def _safetensors() -> Any:

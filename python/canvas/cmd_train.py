@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 
 from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
-from .options import Option
+from .train_options import THREADS, TRAIN_OPTIONS
 
 WHAT = (
     "candidate of a study, as DIR/17, DIR/grouped, DIR/baseline or DIR/find-0017; or the file of "
@@ -15,9 +14,9 @@ WHAT = (
 
 
 def run(words: list[str]) -> int:
+    given = vars(parser().parse_args(words))
     with need_torch("train"):
         from . import trainer
-    given = vars(parser(trainer.OPTIONS).parse_args(words))
     find_models_here()
     end_by_sigterm_too()
     trained = trainer.train_network(given.pop("what"), **given)
@@ -26,11 +25,10 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def parser(rows: Iterable[Option]) -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas train",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        example="canvas train runs/demo/find-0017 --epochs 60 --out trained",
         description="Train a network with the kernel of a find in it, to the end: a checkpoint\n"
         "and a line of the log after every epoch, the test split scored once when all is\n"
         "done. For a candidate of a study the network, the images and the seed are the\n"
@@ -40,7 +38,7 @@ def parser(rows: Iterable[Option]) -> argparse.ArgumentParser:
         "kept; the same command with --resume goes on, after kill -9 too).",
     )
     parser.add_argument("what", metavar="WHAT", help=WHAT)
-    add_options(parser, rows)
+    add_options(parser, [*TRAIN_OPTIONS, THREADS])
     parser.add_argument(
         "--out",
         metavar="DIR",
@@ -50,9 +48,6 @@ def parser(rows: Iterable[Option]) -> argparse.ArgumentParser:
         "--resume", action="store_true", help="go on after the last epoch that is in DIR"
     )
     parser.add_argument(
-        "--device", default="auto", metavar="NAME", help="auto, cpu or cuda (default: auto)"
-    )
-    parser.add_argument(
-        "--threads", metavar="N", help="threads on the CPU (default: as many as torch takes)"
+        "--device", default="auto", metavar="auto|cpu|cuda", help="where to train (default: auto)"
     )
     return parser

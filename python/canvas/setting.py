@@ -13,25 +13,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import checkpoint
+from . import checkpoint, driver
 from .controls import BASELINE
-from .data import Data, load_data
+from .data import Data
 from .errors import CanvasError
 from .network import Recipe
 from .options import BY_NAME, Option, read_option
 from .pack import KernelPack, load
+from .placeholder import plain_name
+from .report import find_folder
 from .study import FILE, Candidate, Study
+from .train_options import IMAGES, NETWORK
 
 STATE = "checkpoint.safetensors"  # in the folder of a training
-IMAGES = ("data", "image_size", "images", "normalize", "flip", "crop")
-NETWORK = ("model", *IMAGES, "width", "policy", "seed")
-NETWORK_OPTIONS = tuple(BY_NAME[name] for name in NETWORK)
 FIND = re.compile(r"find-([0-9]{1,18})")  # the folder of a find
-SWITCH = {"yes": True, "no": False, None: None}
 
 
 @dataclass(frozen=True)
@@ -73,14 +72,14 @@ def choose(what: str | os.PathLike[str] | KernelPack) -> Choice:
         path = path.parent
     holds_pack = (path / "pack.txt").is_file()
     if (path / STATE).is_file():
-        facts = checkpoint.read_facts(path / STATE)
+        facts = training_facts(path / STATE)
         return Choice(facts["name"], facts["pack"], facts["options"])
     if path.is_file():
-        return Choice(path.stem, load(path).text)
+        return Choice(_plain(path.stem), load(path).text)
     if (path.parent / FILE).is_file() and (FIND.fullmatch(path.name) or not holds_pack):
         return _of_study(path.parent, path.name)
     if holds_pack:
-        return Choice(path.resolve().name, load(path / "pack.txt").text)
+        return Choice(_plain(path.resolve().name), load(path / "pack.txt").text)
     if word == BASELINE:
         return Choice(BASELINE, None)
     if (path / FILE).is_file():
@@ -107,9 +106,57 @@ def _of_study(folder: Path, word: str) -> Choice:
     row = rows[0]
     if not row.pack and row.kind != "baseline":
         raise CanvasError(f"{row.kind} '{row.name}' of '{folder}' has no sizes: {row.reason}")
-    name = f"find-{int(row.name):04d}" if row.kind == "find" else row.name
+    name = find_folder(row) if row.kind == "find" else _plain(row.name)
     kept = {key: value for key, value in options.items() if key in (*NETWORK, "batch_size")}
     return Choice(name, row.pack or None, kept, row, folder / "data.npz", folder)
+
+
+def training_facts(path: Path) -> dict[str, Any]:
+    """What the checkpoint of a training says of it, checked: name, pack, options, images, history,
+    versions.
+    """
+    facts = checkpoint.read_facts(path)
+    try:
+        facts["history"][-1]
+        images = facts["images"]
+        return {
+            "name": _plain(str(facts["name"])),
+            "pack": None if facts["pack"] is None else KernelPack(facts["pack"]).text,
+            "options": dict(facts["options"]),
+            "images": {
+                "name": str(images["name"]),
+                "checksum": str(images["checksum"]),
+                "augmentation": dict(images["augmentation"]),
+                "shape": [int(size) for size in images["shape"]],
+                "classes": int(images["classes"]),
+                "mean": [float(value) for value in images["mean"]],
+                "deviation": [float(value) for value in images["deviation"]],
+                "synthetic": bool(images["synthetic"]),
+            },
+            "history": [{**row, "epoch": int(row["epoch"])} for row in facts["history"]],
+            "versions": dict(facts["versions"]),
+        }
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise CanvasError(f"'{path}' is not the checkpoint of a training of canvas") from None
+
+
+def about(images: Data) -> dict[str, Any]:
+    """What a network must know of the images it was trained on, without the images."""
+    return {
+        "name": images.name,
+        "checksum": images.checksum,
+        "augmentation": asdict(images.augmentation),
+        "shape": list(images.shape),
+        "classes": images.classes,
+        "mean": list(images.mean),
+        "deviation": list(images.deviation),
+        "synthetic": images.synthetic,
+    }
+
+
+def _plain(name: str) -> str:
+    """A name that may stand in a path, a comment, a title."""
+    return plain_name(name, set()).replace("/", "-")
 
 
 def settle(
@@ -140,20 +187,17 @@ def load_images(choice: Choice, options: Mapping[str, Any]) -> Data:
     same = all(options[name] == choice.options.get(name) for name in IMAGES)
     if same and choice.images is not None and choice.images.is_file():
         return Data.read(choice.images)
-    wishes = {name: options[name] for name in IMAGES[1:]}
-    wishes["normalize"], wishes["flip"] = SWITCH[wishes["normalize"]], SWITCH[wishes["flip"]]
-    return load_data(
-        options["data"], **{name: wish for name, wish in wishes.items() if wish is not None}
-    )
+    return driver.load_images(dict(options))
 
 
-def recipe_of(options: Mapping[str, Any], images: Data) -> Recipe:
-    """What the network is built from."""
+def recipe_of(options: Mapping[str, Any], shape: Sequence[int], classes: int) -> Recipe:
+    """What the network is built from; `shape` of one image is (channels, height, width)."""
+    channels, height, width = shape
     return Recipe(
         options["model"],
         options["width"],
-        images.shape,
-        images.classes,
+        (channels, height, width),
+        classes,
         options["policy"],
         options["seed"],
     )

@@ -20,8 +20,8 @@ from torch.nn import functional as F
 
 from . import augment
 from .data import Data
+from .train_options import PEAK_RATE
 
-PEAK_RATE = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
 CLIP = 2.0  # norm of the gradient: chains of fc without norms between them diverge otherwise

@@ -26,7 +26,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,13 @@ from .data import Data
 from .errors import CanvasError, one_line
 from .models import check_model
 from .network import Recipe, build_network
-from .options import BY_NAME, Option, changed, printable, read_option
+from .options import changed, printable, read_option
 from .pack import KernelPack
 from .report import write_atomically
-from .setting import NETWORK_OPTIONS, STATE, Choice, prepare, recipe_of
+from .setting import STATE, Choice, about, prepare, recipe_of, training_facts
 from .study import versions
-from .train import PEAK_RATE, Epoch, NotFinite, Training, device_of, part, score
+from .train import Epoch, NotFinite, Training, device_of, part, score
+from .train_options import THREADS, TRAIN_OPTIONS
 
 WEIGHTS, BEST = "weights.safetensors", "best.safetensors"
 LOG, RESULT, LOCK = "log.csv", "result.json", "train.lock"
@@ -53,36 +54,17 @@ LOG_COLUMNS = ("epoch", "train_loss", "train_accuracy", "val_accuracy", "rate", 
 Say = Callable[[str], None]
 
 
-def _rate(value: Any) -> float:
-    expected = "a number above 0 and at most 100"
-    try:
-        rate = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(expected) from None
-    if isinstance(value, bool) or not 0 < rate <= 100:
-        raise ValueError(expected)
-    return rate
-
-
-OPTIONS = (
-    *NETWORK_OPTIONS,
-    replace(BY_NAME["epochs"], default=30, help="passes over the training images"),
-    BY_NAME["batch_size"],
-    Option("rate", _rate, PEAK_RATE, True, "R", "peak of the learning rate"),
-)
-THREADS = replace(BY_NAME["workers"], name="threads", default=None)
-
-
 @dataclass(frozen=True)
 class Trained:
     """The end of a training: the network with its best weights, in evaluation mode on the CPU.
 
-    Accuracies are in 0..1; `epoch`, from 1, is the best one on validation; `standard_error` is
-    that of `test_accuracy`, measured on `test_images` images.
+    `data` is the name of the images.  Accuracies are in 0..1; `epoch`, from 1, is the best one on
+    validation; `standard_error` is that of `test_accuracy`, measured on `test_images` images.
     """
 
     folder: Path
     network: nn.Module
+    data: str
     epoch: int
     val_accuracy: float
     test_accuracy: float
@@ -91,10 +73,10 @@ class Trained:
 
     def __str__(self) -> str:
         return (
-            f"Test: {100 * self.test_accuracy:.2f} % +- {100 * self.standard_error:.2f} (standard "
-            f"error) of {self.test_images} images that nothing was trained on or chosen by, "
-            f"with the weights of epoch {self.epoch}, the best on validation "
-            f"({100 * self.val_accuracy:.2f} %)"
+            f"Test on {self.data}: {100 * self.test_accuracy:.2f} % +- "
+            f"{100 * self.standard_error:.2f} (standard error) of {self.test_images} images that "
+            f"nothing was trained on or chosen by, with the weights of epoch {self.epoch}, the "
+            f"best on validation ({100 * self.val_accuracy:.2f} %)"
         )
 
 
@@ -120,7 +102,7 @@ def train_network(
     Raises CanvasError with one sentence on bad input and where the training fails, and
     KeyboardInterrupt on Ctrl-C; the epochs that were whole are kept.
     """
-    choice, values, images = prepare(what, options, OPTIONS, "canvas train")
+    choice, values, images = prepare(what, options, TRAIN_OPTIONS, "canvas train")
     place = _device(device)
     folder = Path(out) if out is not None else default_folder(choice)
     say = say or _say_to_stderr
@@ -155,7 +137,7 @@ class Run:
         self.options = options
         self.images = images
         self.say = say
-        self.recipe = recipe_of(options, images)
+        self.recipe = recipe_of(options, images.shape, images.classes)
         network = _build(self.recipe, choice.pack)
         self.training = Training(
             network.to(device),
@@ -225,6 +207,7 @@ class Run:
         return Trained(
             self.folder,
             network.cpu().eval(),
+            self.images.name,
             **{name: result[name] for name in RESULTS},
         )
 
@@ -233,7 +216,7 @@ class Run:
         path = self.folder / STATE
         if not path.exists():
             return "stopped before the first epoch was over: nothing is kept"
-        done = len(checkpoint.read_facts(path)["history"])
+        done = len(training_facts(path)["history"])
         return (
             f"stopped after epoch {done} of {self.options['epochs']}: "
             "the same command with --resume goes on"
@@ -252,9 +235,11 @@ class Run:
         weights = checkpoint.weights_of(self.training.model)
         last, best = self.history[-1], self._best()
         facts = {
-            **self.facts,
+            "name": self.facts["name"],
             "epoch": last["epoch"],
+            "epochs": self.options["epochs"],
             "val_accuracy": last["val_accuracy"],
+            "versions": self.facts["versions"],
         }
         if best is last:
             checkpoint.write(self.folder / BEST, weights, facts)
@@ -262,13 +247,14 @@ class Run:
         write_atomically(self.folder / LOG, log_csv(self.history))
 
     def _restore(self) -> None:
-        tensors, facts = checkpoint.read(self.folder / STATE)
+        facts = training_facts(self.folder / STATE)
         difference = self._difference(facts)
         if difference:
             raise CanvasError(
                 f"the training in '{self.folder}' is another one ({difference} now): "
                 "give its options, or another --out"
             )
+        tensors, _ = checkpoint.read(self.folder / STATE)
         self.history = facts["history"]
         network = self.training.model
         checkpoint.load_weights(network, part(tensors, "model"), self.folder / STATE)
@@ -277,12 +263,10 @@ class Run:
 
     def _difference(self, facts: Mapping[str, Any]) -> str:
         """What another training than this one was asked for, in words; "" for the same."""
-        if "history" not in facts:
-            return "its checkpoint is not ours"
-        difference = changed(facts["options"], self.options, OPTIONS)
+        difference = changed(facts["options"], self.options, TRAIN_OPTIONS)
         if not difference and facts["pack"] != self.facts["pack"]:
             difference = f"{self.facts['name']} instead of {facts['name']}"
-        if not difference and facts["images"]["checksum"] != self.images.checksum:
+        if not difference and facts["images"] != self.facts["images"]:
             difference = "other images"
         return difference
 
@@ -321,20 +305,6 @@ class Run:
             f"loss {row['train_loss']:.4f}  train {100 * row['train_accuracy']:.1f} %  "
             f"validation {100 * row['val_accuracy']:.1f} %  rate {row['rate']:.4f}{best}"
         )
-
-
-def about(images: Data) -> dict[str, Any]:
-    """What a network must know of the images it was trained on, without the images."""
-    return {
-        "name": images.name,
-        "description": images.description,
-        "checksum": images.checksum,
-        "shape": images.shape,
-        "classes": images.classes,
-        "mean": images.mean,
-        "deviation": images.deviation,
-        "synthetic": images.synthetic,
-    }
 
 
 def log_csv(history: list[dict[str, Any]]) -> str:
