@@ -6,17 +6,18 @@ import argparse
 
 from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
 from .options import OPTIONS, read_options
+from .progress import WAYS, wanted_way
 
 
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
-    out, fresh = given.pop("out"), given.pop("fresh")
+    out, fresh, progress = given.pop("out"), given.pop("fresh"), given.pop("progress")
     with need_torch("search"):
         from . import driver
     read_options(given)
     find_models_here()
     end_by_sigterm_too()
-    report = driver.search(**given, out=out, fresh=fresh)
+    report = driver.search(**given, out=out, fresh=fresh, progress=wanted_way(progress))
     print(report)
     print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
     return 0 if report.front else 1
@@ -38,5 +39,11 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--fresh", action="store_true", help="start over: remove the study that is in DIR"
+    )
+    parser.add_argument(
+        "--progress",
+        choices=WAYS,
+        help="live: a table where standard error is a terminal, else lines; off: nothing but the "
+        "result (default: CANVAS_PROGRESS, else live)",
     )
     return parser

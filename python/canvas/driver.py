@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +18,13 @@ from typing import Any
 
 from . import _core
 from .controls import IDENTITY
-from .data import Data, load_data
+from .data import Data, as_data, load_data
 from .errors import CanvasError, NoSolution
 from .finals import train_finals
 from .network import Recipe, plan_network
 from .options import budgets, read_options
 from .pool import Pool
-from .progress import Display, Say
+from .progress import Say, make_display
 from .report import Report, write_report
 from .run import Callback, Run
 from .study import Study
@@ -35,7 +34,7 @@ from .trials import Trials, add_controls, draw_options
 
 def search(
     model: str,
-    data: str | Data,
+    data: Any,
     *,
     budget: str | None = None,
     trials: int = 40,
@@ -45,6 +44,7 @@ def search(
     out: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     say: Say | None = None,
+    progress: str = "lines",
     callbacks: Sequence[Callback] = (),
     storage: str | os.PathLike[str] | None = None,
     load_if_exists: bool = True,
@@ -55,14 +55,16 @@ def search(
     """Search for kernels that replace the convolutions of `model` under `budget`, and return the
     table.
 
-    `model` is `resnet8`, `resnet18` or `package.module:callable`; `data` is a name such as
-    `digits-scattered` or `folder:PATH`, or a `canvas.data.Data` of your own.  `budget` counts the
-    layers replaced (default `macs=0.5x`).  `time_limit` is in seconds or like "10m" and covers
+    `model` is `resnet8`, `resnet18` or `package.module:callable`.  `data` is a name such as
+    `digits-scattered` or `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or
+    (train, validation, test) of them, or a `canvas.data.Data`.  `budget` counts the layers
+    replaced (default `macs=0.5x`).  `time_limit` is in seconds or like "10m" and covers
     everything.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
     goes on with what is there, `fresh` starts over.  `say` receives one line of progress at a time
-    (default: standard error).  `callbacks` are called as callback(study, candidate) after every
-    candidate; `study.stop()` ends the search.  `others` are the remaining options of
-    `canvas search --help`, with underscores.
+    (default: standard error); `progress` is "lines", "off", or "live" for a table on a terminal.
+    `callbacks` are called as callback(study, candidate) after every candidate; `study.stop()`
+    ends the search.  `others` are the remaining options of `canvas search --help`, with
+    underscores.
 
     For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
     `time_limit`, `n_trials` is `trials`; load_if_exists=False refuses a study that is there.
@@ -74,7 +76,7 @@ def search(
     options = read_options(
         {
             "model": model,
-            "data": data.name if isinstance(data, Data) else data,
+            "data": data if isinstance(data, str) else type(data).__name__,
             "budget": budget,
             "trials": trials if n_trials is None else n_trials,
             "epochs": epochs,
@@ -83,7 +85,8 @@ def search(
             **others,
         }
     )
-    images = data if isinstance(data, Data) else load_images(options)
+    images = as_data(data, **wishes(options))
+    options["data"] = images.name
     recipe = Recipe(
         options["model"],
         options["width"],
@@ -97,11 +100,11 @@ def search(
     folder = study_folder(out, storage, options)
     if not load_if_exists and not fresh and (folder / "study.db").exists():
         raise CanvasError(f"there is a study in '{folder}': load_if_exists=True goes on with it")
+    title = f"{options['model']} on {images.name}"
+    display = make_display(progress, say, title, options["time_limit"], begun)
     try:
         with Study.open(folder, fresh) as study:
-            run = Run(
-                study, options, recipe, plan, begun, Display(say or say_to_stderr), callbacks
-            )
+            run = Run(study, options, recipe, plan, begun, display, callbacks)
             return run_search(run, images)
     except sqlite3.Error as error:
         raise CanvasError(f"the study in '{folder}' cannot be written: {error}") from error
@@ -137,6 +140,7 @@ def begin(run: Run, images: Data) -> None:
     run.display.line(f"{options['model']} on {images.name}: {images.description}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)
+    run.display.begin(study.candidates(), run.plan.macs)
     if known:
         run.display.line(f"going on with '{study.folder}': {trials_kept(run)} are there")
 
@@ -151,26 +155,22 @@ def interrupted(run: Run) -> None:
     """After Ctrl-C: children are gone by now; say what is kept and how to go on."""
     for candidate in run.study.candidates("status = 'running'"):
         run.study.put_back(candidate.id)
-    run.display.line(
+    run.display.farewell(
         f"stopped: {trials_kept(run)} are kept in '{run.study.folder}', the same command goes on"
     )
 
 
 def load_images(options: dict[str, Any]) -> Data:
     """The images that the options name."""
-    return load_data(
-        options["data"],
-        image_size=options["image_size"],
-        images=options["images"],
-        normalize=None if options["normalize"] is None else options["normalize"] == "yes",
-        flip=None if options["flip"] is None else options["flip"] == "yes",
-        crop=options["crop"],
-    )
+    return load_data(options["data"], **wishes(options))
 
 
-def say_to_stderr(line: str) -> None:
-    if line:
-        print(line, file=sys.stderr, flush=True)
+def wishes(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options want of the images; None leaves it to the reader."""
+    asked = {name: options[name] for name in ("image_size", "images", "crop")}
+    for name in ("normalize", "flip"):
+        asked[name] = None if options[name] is None else options[name] == "yes"
+    return asked
 
 
 def study_folder(

@@ -1,16 +1,24 @@
-"""How a search shows that it is alive: plain lines, one per thing that ended.
+"""How a search shows that it is alive: a table on a terminal (live.py), else plain lines, one per
+thing that ended.
 
 A display hears what happens and shows what it likes; it decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
 
+from .errors import CanvasError
+from .options import printable
 from .report import kernel_summary
 from .study import Candidate
 
 Say = Callable[[str], None]
+
+WAYS = ("live", "lines", "off")
 
 
 class Display:
@@ -23,8 +31,13 @@ class Display:
         """A sentence for the user."""
         self.say(text)
 
+    def begin(self, candidates: Sequence[Candidate], baseline_macs: int) -> None:
+        """The rows that the study has when the search begins, settled or not, and the MACs of
+        the unchanged network.
+        """
+
     def phase(self, text: str, total: int) -> None:
-        """A stage of the search begins, with `total` things to do."""
+        """A stage of the search begins, with `total` things to do; a new `text` is said."""
         self.say(text)
 
     def started(self, name: str, epochs: int) -> None:
@@ -41,10 +54,66 @@ class Display:
         self.say(candidate_line(candidate, elapsed, baseline_macs))
 
     def timed(self, candidate: Candidate) -> None:
-        """A candidate has its latency."""
+        """A candidate has its latency, or is known to get none."""
+
+    def farewell(self, text: str) -> None:
+        """What the user must know of a search that was stopped."""
+        self.say(text)
 
     def close(self) -> None:
         """Nothing more comes."""
+
+
+class Silent(Display):
+    """Nothing but how to go on with a search that was stopped."""
+
+    def line(self, text: str) -> None:
+        pass
+
+    def phase(self, text: str, total: int) -> None:
+        pass
+
+    def finished(self, candidate: Candidate, elapsed: float, baseline_macs: int) -> None:
+        pass
+
+
+def make_display(
+    way: str, say: Say | None, title: str, limit: float | None, begun: float
+) -> Display:
+    """The display for `way`, one of WAYS: `say` receives lines, `title`, the seconds since
+    `begun` (a moment of time.monotonic()) and their limit head the live table.  What has no
+    terminal to live on is lines.
+    """
+    if way not in WAYS:
+        raise CanvasError(f"progress is {', '.join(WAYS)}, not '{printable(way)}'")
+    if way == "live" and say is None and can_be_live():
+        from .live import LiveDisplay, terminal
+
+        return LiveDisplay(terminal(), title, limit, begun)
+    return (Silent if way == "off" else Display)(say or say_to_stderr)
+
+
+def wanted_way(flag: str | None) -> str:
+    """What the flag says, else the environment's CANVAS_PROGRESS, else live."""
+    way = flag or os.environ.get("CANVAS_PROGRESS") or "live"
+    if way not in WAYS:
+        raise CanvasError(f"CANVAS_PROGRESS takes {', '.join(WAYS)}, not '{printable(way)}'")
+    return way
+
+
+def can_be_live() -> bool:
+    """Whether standard error is a terminal that can move its cursor, and rich is there."""
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        and importlib.util.find_spec("rich") is not None
+    )
+
+
+def say_to_stderr(line: str) -> None:
+    if line:
+        print(line, file=sys.stderr, flush=True)
 
 
 def candidate_line(candidate: Candidate, elapsed: float, baseline_macs: int) -> str:
@@ -52,7 +121,7 @@ def candidate_line(candidate: Candidate, elapsed: float, baseline_macs: int) -> 
     ratio = "" if candidate.macs is None else f"{candidate.macs / baseline_macs:5.2f}x MACs"
     accuracy = "" if candidate.val_accuracy is None else f"{100 * candidate.val_accuracy:5.1f} %"
     seconds = "" if candidate.seconds is None else f"{candidate.seconds:.0f} s"
-    status = candidate.status + (f" ({candidate.reason})" if candidate.reason else "")
+    status = candidate.status + (f" ({printable(candidate.reason)})" if candidate.reason else "")
     return (
         f"[{elapsed:4.0f} s] {candidate.name:<19} {ratio:>11} {accuracy:>8} {seconds:>6}  "
         f"{status}  {kernel_summary(candidate)}"

@@ -81,4 +81,5 @@ def record(run: Run, candidate: Candidate, engines: list[str], message: Message)
     reason = f"{message['kind']}: {message['reason']}"
     missing = [Timing(engine, None, None, None, "", batch, reason) for engine in engines]
     run.study.latency_failed(candidate.id, missing, reason)
+    run.display.timed(run.study.candidate(candidate.id))
     run.display.line(f"{candidate.name} could not be timed: {reason}")
