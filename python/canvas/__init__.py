@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .convert import Conversion, convert
     from .driver import search
     from .placeholder import Placeholder, get_placeholders, replace, sample, seed
+    from .plot import plot_pareto
 
 __version__ = _core.version()
 
@@ -36,6 +37,7 @@ __all__ = [
     "convert",
     "get_placeholders",
     "load",
+    "plot_pareto",
     "replace",
     "sample",
     "save",
@@ -43,7 +45,7 @@ __all__ = [
     "seed",
 ]
 
-# What needs torch, by the module that holds it.
+# What is loaded on first need, most of it because it needs torch, by the module that holds it.
 _LAZY = {
     "Conversion": "convert",
     "convert": "convert",
@@ -53,6 +55,7 @@ _LAZY = {
     "sample": "placeholder",
     "seed": "placeholder",
     "search": "driver",
+    "plot_pareto": "plot",
 }
 
 

@@ -20,6 +20,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -454,42 +455,50 @@ def counts_line(study: Study, counts: dict[str, int]) -> str:
 # ---- files ------------------------------------------------------------------------------------
 
 
+def pareto_rows(
+    rows: Sequence[Candidate], picked: Candidate | None = None
+) -> list[dict[str, Any]]:
+    """The finished rows of the table by COLUMNS: accuracies in 0..1, None for what was not
+    taken.
+    """
+    baseline = next((row for row in rows if row.kind == "baseline"), None)
+
+    def ratio(value: int | None, base: int | None) -> float | None:
+        return value / base if value is not None and base else None
+
+    return [
+        {
+            "candidate": row.name,
+            "kind": row.kind,
+            "val_accuracy": row.val_accuracy,
+            "latency_ms": row.latency_ms,
+            "macs": row.macs,
+            "params": row.params,
+            "macs_ratio": ratio(row.macs, baseline.macs if baseline else None),
+            "params_ratio": ratio(row.params, baseline.params if baseline else None),
+            "speedup": row.speedup,
+            "engine": row.engine,
+            "test_accuracy": row.test_mean,
+            "test_spread": row.test_spread,
+            "budget": row.budget,
+            "picked": row is picked,
+        }
+        for row in rows
+        if row.status == "done"
+    ]
+
+
 def pareto_csv(rows: Sequence[Candidate], picked: Candidate | None = None) -> str:
     """The finished rows of the table as CSV; accuracies in 0..1, what was not taken is empty."""
-    baseline = next((row for row in rows if row.kind == "baseline"), None)
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        if row.status != "done":
-            continue
-        base_macs = baseline.macs if baseline else None
-        base_params = baseline.params if baseline else None
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in pareto_rows(rows, picked):
+        row["picked"] = "*" if row["picked"] else ""
         writer.writerow(
-            [
-                row.name,
-                row.kind,
-                _figure(row.val_accuracy),
-                _figure(row.latency_ms),
-                row.macs,
-                row.params,
-                _figure(row.macs / base_macs if row.macs is not None and base_macs else None),
-                _figure(
-                    row.params / base_params if row.params is not None and base_params else None
-                ),
-                _figure(row.speedup),
-                row.engine,
-                _figure(row.test_mean),
-                _figure(row.test_spread),
-                row.budget,
-                "*" if row is picked else "",
-            ]
+            {name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()}
         )
     return text.getvalue()
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
 
 
 def find_folder(row: Candidate) -> str:
@@ -511,5 +520,10 @@ def write_finds(study: Study) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file at once or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
