@@ -291,7 +291,7 @@ OPTIONS = (
         "latency_batch",
         _whole(1, 4096),
         1,
-        True,
+        False,
         "N",
         "images per forward when latency is taken",
     ),

@@ -1,0 +1,133 @@
+"""Which networks are timed, in which engines, and what the study keeps of it."""
+
+import time
+
+import pytest
+
+from canvas import study as study_module
+from canvas.network import Plan, Recipe
+from canvas.options import read_options
+from canvas.progress import Display
+from canvas.run import Run
+from canvas.study import Study
+from canvas.timing import time_networks
+
+FIGURES = {"ms": 2.0, "spread_ms": 0.1, "speedup": 1.5, "against": "compiled"}
+
+
+class TimingPool:
+    """Answers every job at once: with figures, or with a failure."""
+
+    def __init__(self, missing="", failure=""):
+        self.missing, self.failure = missing, failure
+        self.asked = []
+        self.said = []
+
+    def start(self, job, words, limit):
+        self.asked.append((job, words["engines"], words["compile"]))
+        timed = {engine: {**FIGURES} for engine in words["engines"]}
+        missing = {}
+        if self.missing and "compiled" in timed:
+            del timed["compiled"]
+            missing["compiled"] = self.missing
+        message = {"event": "done", "timed": timed, "missing": missing}
+        if self.failure:
+            message = {"event": "failed", "kind": "error", "reason": self.failure}
+        self.said.append((job, message))
+
+    def busy(self):
+        return [job for job, _ in self.said]
+
+    def wait(self, seconds):
+        said, self.said = self.said, []
+        return said
+
+
+ROWS = {"baseline": "baseline", "1x1": "control", "0": "find", "1": "find"}
+QUESTION = {"model": "m", "data": "d", "finalists": 1}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A run on a study of baseline, one control and two finds, all trained."""
+    opened = []
+
+    def make(**change):
+        while opened:
+            opened.pop().close()
+        study = Study.open(tmp_path)
+        opened.append(study)
+        options = read_options({**QUESTION, **change})
+        if not study.begin(options, "images", "abc", (100, 50), "t"):
+            for name, kind in ROWS.items():
+                study.add(name, kind, "k", "p", f"h{name}", 1)
+                id = study.candidates("name = ?", name)[0].id
+                study.epoch(id, 0, 0.6 if name == "1" else 0.5, 1.0, 1.0)
+                study.finished(id, "done")
+        recipe = Recipe("m", None, (1, 8, 8), 10, "paper", 1)
+        plan = Plan("t", "", macs=1000, params=10, seconds=0.001)
+        return Run(study, options, recipe, plan, time.monotonic(), Display(lambda line: None))
+
+    yield make
+    for study in opened:
+        study.close()
+
+
+def asked(pool, run):
+    names = {row.id: row.name for row in run.study.candidates()}
+    return [(names[job], engines) for job, engines, _ in pool.asked]
+
+
+def test_finalists_are_timed_compiled_too_and_only_once(make):
+    run, pool = make(), TimingPool()
+    time_networks(run, pool)
+    both = ["eager", "compiled"]
+    assert asked(pool, run) == [("baseline", both), ("1x1", both), ("1", both), ("0", ["eager"])]
+    again = TimingPool()
+    time_networks(run, again)
+    assert again.asked == []
+    run.options["finalists"] = 2  # one more finalist lacks an engine
+    time_networks(run, again)
+    assert asked(again, run) == [("0", both)]
+
+
+@pytest.mark.parametrize(
+    ("change", "engines"),
+    [({"compile": "no"}, ["eager"]), ({"finalists": 0}, ["eager"])],
+)
+def test_what_is_no_finalist_is_timed_eagerly(make, change, engines):
+    run, pool = make(**change), TimingPool()
+    time_networks(run, pool)
+    asked_for = dict(asked(pool, run))
+    assert asked_for["1"] == asked_for["1x1"] == engines
+    assert asked_for["baseline"] == (["eager"] if "compile" in change else ["eager", "compiled"])
+
+
+def test_without_a_compiler_the_figures_are_the_eager_ones_and_the_reason_stays(make):
+    run = make()
+    time_networks(run, TimingPool(missing="torch.compile: no compiler"))
+    id = run.study.candidates("name = 'baseline'")[0].id
+    eager, compiled = run.study.timings(id)
+    assert (eager.latency_ms, compiled.latency_ms) == (2.0, None)
+    assert compiled.reason == "torch.compile: no compiler"
+    assert run.study.candidate(id).engine == "eager"
+
+
+def test_a_network_that_cannot_be_timed_keeps_its_reason_and_is_not_tried_again(make):
+    run = make()
+    time_networks(run, TimingPool(failure="it fell over"))
+    assert {t.reason for t in run.study.timings(1)} == {"error: it fell over"}
+    assert run.study.candidate(1).latency_ms is None
+    again = TimingPool()
+    time_networks(run, again)
+    assert again.asked == []
+
+
+def test_another_machine_or_batch_size_takes_all_latencies_again(make, monkeypatch):
+    time_networks(make(), TimingPool())
+    for change in ({"latency_batch": 8}, {}):
+        if not change:
+            monkeypatch.setattr(study_module, "machine", lambda: {"processor": "another"})
+        pool = TimingPool()
+        time_networks(make(**change), pool)
+        assert len(pool.asked) == 4
