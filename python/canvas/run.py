@@ -24,7 +24,7 @@ Callback = Callable[[Study, Candidate], None]
 
 WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
 TIMING_SLACK = 5  # finds may well be slower than the unchanged network
-COMPILING = 30.0  # seconds kept for torch.compile of the unchanged network
+COMPILING = 25.0  # seconds kept for torch.compile of one network
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
 
 
@@ -90,8 +90,17 @@ class Run:
         """When timing must begin so that latency and table are ready in time."""
         rows = len(self.study.candidates("status IN ('done', 'running') AND latency_ms IS NULL"))
         one = TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds)
-        compiling = COMPILING if self.options["compile"] == "yes" else 0.0
-        return self.deadline - WRAP_UP - compiling - one * (rows + 1)
+        return self.deadline - WRAP_UP - COMPILING * self._to_compile() - one * (rows + 1)
+
+    def _to_compile(self) -> int:
+        """How many networks are timed under torch.compile, at most."""
+        if self.options["compile"] == "no":
+            return 0
+        if not self.options["finalists"]:
+            return 1
+        finds = self.study.candidates("kind = 'find'")
+        finals = self.options["finalists"] * len({find.budget for find in finds})
+        return len(self.study.candidates("kind <> 'find'")) + min(finals, len(finds))
 
     def time_is_up(self, before: str) -> None:
         """The limit ended the search before `before`: say so, once."""

@@ -33,8 +33,8 @@ def time_networks(run: Run, pool: Pool) -> None:
     if rows:
         run.display.phase(f"timing {len(rows)} networks, one at a time", len(rows))
     for row in rows:
-        if row.kind == "find" and time.monotonic() > run.deadline - 1:
-            run.time_is_up("all finds were timed")
+        if time.monotonic() > run.deadline - 1:
+            run.time_is_up("all networks were timed")
             break
         time_one(run, pool, row, twice.get(row.id, [EAGER]))
 
@@ -60,8 +60,10 @@ def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> 
     }
     pool.start(candidate.id, words, LATENCY_LIMIT)
     while pool.busy():
-        for _, message in pool.wait(1.0):
+        for _, message in pool.wait(0.5):
             record(run, candidate, engines, message)
+        if pool.busy() and time.monotonic() > run.deadline - 1:
+            pool.stop(candidate.id)
 
 
 def record(run: Run, candidate: Candidate, engines: list[str], message: Message) -> None:

@@ -1,6 +1,7 @@
 """Which networks are timed, in which engines, and what the study keeps of it."""
 
 import time
+from typing import ClassVar
 
 import pytest
 
@@ -131,3 +132,25 @@ def test_another_machine_or_batch_size_takes_all_latencies_again(make, monkeypat
         pool = TimingPool()
         time_networks(make(**change), pool)
         assert len(pool.asked) == 4
+
+
+def test_a_time_limit_ends_the_timing_and_what_is_cut_off_is_taken_next_time(make):
+    run, pool = make(), TimingPool()
+    run.deadline = time.monotonic()
+    time_networks(run, pool)
+    assert pool.asked == [] and "before all networks were timed" in run.ended
+
+    class Slow(TimingPool):
+        stopped: ClassVar[list] = []
+
+        def wait(self, seconds):
+            run.deadline = time.monotonic()
+            return []
+
+        def stop(self, job):
+            self.stopped.append(job)
+            self.said = []
+
+    run.deadline = time.monotonic() + 1000
+    time_networks(run, Slow())
+    assert Slow.stopped == [1] and run.study.timings(1) == []
