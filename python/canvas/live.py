@@ -105,7 +105,7 @@ class LiveDisplay(Display):
         self.rows[candidate.name] = candidate
         self.ended(candidate.name)
         line = candidate_line(candidate, elapsed, baseline_macs)
-        self.above(line, whole=candidate.status == "failed")
+        self.above(line, whole=bool(candidate.reason))
 
     def timed(self, candidate: Candidate) -> None:
         self.rows[candidate.name] = candidate

@@ -1,0 +1,301 @@
+"""Progress on a terminal: what the screen shows, which way is chosen, and what Ctrl-C leaves."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from canvas import live, progress
+from canvas.errors import CanvasError
+from canvas.live import LiveDisplay, clock
+from canvas.progress import Display, Silent, make_display, wanted_way
+from canvas.study import Candidate
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
+KERNEL = "canvas 1\nkernel k\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
+
+
+def screen(text):
+    """The lines that a terminal would show, as far as Rich's codes are needed: up, erase line."""
+    lines, row, column, at = [""], 0, 0, 0
+    while at < len(text):
+        code = ESCAPE.match(text, at)
+        if code:
+            at = code.end()
+            if code[2] == "A":
+                row -= int(code[1] or 1)
+            elif code[2] == "K":
+                lines[row] = ""
+            assert code[2] in "AKmhl" and row >= 0, code[0]
+            continue
+        if text[at] == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif text[at] == "\r":
+            column = 0
+        else:
+            lines[row] = lines[row][:column].ljust(column) + text[at] + lines[row][column + 1 :]
+            column += 1
+        at += 1
+    return [line.rstrip() for line in lines]
+
+
+def row(name, kind="find", status="done", accuracy=0.9, reason="", speedup=None):
+    return Candidate(
+        id=len(name),
+        name=name,
+        kind=kind,
+        number=None,
+        kernel=KERNEL,
+        pack=KERNEL,
+        hash=None,
+        layer_macs=None,
+        status=status,
+        reason=reason,
+        log="",
+        macs=500,
+        params=None,
+        val_accuracy=accuracy,
+        latency_ms=None,
+        latency_spread_ms=None,
+        speedup=speedup,
+        seconds=10.0,
+    )
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A display on a terminal of 80 columns whose clock stands at `at[0]` seconds."""
+    at = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: at[0])
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=40)
+    display = LiveDisplay(console, "net on images", 600.0, 0.0)
+
+    def shown():
+        display.live.refresh()
+        return screen(console.file.getvalue())
+
+    yield display, at, shown
+    display.close()
+
+
+def test_the_screen_of_a_search(terminal):
+    display, at, shown = terminal
+    display.line("net on images: 100 images\nlayer  MACs")
+    waiting = row("1x1", "control", "new", None)
+    display.begin([row("baseline", "baseline", accuracy=0.95), waiting, row("0")], 1000)
+    display.phase("", 4)
+    display.started("1x1", 6)
+    display.started("3", 6)
+    display.epoch("3", 0.5)
+    at[0] = 65.0
+    lines = shown()
+    assert lines[:2] == ["net on images: 100 images", "layer  MACs"]
+    assert "net on images   1:05 of 10:00" in lines and "trials 1 of 4" in lines
+    for words in (
+        "1x1 1 of 6",
+        "3 2 of 6 50.0 %",
+        "baseline 95.0 % 0.50x done",
+        "1x1 0.50x training",
+        "find 0 90.0 % 0.50x done unfold fc",
+        "finds: 1 done, 0 pruned, 0 failed",
+    ):
+        assert words in [" ".join(line.split()) for line in lines], lines
+    at[0] = 100.0
+    display.finished(row("3", status="pruned", reason="50.0 % after epoch 2"), 100.0, 1000)
+    lines = shown()
+    assert lines[2].startswith("[ 100 s] 3 ") and "epoch 2)  unfold fc" in " ".join(lines[2:4])
+    # One ending took 100 s; two finds and a control are left, which the limit cuts short.
+    assert "trials 2 of 4, about 5:00 left" in lines
+    assert "finds: 1 done, 1 pruned, 0 failed" in lines
+    display.phase("finals: 6 trainings of 2 epochs", 6)
+    display.started("find 0 seed 2", 2)
+    at[0] = 105.0
+    display.ended("find 0 seed 2")
+    assert "finals 1 of 6, about 0:25 left" in shown()
+    display.phase("timing 2 networks, one at a time", 2)
+    display.timed(row("0", speedup=1.25))
+    lines = shown()
+    assert "timing 2 networks 1 of 2, about 0:00 left" in lines and any(
+        "1.25x" in line for line in lines
+    )
+    display.close()
+    lines = screen(display.console.file.getvalue())
+    assert [line for line in lines if line] == lines[:4]  # the table is gone
+    assert re.findall(r"\x1b\[\?25[lh]", display.console.file.getvalue())[-1] == "\x1b[?25h"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_nothing_breaks_out_of_its_line(terminal, width):
+    """Long names, control characters, markup and emoji codes of strangers stand as they are."""
+    display, _, shown = terminal
+    display.console.width = width
+    display.title = "[bold]net[/] \x1b[2J:smile:\nnext"
+    nasty = "[red]boo[/red] [link=x] \x1b]0;title\x07 [/] " + 300 * "x"
+    display.begin([row("grouped-" + 100 * "9", "control", "failed", None, nasty)], 1000)
+    display.phase("", 1)
+    display.started("[blink]" + 100 * "n", 2)
+    display.finished(row("0", status="failed", accuracy=None, reason="error: " + nasty), 1.0, 1000)
+    display.line(nasty)
+    lines = shown()
+    assert max(map(len, lines)) <= width
+    whole = "".join(lines).replace(" ", "")
+    assert "[red]boo[/red][link=x]\\x1b]0;title\\x07[/]" in whole
+    assert "[bold]net[/]\\x1b[2J:smile:\\nnext" in whole or width == 20
+    assert "\x1b]" not in display.console.file.getvalue()
+
+
+def test_many_trainings_and_rows_keep_to_the_screen(terminal):
+    display, _, shown = terminal
+    display.console.height = 24
+    display.begin([row(str(i)) for i in range(500)], 1000)
+    display.phase("", 1000)
+    for i in range(64):
+        display.started(str(i), 3)
+    lines = shown()
+    assert "and 56 more" in lines and len([line for line in lines if "find" in line]) == 6
+
+
+def test_no_colour_takes_the_colours_only(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    display = LiveDisplay(console, "net", None, time.monotonic())
+    display.begin([row("0", status="failed", reason="nan: it is")], 1000)
+    display.phase("", 1)
+    display.close()
+    text = console.file.getvalue()
+    assert "finds: 0 done, 0 pruned, 1 failed" in text and "\x1b[3" not in text
+
+
+@pytest.mark.parametrize(
+    "way, tty, term, expected",
+    [
+        ("live", True, "xterm", LiveDisplay),
+        ("live", True, "dumb", Display),
+        ("live", False, "xterm", Display),
+        ("lines", True, "xterm", Display),
+        ("off", True, "xterm", Silent),
+    ],
+)
+def test_the_way_that_is_chosen(monkeypatch, way, tty, term, expected):
+    stream = io.StringIO()
+    stream.isatty = lambda: tty
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", term)
+    assert type(make_display(way, None, "net", None, 0.0)) is expected
+    if expected is LiveDisplay:
+        assert type(make_display(way, print, "net", None, 0.0)) is Display  # `say` wants lines
+        monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
+        assert type(make_display(way, None, "net", None, 0.0)) is Display  # rich is not there
+
+
+def test_the_flag_goes_before_the_environment(monkeypatch):
+    monkeypatch.delenv("CANVAS_PROGRESS", raising=False)
+    assert wanted_way(None) == "live"
+    monkeypatch.setenv("CANVAS_PROGRESS", "off")
+    assert (wanted_way(None), wanted_way("lines")) == ("off", "lines")
+    monkeypatch.setenv("CANVAS_PROGRESS", "loud")
+    with pytest.raises(CanvasError, match="CANVAS_PROGRESS takes live, lines, off, not 'loud'"):
+        wanted_way(None)
+    with pytest.raises(CanvasError, match="progress is live, lines, off, not 'loud'"):
+        make_display("loud", None, "net", None, 0.0)
+
+
+def test_silence_still_says_how_to_go_on():
+    said = []
+    display = make_display("off", said.append, "net", None, 0.0)
+    display.line("a")
+    display.phase("b", 1)
+    display.finished(row("0"), 1.0, 1000)
+    display.farewell("c")
+    assert said == ["c"]
+
+
+def test_a_clock():
+    assert [clock(s) for s in (0, 65.9, 3600, 90061)] == ["0:00", "1:05", "1:00:00", "25:01:01"]
+
+
+# ---- a real search on a real terminal -----------------------------------------------------------
+
+SMALL = Path(__file__).with_name("test_search.py").read_text()
+NETWORK = SMALL.partition('SMALL_NETWORK = """')[2].partition('"""')[0]
+
+
+class Search:
+    """`canvas search` with its standard error on a terminal of its own, its output in a pipe."""
+
+    def __init__(self, folder):
+        (folder / "small_network.py").write_text(NETWORK)
+        words = "search --model small_network:build --data digits --trials 1 --epochs 2"
+        more = "--finalists 0 --compile no --workers 1 --out study"
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("4H", 30, 80, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "canvas", *words.split(), *more.split()],
+            cwd=folder,
+            env={**ENVIRONMENT, "TERM": "xterm"},
+            stdin=self.slave,
+            stdout=subprocess.PIPE,
+            stderr=self.slave,
+            start_new_session=True,
+            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # its own terminal
+            text=True,
+        )
+        self.shown = ""
+
+    def listen(self, until=None, seconds=200):
+        """Until `until` is on the screen, or the search is over."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.shown += os.read(self.master, 1 << 16).decode()
+            elif self.process.poll() is not None:
+                return
+            if until is not None and until in self.shown:
+                return
+        raise AssertionError(self.shown)
+
+    def end(self):
+        """Exit code and standard output; the terminal must be as it was."""
+        out, _ = self.process.communicate(timeout=60)
+        assert termios.tcgetattr(self.slave) == self.before
+        assert re.findall(r"\x1b\[\?25[lh]", self.shown)[-1] == "\x1b[?25h"
+        assert "Traceback" not in self.shown
+        os.close(self.master)
+        os.close(self.slave)
+        return self.process.returncode, out
+
+
+def test_ctrl_c_and_the_end_leave_the_terminal_as_it_was(tmp_path):
+    search = Search(tmp_path)
+    search.listen("2 of 2")  # an epoch is behind the first training
+    assert "best so far" in search.shown
+    os.write(search.master, b"\x03")
+    search.listen()
+    code, out = search.end()
+    assert (code, out) == (130, "")
+    last = [line for line in screen(search.shown.replace("^C", "")) if line]
+    assert "the same command goes on" in " ".join(last[-2:])
+    assert not [line for line in last if "best so far" in line]
+
+    search = Search(tmp_path)
+    search.listen()
+    code, out = search.end()
+    assert code in (0, 1) and "\n* baseline" in out and "\x1b" not in out
+    lines = [line for line in screen(search.shown) if line]
+    assert any("baseline" in line and "done" in line for line in lines)
+    assert "going on with" in " ".join(lines)
+    assert not [line for line in lines if "best so far" in line]
