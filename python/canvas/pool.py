@@ -3,7 +3,8 @@
 One loop in one thread listens to all children, so that Ctrl-C is simple and nothing can
 deadlock.  A child keeps its imported torch from job to job (importing costs about two seconds)
 but serves one job at a time, and is replaced after any failure: blame is exact.  Each child
-leads its own process group; what it started dies with it.
+leads its own process group and carries a mark in its environment (orphans.py); what it started
+dies with it.
 
 What a child sends is not trusted: a line that is no JSON object, or one too long, is a failure
 of that job.
@@ -24,10 +25,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .errors import CanvasError
+from .orphans import MARK, kill_marked, kill_orphans, new_mark
+
 STARTING = 60.0  # seconds that a new child may take on top of its first job, for importing torch
 LONGEST_LINE = 1 << 20
 LOG_TAIL = 8192
 READ = 1 << 16
+LOST_DATA = "lost_data"  # the images are gone: no fault of the candidate, the search must end
 
 Message = dict[str, Any]
 
@@ -37,6 +42,7 @@ class Child:
     """A process and, while `job` is not None, what it is doing."""
 
     process: subprocess.Popen[bytes]
+    mark: str  # in its environment and of all that it starts
     job: int | None = None
     left: float = 0.0  # seconds that the job may still take
     running_since: float | None = None  # None while the job waits for a verdict: that time is free
@@ -70,6 +76,7 @@ class Pool:
         self.program = program
         self.children: list[Child] = []
         self.selector = selectors.DefaultSelector()
+        kill_orphans()
 
     def __enter__(self) -> Pool:
         return self
@@ -88,6 +95,8 @@ class Pool:
         """Give `job` to an idle child, or to a new one; it fails as `timeout` after `limit`
         seconds.
         """
+        for dead in [c for c in self.children if c.job is None and c.process.poll() is not None]:
+            self._bury(dead)  # what killed it while it had nothing to do is not this job's fault
         child = next((child for child in self.children if child.job is None), None)
         if child is None:
             child = self._spawn()
@@ -123,9 +132,11 @@ class Pool:
                 self._read_log(child)
             else:
                 messages += self._listen(child)
+        for child in [child for child in self.children if child.process.poll() is not None]:
+            messages += self._last_words(child)
         now = time.monotonic()
         for child in [child for child in self.children if child.overdue(now)]:
-            messages += self._fail(child, "timeout", "the training took longer than its limit")
+            messages += self._fail(child, "timeout", "it took longer than its limit")
         return messages
 
     def shrink(self, size: int) -> None:
@@ -135,7 +146,9 @@ class Pool:
             self._bury(child)
 
     def close(self) -> None:
-        """Kill every child and what it started."""
+        """Kill every child and what it started; all of them before waiting for any."""
+        for child in self.children:
+            _kill_group(child)
         for child in list(self.children):
             self._bury(child)
 
@@ -153,17 +166,21 @@ class Pool:
         environment["PYTHONPATH"] = package + (os.pathsep + known if known else "")
         environment.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONUNBUFFERED="1")
         environment.update(TORCHINDUCTOR_COMPILE_THREADS="1")  # no compilers beside our children
+        mark = environment[MARK] = new_mark()
         safe = ["-P"] if sys.version_info >= (3, 11) else []
-        process = subprocess.Popen(
-            [sys.executable, *safe, *self.program, str(os.getpid()), str(self.memory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=environment,
-            start_new_session=True,
-        )
-        child = Child(process)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, *safe, *self.program, str(os.getpid()), str(self.memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CanvasError(f"no child process can be started: {error.strerror}") from error
+        child = Child(process, mark)
         assert process.stdin and process.stdout and process.stderr
         for stream in (process.stdin, process.stdout, process.stderr):
             os.set_blocking(stream.fileno(), False)
@@ -195,6 +212,8 @@ class Pool:
     def _read_log(self, child: Child) -> None:
         stderr = child.process.stderr
         assert stderr is not None
+        if stderr not in self.selector.get_map():
+            return
         text = _read(stderr.fileno())
         if text:
             child.note(text)
@@ -207,8 +226,22 @@ class Pool:
         text = _read(stdout.fileno())
         if text is None:
             return []
-        if not text:
-            return self._died(child)
+        return self._take(child, text) if text else self._died(child)
+
+    def _last_words(self, child: Child) -> list[tuple[int, Message]]:
+        """What a dead child had said.  Its pipe need not end with it: a process that it forked
+        may hold it open.
+        """
+        stdout = child.process.stdout
+        assert stdout is not None
+        messages: list[tuple[int, Message]] = []
+        while child in self.children:
+            text = _read(stdout.fileno())
+            messages += self._take(child, text) if text else self._died(child)
+        return messages
+
+    def _take(self, child: Child, text: bytes) -> list[tuple[int, Message]]:
+        """The lines that `text` completes."""
         child.heard += text
         messages: list[tuple[int, Message]] = []
         while b"\n" in child.heard and child in self.children:
@@ -238,7 +271,11 @@ class Pool:
         elif event in ("done", "stopped"):
             child.job, child.running_since = None, None
         elif event == "failed":
+            self._read_log(child)
+            message["log"] = (child.log_tail() + str(message.get("log", "")))[-LOG_TAIL:]
             self._bury(child)
+            if message.get("kind") == LOST_DATA:
+                raise CanvasError(str(message.get("reason")))
         return [(job, message)]
 
     def _died(self, child: Child) -> list[tuple[int, Message]]:
@@ -254,7 +291,7 @@ class Pool:
         return self._fail(child, f"crashed({name})", f"the child was ended by {name}{hint}")
 
     def _fail(self, child: Child, kind: str, reason: str) -> list[tuple[int, Message]]:
-        self._read_log(child) if child.process.stderr in self.selector.get_map() else None
+        self._read_log(child)
         job, log = child.job, child.log_tail()
         self._bury(child)
         if job is None:
@@ -262,18 +299,24 @@ class Pool:
         return [(job, {"event": "failed", "kind": kind, "reason": reason, "log": log})]
 
     def _bury(self, child: Child) -> None:
-        self.children.remove(child)
         process = child.process
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
+        _kill_group(child)
+        kill_marked(child.mark)
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None
-            if stream in self.selector.get_map():
+            if not stream.closed and stream in self.selector.get_map():
                 self.selector.unregister(stream)
             stream.close()
         process.wait()
+        self.children.remove(child)
+
+
+def _kill_group(child: Child) -> None:
+    """Kill a child and what it started in its process group."""
+    try:
+        os.killpg(child.process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def _read(descriptor: int) -> bytes | None:

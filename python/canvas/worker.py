@@ -10,13 +10,14 @@ happens.
 
 Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
 (a model of the user's, a library) is sent to standard error, of which the driver keeps the last
-lines.  The child dies with its driver (PR_SET_PDEATHSIG), leaves no core file and cannot take
-more memory than it was given.
+lines.  The child dies with its driver (PR_SET_PDEATHSIG), leaves no core file, cannot take more
+memory than it was given and is what the system shall end first when all memory is gone.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import resource
@@ -26,11 +27,16 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .errors import one_line
+from .pool import LOST_DATA
+
+if TYPE_CHECKING:
+    from .data import Data
 
 PR_SET_PDEATHSIG = 1
+OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
 LOG_TAIL = 8192
 
 Job = dict[str, Any]
@@ -43,11 +49,10 @@ def main() -> int:
     """
     driver, memory = int(sys.argv[1]), int(sys.argv[2])
     live_and_die_with(driver)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    limit_memory(memory)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    faulthandler.enable()  # the log of a crash says where it was
 
     def tell(event: str, **facts: Any) -> None:
         answers.write(json.dumps({"event": event, **facts}) + "\n")
@@ -68,6 +73,17 @@ def live_and_die_with(driver: int) -> None:
         os._exit(1)
 
 
+def limit_memory(memory: int) -> None:
+    """No more than `memory` bytes of data (0: any), and no core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    try:
+        Path("/proc/self/oom_score_adj").write_text(OUT_OF_MEMORY_SCORE)
+    except OSError:
+        pass  # not Linux, or not allowed
+
+
 def serve(job: Job, tell: Tell, answers: TextIO) -> None:
     """Do one job; every failure that can still speak becomes a typed `failed`."""
     try:
@@ -83,18 +99,21 @@ def serve(job: Job, tell: Tell, answers: TextIO) -> None:
     except Exception as error:
         log = traceback.format_exc()[-LOG_TAIL:]
         kind = failure_kind(error)
-        reason = str(error) if kind in ("nan", "wrong_result") else one_line(error)
+        own_words = kind in ("nan", "wrong_result", LOST_DATA)
+        reason = str(error) if own_words else one_line(error)
         tell("failed", kind=kind, reason=reason, log=log)
 
 
 def failure_kind(error: BaseException) -> str:
-    """nan, wrong_result, out_of_memory or error."""
+    """nan, wrong_result, lost_data, out_of_memory or error."""
     from .train import NotFinite
 
     if isinstance(error, NotFinite):
         return "nan"
     if isinstance(error, WrongResult):
         return "wrong_result"
+    if isinstance(error, LostData):
+        return LOST_DATA
     text = str(error).lower()
     if isinstance(error, MemoryError) or ("alloc" in text and "memory" in text):
         return "out_of_memory"
@@ -105,18 +124,21 @@ class WrongResult(ArithmeticError):
     """The module and the interpreter of the core do not agree about a kernel."""
 
 
+class LostData(OSError):
+    """The images that the driver stored cannot be read any more."""
+
+
 def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     """Check the kernel, train the network, tell every epoch and obey the verdict; a final is
     scored on the test split at its end.
     """
     import time
 
-    from .data import Data
     from .network import Recipe, build_network, cost
     from .train import Epoch, score, train
 
     recipe = Recipe.from_json(job["recipe"])
-    data = Data.read(Path(job["data"]))
+    data = read_data(Path(job["data"]))
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
     network = build_network(recipe, job["pack"])
@@ -139,6 +161,18 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell("done", test_accuracy=score(network, data.test))
     else:
         tell("done")
+
+
+def read_data(path: Path) -> Data:
+    """The images; raises LostData, for without them no candidate can be judged."""
+    from .data import Data
+
+    try:
+        return Data.read(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # a file cut short can fail in any way
+        raise LostData(f"the images in '{path}' cannot be read: {one_line(error)}") from error
 
 
 def check(pack: str) -> None:
