@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from .augment import Augmentation
 from .errors import CanvasError
+from .files import at_once
 
 SPLITS = ("train", "validation", "test")
 FACTS = ("name", "classes", "description", "mean", "deviation", "synthetic")  # beside the images
@@ -70,10 +70,8 @@ class Data:
             arrays[f"{split}_labels"] = labels.numpy()
         facts = {name: getattr(self, name) for name in FACTS}
         facts["augmentation"] = asdict(self.augmentation)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(temporary, "wb") as file:
+        with at_once(path) as file:
             np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
-        os.replace(temporary, path)
 
     @classmethod
     def read(cls, path: Path) -> Data:

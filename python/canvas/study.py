@@ -37,6 +37,7 @@ from typing import IO, Any
 
 from . import _core
 from .errors import CanvasError
+from .files import temporary_name
 from .options import changed
 
 FILE = "study.db"
@@ -247,6 +248,7 @@ class Study:
         self.lock = lock
         self.session: int | None = None  # the run of the driver, once `begin` was called
         self.stopped = False
+        self.place = _place(folder / FILE)
 
     @classmethod
     def open(cls, folder: Path, fresh: bool = False) -> Study:
@@ -267,19 +269,21 @@ class Study:
                 f"another search is running in '{folder}': wait for it or choose another --out"
             ) from None
         try:
-            path = folder / FILE
-            if path.exists() and path.stat().st_size > 0:
-                _check_header(path)
-                _connect(path, "rw").close()
+            _check_files(folder, fresh)
             if fresh:
                 _remove_outputs(folder)
-            study = cls(folder, _connect(path, "rwc"), lock)
+            study = cls(folder, _connect(folder / FILE, "rwc"), lock)
+        except BaseException:
+            lock.close()
+            raise
+        try:
+            study._check_pages()
             if study.is_empty():
                 study._create()
             study._upgrade()
             study._requeue()
         except BaseException:
-            lock.close()
+            study.close()
             raise
         return study
 
@@ -642,6 +646,17 @@ class Study:
 
     # ---- inside -------------------------------------------------------------------------------
 
+    def _check_pages(self) -> None:
+        """Refuse a file that is damaged, before anything is added to it."""
+        try:
+            found = str(self._one("PRAGMA quick_check(1)"))
+        except sqlite3.OperationalError:  # the disk, not the file
+            raise
+        except sqlite3.DatabaseError as error:
+            found = str(error)
+        if found != "ok":
+            raise Damaged(self.folder / FILE, found)
+
     def _create(self) -> None:
         self.database.executescript(
             f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; "
@@ -712,6 +727,8 @@ class Study:
     def _transaction(self) -> Iterator[None]:
         if self.database.in_transaction:  # Ctrl-C came between two lines of this function
             self.database.execute("ROLLBACK")
+        if _place(self.folder / FILE) != self.place:  # what is written now would be lost
+            raise CanvasError(f"the study in '{self.folder}' was removed while the search ran")
         self.database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -722,53 +739,127 @@ class Study:
             raise
 
 
-def _check_header(path: Path) -> None:
-    """Refuse what SQLite would take for an empty database: a few bytes of something else."""
+class Damaged(CanvasError):
+    """A study that cannot be read any more: `how` says why."""
+
+    def __init__(self, path: Path, how: str) -> None:
+        super().__init__(
+            f"the study '{path}' is damaged ({how}): put back a copy, or choose another --out, "
+            "or --fresh to start over"
+        )
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Around what writes a study or beside it: one sentence where that cannot be done."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise CanvasError(f"the study in '{folder}' cannot be written: {error}") from error
+    except OSError as error:
+        raise CanvasError(
+            f"the study in '{folder}' cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Which file stands at `path` now; None where none does."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _check_files(folder: Path, fresh: bool) -> None:
+    """Refuse what is no study of ours, and, unless it goes anyway, one that is damaged."""
+    path, log = folder / FILE, folder / (FILE + "-wal")
+    if not path.exists():
+        log.unlink(missing_ok=True)  # of a study that was removed: SQLite would drop it, too
+        return
+    if path.stat().st_size == 0:
+        if not fresh and log.exists() and log.stat().st_size > 0:
+            raise Damaged(path, "it is empty, and what is in its -wal would be lost")
+        return
+    ours = _check_header(path)
+    try:
+        _connect(path, "rw").close()
+    except Damaged:
+        if not (ours and fresh):
+            raise
+
+
+def _check_header(path: Path) -> bool:
+    """Refuse what SQLite would take for an empty database: a few bytes of something else.  True
+    if these bytes alone show that the study is ours.
+    """
     try:
         with path.open("rb") as file:
-            magic = file.read(16)
+            header = file.read(72)
     except OSError as error:
         raise CanvasError(f"'{path}' cannot be read: {error.strerror}") from error
-    if magic != b"SQLite format 3\0":
+    if header[:16] != b"SQLite format 3\0":
         raise CanvasError(f"'{path}' is not a study: another program made it")
+    return header[68:] == APPLICATION.to_bytes(4, "big")
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Open `path` if it is a study of ours, or empty."""
+    """Open `path` if it is a study of ours, or empty; mode is ro, rw or rwc."""
+    database = _database(path, mode)
     try:
-        database = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None
-        )
-        database.row_factory = sqlite3.Row
         application = database.execute("PRAGMA application_id").fetchone()[0]
         version = database.execute("PRAGMA user_version").fetchone()[0]
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != APPLICATION:
+            raise CanvasError(f"'{path}' is not a study: another program made it")
+        if tables and not 1 <= version <= VERSION:
+            raise CanvasError(
+                f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
+                "use a newer canvas or choose another --out"
+            )
+        if mode != "ro":
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("PRAGMA busy_timeout = 30000")
+            database.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.OperationalError as error:
+        database.close()
+        raise CanvasError(f"the study '{path}' cannot be opened: {error}") from error
+    except sqlite3.DatabaseError as error:
+        database.close()
+        raise Damaged(path, str(error)) from error
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _database(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect to `path`.  Where nothing may be written, SQLite cannot make the -shm file that it
+    wants beside a study; one without a -wal file is complete and is read as it stands.
+    """
+    address = f"{path.resolve().as_uri()}?mode={mode}"
+    complete = not path.with_name(path.name + "-wal").exists()
+    if mode == "ro" and complete and not os.access(path.parent, os.W_OK):
+        address += "&immutable=1"
+    try:
+        database = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)
     except sqlite3.Error as error:
-        raise CanvasError(f"'{path}' is not a study: {error}") from error
-    if tables and application != APPLICATION:
-        database.close()
-        raise CanvasError(f"'{path}' is not a study: another program made it")
-    if tables and not 1 <= version <= VERSION:
-        database.close()
-        raise CanvasError(
-            f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
-            "use a newer canvas or choose another --out"
-        )
-    if mode != "ro":
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-        database.execute("PRAGMA busy_timeout = 30000")
-        database.execute("PRAGMA foreign_keys = ON")
+        raise CanvasError(f"the study '{path}' cannot be opened: {error}") from error
+    database.row_factory = sqlite3.Row
     return database
 
 
 def _remove_outputs(folder: Path) -> None:
-    """Remove what a search writes, and nothing else that may be in the folder."""
-    for name in (FILE, FILE + "-wal", FILE + "-shm", "pareto.csv", "data.npz"):
-        (folder / name).unlink(missing_ok=True)
-    for find in folder.glob("find-[0-9]*"):
-        if (find / "pack.txt").is_file():
+    """Remove what a search writes, and nothing else that may be in the folder; the study last,
+    so that a kill on the way leaves no find without its study.
+    """
+    for find in [*folder.glob("find-[0-9]*"), *folder.glob(".find-[0-9]*")]:
+        if (find / "pack.txt").is_file() or find.name.startswith("."):
             shutil.rmtree(find)
+    for name in ("pareto.csv", "data.npz", FILE, FILE + "-wal", FILE + "-shm"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / temporary_name(name)).unlink(missing_ok=True)
 
 
 def final_epochs(options: Mapping[str, Any]) -> int:
