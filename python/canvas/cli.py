@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the last flush at exit is quiet too
+        drop_output()  # so that the last flush at exit is quiet too
         return 141
     except OSError as error:
         return complain(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
@@ -64,8 +64,22 @@ def verb(name: str) -> Any:
 
 
 def complain(error: Exception | str, code: int) -> int:
-    print("canvas:", " ".join(str(error).split()), file=sys.stderr)
+    """One sentence on standard error.  What standard output did not take is given up: Python
+    would try again at exit.
+    """
+    try:
+        print("canvas:", " ".join(str(error).split()), file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody is there to read it
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
     return code
+
+
+def drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def core(words: list[str]) -> int:

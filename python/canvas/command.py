@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from . import signals
 from .errors import CanvasError
 from .options import Option, printable
 
@@ -40,7 +40,8 @@ class Parser(argparse.ArgumentParser):
 def need_torch(verb: str) -> Iterator[None]:
     """Around the imports of a verb that cannot do without torch: say so where it is missing."""
     try:
-        yield
+        with signals.loading("PyTorch"):
+            yield
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -71,9 +72,5 @@ def find_models_here() -> None:
 
 
 def end_by_sigterm_too() -> None:
-    """Let SIGTERM end a long verb the way Ctrl-C does."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    """Let SIGTERM and a terminal that closes end a long verb the way Ctrl-C does."""
+    signals.interrupt_at_any()

@@ -24,10 +24,10 @@ from .finals import train_finals
 from .network import Recipe, plan_network
 from .options import budgets, read_options
 from .pool import Pool
-from .progress import Say, make_display
+from .progress import Say, make_display, say_to_stderr
 from .report import Report, write_report
 from .run import Callback, Run
-from .study import Study
+from .study import Study, writing
 from .timing import time_networks
 from .trials import Trials, add_controls, draw_options
 
@@ -85,47 +85,55 @@ def search(
             **others,
         }
     )
-    images = as_data(data, **wishes(options))
-    options["data"] = images.name
-    recipe = Recipe(
-        options["model"],
-        options["width"],
-        images.shape,
-        images.classes,
-        options["policy"],
-        options["seed"],
-    )
-    plan = plan_network(recipe, options["latency_batch"])
-    check_question(plan.targets, options)
-    folder = study_folder(out, storage, options)
-    if not load_if_exists and not fresh and (folder / "study.db").exists():
-        raise CanvasError(f"there is a study in '{folder}': load_if_exists=True goes on with it")
-    title = f"{options['model']} on {images.name}"
-    display = make_display(progress, say, title, options["time_limit"], begun)
     try:
-        with Study.open(folder, fresh) as study:
-            run = Run(study, options, recipe, plan, begun, display, callbacks)
-            return run_search(run, images)
-    except sqlite3.Error as error:
-        raise CanvasError(f"the study in '{folder}' cannot be written: {error}") from error
+        images = as_data(data, **wishes(options))
+        options["data"] = images.name
+        recipe = Recipe(
+            options["model"],
+            options["width"],
+            images.shape,
+            images.classes,
+            options["policy"],
+            options["seed"],
+        )
+        plan = plan_network(recipe, options["latency_batch"])
+        check_question(plan.targets, options)
+        folder = study_folder(out, storage, options)
+        if not load_if_exists and not fresh and (folder / "study.db").exists():
+            raise CanvasError(
+                f"there is a study in '{folder}': load_if_exists=True goes on with it"
+            )
+        title = f"{options['model']} on {images.name}"
+        display = make_display(progress, say, title, options["time_limit"], begun)
+        with writing(folder):
+            study = Study.open(folder, fresh)
+    except KeyboardInterrupt:
+        (say or say_to_stderr)("stopped before the search began: the same command starts it")
+        raise
+    with study:
+        return run_search(Run(study, options, recipe, plan, begun, display, callbacks), images)
 
 
 def run_search(run: Run, images: Data) -> Report:
     """All stages on an open study; Ctrl-C leaves it ready to go on."""
-    begin(run, images)
-    workers = run.options["workers"]
+    workers, folder = run.options["workers"], run.study.folder
     try:
+        begin(run, images)
         with Pool(workers, memory_per_child(workers)) as pool:
             Trials(run).train(pool)
             train_finals(run, pool)
             pool.shrink(1)
             time_networks(run, pool)
+        run.display.close()
+        with writing(folder):
+            return write_report(run.study, run.ended)
     except KeyboardInterrupt:
         interrupted(run)
         raise
+    except sqlite3.Error as error:
+        raise CanvasError(f"the study in '{folder}' cannot be written: {error}") from error
     finally:
         run.display.close()
-    return write_report(run.study, run.ended)
 
 
 def begin(run: Run, images: Data) -> None:
@@ -136,7 +144,8 @@ def begin(run: Run, images: Data) -> None:
     splits = (len(images.validation[1]), len(images.test[1]))
     known = study.begin(options, images.description, images.checksum, splits, run.plan.targets)
     run.data = (study.folder / "data.npz").resolve()
-    images.save(run.data)
+    with writing(study.folder):
+        images.save(run.data)
     run.display.line(f"{options['model']} on {images.name}: {images.description}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)

@@ -112,8 +112,14 @@ def can_be_live() -> bool:
 
 
 def say_to_stderr(line: str) -> None:
-    if line:
-        print(line, file=sys.stderr, flush=True)
+    """A line on standard error; a full disk or a closed terminal there stops no search."""
+    try:
+        if line:
+            print(line, file=sys.stderr, flush=True)
+    except BrokenPipeError:  # its reader wants no more
+        raise
+    except OSError:
+        pass
 
 
 def candidate_line(candidate: Candidate, elapsed: float, baseline_macs: int) -> str:
