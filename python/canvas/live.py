@@ -24,9 +24,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, OverflowMethod, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -113,17 +114,16 @@ class LiveDisplay(Display):
 
     def close(self) -> None:
         if self.live is not None:
-            self.live.stop()
-            self.live = None
+            live, self.live = self.live, None
+            with suppress(OSError):  # a terminal that is closed stops nothing
+                live.stop()
 
     def above(self, text: str, whole: bool = True) -> None:
         """Lines that scroll by above the table: wrapped, or cut to the width."""
-        for line in text.splitlines():
-            shown = Text(printable(line))
-            if whole:
-                self.console.print(shown, overflow="fold")
-            else:
-                self.console.print(shown, no_wrap=True, overflow="ellipsis")
+        overflow: OverflowMethod = "fold" if whole else "ellipsis"
+        with suppress(OSError):
+            for line in text.splitlines():
+                self.console.print(Text(printable(line)), no_wrap=not whole, overflow=overflow)
 
     def _appear(self) -> None:
         self.live = Live(

@@ -1,5 +1,6 @@
 """Progress on a terminal: what the screen shows, which way is chosen, and what Ctrl-C leaves."""
 
+import errno
 import fcntl
 import io
 import os
@@ -75,12 +76,16 @@ def row(name, kind="find", status="done", accuracy=0.9, reason="", speedup=None)
     )
 
 
+class Screen(io.StringIO):
+    """What is written to a terminal; a subclass, so that its methods can be replaced."""
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     """A display on a terminal of 80 columns whose clock stands at `at[0]` seconds."""
     at = [0.0]
     monkeypatch.setattr(live.time, "monotonic", lambda: at[0])
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=40)
+    console = Console(file=Screen(), force_terminal=True, width=80, height=40)
     display = LiveDisplay(console, "net on images", 600.0, 0.0)
 
     def shown():
@@ -166,6 +171,19 @@ def test_many_trainings_and_rows_keep_to_the_screen(terminal):
         display.started(str(i), 3)
     lines = shown()
     assert "and 56 more" in lines and len([line for line in lines if "find" in line]) == 6
+
+
+def test_a_terminal_that_closes_stops_nothing(terminal, monkeypatch):
+    display, _, _ = terminal
+
+    def gone(text):
+        raise OSError(errno.EIO, "Input/output error")
+
+    display.phase("", 1)
+    monkeypatch.setattr(display.console.file, "write", gone, raising=False)
+    display.finished(row("0"), 1.0, 1000)
+    display.farewell("the same command goes on")
+    display.close()
 
 
 def test_no_colour_takes_the_colours_only(monkeypatch):
