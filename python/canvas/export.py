@@ -135,7 +135,7 @@ def _product(
         if path is None:
             path, result = training / BEST, _result(training)
     else:
-        images = about(load_images(choice, values))
+        images = about(load_images(choice, values, options))
     recipe = recipe_of(values, images["shape"], images["classes"])
     network = build_network(recipe, choice.pack)
     tensors, facts = ({}, {}) if path is None else checkpoint.read(path)
@@ -181,8 +181,9 @@ def title(product: Product) -> str:
     if product.pack is None:
         return f"The network {product.recipe.model}, unchanged."
     pack = KernelPack(product.pack)
+    known = "" if product.name == pack.name else f" ({pack.name})"
     return (
-        f"The network {product.recipe.model} with the kernel {product.name} ({pack.name}) in "
+        f"The network {product.recipe.model} with the kernel {product.name}{known} in "
         f"{len(pack.targets)} layers."
     )
 

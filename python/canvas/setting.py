@@ -53,13 +53,10 @@ def prepare(
     rows: Sequence[Option],
     verb: str,
 ) -> tuple[Choice, dict[str, Any], Data]:
-    """What is named, the values of its options, its images; `data` may be given as a Data."""
+    """What is named, the values of its options, its images."""
     choice = choose(what)
-    data = given.get("data")
-    if isinstance(data, Data):
-        return choice, settle(choice, {**given, "data": data.name}, rows, verb), data
     values = settle(choice, given, rows, verb)
-    return choice, values, load_images(choice, values)
+    return choice, values, load_images(choice, values, given)
 
 
 def choose(what: str | os.PathLike[str] | KernelPack) -> Choice:
@@ -162,7 +159,11 @@ def _plain(name: str) -> str:
 def settle(
     choice: Choice, given: Mapping[str, Any], rows: Sequence[Option], verb: str
 ) -> dict[str, Any]:
-    """The values of the options in `rows`: as given, else the choice's own, else default."""
+    """The values of the options in `rows`: as given, else the choice's own, else default; of a
+    Data its name.
+    """
+    if isinstance(given.get("data"), Data):
+        given = {**given, "data": given["data"].name}
     known = {row.name for row in rows}
     for name in given:
         if name not in known:
@@ -182,8 +183,12 @@ def settle(
     return values
 
 
-def load_images(choice: Choice, options: Mapping[str, Any]) -> Data:
-    """The images that the options name; the study's own copy where nothing differs."""
+def load_images(choice: Choice, options: Mapping[str, Any], given: Mapping[str, Any]) -> Data:
+    """The images themselves where they were given, else those that the options name; the study's
+    own copy where nothing differs.
+    """
+    if isinstance(given.get("data"), Data):
+        return given["data"]
     same = all(options[name] == choice.options.get(name) for name in IMAGES)
     if same and choice.images is not None and choice.images.is_file():
         return Data.read(choice.images)
