@@ -14,7 +14,7 @@
 
     7 done, 3 pruned, 0 failed
 
-The search calls from its own thread; rich draws from another, twice a second, so that the clock
+The search calls from its own thread; rich draws from another, once a second, so that the clock
 goes on while nothing else does.  All text is shown as it is (never as markup) and on one line;
 the cursor stays visible, so that even kill -9 leaves a sane terminal.
 """
@@ -37,7 +37,7 @@ from .progress import Display, candidate_line
 from .report import find_order, kernel_summary
 from .study import Candidate
 
-PER_SECOND = 2
+PER_SECOND = 1
 FINDS = 5  # of the most accurate finds are shown
 TRAININGS = 8  # under way are shown, should there be more
 
@@ -87,7 +87,7 @@ class LiveDisplay(Display):
         self.baseline_macs = baseline_macs
 
     def phase(self, text: str, total: int) -> None:
-        self.stage, self.total = text.partition(":")[0].partition(",")[0], total
+        self.stage, self.total = text.partition(" ")[0].rstrip(":"), total
         self.stage_begun, self.ended_in_stage = time.monotonic(), 0
         if self.live is None:
             self._appear()
@@ -175,6 +175,7 @@ class LiveDisplay(Display):
     def _best(self, rows: Sequence[Candidate]) -> Table:
         table = columns("best so far", "accuracy", "MACs", "speed-up", "status")
         table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1, style="dim")
+        table.expand = True  # with a ratio: the last column has what the others leave
         for row in rows:
             status = row.status if row.status in SETTLED else "waiting"
             if row.name in self.trainings:

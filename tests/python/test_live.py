@@ -133,9 +133,7 @@ def test_the_screen_of_a_search(terminal):
     display.phase("timing 2 networks, one at a time", 2)
     display.timed(row("0", speedup=1.25))
     lines = shown()
-    assert "timing 2 networks 1 of 2, about 0:00 left" in lines and any(
-        "1.25x" in line for line in lines
-    )
+    assert "timing 1 of 2, about 0:00 left" in lines and any("1.25x" in line for line in lines)
     display.close()
     lines = screen(display.console.file.getvalue())
     assert [line for line in lines if line] == lines[:4]  # the table is gone
@@ -160,6 +158,19 @@ def test_nothing_breaks_out_of_its_line(terminal, width):
     assert "[red]boo[/red][link=x]\\x1b]0;title\\x07[/]" in whole
     assert "[bold]net[/]\\x1b[2J:smile:\\nnext" in whole or width == 20
     assert "\x1b]" not in display.console.file.getvalue()
+
+
+def test_long_kernels_leave_the_figures_alone(terminal):
+    display, _, shown = terminal
+    display.console.width = 72
+    long = row("0", speedup=1.25)
+    long.kernel = KERNEL + "".join(f"z{i} = relu c\n" for i in range(30))
+    display.begin([row("depthwise-separable", "control"), long], 1000)
+    display.phase("", 1)
+    lines = shown()
+    assert any(re.match(r"best so far +accuracy +MACs +speed-up +status$", x) for x in lines)
+    assert any(re.match(r"find 0 +90.0 % +0.50x +1.25x +done +unfold fc", x) for x in lines), lines
+    assert max(map(len, lines)) <= 72
 
 
 def test_many_trainings_and_rows_keep_to_the_screen(terminal):
