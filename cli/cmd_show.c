@@ -70,7 +70,7 @@ const struct command command_show = {
     .most = 1,
     .summary = "print kernels and packs as text, picture or PyTorch code",
     .details = "PyTorch code needs sizes: the bind lines of a pack, or --at.\n",
-    .example = "canvas sample --targets \"64,56,56\" | canvas show - --as dot",
+    .example = "canvas sample --targets \"64,56,56\" | canvas show - --svg",
     .options = {{"--as", "text|svg|dot|torch",
                  "canonical text (default), a picture, one for Graphviz, a torch.nn.Module"},
                 {"--svg", NULL, "the same as --as svg"},
