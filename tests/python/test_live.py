@@ -157,6 +157,7 @@ def test_nothing_breaks_out_of_its_line(terminal, width):
     whole = "".join(lines).replace(" ", "")
     assert "[red]boo[/red][link=x]\\x1b]0;title\\x07[/]" in whole
     assert "[bold]net[/]\\x1b[2J:smile:\\nnext" in whole or width == 20
+    assert "[blink]nn" in whole
     assert "\x1b]" not in display.console.file.getvalue()
 
 
