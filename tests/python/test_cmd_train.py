@@ -1,0 +1,173 @@
+"""canvas train and canvas export as commands: killed, interrupted, asked wrongly, on a study."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from canvas import _core, cli
+from canvas.controls import DEPTHWISE_SEPARABLE
+from canvas.data import load_data
+from canvas.driver import search
+from canvas.network import Recipe, plan_network
+from canvas.study import Study
+
+SMALL = ["--model", "resnet8", "--data", "digits", "--width", "2", "--threads", "1"]
+PATIENCE = 120  # seconds until a process that should have spoken is given up
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory):
+    plan = plan_network(Recipe("resnet8", 2, (1, 8, 8), 10, "paper", 1))
+    path = tmp_path_factory.mktemp("pack") / "separable.pack"
+    path.write_text(_core.solve(DEPTHWISE_SEPARABLE, plan.targets, "macs=none,params=none", ""))
+    return str(path)
+
+
+def start(*words):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "canvas", "train", *map(str, words)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+
+
+def wait_for(process, beginning):
+    """Read progress up to a line that begins so."""
+    for line in process.stderr:
+        if line.startswith(beginning):
+            return
+    raise AssertionError(f"{beginning} never came")
+
+
+def weights(folder):
+    return [(Path(folder) / f"{name}.safetensors").read_bytes() for name in ("weights", "best")]
+
+
+def test_killed_in_the_middle_and_resumed_the_weights_are_the_same(pack, tmp_path, capsys):
+    words = [pack, *SMALL, "--epochs", "4", "--batch-size", "32", "--out"]
+    assert cli.main(["train", *words, str(tmp_path / "whole")]) == 0
+    with start(*words, tmp_path / "killed") as process:
+        wait_for(process, "epoch 2/4")
+        time.sleep(0.05)  # somewhere in the third epoch
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed/result.json").exists()
+    capsys.readouterr()
+    assert cli.main(["train", *words, str(tmp_path / "killed"), "--resume"]) == 0
+    printed = capsys.readouterr()
+    assert "going on after epoch " in printed.err
+    assert printed.out.startswith("Test on digits: ")
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(pack, tmp_path, number):
+    with start(pack, *SMALL, "--epochs", "5000", "--out", tmp_path) as process:
+        wait_for(process, "epoch    1/5000")
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    last = errors.splitlines()[-1]
+    assert last.startswith("stopped after epoch ") and "--resume goes on" in last
+    assert "Traceback" not in errors
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "the following arguments are required: WHAT; canvas train --help lists the flags"),
+        (
+            ["nothing"],
+            "'nothing' is neither a pack file nor a candidate of a study nor 'baseline'",
+        ),
+        (["PACK"], "canvas train needs --model: 'separable' comes from no study"),
+        (["PACK", "--model", "resnet8"], "canvas train needs --data: "),
+        (["PACK", "--model", "x", "--data", "digits"], "no model is called 'x'"),
+        (["PACK", "--model", "resnet8", "--data", "x"], "no data is called 'x'"),
+        (["PACK", *SMALL, "--width", "3"], "has no binding for 'layer1.0.conv1 3 3"),
+        (["baseline", *SMALL, "--rate", "0"], "--rate takes a number above 0 and at most 100"),
+        (["baseline", *SMALL, "--rate", "nan"], "--rate takes a number above 0 and at most 100"),
+        (["baseline", *SMALL, "--epochs", "0"], "--epochs takes a whole number from 1"),
+        (["baseline", *SMALL, "--threads", "none"], "--threads takes a whole number from 1"),
+        (["baseline", *SMALL, "--device", "tpu"], "--device takes auto, cpu or cuda, not 'tpu'"),
+        (["baseline", *SMALL, "--out", "/dev/null/x"], "'/dev/null/x' cannot hold a training: "),
+        ([__file__, *SMALL], "test_cmd_train.py': "),
+    ],
+)
+def test_bad_input_is_one_sentence(pack, tmp_path, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", *[pack if word == "PACK" else word for word in words]]) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err and printed.out == ""
+    assert len(printed.err.splitlines()) == 1 and printed.err.startswith("canvas: ")
+
+
+# ---- from a study -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study") / "run"
+    search(
+        "resnet8", "digits", width=2, trials=1, epochs=1, finalists=0, compile="no", workers=1,
+        prune="none", out=folder, say=lambda line: None,
+    )  # fmt: skip
+    return folder
+
+
+def test_a_candidate_brings_its_network_and_images(study, tmp_path, capsys):
+    with Study.read(study) as opened:
+        find = opened.candidates("kind = 'find'")[0]
+    out = tmp_path / "t"
+    folder = f"find-{int(find.name):04d}"
+    words = [str(study / find.name), "--epochs", "1", "--threads", "1", "--out", str(out)]
+    assert cli.main(["train", *words]) == 0
+    assert f"{folder} in resnet8 on digits" in capsys.readouterr().err
+    (study / folder).mkdir(exist_ok=True)
+    assert cli.main(["train", str(study / folder), *words[1:], "--resume"]) == 0
+    # --width 2 and the rest are the study's: another one is another training
+    assert cli.main(["train", *words, "--resume", "--seed", "9"]) == 2
+    assert "--seed 9 instead of 1 now" in capsys.readouterr().err
+    assert cli.main(["export", str(out), "--out", str(tmp_path / "e")]) == 0
+    assert (tmp_path / "e/pack.txt").read_text() == find.pack
+
+
+def test_an_export_of_a_candidate_has_the_figures_of_the_study(study, tmp_path, capsys):
+    with Study.read(study) as opened:
+        row = next(row for row in opened.candidates("kind = 'control'") if row.name == "1x1")
+    out = tmp_path / "e"
+    assert cli.main(["export", str(study / "1x1"), "--out", str(out)]) == 0
+    assert "'README.md'" not in capsys.readouterr().err
+    text = (out / "README.md").read_text()
+    assert f"validation accuracy in the search: {100 * row.val_accuracy:.1f} %" in text
+    assert f"latency in the search: {row.latency_ms:.2f} ms" in text
+
+
+def test_the_study_s_own_images_are_taken(study, monkeypatch, capsys, tmp_path):
+    """They are not read again: their files may be elsewhere by now, or they had none."""
+    monkeypatch.setattr("canvas.driver.load_data", lambda *a, **k: pytest.fail("read again"))
+    words = ["train", str(study / "baseline"), "--epochs", "1", "--out", str(tmp_path / "t")]
+    assert cli.main(words) == 0
+    assert f"of {len(load_data('digits').test[1])} images" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("", "is a whole study: name a candidate of it, such as"),
+        ("999999", "has no candidate '999999'; canvas trials"),
+        ("find-999999", "has no candidate 'find-999999'; canvas trials"),
+        ("pareto.csv", "pareto.csv': "),
+    ],
+)
+def test_what_a_study_has_not_is_one_sentence(study, capsys, word, sentence):
+    for verb in (["train"], ["export", "--out", "e"]):
+        assert cli.main([*verb, str(study / word)]) == 2
+        printed = capsys.readouterr().err
+        assert sentence in printed and len(printed.splitlines()) == 1
