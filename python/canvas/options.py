@@ -360,7 +360,7 @@ OPTIONS = (
         min(2, os.cpu_count() or 1),
         False,
         "N",
-        "trainings at a time, one thread each",
+        "trainings at a time, one thread each (default: 2, or 1 on a single core)",
     ),
 )
 

@@ -4,7 +4,12 @@
 ```console    lines `$ COMMAND` and what it prints, both streams, from the repository's root;
               a line `...` stands for any lines
 ```python     runs in an empty folder
-<!-- canvas VERB ... --> up to <!-- end -->   what that command prints
+```sql        runs on an empty study
+<!-- canvas VERB ... --> up to <!-- end -->     what that command prints
+<!-- flags of VERB --> up to <!-- end -->       what flags_page.py makes of its rows
+
+A page that says <!-- walk --> is gone through from top to bottom in one empty folder: there
+```python PATH is written to that file, and consoles run in that folder.
 
 CANVAS_UPDATE=1 (./dev test --update) writes the outputs of consoles and tables anew.
 """
@@ -13,17 +18,22 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import flags_page
 import pytest
+
+from canvas import study
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-FENCE = re.compile(r"^```(canvas|console|python)\n(.*?)^```$", re.S | re.M)
-TABLE = re.compile(r"(<!-- (canvas [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
+FENCE = re.compile(r"^```(canvas|console|python|sql)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
+TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
+WALK = "<!-- walk -->"
 UPDATE = os.environ.get("CANVAS_UPDATE") == "1"
 
 
@@ -44,10 +54,19 @@ def run(command: str, folder: Path = ROOT, **options: object) -> str:
     return str(done.stdout)
 
 
-def console(body: str) -> str:
+def console(body: str, folder: Path = ROOT) -> str:
     """The console as it really goes: its commands, each followed by what it prints."""
     commands = [line for line in body.splitlines() if line.startswith("$ ")]
-    return "".join(f"{line}\n{run(line[2:])}" for line in commands)
+    return "".join(f"{line}\n{run(line[2:], folder)}" for line in commands)
+
+
+def check_console(page: Path, body: str, folder: Path = ROOT) -> None:
+    """Run it; what it prints must be what the page says, or becomes so."""
+    actual = console(body, folder)
+    if UPDATE and not matches(body, actual):
+        page.write_text(page.read_text().replace(body, actual))
+        return
+    assert matches(body, actual), actual
 
 
 def matches(expected: str, actual: str) -> bool:
@@ -60,10 +79,12 @@ def matches(expected: str, actual: str) -> bool:
 def examples(kind: str) -> list[object]:
     found = []
     for page in PAGES:
+        if WALK in page.read_text() and kind in ("console", "python"):
+            continue
         for number, match in enumerate(FENCE.finditer(page.read_text())):
             if match[1] == kind:
                 name = f"{page.relative_to(ROOT)}-{number}"
-                found.append(pytest.param(page, match[2], id=name))
+                found.append(pytest.param(page, match[3], id=name))
     return found
 
 
@@ -80,11 +101,7 @@ def test_kernel_text_is_legal(page: Path, body: str) -> None:
 
 @pytest.mark.parametrize("page, body", examples("console"))
 def test_console_prints_this(page: Path, body: str) -> None:
-    actual = console(body)
-    if UPDATE and not matches(body, actual):
-        page.write_text(page.read_text().replace(body, actual))
-        return
-    assert matches(body, actual), actual
+    check_console(page, body)
 
 
 @pytest.mark.parametrize("page, body", examples("python"))
@@ -97,10 +114,60 @@ def test_python_runs(page: Path, body: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if WALK in page.read_text()], ids=lambda p: p.name
+)
+def test_walk(page: Path, tmp_path: Path) -> None:
+    for kind, path, body in FENCE.findall(page.read_text()):
+        if kind == "console":
+            check_console(page, body, tmp_path)
+        elif kind == "python":
+            file = tmp_path / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(body)
+
+
+@pytest.mark.parametrize("page, body", examples("sql"))
+def test_query_is_understood(page: Path, body: str) -> None:
+    empty = sqlite3.connect(":memory:")
+    empty.executescript(study.SCHEMA)
+    for query in body.split(";"):
+        empty.execute(query)
+
+
+def test_the_study_page_tells_every_column() -> None:
+    """Names, types and order, table by table."""
+    database = sqlite3.connect(":memory:")
+    database.executescript(study.SCHEMA)
+    schema = {
+        table: [
+            (name, kind) for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")
+        ]
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    page = (ROOT / "docs/study.md").read_text()
+    told = {}
+    for part in re.split(r"^### ", page, flags=re.M)[1:]:
+        table = re.match(r"`(\w+)`", part)
+        if table:
+            told[table[1]] = re.findall(r"^\| `(\w+)` \| (\w+) \|", part, re.M)
+    assert told == schema
+    assert f"format {study.VERSION}" in page
+
+
+def test_the_flags_page_has_every_verb() -> None:
+    page = (ROOT / "docs/flags.md").read_text()
+    told = re.findall(r"^<!-- flags of (\w+) -->$", page, re.M)
+    assert sorted(told) == sorted(flags_page.verbs())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_tables_come_from_the_code(page: Path) -> None:
     def fresh(match: re.Match[str]) -> str:
-        return match[1] + run(match[2]) + match[4]
+        word, _, verb = match[2].rpartition(" of ")
+        made = flags_page.section(verb) if word == "flags" else run(match[2])
+        return match[1] + made + match[4]
 
     text = page.read_text()
     actual = TABLE.sub(fresh, text)

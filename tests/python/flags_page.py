@@ -1,0 +1,77 @@
+"""What docs/flags.md says of a verb, made from the rows that the verb itself parses with: the text
+of `canvas help VERB` for verbs of the core, the parser for those of Python.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from canvas import cli
+
+CANVAS = Path(sys.executable).parent / "canvas"
+
+Row = tuple[str, str]  # a flag or an operand as it is written, what it means
+
+
+def section(verb: str) -> str:
+    """Markdown: what the verb does, its flags, what is worth knowing, an example."""
+    about, rows, notes, example = _python(verb) if verb in cli.VERBS else _core(verb)
+    table = [f"| `{cell(flag)}` | {cell(help)} |" for flag, help in rows]
+    lines = [about, ""]
+    if table:
+        lines += ["| | |", "|---|---|", *table, ""]
+    lines += [notes, ""] if notes else []
+    return "\n".join([*lines, "```sh", example, "```", ""])
+
+
+def verbs() -> list[str]:
+    """All verbs in the order of `canvas help`."""
+    return re.findall(r"^  ([a-z]+) ", said("help"), re.M)
+
+
+def cell(text: str) -> str:
+    """Text that may stand in a table."""
+    return text.replace("|", "\\|")
+
+
+def said(*words: str) -> str:
+    done = subprocess.run([CANVAS, *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def _core(verb: str) -> tuple[str, list[Row], str, str]:
+    usage, _, rest = said("help", verb).partition("\n\n")
+    text, _, example = rest.partition("\nExample:\n")
+    about, _, options = text.partition("\n\n")
+    rows = re.findall(r"^  (-\S.*?)  +(\S.*)$", options, re.M)
+    return (
+        f"`{usage.removeprefix('usage: ')}`\n\n{about.strip()}",
+        rows,
+        "",
+        re.sub(r"^  ", "", example.rstrip(), flags=re.M),
+    )
+
+
+def _python(verb: str) -> tuple[str, list[Row], str, str]:
+    parser = cli.verb(verb).parser()
+    actions = [action for action in parser._actions if action.dest != "help"]
+    rows = []
+    operands = ""
+    for action in actions:
+        value = action.metavar or ("|".join(action.choices) if action.choices else "")
+        takes = f" {value}" if value and action.nargs != 0 else ""
+        if not action.option_strings:
+            operands += takes
+        written = ", ".join(action.option_strings) + takes
+        rows.append((written.strip(), " ".join((action.help % vars(action)).split())))
+    flags = " [FLAGS]" if any(action.option_strings for action in actions) else ""
+    notes, _, example = parser.epilog.partition("Example:\n")
+    return (
+        f"`canvas {verb}{operands}{flags}`\n\n{parser.description}",
+        rows,
+        notes.strip(),
+        re.sub(r"^  ", "", example.rstrip(), flags=re.M),
+    )
