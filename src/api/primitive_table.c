@@ -8,8 +8,13 @@ static const struct {
   unsigned bit;
   const char *name, *form;
 } attributes[] = {
-    {ATTR_TO, "to", "to=DIM"}, {ATTR_BY, "by", "by=DIM"},       {ATTR_OVER, "over", "over=AXES"},
-    {ATTR_K, "k", "k=K"},      {ATTR_SHIFT, "by", "by=PIXELS"},
+    {ATTR_TO, "to", "to=DIM"},
+    {ATTR_BY, "by", "by=DIM"},
+    {ATTR_OVER, "over", "over=AXES"},
+    {ATTR_K, "k", "k=K"},
+    {ATTR_SHIFT, "by", "by=PIXELS"},
+    {ATTR_FILL, "fill", "[fill=zero]"},
+    {ATTR_SCALE, "scale", "[scale=DIM]"},
 };
 
 static const struct {

@@ -6,8 +6,9 @@
  * Where classes of several vertices remain, each vertex of the smallest class is set apart in turn
  * and refined again; the least certificate over all leaves is the answer (the scheme of
  * McKay's canonical labelling, without its pruning). The search tree is the same for isomorphic
- * kernels; one that passes its limit is answered by the colours alone, which are equal for
- * isomorphic kernels too but might, for such a kernel, be equal for another one.
+ * kernels, and what tells two apart stands in the certificate: the colours only keep the tree small.
+ * A kernel that passes the tree's limit is answered by the colours alone, which are equal
+ * for isomorphic kernels too but might, for such a kernel, be equal for another one.
  */
 #include <string.h>
 
@@ -38,7 +39,7 @@ bool hash_equal(struct hash a, struct hash b) {
 /* What a node is, apart from its neighbours and variables. */
 static uint64_t own_colour(const struct node *n) {
   uint64_t h = mix(1, (uint64_t)n->op);
-  h = mix(h, n->attrs.over);
+  h = mix(h, n->attrs.over | (uint64_t)n->attrs.zero_fill << 32);
   h = mix(h, (uint64_t)(int64_t)n->attrs.amount);
   h = mix(h, (uint64_t)n->attrs.dim.num << 32 | (uint32_t)n->attrs.dim.den);
   for (int s = 0; s < SIZE_X0; s++) h = mix(h, (uint64_t)(int64_t)n->attrs.dim.power[s]);

@@ -83,9 +83,11 @@ static canvas_status parse_amount(struct lexer *lx, int *amount, bool sign, int 
 static canvas_status parse_value(struct lexer *lx, unsigned bit, struct attrs *a) {
   switch (bit) {
     case ATTR_TO:
-    case ATTR_BY: return dim_parse(lx, &a->dim);
+    case ATTR_BY:
+    case ATTR_SCALE: return dim_parse(lx, &a->dim);
     case ATTR_OVER: return parse_over(lx, &a->over);
     case ATTR_SHIFT: return parse_amount(lx, &a->amount, true, 1 << 20);
+    case ATTR_FILL: a->zero_fill = true; return lexer_expect(lx, "zero", "after 'fill='");
     default: break;
   }
   if (lexer_accept(lx, "K")) { /* ATTR_K */
@@ -102,8 +104,8 @@ static unsigned attribute_named(const struct row *row, const struct lexer *lx) {
   static const struct {
     const char *key;
     unsigned bit;
-  } keys[] = {
-      {"to", ATTR_TO}, {"by", ATTR_BY}, {"over", ATTR_OVER}, {"k", ATTR_K}, {"by", ATTR_SHIFT}};
+  } keys[] = {{"to", ATTR_TO},    {"by", ATTR_BY},     {"over", ATTR_OVER},  {"k", ATTR_K},
+              {"by", ATTR_SHIFT}, {"fill", ATTR_FILL}, {"scale", ATTR_SCALE}};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     if (lexer_is(lx, keys[i].key) && row->attributes & keys[i].bit) return keys[i].bit;
   return 0;
@@ -114,6 +116,8 @@ static const char *attribute_key(unsigned bit) {
     case ATTR_TO: return "to";
     case ATTR_OVER: return "over";
     case ATTR_K: return "k";
+    case ATTR_FILL: return "fill";
+    case ATTR_SCALE: return "scale";
     default: return "by";
   }
 }
@@ -155,8 +159,9 @@ static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
   const struct row *row = node_row(n);
   if (*row->mode && !mode)
     return lexer_fail(lx, &start, "'%s' needs its mode, for example '%s'", row->word, row->mode);
-  for (unsigned bit = 1; bit <= ATTR_SHIFT; bit <<= 1)
-    if (row->attributes & bit & ~seen)
+  unsigned needed = row->attributes & ~(unsigned)ATTRS_OPTIONAL & ~seen;
+  for (unsigned bit = 1; bit <= needed; bit <<= 1)
+    if (needed & bit)
       return lexer_fail(lx, &start, "'%s' needs the attribute '%s='", row->word,
                         attribute_key(bit));
   return CANVAS_OK;
@@ -292,6 +297,9 @@ void node_print(const struct kernel *k, int node, struct buf *out) {
   if (row->attributes & ATTR_K && n->attrs.amount) buf_printf(out, " k=%d", n->attrs.amount);
   if (row->attributes & ATTR_K && !n->attrs.amount) buf_puts(out, " k=K");
   if (row->attributes & ATTR_SHIFT) buf_printf(out, " by=%d", n->attrs.amount);
+  if (row->attributes & ATTR_FILL && n->attrs.zero_fill) buf_puts(out, " fill=zero");
+  if (row->attributes & ATTR_SCALE && !dim_is_one(&n->attrs.dim))
+    buf_puts(out, " scale="), dim_print(&n->attrs.dim, out);
 }
 
 void kernel_print(const struct kernel *k, struct buf *out) {

@@ -25,11 +25,14 @@ enum {
 
 /* Attributes of a primitive, in the order they are printed. */
 enum {
-  ATTR_TO = 1,    /* to=DIM: channels of the result */
-  ATTR_BY = 2,    /* by=DIM: groups */
-  ATTR_OVER = 4,  /* over=AXES: G, C, KH, KW, H, W */
-  ATTR_K = 8,     /* k=K or k=NUMBER: window */
-  ATTR_SHIFT = 16 /* by=NUMBER: pixels, either sign */
+  ATTR_TO = 1,     /* to=DIM: channels of the result */
+  ATTR_BY = 2,     /* by=DIM: groups */
+  ATTR_OVER = 4,   /* over=AXES: G, C, KH, KW, H, W */
+  ATTR_K = 8,      /* k=K or k=NUMBER: window */
+  ATTR_SHIFT = 16, /* by=NUMBER: pixels, either sign */
+  ATTR_FILL = 32,  /* fill=zero: optional, zeros come in where otherwise the other end does */
+  ATTR_SCALE = 64, /* scale=DIM: optional, a factor of the result */
+  ATTRS_OPTIONAL = ATTR_FILL | ATTR_SCALE
 };
 
 /* clang-format off */
@@ -43,8 +46,8 @@ enum {
     "the channel axis X in `by` groups: [X] -> [by, X/by]") \
   X(GROUP_EACH,  "group",   "each", group,     1, 0,                     FACT_LINEAR | FACT_MOVES,  "", \
     "every channel its own group: [X] -> [group=X], no channel axis left") \
-  X(SHIFT,       "shift",   "",     shift,     1, ATTR_OVER | ATTR_SHIFT, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
-    "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W): circular") \
+  X(SHIFT,       "shift",   "",     shift,     1, ATTR_OVER | ATTR_SHIFT | ATTR_FILL, FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
+    "o[.., h, ..] = a[.., (h - by) mod H, ..] along each axis of `over` (H, W): circular; with fill=zero a[.., h - by, ..], zero outside") \
   X(UNFOLD,      "unfold",  "",     unfold,    1, ATTR_OVER | ATTR_K,    FACT_LINEAR | FACT_MOVES | FACT_SEES, "", \
     "o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
   X(FC,          "fc",      "",     fc,        1, ATTR_TO,               FACT_LINEAR | FACT_WEIGHTS, "", \
@@ -73,8 +76,8 @@ enum {
     "mean along `over` (one axis, or KH,KW, or H,W), which goes") \
   X(FOLD_MAX,    "fold",    "max",  fold,      1, ATTR_OVER,             0,                         "", \
     "maximum along `over` (one axis, or KH,KW, or H,W), which goes") \
-  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER,             0,                         "input softmax", \
-    "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`") \
+  X(SOFTMAX,     "softmax", "",     softmax,   1, ATTR_OVER | ATTR_SCALE, 0,                        "input softmax", \
+    "exp(a - m) / sum of exp(a - m), m the maximum, along a run of neighbouring axes `over`; times `scale`") \
   X(ADD,         "add",     "",     broadcast, 2, 0,                     FACT_LINEAR | FACT_COMMUTES, "", \
     "a + b, a repeated onto the shape of b") \
   X(SUB,         "sub",     "",     broadcast, 2, 0,                     FACT_LINEAR,               "", \
@@ -106,9 +109,10 @@ struct work {
 /* An application that may be drawn: a node still without shape, and what a blend must put for a
  * variable first (x = -1: nothing). */
 struct attrs {
-  struct dim dim; /* ATTR_TO, ATTR_BY */
+  struct dim dim; /* ATTR_TO, ATTR_BY, ATTR_SCALE */
   unsigned over;  /* ATTR_OVER: a bit per role */
   int amount;     /* ATTR_K: the window, 0 = K; ATTR_SHIFT: pixels */
+  bool zero_fill; /* ATTR_FILL */
 };
 struct candidate {
   enum primitive op;

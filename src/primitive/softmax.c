@@ -1,4 +1,11 @@
-/* softmax along any run of neighbouring axes (paper Table 1), stable: the maximum is subtracted. */
+/* softmax along any run of neighbouring axes (paper Table 1), stable: the maximum is subtracted.
+ *
+ * Along n elements its mean is 1/n, at H = W = 56 a three-thousandth: numbers that vanish in
+ * products and that only enormous weights bring back. scale=DIM multiplies the result; the sampler
+ * draws it with the size of its axes, so that the mean is 1 in every layer.
+ */
+#include <string.h>
+
 #include "primitive/lowering.h"
 #include "primitive/spelling.h"
 
@@ -13,12 +20,30 @@ static bool is_run(const struct shape *s, unsigned over) {
   return count > 0;
 }
 
+/* Whether every variable of the scale is one of the shape's: any other would be bound by nothing. */
+static bool is_bound(const struct dim *scale, const struct shape *s) {
+  for (enum size x = SIZE_X0; x < SIZES; x++) {
+    bool found = !dim_uses(scale, x);
+    for (int i = 0; i < s->count; i++) found |= dim_uses(&s->axis[i].dim, x);
+    if (!found) return false;
+  }
+  return true;
+}
+
 static const char *shape(const struct kernel *k, const struct node *n, struct shape *out) {
   const struct shape *a = node_input(k, n, 0);
   if (n->attrs.over & ~shape_roles(a)) return "the input has not all axes of over=";
   if (!is_run(a, n->attrs.over)) return "the axes of over= must be neighbours";
+  if (!is_bound(&n->attrs.dim, a)) return "scale= holds a variable that the input has not";
   *out = *a;
   return NULL;
+}
+
+/* The scale is a whole number: it needs no rounding, in any data type. */
+static int conditions(const struct kernel *k, const struct node *n, struct dim out[2]) {
+  (void)k;
+  out[0] = n->attrs.dim;
+  return 1;
 }
 
 static int choices(const struct kernel *k, int a, int b, struct candidate *out) {
@@ -29,8 +54,10 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
     unsigned over = 0;
     for (int j = i; j < s->count; j++) {
       over |= 1u << s->axis[j].role;
-      out[count++] = (struct candidate){
-          .op = PRIMITIVE_SOFTMAX, .in = {a, -1}, .attrs = {dim_number(1), over, 0}, .x = -1};
+      out[count++] = (struct candidate){.op = PRIMITIVE_SOFTMAX,
+                                        .in = {a, -1},
+                                        .attrs = {.dim = shape_product(s, over), .over = over},
+                                        .x = -1};
     }
   }
   return count;
@@ -39,9 +66,9 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
 static bool work(const struct kernel *k, const struct node *n, const struct sizes *s,
                  struct work *w) {
   (void)k;
-  int64_t elements;
+  int64_t elements, each = dim_is_one(&n->attrs.dim) ? 3 : 4;
   return shape_elements(&n->shape, s, &elements) &&
-         !__builtin_mul_overflow(elements, 3, &w->elementwise);
+         !__builtin_mul_overflow(elements, each, &w->elementwise);
 }
 
 /* A stage over the kept axes that reduces exp(a - m), or a itself for the maximum m (m < 0). */
@@ -78,7 +105,10 @@ static void lower(struct lowering *l, int node) {
     if (!(n->attrs.over >> n->shape.axis[i].role & 1)) kept.axis[rank++] = at.axis[i];
   int a = lowering_load(l, l->tensor[n->in[0]], &at, n->shape.count);
   int e = px_call(p, PX_EXP, px_sub(p, a, lowering_load(l, m, &kept, rank)));
-  program_define(p, stage, px_div(p, e, lowering_load(l, sum, &kept, rank)));
+  int value = px_div(p, e, lowering_load(l, sum, &kept, rank));
+  if (!dim_is_one(&n->attrs.dim))
+    value = px_mul(p, value, px_number(p, (double)lowering_size(l, &n->attrs.dim)));
+  program_define(p, stage, value);
   l->tensor[node] = stage;
 }
 
@@ -89,16 +119,22 @@ static void torch(struct spelling *s, int node) {
   int first = 0, count = 0;
   for (int i = n->shape.count - 1; i >= 0; i--)
     if (n->attrs.over >> n->shape.axis[i].role & 1) first = i, count++;
+  const char *times = "";
+  if (!dim_is_one(&n->attrs.dim)) {
+    const char *dim = spelling_dim(s, &n->attrs.dim);
+    times = spelling_text(s, strchr(dim, ' ') ? " * (%s)" : " * %s", dim);
+  }
   if (count == 1)
-    spelling_line(s, "%s = torch.softmax(%s, dim=%d)", name, a, first + 1);
+    spelling_line(s, "%s = torch.softmax(%s, dim=%d)%s", name, a, first + 1, times);
   else
-    spelling_line(s, "%s = torch.softmax(%s.flatten(%d, %d), dim=%d).reshape(%s)", name, a,
-                  first + 1, first + count, first + 1, spelling_shape(s, &n->shape));
+    spelling_line(s, "%s = torch.softmax(%s.flatten(%d, %d), dim=%d).reshape(%s)%s", name, a,
+                  first + 1, first + count, first + 1, spelling_shape(s, &n->shape), times);
 }
 
 const struct family family_softmax = {.name = "softmax",
                                       .drawn = true,
                                       .shape = shape,
+                                      .conditions = conditions,
                                       .choices = choices,
                                       .work = work,
                                       .lower = lower,

@@ -38,8 +38,10 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   if (k->nodes[a].op == PRIMITIVE_UNFOLD) return 0; /* H then W is H,W */
   for (int i = 0; i < 3; i++)
     if (!(overs[i] & ~roles) && !(windows[i] & roles))
-      out[count++] = (struct candidate){
-          .op = PRIMITIVE_UNFOLD, .in = {a, -1}, .attrs = {dim_number(1), overs[i], 0}, .x = -1};
+      out[count++] = (struct candidate){.op = PRIMITIVE_UNFOLD,
+                                        .in = {a, -1},
+                                        .attrs = {.dim = dim_number(1), .over = overs[i]},
+                                        .x = -1};
   return count;
 }
 

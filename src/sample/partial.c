@@ -96,7 +96,7 @@ static bool pruned(const struct partial *g, const struct candidate *c) {
     const struct node *n = &k->nodes[i];
     if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&
         n->attrs.over == c->attrs.over && n->attrs.amount == c->attrs.amount &&
-        dim_equal(&n->attrs.dim, &c->attrs.dim))
+        n->attrs.zero_fill == c->attrs.zero_fill && dim_equal(&n->attrs.dim, &c->attrs.dim))
       return true;
   }
   return false;

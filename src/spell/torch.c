@@ -5,6 +5,7 @@
  *     __init__               one binding's sizes as plain ints, the weights w0, w1, ...
  *     binding                which one: by the target's name, or by sizes that fit only one
  *     reset_parameters       normal, gain / sqrt(fan_in)
+ *     _apply                 where a weight has five axes: what .to(memory_format=..) does to it
  *     forward                pools by the stride, cuts into copies (paper figure 2)
  *     template               the kernel, one line or a few per node
  *
@@ -211,6 +212,29 @@ static void print_reset(struct spelling *s, const double *gains) {
   }
 }
 
+static bool has_windowed_weight(const struct kernel *k) {
+  const unsigned axes = 1 << ROLE_CHANNEL | ROLES_WINDOW;
+  for (int i = 0; i < k->count; i++)
+    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS &&
+        (shape_roles(node_input(k, &k->nodes[i], 0)) & axes) == axes)
+      return true;
+  return false;
+}
+
+/* PyTorch converts parameters of four axes to channels_last and refuses those of five. */
+static void print_apply(struct buf *out, const struct kernel *k) {
+  if (!has_windowed_weight(k)) return;
+  buf_puts(out,
+           "\n    def _apply(self, fn, recurse=True):\n"
+           "        \"\"\"Weights [copies, to, channels, KH, KW] are converted, to channels_last"
+           " too, as\n        [copies * to, channels, KH, KW].\"\"\"\n\n"
+           "        def flat(w):\n"
+           "            if w.dim() != 5:\n"
+           "                return fn(w)\n"
+           "            return fn(w.flatten(0, 1)).unflatten(0, w.shape[:2])\n\n"
+           "        return super()._apply(flat, recurse)\n");
+}
+
 static void print_repr(struct buf *out, const struct kernel *k) {
   char name[8];
   buf_printf(out,
@@ -296,6 +320,7 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const doubl
   print_init(&s, &needs);
   print_choice(out, &needs);
   print_reset(&s, gains);
+  print_apply(out, p->kernel);
   print_repr(out, p->kernel);
   print_forward(out, &needs);
   print_template(&s, &plan);

@@ -1,8 +1,9 @@
 // Identity: kernel_hash is equal for isomorphic kernels and different for all others.
 //
-// All kernels of up to three primitives are made by brute force (every choice of every family at
-// every step), and every pair is decided by an independent, exact test: a search over all matchings
-// of nodes and variables. Then renaming, renumbering and reordering of larger kernels.
+// All small kernels are made by brute force, in two ways: every application that the families offer,
+// and every wiring of a few primitives that differ in one thing each. An independent canonical form
+// decides who is isomorphic: the least writing over all orders of the nodes. Then renaming,
+// renumbering and reordering of larger kernels.
 #include "check.h"
 
 #include <stdio.h>
@@ -14,119 +15,129 @@
 
 static canvas_context ctx;
 
-/* -- the exact test -- */
+/* -- an independent canonical form -- */
 
-struct matching {
-  const struct kernel *a, *b;
-  int node[KERNEL_NODES_MAX]; /* of b for each of a, -1 */
-  int variable[VARIABLES];    /* of b for each of a, -1 */
+enum { PRIMITIVES = 4, NODES = PRIMITIVES + 2 };
+
+struct form {
+  struct line {
+    enum primitive op;
+    int in[2]; /* lines; in order where the primitive commutes */
+    struct attrs attrs;
+  } line[NODES];
 };
 
-static bool dims_match(struct matching *m, const struct dim *a, const struct dim *b) {
-  if (a->num != b->num || a->den != b->den) return false;
-  for (int s = 0; s < SIZE_X0; s++)
-    if (a->power[s] != b->power[s]) return false;
-  for (int x = 0; x < VARIABLES; x++) {
-    int power = a->power[SIZE_X0 + x];
-    if (!power) continue;
-    int y = m->variable[x]; /* these kernels hold one variable per dim */
-    for (int v = 0; y < 0 && v < VARIABLES; v++) {
-      bool taken = false;
-      for (int w = 0; w < VARIABLES; w++) taken |= m->variable[w] == v;
-      if (!taken && b->power[SIZE_X0 + v] == power) y = v;
+static int compare_forms(const void *a, const void *b) {
+  return memcmp(a, b, sizeof(struct form));
+}
+
+/* The kernel with node order[i] in line i: a commutative blend of equal shapes names its earlier line
+ * first, variables count from x0 in the order in which lines first use them. */
+static void write_form(const struct kernel *k, const int order[NODES], struct form *out) {
+  int line_of[NODES], number[VARIABLES], numbers = 0;
+  memset(out, 0, sizeof *out);
+  memset(number, -1, sizeof number);
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[order[i]];
+    struct line *line = &out->line[i];
+    line_of[order[i]] = i;
+    line->op = n->op;
+    for (int j = 0; j < 2; j++) line->in[j] = n->in[j] < 0 ? -1 : line_of[n->in[j]];
+    bool swaps =
+        node_row(n)->facts & FACT_COMMUTES && shape_equal(node_input(k, n, 0), node_input(k, n, 1));
+    if (swaps && line->in[0] > line->in[1]) {
+      line->in[0] = line_of[n->in[1]];
+      line->in[1] = line_of[n->in[0]];
     }
-    if (y < 0 || b->power[SIZE_X0 + y] != power) return false;
-    m->variable[x] = y;
-  }
-  int in_a = 0, in_b = 0;
-  for (int x = 0; x < VARIABLES; x++) {
-    in_a += a->power[SIZE_X0 + x] != 0;
-    in_b += b->power[SIZE_X0 + x] != 0;
-  }
-  return in_a == in_b;
-}
-
-static bool inputs_match(const struct matching *m, const struct node *x, const struct node *y) {
-  int arity = node_row(x)->arity;
-  bool straight = true, crossed = arity == 2;
-  for (int j = 0; j < arity; j++) {
-    straight &= m->node[x->in[j]] == y->in[j];
-    crossed = crossed && m->node[x->in[j]] == y->in[1 - j];
-  }
-  bool swaps = arity == 2 && node_row(x)->facts & FACT_COMMUTES &&
-               shape_equal(node_input(m->a, x, 0), node_input(m->a, x, 1));
-  return straight || (swaps && crossed);
-}
-
-static bool extend(struct matching *m, int i) {
-  if (i == m->a->count) return true;
-  const struct node *x = &m->a->nodes[i];
-  for (int j = 0; j < m->b->count; j++) {
-    const struct node *y = &m->b->nodes[j];
-    struct matching saved = *m;
-    bool used = false;
-    for (int p = 0; p < i; p++) used |= m->node[p] == j;
-    if (used || x->op != y->op || x->attrs.over != y->attrs.over ||
-        x->attrs.amount != y->attrs.amount || !inputs_match(m, x, y) ||
-        !dims_match(m, &x->attrs.dim, &y->attrs.dim)) {
-      *m = saved;
-      continue;
+    line->attrs.over = n->attrs.over;
+    line->attrs.amount = n->attrs.amount;
+    line->attrs.zero_fill = n->attrs.zero_fill;
+    line->attrs.dim = n->attrs.dim;
+    for (int x = 0; x < VARIABLES; x++) line->attrs.dim.power[SIZE_X0 + x] = 0;
+    for (int x = 0; x < VARIABLES; x++) {
+      int power = n->attrs.dim.power[SIZE_X0 + x]; /* these kernels hold one variable per dim */
+      if (!power) continue;
+      if (number[x] < 0) number[x] = numbers++;
+      line->attrs.dim.power[SIZE_X0 + number[x]] = (int8_t)power;
     }
-    m->node[i] = j;
-    if (extend(m, i + 1)) return true;
-    *m = saved;
   }
-  return false;
 }
 
-static bool isomorphic(const struct kernel *a, const struct kernel *b) {
-  struct matching m = {.a = a, .b = b};
-  memset(m.node, -1, sizeof m.node);
-  memset(m.variable, -1, sizeof m.variable);
-  return a->count == b->count && extend(&m, 0);
+/* Tries every order in which a node stands below what it reads; the output stays last. */
+static void least_form(const struct kernel *k, int order[NODES], int placed, unsigned used,
+                       struct form *least) {
+  struct form form;
+  if (placed == k->count) {
+    write_form(k, order, &form);
+    if (compare_forms(&form, least) < 0) *least = form;
+    return;
+  }
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    bool ready = !(used >> i & 1) && (n->op != PRIMITIVE_OUTPUT || placed == k->count - 1);
+    for (int j = 0; j < node_row(n)->arity; j++) ready &= used >> n->in[j] & 1;
+    if (!ready) continue;
+    order[placed] = i;
+    least_form(k, order, placed + 1, used | 1u << i, least);
+  }
+}
+
+struct entry {
+  struct form form;
+  struct hash hash;
+};
+
+static struct entry entry_of(const struct kernel *k) {
+  struct entry e;
+  int order[NODES];
+  memset(&e, 0xff, sizeof e);
+  least_form(k, order, 0, 0, &e.form);
+  e.hash = kernel_hash(k);
+  return e;
+}
+
+static int by_form(const void *a, const void *b) {
+  return compare_forms(&((const struct entry *)a)->form, &((const struct entry *)b)->form);
+}
+
+static int by_hash(const void *a, const void *b) {
+  const struct entry *x = a, *y = b;
+  if (x->hash.high != y->hash.high) return x->hash.high < y->hash.high ? -1 : 1;
+  return x->hash.low < y->hash.low ? -1 : x->hash.low > y->hash.low;
+}
+
+static const char *text_of(const struct entry *e) {
+  static char text[2048];
+  size_t at = 0;
+  for (int i = 0; i < NODES; i++) {
+    const struct line *l = &e->form.line[i];
+    struct buf dim = {0};
+    dim_print(&l->attrs.dim, &dim);
+    at += (size_t)snprintf(text + at, sizeof text - at, "%d = %s %d %d %s over=%u amount=%d%s\n", i,
+                           primitive_rows[l->op].word, l->in[0], l->in[1], dim.text, l->attrs.over,
+                           l->attrs.amount, l->attrs.zero_fill ? " fill=zero" : "");
+    buf_free(&dim);
+    if (l->op == PRIMITIVE_OUTPUT) break;
+  }
+  return text;
 }
 
 /* -- all small kernels -- */
 
-struct kernels {
-  VEC(struct kernel *);
+struct entries {
+  VEC(struct entry);
 };
 
-static bool complete(const struct kernel *k) {
-  return kernel_verify(&ctx, k) == CANVAS_OK;
-}
+/* The applications to try on a kernel. */
+struct steps {
+  VEC(struct candidate);
+};
+typedef void list_steps(const struct kernel *k, struct steps *out);
 
-static void keep(struct kernels *all, const struct kernel *k) {
-  struct kernel *copy = kernel_copy(k);
-  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {k->count - 1, -1}, .attrs.dim = dim_number(1)};
-  for (int last = k->count - 1; last >= 0; last--) {
-    out.in[0] = last;
-    *copy = *k;
-    if (kernel_add(&ctx, copy, &out) == CANVAS_OK && complete(copy)) {
-      VEC_PUSH(all, copy);
-      copy = kernel_copy(k);
-    }
-  }
-  kernel_free(copy);
-}
-
-static void grow(struct kernels *all, const struct kernel *k, int left);
-
-static void apply(struct kernels *all, const struct kernel *k, const struct candidate *c,
-                  int left) {
-  struct kernel *next = kernel_copy(k);
-  struct node n = {.op = c->op, .in = {c->in[0], c->in[1]}, .attrs = c->attrs};
-  if (c->x >= 0) kernel_substitute(next, c->x, &c->by);
-  if (kernel_add(&ctx, next, &n) == CANVAS_OK) grow(all, next, left - 1);
-  kernel_free(next);
-}
-
-static void grow(struct kernels *all, const struct kernel *k, int left) {
+static void list_families(const struct kernel *k, struct steps *out) {
   static const struct family *const families[] = {&family_group,   &family_shift,    &family_unfold,
                                                   &family_fc,      &family_map,      &family_fold,
                                                   &family_softmax, &family_broadcast};
-  keep(all, k);
-  if (!left) return;
   for (size_t f = 0; f < sizeof families / sizeof *families; f++)
     for (int a = 0; a < k->count; a++)
       for (int b = families[f]->blends ? 0 : k->count - 1; b < k->count; b++) {
@@ -137,85 +148,144 @@ static void grow(struct kernels *all, const struct kernel *k, int left) {
           bool map = families[f] == &family_map;
           if (map && found[i].op != PRIMITIVE_RELU && found[i].op != PRIMITIVE_NEG) continue;
           if (found[i].op == PRIMITIVE_MIN || found[i].op == PRIMITIVE_MAX) continue;
-          apply(all, k, &found[i], left);
+          VEC_PUSH(out, found[i]);
         }
       }
 }
 
-struct entry {
-  struct hash hash;
-  const struct kernel *k;
-};
-
-static int by_hash(const void *a, const void *b) {
-  const struct entry *x = a, *y = b;
-  if (x->hash.high != y->hash.high) return x->hash.high < y->hash.high ? -1 : 1;
-  return x->hash.low < y->hash.low ? -1 : x->hash.low > y->hash.low;
-}
-
-/* A coarse invariant: kernels that differ in it cannot be isomorphic, the others are compared. */
-static uint64_t coarse(const struct kernel *k) {
-  uint64_t sum = (uint64_t)k->count;
-  for (int i = 0; i < k->count; i++) {
-    const struct node *n = &k->nodes[i];
-    uint64_t h = (uint64_t)n->op * 1000003 + n->attrs.over * 7919 + (uint64_t)n->shape.count;
-    sum += h * h * 2654435761u;
+/* Every wiring of relu, add, sub (a - a too), shifts either way round with either fill, softmax with
+ * and without scale, and fc to C, to every variable so far, its square, and a new variable. */
+static void list_wirings(const struct kernel *k, struct steps *out) {
+  struct dim one = dim_number(1), w = dim_size(SIZE_W);
+  unsigned used = kernel_variables(k);
+  int fresh = 0;
+  while (used >> fresh & 1) fresh++;
+  for (int a = 0; a < k->count; a++) {
+    struct candidate c = {.op = PRIMITIVE_RELU, .in = {a, -1}, .attrs.dim = one, .x = -1};
+    VEC_PUSH(out, c);
+    c.op = PRIMITIVE_SOFTMAX;
+    c.attrs.over = 1 << ROLE_W;
+    VEC_PUSH(out, c);
+    c.attrs.dim = w;
+    VEC_PUSH(out, c);
+    c.op = PRIMITIVE_SHIFT;
+    c.attrs.dim = one;
+    for (int i = 0; i < 4; i++) {
+      c.attrs.amount = i & 1 ? 1 : -1;
+      c.attrs.zero_fill = i & 2;
+      VEC_PUSH(out, c);
+    }
+    c = (struct candidate){
+        .op = PRIMITIVE_FC, .in = {a, -1}, .attrs.dim = dim_size(SIZE_C), .x = -1};
+    VEC_PUSH(out, c);
+    for (int x = 0; x <= fresh; x++) {
+      struct dim v = dim_size((enum size)(SIZE_X0 + x));
+      c.attrs.dim = v;
+      VEC_PUSH(out, c);
+      c.attrs.dim = dim_mul(v, v);
+      VEC_PUSH(out, c);
+    }
+    for (int b = 0; b < k->count; b++) {
+      c = (struct candidate){.op = PRIMITIVE_ADD, .in = {a, b}, .attrs.dim = one, .x = -1};
+      VEC_PUSH(out, c);
+      c.op = PRIMITIVE_SUB;
+      VEC_PUSH(out, c);
+    }
   }
-  return sum;
 }
 
-static int by_coarse(const void *a, const void *b) {
-  uint64_t x = coarse(((const struct entry *)a)->k), y = coarse(((const struct entry *)b)->k);
-  return x < y ? -1 : x > y;
+/* A node that nobody reads must be the last: every blend can take away one. */
+static bool can_end(const struct kernel *k, int left) {
+  uint64_t used = 0;
+  int unread = 0;
+  for (int i = 0; i < k->count; i++)
+    for (int j = 0; j < node_row(&k->nodes[i])->arity; j++)
+      used |= UINT64_C(1) << k->nodes[i].in[j];
+  for (int i = 0; i < k->count; i++) unread += !(used >> i & 1);
+  return unread - 1 <= left;
 }
 
-static struct kernels all_kernels(int primitives) {
-  struct kernels all = {0};
+/* k itself with an output if it is complete, then all that is one step larger. */
+static void grow(struct entries *all, struct kernel *k, list_steps *list, int left) {
+  struct node out = {.op = PRIMITIVE_OUTPUT, .in = {k->count - 1, -1}, .attrs.dim = dim_number(1)};
+  struct steps steps = {0};
+  if (!can_end(k, left)) return;
+  if (can_end(k, 0) && kernel_add(&ctx, k, &out) == CANVAS_OK) {
+    if (kernel_verify(&ctx, k) == CANVAS_OK) VEC_PUSH(all, entry_of(k));
+    k->count--;
+  }
+  if (left) list(k, &steps);
+  for (int i = 0; i < steps.count; i++) {
+    const struct candidate *c = &steps.data[i];
+    struct node n = {.op = c->op, .in = {c->in[0], c->in[1]}, .attrs = c->attrs};
+    if (c->x >= 0) {
+      struct kernel *other = kernel_copy(k);
+      kernel_substitute(other, c->x, &c->by);
+      if (kernel_add(&ctx, other, &n) == CANVAS_OK) grow(all, other, list, left - 1);
+      kernel_free(other);
+    } else if (kernel_add(&ctx, k, &n) == CANVAS_OK) {
+      grow(all, k, list, left - 1);
+      k->count--;
+    }
+  }
+  free(steps.data);
+}
+
+/* The hash must split these kernels exactly as the canonical form does: sorted by either, neighbours
+ * that agree in one agree in the other. */
+static void check_all(list_steps *list, int primitives, int least) {
+  struct entries all = {0};
   struct kernel *k = kernel_new("t");
-  grow(&all, k, primitives);
+  int equal = 0, different = 0;
+  grow(&all, k, list, primitives);
   kernel_free(k);
-  return all;
-}
-
-static const char *text_of(const struct kernel *a, const struct kernel *b) {
-  static char text[4096];
-  struct buf out = {0};
-  kernel_print(a, &out);
-  kernel_print(b, &out);
-  snprintf(text, sizeof text, "%s", out.text);
-  buf_free(&out);
-  return text;
-}
-
-static void decides_all_small_kernels(void **state) {
-  struct kernels all = all_kernels(3);
-  struct entry *entries = mem_alloc((size_t)all.count * sizeof *entries);
-  int pairs = 0, equal = 0;
-  CHECK(all.count > 3000, "the number of kernels");
-  for (int i = 0; i < all.count; i++)
-    entries[i] = (struct entry){kernel_hash(all.data[i]), all.data[i]};
-
-  /* equal hash: must be isomorphic */
-  qsort(entries, (size_t)all.count, sizeof *entries, by_hash);
+  qsort(all.data, (size_t)all.count, sizeof *all.data, by_form);
+  for (int i = 1; i < all.count; i++) {
+    const struct entry *a = &all.data[i - 1], *b = &all.data[i];
+    if (by_form(a, b) != 0) {
+      different++;
+      continue;
+    }
+    CHECK(hash_equal(a->hash, b->hash), text_of(a));
+    equal++;
+  }
+  qsort(all.data, (size_t)all.count, sizeof *all.data, by_hash);
   for (int i = 1; i < all.count; i++)
-    if (hash_equal(entries[i - 1].hash, entries[i].hash)) {
-      CHECK(isomorphic(entries[i - 1].k, entries[i].k), text_of(entries[i - 1].k, entries[i].k));
-      equal++;
-    }
-  CHECK(equal > 100, "the number of isomorphic pairs");
-
-  /* different hash: must not be */
-  qsort(entries, (size_t)all.count, sizeof *entries, by_coarse);
-  for (int i = 0; i < all.count; i++)
-    for (int j = i + 1; j < all.count && coarse(entries[i].k) == coarse(entries[j].k); j++) {
-      if (hash_equal(entries[i].hash, entries[j].hash)) continue;
-      CHECK(!isomorphic(entries[i].k, entries[j].k), text_of(entries[i].k, entries[j].k));
-      pairs++;
-    }
-  CHECK(pairs > 1000, "the number of pairs compared");
-  for (int i = 0; i < all.count; i++) kernel_free(all.data[i]);
+    if (by_hash(&all.data[i - 1], &all.data[i]) == 0)
+      CHECK(by_form(&all.data[i - 1], &all.data[i]) == 0, text_of(&all.data[i]));
+  print_message("%d primitives: %d kernels, %d of them different\n", primitives, all.count,
+                different + 1);
+  CHECK(different >= least && equal > 100, "the number of kernels");
   free(all.data);
-  free(entries);
+}
+
+static bool long_versions(void) {
+  const char *all = getenv("CANVAS_TEST_ALL");
+  return all && !strcmp(all, "1");
+}
+
+static void decides_all_applications(void **state) {
+  check_all(list_families, long_versions() ? 4 : 3, 3000);
+}
+
+static void decides_all_wirings(void **state) {
+  check_all(list_wirings, 4, 10000);
+}
+
+/* The size of a hidden layer is all that tells these apart: numbers and powers. */
+static struct hash hash_of(const char *body);
+static void sees_every_size(void **state) {
+  enum { NUMBERS = 12, POWERS = 8 };
+  struct hash seen[NUMBERS * POWERS];
+  for (int i = 0; i < NUMBERS * POWERS; i++) {
+    char body[256];
+    int at = snprintf(body, sizeof body, "b = fc a to=%d", i / POWERS + 1);
+    for (int p = 0; p <= i % POWERS; p++)
+      at += snprintf(body + at, sizeof body - (size_t)at, "*x0");
+    snprintf(body + at, sizeof body - (size_t)at, "\nc = fc b to=C\nout c");
+    seen[i] = hash_of(body);
+    for (int j = 0; j < i; j++) CHECK(!hash_equal(seen[i], seen[j]), body);
+  }
 }
 
 /* -- larger kernels, by text -- */
@@ -255,6 +325,9 @@ static void ignores_spelling_only(void **state) {
        false},
       {"b = shift a over=H by=1\nout b", "b = shift a over=H by=-1\nout b", false},
       {"b = shift a over=H by=1\nout b", "b = shift a over=W by=1\nout b", false},
+      {"b = shift a over=H by=1\nout b", "b = shift a over=H by=1 fill=zero\nout b", false},
+      {"b = softmax a over=H\nout b", "b = softmax a over=H scale=H\nout b", false},
+      {"b = softmax a over=H\nout b", "b = softmax a over=H scale=1\nout b", true},
       {"b = unfold a over=H k=K\nc = fc b to=C\nout c",
        "b = unfold a over=H k=3\nc = fc b to=C\nout c", false},
       {"b = fold a mean over=C\nc = add b a\nout c", "b = fold a max over=C\nc = add b a\nout c",
@@ -271,7 +344,46 @@ static void ignores_spelling_only(void **state) {
   }
 }
 
-/* Forty equal branches: far beyond the search's limit, still invariant and quick. */
+/* Eight branches, alike but for whom branch i goes together with: branch turn(i). `shared` says how:
+ * by reading its node, or by a variable. They are summed up as a tree. */
+static struct hash ring(const char *shared, int (*turn)(int), int first) {
+  char body[4096] = "", name = 'd';
+  size_t at = 0;
+#define LINE(...) at += (size_t)snprintf(body + at, sizeof body - at, __VA_ARGS__)
+  for (int i = first, n = 0; n < 8; n++, i = (i + 1) % 8)
+    LINE(*shared == 'x' ? "b%d = fc a to=x%d\n" : "b%d = fc a to=C\n", i, i);
+  for (int i = 0; i < 8; i++) {
+    if (*shared == 'x') LINE("c%d = fc b%d to=x%d\nd%d = fc c%d to=C\n", i, i, turn(i), i, i);
+    if (*shared != 'x') LINE("d%d = sub b%d b%d\n", i, i, turn(i));
+  }
+  for (int width = 4; width; width /= 2, name++)
+    for (int i = 0; i < width; i++)
+      LINE("%c%d = add %c%d %c%d\n", name + 1, i, name, 2 * i, name, 2 * i + 1);
+  LINE("out %c0", name);
+#undef LINE
+  return hash_of(body);
+}
+
+static int around_all(int i) {
+  return (i + 1) % 8;
+}
+
+static int around_halves(int i) {
+  return i / 4 * 4 + (i + 1) % 4;
+}
+
+/* No colour tells these branches apart: only what follows once one of them is set apart does. */
+static void tells_rings_apart(void **state) {
+  static const char *const shared[] = {"node", "x"};
+  CHECK_ROWS (shared, row) {
+    struct hash one = ring(*row, around_all, 0), two = ring(*row, around_halves, 0);
+    CHECK(!hash_equal(one, two), *row);
+    CHECK(hash_equal(one, ring(*row, around_all, 3)), *row);
+    CHECK(hash_equal(two, ring(*row, around_halves, 5)), *row);
+  }
+}
+
+/* Twenty equal branches: far beyond the search's limit, still invariant and quick. */
 static void survives_symmetry(void **state) {
   char forward[4096] = "", backward[4096] = "";
   for (int i = 0; i < 20; i++) {
@@ -293,5 +405,6 @@ static void survives_symmetry(void **state) {
   CHECK(hash_equal(hash_of(forward), hash_of(backward)), "twenty equal branches");
 }
 
-CHECK_MAIN(cmocka_unit_test(decides_all_small_kernels), cmocka_unit_test(ignores_spelling_only),
-           cmocka_unit_test(survives_symmetry))
+CHECK_MAIN(cmocka_unit_test(decides_all_applications), cmocka_unit_test(decides_all_wirings),
+           cmocka_unit_test(sees_every_size), cmocka_unit_test(ignores_spelling_only),
+           cmocka_unit_test(tells_rings_apart), cmocka_unit_test(survives_symmetry))

@@ -99,6 +99,15 @@ static double back(const struct run *r, int c, int h, int w) {
   return x_at(r, c, (h + 1) % H, w);
 }
 
+static double shifted_in(const struct run *r, int c, int h, int w) {
+  return x_at(r, c, h - 2, w - 2);
+}
+
+static double out_of_sight(const struct run *r, int c, int h, int w) {
+  (void)c, (void)w;
+  return x_at(r, 0, h + 7, 0);
+}
+
 /* [C] of the maxima onto [C, H, W]: the prefix C strips */
 static double max_scaled(const struct run *r, int c, int h, int w) {
   double max = x_at(r, c, 0, 0);
@@ -127,6 +136,10 @@ static double softmax_hw(const struct run *r, int c, int h, int w) {
   return exp(x_at(r, c, h, w)) / sum;
 }
 
+static double softmax_mean_one(const struct run *r, int c, int h, int w) {
+  return H * W * softmax_hw(r, c, h, w);
+}
+
 static double softmax_gc(const struct run *r, int c, int h, int w) {
   double sum = 0;
   for (int k = 0; k < C; k++) sum += exp(x_at(r, k, h, w));
@@ -151,10 +164,14 @@ static void means_what_the_definition_says(void **state) {
       {"b = unfold a over=W k=3\nc = group b each\nd = fc c to=C\nout d", depthwise},
       {"b = shift a over=H,W by=2\nout b", shifted},
       {"b = shift a over=H by=-1\nout b", back},
+      {"b = shift a over=H,W by=2 fill=zero\nout b", shifted_in},
+      {"b = shift a over=H by=2 fill=zero\nc = shift b over=W by=2 fill=zero\nout c", shifted_in},
+      {"b = shift a over=H by=-7 fill=zero\nout b", out_of_sight},
       {"b = fold a max over=H,W\nc = mul b a\nout c", max_scaled},
       {"b = group a by=G\nc = fold b mean over=C\nd = sub c a\nout d", modulo},
       {"b = fold a mean over=H\nc = min b a\nout c", row_mean},
       {"b = softmax a over=H,W\nout b", softmax_hw},
+      {"b = softmax a over=H,W scale=H*W\nout b", softmax_mean_one},
       {"b = group a by=G\nc = softmax b over=G,C\nout c", softmax_gc},
       {"b = unfold a over=H,W k=K\nc = fold b mean over=KH,KW\nout c", window_mean},
   };
@@ -216,6 +233,7 @@ static void gains_tame(void **state) {
   } rows[] = {
       {"b = fc a to=C\nout b", 1, 1},
       {"b = softmax a over=C,H,W\nc = fc b to=C\nout c", 50, 1e6},
+      {"b = softmax a over=C,H,W scale=C*H*W\nc = fc b to=C\nout c", 1, 1},
       {"b = softmax a over=C,H,W\nc = fc b to=C\nd = tanh c\ne = fc d to=C\nout e", 50, 1e6},
       {"b = exp a\nc = sqr b\nd = sqr c\ne = fc d to=C\nout e", 1e-6, 0.1},
   };

@@ -14,8 +14,8 @@ static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
   "canvas 1\n"                                     \
   "kernel k0\n"                                    \
   "a = input                      : C H W\n"       \
-  "b = unfold a over=H,W k=K      : C KH KW H W\n" \
-  "c = sub a b                    : C KH KW H W\n" \
+  "b = shift a over=H by=1 fill=zero : C H W\n"    \
+  "c = unfold b over=H,W k=K      : C KH KW H W\n" \
   "d = fc c to=C                  : C H W\n"       \
   "out d\n"                                        \
   "# G=32\n"
@@ -98,26 +98,35 @@ static void check_kernel(const struct kernel *k, int64_t g, int least, int most)
     for (size_t j = 0; j < sizeof never / sizeof *never; j++)
       CHECK(!(is_word(n, never[j][0]) && is_word(from, never[j][1])), text);
     if (node_row(n)->arity == 2) CHECK(n->in[0] != n->in[1], text);
+    if (n->op == PRIMITIVE_SOFTMAX) { /* of mean 1 */
+      struct dim elements = shape_product(&n->shape, n->attrs.over);
+      CHECK(dim_equal(&n->attrs.dim, &elements), text);
+    }
   }
   buf_free(&out);
 }
 
 static void draws_legal_kernels(void **state) {
   struct sampler *s = sampler_of(resnet18, "", 1);
-  int drawn = 0, seen[PRIMITIVE_COUNT] = {0};
+  int drawn = 0, seen[PRIMITIVE_COUNT] = {0}, filled = 0;
   struct hash hashes[1000];
   for (int i = 0; i < 1000; i++) {
     struct kernel *k;
     int64_t g;
     if (sampler_draw(&ctx, s, (uint64_t)i, &k, &g) != CANVAS_OK) continue;
     check_kernel(k, g, 5, 12);
-    for (int j = 0; j < k->count; j++) seen[k->nodes[j].op]++;
+    for (int j = 0; j < k->count; j++) {
+      seen[k->nodes[j].op]++;
+      filled += k->nodes[j].attrs.zero_fill;
+    }
     hashes[drawn++] = kernel_hash(k);
     kernel_free(k);
   }
   CHECK(drawn >= 990, "drawn of 1000");
   for (int op = 0; op < PRIMITIVE_COUNT; op++)
     CHECK(seen[op] > 20, primitive_rows[op].word); /* every primitive of Table 1 is drawn */
+  int shifts = seen[PRIMITIVE_SHIFT];
+  CHECK(filled > shifts * 2 / 5 && filled < shifts * 3 / 5, "half of the shifts fill in zeros");
   int equal = 0;
   for (int i = 0; i < drawn; i++)
     for (int j = 0; j < i; j++) equal += hash_equal(hashes[i], hashes[j]);

@@ -71,6 +71,16 @@ MORE = {
     " out t",
     "shifts": "- | b = shift a over=H by=2; c = shift b over=W by=-1; d = shift c over=H,W by=1;"
     " e = sub d a; out e",
+    "shifts_zero": "- | b = shift a over=H,W by=1 fill=zero; c = shift b over=W by=-2 fill=zero;"
+    " d = sub c a; out d",
+    "shifted_out": "- | b = shift a over=H by=-9 fill=zero; c = shift a over=H,W by=3 fill=zero;"
+    " d = sub c a; e = add d b; out e",
+    "shift_windows": "G=2 | g = group a by=G; u = unfold g over=H,W k=3;"
+    " s = shift u over=H by=1 fill=zero; t = shift s over=W by=-1 fill=zero; d = fc t to=C; out d",
+    "shift_a_row": "- | r = fold a mean over=W; s = shift r over=H by=1 fill=zero; m = mul s a;"
+    " out m",
+    "softmax_scaled": "G=2 | s = softmax a over=H,W scale=H*W; g = group s by=G;"
+    " t = softmax g over=G,C,H scale=3*C/G; u = softmax t over=W scale=7; out u",
     "groups_onto_channels": "G=2 | g = group a by=G; f = fold g mean over=C; m = mul f a; out m",
     "misaligned": "G=2,x0=3 | b = fc a to=x0; u = unfold a over=H,W k=3; d = fc a to=G*x0;"
     " e = add b d; f = fc e to=C; v = fc u to=C; o = max v f; out o",
@@ -236,6 +246,20 @@ def figure9_b(x, w):
     return torch.roll(same(pointwise, w[1].reshape(8, 6, 1, 1)), (1, 1), (2, 3))
 
 
+def moved(x, down, right):
+    """A depth-wise convolution with a single one, which sees zeros outside the image."""
+    w = torch.zeros(x.shape[1], 1, 7, 7, dtype=x.dtype)
+    w[:, 0, 3 - down, 3 - right] = 1
+    return same(x, w, groups=x.shape[1])
+
+
+def softmax_scaled(x, w):
+    n, c, h, w_ = x.shape
+    s = torch.softmax(x.flatten(2), 2).reshape(n, c * h, w_) * h * w_
+    t = torch.softmax(s, 1) * 3 * c / 2
+    return torch.softmax(t, 2).reshape(x.shape) * 7
+
+
 REFERENCES = {
     "convolution": lambda x, w: same(x, w[0]),
     "pointwise": lambda x, w: same(x, w[0].reshape(8, 8, 1, 1)),
@@ -257,11 +281,31 @@ REFERENCES = {
     "figure8_shift": figure8_shift,
     "figure9_a": figure9_a,
     "figure9_b": figure9_b,
+    "shifts_zero": lambda x, w: moved(moved(x, 1, 1), 0, -2) - x,
+    "shifted_out": lambda x, w: moved(x, 3, 3) - x,
+    "shift_a_row": lambda x, w: moved(x.mean(3, keepdim=True), 1, 0) * x,
+    "softmax_scaled": softmax_scaled,
 }
 
 
 def test_every_kernel_of_the_library_has_a_reference():
     assert {path.stem for path in LIBRARY.glob("*.kernel")} <= set(REFERENCES)
+
+
+@pytest.mark.parametrize("name", ["convolution", "pointwise", "grouped", "involution"])
+def test_becomes_channels_last(name):
+    """Weights of any number of axes: PyTorch itself refuses to convert those of five."""
+    for at in ("plain", "side_by_side", "averaged"):
+        kernel = module(bind(name, BINDINGS[at]))
+        x = image(bind(name, BINDINGS[at]))
+        y, before = kernel(x), {key: w.clone() for key, w in kernel.state_dict().items()}
+        kernel.to(memory_format=torch.channels_last)
+        torch.testing.assert_close(kernel(x.to(memory_format=torch.channels_last)), y)
+        after = kernel.state_dict()
+        assert all(torch.equal(after[key], w) for key, w in before.items())
+        for w in kernel.parameters():
+            assert w.dim() != 5 or w[0].is_contiguous(memory_format=torch.channels_last)
+        assert kernel.half().w0.dtype == torch.half
 
 
 @pytest.mark.parametrize(("name", "patterns"), list(itertools.product(REFERENCES, (True, False))))
@@ -296,7 +340,15 @@ def test_weights_start_with_fan_in_scaling():
 
 # -- tracing --
 
-TRACED = ["involution", "pools", "squeeze_excite", "window_of_the_other_axis", "shifts"]
+TRACED = [
+    "involution",
+    "pools",
+    "squeeze_excite",
+    "window_of_the_other_axis",
+    "shifts",
+    "shifted_out",
+    "softmax_scaled",
+]
 
 
 @pytest.mark.parametrize("name", TRACED)
