@@ -6,6 +6,7 @@
  * expression leaves 2^62, divisors are positive constants, and no load that is evaluated for every
  * element is certain to leave its tensor for one of them.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static canvas_status check_expr(const struct verifier *v, int expr, bool always)
   const struct px_node *n = &v->p->nodes.data[expr];
   switch (n->op) {
     case PX_NUMBER:
-      if (n->number == n->number) return CANVAS_OK;
+      if (!isnan(n->number)) return CANVAS_OK;
       return refuse(v, n->line, n->column, "a number of stage '%.40s' is nan",
                     v->p->tensors.data[v->tensor].name);
     case PX_AXIS:

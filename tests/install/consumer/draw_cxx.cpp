@@ -20,7 +20,8 @@ int main() {
   canvas_sampler *sampler = nullptr;
   canvas_kernel *kernel = nullptr;
   int64_t groups = 0;
-  if (canvas_targets_parse(ctx.get(), layers.data(), layers.size(), &targets) != CANVAS_OK) return 1;
+  if (canvas_targets_parse(ctx.get(), layers.data(), layers.size(), &targets) != CANVAS_OK)
+    return 1;
   std::unique_ptr<canvas_targets, with<canvas_targets_free>> owned_targets(targets);
   if (canvas_sampler_new(ctx.get(), targets, "", 0, 1, &sampler) != CANVAS_OK) return 1;
   std::unique_ptr<canvas_sampler, with<canvas_sampler_free>> owned_sampler(sampler);
