@@ -26,8 +26,8 @@ def scattered():
 
 
 @pytest.mark.parametrize(("name", "checksum"), CHECKSUMS.items())
-def test_digits_are_what_they_always_were(name, checksum):
-    data = load_data(name)
+def test_digits_are_what_they_always_were(name, checksum, scattered):
+    data = scattered if name == "digits-scattered" else load_data(name)
     assert data.checksum == checksum
     assert (data.augmentation, data.mean, data.deviation) == (Augmentation(), (), ())
     assert not data.synthetic
@@ -75,8 +75,7 @@ def test_a_field_holds_its_digit_whole_and_fragments_of_its_own_split_only():
     assert len(seen) > 6
 
 
-def test_the_seed_fixes_everything(scattered):
-    assert load_data("digits-scattered").checksum == scattered.checksum
+def test_another_seed_gives_other_images(scattered):
     assert digits_scattered("", "", Wishes(), seed=1).checksum != scattered.checksum
 
 
