@@ -1,4 +1,4 @@
-"""Files that are written at once or not at all.
+"""Files and folders that are written at once or not at all.
 
     .NAME.new   is written, then renamed to   NAME
 
@@ -9,6 +9,7 @@ attempt writes over.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,4 +35,21 @@ def at_once(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
+        raise
+
+
+@contextmanager
+def folder_at_once(path: Path) -> Iterator[Path]:
+    """A new folder that becomes `path` when the block is done; an empty one may be there.
+
+    Raises OSError where it cannot be written.
+    """
+    new = path.with_name(temporary_name(path.name))
+    try:
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        yield new
+        os.replace(new, path)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
         raise

@@ -17,15 +17,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import re
+import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from . import _core
+from .files import at_once, folder_at_once
 from .study import Candidate, Study
 
 COLUMNS = (
@@ -501,6 +501,9 @@ def pareto_csv(rows: Sequence[Candidate], picked: Candidate | None = None) -> st
     return text.getvalue()
 
 
+FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
+
+
 def find_folder(row: Candidate) -> str:
     return f"find-{int(row.name):04d}"
 
@@ -511,19 +514,15 @@ def write_finds(study: Study) -> None:
         folder = study.folder / find_folder(row)
         if (folder / "pack.txt").exists():
             continue
-        folder.mkdir(exist_ok=True)
-        write_atomically(folder / "kernel.txt", row.kernel)
-        write_atomically(folder / "kernel.py", _core.torch_code(row.pack))
-        write_atomically(folder / "pack.txt", row.pack)
+        if folder.is_dir() and {file.name for file in folder.iterdir()} < set(FIND_FILES):
+            shutil.rmtree(folder)  # an older canvas was killed while it wrote
+        code = _core.torch_code(row.pack)
+        with folder_at_once(folder) as new:
+            for name, text in zip(FIND_FILES, (row.kernel, code, row.pack)):
+                (new / name).write_text(text, encoding="utf-8")
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file at once or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with at_once(path) as file:
+        file.write(text.encode())
