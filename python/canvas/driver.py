@@ -26,7 +26,7 @@ from .options import budgets, read_options
 from .pool import Pool
 from .progress import Say, make_display, say_to_stderr
 from .report import Report, write_report
-from .run import Callback, Run
+from .search_run import Callback, Run
 from .study import Study, writing
 from .timing import time_networks
 from .trials import Trials, add_controls, draw_options
@@ -142,11 +142,12 @@ def begin(run: Run, images: Data) -> None:
     """
     study, options = run.study, run.options
     splits = (len(images.validation[1]), len(images.test[1]))
-    known = study.begin(options, images.description, images.checksum, splits, run.plan.targets)
+    what = ("synthetic images: " if images.synthetic else "") + images.description
+    known = study.begin(options, what, images.checksum, splits, run.plan.targets)
     run.data = (study.folder / "data.npz").resolve()
     with writing(study.folder):
         images.save(run.data)
-    run.display.line(f"{options['model']} on {images.name}: {images.description}")
+    run.display.line(f"{options['model']} on {images.name}: {what}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)
     run.display.begin(study.candidates(), run.plan.macs)

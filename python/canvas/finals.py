@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from .errors import CanvasError
 from .pool import Pool
 from .report import find_order
-from .run import Run
+from .search_run import Run
 from .study import Candidate, final_epochs
 
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch

@@ -160,7 +160,7 @@ OPTIONS = (
         None,
         True,
         "N",
-        "height and width that images are brought to (default: theirs)",
+        "height and width that images are brought to (default: theirs; of folder: at most 64)",
     ),
     Option(
         "images",
@@ -168,7 +168,8 @@ OPTIONS = (
         None,
         True,
         "N",
-        "at most so many images to train and validate on, as many of each class (default: all)",
+        "at most so many images to train and validate on, the same share of each class "
+        "(default: all)",
     ),
     Option(
         "normalize",

@@ -103,8 +103,10 @@ def make_report(study: Study, ended: str = "") -> Report:
 def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate]) -> list[str]:
     """What the figures of the table are, and where they were taken."""
     machine = study.machine()
+    made_up = str(study.fact("data")).startswith("synthetic images: ")
+    data = "synthetic images" if made_up else options.get("data", "")
     lines = [
-        f"{options.get('model', '')} on {options.get('data', '')}, of the whole network: accuracy "
+        f"{options.get('model', '')} on {data}, of the whole network: accuracy "
         f"on {study.validation_images()} validation images; latency of a forward at batch "
         f"{options.get('latency_batch', 1)} (float32, one thread, CPU time, median +- "
         f"interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "

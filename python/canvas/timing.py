@@ -12,7 +12,7 @@ from .finals import finalists
 from .latency import COMPILED, EAGER
 from .pool import Message, Pool
 from .report import find_order
-from .run import Run
+from .search_run import Run
 from .study import Candidate, Timing
 
 LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes

@@ -21,7 +21,7 @@ from .finals import expected_seconds
 from .options import budgets
 from .pool import Message, Pool
 from .prune import Finished, best_curve, keeps_up, lag, threshold
-from .run import Run
+from .search_run import Run
 from .study import Candidate
 
 DRY = 2000  # draws in a row without a candidate after which the search gives up

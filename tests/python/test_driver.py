@@ -8,7 +8,7 @@ from canvas.errors import CanvasError
 from canvas.network import Plan
 from canvas.options import read_options
 from canvas.progress import Display
-from canvas.run import Run
+from canvas.search_run import Run
 from canvas.study import Study
 from canvas.trials import Trials
 

@@ -8,7 +8,7 @@ from canvas.finals import Finals, final_seeds, finalists, train_finals
 from canvas.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.progress import Display
-from canvas.run import Run
+from canvas.search_run import Run
 from canvas.study import Study
 
 

@@ -9,7 +9,7 @@ from canvas import study as study_module
 from canvas.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.progress import Display
-from canvas.run import Run
+from canvas.search_run import Run
 from canvas.study import Study
 from canvas.timing import time_networks
 
