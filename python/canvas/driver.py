@@ -142,7 +142,9 @@ def begin(run: Run, images: Data) -> None:
     """
     study, options = run.study, run.options
     splits = (len(images.validation[1]), len(images.test[1]))
-    what = ("synthetic images: " if images.synthetic else "") + images.description
+    what = images.description
+    if images.synthetic and not what.startswith("synthetic"):
+        what = f"synthetic images: {what}"
     known = study.begin(options, what, images.checksum, splits, run.plan.targets)
     run.data = (study.folder / "data.npz").resolve()
     with writing(study.folder):

@@ -103,7 +103,7 @@ def make_report(study: Study, ended: str = "") -> Report:
 def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate]) -> list[str]:
     """What the figures of the table are, and where they were taken."""
     machine = study.machine()
-    made_up = str(study.fact("data")).startswith("synthetic images: ")
+    made_up = str(study.fact("data")).startswith("synthetic")
     data = "synthetic images" if made_up else options.get("data", "")
     lines = [
         f"{options.get('model', '')} on {data}, of the whole network: accuracy "
