@@ -22,9 +22,13 @@ from .pack import KernelPack, load, save
 
 if TYPE_CHECKING:
     from .convert import Conversion, convert
+    from .data import data_from, load_data
     from .driver import search
+    from .export import export
     from .placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .plot import plot_pareto
+    from .replay import replay
+    from .trainer import train_network
 
 __version__ = _core.version()
 
@@ -35,20 +39,28 @@ __all__ = [
     "NoSolution",
     "Placeholder",
     "convert",
+    "data_from",
+    "export",
     "get_placeholders",
     "load",
+    "load_data",
     "plot_pareto",
     "replace",
+    "replay",
     "sample",
     "save",
     "search",
     "seed",
+    "train_network",
 ]
 
 # What is loaded on first need, most of it because it needs torch, by the module that holds it.
 _LAZY = {
     "Conversion": "convert",
     "convert": "convert",
+    "data_from": "data",
+    "export": "export",
+    "load_data": "data",
     "Placeholder": "placeholder",
     "get_placeholders": "placeholder",
     "replace": "placeholder",
@@ -56,6 +68,8 @@ _LAZY = {
     "seed": "placeholder",
     "search": "driver",
     "plot_pareto": "plot",
+    "replay": "replay",
+    "train_network": "trainer",
 }
 
 
