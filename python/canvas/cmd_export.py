@@ -16,9 +16,9 @@ WHAT = (
 def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
     with need_torch("export"):
-        from . import export
+        from .export import export
     find_models_here()
-    folder = export.export(given.pop("what"), given.pop("out"), **given)
+    folder = export(given.pop("what"), given.pop("out"), **given)
     print(f"'{folder}' holds {', '.join(sorted(path.name for path in folder.iterdir()))}")
     return 0
 
