@@ -16,18 +16,8 @@ from canvas.data import load_data
 from canvas.network import Recipe, plan_network
 from canvas.study import Study
 
-SMALL = [
-    "--model",
-    "resnet8",
-    "--width",
-    "2",
-    "--data",
-    "digits",
-    "--images",
-    "300",
-    "--threads",
-    "1",
-]
+NETWORK = ["--model", "resnet8", "--width", "2"]
+SMALL = [*NETWORK, "--data", "digits", "--images", "300", "--threads", "1"]
 PATIENCE = 120  # seconds until a process that should have spoken is given up
 
 
