@@ -55,7 +55,7 @@ def compiled(network: nn.Module, images: Tensor) -> nn.Module:
         raise RuntimeError(f"torch.compile: {one_line(error)}") from error
     if not torch.allclose(expected, got, rtol=1e-3, atol=1e-3 * float(expected.abs().max())):
         raise RuntimeError("torch.compile: the compiled network gives other results")
-    return faster  # type: ignore[return-value]
+    return faster
 
 
 def measure(

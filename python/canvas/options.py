@@ -176,7 +176,7 @@ OPTIONS = (
         _one_of("yes", "no"),
         None,
         True,
-        "WHAT",
+        "yes|no",
         "yes: mean 0 and deviation 1 per channel over the training images (default: yes for "
         "photographs)",
     ),
@@ -185,7 +185,7 @@ OPTIONS = (
         _one_of("yes", "no"),
         None,
         True,
-        "WHAT",
+        "yes|no",
         "yes: mirror half of the training images (default: yes for photographs)",
     ),
     Option(
@@ -265,7 +265,7 @@ OPTIONS = (
         _one_of("reach", "none"),
         "reach",
         True,
-        "WHAT",
+        "reach|none",
         "reach: a kernel must see neighbours along both spatial axes and mix all channels with "
         "weights; none: anything goes",
     ),
@@ -274,7 +274,7 @@ OPTIONS = (
         _one_of("paper", "spatial"),
         "paper",
         True,
-        "NAME",
+        "paper|spatial",
         "which convolutions are replaced; paper: all standard ones but the first; spatial: of "
         "those only the ones larger than 1x1",
     ),
@@ -283,7 +283,7 @@ OPTIONS = (
         _one_of("macs", "paper", "none"),
         "macs",
         True,
-        "RULE",
+        "macs|paper|none",
         "stop a training that lags behind the best curve; macs: of the finds with no more MACs; "
         "paper: of all finds; none: never",
     ),
@@ -343,7 +343,7 @@ OPTIONS = (
         _one_of("yes", "no"),
         "yes",
         False,
-        "WHAT",
+        "yes|no",
         "yes: time the unchanged network and the finalists under torch.compile too, and quote "
         "the faster",
     ),

@@ -19,7 +19,7 @@ import io
 import math
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -217,13 +217,13 @@ def pick(rows: Sequence[Candidate], rule: str) -> Candidate | None:
         return None
     worst = accuracy(baseline) - float(points) / 100 if points else 0.0
     enough = [row for row in fair if accuracy(row) >= worst - 1e-9]
-    cheap = {
+    cheap: dict[str, Callable[[Candidate], float]] = {
         "fastest": lambda row: -(row.speedup or 0.0),
         "fewest-macs": lambda row: row.macs or 0,
         "fewest-params": lambda row: row.params or 0,
         "most-accurate": lambda row: -accuracy(row),
-    }[word]
-    return min(enough, key=lambda row: (cheap(row), -accuracy(row), row.id))
+    }
+    return min(enough, key=lambda row: (cheap[word](row), -accuracy(row), row.id))
 
 
 def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) -> str:
