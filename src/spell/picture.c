@@ -18,7 +18,7 @@ enum {
   RISE = 30,
   RISE_MAX = 60,
   MARGIN = 12,
-  PADDING = 10,
+  PADDING = 9,
   FONT = 13,
   SMALL = 12,
   PORT = 12
@@ -74,34 +74,32 @@ static void put_escaped(struct buf *out, const char *text) {
   }
 }
 
-/* What a box says: `b = ` and `fc a to=x0`, below it `[x0 H W]`. */
+/* What a box says: `b = fc a to=x0`, below it `[x0 H W]`. Each is one plain run of text: not every
+ * program that draws SVG can put several runs in the middle of a box. */
 struct label {
-  char *name, *text, *shape;
+  char *text, *shape;
 };
 
 static struct label label_of(const struct kernel *k, int node) {
   const struct node *n = &k->nodes[node];
-  struct buf name = {0}, text = {0}, shape = {0};
-  if (*n->name) buf_printf(&name, "%s = ", n->name);
+  struct buf text = {0}, shape = {0};
+  if (*n->name) buf_printf(&text, "%s = ", n->name);
   node_print(k, node, &text);
   buf_puts(&shape, "[");
   shape_print(&n->shape, &shape);
   buf_puts(&shape, "]");
-  return (struct label){buf_take(&name), buf_take(&text), buf_take(&shape)};
+  return (struct label){buf_take(&text), buf_take(&shape)};
 }
 
 static void label_free(struct label *l) {
-  free(l->name);
   free(l->text);
   free(l->shape);
 }
 
 /* Even, so that half of it is whole. */
 static int box_width(const struct label *l) {
-  int first = text_width(l->name, FONT) + text_width(l->text, FONT) + FONT; /* the word is bold */
-  int second = text_width(l->shape, SMALL);
-  int widest = first > second ? first : second;
-  return (widest + 2 * PADDING + 1) / 2 * 2;
+  int first = text_width(l->text, FONT), second = text_width(l->shape, SMALL);
+  return ((first > second ? first : second) + 2 * PADDING + 1) / 2 * 2;
 }
 
 /* ---- boxes and edges ----------------------------------------------------------------------- */
@@ -130,7 +128,6 @@ static void make_tops(struct picture *p) {
 static void put_box(struct picture *p, int node, const struct label *l) {
   const struct row *row = node_row(&p->k->nodes[node]);
   int layer = p->layout.first[node], x = centre(p, layer, node), y = p->top[layer];
-  size_t word = strlen(row->word);
   buf_puts(p->out, "<g><title>");
   put_escaped(p->out, row->meaning);
   buf_printf(p->out,
@@ -138,9 +135,7 @@ static void put_box(struct picture *p, int node, const struct label *l) {
              "stroke=\"#333\"/>",
              x - p->box[node] / 2, y, p->box[node], BOX, border(row), fill(row));
   buf_printf(p->out, "\n<text x=\"%d\" y=\"%d\">", x, y + 17);
-  put_escaped(p->out, l->name);
-  buf_printf(p->out, "<tspan font-weight=\"bold\">%.*s</tspan>", (int)word, l->text);
-  put_escaped(p->out, l->text + word);
+  put_escaped(p->out, l->text);
   buf_printf(p->out, "</text>\n<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"#444\">", x, y + 33,
              SMALL);
   put_escaped(p->out, l->shape);
