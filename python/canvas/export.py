@@ -42,7 +42,6 @@ from .setting import (
     settle,
     training_facts,
 )
-from .study import Candidate
 from .train_options import NETWORK_OPTIONS
 from .trainer import BEST, RESULT
 
@@ -63,7 +62,7 @@ class Product:
     weights: Path | None  # where they are from; None: they are fresh
     facts: Mapping[str, Any]  # of their training; {} if it is not known
     result: Mapping[str, Any]  # its end on the test split; {} without one
-    row: Candidate | None  # of the study
+    figures: Mapping[str, float]  # of the study (setting._figures); {} without one
 
 
 def export(
@@ -143,7 +142,7 @@ def _product(
         checkpoint.load_weights(network, tensors, path)
     network.eval()
     return Product(
-        choice.name, choice.pack, recipe, images, network, path, facts, result, choice.row
+        choice.name, choice.pack, recipe, images, network, path, facts, result, choice.figures
     )
 
 
@@ -200,7 +199,7 @@ Images {shape}, {product.images["classes"]} classes: {product.images["name"]}{sy
 
 {_figures(product)}
 ```python
-from network import build, load
+from network import {"load" if product.weights else "build"}
 
 network = {'load("weights.safetensors")' if product.weights else "build()"}
 answers = network(images)  # images: float32 [N, {str(shape)[1:]}
@@ -219,13 +218,8 @@ def _figures(product: Product) -> str:
         f"MACs of an image: {short(macs)}, {macs / whole[0]:.2f}x of the unchanged network's",
         f"parameters: {short(params)}, {params / whole[1]:.2f}x",
     ]
-    row, facts, result = product.row, product.facts, product.result
-    if row is not None and row.val_accuracy is not None:
-        lines.append(f"validation accuracy in the search: {100 * row.val_accuracy:.1f} %")
-    if row is not None and row.latency_ms is not None:
-        lines.append(
-            f"latency in the search: {row.latency_ms:.2f} ms, speed-up {row.speedup:.2f}x"
-        )
+    facts, result = product.facts, product.result
+    lines += _of_search(product.figures)
     if {"epoch", "epochs", "val_accuracy"} <= facts.keys():
         lines.append(
             f"validation accuracy after epoch {facts['epoch']} of {facts['epochs']}: "
@@ -237,3 +231,23 @@ def _figures(product: Product) -> str:
             f"{100 * result['standard_error']:.2f} ({result['test_images']} images)"
         )
     return "".join(f"- {line}\n" for line in lines)
+
+
+def _of_search(figures: Mapping[str, float]) -> list[str]:
+    lines = []
+    if "val_accuracy" in figures:
+        lines.append(
+            f"in the search, after {figures['epochs']:.0f} epochs: validation accuracy "
+            f"{100 * figures['val_accuracy']:.1f} %"
+        )
+    if "test_accuracy" in figures:
+        lines.append(
+            f"in its finals: test accuracy {100 * figures['test_accuracy']:.1f} %, mean of "
+            f"{figures['test_seeds']:.0f} seeds"
+        )
+    if "latency_ms" in figures and "speedup" in figures:
+        lines.append(
+            f"there, at batch {figures['latency_batch']:.0f}: latency "
+            f"{figures['latency_ms']:.2f} ms, speed-up {figures['speedup']:.2f}x"
+        )
+    return lines

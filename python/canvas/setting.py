@@ -35,14 +35,14 @@ FIND = re.compile(r"find-([0-9]{1,18})")  # the folder of a find
 
 @dataclass(frozen=True)
 class Choice:
-    """What a word names: `pack` is None for the unchanged network; `row` and the stored `images`
-    are those of a study, `options` those of the study or the training.
+    """What a word names: `pack` is None for the unchanged network; `options` and `figures` are
+    those of the study or the training, the stored `images` those of a study.
     """
 
     name: str
     pack: str | None
     options: Mapping[str, Any] = field(default_factory=dict)
-    row: Candidate | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
     images: Path | None = None
     study: Path | None = None
 
@@ -70,7 +70,7 @@ def choose(what: str | os.PathLike[str] | KernelPack) -> Choice:
     holds_pack = (path / "pack.txt").is_file()
     if (path / STATE).is_file():
         facts = training_facts(path / STATE)
-        return Choice(facts["name"], facts["pack"], facts["options"])
+        return Choice(facts["name"], facts["pack"], facts["options"], facts["figures"])
     if path.is_file():
         return Choice(_plain(path.stem), load(path).text)
     if (path.parent / FILE).is_file() and (FIND.fullmatch(path.name) or not holds_pack):
@@ -105,12 +105,27 @@ def _of_study(folder: Path, word: str) -> Choice:
         raise CanvasError(f"{row.kind} '{row.name}' of '{folder}' has no sizes: {row.reason}")
     name = find_folder(row) if row.kind == "find" else _plain(row.name)
     kept = {key: value for key, value in options.items() if key in (*NETWORK, "batch_size")}
-    return Choice(name, row.pack or None, kept, row, folder / "data.npz", folder)
+    images = folder / "data.npz"
+    return Choice(name, row.pack or None, kept, _figures(row, options), images, folder)
+
+
+def _figures(row: Candidate, options: Mapping[str, Any]) -> dict[str, float]:
+    """What the study measured of a candidate, by name; what it did not measure is missing."""
+    figures = {
+        "epochs": options["epochs"],
+        "val_accuracy": row.val_accuracy,
+        "latency_ms": row.latency_ms,
+        "latency_batch": options["latency_batch"],
+        "speedup": row.speedup,
+        "test_accuracy": row.test_mean,
+        "test_seeds": len(row.tests),
+    }
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def training_facts(path: Path) -> dict[str, Any]:
-    """What the checkpoint of a training says of it, checked: name, pack, options, images, history,
-    versions.
+    """What the checkpoint of a training says of it, checked: name, pack, options, figures of the
+    study, images, history, versions.
     """
     facts = checkpoint.read_facts(path)
     try:
@@ -120,6 +135,7 @@ def training_facts(path: Path) -> dict[str, Any]:
             "name": _plain(str(facts["name"])),
             "pack": None if facts["pack"] is None else KernelPack(facts["pack"]).text,
             "options": dict(facts["options"]),
+            "figures": {str(name): float(value) for name, value in facts["figures"].items()},
             "images": {
                 "name": str(images["name"]),
                 "checksum": str(images["checksum"]),

@@ -152,6 +152,7 @@ class Run:
             "name": choice.name,
             "pack": choice.pack,
             "options": dict(options),
+            "figures": dict(choice.figures),
             "images": about(images),
             "versions": versions(),
         }
