@@ -14,3 +14,8 @@ if(CANVAS_SANITIZE)
     -fsanitize=${CANVAS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CANVAS_SANITIZE})
 endif()
+
+# The library counts the edges that an input takes; tests/fuzz/ links libFuzzer.
+if(CANVAS_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

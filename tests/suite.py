@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 JOBS = 2
 C_TESTS = sorted(path.stem for path in (ROOT / "tests/c").glob("test_*.c"))
+CORPORA = sorted(path for path in (ROOT / "tests/fuzz/corpus").glob("*") if path.is_dir())
 
 # Each build in a folder of build/: the compiler, and the sanitizers if any.
 BUILDS = {"gcc": ("gcc", ""), "clang": ("clang", ""), "sanitized": ("clang", "address,undefined")}
@@ -58,15 +59,19 @@ def main() -> int:
     what = "all tests, the long ones too" if options.all else "the core tests; --all runs more"
     print(what, flush=True)
 
-    results = [stage("layers", layers)]
+    results = [stage("layers", script, "tests/layers.py")]
+    results.append(stage("sentences", script, "tests/sentences.py"))
     built = {}
     for name in BUILDS:
         results.append(stage(f"build, {name}", build, name))
         built[name] = not results[-1].failed
     for name in BUILDS:
         results.append(stage(f"C tests, {name}", c_tests, name, built[name], minutes))
+    for name in ("gcc", "sanitized"):
+        results.append(stage(f"fuzz corpora, {name}", corpora, name, built[name]))
     results.append(stage("goldens", goldens, "gcc", built["gcc"], options.update))
     results.append(stage("goldens, sanitized", goldens, "sanitized", built["sanitized"]))
+    results.append(stage("mutants", mutants, built["gcc"], options.all))
     results.append(stage("Python tests", python_tests, minutes))
 
     counts = total(results)
@@ -90,8 +95,8 @@ def stage(name: str, work: Callable[..., Result], *arguments: object) -> Result:
 # ---- the stages ---------------------------------------------------------------------------------
 
 
-def layers() -> Result:
-    return from_lines(*run([sys.executable, "tests/layers.py"], 60))
+def script(path: str) -> Result:
+    return from_lines(*run([sys.executable, path], 60))
 
 
 def build(name: str) -> Result:
@@ -137,6 +142,27 @@ def c_tests(name: str, built: bool, minutes: int) -> Result:
 
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         return total(list(pool.map(one, C_TESTS)))
+
+
+def corpora(name: str, built: bool) -> Result:
+    """Every stored input of every fuzz target, without a fuzzer."""
+    if not built or not CORPORA:
+        return Result(
+            0, max(1, len(CORPORA)), f"{name} did not build" if CORPORA else "no corpora"
+        )
+    results = []
+    for corpus in CORPORA:
+        program = BUILD / name / "tests" / "fuzz" / f"fuzz_{corpus.name}"
+        results.append(from_lines(*run([*without_aslr(name), str(program), str(corpus)], 600)))
+    return total([r._replace(output=r.output if r.failed else "") for r in results])
+
+
+def mutants(built: bool, every: bool) -> Result:
+    """Whether tests notice small mistakes: a sample of them, or all."""
+    if not built:
+        return Result(0, 1, "gcc did not build")
+    which = ["--jobs", str(JOBS)] if every else ["--sample"]
+    return from_lines(*run([sys.executable, "tests/mutants.py", *which], 3 * 3600))
 
 
 def goldens(name: str, built: bool, update: bool = False) -> Result:

@@ -311,6 +311,10 @@ static const struct {
     {KERNEL("pointwise", "b = fc a to=C\nout b\n"),
      "Cin=8,Cout=4,H=3,W=4",
      {384, 32, 96 + 48, 96, 4 * (96 + 96 + 32) + 4 * (96 + 48)}},
+    // the mean reads 280 and writes 8, the product reads 8 and 280 and writes 280
+    {KERNEL("excite", "b = fold a mean over=H,W\nc = mul b a\nout c\n"),
+     "C=8,H=5,W=7",
+     {0, 0, 8 + 280, 280 + 280, 4 * (280 + 8) + 4 * (8 + 280 + 280)}},
 };
 
 static void cost(void **state) {

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Break-it tests: a mutant is one small mistake in the core, and some test must notice it.
+
+    tests/mutants.py [--build FOLDER] [--sample] [--jobs N] [WORD...]
+
+The rows stand in tests/mutants/*.txt. Every line says by its first character what it is:
+
+    # a comment; blank lines are free, too
+    == copies cost nothing                       a mutant, up to the next one
+    @ src/kernel/binding.c                       the file ...
+    - cost_add(out, &kernel, b->copies)          ... the text that must stand in it exactly once
+    + cost_add(out, &kernel, 1)                  and what stands there instead
+    = reason                                     no test can notice it, and why
+
+Several lines - or + are one text with line breaks. The tree is not touched: the changed file is
+compiled beside the objects of a finished build (build/gcc), then each C test is linked with it
+and run, quick ones first; what survives them meets the goldens, and the text of PyTorch at last
+the Python test that compares it with the interpreter.
+
+The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
+text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
+by a test that fails without any mistake. WORDs choose mutants by their names and files, --sample
+the rows that open their lists, which are quick.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROWS = ROOT / "tests" / "mutants"
+GOLDENS = "tests/golden/run.py"
+PYTHON_TEST = "tests/python/test_torch_equals_interpreter.py"
+SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
+MEMORY = 8 << 30  # bytes of address space of one test
+# From quick to slow; tests that are not named here come last.
+ORDER = [
+    "kernel",
+    "spell",
+    "lower",
+    "dim",
+    "pack",
+    "api",
+    "target",
+    "sentences",
+    "draws",
+    "program",
+    "budget",
+    "hash",
+    "sampler",
+]
+
+
+@dataclass
+class Mutant:
+    """A row: where it stands, what it changes."""
+
+    name: str
+    file: str = ""
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    equivalent: str = ""
+
+
+@dataclass
+class Build:
+    """The commands of a finished build, by the source they compile."""
+
+    library: dict[str, str]  # source -> object
+    commands: dict[str, list[str]]
+    tests: dict[str, str]  # name -> object
+    command: str  # the object of cli/main.c
+    extension: list[str]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="break the core, see a test notice")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "gcc")
+    parser.add_argument("--sample", action="store_true", help="the first row of each file")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only rows that hold these words")
+    options = parser.parse_args()
+    os.environ.pop("CANVAS_TEST_ALL", None)
+
+    with tempfile.TemporaryDirectory(prefix="canvas-mutants-") as stripped:
+        return judge_all(read_build(options.build.resolve(), pathlib.Path(stripped)), options)
+
+
+def judge_all(build: Build, options: argparse.Namespace) -> int:
+    lists = [read_rows(path) for path in sorted(ROWS.glob("*.txt"))]
+    rows = [row for rows in lists for row in (rows[:1] if options.sample else rows)]
+    rows = [r for r in rows if all(word in f"{r.name} {r.file}" for word in options.words)]
+    print(f"1..{max(1, len(rows))}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        verdicts = pool.map(lambda row: judge(build, row), rows)
+        failed = [not report(row.name, *verdict) for row, verdict in zip(rows, verdicts)]
+    return 1 if any(failed) or not rows else 0
+
+
+def report(name: str, good: bool, why: str) -> bool:
+    print(f"{'ok' if good else 'not ok'} mutant: {name}: {why}", flush=True)
+    return good
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def read_rows(path: pathlib.Path) -> list[Mutant]:
+    rows: list[Mutant] = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        kind, text = line[:1], line[2:]
+        if kind in ("", "#"):
+            continue
+        if line.startswith("== "):
+            rows.append(Mutant(line[3:]))
+        elif kind == "@" and rows:
+            rows[-1].file = text
+        elif kind == "-" and rows:
+            rows[-1].old.append(text)
+        elif kind == "+" and rows:
+            rows[-1].new.append(text)
+        elif kind == "=" and rows:
+            rows[-1].equivalent += text
+        else:
+            raise SystemExit(f"{path}:{number}: no line of a list begins like {line!r}")
+    return rows
+
+
+def mutated(row: Mutant) -> tuple[str | None, str]:
+    """The changed text of the file, or why there is none."""
+    path = ROOT / row.file
+    text = path.read_text() if path.is_file() else ""
+    old, new = "\n".join(row.old), "\n".join(row.new)
+    found = text.count(old) if old else 0
+    if found == 1 and old != new:
+        return text.replace(old, new), ""
+    return None, f"its text stands {found} times in {row.file}, not once: bring the row up to date"
+
+
+# ---- the build ----------------------------------------------------------------------------------
+
+
+def read_build(folder: pathlib.Path, stripped: pathlib.Path) -> Build:
+    """Brings the build up to date and sorts its objects, of which it copies `stripped` ones."""
+    done = subprocess.run(["cmake", "--build", str(folder)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}\n{folder} does not build")
+    build = Build({}, {}, {}, "", [])
+    for entry in json.loads((folder / "compile_commands.json").read_text()):
+        source = os.path.relpath(entry["file"], ROOT)
+        words = shlex.split(entry["command"])
+        whole = os.path.join(entry["directory"], words[words.index("-o") + 1])
+        object_file = str(stripped / pathlib.Path(whole).name)
+        shutil.copy(whole, object_file)
+        build.commands[source] = words
+        if source == "cli/main.c":
+            build.command = object_file
+        elif source.startswith(("src/", "cli/")):
+            build.library[source] = object_file
+        elif source.startswith("tests/c/"):
+            build.tests[pathlib.Path(source).stem.removeprefix("test_")] = object_file
+        elif source.startswith("python/ext/"):
+            build.extension.append(object_file)
+    objects = map(str, stripped.iterdir())
+    subprocess.run(
+        ["strip", "--strip-debug", *objects], check=True
+    )  # links in a fifth of the time
+    return build
+
+
+def compile_file(build: Build, source: str, text: str, folder: pathlib.Path) -> str | None:
+    """The object of the changed source; None if it does not compile."""
+    changed = folder / pathlib.Path(source).name
+    changed.write_text(text)
+    words = [word for word in build.commands[source] if word != "-Werror"]
+    words[words.index("-c") + 1] = str(changed)
+    object_file = words[words.index("-o") + 1] = str(folder / "changed.o")
+    done = subprocess.run([*words, "-w", "-O1", "-g0"], capture_output=True, text=True)
+    return object_file if done.returncode == 0 else None
+
+
+def link(build: Build, objects: list[str], own: list[str], to: pathlib.Path, *flags: str) -> None:
+    compiler = next(iter(build.commands.values()))[0]
+    command = [compiler, *flags, "-o", str(to), *own, *objects, "-lcmocka", "-lm", "-lpthread"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+# ---- judging ------------------------------------------------------------------------------------
+
+
+def judge(build: Build, row: Mutant) -> tuple[bool, str]:
+    """Whether all is well with the row, and what was seen."""
+    text, why = mutated(row)
+    if text is None:
+        return False, why
+    if row.file not in build.library:
+        return False, f"{row.file} is not compiled into the library"
+    with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
+        folder = pathlib.Path(temporary)
+        changed = compile_file(build, row.file, text, folder)
+        if changed is None:
+            return False, "does not compile"
+        objects = [changed if s == row.file else o for s, o in build.library.items()]
+        tests = (
+            test for test in tests_of(build, row) if not run_test(build, test, objects, folder)
+        )
+        noticed = next(tests, "")
+    if noticed and not original_passes(build, noticed):
+        return False, f"{noticed} fails without the mistake, too"
+    if row.equivalent:
+        return not noticed, f"noticed by {noticed}, not equivalent" if noticed else row.equivalent
+    return bool(noticed), noticed or "SURVIVED: no test notices it"
+
+
+def tests_of(build: Build, row: Mutant) -> list[str]:
+    """Their names, in the order they are run; Python sees only how a kernel is spelled."""
+    known = [name for name in ORDER if name in build.tests]
+    python = [PYTHON_TEST] if row.file.startswith(("src/spell/", "src/primitive/")) else []
+    return [*known, *sorted(set(build.tests) - set(known)), GOLDENS, *python]
+
+
+def original_passes(build: Build, test: str) -> bool:
+    """A test that fails without any mistake notices nothing; each is asked once."""
+    with ASKED:
+        if test not in PASSES:
+            with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
+                objects = list(build.library.values())
+                PASSES[test] = run_test(build, test, objects, pathlib.Path(temporary))
+        return PASSES[test]
+
+
+ASKED = threading.Lock()
+PASSES: dict[str, bool] = {}
+
+
+def run_test(build: Build, test: str, objects: list[str], folder: pathlib.Path) -> bool:
+    """Whether a test passes with these objects as the library."""
+    if test == GOLDENS:
+        link(build, objects, [build.command], folder / "canvas")
+        return passes([sys.executable, GOLDENS, "--canvas", str(folder / "canvas")])
+    if test == PYTHON_TEST:
+        package = folder / "python" / "canvas"
+        package.mkdir(parents=True)
+        for path in (ROOT / "python" / "canvas").iterdir():
+            if not path.name.startswith("_core.abi3"):
+                (package / path.name).symlink_to(path)
+        link(build, objects, build.extension, package / "_core.abi3.so", "-shared")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+        return passes(command, PYTHONPATH=str(package.parent))
+    program = folder / f"test_{test}"
+    link(build, objects, [build.tests[test]], program)
+    return passes([str(program)])
+
+
+def passes(command: list[str], **environment: str) -> bool:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=20 * SECONDS,
+            preexec_fn=limit_work,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def limit_work() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
