@@ -106,7 +106,8 @@ static void base_sizes_cost_too_much(void **state) {
   struct pack *solved = NULL;
   CHECK_INT(targets_parse(&ctx, layers, strlen(layers), &targets), CANVAS_OK, ctx.message);
   CHECK_INT(budget_parse(&ctx, "macs=none", 9, &budget), CANVAS_OK, ctx.message);
-  CHECK_INT(budget_solve(&ctx, p->kernel, &targets, &budget, &options, &solved), CANVAS_NONE, "2^63");
+  CHECK_INT(budget_solve(&ctx, p->kernel, &targets, &budget, &options, &solved), CANVAS_NONE,
+            "2^63");
   CHECK_TEXT(ctx.message, "the cost of the base sizes passes 2^62", "2^63");
   targets_free(&targets);
   pack_free(p);
@@ -124,8 +125,9 @@ static void long_programs(void **state) {
   struct buf text = {0};
   buf_puts(&text, "program p\nin X f32 [i:3]\nY[i:2] = ");
   for (int i = 0; i < 3 * PROGRAM_DEPTH; i++) buf_puts(&text, "(");
-  refused_text(text.text, "line 3, column 418: expression nests deeper than 200 levels, give a part "
-                          "of it a stage of its own");
+  refused_text(text.text,
+               "line 3, column 418: expression nests deeper than 200 levels, give a part "
+               "of it a stage of its own");
   buf_free(&text);
   buf_puts(&text, "program ");
   for (int i = 0; i <= PROGRAM_NAME; i++) buf_puts(&text, "p");
@@ -134,8 +136,9 @@ static void long_programs(void **state) {
   buf_puts(&text, "program p\nin X");
   for (int i = 0; i < PROGRAM_NAME; i++) buf_puts(&text, "x");
   buf_puts(&text, " f32 [i:3]\nY[i:2] = 1\nout Y\n");
-  refused_text(text.text, "line 2, column 4: name 'Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is "
-                          "longer than 128 bytes");
+  refused_text(text.text,
+               "line 2, column 4: name 'Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is "
+               "longer than 128 bytes");
   buf_free(&text);
 }
 
@@ -179,7 +182,7 @@ static void built_wrongly(void **state) {
   built(p, "expressions have more than 262144 operations");
 }
 
-CHECK_MAIN(cmocka_unit_test(packs_know_their_targets), cmocka_unit_test(costs_of_all_targets), cmocka_unit_test(long_texts),
-           cmocka_unit_test(nothing_to_draw), cmocka_unit_test(structs_are_checked),
-           cmocka_unit_test(base_sizes_cost_too_much), cmocka_unit_test(long_programs),
-           cmocka_unit_test(built_wrongly))
+CHECK_MAIN(cmocka_unit_test(packs_know_their_targets), cmocka_unit_test(costs_of_all_targets),
+           cmocka_unit_test(long_texts), cmocka_unit_test(nothing_to_draw),
+           cmocka_unit_test(structs_are_checked), cmocka_unit_test(base_sizes_cost_too_much),
+           cmocka_unit_test(long_programs), cmocka_unit_test(built_wrongly))
