@@ -217,7 +217,58 @@ static void averages_groups(void **state) {
   run_free(&r);
 }
 
-/* Values and gradients of the element-wise functions stay finite in fp32: their values here. */
+static double relu(double x) {
+  return x > 0 ? x : 0;
+}
+
+static double gelu(double x) {
+  return x * 0.5 * (1 + erf(x / sqrt(2)));
+}
+
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+static double neg(double x) {
+  return -x;
+}
+
+static double exp_of_square(double x) {
+  return exp(fmin(x * x, 4));
+}
+
+static double sine(double x) {
+  return sin(x * acos(-1) / 2);
+}
+
+static double root(double x) {
+  return sqrt(fabs(x) + 1.0 / 10000) - 1.0 / 100;
+}
+
+/* The element-wise functions, as their rows in docs/kernel.md say. */
+static void computes_functions(void **state) {
+  static const struct {
+    const char *body;
+    double (*expected)(double);
+  } rows[] = {
+      {"b = relu a\nout b", relu},
+      {"b = gelu a\nout b", gelu},
+      {"b = sigmoid a\nout b", sigmoid},
+      {"b = tanh a\nout b", tanh},
+      {"b = abs a\nout b", fabs},
+      {"b = neg a\nout b", neg},
+      {"b = sin a\nout b", sine},
+      {"b = sqrt a\nout b", root},
+      {"b = sqr a\nc = exp b\nout c", exp_of_square},
+  };
+  CHECK_ROWS (rows, row) {
+    struct run r = run_of(row->body, "C=4,H=8,W=8");
+    for (int i = 0; i < r.count; i++)
+      CHECK_NEAR(r.y[i], row->expected(r.inputs[0][i]), 1e-14, row->body);
+    run_free(&r);
+  }
+}
+
 static void survives_names(void **state) {
   struct run r = run_of("X = relu a\nw0 = fc X to=C\nin = relu w0\nresult = fc in to=C\nout result",
                         "C=2,H=2,W=2");
@@ -252,5 +303,5 @@ static void gains_tame(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(means_what_the_definition_says), cmocka_unit_test(pools_and_copies),
-           cmocka_unit_test(averages_groups), cmocka_unit_test(survives_names),
-           cmocka_unit_test(gains_tame))
+           cmocka_unit_test(averages_groups), cmocka_unit_test(computes_functions),
+           cmocka_unit_test(survives_names), cmocka_unit_test(gains_tame))
