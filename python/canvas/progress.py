@@ -37,8 +37,9 @@ class Display:
         """
 
     def phase(self, text: str, total: int) -> None:
-        """A stage of the search begins, with `total` things to do; a new `text` is said."""
-        self.say(text)
+        """A stage of the search begins, with `total` things to do; "" are the trials."""
+        if text:
+            self.say(text)
 
     def started(self, name: str, epochs: int) -> None:
         """A training begins."""
@@ -114,8 +115,7 @@ def can_be_live() -> bool:
 def say_to_stderr(line: str) -> None:
     """A line on standard error; a full disk or a closed terminal there stops no search."""
     try:
-        if line:
-            print(line, file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
     except BrokenPipeError:  # its reader wants no more
         raise
     except OSError:
