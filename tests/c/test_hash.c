@@ -344,46 +344,100 @@ static void ignores_spelling_only(void **state) {
   }
 }
 
-/* Eight branches, alike but for whom branch i goes together with: branch turn(i). `shared` says how:
- * by reading its node, or by a variable. They are summed up as a tree. */
-static struct hash ring(const char *shared, int (*turn)(int), int first) {
-  char body[4096] = "", name = 'd';
+static void swap(int *a, int *b) {
+  int t = *a;
+  *a = *b;
+  *b = t;
+}
+
+/* Eight branches, alike but for whom branch i goes together with: branch turn[i]. `shared` says how:
+ * by reading its node, or by a variable. They are summed up as a tree. The same kernel is written in
+ * many ways: the branches stand in any `order`, a bit of `flips` swaps two halves of the tree.
+ * A `crowd` of sixteen equal branches, blended as a tree, stands beside them if asked for. */
+static struct hash ring(const char *shared, const int turn[8], const int order[8], unsigned flips,
+                        const char *crowd) {
+  char body[4096] = "", name = 'e';
+  int place[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   size_t at = 0;
 #define LINE(...) at += (size_t)snprintf(body + at, sizeof body - at, __VA_ARGS__)
-  for (int i = first, n = 0; n < 8; n++, i = (i + 1) % 8)
-    LINE(*shared == 'x' ? "b%d = fc a to=x%d\n" : "b%d = fc a to=C\n", i, i);
-  for (int i = 0; i < 8; i++) {
-    if (*shared == 'x') LINE("c%d = fc b%d to=x%d\nd%d = fc c%d to=C\n", i, i, turn(i), i, i);
-    if (*shared != 'x') LINE("d%d = sub b%d b%d\n", i, i, turn(i));
+  for (int n = 0; n < 8; n++)
+    LINE(*shared == 'x' ? "b%d = fc a to=x%d\n" : "b%d = fc a to=C\n", order[n], order[n]);
+  for (int n = 0, i = order[0]; n < 8; i = order[++n % 8]) {
+    if (*shared == 'x') LINE("c%d = fc b%d to=x%d\nd%d = fc c%d to=C\n", i, i, turn[i], i, i);
+    if (*shared != 'x') LINE("d%d = sub b%d b%d\n", i, i, turn[i]);
   }
-  for (int width = 4; width; width /= 2, name++)
+  for (int half = 1; half < 8; half *= 2)
+    for (int i = 0; i < 8; i += 2 * half, flips >>= 1)
+      for (int j = i; flips & 1 && j < i + half; j++) swap(&place[j], &place[j + half]);
+  for (int i = 0; i < 4; i++) LINE("e%d = add d%d d%d\n", i, place[2 * i], place[2 * i + 1]);
+  for (int width = 2; width; width /= 2, name++)
     for (int i = 0; i < width; i++)
       LINE("%c%d = add %c%d %c%d\n", name + 1, i, name, 2 * i, name, 2 * i + 1);
+  for (int i = 0; *crowd && i < 16; i++) LINE("n%d = fc a to=C\n", i);
+  for (int width = 8, n = 'n'; *crowd && width; width /= 2, n++)
+    for (int i = 0; i < width; i++)
+      LINE("%c%d = %s %c%d %c%d\n", n + 1, i, crowd, n, 2 * i, n, 2 * i + 1);
+  if (*crowd) LINE("z0 = sub %c0 r0\n", name), name = 'z';
   LINE("out %c0", name);
 #undef LINE
   return hash_of(body);
 }
 
-static int around_all(int i) {
-  return (i + 1) % 8;
-}
-
-static int around_halves(int i) {
-  return i / 4 * 4 + (i + 1) % 4;
-}
+static const int in_order[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* No colour tells these branches apart: only what follows once one of them is set apart does. */
 static void tells_rings_apart(void **state) {
   static const char *const shared[] = {"node", "x"};
+  static const int around_all[8] = {1, 2, 3, 4, 5, 6, 7, 0};
+  static const int around_halves[8] = {1, 2, 3, 0, 5, 6, 7, 4};
+  static const int from_three[8] = {3, 4, 5, 6, 7, 0, 1, 2};
   CHECK_ROWS (shared, row) {
-    struct hash one = ring(*row, around_all, 0), two = ring(*row, around_halves, 0);
+    struct hash one = ring(*row, around_all, in_order, 0, "");
+    struct hash two = ring(*row, around_halves, in_order, 0, "");
     CHECK(!hash_equal(one, two), *row);
-    CHECK(hash_equal(one, ring(*row, around_all, 3)), *row);
-    CHECK(hash_equal(two, ring(*row, around_halves, 5)), *row);
+    CHECK(hash_equal(one, ring(*row, around_all, from_three, 0, "")), *row);
+    CHECK(hash_equal(two, ring(*row, around_halves, from_three, 0, "")), *row);
   }
 }
 
-/* Twenty equal branches: far beyond the search's limit, still invariant and quick. */
+static void shuffle(struct random *r, int items[8]) {
+  for (int i = 7; i > 0; i--) swap(&items[i], &items[random_below(r, (uint32_t)i + 1)]);
+}
+
+/* Branches that no colour tells apart and no symmetry exchanges: setting one apart or another gives
+ * different certificates, and the least of them does not depend on how the kernel is written. */
+static void least_of_all(const char *crowd, int kernels, int ways) {
+  struct random r;
+  random_open(&r, 1, RANDOM_TEST, 0);
+  for (int i = 0; i < kernels; i++) {
+    const char *shared = i % 2 && !*crowd ? "x" : "node"; /* both would be too many nodes */
+    int turn[8], order[8];
+    memcpy(turn, in_order, sizeof turn);
+    memcpy(order, in_order, sizeof order);
+    shuffle(&r, turn);
+    for (int j = 0; j < 8; j++)
+      if (turn[j] == j) swap(&turn[j], &turn[(j + 1) % 8]);
+    struct hash first = ring(shared, turn, order, 0, crowd);
+    for (int way = 0; way < ways; way++) {
+      shuffle(&r, order);
+      CHECK(hash_equal(first, ring(shared, turn, order, random_below(&r, 128), crowd)), shared);
+    }
+  }
+}
+
+static void finds_the_least_of_all(void **state) {
+  least_of_all("", 60, 6);
+}
+
+/* Beyond the limit of the search there is no least: the colours answer. */
+static void answers_beyond_its_limit(void **state) {
+  static const char *const crowds[] = {"add", "mul", "min", "max"};
+  CHECK_ROWS (crowds, row) {
+    least_of_all(*row, 4, 2);
+  }
+}
+
+/* Twenty branches in a chain. */
 static void survives_symmetry(void **state) {
   char forward[4096] = "", backward[4096] = "";
   for (int i = 0; i < 20; i++) {
@@ -407,4 +461,5 @@ static void survives_symmetry(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(decides_all_applications), cmocka_unit_test(decides_all_wirings),
            cmocka_unit_test(sees_every_size), cmocka_unit_test(ignores_spelling_only),
-           cmocka_unit_test(tells_rings_apart), cmocka_unit_test(survives_symmetry))
+           cmocka_unit_test(tells_rings_apart), cmocka_unit_test(finds_the_least_of_all),
+           cmocka_unit_test(answers_beyond_its_limit), cmocka_unit_test(survives_symmetry))

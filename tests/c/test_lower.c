@@ -274,6 +274,9 @@ static void survives_names(void **state) {
                         "C=2,H=2,W=2");
   CHECK_INT(r.count, 8, "nodes named like the program's own tensors");
   run_free(&r);
+  r = run_of("w1 = relu a\nb = fc w1 to=C\nc = fc b to=C\nout c", "C=2,H=2,W=2");
+  CHECK_INT(r.count, 8, "a node named like a weight that comes later");
+  run_free(&r);
 }
 
 /* A weight behind a softmax is enlarged, one behind exp and squares made small. */
