@@ -53,6 +53,11 @@ def screen(text):
     return [line.rstrip() for line in lines]
 
 
+def cursor_codes(text):
+    """When the cursor was hidden and shown."""
+    return re.findall(r"\x1b\[\?25[lh]", text)
+
+
 def row(name, kind="find", status="done", accuracy=0.9, reason="", speedup=None):
     return Candidate(
         id=len(name),
@@ -108,6 +113,7 @@ def test_the_screen_of_a_search(terminal):
     at[0] = 65.0
     lines = shown()
     assert lines[:2] == ["net on images: 100 images", "layer  MACs"]
+    assert cursor_codes(display.console.file.getvalue())[-1] == "\x1b[?25h"  # kill -9 leaves it
     assert "net on images   1:05 of 10:00" in lines and "trials 1 of 4" in lines
     for words in (
         "1x1 1 of 6",
@@ -137,7 +143,6 @@ def test_the_screen_of_a_search(terminal):
     display.close()
     lines = screen(display.console.file.getvalue())
     assert [line for line in lines if line] == lines[:4]  # the table is gone
-    assert re.findall(r"\x1b\[\?25[lh]", display.console.file.getvalue())[-1] == "\x1b[?25h"
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])
@@ -302,7 +307,7 @@ class Search:
         """Exit code and standard output; the terminal must be as it was."""
         out, _ = self.process.communicate(timeout=60)
         assert termios.tcgetattr(self.slave) == self.before
-        assert re.findall(r"\x1b\[\?25[lh]", self.shown)[-1] == "\x1b[?25h"
+        assert cursor_codes(self.shown)[-1] == "\x1b[?25h"
         assert "Traceback" not in self.shown
         os.close(self.master)
         os.close(self.slave)
