@@ -150,11 +150,12 @@ class LiveDisplay(Display):
     def _head(self) -> Text:
         now = time.monotonic()
         limit = "" if self.limit is None else f" of {clock(self.limit)}"
-        head = Text(f"{printable(self.title)}   {clock(now - self.begun)}{limit}", style="bold")
+        head = f"{printable(self.title)}   {clock(now - self.begun)}{limit}"
         done, todo = self._progress()
         words = f"\n{self.stage or 'trials'} {done} of {self.total}"
         left = self._left(now, todo)
-        return head.append(words if left is None else f"{words}, about {clock(left)} left", "")
+        words += "" if left is None else f", about {clock(left)} left"
+        return Text.assemble((head, "bold"), words)
 
     def _progress(self) -> tuple[int, int]:
         """How many of `total` are done, and how many endings are still to come."""
