@@ -649,7 +649,7 @@ class Study:
     def _check_pages(self) -> None:
         """Refuse a file that is damaged, before anything is added to it."""
         try:
-            found = str(self._one("PRAGMA quick_check(1)"))
+            found = str(self._one("PRAGMA quick_check(1)")).splitlines()[-1]
         except sqlite3.OperationalError:  # the disk, not the file
             raise
         except sqlite3.DatabaseError as error:
