@@ -14,6 +14,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -44,11 +45,21 @@ class Result(NamedTuple):
     output: str = ""
 
 
+def heed_signals() -> None:
+    """Started in the background or under nohup, we and all our children would ignore these, and
+    no test of Ctrl-C could pass.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test", description="every check of the house")
     parser.add_argument("--all", action="store_true", help="the long versions, too")
     parser.add_argument("--update", action="store_true", help="rewrite goldens and documents")
     options = parser.parse_args()
+    heed_signals()
     minutes = 240 if options.all else 14
     if options.all:
         os.environ["CANVAS_TEST_ALL"] = "1"

@@ -42,6 +42,9 @@ from faults import (
 from canvas.errors import CanvasError
 from canvas.study import Study
 
+# Minutes on two cores; in the core suite once their time there is known.
+pytestmark = pytest.mark.nightly
+
 QUICK = {"children": "faults_worker.py"}
 BRIEF = {"children": "faults_brief_worker.py"}
 NOBODY = 65534
