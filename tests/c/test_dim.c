@@ -94,9 +94,11 @@ static void has_values(void **state) {
     const char *text;
     int64_t expected; /* -1: none */
   } rows[] = {
-      {"C/G", 16},    {"G*KH*KW", 60}, {"x0/G/KH", 1},
-      {"x0/8", -1},   {"x1", -1},      {"3*C/2", 96},
-      {"H*W/7", 224}, {"C/KH", -1},    {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
+      {"C/G", 16},    {"G*KH*KW", 60},
+      {"x0/G/KH", 1}, {"x0/8", -1},
+      {"x1", -1},     {"3*C/2", 96},
+      {"H*x0/W", 24}, {"H*W/7", 224},
+      {"C/KH", -1},   {"H*H*H*H*H*H*H*H*W*W*W*W*W*W*W*W", -1},
   };
   CHECK_ROWS (rows, row) {
     struct dim d = dim_of(row->text);
@@ -177,8 +179,10 @@ static void matches_shapes(void **state) {
       {"G*KH H W", "x0 H W", "G*KH", "x0", "x0/G/KH"},
       {"group=C H W", "C H W", "1", "1", "1"},   /* group and channel are one class */
       {"KH H W", "KW H W", "KH", "KW", "KW/KH"}, /* window axes are not */
+      {"KH=3 H W", "KW=3 H W", "3", "3", "1"},   /* not even where they are as long */
       {"C H W", "C H W", "1", "1", "1"},
-      {"H*W", "C H W", "H*W", "C*H*W", "C"}, /* figure 9, kernel A */
+      {"C H W", "group=C C H W", "1", "C", "C"}, /* the suffix first: C strips once */
+      {"H*W", "C H W", "H*W", "C*H*W", "C"},     /* figure 9, kernel A */
       {"C W", "C H W", "1", "H", "H"},
   };
   CHECK_ROWS (rows, row) {

@@ -189,6 +189,8 @@ static void costs(void **state) {
       {"b = fold a mean over=H,W\nc = fc b to=x0\nd = relu c\ne = fc d to=C\nf = sigmoid e\n"
        "g = mul f a\nout g",
        405712, 2048},
+      {"b = softmax a over=C\nout b", 3 * 64 * 56 * 56, 0},
+      {"b = softmax a over=C scale=C\nout b", 4 * 64 * 56 * 56, 0},
   };
   CHECK_ROWS (rows, row) {
     struct kernel *k = kernel_of(row->body);
