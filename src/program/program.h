@@ -221,6 +221,16 @@ int px_or(struct program *p, int a, int b);
 int px_not(struct program *p, int a);
 int px_inside(struct program *p, int a, int64_t low, int64_t high); /* low <= a && a < high */
 
+/* px_copy.c: `expr` of `from`, built and simplified anew in `to` (which may be `from`): axis[i] is the
+ * expression that stands for axis i of its stage; loads keep their tensors' numbers, or are made by
+ * `load` from the indices, copied already. */
+struct px_map {
+  const int *axis;
+  int (*load)(struct program *to, int tensor, int rank, const int *indices, void *data);
+  void *data;
+};
+int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
+
 /* Without simplification, with a place in the text: what the parser builds with. */
 int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column);
 int px_raw_leaf(struct program *p, struct px_node leaf);

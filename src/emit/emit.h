@@ -1,0 +1,32 @@
+/* Code of a scheduled program. One file per target; emit_c.c writes C, emit_base.c what targets
+ * share: the loops, the index expressions, the buffers.
+ *
+ * The C that is written compiles alone with `cc -O2 -c`, without warnings, with gcc and clang, with
+ * or without -fopenmp. One function:
+ *
+ *     int NAME(const float *X, const int32_t *ptr, ..., float *Y);
+ *
+ * inputs, then outputs, in the program's order, whole tensors, row-major: float, double, uint16_t
+ * (bf16), int32_t. It returns 0, or 1 where there was no memory for its buffers. Nothing it is
+ * given is kept; two threads may call it at once.
+ */
+#ifndef CANVAS_EMIT_EMIT_H
+#define CANVAS_EMIT_EMIT_H
+
+#include "base/buf.h"
+#include "schedule/loop_tree.h"
+
+struct emit_options {
+  const char *function; /* NULL: the program's name, made a C name */
+  const char *source;   /* for the head comment: where it came from (a kernel's text); or NULL */
+};
+
+/* Fails with CANVAS_BAD_INPUT where tree->open, and where a target cannot say the program. */
+canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
+                     const struct emit_options *options, struct buf *out);
+
+/* The declaration with its comment (shapes, layout of each tensor), guarded, also for C++. */
+canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
+                            const struct emit_options *options, struct buf *out);
+
+#endif

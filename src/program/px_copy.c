@@ -1,0 +1,57 @@
+/* An expression of one program in another, or in another place of the same: see program.h.
+ *
+ * Everything is built anew by the simplifying builder, so that what the sizes of the new axes decide
+ * is decided: this is how stages are inlined, tensors packed and loops put in the place of axes.
+ */
+#include "program/program.h"
+
+static int copy_load(struct program *to, const struct program *from, const struct px_node *n,
+                     const struct px_map *map) {
+  int rank = from->tensors.data[n->tensor].rank, indices[PROGRAM_AXES];
+  for (int i = 0; i < rank; i++)
+    indices[i] = px_copy(to, from, from->indices.data[n->first + i], map);
+  if (map->load) return map->load(to, n->tensor, rank, indices, map->data);
+  return px_load(to, n->tensor, rank, indices);
+}
+
+static int copy_operator(struct program *to, enum px_op op, const int *arg) {
+  switch (op) {
+    case PX_ADD: return px_add(to, arg[0], arg[1]);
+    case PX_SUB: return px_sub(to, arg[0], arg[1]);
+    case PX_MUL: return px_mul(to, arg[0], arg[1]);
+    case PX_DIV: return px_div(to, arg[0], arg[1]);
+    case PX_MOD: return px_mod(to, arg[0], arg[1]);
+    case PX_MIN: return px_min(to, arg[0], arg[1]);
+    case PX_MAX: return px_max(to, arg[0], arg[1]);
+    case PX_NEG: return px_neg(to, arg[0]);
+    case PX_SELECT: return px_select(to, arg[0], arg[1], arg[2]);
+    case PX_LT:
+    case PX_LE:
+    case PX_GT:
+    case PX_GE:
+    case PX_EQ:
+    case PX_NE: return px_compare(to, op, arg[0], arg[1]);
+    case PX_AND: return px_and(to, arg[0], arg[1]);
+    case PX_OR: return px_or(to, arg[0], arg[1]);
+    case PX_NOT: return px_not(to, arg[0]);
+    case PX_POW: return px_pow(to, arg[0], arg[1]);
+    case PX_REAL: return px_real(to, arg[0]);
+    default: return px_call(to, op, arg[0]);
+  }
+}
+
+int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
+  struct px_node n = from->nodes.data[expr]; /* a copy: `to` may be `from`, whose array moves */
+  int arg[3] = {-1, -1, -1};
+  switch (n.op) {
+    case PX_INT: return px_int(to, n.integer);
+    case PX_NUMBER: return px_number(to, n.number);
+    case PX_BOOL: return px_bool(to, n.integer);
+    case PX_AXIS: return map->axis[n.integer];
+    case PX_LOAD: return copy_load(to, from, &n, map);
+    default: break;
+  }
+  for (int i = 0; i < 3; i++)
+    if (n.arg[i] >= 0) arg[i] = px_copy(to, from, n.arg[i], map);
+  return copy_operator(to, n.op, arg);
+}
