@@ -213,12 +213,18 @@ canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t
 void canvas_program_free(canvas_program *program);
 char *canvas_program_print(const canvas_program *program);
 
-enum { CANVAS_RANK_MAX = 16 };
+/* bf16 is rounded to nearest even when it is stored; i32 is for indices, and for inputs only. */
+typedef enum canvas_dtype { CANVAS_F32, CANVAS_F64, CANVAS_BF16, CANVAS_I32 } canvas_dtype;
+
+enum { CANVAS_RANK_MAX = 32 };
 typedef struct canvas_tensor {
   const char *name;
+  canvas_dtype dtype;
   int rank;
   int64_t sizes[CANVAS_RANK_MAX];
-  int64_t elements; /* the product of the sizes; 1 for a scalar */
+  int64_t elements;    /* the product of the sizes; 1 for a scalar */
+  int64_t least, most; /* of i32: the range of its elements, both included; else 0 */
+  bool rising;         /* ... which never fall along the last axis, from least to most */
 } canvas_tensor;
 int canvas_program_inputs(const canvas_program *program);
 int canvas_program_outputs(const canvas_program *program);
@@ -226,13 +232,15 @@ canvas_tensor canvas_program_input(const canvas_program *program, int input);
 canvas_tensor canvas_program_output(const canvas_program *program, int output);
 
 /* Standard normal numbers; those of every input but the first are divided by the root of the product
- * of its sizes but the first (a fan-in). Element i of input j is a pure function of (seed, j, i). */
+ * of its sizes but the first (a fan-in). Inputs of i32 hold numbers of their range, sorted if they
+ * rise. A pure function of (seed, input, program). */
 void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out);
 
 /* The interpreter, the definition of meaning: double precision, only what is asked for is computed.
  * inputs[i] is all of input i, row-major; writes to out[k] the element elements[k] (flat, row-major)
  * of output `output`, k < count; elements NULL means 0 .. count-1. CANVAS_BAD_INPUT: an index out of
- * range, here or in a load; CANVAS_IO: it would take too much memory or time. */
+ * range, here or in a load, or an input of i32 that is not what the program says; CANVAS_IO: it would
+ * take too much memory or time. */
 canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
                                       const double *const *inputs, int output, int64_t count,
                                       const int64_t *elements, double *out);

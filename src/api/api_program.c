@@ -1,12 +1,11 @@
 /* Programs: text, their inputs and outputs, seeded inputs, and the interpreter. */
 #include <assert.h>
-#include <math.h>
 
 #include "api/handle.h"
-#include "base/random.h"
 #include "program/interpret.h"
 
 _Static_assert((int)CANVAS_RANK_MAX == (int)PROGRAM_AXES, "canvas.h has room for all sizes");
+_Static_assert((int)CANVAS_I32 == (int)PROGRAM_I32, "canvas.h lists the data types in order");
 
 canvas_status canvas_program_parse(canvas_context *ctx, const char *text, size_t length,
                                    canvas_program **out) {
@@ -36,7 +35,13 @@ int canvas_program_outputs(const canvas_program *program) {
 
 static canvas_tensor describe(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
-  canvas_tensor out = {.name = t->name, .rank = t->rank, .elements = program_elements(p, tensor)};
+  canvas_tensor out = {.name = t->name,
+                       .dtype = (canvas_dtype)t->dtype,
+                       .rank = t->rank,
+                       .elements = program_elements(p, tensor),
+                       .least = t->least,
+                       .most = t->most,
+                       .rising = t->rising};
   for (int i = 0; i < t->rank; i++) out.sizes[i] = t->axes[i].size;
   return out;
 }
@@ -54,11 +59,9 @@ canvas_tensor canvas_program_output(const canvas_program *program, int output) {
 }
 
 void canvas_program_fill(const canvas_program *program, int input, uint64_t seed, double *out) {
-  canvas_tensor t = canvas_program_input(program, input);
-  double scale = input && t.rank ? sqrt((double)t.sizes[0] / (double)t.elements) : 1;
-  struct random r;
-  random_open(&r, seed, RANDOM_EVAL, (uint64_t)input);
-  for (int64_t i = 0; i < t.elements; i++) out[i] = random_normal(&r) * scale;
+  const struct program *p = program_of(program);
+  assert(input >= 0 && input < p->inputs.count);
+  program_fill(p, input, seed, out);
 }
 
 canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,

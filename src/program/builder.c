@@ -58,6 +58,10 @@ static const char *copy_name(struct program *p, const char *name) {
   return arena_strndup(&p->arena, name, strlen(name));
 }
 
+static struct program_axis plain_axis(struct program *p, const char *name, int64_t size) {
+  return (struct program_axis){.name = copy_name(p, name), .size = size, .low = -1, .high = -1};
+}
+
 static int add_tensor(struct program *p, bool is_input, const char *name, enum program_dtype dtype,
                       int rank, const char *const *axes, const int64_t *sizes) {
   if (p->failed) return -1;
@@ -67,7 +71,8 @@ static int add_tensor(struct program *p, bool is_input, const char *name, enum p
     return program_poison(p, "'%.40s' has %d axes, the most is %d", name, rank, PROGRAM_AXES);
   struct program_tensor t = {
       .name = copy_name(p, name), .is_input = is_input, .dtype = dtype, .rank = rank, .body = -1};
-  for (int i = 0; i < rank; i++) t.axes[i] = (struct program_axis){copy_name(p, axes[i]), sizes[i]};
+  if (dtype == PROGRAM_I32) t.most = INT32_MAX;
+  for (int i = 0; i < rank; i++) t.axes[i] = plain_axis(p, axes[i], sizes[i]);
   VEC_PUSH(&p->tensors, t);
   return p->tensors.count - 1;
 }
@@ -77,6 +82,18 @@ int program_input(struct program *p, const char *name, enum program_dtype dtype,
   int t = add_tensor(p, true, name, dtype, rank, axes, sizes);
   if (t >= 0) VEC_PUSH(&p->inputs, t);
   return t;
+}
+
+void program_input_range(struct program *p, int input, int64_t least, int64_t most, bool rising) {
+  if (!known_tensor(p, input)) return;
+  struct program_tensor *t = &p->tensors.data[input];
+  if (!t->is_input || t->dtype != PROGRAM_I32) {
+    program_poison(p, "'%.40s' is no input of i32, only these have a range", t->name);
+    return;
+  }
+  t->least = least;
+  t->most = most;
+  t->rising = rising;
 }
 
 int program_stage(struct program *p, const char *name, enum program_dtype dtype, int rank,
@@ -93,9 +110,8 @@ int program_axis(struct program *p, int stage, int position) {
       p, (struct px_node){.op = PX_AXIS, .sort = PX_INDEX, .tensor = stage, .integer = position});
 }
 
-int program_reduce(struct program *p, int stage, enum program_reducer reducer, const char *axis,
-                   int64_t size) {
-  if (!known_stage(p, stage)) return -1;
+static int add_reduction(struct program *p, int stage, enum program_reducer reducer,
+                         struct program_axis axis) {
   struct program_tensor *t = &p->tensors.data[stage];
   if (t->rank + t->reductions >= PROGRAM_AXES)
     return program_poison(p, "'%.40s' has more than %d axes, reduction axes included", t->name,
@@ -103,8 +119,14 @@ int program_reduce(struct program *p, int stage, enum program_reducer reducer, c
   if (reducer == REDUCE_NONE || (t->reductions && t->reducer != reducer))
     return program_poison(p, "stage '%.40s' needs one reducer for all its reduction axes", t->name);
   t->reducer = reducer;
-  t->axes[t->rank + t->reductions++] = (struct program_axis){copy_name(p, axis), size};
+  t->axes[t->rank + t->reductions++] = axis;
   return program_axis(p, stage, t->rank + t->reductions - 1);
+}
+
+int program_reduce(struct program *p, int stage, enum program_reducer reducer, const char *axis,
+                   int64_t size) {
+  if (!known_stage(p, stage)) return -1;
+  return add_reduction(p, stage, reducer, plain_axis(p, axis, size));
 }
 
 void program_output(struct program *p, int stage) {
@@ -299,7 +321,7 @@ int px_raw_load(struct program *p, int tensor, int rank, const int *indices, int
   if (rank != t->rank)
     return program_poison(p, "'%.40s' has %d axes, the load gives %d", t->name, t->rank, rank);
   struct px_node node = {.op = PX_LOAD,
-                         .sort = PX_VALUE,
+                         .sort = t->dtype == PROGRAM_I32 ? PX_INDEX : PX_VALUE,
                          .depth = 1,
                          .size = 1,
                          .line = line,
@@ -311,6 +333,19 @@ int px_raw_load(struct program *p, int tensor, int rank, const int *indices, int
     if (!adopt(p, &node, indices[i]) || want_index(p, indices[i]) < 0) return -1;
   for (int i = 0; i < rank; i++) VEC_PUSH(&p->indices, indices[i]);
   return add_node(p, node);
+}
+
+int program_reduce_range(struct program *p, int stage, enum program_reducer reducer,
+                         const char *name, int low, int high) {
+  if (!known_stage(p, stage)) return -1;
+  struct px_node both = {.depth = 1, .size = 1};
+  if (!adopt(p, &both, low) || !adopt(p, &both, high)) return -1;
+  if (want_index(p, low) < 0 || want_index(p, high) < 0) return -1;
+  struct program_axis axis = plain_axis(p, name, 0);
+  axis.low = low;
+  axis.high = high;
+  px_bounds(p, &axis);
+  return add_reduction(p, stage, reducer, axis);
 }
 
 void program_define(struct program *p, int stage, int expr) {

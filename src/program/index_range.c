@@ -1,7 +1,8 @@
 /* Bounds of index expressions, by intervals.
  *
  * An interval is exact if both its ends are attained. The ends of f(x) + g(y) are attained if
- * those of f and g are and no axis occurs in both: then they can be reached together.
+ * those of f and g are and no axis occurs in both: then they can be reached together. Elements of
+ * i32 tensors and axes with bounds have intervals that are never exact.
  */
 #include "program/program.h"
 
@@ -12,14 +13,14 @@ static int64_t floor_div(int64_t a, int64_t b) {
 }
 
 static struct px_range interval(struct px_range a, struct px_range b, int64_t low, int64_t high) {
-  struct px_range r = {.low = low, .high = high, .axes = a.axes | b.axes};
+  struct px_range r = {.low = low, .high = high, .axes = a.axes | b.axes, .data = a.data || b.data};
   r.exact = a.exact && b.exact && !(a.axes & b.axes);
   r.overflow = a.overflow || b.overflow || low < -limit || high > limit;
   return r;
 }
 
 static struct px_range overflowed(struct px_range a, struct px_range b) {
-  return (struct px_range){.overflow = true, .axes = a.axes | b.axes};
+  return (struct px_range){.overflow = true, .axes = a.axes | b.axes, .data = a.data || b.data};
 }
 
 static struct px_range product(struct px_range a, struct px_range b) {
@@ -48,13 +49,23 @@ static struct px_range remainder_of(struct px_range a, struct px_range b, bool c
   int64_t q = floor_div(a.low, m);
   if (q == floor_div(a.high, m)) return interval(a, b, a.low - q * m, a.high - q * m);
   struct px_range r = interval(a, b, 0, m - 1);
-  r.exact = contiguous;
+  r.exact = contiguous && a.exact;
   return r;
 }
 
-static struct px_range axis_range(int64_t size, int64_t position) {
-  struct px_range r = {.high = size - (size > 0), .exact = true, .axes = 1u << position};
+static struct px_range axis_range(const struct program_axis *axis, int64_t position) {
+  int64_t size = axis->size;
+  struct px_range r = {.low = axis->first, .axes = 1u << position, .data = axis->low >= 0};
+  r.high = r.low + size - (size > 0);
+  r.exact = !r.data;
   r.overflow = size < 1 || size > PROGRAM_ELEMENTS; /* not verified yet */
+  return r;
+}
+
+static struct px_range load_range(const struct program *p, const struct px_node *n) {
+  const struct program_tensor *t = &p->tensors.data[n->tensor];
+  struct px_range r = {.low = t->least, .high = t->most, .data = true};
+  for (int i = 0; i < t->rank; i++) r.axes |= px_range(p, p->indices.data[n->first + i]).axes;
   return r;
 }
 
@@ -86,7 +97,8 @@ struct px_range px_range(const struct program *p, int expr) {
   struct px_range none = {.exact = true}, a, b;
   switch (n->op) {
     case PX_INT: return interval(none, none, n->integer, n->integer);
-    case PX_AXIS: return axis_range(p->tensors.data[n->tensor].axes[n->integer].size, n->integer);
+    case PX_AXIS: return axis_range(&p->tensors.data[n->tensor].axes[n->integer], n->integer);
+    case PX_LOAD: return load_range(p, n);
     case PX_NEG:
       a = px_range(p, n->arg[0]);
       return a.overflow ? a : interval(a, none, -a.high, -a.low);
@@ -99,4 +111,11 @@ struct px_range px_range(const struct program *p, int expr) {
       return a;
     default: return binary_range(p, n);
   }
+}
+
+void px_bounds(const struct program *p, struct program_axis *axis) {
+  struct px_range low = px_range(p, axis->low), high = px_range(p, axis->high);
+  bool known = !low.overflow && !high.overflow;
+  axis->first = known ? low.low : 0;
+  axis->size = known && high.high > low.low ? high.high - low.low : 0;
 }

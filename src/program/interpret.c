@@ -6,6 +6,10 @@
  * so a stage has at most one frame at a time and all memory but the remembered elements is known
  * beforehand.
  *
+ * The reduction axes are loops around the body. Those of a size need no code; for one with bounds
+ * the bounds stand before what is inside it: `low, high, enter`, and the axis outside it goes on
+ * there. An axis that has run out, or that is empty, lets the next one outside move on.
+ *
  * Index arithmetic cannot overflow: the verifier bounds every part of it by 2^62.
  */
 #include "program/interpret.h"
@@ -19,7 +23,10 @@ enum code {
   CODE_NUMBER,
   CODE_AXIS,
   CODE_LOAD_INPUT,
+  CODE_LOAD_ROUND, /* of bf16 */
+  CODE_LOAD_INDEX, /* of i32 */
   CODE_LOAD_STAGE,
+  CODE_ENTER, /* axis `to` from the two bounds on the stack */
   CODE_JUMP,
   CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
   CODE_END,        /* one point of the reduction is done: its value is on top */
@@ -93,9 +100,9 @@ struct stage {
   struct {
     VEC(struct instruction);
   } code;
-  int height; /* cells of the stack it needs */
+  int height;               /* cells of the stack it needs */
+  int inside[PROGRAM_AXES]; /* reduction axis: the instruction where its inside begins */
   int64_t elements;
-  int64_t points; /* of the reduction */
   const double *input;
   struct memo memo;
 };
@@ -103,9 +110,11 @@ struct stage {
 struct frame {
   int tensor;
   const struct instruction *pc;
-  int64_t at[PROGRAM_AXES]; /* the axes' values */
+  int64_t at[PROGRAM_AXES];  /* the axes' values */
+  int64_t end[PROGRAM_AXES]; /* ... of reduction axes are below it */
   int64_t flat;
-  double sum; /* of whatever reducer */
+  int64_t points; /* of the reduction, done */
+  double sum;     /* of whatever reducer */
 };
 
 struct interpreter {
@@ -140,11 +149,16 @@ static void jump_here(struct writer *w, int from) {
 
 static void write_expr(struct writer *w, int expr);
 
+static enum code load_code(const struct program_tensor *t) {
+  if (!t->is_input) return CODE_LOAD_STAGE;
+  if (t->dtype == PROGRAM_I32) return CODE_LOAD_INDEX;
+  return t->dtype == PROGRAM_BF16 ? CODE_LOAD_ROUND : CODE_LOAD_INPUT;
+}
+
 static void write_load(struct writer *w, const struct px_node *n) {
   const struct program_tensor *t = &w->p->tensors.data[n->tensor];
   for (int i = 0; i < t->rank; i++) write_expr(w, w->p->indices.data[n->first + i]);
-  enum code code = t->is_input ? CODE_LOAD_INPUT : CODE_LOAD_STAGE;
-  write(w, (struct instruction){.code = code, .to = n->tensor}, 1 - t->rank);
+  write(w, (struct instruction){.code = load_code(t), .to = n->tensor}, 1 - t->rank);
 }
 
 /* if a then b else c; a && b is if a then b else 0; a || b is if a then 1 else b */
@@ -200,8 +214,14 @@ static void write_expr(struct writer *w, int expr) {
 static void write_stage(const struct program *p, int tensor, struct stage *s) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   struct writer w = {p, s, 0};
-  s->points = 1;
-  for (int i = 0; i < t->reductions; i++) s->points *= t->axes[t->rank + i].size;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    if (t->axes[i].low >= 0) {
+      write_expr(&w, t->axes[i].low);
+      write_expr(&w, t->axes[i].high);
+      write(&w, (struct instruction){.code = CODE_ENTER, .to = i}, -2);
+    }
+    s->inside[i] = s->code.count;
+  }
   write_expr(&w, t->body);
   write(&w, (struct instruction){.code = CODE_END}, -1);
 }
@@ -381,22 +401,18 @@ static void open_frame(struct interpreter *in, struct frame *f, int tensor, cons
   f->tensor = tensor;
   f->pc = in->stages[tensor].code.data;
   f->flat = flat;
+  f->points = 0;
   f->sum = start_value(t->reducer);
-  memset(f->at, 0, sizeof f->at);
   for (int i = 0; i < t->rank; i++) f->at[i] = index[i]; /* of a scalar, index may be NULL */
-}
-
-/* The next point of the reduction, row-major; false after the last. */
-static bool next_point(const struct program_tensor *t, struct frame *f) {
-  for (int i = t->rank + t->reductions - 1; i >= t->rank; i--) {
-    if (++f->at[i] < t->axes[i].size) return true;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
     f->at[i] = 0;
+    f->end[i] = t->axes[i].size;
   }
-  return false;
 }
 
-/* One value of the body is done. `*done` says whether the element is, its value in f->sum then. */
-static canvas_status end_point(struct interpreter *in, struct frame *f, double value, bool *done) {
+/* Axis `i` has run out: the next point of the reduction, row-major, begins where an axis outside it
+ * moves on. `*done`: there is none, and f->sum is the element. */
+static canvas_status move_on(struct interpreter *in, struct frame *f, int i, bool *done) {
   const struct program_tensor *t = &in->p->tensors.data[f->tensor];
   const struct stage *s = &in->stages[f->tensor];
   in->steps += (uint64_t)s->code.count;
@@ -404,12 +420,23 @@ static canvas_status end_point(struct interpreter *in, struct frame *f, double v
     return fail(in->ctx, CANVAS_IO,
                 "evaluating stage '%.40s' takes more than %llu steps, ask for fewer elements",
                 t->name, (unsigned long long)in->steps_limit);
-  f->sum = combine(t->reducer, f->sum, value);
-  f->pc = s->code.data;
-  *done = !next_point(t, f);
-  if (!*done) return CANVAS_OK;
-  if (t->reducer == REDUCE_MEAN) f->sum /= (double)s->points;
+  for (i--; i >= t->rank; i--) {
+    f->pc = s->code.data + s->inside[i];
+    if (++f->at[i] < f->end[i]) return CANVAS_OK;
+    f->at[i] = 0;
+  }
+  *done = true;
+  if (t->reducer == REDUCE_MEAN) f->sum /= (double)f->points;
+  f->sum = program_stored(t->dtype, f->sum);
   return remember(in, f->tensor, f->flat, f->sum);
+}
+
+/* One value of the body is done. */
+static canvas_status end_point(struct interpreter *in, struct frame *f, double value, bool *done) {
+  const struct program_tensor *t = &in->p->tensors.data[f->tensor];
+  f->sum = combine(t->reducer, f->sum, value);
+  f->points++;
+  return move_on(in, f, t->rank + t->reductions, done);
 }
 
 static double function(enum code code, double x) {
@@ -443,8 +470,7 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
   struct frame *f = in->frames;
   union cell *sp = in->stack; /* the next free cell */
   int64_t index[PROGRAM_AXES];
-  bool done = false;
-  for (;;) {
+  for (bool done = false;;) {
     const struct instruction *now = f->pc++;
     switch (now->code) {
       case CODE_INT: (sp++)->i = now->integer; break;
@@ -455,6 +481,8 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
         if (!(--sp)->i) f->pc = in->stages[f->tensor].code.data + now->to;
         break;
       case CODE_LOAD_INPUT:
+      case CODE_LOAD_ROUND:
+      case CODE_LOAD_INDEX:
       case CODE_LOAD_STAGE: {
         const struct program_tensor *t = &in->p->tensors.data[now->to];
         sp -= t->rank;
@@ -464,22 +492,24 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
         const struct stage *s = &in->stages[now->to];
         if (now->code == CODE_LOAD_INPUT)
           (sp++)->d = s->input[flat];
+        else if (now->code == CODE_LOAD_ROUND)
+          (sp++)->d = program_stored(t->dtype, s->input[flat]);
+        else if (now->code == CODE_LOAD_INDEX)
+          (sp++)->i = (int64_t)s->input[flat];
         else if (recall(s, flat, &sp->d))
           sp++;
         else
           open_frame(in, ++f, now->to, index, flat);
         break;
       }
-      case CODE_END:
-        TRY(end_point(in, f, (--sp)->d, &done));
-        if (!done) break;
-        if (f == in->frames) {
-          *out = f->sum;
-          return CANVAS_OK;
-        }
-        (sp++)->d = f->sum;
-        f--;
+      case CODE_ENTER:
+        sp -= 2;
+        f->at[now->to] = sp[0].i;
+        f->end[now->to] = sp[1].i;
+        if (sp[0].i < sp[1].i) break;
+        TRY(move_on(in, f, now->to, &done));
         break;
+      case CODE_END: TRY(end_point(in, f, (--sp)->d, &done)); break;
       case CODE_NOT: sp[-1].i = !sp[-1].i; break;
       case CODE_ADD_I: INDEX(a + b)
       case CODE_SUB_I: INDEX(a - b)
@@ -513,6 +543,14 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
       case CODE_REAL: sp[-1].d = (double)sp[-1].i; break;
       default: sp[-1].d = function(now->code, sp[-1].d); break;
     }
+    if (!done) continue;
+    if (f == in->frames) {
+      *out = f->sum;
+      return CANVAS_OK;
+    }
+    (sp++)->d = f->sum;
+    f--;
+    done = false;
   }
 }
 
@@ -524,7 +562,7 @@ canvas_status interpreter_element(struct interpreter *in, int tensor, const int6
   int64_t flat = flatten(t, index);
   if (flat < 0) return out_of_range(in, NULL, tensor, index);
   if (t->is_input) {
-    *out = in->stages[tensor].input[flat];
+    *out = program_stored(t->dtype, in->stages[tensor].input[flat]);
     return CANVAS_OK;
   }
   if (recall(&in->stages[tensor], flat, out)) return CANVAS_OK;
@@ -557,6 +595,7 @@ canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
                               struct interpreter **out) {
   *out = NULL;
   TRY(program_verify(ctx, p));
+  for (int i = 0; i < p->inputs.count; i++) TRY(program_check_input(ctx, p, i, inputs[i]));
   struct interpreter *in = mem_alloc(sizeof *in);
   in->ctx = ctx;
   in->p = p;

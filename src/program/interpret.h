@@ -5,7 +5,8 @@
  * elements of a large layer cost what they need and no more. A load is evaluated only if control
  * reaches it: the branch of a select that is not taken may index out of range.
  *
- * max and min (reducers and functions) give nan if any operand is nan. Data types do not round.
+ * max and min (reducers and functions) give nan if any operand is nan. f32 and f64 do not round;
+ * an element of bf16 is rounded to nearest even when it is stored or read in, sums are not.
  */
 #ifndef CANVAS_PROGRAM_INTERPRET_H
 #define CANVAS_PROGRAM_INTERPRET_H
@@ -22,8 +23,20 @@ struct interpreter_limits {
   uint64_t steps; /* elementary operations over its life; 0 = 2^36 (some minutes) */
 };
 
+/* What a tensor of this type holds of the value. */
+double program_stored(enum program_dtype dtype, double value);
+
+/* program_inputs.c. Every element of an i32 input is whole, within its range, and rises if it has
+ * to; anything goes for the others. Borrows `values`: the whole tensor p->inputs[input], row-major. */
+canvas_status program_check_input(canvas_context *ctx, const struct program *p, int input,
+                                  const double *values);
+/* Values for an input, a pure function of (seed, input, program): standard normal numbers, of every
+ * input but the first divided by the root of the product of its sizes but the first (a fan-in);
+ * elements of i32 are uniform within their range, sorted if they rise. */
+void program_fill(const struct program *p, int input, uint64_t seed, double *values);
+
 /* Borrows `p`, which must not change, and the inputs: inputs[i] is the whole tensor p->inputs[i],
- * row-major. `limits` may be NULL. The program is verified first. */
+ * row-major, whole numbers of i32. `limits` may be NULL. Program and inputs are checked first. */
 canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
                               const double *const *inputs, const struct interpreter_limits *limits,
                               struct interpreter **out);

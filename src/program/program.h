@@ -30,7 +30,7 @@
 #include "base/status.h"
 
 enum {
-  PROGRAM_AXES = 16,       /* axes of a tensor, reduction axes included */
+  PROGRAM_AXES = 32,       /* axes of a tensor, reduction axes included */
   PROGRAM_STAGES = 4096,   /* tensors of a program, inputs included */
   PROGRAM_DEPTH = 200,     /* nesting of an expression */
   PROGRAM_NODES = 1 << 18, /* expression nodes of a program, and of one expression written out */
@@ -38,7 +38,8 @@ enum {
 };
 #define PROGRAM_ELEMENTS ((int64_t)1 << 40) /* elements of a tensor; of a reduction */
 
-enum program_dtype { PROGRAM_F32, PROGRAM_F64, PROGRAM_DTYPES };
+/* How elements are stored. Only inputs may be of PROGRAM_I32, and a load of one is an index. */
+enum program_dtype { PROGRAM_F32, PROGRAM_F64, PROGRAM_BF16, PROGRAM_I32, PROGRAM_DTYPES };
 
 enum program_reducer { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PROD };
 
@@ -50,7 +51,7 @@ enum px_op {
   PX_NUMBER, /* number: a value; infinite is allowed, nan is not */
   PX_BOOL,   /* integer is 0 or 1: a condition */
   PX_AXIS,   /* tensor is the stage, integer the position among its axes (reduction axes last) */
-  PX_LOAD,   /* tensor; its indices are p->indices.data[first .. first + rank) */
+  PX_LOAD,   /* tensor; its indices are p->indices.data[first .. first + rank); an index of i32 */
   /* of indices or of values, as their arguments are */
   PX_ADD,
   PX_SUB,
@@ -101,15 +102,22 @@ struct px_node {
   };
 };
 
+/* An axis runs over [0, size). A reduction axis `k:ptr[r]..ptr[r+1]` runs over [low, high) instead,
+ * indices made of the axes before it and of i32 loads: its values are in [first, first + size), as
+ * far as ranges tell, so that `size` is the most there can be; it may be empty. */
 struct program_axis {
   const char *name;
-  int64_t size; /* >= 1 */
+  int64_t size;  /* >= 1 */
+  int64_t first; /* 0 without low and high */
+  int low, high; /* expressions; -1: none */
 };
 
 struct program_tensor {
   const char *name;
   bool is_input;
   enum program_dtype dtype;
+  int64_t least, most;  /* PROGRAM_I32: the range of its elements, both included */
+  bool rising;          /* ... which never fall along the last axis, from least to most */
   int rank, reductions; /* axes[0 .. rank) are its own, then the reduction axes */
   struct program_axis axes[PROGRAM_AXES];
   enum program_reducer reducer; /* REDUCE_NONE if and only if reductions == 0 */
@@ -159,10 +167,12 @@ canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p
 struct px_range {
   int64_t low, high;
   bool exact;    /* both are attained */
+  bool data;     /* an i32 load or an axis with bounds occurs: what is attained is not known */
   bool overflow; /* some part of it may leave [-2^62, 2^62]: nothing else is valid */
   uint32_t axes; /* bit i: axis i occurs */
 };
 struct px_range px_range(const struct program *p, int expr);
+void px_bounds(const struct program *p, struct program_axis *axis); /* first, size of low..high */
 
 /* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program
  * (-1 in, -1 out) and program_verify, called once at the end, reports the first one. Names are
@@ -182,11 +192,16 @@ void program_free(struct program *p); /* NULL is fine */
 
 int program_input(struct program *p, const char *name, enum program_dtype dtype, int rank,
                   const char *const *axes, const int64_t *sizes);
+/* The elements of an i32 input lie in [least, most]; without this call in [0, 2^31). `rising`: along
+ * the last axis they never fall, the first is `least` and the last `most`. */
+void program_input_range(struct program *p, int input, int64_t least, int64_t most, bool rising);
 int program_stage(struct program *p, const char *name, enum program_dtype dtype, int rank,
                   const char *const *axes, const int64_t *sizes);
 int program_axis(struct program *p, int stage, int position); /* the expression of an axis */
 int program_reduce(struct program *p, int stage, enum program_reducer reducer, const char *axis,
                    int64_t size); /* one more reduction axis; its expression */
+int program_reduce_range(struct program *p, int stage, enum program_reducer reducer,
+                         const char *axis, int low, int high); /* ... over [low, high) */
 void program_define(struct program *p, int stage, int expr);
 void program_output(struct program *p, int stage);
 

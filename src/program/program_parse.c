@@ -1,8 +1,9 @@
 /* The text of programs: a recursive-descent parser over the builder. See docs/program.md.
  *
  *     program = [ "canvas 1" ] "program" WORD { input | stage | output }
- *     input   = "in" NAME dtype "[" axes "]"
- *     stage   = NAME [ dtype ] "[" axes "]" "=" expr [ "//" reducer axes ]
+ *     input   = "in" NAME dtype "[" axes "]" [ ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ] ]
+ *     stage   = NAME [ dtype ] "[" axes "]" "=" expr [ "//" reducer over { "," over } ]
+ *     over    = NAME ":" ( NUMBER | expr ".." expr )
  *     output  = "out" NAME { "," NAME }
  *     expr    = "if" or "then" expr "else" expr | or
  *     or      = and { "||" and }            and  = not { "&&" not }       not = "!" not | compare
@@ -121,7 +122,8 @@ static canvas_status place_tensor(struct parser *ps, const struct token *name, i
   return CANVAS_OK;
 }
 
-static canvas_status parse_load(struct parser *ps, const struct token *name, int *out) {
+static canvas_status parse_load(struct parser *ps, const struct token *name, enum place place,
+                                int *out) {
   int indices[PROGRAM_AXES], rank, tensor = find_tensor(ps, name);
   int shown = name->length < 40 ? name->length : 40;
   if (tensor == ps->stage)
@@ -129,6 +131,11 @@ static canvas_status parse_load(struct parser *ps, const struct token *name, int
   if (tensor < 0)
     return lexer_fail(&ps->lx, name, "unknown tensor '%.*s', define it on an earlier line", shown,
                       name->start);
+  if (place == IN_INDEX && ps->p->tensors.data[tensor].dtype != PROGRAM_I32)
+    return lexer_fail(
+        &ps->lx, name,
+        "'%.*s[...]' is a value, an index is made of axes, integers and tensors of i32", shown,
+        name->start);
   lexer_next(&ps->lx);
   TRY(parse_list(ps, IN_INDEX, "]", PROGRAM_AXES, indices, &rank));
   *out = px_raw_load(ps->p, tensor, rank, indices, name->line, name->column);
@@ -157,7 +164,8 @@ static canvas_status parse_call(struct parser *ps, const struct token *name, enu
   enum px_op op = functions[i];
   bool either = op == PX_MIN || op == PX_MAX;
   if (place == IN_INDEX && !either)
-    return lexer_fail(&ps->lx, name, "'%s' gives a value, an index is made of axes and integers",
+    return lexer_fail(&ps->lx, name,
+                      "'%s' gives a value, an index is made of axes, integers and tensors of i32",
                       px_op_text(op));
   if (!either) place = op == PX_REAL ? IN_INDEX : IN_VALUE;
   lexer_next(&ps->lx);
@@ -205,11 +213,7 @@ static canvas_status parse_name(struct parser *ps, enum place place, int *out) {
   }
   if (lexer_is(&ps->lx, "(")) return parse_call(ps, &name, place, out);
   if (!lexer_is(&ps->lx, "[")) return parse_axis(ps, &name, place, out);
-  if (place == IN_INDEX)
-    return lexer_fail(&ps->lx, &name,
-                      "'%.*s[...]' is a value, an index is made of axes and integers",
-                      name.length < 40 ? name.length : 40, name.start);
-  return parse_load(ps, &name, out);
+  return parse_load(ps, &name, place, out);
 }
 
 static canvas_status parse_leaf(struct parser *ps, enum place place, int *out) {
@@ -345,23 +349,28 @@ struct axes {
   int count;
 };
 
-static canvas_status parse_axes(struct parser *ps, const char *close, struct axes *axes) {
+static canvas_status parse_axis_name(struct parser *ps, const char **name) {
+  struct lexer *lx = &ps->lx;
+  struct token t = lx->token;
+  if (t.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an axis");
+  lexer_next(lx);
+  *name = arena_strndup(&ps->p->arena, t.start, (size_t)t.length);
+  return lexer_expect(lx, ":", "and the size after the name of an axis");
+}
+
+static canvas_status parse_axes(struct parser *ps, struct axes *axes) {
   struct lexer *lx = &ps->lx;
   axes->count = 0;
-  if (close && lexer_accept(lx, close)) return CANVAS_OK;
+  if (lexer_accept(lx, "]")) return CANVAS_OK;
   do {
-    struct token name = lx->token;
     if (axes->count == PROGRAM_AXES)
-      return lexer_fail(lx, &name, "more than %d axes", PROGRAM_AXES);
-    if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an axis");
-    lexer_next(lx);
-    TRY(lexer_expect(lx, ":", "and the size after the name of an axis"));
+      return lexer_fail(lx, &lx->token, "more than %d axes", PROGRAM_AXES);
+    TRY(parse_axis_name(ps, &axes->names[axes->count]));
     if (lx->token.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "the size of an axis");
-    axes->names[axes->count] = arena_strndup(&ps->p->arena, name.start, (size_t)name.length);
     axes->sizes[axes->count++] = lx->token.integer;
     lexer_next(lx);
   } while (lexer_accept(lx, ","));
-  return close ? lexer_expect(lx, close, "after the axes") : CANVAS_OK;
+  return lexer_expect(lx, "]", "after the axes");
 }
 
 static canvas_status parse_dtype(struct parser *ps, enum program_dtype *dtype) {
@@ -371,7 +380,28 @@ static canvas_status parse_dtype(struct parser *ps, enum program_dtype *dtype) {
       *dtype = i;
       return CANVAS_OK;
     }
-  return lexer_unexpected(lx, "a data type (f32 or f64)");
+  return lexer_unexpected(lx, "a data type (f32, f64, bf16 or i32)");
+}
+
+static canvas_status parse_bound(struct parser *ps, int64_t *bound) {
+  struct lexer *lx = &ps->lx;
+  int64_t sign = lexer_accept(lx, "-") ? -1 : 1;
+  if (lx->token.kind != TOKEN_INTEGER)
+    return lexer_unexpected(lx, "the range of an input of i32, 'LOW..HIGH'");
+  *bound = sign * lx->token.integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+/* The range of an input of i32: `0..41 rising`. */
+static canvas_status parse_range(struct parser *ps, int input) {
+  struct lexer *lx = &ps->lx;
+  int64_t low = 0, high = 0;
+  TRY(parse_bound(ps, &low));
+  TRY(lexer_expect(lx, "..", "and the end of the range"));
+  TRY(parse_bound(ps, &high));
+  program_input_range(ps->p, input, low, high - 1, lexer_accept(lx, "rising"));
+  return CANVAS_OK;
 }
 
 static canvas_status parse_input(struct parser *ps) {
@@ -383,12 +413,32 @@ static canvas_status parse_input(struct parser *ps) {
   lexer_next(lx);
   TRY(parse_dtype(ps, &dtype));
   TRY(lexer_expect(lx, "[", "and the axes"));
-  TRY(parse_axes(ps, "]", &axes));
+  TRY(parse_axes(ps, &axes));
   char *text = arena_strndup(&ps->p->arena, name.start, (size_t)name.length);
   int t = program_input(ps->p, text, dtype, axes.count, axes.names, axes.sizes);
   TRY(place_tensor(ps, &name, t));
-  TRY(lexer_end_line(lx, "after the axes"));
+  if (dtype == PROGRAM_I32) TRY(parse_range(ps, t));
+  TRY(lexer_end_line(lx, dtype == PROGRAM_I32 ? "after the range" : "after the axes"));
   return program_verify_tensor(lx->ctx, ps->p, t);
+}
+
+/* `k:9`, or `k:ptr[r]..ptr[r+1]` */
+static canvas_status parse_over(struct parser *ps, enum program_reducer reducer) {
+  struct lexer *lx = &ps->lx;
+  const char *name;
+  struct token at = lx->token, size;
+  int low, high;
+  TRY(parse_axis_name(ps, &name));
+  size = lx->token;
+  TRY(parse_expr(ps, IN_INDEX, &low));
+  if (lexer_accept(lx, "..")) {
+    TRY(parse_expr(ps, IN_INDEX, &high));
+    return built(ps, &at, program_reduce_range(ps->p, ps->stage, reducer, name, low, high));
+  }
+  const struct px_node *n = &ps->p->nodes.data[low];
+  if (n->op != PX_INT)
+    return lexer_fail(lx, &size, "axis '%.40s' needs a size, or a range 'LOW..HIGH'", name);
+  return built(ps, &at, program_reduce(ps->p, ps->stage, reducer, name, n->integer));
 }
 
 /* What follows `//`: the lexer stands at the reducer. */
@@ -397,11 +447,8 @@ static canvas_status parse_reduction(struct parser *ps) {
   enum program_reducer reducer = REDUCE_SUM;
   while (reducer <= REDUCE_PROD && !lexer_accept(lx, program_reducer_name(reducer))) reducer++;
   if (reducer > REDUCE_PROD) return lexer_unexpected(lx, "a reducer (sum, max, mean, min or prod)");
-  struct token at = lx->token;
-  struct axes axes;
-  TRY(parse_axes(ps, NULL, &axes));
-  for (int i = 0; i < axes.count; i++)
-    TRY(built(ps, &at, program_reduce(ps->p, ps->stage, reducer, axes.names[i], axes.sizes[i])));
+  do TRY(parse_over(ps, reducer));
+  while (lexer_accept(lx, ","));
   return CANVAS_OK;
 }
 
@@ -435,7 +482,7 @@ static canvas_status parse_stage(struct parser *ps) {
   lexer_next(lx);
   if (lx->token.kind == TOKEN_NAME) TRY(parse_dtype(ps, &dtype));
   TRY(lexer_expect(lx, "[", "and the axes of a stage, or a line that begins with 'in' or 'out'"));
-  TRY(parse_axes(ps, "]", &axes));
+  TRY(parse_axes(ps, &axes));
   TRY(lexer_expect(lx, "=", "and an expression after the axes"));
   char *text = arena_strndup(&ps->p->arena, name.start, (size_t)name.length);
   ps->stage = program_stage(ps->p, text, dtype, axes.count, axes.names, axes.sizes);

@@ -52,7 +52,7 @@ const char *px_op_text(enum px_op op) {
 }
 
 const char *program_dtype_name(enum program_dtype dtype) {
-  static const char *const names[] = {"f32", "f64"};
+  static const char *const names[] = {"f32", "f64", "bf16", "i32"};
   return names[dtype];
 }
 
@@ -192,9 +192,23 @@ void program_print_expr(const struct program *p, int expr, struct buf *buf) {
   print_at(&(struct printer){p, buf, false}, expr, BIND_SELECT);
 }
 
-static void print_axes(const struct program_axis *axes, int count, struct buf *buf) {
-  for (int i = 0; i < count; i++)
-    buf_printf(buf, "%s%s:%lld", i ? ", " : "", axes[i].name, (long long)axes[i].size);
+static void print_axes(const struct program *p, const struct program_axis *axes, int count,
+                       struct buf *buf) {
+  for (int i = 0; i < count; i++) {
+    buf_printf(buf, "%s%s:", i ? ", " : "", axes[i].name);
+    if (axes[i].low < 0) {
+      buf_printf(buf, "%lld", (long long)axes[i].size);
+      continue;
+    }
+    program_print_expr(p, axes[i].low, buf);
+    buf_puts(buf, "..");
+    program_print_expr(p, axes[i].high, buf);
+  }
+}
+
+static void print_range(const struct program_tensor *t, struct buf *buf) {
+  buf_printf(buf, " %lld..%lld%s", (long long)t->least, (long long)t->most + 1,
+             t->rising ? " rising" : "");
 }
 
 static void print_tensor(const struct program *p, const struct program_tensor *t, struct buf *buf) {
@@ -204,15 +218,16 @@ static void print_tensor(const struct program *p, const struct program_tensor *t
     buf_printf(buf, "%s[", t->name);
   else
     buf_printf(buf, "%s %s [", t->name, program_dtype_name(t->dtype));
-  print_axes(t->axes, t->rank, buf);
+  print_axes(p, t->axes, t->rank, buf);
   buf_puts(buf, "]");
+  if (t->dtype == PROGRAM_I32) print_range(t, buf);
   if (t->body >= 0) {
     buf_puts(buf, " = ");
     program_print_expr(p, t->body, buf);
   }
   if (t->reductions) {
     buf_printf(buf, " // %s ", program_reducer_name(t->reducer));
-    print_axes(t->axes + t->rank, t->reductions, buf);
+    print_axes(p, t->axes + t->rank, t->reductions, buf);
   }
   buf_puts(buf, "\n");
 }

@@ -4,7 +4,7 @@
  * hand that edited fields); the arrays and the sorts of nodes are as the builder made them.
  * Guarantees: sizes and products are bounded, a stage loads earlier tensors only, no index
  * expression leaves 2^62, divisors are positive constants, and no load that is evaluated for every
- * element is certain to leave its tensor for one of them.
+ * element is certain to leave its tensor for one of them, or may leave it for some elements of i32.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -62,6 +62,44 @@ static canvas_status check_name(const struct verifier *v, const struct program_t
   return CANVAS_OK;
 }
 
+static canvas_status check_input_range(const struct verifier *v, const struct program_tensor *t) {
+  if (t->dtype != PROGRAM_I32) return CANVAS_OK;
+  if (!t->is_input)
+    return refuse(v, t->line, t->column, "stage '%.40s' is of i32, only an input may be", t->name);
+  if (t->least < INT32_MIN || t->most > INT32_MAX)
+    return refuse(v, t->line, t->column, "the range of '%.40s' passes 32 bits", t->name);
+  if (t->least > t->most)
+    return refuse(v, t->line, t->column, "the range of '%.40s' is empty", t->name);
+  if (!t->rising || (t->rank && (t->axes[t->rank - 1].size > 1 || t->least == t->most)))
+    return CANVAS_OK;
+  return refuse(v, t->line, t->column,
+                "'%.40s' cannot rise from %lld to %lld, its last axis needs more elements", t->name,
+                (long long)t->least, (long long)t->most);
+}
+
+static canvas_status check_expr(const struct verifier *v, int expr, bool always);
+static canvas_status check_index(const struct verifier *v, int expr);
+
+/* The bounds of axis i: indices of the axes before it. */
+static canvas_status check_bounds(const struct verifier *v, const struct program_tensor *t, int i) {
+  const struct program_axis *a = &t->axes[i];
+  struct program_axis again = *a;
+  const int bounds[] = {a->low, a->high};
+  uint32_t axes = 0;
+  for (int b = 0; b < 2; b++) {
+    TRY(check_expr(v, bounds[b], true));
+    TRY(check_index(v, bounds[b]));
+    axes |= px_range(v->p, bounds[b]).axes;
+  }
+  if (!axes || axes >= (uint32_t)1 << i)
+    return refuse(v, t->line, t->column,
+                  "bounds of axis '%.40s' of '%.40s' are no function of the axes before it",
+                  a->name, t->name);
+  px_bounds(v->p, &again);
+  if (again.size == a->size && again.first == a->first && a->size > 0) return CANVAS_OK;
+  return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' is always empty", a->name, t->name);
+}
+
 static canvas_status check_axis(const struct verifier *v, const struct program_tensor *t, int i) {
   const struct program_axis *a = &t->axes[i];
   TRY(check_name(v, t, a->name));
@@ -74,6 +112,7 @@ static canvas_status check_axis(const struct verifier *v, const struct program_t
       return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' is named twice", a->name,
                     t->name);
     }
+  if (a->low >= 0) return check_bounds(v, t, i);
   if (a->size >= 1) return CANVAS_OK;
   return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' has size %lld, the least is 1",
                 a->name, t->name, (long long)a->size);
@@ -95,6 +134,7 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
   for (int i = 0; first == v->tensor && i < v->tensor; i++)
     if (strcmp(v->p->tensors.data[i].name, t->name) == 0) first = i;
   if (first != v->tensor) return refuse(v, t->line, t->column, "'%s' is defined twice", t->name);
+  TRY(check_input_range(v, t));
   for (int i = 0; i < t->rank + t->reductions; i++) TRY(check_axis(v, t, i));
   if (!product_fits(t->axes, t->rank))
     return refuse(v, t->line, t->column, "'%.40s' has more than 2^40 elements", t->name);
@@ -105,8 +145,6 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
 }
 
 /* Expressions. `always`: evaluated for every element of the stage. */
-
-static canvas_status check_expr(const struct verifier *v, int expr, bool always);
 
 /* Index expressions: their parts first, so that px_range finds nothing it does not know. */
 static canvas_status check_index(const struct verifier *v, int expr) {
@@ -153,7 +191,8 @@ static canvas_status check_load(const struct verifier *v, const struct px_node *
     TRY(check_index(v, index));
     struct px_range r = px_range(v->p, index);
     int64_t size = to->axes[i].size;
-    bool leaves = r.exact ? r.low < 0 || r.high >= size : r.high < 0 || r.low >= size;
+    bool known = r.exact || r.data; /* what depends on data has to be proved, or guarded */
+    bool leaves = known ? r.low < 0 || r.high >= size : r.high < 0 || r.low >= size;
     if (always && leaves) return out_of_range(v, n, i, r);
   }
   return CANVAS_OK;

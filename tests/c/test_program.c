@@ -210,6 +210,160 @@ static void programs_mean(void **state) {
   }
 }
 
+// Y[i:5] of programs with indices: X = 0 1 2 3 4 5 6, ptr = 0 2 2 5 6 9 (rising), ind = 6 5 4 3 2 1 0 3 3,
+// B = 256 257 258 259 260 as bf16, which has even numbers only there.
+#define INDEX_HEAD                                                                              \
+  "canvas 1\nprogram p\nin X f32 [i:7]\nin ptr i32 [r:6] 0..10 rising\nin ind i32 [e:9] 0..7\n" \
+  "in B bf16 [i:5]\n"
+static const struct {
+  const char *stage;
+  double expected[5];
+} indexed[] = {
+    {"Y[i:5] = X[ind[i]]", {6, 5, 4, 3, 2}},
+    {"Y[i:5] = X[ind[ind[i]]]", {0, 1, 2, 3, 4}},
+    {"Y[i:5] = real(ptr[i+1]-ptr[i])", {2, 0, 3, 1, 3}},
+    {"Y[i:5] = if ptr[i] == ptr[i+1] then -1 else real(ptr[i])", {0, -1, 2, 5, 6}},
+    {"Y[i:5] = 1 // sum k:ptr[i]..ptr[i+1]", {2, 0, 3, 1, 3}},
+    {"Y[i:5] = real(k) // sum k:ptr[i]..ptr[i+1]", {1, 0, 9, 5, 21}},
+    {"Y[i:5] = X[ind[k]] // sum k:ptr[i]..ptr[i+1]", {11, 0, 9, 1, 6}},
+    {"Y[i:5] = X[ind[k]] // max k:ptr[i]..ptr[i+1]", {6, -HUGE_VAL, 4, 1, 3}},
+    {"Y[i:5] = X[ind[k]] // min k:ptr[i]..ptr[i+1]", {5, HUGE_VAL, 2, 1, 0}},
+    {"Y[i:5] = X[ind[k]] // prod k:ptr[i]..ptr[i+1]", {30, 1, 24, 1, 0}},
+    {"Y[i:5] = X[ind[k]] // mean k:ptr[i]..ptr[i+1]", {5.5, NAN, 3, 1, 2}},
+    {"Y[i:5] = real(10*k+j) // max k:ptr[i]..ptr[i+1], j:3", {12, -HUGE_VAL, 42, 52, 82}},
+    {"Y[i:5] = real(10*k+j) // max j:3, k:ptr[i]..ptr[i+1]", {12, -HUGE_VAL, 42, 52, 82}},
+    {"Y[i:5] = 1 // sum j:3, k:ptr[i]..ptr[i+1], l:k..k+2", {12, 0, 18, 6, 18}},
+    {"Y[i:5] = real(k) // sum k:i..2*i+1", {0, 3, 9, 18, 30}},
+    {"Y[i:5] = X[max(i-k, 0)] // sum k:0..i+1", {0, 1, 3, 6, 10}},
+    {"Y[i:5] = real(l) // sum k:i..4, l:k..4", {20, 14, 8, 3, 0}},
+    {"Y[i:5] = B[i]", {256, 256, 258, 260, 260}},
+    {"Y bf16 [i:5] = B[i] + 1", {256, 256, 260, 260, 260}},
+    {"Y[i:5] = B[k] // sum k:5", {1290, 1290, 1290, 1290, 1290}},
+    {"Y bf16 [i:5] = B[k] // sum k:5", {1288, 1288, 1288, 1288, 1288}},
+    {"T bf16 [i:5] = X[i] / 3\nY[i:5] = T[i] * 3", {0, 1.001953125, 2.00390625, 3, 4.0078125}},
+};
+
+static void indices(void **state) {
+  (void)state;
+  const double x[] = {0, 1, 2, 3, 4, 5, 6}, ptr[] = {0, 2, 2, 5, 6, 9};
+  const double ind[] = {6, 5, 4, 3, 2, 1, 0, 3, 3}, b[] = {256, 257, 258, 259, 260};
+  const double *const inputs[] = {x, ptr, ind, b};
+  CHECK_ROWS (indexed, row) {
+    canvas_context ctx = {.message = ""};
+    struct interpreter *in;
+    double y[5];
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s\nout Y\n", INDEX_HEAD, row->stage);
+    struct program *p = parse(text);
+    char *printed = print(p);
+    CHECK_TEXT(printed, text, row->stage);
+    free(printed);
+    if (interpreter_new(&ctx, p, inputs, NULL, &in)) fail_msg("%s", ctx.message);
+    CHECK_INT(interpreter_elements(in, p->outputs.data[0], 5, NULL, y), CANVAS_OK, row->stage);
+    for (int i = 0; i < 5; i++)
+      CHECK(y[i] == row->expected[i] || (isnan(y[i]) && isnan(row->expected[i])), row->stage);
+    interpreter_free(in);
+    program_free(p);
+  }
+}
+
+// Inputs that are not what the program says.
+static void bad_inputs(void **state) {
+  (void)state;
+  static const struct {
+    double values[6];
+    const char *input, *message;
+  } rows[] = {
+      {{0, 1, 2, 2, 3, 4}, "ind i32 [e:6] 0..5", ""},
+      {{0, 1, 2, 2, 3, 4}, "ind i32 [e:6] 0..5 rising", ""},
+      {{0, 2, 4, 0, 0, 4}, "ind i32 [n:2, e:3] 0..5 rising", ""},
+      {{-1, 1, 2, 2, 3, 4}, "ind i32 [e:6] -1..5", ""},
+      {{0, 1, 2, 2, 3, 5},
+       "ind i32 [e:6] 0..5",
+       "element 5 of input 'ind' is 5, it has to be a whole number from 0 to 4"},
+      {{0, 1, -1, 2, 3, 5},
+       "ind i32 [e:6] 0..6",
+       "element 2 of input 'ind' is -1, it has to be a whole number from 0 to 5"},
+      {{0, 1.5, 2, 2, 3, 4},
+       "ind i32 [e:6] 0..5",
+       "element 1 of input 'ind' is 1.5, it has to be a whole number from 0 to 4"},
+      {{NAN, 1, 2, 2, 3, 4},
+       "ind i32 [e:6] 0..5",
+       "element 0 of input 'ind' is nan, it has to be a whole number from 0 to 4"},
+      {{0, 1, 2, 1, 3, 4},
+       "ind i32 [e:6] 0..5 rising",
+       "element 3 of input 'ind' is 1, each row has to rise from 0 to 4"},
+      {{1, 1, 2, 2, 3, 4},
+       "ind i32 [e:6] 0..5 rising",
+       "element 0 of input 'ind' is 1, each row has to rise from 0 to 4"},
+      {{0, 1, 2, 2, 3, 3},
+       "ind i32 [e:6] 0..5 rising",
+       "element 5 of input 'ind' is 3, each row has to rise from 0 to 4"},
+      {{0, 2, 4, 1, 1, 4},
+       "ind i32 [n:2, e:3] 0..5 rising",
+       "element 3 of input 'ind' is 1, each row has to rise from 0 to 4"},
+  };
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    char text[256];
+    const double *inputs[] = {row->values};
+    double filled[6];
+    struct interpreter *in;
+    snprintf(text, sizeof text, "program p\nin %s\nY[] = 1\nout Y\n", row->input);
+    struct program *p = parse(text);
+    canvas_status status = interpreter_new(&ctx, p, inputs, NULL, &in);
+    CHECK_INT(status, row->message[0] ? CANVAS_BAD_INPUT : CANVAS_OK, row->input);
+    CHECK_TEXT(ctx.message, row->message, row->input);
+    interpreter_free(in);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+      program_fill(p, 0, seed, filled);
+      CHECK_INT(program_check_input(&ctx, p, 0, filled), CANVAS_OK, row->input);
+    }
+    program_free(p);
+  }
+}
+
+// A value as bf16 holds it: ties to even, no overflow before it is due, the smallest numbers.
+static void bf16(void **state) {
+  (void)state;
+  static const double rows[][2] = {
+      {0, 0},
+      {1, 1},
+      {256, 256},
+      {257, 256},
+      {257.00001, 258},
+      {258, 258},
+      {259, 260},
+      {-257, -256},
+      {-259, -260},
+      {0.1, 0.10009765625},
+      {1 + 0x1p-8, 1},
+      {1 + 0x1p-8 + 0x1p-50, 1 + 0x1p-7},  // not 1: rounded once
+      {1 + 0x3p-8, 1 + 0x1p-6},
+      {0x1.fep127, 0x1.fep127},
+      {0x1.fefffffp127, 0x1.fep127},
+      {0x1.ffp127, HUGE_VAL},
+      {-0x1.ffp127, -HUGE_VAL},
+      {1e300, HUGE_VAL},
+      {0x1p-126, 0x1p-126},
+      {0x1p-133, 0x1p-133},
+      {0x1.8p-133, 0x1p-132},
+      {0x1p-134, 0},
+      {0x1.1p-134, 0x1p-133},
+      {0x1p-200, 0},
+      {HUGE_VAL, HUGE_VAL},
+      {-HUGE_VAL, -HUGE_VAL},
+  };
+  CHECK_ROWS (rows, row) {
+    char text[64];
+    snprintf(text, sizeof text, "%a", (*row)[0]);
+    CHECK(program_stored(PROGRAM_BF16, (*row)[0]) == (*row)[1], text);
+    CHECK(program_stored(PROGRAM_F32, (*row)[0]) == (*row)[0], text);
+  }
+  assert_true(isnan(program_stored(PROGRAM_BF16, NAN)));
+  assert_true(signbit(program_stored(PROGRAM_BF16, -0.0)));
+}
+
 static void nan_wins(void **state) {
   (void)state;
   static const char *const rows[] = {"max(0/X[], 1)",
@@ -253,9 +407,9 @@ static const struct {
     {"program p\nY[i:3] = 1\n",
      "line 3, column 1: expected 'out' and the name of a stage, found the end of the text"},
     {"program p\nin X\nout X",
-     "line 2, column 5: expected a data type (f32 or f64), found the end of the line"},
+     "line 2, column 5: expected a data type (f32, f64, bf16 or i32), found the end of the line"},
     {"program p\nin X f16 [i:3]",
-     "line 2, column 6: expected a data type (f32 or f64), found 'f16'"},
+     "line 2, column 6: expected a data type (f32, f64, bf16 or i32), found 'f16'"},
     {"program p\nin 3", "line 2, column 4: expected the name of an input, found '3'"},
     {"program p\nin X f32 i:3", "line 2, column 10: expected '[' and the axes, found 'i'"},
     {"program p\nin X f32 [3]", "line 2, column 11: expected the name of an axis, found '3'"},
@@ -274,9 +428,10 @@ static const struct {
     {"program p\nin X f32 [i:1099511627777]", "line 2, column 4: 'X' has more than 2^40 elements"},
     {"program p\nin X f32 [i:1048576, j:1048577]",
      "line 2, column 4: 'X' has more than 2^40 elements"},
-    {"program p\nin X f32 [a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,"
-     "o:1,p:1,q:1]",
-     "line 2, column 75: more than 16 axes"},
+    {"program p\nin X f32 "
+     "[a0:1,a1:1,a2:1,a3:1,a4:1,a5:1,a6:1,a7:1,a8:1,a9:1,b0:1,b1:1,b2:1,b3:1,b4:1,"
+     "b5:1,b6:1,b7:1,b8:1,b9:1,c0:1,c1:1,c2:1,c3:1,c4:1,c5:1,c6:1,c7:1,c8:1,c9:1,d0:1,d1:1,d2:1]",
+     "line 2, column 171: more than 32 axes"},
     {"program p\nin if f32 [i:3]",
      "line 2, column 4: 'if' is a word of the language, choose another name"},
     {"program p\nin X f32 [inf:3]",
@@ -316,8 +471,10 @@ static const struct {
      "line 3, column 12: expected '//' and the reduction after the expression, found '2'"},
     {HEAD "Y[i:3] = 1 // sum k:1048576, l:1048577",
      "line 3, column 1: the reduction of 'Y' runs over more than 2^40 points"},
-    {HEAD "Y[a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1] = 1 // sum q:2",
-     "line 3, column 79: 'Y' has more than 16 axes, reduction axes included"},
+    {HEAD
+     "Y[a0:1,a1:1,a2:1,a3:1,a4:1,a5:1,a6:1,a7:1,a8:1,a9:1,b0:1,b1:1,b2:1,b3:1,b4:1,b5:1,b6:1,"
+     "b7:1,b8:1,b9:1,c0:1,c1:1,c2:1,c3:1,c4:1,c5:1,c6:1,c7:1,c8:1,c9:1,d0:1,d1:1] = 1 // sum q:2",
+     "line 3, column 175: 'Y' has more than 32 axes, reduction axes included"},
     {HEAD "X[i:3] = 1", "line 3, column 1: 'X' is defined twice, first on line 2"},
     {HEAD "then[i:3] = 1",
      "line 3, column 1: 'then' is a word of the language, choose another name"},
@@ -332,9 +489,11 @@ static const struct {
     {HEAD "Y[i:3] = X[i, k]", "line 3, column 15: unknown axis 'k' of stage 'Y'"},
     {HEAD "Y[i:3] = X[i, 1.5]", "line 3, column 15: an index takes whole numbers, found '1.5'"},
     {HEAD "Y[i:3] = X[i, X[i, 0]]",
-     "line 3, column 15: 'X[...]' is a value, an index is made of axes and integers"},
+     "line 3, column 15: 'X[...]' is a value, an index is made of axes, integers and tensors of "
+     "i32"},
     {HEAD "Y[i:3] = X[i, exp(i)]",
-     "line 3, column 15: 'exp' gives a value, an index is made of axes and integers"},
+     "line 3, column 15: 'exp' gives a value, an index is made of axes, integers and tensors of "
+     "i32"},
     {HEAD "Y[i:3] = X[i, inf]", "line 3, column 15: an index takes whole numbers, found 'inf'"},
     {HEAD "Y[i:3] = X[i, i < 1]",
      "line 3, column 17: expected ']' or ',' after an expression, found '<'"},
@@ -462,6 +621,58 @@ static const struct {
     {HEAD "Y[i:3] = 1\nout Y Y",
      "line 4, column 7: expected the end of the line after the outputs, found 'Y'"},
     {HEAD "Y[i:3] = 1\nin Y f32 []", "line 4, column 4: 'Y' is defined twice, first on line 3"},
+    {HEAD "in q i32 [e:4]",
+     "line 3, column 15: expected the range of an input of i32, 'LOW..HIGH', found the end of the "
+     "text"},
+    {HEAD "in q i32 [e:4] 0",
+     "line 3, column 17: expected '..' and the end of the range, found the end of the text"},
+    {HEAD "in q i32 [e:4] 0..x",
+     "line 3, column 19: expected the range of an input of i32, 'LOW..HIGH', found 'x'"},
+    {HEAD "in q i32 [e:4] 0..3 falling",
+     "line 3, column 21: expected the end of the line after the range, found 'falling'"},
+    {HEAD "in q f32 [e:4] 0..3",
+     "line 3, column 16: expected the end of the line after the axes, found '0'"},
+    {HEAD "in q i32 [e:4] 3..3", "line 3, column 4: the range of 'q' is empty"},
+    {HEAD "in q i32 [e:4] 0..2147483649", "line 3, column 4: the range of 'q' passes 32 bits"},
+    {HEAD "in q i32 [e:4] -9223372036854775807..0",
+     "line 3, column 4: the range of 'q' passes 32 bits"},
+    {HEAD "in q i32 [e:1] 0..3 rising",
+     "line 3, column 4: 'q' cannot rise from 0 to 2, its last axis needs more elements"},
+    {HEAD "in q i32 [] 0..1 rising",
+     "line 3, column 4: 'q' cannot rise from 0 to 0, its last axis needs more elements"},
+    {HEAD "Y i32 [i:3] = 1", "line 3, column 1: stage 'Y' is of i32, only an input may be"},
+    {HEAD "in q i32 [i:3] 0..4\nY[i:3] = X[q[i], 0]",
+     "line 4, column 10: stage 'Y' loads 'X' out of range: index 'q[i]' runs from 0 to 3, axis 'i' "
+     "has size 3"},
+    {HEAD "in q i32 [i:3] 0..4\nY[i:3] = X[i, q[i]*2%5]",
+     "line 4, column 10: stage 'Y' loads 'X' out of range: index 'q[i]*2%5' runs from 0 to 4, axis "
+     "'j' has size 4"},
+    {HEAD "in q i32 [i:3] 0..4\nY[i:3] = q[i]",
+     "line 4, column 10: an index stands where a value is wanted, write real(...)"},
+    {HEAD "in q i32 [i:3] 0..4\nY[i:3] = X[i, 0] * q[i]",
+     "line 4, column 18: index 'q[i]' stands beside a value, write real(q[i])"},
+    {HEAD "in q i32 [i:3] 0..4\nY[i:3] = X[i, q[i+1]]",
+     "line 4, column 15: stage 'Y' loads 'q' out of range: index 'i+1' runs from 1 to 3, axis 'i' "
+     "has size 3"},
+    {HEAD "Y[i:3] = 1 // sum k:X[i, 0]..3",
+     "line 3, column 21: 'X[...]' is a value, an index is made of axes, integers and tensors of "
+     "i32"},
+    {HEAD "Y[i:3] = 1 // sum k:i",
+     "line 3, column 21: axis 'k' needs a size, or a range 'LOW..HIGH'"},
+    {HEAD "Y[i:3] = 1 // sum k:0..",
+     "line 3, column 24: expected an expression, found the end of the text"},
+    {HEAD "Y[i:3] = 1 // sum k:0..k", "line 3, column 24: unknown axis 'k' of stage 'Y'"},
+    {HEAD "Y[i:3] = 1 // sum k:0..3",
+     "line 3, column 1: bounds of axis 'k' of 'Y' are no function of the axes before it"},
+    {HEAD "Y[i:3] = 1 // sum k:i..i-2", "line 3, column 1: axis 'k' of 'Y' is always empty"},
+    {HEAD "Y[i:3] = 1 // sum k:0..i*9223372036854775807",
+     "line 3, column 25: index 'i*9223372036854775807' may pass 2^62"},
+    {HEAD "Y[i:3] = 1 // sum k:0..i*4398046511104",
+     "line 3, column 1: the reduction of 'Y' runs over more than 2^40 points"},
+    {HEAD "Y[i:3] = X[k, 0] // sum k:0..i+2",
+     "line 3, column 10: stage 'Y' loads 'X' out of range: index 'k' runs from 0 to 3, axis 'i' "
+     "has "
+     "size 3"},
 };
 
 static void bad_programs(void **state) {
@@ -495,7 +706,7 @@ static void deep_and_large_texts(void **state) {
       {"Y[i:3] = X[i, ", "min(i, ", "0", ")", 100000, "expression nests deeper than 200 levels"},
       {"Y[i:3] = ", "if i < 1 then 2 else ", "1", "", 190, NULL},
       {"Y[i:3] = ", "if i < 1 then 2 else ", "1", "", 99999, "expression nests deeper than 200"},
-      {"Y[i:3] = 1 // sum ", "a:1, ", "b:1", "", 100000, "more than 16 axes"},
+      {"Y[i:3] = 1 // sum ", "a:1, ", "b:1", "", 100000, "'Y' has more than 32 axes"},
       {"Y[i:3] = max(0, 1)", "\n", "", "", 1000000, NULL},
   };
   CHECK_ROWS (rows, row) {
@@ -880,8 +1091,9 @@ static void mistakes(void **state) {
       "'X' is an input, not a stage",
       "'Y' is an output twice",
       "an index stands where a value is wanted, write real(...)",
-      "'Z' has 17 axes, the most is 16",
+      "'Z' has 33 axes, the most is 32",
       "'Z' has no axis 5",
+      "'X' is no input of i32, only these have a range",
   };
   const char *axes[] = {"n", "c"};
   for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
@@ -892,7 +1104,7 @@ static void mistakes(void **state) {
     int n = program_axis(p, y, 0), c = program_reduce(p, y, REDUCE_SUM, "c", 3);
     program_define(p, y, px_load(p, x, 2, (int[]){n, c}));
     const char *name = i == 3 ? "Y" : i == 10 ? "2" : "Z";
-    int z = program_stage(p, name, PROGRAM_F64, i == 15 ? 17 : 1, axes, (int64_t[]){i != 9});
+    int z = program_stage(p, name, PROGRAM_F64, i == 15 ? 33 : 1, axes, (int64_t[]){i != 9});
     int m = program_axis(p, z, i == 16 ? 5 : 0), load = px_load(p, y, 1, &m);
     if (i == 0) load = px_load(p, x, 1, &m);
     if (i == 1) load = px_add(p, load, m);
@@ -903,6 +1115,7 @@ static void mistakes(void **state) {
     if (i == 8) program_reduce(p, z, REDUCE_MAX, "l", 2);
     if (i == 11) load = px_number(p, NAN);
     if (i == 12) program_define(p, x, load);
+    if (i == 17) program_input_range(p, x, 0, 5, false);
     if (i == 13) program_output(p, y), program_output(p, y);
     if (i == 14) program_define(p, z, m);
     if (i != 6) program_define(p, z, px_mul(p, load, px_int(p, 2)));
@@ -1007,9 +1220,9 @@ static void fuzz(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print),
-           cmocka_unit_test(programs_mean), cmocka_unit_test(nan_wins),
-           cmocka_unit_test(bad_programs), cmocka_unit_test(deep_and_large_texts),
-           cmocka_unit_test(chains), cmocka_unit_test(evaluation_limits),
-           cmocka_unit_test(convolution), cmocka_unit_test(simplification),
-           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
-           cmocka_unit_test(fuzz))
+           cmocka_unit_test(programs_mean), cmocka_unit_test(indices), cmocka_unit_test(bad_inputs),
+           cmocka_unit_test(bf16), cmocka_unit_test(nan_wins), cmocka_unit_test(bad_programs),
+           cmocka_unit_test(deep_and_large_texts), cmocka_unit_test(chains),
+           cmocka_unit_test(evaluation_limits), cmocka_unit_test(convolution),
+           cmocka_unit_test(simplification), cmocka_unit_test(simplification_keeps_values),
+           cmocka_unit_test(mistakes), cmocka_unit_test(fuzz))

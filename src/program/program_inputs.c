@@ -1,0 +1,77 @@
+/* What the inputs of a program may hold, and random values that they may hold. See interpret.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "program/interpret.h"
+
+/* Eight bits of a number count, from 2^-133 on: where its last bit stands, it is rounded. */
+static double to_bf16(double value) {
+  int exponent;
+  if (value == 0 || !isfinite(value)) return value;
+  frexp(value, &exponent);
+  int last = exponent - 8 < -133 ? -133 : exponent - 8;
+  double rounded = ldexp(nearbyint(ldexp(value, -last)), last);
+  return fabs(rounded) < 0x1p128 ? rounded : copysign(HUGE_VAL, value);
+}
+
+double program_stored(enum program_dtype dtype, double value) {
+  return dtype == PROGRAM_BF16 ? to_bf16(value) : value;
+}
+
+static canvas_status bad_element(canvas_context *ctx, const struct program_tensor *t, int64_t at,
+                                 double value, const char *why) {
+  return fail(ctx, CANVAS_BAD_INPUT, "element %lld of input '%.40s' is %.17g, %s from %lld to %lld",
+              (long long)at, t->name, value, why, (long long)t->least, (long long)t->most);
+}
+
+canvas_status program_check_input(canvas_context *ctx, const struct program *p, int input,
+                                  const double *values) {
+  const struct program_tensor *t = &p->tensors.data[p->inputs.data[input]];
+  if (t->dtype != PROGRAM_I32) return CANVAS_OK;
+  int64_t count = program_elements(p, p->inputs.data[input]);
+  int64_t row = t->rank ? t->axes[t->rank - 1].size : 1;
+  for (int64_t i = 0; i < count; i++) {
+    double v = values[i];
+    if (!(v >= (double)t->least && v <= (double)t->most && v == floor(v)))
+      return bad_element(ctx, t, i, v, "it has to be a whole number");
+    bool first = i % row == 0, last = i % row == row - 1;
+    bool rises = (!first || v == (double)t->least) && (!last || v == (double)t->most) &&
+                 (first || v >= values[i - 1]);
+    if (t->rising && !rises) return bad_element(ctx, t, i, v, "each row has to rise");
+  }
+  return CANVAS_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void fill_indices(const struct program_tensor *t, int64_t count, struct random *r,
+                         double *values) {
+  uint64_t choices = (uint64_t)(t->most - t->least) + 1;
+  for (int64_t i = 0; i < count; i++)
+    values[i] = (double)(t->least + (int64_t)(random_u64(r) % choices));
+  if (!t->rising) return;
+  int64_t row = t->axes[t->rank - 1].size;
+  for (double *v = values; v < values + count; v += row) {
+    v[0] = (double)t->least;
+    v[row - 1] = (double)t->most;
+    qsort(v, (size_t)row, sizeof *v, ascending);
+  }
+}
+
+void program_fill(const struct program *p, int input, uint64_t seed, double *values) {
+  int tensor = p->inputs.data[input];
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int64_t count = program_elements(p, tensor);
+  struct random r;
+  random_open(&r, seed, RANDOM_EVAL, (uint64_t)input);
+  if (t->dtype == PROGRAM_I32) {
+    fill_indices(t, count, &r, values);
+    return;
+  }
+  double scale = input && t->rank ? sqrt((double)t->axes[0].size / (double)count) : 1;
+  for (int64_t i = 0; i < count; i++) values[i] = random_normal(&r) * scale;
+}
