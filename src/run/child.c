@@ -1,0 +1,323 @@
+/* A child process with limits. See child.h. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "run/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+double clock_wall(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void *memory_shared(size_t size) {
+  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+void memory_unshare(void *memory, size_t size) {
+  if (memory) munmap(memory, size);
+}
+
+/* Bytes that this process has mapped; 0 where the system does not say. Safe in a signal handler. */
+static int64_t mapped_bytes(void) {
+  char text[64];
+  int file = open("/proc/self/statm", O_RDONLY);
+  if (file < 0) return 0;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  int64_t pages = 0;
+  for (ssize_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+    pages = 10 * pages + (text[i] - '0');
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* ---- in the child: the note that a crash leaves --------------------------------------------- */
+
+struct note {
+  int signal; /* 0: none was caught */
+  bool known, stack, memory;
+  uint64_t address;
+};
+
+static struct note *crash_note; /* shared with the parent */
+static uint64_t stack_top, stack_size;
+static int64_t memory_full; /* mapped bytes from which on memory is taken to be short; 0: never */
+
+/* The stack grows down from stack_top, and an overflow touches what is right below it. */
+static void write_note(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  struct note *n = crash_note;
+  const uint64_t slack = 1 << 20;
+  bool no_memory = errno == ENOMEM; /* of an allocation whose failure was not looked at */
+  n->known = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 && info->si_code < 0x80;
+  n->address = n->known ? (uint64_t)(uintptr_t)info->si_addr : 0;
+  n->stack = n->known && n->address < stack_top && stack_top - n->address < stack_size + slack &&
+             stack_top - n->address > stack_size - slack;
+  n->memory = no_memory || (memory_full && mapped_bytes() > memory_full);
+  n->signal = signal;
+  raise(signal); /* delivered, and deadly, on return */
+}
+
+static void catch_crashes(void) {
+  static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+  static char handler_stack[1 << 16];
+  stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+  struct sigaction catch = {.sa_sigaction = write_note,
+                            .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+  struct rlimit limit;
+  char here;
+  stack_top = (uint64_t)(uintptr_t)&here;
+  stack_size = !getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur != RLIM_INFINITY
+                   ? (uint64_t)limit.rlim_cur
+                   : (uint64_t)8 << 20;
+  sigemptyset(&catch.sa_mask);
+  sigaltstack(&stack, NULL);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &catch, NULL);
+}
+
+/* ---- in the child: becoming one -------------------------------------------------------------- */
+
+struct task {
+  int (*work)(void *data); /* or else `words` in `folder` */
+  void *data;
+  char *const *words;
+  const char *folder;
+  const struct child_limits *limits;
+  struct note *note;
+  int pipe[2]; /* what the child prints */
+};
+
+static void limit(int resource, int64_t value) {
+  struct rlimit both = {(rlim_t)value, (rlim_t)value}, now;
+  if (!getrlimit(resource, &now) && now.rlim_max < both.rlim_max) both.rlim_max = now.rlim_max;
+  if (both.rlim_cur > both.rlim_max) both.rlim_cur = both.rlim_max;
+  setrlimit(resource, &both);
+}
+
+static void set_limits(const struct task *t) {
+  const struct child_limits *l = t->limits;
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, l->file);
+  limit(RLIMIT_CPU, (int64_t)ceil(l->seconds) + 1);
+  if (!l->memory) return;
+  int64_t most = l->memory + (t->work ? mapped_bytes() : 0);
+  memory_full = most - l->memory / 8;
+  limit(RLIMIT_AS, most);
+}
+
+static void default_signals(void) {
+  struct sigaction normal = {.sa_handler = SIG_DFL};
+  sigset_t none;
+  sigemptyset(&normal.sa_mask);
+  for (int s = 1; s < 32; s++)
+    if (s != SIGKILL && s != SIGSTOP) sigaction(s, &normal, NULL);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void own_files(int output) {
+  int nothing = open("/dev/null", O_RDONLY), most = (int)sysconf(_SC_OPEN_MAX);
+  nothing = fcntl(nothing, F_DUPFD, 3); /* the parent may have had no 0, 1 or 2 */
+  output = fcntl(output, F_DUPFD, 3);
+  dup2(nothing, 0);
+  dup2(output, 1);
+  dup2(output, 2);
+  if (most < 0 || most > 4096) most = 4096;
+  for (int file = 3; file < most; file++) close(file);
+}
+
+static _Noreturn void be_child(const struct task *t) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  setpgid(0, 0);
+  default_signals();
+  own_files(t->pipe[1]);
+  if (t->work) {
+    crash_note = t->note;
+    catch_crashes();
+    set_limits(t);
+    errno = 0;
+    _exit(t->work(t->data));
+  }
+  set_limits(t);
+  setenv("LC_ALL", "C", 1);
+  setenv("TMPDIR", t->folder, 1);
+  if (!chdir(t->folder)) execvp(t->words[0], t->words);
+  const char *why = strerror(errno);
+  if (write(1, why, strlen(why)) < 0) _exit(CHILD_NO_PROGRAM);
+  _exit(CHILD_NO_PROGRAM);
+}
+
+/* ---- in the parent --------------------------------------------------------------------------- */
+
+/* Keeps the last CHILD_SAID - 1 bytes of what was said. */
+static void keep_said(struct child_end *end, const char *bytes, size_t length) {
+  size_t most = CHILD_SAID - 1, had = strlen(end->said);
+  if (length > most) {
+    bytes += length - most;
+    length = most;
+  }
+  size_t drop = had + length > most ? had + length - most : 0;
+  memmove(end->said, end->said + drop, had - drop);
+  char *p = end->said + (had - drop);
+  for (size_t i = 0; i < length; i++) {
+    unsigned char c = (unsigned char)bytes[i];
+    *p++ = (c >= 0x20 && c < 0x7f) || c == '\n' ? (char)c : '?';
+  }
+  *p = '\0';
+}
+
+/* Reads what there is, waiting `seconds` for it at most; false once nobody can write any more. */
+static bool read_said(int file, double seconds, struct child_end *end) {
+  char bytes[4096];
+  struct pollfd wait = {.fd = file, .events = POLLIN};
+  int ready = poll(&wait, 1, (int)ceil(1000 * fmax(0, seconds)));
+  if (ready <= 0) return ready == 0 || errno == EINTR;
+  ssize_t length = read(file, bytes, sizeof bytes);
+  if (length > 0) keep_said(end, bytes, (size_t)length);
+  return length > 0 || (length < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* Whether the child has ended; it stays a zombie, so that its group keeps its number. */
+static bool has_ended(pid_t child) {
+  siginfo_t info = {0};
+  int answer = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
+  return answer ? errno != EINTR : info.si_pid == child;
+}
+
+static void doze(double seconds) {
+  struct timespec time = {0, (long)(1e9 * fmin(0.9, seconds))};
+  nanosleep(&time, NULL);
+}
+
+/* Until the child has ended or its time is up; the answer says which. While it may speak, the pipe's end
+ * wakes us; afterwards we look again and again, ever more slowly. */
+static bool wait_child(pid_t child, int said, double until, struct child_end *end) {
+  bool open = true;
+  double pause = 1e-5;
+  for (;;) {
+    if (has_ended(child)) return true;
+    double left = until - clock_wall();
+    if (left <= 0) return false;
+    if (open) {
+      open = read_said(said, fmin(left, 0.02), end);
+    } else {
+      doze(fmin(left, pause));
+      pause = fmin(2 * pause, 0.01);
+    }
+  }
+}
+
+static void judge_end(int status, bool in_time, const struct note *note, struct child_end *end) {
+  if (WIFEXITED(status)) {
+    end->how = CHILD_EXITED;
+    end->code = WEXITSTATUS(status);
+    return;
+  }
+  end->code = WTERMSIG(status);
+  end->how = CHILD_CRASHED;
+  if (!in_time || end->code == SIGXCPU) {
+    end->how = CHILD_OUT_OF_TIME;
+  } else if (end->code == SIGKILL || (note->signal && note->memory)) {
+    end->how = CHILD_OUT_OF_MEMORY; /* SIGKILL was not ours: the system's last resort */
+  } else if (note->signal == end->code) {
+    end->known = note->known;
+    end->stack = note->stack;
+    end->address = note->address;
+  }
+}
+
+static void follow(const struct task *t, pid_t child, struct child_end *end) {
+  double start = clock_wall();
+  int status = 0;
+  bool in_time = wait_child(child, t->pipe[0], start + t->limits->seconds, end);
+  kill(-child, SIGKILL);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  end->seconds = clock_wall() - start;
+  while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
+    struct pollfd more = {.fd = t->pipe[0], .events = POLLIN};
+    if (poll(&more, 1, 0) <= 0) break;
+  }
+  judge_end(status, in_time, t->note, end);
+}
+
+static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_end *end) {
+  memset(end, 0, sizeof *end);
+  t->note = memory_shared(sizeof *t->note);
+  if (!t->note) return fail(ctx, CANVAS_IO, "no memory to start a process: %s", strerror(errno));
+  if (pipe(t->pipe)) {
+    memory_unshare(t->note, sizeof *t->note);
+    return fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(errno));
+  }
+  pid_t child = fork();
+  int why = errno;
+  if (child == 0) be_child(t);
+  close(t->pipe[1]);
+  if (child > 0) {
+    setpgid(child, child); /* whichever of the two comes first */
+    follow(t, child, end);
+  }
+  close(t->pipe[0]);
+  memory_unshare(t->note, sizeof *t->note);
+  return child > 0 ? CANVAS_OK : fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(why));
+}
+
+canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *data,
+                         const struct child_limits *limits, struct child_end *end) {
+  return run_task(ctx, &(struct task){.work = work, .data = data, .limits = limits}, end);
+}
+
+canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
+                         const struct child_limits *limits, struct child_end *end) {
+  return run_task(ctx, &(struct task){.words = words, .folder = folder, .limits = limits}, end);
+}
+
+static const char *signal_words(int signal) {
+  switch (signal) {
+    case SIGSEGV: return "segmentation fault";
+    case SIGBUS: return "bus error";
+    case SIGILL: return "illegal instruction";
+    case SIGFPE: return "arithmetic fault";
+    case SIGABRT: return "abort";
+    case SIGXFSZ: return "file too large";
+    default: return "signal";
+  }
+}
+
+void child_describe(const struct child_end *end, const struct child_limits *limits, char *text,
+                    size_t size) {
+  switch (end->how) {
+    case CHILD_EXITED: snprintf(text, size, "ended with status %d", end->code); break;
+    case CHILD_OUT_OF_TIME: snprintf(text, size, "ran longer than %g s", limits->seconds); break;
+    case CHILD_OUT_OF_MEMORY:
+      snprintf(text, size, "took more memory than there is (the limit is %lld MiB)",
+               (long long)limits->memory >> 20);
+      break;
+    case CHILD_CRASHED:
+      if (end->stack)
+        snprintf(text, size, "crashed: its stack overflowed");
+      else if (end->known)
+        snprintf(text, size, "crashed at address 0x%llx (%s)", (unsigned long long)end->address,
+                 signal_words(end->code));
+      else
+        snprintf(text, size, "crashed (%s, %d)", signal_words(end->code), end->code);
+  }
+}

@@ -1,0 +1,58 @@
+/* A child process with limits: a function in a forked copy of this process, or a program.
+ *
+ * The child is alone in a process group, which is killed as a whole when the child has ended or its
+ * time is up: nothing it starts outlives it. It reads from /dev/null, has no other open files, leaves
+ * no core file and ends with its parent. What it prints is read and its end kept. A result comes back
+ * in memory that both share (memory_shared), and whoever reads it there checks it: a child may write
+ * anywhere before it dies.
+ */
+#ifndef CANVAS_RUN_CHILD_H
+#define CANVAS_RUN_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct child_limits {
+  double seconds; /* of wall time, and of one thread's processor time */
+  int64_t memory; /* bytes it may map (a function: over what its parent had); 0: no limit */
+  int64_t file;   /* bytes of a file it writes; 0: it may write none */
+};
+
+enum child_how { CHILD_EXITED, CHILD_CRASHED, CHILD_OUT_OF_TIME, CHILD_OUT_OF_MEMORY };
+enum { CHILD_SAID = 1024 };
+
+struct child_end {
+  enum child_how how;
+  int code;   /* the exit status, or the signal */
+  bool known; /* a crash: `address` is what it touched */
+  bool stack; /* ... and it lies beyond the stack */
+  uint64_t address;
+  double seconds;        /* of wall time that it ran */
+  char said[CHILD_SAID]; /* the end of what it printed: printable characters and line breaks */
+};
+
+/* Runs `work(data)` in a copy of this process; it ends with the answer as its exit status. Fails, with
+ * CANVAS_IO, only if the system gives no process. */
+canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *data,
+                         const struct child_limits *limits, struct child_end *end);
+
+/* Runs a program, found as the PATH says, by its words (NULL after the last), in folder `folder`, which
+ * is also its TMPDIR. A program that cannot be started ends with status CHILD_NO_PROGRAM. */
+enum { CHILD_NO_PROGRAM = 127 };
+canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
+                         const struct child_limits *limits, struct child_end *end);
+
+/* "crashed at address 0x0 (segmentation fault)", "ran longer than 10 s", ...: a clause. */
+void child_describe(const struct child_end *end, const struct child_limits *limits, char *text,
+                    size_t size);
+
+/* Zeroed memory that a child shares with its parent; NULL if there is none. */
+void *memory_shared(size_t size);
+void memory_unshare(void *memory, size_t size); /* NULL is fine */
+
+/* Seconds on a clock that never jumps. */
+double clock_wall(void);
+
+#endif

@@ -1,0 +1,295 @@
+// Children with limits: every way to end is told apart, nothing outlives its child.
+#define _DEFAULT_SOURCE
+#include "run/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static volatile int zero;
+
+static int answer(void *data) {
+  (void)data;
+  return 3;
+}
+
+static int leave(void *data) {
+  (void)data;
+  _exit(7);
+}
+
+static int write_null(void *data) {
+  (void)data;
+  *(volatile int *)(uintptr_t)(64 + zero) = 1;
+  return 0;
+}
+
+static int write_constant(void *data) {
+  *(volatile char *)data = 1;
+  return 0;
+}
+
+static int deep(int depth) {
+  volatile char room[4096];
+  room[0] = (char)depth;
+  return zero ? 0 : deep(depth + 1) + room[0];
+}
+
+static int overflow(void *data) {
+  (void)data;
+  return deep(0);
+}
+
+static int do_abort(void *data) {
+  (void)data;
+  abort();
+}
+
+static int spin(void *data) {
+  (void)data;
+  while (!zero) zero = 0;
+  return 0;
+}
+
+static int sleep_long(void *data) {
+  (void)data;
+  while (!zero) pause();
+  return 0;
+}
+
+static int ignore_all(void *data) {
+  (void)data;
+  for (int s = 1; s < 32; s++) signal(s, SIG_IGN);
+  fclose(stdout);
+  close(1);
+  close(2);
+  while (!zero) pause();
+  return 0;
+}
+
+static int hog(void *data) {
+  (void)data;
+  while (!zero) {
+    char *more = malloc(8 << 20);
+    for (size_t i = 0; i < 8 << 20; i += 4096) ((volatile char *)more)[i] = 1;
+  }
+  return 0;
+}
+
+static int hog_at_once(void *data) {
+  (void)data;
+  volatile char *more = malloc((size_t)1 << 38);
+  more[0] = 1;
+  return 0;
+}
+
+static int hog_maps(void *data) {
+  (void)data;
+  while (!zero) {
+    volatile char *more =
+        mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    more[0] = 1;
+  }
+  return 0;
+}
+
+static int kill_itself(void *data) {
+  (void)data;
+  return raise(SIGTERM);
+}
+
+static int read_all(void *data) {
+  char byte;
+  (void)data;
+  return read(0, &byte, 1) == 0 && write(9, &byte, 1) < 0 ? 0 : 1;
+}
+
+static const struct {
+  const char *name;
+  int (*work)(void *data);
+  enum child_how how;
+  int code;  // -1: any
+  const char *words;
+} rows[] = {
+    {"an answer", answer, CHILD_EXITED, 3, "ended with status 3"},
+    {"exit", leave, CHILD_EXITED, 7, "ended with status 7"},
+    {"a null write", write_null, CHILD_CRASHED, SIGSEGV, "crashed at address 0x40 (segmentation"},
+    {"a write to a constant", write_constant, CHILD_CRASHED, SIGSEGV, "crashed at address 0x"},
+    {"stack overflow", overflow, CHILD_CRASHED, SIGSEGV, "crashed: its stack overflowed"},
+    {"abort", do_abort, CHILD_CRASHED, SIGABRT, "crashed (abort, 6)"},
+    {"an endless loop", spin, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
+    {"sleep", sleep_long, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
+    {"deaf and dumb", ignore_all, CHILD_OUT_OF_TIME, -1, "ran longer than 0.3 s"},
+    {"a hog", hog, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is (the limit is 64 MiB)"},
+    {"a hog at once", hog_at_once, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
+    {"a hog of maps", hog_maps, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
+    {"a signal of its own", kill_itself, CHILD_CRASHED, SIGTERM, "crashed (signal, 15)"},
+    {"no input, no files", read_all, CHILD_EXITED, 0, "ended with status 0"},
+};
+
+static void ends(void **state) {
+  const struct child_limits limits = {.seconds = 0.3, .memory = 64 << 20};
+  const struct child_limits patient = {.seconds = 30, .memory = 64 << 20};
+  static const char constant[] = "constant";
+  dup2(1, 9);  // a file the child must not have
+  CHECK_ROWS (rows, row) {
+    // The sanitizer's malloc ends the process by itself.
+    if (SANITIZED && (row->work == hog || row->work == hog_at_once)) continue;
+    canvas_context ctx = {.message = ""};
+    const struct child_limits *l = row->how == CHILD_OUT_OF_TIME ? &limits : &patient;
+    struct child_end end;
+    char words[256];
+    CHECK_INT(child_call(&ctx, row->work, (void *)(uintptr_t)constant, l, &end), CANVAS_OK,
+              row->name);
+    child_describe(&end, l, words, sizeof words);
+    if (end.how != row->how) fail_msg("%s: %s", row->name, words);
+    if (row->code >= 0) CHECK_INT(end.code, row->code, row->name);
+    if (!strstr(words, row->words)) fail_msg("\"%s\" for %s", words, row->name);
+    CHECK(end.seconds < 25, row->name);
+  }
+  close(9);
+}
+
+static int speak(void *data) {
+  for (int i = 0; i < 1000; i++) printf("line %d of what is said\n", i);
+  printf("\033[1m and the end");
+  fflush(stdout);
+  return *(int *)data;
+}
+
+static void said(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  int status = 5;
+  fflush(stdout);
+  assert_int_equal(child_call(&ctx, speak, &status, &(struct child_limits){.seconds = 30}, &end),
+                   CANVAS_OK);
+  assert_int_equal(end.code, 5);
+  assert_int_equal(strlen(end.said), CHILD_SAID - 1);
+  assert_non_null(strstr(end.said, "line 999 of what is said\n?[1m and the end"));
+}
+
+static int share(void *data) {
+  *(int *)data = 42;
+  return 0;
+}
+
+static void shared(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  int *cell = memory_shared(sizeof *cell);
+  assert_int_equal(child_call(&ctx, share, cell, &(struct child_limits){.seconds = 30}, &end),
+                   CANVAS_OK);
+  assert_int_equal(*cell, 42);
+  memory_unshare(cell, sizeof *cell);
+}
+
+// A child that leaves another process behind, which would write later.
+static int leave_orphan(void *data) {
+  if (fork() == 0) {
+    usleep(300 * 1000);
+    *(volatile int *)data = 1;
+    for (;;) pause();
+  }
+  return 0;
+}
+
+static void orphans(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  int *cell = memory_shared(sizeof *cell);
+  double start = clock_wall();
+  assert_int_equal(
+      child_call(&ctx, leave_orphan, cell, &(struct child_limits){.seconds = 20}, &end), CANVAS_OK);
+  assert_int_equal(end.how, CHILD_EXITED);
+  assert_true(clock_wall() - start <
+              10);  // the orphan holds the pipe open, and nobody waits for it
+  usleep(500 * 1000);
+  assert_int_equal(*cell, 0);
+  memory_unshare(cell, sizeof *cell);
+}
+
+static const struct {
+  const char *name;
+  char *words[4];
+  enum child_how how;
+  int code;
+  const char *said;
+} programs[] = {
+    {"a program",
+     {"sh", "-c", "pwd; echo $TMPDIR $LC_ALL; exit 4"},
+     CHILD_EXITED,
+     4,
+     "/tmp\n/tmp C\n"},
+    {"none",
+     {"canvas-no-such-program"},
+     CHILD_EXITED,
+     CHILD_NO_PROGRAM,
+     "No such file or directory"},
+    {"no program", {"/tmp"}, CHILD_EXITED, CHILD_NO_PROGRAM, "Permission denied"},
+    {"a hang", {"sleep", "1000"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
+    {"a hang below", {"sh", "-c", "sleep 1000; true"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
+    {"a kill", {"sh", "-c", "kill -9 $$"}, CHILD_OUT_OF_MEMORY, SIGKILL, ""},
+    {"a large file",
+     {"sh", "-c", "exec head -c 9000000 /dev/zero >canvas-test-file"},
+     CHILD_CRASHED,
+     SIGXFSZ,
+     ""},
+};
+
+static void programs_end(void **state) {
+  CHECK_ROWS (programs, row) {
+    canvas_context ctx = {.message = ""};
+    struct child_limits limits = {.seconds = row->how == CHILD_OUT_OF_TIME ? 0.3 : 30,
+                                  .file = 1 << 20};
+    struct child_end end;
+    CHECK_INT(child_exec(&ctx, (char *const *)row->words, "/tmp", &limits, &end), CANVAS_OK,
+              row->name);
+    CHECK_INT(end.how, row->how, row->name);
+    CHECK_INT(end.code, row->code, row->name);
+    CHECK(strstr(end.said, row->said), row->name);
+  }
+  unlink("/tmp/canvas-test-file");
+}
+
+// With a resource at its limit, no child can be had, and a sentence says so.
+static void refusals(void **state) {
+  static const struct {
+    int resource;
+    const char *sentence;
+  } scarce[] = {{RLIMIT_NOFILE, "cannot start a process: Too many open files"},
+                {RLIMIT_AS, "no memory to start a process: Cannot allocate memory"}};
+  CHECK_ROWS (scarce, row) {
+    canvas_context ctx = {.message = ""};
+    struct child_end end;
+    struct rlimit now, none;
+    getrlimit(row->resource, &now);
+    none = now;
+    none.rlim_cur = 1;
+    setrlimit(row->resource, &none);
+    canvas_status status =
+        child_call(&ctx, answer, NULL, &(struct child_limits){.seconds = 30}, &end);
+    setrlimit(row->resource, &now);
+    CHECK_INT(status, CANVAS_IO, row->sentence);
+    CHECK_TEXT(ctx.message, row->sentence, row->sentence);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(refusals), cmocka_unit_test(said),
+           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end))
