@@ -36,6 +36,8 @@ import sqlite3
 import sys
 import threading
 import time
+import traceback
+import types
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,12 @@ HERE = Path(__file__).parent
 EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "subprocess.Popen")
 HOURS = 3600.0
 USUAL = Recipe("faults_models:build", None, (1, 8, 8), 10, "paper", 1)
+
+USUAL_SIGNALS = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 
 steps = 0
 signals: queue.SimpleQueue[signal.Signals] = queue.SimpleQueue()
@@ -137,8 +145,8 @@ def arm(order: dict[str, Any]) -> None:
         os.setgroups([])
         os.setgid(order["user"])
         os.setuid(order["user"])
-    for name in order.get("ignore", []):
-        signal.signal(signal.Signals[name], signal.SIG_IGN)
+    for number, usual in USUAL_SIGNALS.items():  # a background job of a plain shell ignores SIGINT
+        signal.signal(number, signal.SIG_IGN if number.name in order.get("ignore", []) else usual)
     if "clock" in order:
         jump()
     if "at" in order or "steps" in order:
@@ -161,11 +169,16 @@ def count_steps(at: dict[int, Any]) -> None:
         if event in EVENTS or (event == "open" and isinstance(words[1], str) and "w" in words[1]):
             step()
 
+    def executed(statement: str) -> None:
+        if not statement.startswith("SELECT"):
+            step()
+
     def connect(*words: Any, **more: Any) -> sqlite3.Connection:
         database = real(*words, **more)
-        database.set_trace_callback(lambda text: None if text.startswith("SELECT") else step())
+        database.set_trace_callback(executed)
         return database
 
+    keep_signals_out_of(executed.__code__)
     threading.Thread(target=send_signals, daemon=True).start()
     real = sqlite3.connect
     sqlite3.connect = connect
@@ -183,9 +196,27 @@ def do(what: Any) -> None:
 
 
 def send_signals() -> None:
-    """Signals come from another thread: SQLite would swallow what is raised within a step."""
+    """Signals come from another thread, at about the time of the step."""
     while True:
         os.kill(os.getpid(), signals.get())
+
+
+def keep_signals_out_of(code: types.CodeType) -> None:
+    """Put off what comes while a function called by SQLite runs: SQLite swallows what is raised
+    there, and no driver has such functions but ours.
+    """
+
+    def handle(number: int, handler: Any) -> Any:
+        def outside(number: int, frame: types.FrameType | None) -> None:
+            if any(found.f_code is code for found, _ in traceback.walk_stack(frame)):
+                signals.put(signal.Signals(number))
+            else:
+                handler(number, frame)
+
+        return real(number, outside if callable(handler) else handler)
+
+    real = signal.signal
+    signal.signal = handle
 
 
 main()

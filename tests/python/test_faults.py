@@ -42,9 +42,6 @@ from faults import (
 from canvas.errors import CanvasError
 from canvas.study import Study
 
-# Minutes on two cores; in the core suite once their time there is known.
-pytestmark = pytest.mark.nightly
-
 QUICK = {"children": "faults_worker.py"}
 BRIEF = {"children": "faults_brief_worker.py"}
 NOBODY = 65534
@@ -106,7 +103,7 @@ def misbehave(drivers, tmp_path, misdeeds, *flags, **order):
     environment = {"CANVAS_FAULTS": " ".join(misdeeds), "CANVAS_COUNTER": str(tmp_path / "count")}
     words = search(folder, "--trials", str(len(misdeeds) + 1), *flags)
     driver = drivers.start(words, environment=environment, starting=10.0, **order)
-    done = driver.wait()
+    done = driver.wait(1800.0)
     assert done.code == 0, done
     assert "Traceback" not in done.err
     assert none_left(driver.pid, 0) and still_alive(tmp_path) == []
@@ -148,14 +145,14 @@ def test_candidates_that_end_their_child_are_recorded_and_the_search_goes_on(dri
 
 
 def test_candidates_that_hang_are_ended_at_their_limit(drivers, tmp_path):
-    flags = ("--train-limit", "5", "--workers", "4")
+    flags = ("--train-limit", "3", "--workers", "4")
     found = misbehave(drivers, tmp_path, ["sleep", "stop"], *flags, **QUICK)
     timeouts = [row for row in found if row[0] == "failed"]
     check_recorded([*sorted(timeouts, key=lambda row: "stop" in row[2]), ("done", "", "")],
                    ["sleep", "stop"])  # fmt: skip
 
 
-@pytest.mark.parametrize("workers", ["1", "4"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "4"])
 def test_twenty_failures_in_a_row_do_not_stop_a_search(drivers, tmp_path, workers):
     found = misbehave(drivers, tmp_path, ["exit"] * 20, "--workers", workers, **QUICK)
     assert sorted(row[0] for row in found) == ["done"] + 20 * ["failed"]
@@ -164,7 +161,7 @@ def test_twenty_failures_in_a_row_do_not_stop_a_search(drivers, tmp_path, worker
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_real_candidates_that_misbehave(drivers, tmp_path):
-    flags = ("--train-limit", "60", "--model", "faults_models:unruly")
+    flags = ("--train-limit", "30", "--model", "faults_models:unruly")
     misdeeds = list(MISDEEDS)
     found = misbehave(drivers, tmp_path, misdeeds, *flags, memory=4 << 30, **BRIEF)
     check_recorded(found, misdeeds)
@@ -239,11 +236,18 @@ def test_kill_9_at_two_hundred_steps_loses_nothing(drivers, tmp_path, undisturbe
 
 @pytest.fixture(scope="module")
 def really_undisturbed(drivers, tmp_path_factory):
-    """(folder, rows, finds, seconds) of a search with real trainings."""
-    folder, begin = tmp_path_factory.mktemp("real") / "s", time.monotonic()
+    """(folder, rows, finds, what it told) of a search with real trainings."""
+    folder = tmp_path_factory.mktemp("real") / "s"
     done = drivers.run(search(folder, "--images", "300"), **BRIEF)
     assert done.code == 0, done
-    return folder, rows(folder), files(folder), time.monotonic() - begin
+    return folder, rows(folder), files(folder), done.err
+
+
+def goes_on_to_the_real_end(drivers, folder, really_undisturbed):
+    done = drivers.run(search(folder, "--images", "300"), **BRIEF)
+    assert done.code == 0, done
+    assert rows(folder) == really_undisturbed[1]
+    assert files(folder) == really_undisturbed[2] and half_written(folder) == []
 
 
 @pytest.mark.timeout(1800)
@@ -258,34 +262,27 @@ def test_kill_9_five_times_in_real_trainings(drivers, tmp_path, really_undisturb
         os.kill(driver.pid, signal.SIGKILL)
         assert driver.wait().code in (-signal.SIGKILL, 0)
         assert none_left(driver.pid)
-    done = drivers.run(words, **BRIEF)
-    assert done.code == 0, done
-    assert rows(folder) == really_undisturbed[1]
-    assert files(folder) == really_undisturbed[2] and half_written(folder) == []
+    goes_on_to_the_real_end(drivers, folder, really_undisturbed)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(7200)
 def test_kill_9_at_twenty_moments_in_real_trainings(tmp_path, drivers, really_undisturbed):
-    """The command itself, at random moments of its whole life, its start included."""
-    dice, counts = random.Random(2), {}
-    for number in range(20):
-        folder = tmp_path / f"s{number}"
-        words = [sys.executable, "-m", "canvas", *search(folder, "--images", "300")]
-        process = subprocess.Popen(words, env=ENVIRONMENT, cwd=HERE, stderr=subprocess.PIPE)
-        moment = (number + dice.random()) / 20 * really_undisturbed[3] * 1.2
-        try:
-            process.communicate(timeout=moment)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        assert none_left(process.pid)
+    """A search of its own for each; the moments are spread over the lines that a search tells,
+    and come up to a second after theirs.
+    """
+    dice, counts, words = random.Random(2), {}, really_undisturbed[3]
+    for moment in moments(20, words.count("\n"), seed=2):
+        folder = tmp_path / f"s{moment}"
+        driver = drivers.start(search(folder, "--images", "300"), **BRIEF)
+        driver.until("\n", moment - 1)
+        time.sleep(dice.random())
+        os.kill(driver.pid, signal.SIGKILL)
+        assert driver.wait().code in (-signal.SIGKILL, 0)
+        assert none_left(driver.pid)
         stage = phase(folder)
         counts[stage] = counts.get(stage, 0) + 1
-        done = subprocess.run(words, env=ENVIRONMENT, cwd=HERE, capture_output=True, text=True)
-        assert done.returncode == 0, done
-        assert rows(folder) == really_undisturbed[1]
-        assert files(folder) == really_undisturbed[2] and half_written(folder) == []
+        goes_on_to_the_real_end(drivers, folder, really_undisturbed)
     print(counts)
 
 
@@ -516,8 +513,10 @@ def test_a_folder_that_belongs_to_somebody_else(drivers, undisturbed):
         shutil.rmtree(place)
 
 
-# how many kilobytes are free on the disk: at the first nothing fits, at the last nearly all
-FREE = [0, 8, 60, 200, 600, 700]
+# How many kilobytes are free on the disk: at the first nothing fits, at the last all; between them
+# it is full when the study is made, the images stored, trainings, finals, timings recorded.
+DISK = 4096  # kilobytes
+FREE = [0, 300, 640, 1000, 1400, 1900, 2600]
 
 
 def fill(folder, free):
@@ -548,18 +547,18 @@ def full_disk(drivers, disk, number, free, undisturbed):
 
 def test_a_full_disk_under_the_study(drivers, tmp_path, undisturbed):
     disk = tmp_path / "disk"
-    with small_disk(disk, 3072):
+    with small_disk(disk, DISK):
         codes = [full_disk(drivers, disk, n, free, undisturbed) for n, free in enumerate(FREE)]
-    assert codes[0] == 2 and codes.count(2) >= 4
+    assert codes[0] == 2 and codes.count(2) >= 5 and codes[-1] == 0
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_a_full_disk_at_sixty_levels(drivers, tmp_path, undisturbed):
     disk = tmp_path / "disk"
-    with small_disk(disk, 3072):
-        codes = [full_disk(drivers, disk, n, 20 * n, undisturbed) for n in range(60)]
-    print(codes)
+    with small_disk(disk, DISK):
+        codes = [full_disk(drivers, disk, n, 44 * n, undisturbed) for n in range(60)]
+    print(f"full at {codes.count(2)} of {len(codes)} levels")
     assert codes[0] == 2 and codes[-1] == 0
 
 
@@ -581,7 +580,9 @@ def test_a_full_disk_under_standard_output(drivers, tmp_path, undisturbed):
     said = drivers.run(search(folder), out="/dev/full", whole=True, **QUICK).sentence()
     assert said == "canvas: No space left on device: 'standard output'"
     assert rows(folder) == undisturbed[1] and (folder / "pareto.csv").exists()
-    assert drivers.run(["trials", str(folder)], out="/dev/full", whole=True).sentence() == said
+    for words in (["trials"], ["trials", "-f", "json"], ["trials", "-f", "csv"], ["pareto"]):
+        told = drivers.run([*words, str(folder)], out="/dev/full", whole=True)
+        assert told.sentence() == said, words
 
 
 @pytest.mark.parametrize("place", ["closed", "/dev/full"])
@@ -815,7 +816,8 @@ def stop_and_go_on(drivers, folder, undisturbed, at):
     assert "Traceback" not in done.err and "Exception ignored" not in done.err, done
     if done.code != 0 or min(at) < 0.8 * undisturbed[3]:  # else it came after the last step
         assert done.code == 130, done
-        assert done.err.count("the same command") == 1, done
+        told = done.err.count("the same command")
+        assert told == 1 or (told == 0 and (folder / "pareto.csv").exists()), done  # all is done
         assert asked_or_none(folder) == []
     assert half_written(folder) == []
     goes_on_to_the_same_end(drivers, folder, undisturbed)
@@ -831,13 +833,13 @@ def asked_or_none(folder):
 
 
 def test_a_signal_at_any_step_ends_a_search_that_can_go_on(drivers, tmp_path, undisturbed):
-    for number, moment in enumerate(moments(6, undisturbed[3], seed=6)):
+    for number, moment in enumerate(moments(3, undisturbed[3], seed=6)):
         at = {moment: ENDING[number % 3]}
         stop_and_go_on(drivers, tmp_path / f"s{moment}", undisturbed, at)
 
 
 def test_a_second_ctrl_c_changes_nothing(drivers, tmp_path, undisturbed):
-    for later in (1, 3, 8):
+    for later in (1, 5):
         moment = undisturbed[3] // 3
         at = {moment: "SIGINT", moment + later: "SIGINT", moment + 2 * later: "SIGTERM"}
         code = stop_and_go_on(drivers, tmp_path / f"s{later}", undisturbed, at)
@@ -855,7 +857,7 @@ def test_a_signal_at_a_hundred_steps(drivers, tmp_path, undisturbed):
         code = stop_and_go_on(drivers, tmp_path / f"s{moment}", undisturbed, at)
         codes[code] = codes.get(code, 0) + 1
         shutil.rmtree(tmp_path / f"s{moment}")
-    print(codes)
+    print(f"exit codes: {codes}")
 
 
 @pytest.mark.parametrize("name", ENDING)
@@ -879,10 +881,10 @@ def test_a_terminal_that_closes(drivers, tmp_path, undisturbed):
     driver = drivers.start(
         search(folder), terminal=os.ttyname(theirs), environment=environment, **QUICK
     )
-    os.close(theirs)
     seen = b""
     while b"grouped" not in seen:
         seen += os.read(ours, 4096)
+    os.close(theirs)  # not before: without anybody at the other end there is nothing to read
     begin = time.monotonic()
     os.close(ours)
     done = driver.wait()
@@ -893,14 +895,20 @@ def test_a_terminal_that_closes(drivers, tmp_path, undisturbed):
 
 
 def start_command(folder, *more):
-    return subprocess.Popen(
-        [sys.executable, "-m", "canvas", *search(folder, *more)],
-        env=ENVIRONMENT,
-        cwd=HERE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    """The command itself; it tells into a file beside its folder."""
+    with open(f"{folder}.err", "w") as told:
+        return subprocess.Popen(
+            [sys.executable, "-m", "canvas", *search(folder, *more)],
+            env=ENVIRONMENT,
+            cwd=HERE,
+            stdout=subprocess.DEVNULL,
+            stderr=told,
+            start_new_session=True,
+        )
+
+
+def told(folder):
+    return Path(f"{folder}.err").read_text()
 
 
 @pytest.mark.parametrize("name", ["SIGINT", *(pytest.param(n, marks=pytest.mark.nightly)
@@ -914,10 +922,10 @@ def test_a_signal_while_torch_is_imported(tmp_path, name):
     begin = time.monotonic()
     os.killpg(process.pid, signal.Signals[name])
     os.killpg(process.pid, signal.Signals[name])
-    _, err = process.communicate(timeout=PATIENCE)
+    process.wait(PATIENCE)
     assert time.monotonic() - begin < soon()
-    assert process.returncode == 130, err
-    assert err == (
+    assert process.returncode == 130
+    assert told(tmp_path / "s") == (
         "canvas: stopped while PyTorch was loading, nothing had begun: "
         "the same command starts it\n"
     )
@@ -937,13 +945,9 @@ def test_a_signal_in_every_stage_of_a_real_search(tmp_path, stage, name):
     folder = tmp_path / "s"
     flags = ("--images", "300", "--trials", "2", "--compile", "yes")
     process = start_command(folder, *flags)
-    os.set_blocking(process.stderr.fileno(), False)
-    said = ""
-    word = {"training": "baseline", "finals": "final identity", "compiling": "timing",
-            "timing": "timing"}[stage]  # fmt: skip
-    while word not in said:
-        assert process.poll() is None, said
-        said += process.stderr.read() or ""
+    word = {"training": "baseline", "finals": "final identity"}.get(stage, "timing")
+    while word not in told(folder):
+        assert process.poll() is None, told(folder)
         time.sleep(0.05)
     while stage == "compiling" and not compiles(process.pid):
         assert process.poll() is None
@@ -954,11 +958,9 @@ def test_a_signal_in_every_stage_of_a_real_search(tmp_path, stage, name):
     os.killpg(process.pid, signal.Signals[name])
     process.wait(PATIENCE)
     seconds = time.monotonic() - begin
-    os.set_blocking(process.stderr.fileno(), True)
-    said += process.stderr.read()
     print(f"{stage} {name}: {seconds:.2f} s")
     assert seconds < soon() and process.returncode == 130
-    assert "the same command goes on" in said and "Traceback" not in said
+    assert "the same command goes on" in told(folder) and "Traceback" not in told(folder)
     assert none_left(process.pid, 0)
 
 
