@@ -55,7 +55,7 @@ static void read_number(struct lexer *lx, struct token *t) {
 }
 
 static int mark_length(const struct lexer *lx) {
-  static const char *const pairs[] = {"==", "!=", "<=", ">=", "&&", "||", "..", "//"};
+  static const char *const pairs[] = {"==", "!=", "<=", ">=", "&&", "||", "..", "//", "=>", ":="};
   char a = peek(lx, 0), b = peek(lx, 1);
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     if (pairs[i][0] == a && pairs[i][1] == b) return 2;

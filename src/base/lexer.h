@@ -20,7 +20,7 @@ enum token_kind {
   TOKEN_NAME,    /* letter or _, then letters, digits, _ */
   TOKEN_INTEGER, /* decimal digits that fit int64; `integer` holds it */
   TOKEN_REAL,    /* digits with a point or an exponent; `real` holds it */
-  TOKEN_MARK,    /* one of == != <= >= && || .. // or a single punctuation character */
+  TOKEN_MARK,    /* one of == != <= >= && || .. // => := or a single punctuation character */
   TOKEN_BAD      /* anything else, or a number that does not fit */
 };
 

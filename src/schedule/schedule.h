@@ -29,12 +29,14 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "program/program.h"
 
 enum {
-  SCHEDULE_NODES = 4096, /* loops and leaves of a schedule */
-  SCHEDULE_DEPTH = 32,   /* loops around a stage (members of groups count) */
-  SCHEDULE_CHOICES = 64, /* numbers of a `{6,7,14}` */
-  SCHEDULE_NAME = 64     /* bytes of a loop's name */
+  SCHEDULE_NODES = 4096,               /* loops and leaves of a schedule, the root included */
+  SCHEDULE_DEPTH = 32,                 /* loops around a stage (members of groups count) */
+  SCHEDULE_CHOICES = 64,               /* numbers of a `{6,7,14}` */
+  SCHEDULE_PREFETCH = 1024,            /* iterations ahead */
+  SCHEDULE_NAME = 2 * PROGRAM_NAME + 1 /* bytes of a loop's name: STAGE_AXIS fits */
 };
 
 enum level_extent {
@@ -119,6 +121,8 @@ struct schedule {
   struct {
     VEC(struct level);
   } levels;
+  int *slots; /* a hash table of levels by name, plus one; 0 is free */
+  int slot_count;
   struct {
     VEC(struct schedule_node);
   } nodes;            /* 0 is the root; a removed node is unreachable and its parent -1 */
@@ -131,6 +135,14 @@ struct schedule {
 canvas_status schedule_parse(canvas_context *ctx, const char *text, size_t length,
                              struct schedule **out);
 void schedule_print(const struct schedule *s, struct buf *buf);
+void schedule_print_extent(const struct level *level, struct buf *buf); /* "14", "?", "" */
+const char *loop_mark_name(enum loop_mark mark);
+const char *level_tail_name(enum level_tail tail);      /* "" for TAIL_NONE */
+const char *buffer_scope_name(enum buffer_scope scope); /* "" for SCOPE_AUTO */
+
+/* schedule_rules.c: every rule that needs no program (parsing ends with it). A sentence has the line
+ * and column of the text; of what was built by hand it has none. */
+canvas_status schedule_verify(canvas_context *ctx, const struct schedule *s);
 
 /* "iw=14,yo=4": gives levels their numbers, over what they had. A name that no loop has, a number
  * that is no choice of its set and a malformed list are refused, and nothing is changed. */

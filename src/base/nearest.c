@@ -1,0 +1,37 @@
+/* Levenshtein's distance, row by row. */
+#include "base/nearest.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { LONGEST = 32 }; /* longer words are far from everything */
+
+static int least(int a, int b) {
+  return a < b ? a : b;
+}
+
+static int distance(const char *a, int a_length, const char *b) {
+  int row[LONGEST], n = (int)strlen(b);
+  if (n >= LONGEST || a_length >= LONGEST) return LONGEST;
+  for (int j = 0; j <= n; j++) row[j] = j;
+  for (int i = 1; i <= a_length; i++) {
+    int corner = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n; j++) {
+      int changed = corner + (a[i - 1] != b[j - 1]);
+      corner = row[j];
+      row[j] = least(changed, least(row[j], row[j - 1]) + 1);
+    }
+  }
+  return row[n];
+}
+
+const char *word_nearest(const char *word, int length, const char *const *words, int count) {
+  const char *best = NULL;
+  int near = length < 4 ? 2 : length < 8 ? 3 : 4;
+  for (int i = 0; i < count; i++) {
+    int d = distance(word, length, words[i]);
+    if (d < near) best = words[i], near = d;
+  }
+  return best;
+}

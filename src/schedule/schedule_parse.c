@@ -1,0 +1,207 @@
+/* Schedules from text: the head, the blocks of lines, and the tree form.
+ *
+ *     schedule = [ "canvas 1" ] [ "schedule" WORD ] { line }       by indentation, as in Python
+ *     line     = loops "=>" [ line ]                               its body: the deeper lines below
+ *              | "@" head [ "=" [ axes ] [ "//" axes ] ]
+ *     axes     = axis { "," axis }
+ *     axis     = NAME | "{" NAME { "," NAME } "}" "/" NAME         outer to inner
+ *
+ * Loops and heads are read by schedule_loops.c, the selector form by schedule_selector.c; what a
+ * schedule must obey beside its syntax stands in schedule_rules.c.
+ */
+#include <string.h>
+
+#include "schedule/schedule_text.h"
+
+/* ---- blocks of lines ----------------------------------------------------------------------- */
+
+/* Blanks only: what a tab is worth is not ours to say. */
+static canvas_status check_blanks(struct reader *r) {
+  const struct token *t = &r->lx.token;
+  const char *start = t->start - (t->column - 1);
+  if (memchr(start, '\t', (size_t)(t->column - 1)))
+    return lexer_fail(&r->lx, t, "a tab before the line, indent with blanks");
+  return CANVAS_OK;
+}
+
+canvas_status schedule_read_indent(struct reader *r) {
+  const struct token *t = &r->lx.token;
+  TRY(check_blanks(r));
+  if (!r->count || (r->opens && t->column > r->blocks[r->count - 1].column)) {
+    if (r->count == SCHEDULE_DEPTH + 2)
+      return lexer_fail(&r->lx, t, "lines are nested more than %d deep", r->count);
+    r->blocks[r->count++] = (struct block){t->column, r->below};
+    return CANVAS_OK;
+  }
+  while (r->count > 1 && r->blocks[r->count - 1].column > t->column) r->count--;
+  if (r->blocks[r->count - 1].column > t->column || !r->count)
+    return lexer_fail(&r->lx, t, "the line begins left of the first one");
+  if (r->blocks[r->count - 1].column < t->column)
+    return lexer_fail(&r->lx, t, "the line is deeper than the one above it, which opens no loop");
+  return CANVAS_OK;
+}
+
+/* ---- the tree form ------------------------------------------------------------------------- */
+
+static canvas_status read_axis_level(struct reader *r, struct schedule_axis *axis) {
+  if (axis->count == SCHEDULE_DEPTH)
+    return lexer_fail(&r->lx, &r->lx.token, "more than %d loops cover one axis", SCHEDULE_DEPTH);
+  TRY(schedule_read_name(r, &axis->level[axis->count]));
+  axis->count++;
+  return CANVAS_OK;
+}
+
+static canvas_status read_axis(struct reader *r, int leaf) {
+  struct lexer *lx = &r->lx;
+  struct schedule_axis *axis = schedule_add_axis(r->s, leaf, NULL);
+  axis->line = lx->token.line;
+  axis->column = lx->token.column;
+  if (!lexer_accept(lx, "{")) return read_axis_level(r, axis);
+  do {
+    TRY(read_axis_level(r, axis));
+  } while (lexer_accept(lx, ","));
+  TRY(lexer_expect(lx, "}", "after the loops of an axis"));
+  if (!lexer_accept(lx, "/"))
+    return lexer_fail(lx, &lx->token, "missing '/' and the axis that the loops in {} cover");
+  if (lx->token.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an axis");
+  axis->axis = arena_strndup(&r->s->arena, lx->token.start, (size_t)lx->token.length);
+  if (axis->count == 1 && !strcmp(axis->axis, r->s->levels.data[axis->level[0]].name))
+    axis->axis = NULL;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static canvas_status read_axes(struct reader *r, int leaf) {
+  int count = 0;
+  do {
+    if (count++ == PROGRAM_AXES)
+      return lexer_fail(&r->lx, &r->lx.token, "more than %d axes", PROGRAM_AXES);
+    TRY(read_axis(r, leaf));
+  } while (lexer_accept(&r->lx, ","));
+  return CANVAS_OK;
+}
+
+static bool at_line_end(const struct lexer *lx) {
+  return lx->token.kind == TOKEN_NEWLINE || lx->token.kind == TOKEN_END;
+}
+
+/* After the `@`. */
+static canvas_status read_leaf(struct reader *r, const struct token *at, int parent) {
+  struct lexer *lx = &r->lx;
+  int leaf;
+  TRY(schedule_open_leaf(r, at, parent, &leaf));
+  TRY(schedule_read_head(r, &r->s->nodes.data[leaf].leaf));
+  if (at_line_end(lx)) return CANVAS_OK;
+  TRY(lexer_expect(lx, "=", "and the axes of the stage"));
+  if (!lexer_is(lx, "//")) TRY(read_axes(r, leaf));
+  struct schedule_leaf *l = &r->s->nodes.data[leaf].leaf;
+  int spatial = l->axes.count;
+  if (lexer_accept(lx, "//")) TRY(read_axes(r, leaf));
+  l->reductions = l->axes.count - spatial;
+  return CANVAS_OK;
+}
+
+static canvas_status check_body(struct reader *r) {
+  if (!r->opens) return CANVAS_OK;
+  const struct schedule_node *n = &r->s->nodes.data[r->below.node];
+  const struct token at = {.line = n->line, .column = n->column};
+  return lexer_fail(&r->lx, &at,
+                    "nothing stands in loop '%.40s', a nest ends with a stage '@NAME = ...'",
+                    r->s->levels.data[n->loop.level[0]].name);
+}
+
+static canvas_status read_tree_line(struct reader *r) {
+  struct lexer *lx = &r->lx;
+  struct loop_list loops;
+  struct token at = lx->token;
+  if (r->count && at.column <= r->blocks[r->count - 1].column) TRY(check_body(r));
+  TRY(schedule_read_indent(r));
+  struct place place = r->blocks[r->count - 1].place;
+  r->opens = false;
+  for (; !lexer_accept(lx, "@"); at = lx->token) {
+    if (at.kind != TOKEN_NAME && !lexer_is(lx, "{"))
+      return lexer_unexpected(lx, "loops, or '@' and a stage");
+    TRY(schedule_read_loops(r, false, &loops));
+    TRY(lexer_expect(lx, "=>", "after the loops"));
+    for (int i = 0; i < loops.count; i++) TRY(schedule_open_loop(r, &loops.data[i], &place));
+    if (!at_line_end(lx)) continue;
+    r->opens = true;
+    r->below = place;
+    return lexer_end_line(lx, "");
+  }
+  TRY(read_leaf(r, &at, place.node));
+  return lexer_end_line(lx, "after the stage");
+}
+
+static canvas_status read_tree(struct reader *r) {
+  for (; r->lx.token.kind != TOKEN_END; lexer_skip_newlines(&r->lx)) TRY(read_tree_line(r));
+  return check_body(r);
+}
+
+/* ---- the head and the whole ---------------------------------------------------------------- */
+
+static canvas_status read_version(struct lexer *lx) {
+  if (!lexer_is(lx, "canvas")) return CANVAS_OK;
+  struct lexer ahead = *lx;
+  lexer_next(&ahead);
+  if (ahead.token.kind != TOKEN_INTEGER) return CANVAS_OK; /* a loop of that name */
+  *lx = ahead;
+  if (lx->token.integer != 1)
+    return lexer_fail(lx, &lx->token, "unknown version '%.*s', this is version 1", lx->token.length,
+                      lx->token.start);
+  lexer_next(lx);
+  TRY(lexer_end_line(lx, "after the version"));
+  lexer_skip_newlines(lx);
+  return CANVAS_OK;
+}
+
+/* The line `schedule NAME`; loops and stages may have that name, too. */
+static canvas_status read_title(struct reader *r) {
+  struct lexer *lx = &r->lx;
+  if (!lexer_is(lx, "schedule")) return CANVAS_OK;
+  struct lexer ahead = *lx;
+  lexer_next(&ahead);
+  if (ahead.token.kind != TOKEN_NAME) return CANVAS_OK;
+  *lx = ahead;
+  lexer_word(lx);
+  if (lx->token.length > PROGRAM_NAME)
+    return lexer_fail(lx, &lx->token, "name of more than %d bytes", PROGRAM_NAME);
+  r->s->name = arena_strndup(&r->s->arena, lx->token.start, (size_t)lx->token.length);
+  lexer_next(lx);
+  TRY(lexer_end_line(lx, "after the name of the schedule"));
+  lexer_skip_newlines(lx);
+  return CANVAS_OK;
+}
+
+/* The first line says which form the text has: `NAME :=` and `NAME> loops`, or the tree. */
+static bool has_selectors(const struct lexer *lx) {
+  struct lexer ahead = *lx;
+  while (!at_line_end(&ahead) && !lexer_is(&ahead, ":=") && !lexer_is(&ahead, ">"))
+    lexer_next(&ahead);
+  return !at_line_end(&ahead);
+}
+
+static canvas_status read_schedule(struct reader *r) {
+  lexer_skip_newlines(&r->lx);
+  TRY(read_version(&r->lx));
+  TRY(read_title(r));
+  if (r->lx.token.kind == TOKEN_END) return lexer_unexpected(&r->lx, "loops, or '@' and a stage");
+  if (has_selectors(&r->lx))
+    TRY(schedule_read_selectors(r));
+  else
+    TRY(read_tree(r));
+  return schedule_verify(r->lx.ctx, r->s);
+}
+
+canvas_status schedule_parse(canvas_context *ctx, const char *text, size_t length,
+                             struct schedule **out) {
+  struct reader r = {.s = schedule_new("")};
+  *out = NULL;
+  canvas_status status = lexer_open(&r.lx, ctx, text, length);
+  if (status == CANVAS_OK) status = read_schedule(&r);
+  if (status == CANVAS_OK)
+    *out = r.s;
+  else
+    schedule_free(r.s);
+  return status;
+}

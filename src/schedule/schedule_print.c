@@ -1,0 +1,135 @@
+/* Schedules as text, the one canonical way: one line per run of loops that have one child each, what a
+ * level means at its first mention, marks in one order. See schedule.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/schedule.h"
+
+enum { INDENT = 4 };
+
+const char *loop_mark_name(enum loop_mark mark) {
+  switch (mark) {
+    case LOOP_PARA: return "para";
+    case LOOP_VEC: return "vec";
+    case LOOP_UNROLL: return "unroll";
+    case LOOP_FOLD: return "fold";
+  }
+  return "";
+}
+
+const char *level_tail_name(enum level_tail tail) {
+  static const char *const names[] = {"", "mask", "peel"};
+  return names[tail];
+}
+
+const char *buffer_scope_name(enum buffer_scope scope) {
+  static const char *const names[] = {"", "reg", "l1", "heap"};
+  return names[scope];
+}
+
+void schedule_print_extent(const struct level *level, struct buf *buf) {
+  switch (level->kind) {
+    case EXTENT_OPEN: break;
+    case EXTENT_INT: buf_printf(buf, "%lld", (long long)level->extent); break;
+    case EXTENT_HOLE: buf_puts(buf, "?"); break;
+    case EXTENT_DYN: buf_printf(buf, "dyn(%s)", level->dyn); break;
+    case EXTENT_CHOICE:
+      for (int i = 0; i < level->choices.count; i++)
+        buf_printf(buf, "%s%lld", i ? "," : "{", (long long)level->choices.data[i]);
+      buf_puts(buf, "}");
+      break;
+  }
+}
+
+struct printer {
+  const struct schedule *s;
+  struct buf *buf;
+  bool *mentioned; /* by level */
+};
+
+static void print_level(struct printer *w, int at) {
+  const struct level *level = &w->s->levels.data[at];
+  buf_puts(w->buf, level->name);
+  if (w->mentioned[at]) return;
+  w->mentioned[at] = true;
+  if (level->kind != EXTENT_OPEN) buf_puts(w->buf, ":");
+  schedule_print_extent(level, w->buf);
+  if (level->tail) buf_printf(w->buf, ":%s", level_tail_name(level->tail));
+}
+
+static void print_loop(struct printer *w, const struct schedule_loop *loop) {
+  if (loop->count > 1) buf_puts(w->buf, "{");
+  for (int i = 0; i < loop->count; i++) {
+    if (i) buf_puts(w->buf, ", ");
+    print_level(w, loop->level[i]);
+  }
+  if (loop->count > 1) buf_puts(w->buf, "}");
+  for (unsigned mark = LOOP_PARA; mark <= LOOP_FOLD; mark *= 2)
+    if (loop->marks & mark) buf_printf(w->buf, ":%s", loop_mark_name((enum loop_mark)mark));
+  if (loop->prefetch) buf_printf(w->buf, ":pf(%d)", loop->prefetch);
+}
+
+static void print_axis(struct printer *w, const struct schedule_axis *axis) {
+  const struct level *levels = w->s->levels.data;
+  const char *first = levels[axis->level[0]].name;
+  if (axis->count == 1 && (!axis->axis || !strcmp(axis->axis, first))) {
+    buf_puts(w->buf, first);
+    return;
+  }
+  for (int i = 0; i < axis->count; i++)
+    buf_printf(w->buf, "%s%s", i ? ", " : "{", levels[axis->level[i]].name);
+  buf_printf(w->buf, "}/%s", axis->axis);
+}
+
+static void print_leaf(struct printer *w, const struct schedule_leaf *leaf) {
+  int spatial = leaf->axes.count - leaf->reductions;
+  buf_printf(w->buf, "@%s", leaf->stage);
+  for (int i = 0; i < leaf->layout.count; i++) buf_printf(w->buf, "[%s]", leaf->layout.data[i]);
+  if (leaf->scope) buf_printf(w->buf, ":%s", buffer_scope_name(leaf->scope));
+  if (leaf->axes.count) buf_puts(w->buf, " =");
+  for (int i = 0; i < leaf->axes.count; i++) {
+    buf_puts(w->buf, i == spatial ? " // " : i ? ", " : " ");
+    print_axis(w, &leaf->axes.data[i]);
+  }
+  buf_puts(w->buf, "\n");
+}
+
+/* The only child, if it is a loop; else -1. */
+static int only_loop(const struct schedule_node *nodes, int node) {
+  int child = nodes[node].first;
+  bool only = child >= 0 && child == nodes[node].last;
+  return only && nodes[child].kind == NODE_LOOP ? child : -1;
+}
+
+static void print_children(struct printer *w, int node, size_t depth);
+
+/* A run of loops on one line, and what stands in it. */
+static void print_run(struct printer *w, int node, size_t depth) {
+  const struct schedule_node *nodes = w->s->nodes.data;
+  print_loop(w, &nodes[node].loop);
+  for (int only; (only = only_loop(nodes, node)) >= 0; node = only) {
+    buf_puts(w->buf, ", ");
+    print_loop(w, &nodes[only].loop);
+  }
+  buf_puts(w->buf, " =>\n");
+  print_children(w, node, depth + 1);
+}
+
+static void print_children(struct printer *w, int node, size_t depth) {
+  const struct schedule_node *nodes = w->s->nodes.data;
+  for (int child = nodes[node].first; child >= 0; child = nodes[child].next) {
+    buf_pad(w->buf, w->buf->length, depth * INDENT);
+    if (nodes[child].kind == NODE_LEAF)
+      print_leaf(w, &nodes[child].leaf);
+    else
+      print_run(w, child, depth);
+  }
+}
+
+void schedule_print(const struct schedule *s, struct buf *buf) {
+  struct printer w = {s, buf, mem_alloc((size_t)s->levels.count + 1)};
+  buf_puts(buf, "canvas 1\n");
+  if (*s->name) buf_printf(buf, "schedule %s\n", s->name);
+  print_children(&w, 0, 0);
+  free(w.mentioned);
+}

@@ -1,0 +1,278 @@
+/* What a schedule must obey whatever its program is: see schedule_verify in schedule.h.
+ *
+ * Every loop has a stage in it that names it, every stage names loops that are open around it and
+ * each once, no path opens a loop twice, no stage stands twice, and marks do not contradict each
+ * other. Loops and stages are tried in the order of the text, so that the first mistake is
+ * the one reported.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/schedule.h"
+
+struct checker {
+  canvas_context *ctx;
+  const struct schedule *s;
+  unsigned char *named; /* by node: bit i if a stage in it names member i of its group */
+  int *opened;          /* by level: the node that is open now, 0 if none */
+  int *leaves;          /* in the order of the text */
+  int count;
+};
+
+static canvas_status refuse(struct checker *c, int line, int column, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+
+static canvas_status refuse(struct checker *c, int line, int column, const char *format, ...) {
+  char sentence[MESSAGE_SIZE];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(sentence, sizeof sentence, format, args);
+  va_end(args);
+  if (!line) return fail(c->ctx, CANVAS_BAD_INPUT, "%s", sentence);
+  return fail(c->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, sentence);
+}
+
+static const struct schedule_node *node_at(const struct checker *c, int node) {
+  return &c->s->nodes.data[node];
+}
+
+static const char *level_name(const struct checker *c, int level) {
+  return c->s->levels.data[level].name;
+}
+
+/* ---- which loops the stages name ----------------------------------------------------------- */
+
+/* The node around `node` that opens the level, and which member it is; -1 if none does. */
+static int opener(const struct checker *c, int node, int level, int *member) {
+  for (node = node_at(c, node)->parent; node > 0; node = node_at(c, node)->parent) {
+    const struct schedule_loop *loop = &node_at(c, node)->loop;
+    for (*member = 0; *member < loop->count; ++*member)
+      if (loop->level[*member] == level) return node;
+  }
+  return -1;
+}
+
+static void note_leaf(struct checker *c, int leaf) {
+  const struct schedule_leaf *l = &node_at(c, leaf)->leaf;
+  c->leaves[c->count++] = leaf;
+  for (int i = 0; i < l->axes.count; i++)
+    for (int j = 0; j < l->axes.data[i].count; j++) {
+      int member, node = opener(c, leaf, l->axes.data[i].level[j], &member);
+      if (node >= 0) c->named[node] |= (unsigned char)(1u << member);
+    }
+}
+
+static void note_children(struct checker *c, int node) {
+  for (int child = node_at(c, node)->first; child >= 0; child = node_at(c, child)->next)
+    if (node_at(c, child)->kind == NODE_LEAF)
+      note_leaf(c, child);
+    else
+      note_children(c, child);
+}
+
+/* A level that a stage in `node` names and no loop around that stage opens; NULL without one. */
+static const char *wanted(const struct checker *c, int node, const char **stage) {
+  const struct schedule_node *n = node_at(c, node);
+  for (int i = 0; n->kind == NODE_LEAF && i < n->leaf.axes.count; i++)
+    for (int j = 0; j < n->leaf.axes.data[i].count; j++) {
+      int member, level = n->leaf.axes.data[i].level[j];
+      *stage = n->leaf.stage;
+      if (opener(c, node, level, &member) < 0) return level_name(c, level);
+    }
+  for (int child = n->first; child >= 0; child = node_at(c, child)->next) {
+    const char *name = wanted(c, child, stage);
+    if (name) return name;
+  }
+  return NULL;
+}
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+static canvas_status check_member(struct checker *c, int node, int member) {
+  const struct schedule_node *n = node_at(c, node);
+  int level = n->loop.level[member];
+  const char *name = level_name(c, level), *stage, *other;
+  if (c->opened[level]) {
+    int line = node_at(c, c->opened[level])->line;
+    return refuse(c, n->line, n->column, "loop '%.40s' is open already, since line %d", name, line);
+  }
+  c->opened[level] = node;
+  if (c->named[node] >> member & 1) return CANVAS_OK;
+  other = wanted(c, node, &stage);
+  if (other)
+    return refuse(
+        c, n->line, n->column,
+        "unknown loop '%.40s', no stage in it has a part of that name ('@%.40s' has '%.40s')", name,
+        stage, other);
+  return refuse(c, n->line, n->column,
+                "unknown loop '%.40s', no stage in it has a part of that name", name);
+}
+
+static bool has_dyn(const struct checker *c, const struct schedule_loop *loop) {
+  for (int i = 0; i < loop->count; i++)
+    if (c->s->levels.data[loop->level[i]].kind == EXTENT_DYN) return true;
+  return false;
+}
+
+/* Marks that no program makes sense of. */
+static canvas_status check_marks(struct checker *c, const struct schedule_node *n) {
+  const struct schedule_loop *loop = &n->loop;
+  const char *name = level_name(c, loop->level[0]);
+  unsigned ways = loop->marks & (LOOP_PARA | LOOP_VEC | LOOP_UNROLL);
+  if (ways & (ways - 1))
+    return refuse(c, n->line, n->column, "loop '%.40s' is to be two of para, vec and unroll", name);
+  if (loop->count == 1 && loop->marks & LOOP_FOLD)
+    return refuse(c, n->line, n->column, "'fold' makes one loop of several, '%.40s' is one", name);
+  if (loop->count > 1 && !(loop->marks & (LOOP_PARA | LOOP_FOLD)))
+    return refuse(c, n->line, n->column, "group of '%.40s' has neither 'para' nor 'fold'", name);
+  if (loop->prefetch && loop->marks & LOOP_VEC)
+    return refuse(c, n->line, n->column, "loop '%.40s' is a vector, nothing can be ahead in it",
+                  name);
+  if (!has_dyn(c, loop)) return CANVAS_OK;
+  if (ways)
+    return refuse(c, n->line, n->column,
+                  "loop '%.40s' depends on data, it is not para, vec or unroll", name);
+  if (loop->count > 1)
+    return refuse(c, n->line, n->column, "a loop of group '%.40s' depends on data, it stands alone",
+                  name);
+  return CANVAS_OK;
+}
+
+/* ---- stages -------------------------------------------------------------------------------- */
+
+static const char *axis_name(const struct checker *c, const struct schedule_axis *axis) {
+  return axis->axis ? axis->axis : level_name(c, axis->level[0]);
+}
+
+/* The levels of one axis, against those of the axes before it and its own. */
+static canvas_status check_parts(struct checker *c, const struct schedule_leaf *l, int at) {
+  const struct schedule_axis *axis = &l->axes.data[at];
+  for (int j = 0; j < axis->count; j++) {
+    int level = axis->level[j];
+    const char *name = level_name(c, level);
+    if (!c->opened[level])
+      return refuse(c, axis->line, axis->column,
+                    "unknown loop '%.40s', none of that name is open here", name);
+    for (int i = 0; i <= at; i++)
+      for (int k = 0; k < (i < at ? l->axes.data[i].count : j); k++)
+        if (l->axes.data[i].level[k] == level)
+          return refuse(c, axis->line, axis->column, "loop '%.40s' covers two parts of '@%.40s'",
+                        name, l->stage);
+    const struct level *lv = &c->s->levels.data[level];
+    if (lv->kind == EXTENT_DYN && (axis->count > 1 || at < l->axes.count - l->reductions))
+      return refuse(c, axis->line, axis->column,
+                    "loop '%.40s' depends on data: it is the whole of a reduction axis", name);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_axis(struct checker *c, const struct schedule_leaf *l, int at) {
+  const struct schedule_axis *axis = &l->axes.data[at];
+  const char *name = axis_name(c, axis);
+  for (int i = 0; i < at; i++)
+    if (!strcmp(axis_name(c, &l->axes.data[i]), name))
+      return refuse(c, axis->line, axis->column, "axis '%.40s' of '@%.40s' is covered twice", name,
+                    l->stage);
+  return check_parts(c, l, at);
+}
+
+/* An axis that is stored, or one of its parts. */
+static bool can_lay_out(const struct checker *c, const struct schedule_leaf *l, const char *name) {
+  for (int i = 0; i < l->axes.count - l->reductions; i++) {
+    const struct schedule_axis *axis = &l->axes.data[i];
+    if (!strcmp(axis_name(c, axis), name)) return true;
+    for (int j = 0; j < axis->count; j++)
+      if (!strcmp(level_name(c, axis->level[j]), name)) return true;
+  }
+  return false;
+}
+
+static canvas_status check_layout(struct checker *c, const struct schedule_node *n) {
+  const struct schedule_leaf *l = &n->leaf;
+  for (int i = 0; i < l->layout.count; i++) {
+    const char *name = l->layout.data[i];
+    if (!can_lay_out(c, l, name))
+      return refuse(c, n->line, n->column, "'%.40s' in the layout of '@%.40s' is none of its axes",
+                    name, l->stage);
+    for (int j = 0; j < i; j++)
+      if (!strcmp(l->layout.data[j], name))
+        return refuse(c, n->line, n->column, "'%.40s' stands twice in the layout of '@%.40s'", name,
+                      l->stage);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_leaf(struct checker *c, int node) {
+  const struct schedule_node *n = node_at(c, node);
+  for (int i = 0; i < n->leaf.axes.count; i++) TRY(check_axis(c, &n->leaf, i));
+  return check_layout(c, n);
+}
+
+/* ---- the tree ------------------------------------------------------------------------------ */
+
+static canvas_status check_children(struct checker *c, int node);
+
+static canvas_status check_loop(struct checker *c, int node) {
+  const struct schedule_node *n = node_at(c, node);
+  if (n->first < 0)
+    return refuse(c, n->line, n->column, "nothing stands in loop '%.40s'",
+                  level_name(c, n->loop.level[0]));
+  for (int i = 0; i < n->loop.count; i++) TRY(check_member(c, node, i));
+  TRY(check_marks(c, n));
+  TRY(check_children(c, node));
+  for (int i = 0; i < n->loop.count; i++) c->opened[n->loop.level[i]] = 0;
+  return CANVAS_OK;
+}
+
+static canvas_status check_children(struct checker *c, int node) {
+  for (int child = node_at(c, node)->first; child >= 0; child = node_at(c, child)->next)
+    TRY(node_at(c, child)->kind == NODE_LEAF ? check_leaf(c, child) : check_loop(c, child));
+  return CANVAS_OK;
+}
+
+/* ---- what concerns the whole --------------------------------------------------------------- */
+
+static canvas_status check_once(struct checker *c) {
+  struct schedule *names = schedule_new(""); /* its levels: a set of names */
+  canvas_status status = CANVAS_OK;
+  for (int i = 0; i < c->count && status == CANVAS_OK; i++) {
+    const struct schedule_node *n = node_at(c, c->leaves[i]);
+    int first = schedule_level(names, n->leaf.stage);
+    if (first < i)
+      status = refuse(c, n->line, n->column, "stage '@%.40s' stands twice, first on line %d",
+                      n->leaf.stage, node_at(c, c->leaves[first])->line);
+  }
+  schedule_free(names);
+  return status;
+}
+
+static canvas_status check_levels(struct checker *c) {
+  for (int i = 0; i < c->s->levels.count; i++) {
+    const struct level *l = &c->s->levels.data[i];
+    if (l->kind == EXTENT_DYN && l->tail)
+      return refuse(c, l->line, l->column, "loop '%.40s' depends on data, it has no '%s'", l->name,
+                    level_tail_name(l->tail));
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_all(struct checker *c) {
+  note_children(c, 0);
+  TRY(check_children(c, 0));
+  TRY(check_levels(c));
+  return check_once(c);
+}
+
+canvas_status schedule_verify(canvas_context *ctx, const struct schedule *s) {
+  struct checker c = {.ctx = ctx, .s = s};
+  c.named = mem_alloc((size_t)s->nodes.count);
+  c.opened = mem_alloc(((size_t)s->levels.count + 1) * sizeof *c.opened);
+  c.leaves = mem_alloc((size_t)s->nodes.count * sizeof *c.leaves);
+  canvas_status status = check_all(&c);
+  free(c.named);
+  free(c.opened);
+  free(c.leaves);
+  return status;
+}
