@@ -85,6 +85,43 @@ static const struct {
      "        d = torch.matmul(self.w0[copy], c.reshape(N, C, 1)).reshape(N, C)\n"
      "        e = d.reshape(N, C, 1, 1) * a\n"
      "        return e\n"},
+    {"b = fold a max over=H;c = fold b max over=W;d = mul c a;out d",
+     "        N, C, H, W = a.shape\n"
+     "        c = a.amax(dim=(2, 3))\n"
+     "        d = c.reshape(N, C, 1, 1) * a\n"
+     "        return d\n",
+     "        N, C, H, W = a.shape\n"
+     "        b = a.amax(dim=2)\n"
+     "        c = b.amax(dim=2)\n"
+     "        d = c.reshape(N, C, 1, 1) * a\n"
+     "        return d\n"},
+    {"b = unfold a over=H k=3;c = unfold b over=W k=3;d = fold c mean over=KW;e = fc d to=C;out e",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (0, 0, 1, 1))\n"
+     "        b = torch.stack([b_padded[..., i:i + H, :] for i in range(3)], dim=2)\n"
+     "        d = F.avg_pool2d(b.reshape(N, 3 * C, H, W), (1, 3), stride=1, padding=(0, 1))\n"
+     "        d = d.reshape(N, C, 3, H, W)\n"
+     "        e = F.conv2d(d.reshape(N, 3 * C, H, W), self.w0[copy].reshape(C, 3 * C, 1, 1))\n"
+     "        return e\n",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (0, 0, 1, 1))\n"
+     "        b = torch.stack([b_padded[..., i:i + H, :] for i in range(3)], dim=2)\n"
+     "        c_padded = F.pad(b, (1, 1))\n"
+     "        c = torch.stack([c_padded[..., i:i + W] for i in range(3)], dim=3)\n"
+     "        d = c.mean(dim=3)\n"
+     "        e = torch.matmul(self.w0[copy].reshape(C, 3 * C), d.reshape(N, 3 * C, H * W))"
+     ".reshape(N, C, H, W)\n"
+     "        return e\n"},
+    {"b = unfold a over=H k=3;c = tanh b;d = unfold c over=W k=3;e = fold d mean over=KH,KW;out e",
+     "        N, C, H, W = a.shape\n"
+     "        b_padded = F.pad(a, (0, 0, 1, 1))\n"
+     "        b = torch.stack([b_padded[..., i:i + H, :] for i in range(3)], dim=2)\n"
+     "        c = torch.tanh(b)\n"
+     "        d_padded = F.pad(c, (1, 1))\n"
+     "        d = torch.stack([d_padded[..., i:i + W] for i in range(3)], dim=3)\n"
+     "        e = d.mean(dim=(2, 3))\n"
+     "        return e\n",
+     NULL},
     {"b = shift a over=H,W by=-2;c = softmax b over=C,H;d = neg c;e = min d a;out e",
      "        N, C, H, W = a.shape\n"
      "        b = torch.roll(a, (-2, -2), dims=(2, 3))\n"

@@ -50,8 +50,11 @@ MORE = {
     " s = sub d m; out s",
     "pools": "G=2 | g = group a by=G; u = unfold g over=H,W k=K; m = fold u mean over=KH,KW;"
     " v = unfold m over=W k=3; w = fold v max over=KW; d = fc w to=C; out d",
+    "pool_over_own_window": "- | u = unfold a over=H k=3; t = tanh u; v = unfold t over=W k=3;"
+    " m = fold v mean over=KH,KW; x = fold v max over=KH,KW; s = sub m x; out s",
     "folds_one_by_one": "- | h = fold a mean over=H; w = fold h mean over=W; d = fc w to=C;"
     " m = mul d a; out m",
+    "maxima_one_by_one": "- | h = fold a max over=H; w = fold h max over=W; s = add w a; out s",
     "fold_read_twice": "- | h = fold a max over=H; w = fold h max over=W; s = add h a;"
     " t = mul w s; out t",
     "fold_channels": "G=2 | g = group a by=G; f = fold g mean over=G; c = fold g max over=C;"
