@@ -158,6 +158,24 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         }
 
 
+# What was trained, trained finally, timed, by which run of the search, with its own figures.
+SETTLED = """
+  SELECT 'training', candidate.id, session, attempt, seconds FROM candidate
+    JOIN task ON task.candidate = candidate.id AND task.kind = 'accuracy'
+    WHERE status IN ('done', 'pruned', 'failed')
+  UNION ALL SELECT 'final', candidate, session, seed, seconds FROM final
+  UNION ALL SELECT 'timing', candidate, session, engine, latency_ms FROM timing
+"""
+
+
+def settled(folder: Path) -> set[tuple[Any, ...]]:
+    """What a search need not do again; nothing where it has not begun."""
+    try:
+        return set(asked(folder, SETTLED))
+    except sqlite3.OperationalError:
+        return set()
+
+
 def asked(folder: Path, query: str) -> list[tuple[Any, ...]]:
     with connection(folder) as database:
         return database.execute(query).fetchall()

@@ -36,6 +36,7 @@ from faults import (
     remount,
     rows,
     search,
+    settled,
     small_disk,
 )
 
@@ -64,9 +65,13 @@ def undisturbed(drivers, tmp_path_factory):
 
 
 def goes_on_to_the_same_end(drivers, folder, undisturbed, **order):
-    """The same command once more ends as the undisturbed search did, and leaves nothing."""
+    """The same command once more ends as the undisturbed search did, does nothing again and
+    leaves nothing.
+    """
+    kept = settled(folder)
     done = drivers.run(search(folder), **{**QUICK, **order})
     assert done.code == 0, done
+    assert kept <= settled(folder)
     assert rows(folder) == undisturbed[1]
     assert files(folder) == undisturbed[2]
     assert half_written(folder) == []
@@ -244,8 +249,10 @@ def really_undisturbed(drivers, tmp_path_factory):
 
 
 def goes_on_to_the_real_end(drivers, folder, really_undisturbed):
+    kept = settled(folder)
     done = drivers.run(search(folder, "--images", "300"), **BRIEF)
     assert done.code == 0, done
+    assert kept <= settled(folder)
     assert rows(folder) == really_undisturbed[1]
     assert files(folder) == really_undisturbed[2] and half_written(folder) == []
 
@@ -254,7 +261,7 @@ def goes_on_to_the_real_end(drivers, folder, really_undisturbed):
 def test_kill_9_five_times_in_real_trainings(drivers, tmp_path, really_undisturbed):
     """Five kills of one search from outside, each when it has come a little further."""
     folder, dice = tmp_path / "s", random.Random(1)
-    words = search(folder, "--images", "300")
+    words, kept = search(folder, "--images", "300"), set()
     for word, times in (("\n[", 1), ("\n[", 4), ("\n[", 5), ("final 1x1", 1), ("timing", 1)):
         driver = drivers.start(words, **BRIEF)
         driver.until(word, times)
@@ -262,6 +269,8 @@ def test_kill_9_five_times_in_real_trainings(drivers, tmp_path, really_undisturb
         os.kill(driver.pid, signal.SIGKILL)
         assert driver.wait().code in (-signal.SIGKILL, 0)
         assert none_left(driver.pid)
+        assert kept <= settled(folder)
+        kept = settled(folder)
     goes_on_to_the_real_end(drivers, folder, really_undisturbed)
 
 
@@ -904,7 +913,13 @@ def start_command(folder, *more):
             stdout=subprocess.DEVNULL,
             stderr=told,
             start_new_session=True,
+            preexec_fn=heed_ctrl_c,
         )
+
+
+def heed_ctrl_c():
+    """A background job of a plain shell ignores SIGINT, and so do all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def told(folder):
