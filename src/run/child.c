@@ -156,10 +156,11 @@ static _Noreturn void be_child(const struct task *t) {
     errno = 0;
     _exit(t->work(t->data));
   }
-  set_limits(t);
   setenv("LC_ALL", "C", 1);
   setenv("TMPDIR", t->folder, 1);
-  if (!chdir(t->folder)) execvp(t->words[0], t->words);
+  bool there = !chdir(t->folder);
+  set_limits(t); /* those of memory are for the program, this copy of the parent may be larger */
+  if (there) execvp(t->words[0], t->words);
   const char *why = strerror(errno);
   if (write(1, why, strlen(why)) < 0) _exit(CHILD_NO_PROGRAM);
   _exit(CHILD_NO_PROGRAM);
@@ -306,7 +307,7 @@ void child_describe(const struct child_end *end, const struct child_limits *limi
                     size_t size) {
   switch (end->how) {
     case CHILD_EXITED: snprintf(text, size, "ended with status %d", end->code); break;
-    case CHILD_OUT_OF_TIME: snprintf(text, size, "ran longer than %g s", limits->seconds); break;
+    case CHILD_OUT_OF_TIME: snprintf(text, size, "ran longer than %.3g s", limits->seconds); break;
     case CHILD_OUT_OF_MEMORY:
       snprintf(text, size, "took more memory than there is (the limit is %lld MiB)",
                (long long)limits->memory >> 20);

@@ -1,0 +1,364 @@
+/* An installed C compiler. See compiler.h. */
+#include "run/compiler.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "run/cache.h"
+
+enum {
+  WORDS = 64,              /* of a compiler's command line */
+  OBJECT_MOST = 256 << 20, /* bytes of a file that a compiler writes */
+  MEMORY_MOST = 4,         /* GiB for a compiler */
+  FILE_SECONDS = 60,
+  NAME_MOST = 200 /* bytes of a function's name */
+};
+
+/* Rows of flags from the best to the plainest: the first that works is used. gcc -O3 peels short loops of
+ * explicit vectors and halves some kernels; clang cuts 64-byte vectors in two unless told. */
+static const char *const gcc_flags[] = {
+    "-O2 -march=native -fopenmp", "-O2 -march=native", "-O2 -fopenmp", "-O2", NULL,
+};
+static const char *const clang_flags[] = {
+    "-O2 -march=native -mprefer-vector-width=512 -fopenmp",
+    "-O2 -march=native -mprefer-vector-width=512",
+    "-O2 -march=native",
+    "-O2",
+    NULL,
+};
+static const char *const other_flags[] = {"-O2", NULL};
+
+struct compiler {
+  char *command; /* as it was given */
+  char *cache;
+  double seconds;
+  char version[256]; /* the first line of --version */
+  const char *flags;
+  char *text;
+  uint64_t machine; /* a hash of what -march=native looks at */
+};
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+/* Runs the compiler's command with these words more. */
+static canvas_status run_words(canvas_context *ctx, const char *command, const char *more,
+                               const char *folder, double seconds, struct child_end *end) {
+  const struct child_limits limits = {
+      .seconds = seconds, .memory = (int64_t)MEMORY_MOST << 30, .file = OBJECT_MOST};
+  struct buf line = {0};
+  char *words[WORDS + 1], *rest;
+  int count = 0;
+  buf_printf(&line, "%s %s", command, more);
+  for (char *p = strtok_r(line.text, " \t\n", &rest); p && count < WORDS;
+       p = strtok_r(NULL, " \t\n", &rest))
+    words[count++] = p;
+  words[count] = NULL;
+  canvas_status status = child_exec(ctx, words, folder, &limits, end);
+  buf_free(&line);
+  return status;
+}
+
+/* The line that says most: the first with an error, else the last that is not empty; NULL: none. */
+static const char *telling_line(char *said) {
+  const char *last = NULL;
+  char *rest;
+  for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    if (strstr(line, "error")) return line;
+    if (line[strspn(line, " ")]) last = line;
+  }
+  return last;
+}
+
+static void explain_end(const char *command, const struct child_end *end, double seconds, char *out,
+                        size_t size) {
+  const struct child_limits limits = {.seconds = seconds, .memory = (int64_t)MEMORY_MOST << 30};
+  char how[256], said[CHILD_SAID];
+  child_describe(end, &limits, how, sizeof how);
+  memcpy(said, end->said, sizeof said);
+  const char *line = telling_line(said);
+  snprintf(out, size, "'%.60s' %s%s%.400s", command, how, line ? ": " : "", line ? line : "");
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name) {
+  if (!name || strlen(name) > NAME_MOST || isdigit((unsigned char)*name)) return false;
+  for (const char *p = name; *p; p++)
+    if (!isalnum((unsigned char)*p) && *p != '_') return false;
+  return *name != '\0';
+}
+
+/* int canvas_call_F(void *const *a) { return F(a[0], a[1]); } */
+static void write_call(const struct source *s, struct buf *out) {
+  buf_printf(out, "\nint %s%s(void *const *);\nint %s%s(void *const *a) {\n  return %s(",
+             COMPILER_CALL, s->function, COMPILER_CALL, s->function, s->function);
+  for (int i = 0; i < s->pointers; i++) buf_printf(out, "%sa[%d]", i ? ", " : "", i);
+  buf_puts(out, ");\n}\n");
+}
+
+/* The file that is compiled; all that its object depends on stands in it, so it is the key as well. */
+static char *write_file(const struct compiler *c, const struct source *sources, int count,
+                        size_t *length) {
+  struct buf out = {0};
+  buf_printf(&out, "/* %s, machine %016llx */\n", c->text, (unsigned long long)c->machine);
+  for (int i = 0; i < count; i++) {
+    buf_printf(&out, "#line 1 \"%s.c\"\n%s", sources[i].function, sources[i].text);
+    write_call(&sources[i], &out);
+  }
+  *length = out.length;
+  return buf_take(&out);
+}
+
+/* Whether unit.so is there after a compiler that said it is. */
+static bool check_made(const struct compiler *c, const char *work, struct object *out) {
+  char *path = path_join(work, "unit.so");
+  struct stat s;
+  bool there = !stat(path, &s) && S_ISREG(s.st_mode);
+  free(path);
+  if (there && s.st_size) return true;
+  snprintf(out->message, sizeof out->message, "'%.60s' ended well but wrote %s", c->command,
+           there ? "an empty file" : "no file");
+  return false;
+}
+
+/* Compiles unit.c in the work folder. A compiler that fails leaves its reasons in `out`. */
+static canvas_status compile(canvas_context *ctx, const struct compiler *c, const char *work,
+                             double seconds, bool *made, struct object *out) {
+  struct child_end end;
+  struct buf words = {0};
+  *made = false;
+  buf_printf(&words, "%s -shared -fPIC -w -o unit.so unit.c -lm", c->flags);
+  canvas_status status = run_words(ctx, c->command, words.text, work, seconds, &end);
+  buf_free(&words);
+  if (status != CANVAS_OK) return status;
+  memcpy(out->said, end.said, sizeof out->said);
+  if (end.how != CHILD_EXITED || end.code)
+    explain_end(c->command, &end, seconds, out->message, sizeof out->message);
+  else
+    *made = check_made(c, work, out);
+  return CANVAS_OK;
+}
+
+static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
+                                      const char *text, size_t length, double seconds,
+                                      struct object *out) {
+  char *work;
+  bool made = false;
+  TRY(cache_work(ctx, c->cache, &work));
+  char *file = path_join(work, "unit.c");
+  canvas_status status = file_write(ctx, file, text, length);
+  if (status == CANVAS_OK) status = compile(ctx, c, work, seconds, &made, out);
+  if (made) status = cache_keep(ctx, c->cache, text, length, work, "unit.so", &out->path);
+  free(file);
+  cache_work_end(work);
+  return status;
+}
+
+static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
+                                const struct source *sources, int count, double until,
+                                struct object *out) {
+  double seconds = c->seconds * (1 + 0.5 * (count - 1)),
+         left = until ? until - clock_wall() : seconds;
+  size_t length;
+  memset(out, 0, sizeof *out);
+  char *text = write_file(c, sources, count, &length);
+  canvas_status status = CANVAS_OK;
+  out->path = cache_find(c->cache, text, length);
+  out->cached = out->path != NULL;
+  if (!out->cached && left <= 0)
+    snprintf(out->message, sizeof out->message, "there was no time left to compile it");
+  else if (!out->cached)
+    status = compile_and_keep(ctx, c, text, length, fmin(seconds, left), out);
+  free(text);
+  return status;
+}
+
+/* ---- many ------------------------------------------------------------------------------------ */
+
+/* How many sources from the first on go into one file: all that have a name of their own. */
+static int take_group(const struct source *sources, int count, int together) {
+  int n = 1;
+  for (; n < count && n < together; n++) {
+    if (!is_name(sources[n].function)) return n;
+    for (int i = 0; i < n; i++)
+      if (!strcmp(sources[i].function, sources[n].function)) return n;
+  }
+  return n;
+}
+
+static canvas_status build_group(canvas_context *ctx, const struct compiler *c,
+                                 const struct source *sources, int count, double until,
+                                 struct object *objects) {
+  struct object all;
+  TRY(build_file(ctx, c, sources, count, until, &all));
+  if (count > 1 && !all.path) {
+    for (int i = 0; i < count; i++) TRY(build_file(ctx, c, &sources[i], 1, until, &objects[i]));
+    return CANVAS_OK;
+  }
+  for (int i = 0; i < count; i++) {
+    objects[i] = all;
+    if (all.path) objects[i].path = mem_strdup(all.path);
+  }
+  free(all.path);
+  return CANVAS_OK;
+}
+
+canvas_status compiler_build(canvas_context *ctx, const struct compiler *c,
+                             const struct source *sources, int count, int together, double until,
+                             struct object *objects) {
+  memset(objects, 0, (size_t)count * sizeof *objects);
+  for (int i = 0, n; i < count; i += n) {
+    if (!is_name(sources[i].function)) {
+      snprintf(objects[i].message, sizeof objects[i].message,
+               "a function's name is a C name of at most %d characters", NAME_MOST);
+      n = 1;
+      continue;
+    }
+    n = take_group(sources + i, count - i, together);
+    canvas_status status = build_group(ctx, c, sources + i, n, until, objects + i);
+    if (status != CANVAS_OK) {
+      objects_free(objects, count);
+      return status;
+    }
+  }
+  return CANVAS_OK;
+}
+
+void objects_free(struct object *objects, int count) {
+  for (int i = 0; i < count; i++) {
+    free(objects[i].path);
+    objects[i].path = NULL;
+  }
+}
+
+/* ---- which compiler, and what it can do -------------------------------------------------------- */
+
+/* Of this machine's processor, as far as a compiler's -march=native can see it. */
+static uint64_t hash_machine(void) {
+  struct buf text = {0};
+  uint64_t h = UINT64_C(0xCBF29CE484222325);
+  if (file_read("/proc/cpuinfo", 1 << 20, &text) && text.text) {
+    char *rest, *end = strstr(text.text, "\n\n"); /* the first processor */
+    if (end) *end = '\0';
+    for (char *line = strtok_r(text.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+      static const char *const kept[] = {"model name", "flags", "Features", "CPU part", NULL};
+      for (int i = 0; kept[i]; i++)
+        if (!strncmp(line, kept[i], strlen(kept[i])))
+          for (char *p = line; *p; p++) h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001B3);
+    }
+  }
+  buf_free(&text);
+  return h;
+}
+
+/* The first line of what --version says; nothing in it may end a C comment. */
+static void keep_version(struct compiler *c, const char *said) {
+  size_t length = strcspn(said, "\n");
+  if (length >= sizeof c->version) length = sizeof c->version - 1;
+  memcpy(c->version, said, length);
+  c->version[length] = '\0';
+  for (char *p = c->version; *p; p++)
+    if (*p == '*' || *p == '\\' || *p == '?') *p = '_';
+}
+
+static const char *const *rows_of_flags(const char *said) {
+  if (strstr(said, "clang")) return clang_flags;
+  if (strstr(said, "Free Software Foundation")) return gcc_flags;
+  return other_flags;
+}
+
+static void write_text(struct compiler *c) {
+  struct buf text = {0};
+  free(c->text);
+  buf_printf(&text, "%s %s (%s)", c->command, c->flags, c->version);
+  c->text = buf_take(&text);
+  for (char *p = c->text; *p; p++)
+    if (*p == '*') *p = '_';
+}
+
+/* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`. */
+static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const char *const *rows,
+                               bool *works, char *why, size_t size) {
+  static const struct source trial = {
+      "int canvas_trial(float *x);\nint canvas_trial(float *x) {\n#pragma omp parallel for\n"
+      "  for (int i = 0; i < 64; i++) x[i] *= 2;\n  return 0;\n}\n",
+      "canvas_trial", 1};
+  *works = false;
+  for (; *rows && !*works; rows++) {
+    struct object object;
+    c->flags = *rows;
+    write_text(c);
+    TRY(build_file(ctx, c, &trial, 1, 0, &object));
+    *works = object.path != NULL;
+    snprintf(why, size, "%.400s", object.message);
+    free(object.path);
+  }
+  return CANVAS_OK;
+}
+
+/* Asks one command who it is and what it can. */
+static canvas_status try_command(canvas_context *ctx, struct compiler *c, const char *command,
+                                 bool *works, char *why, size_t size) {
+  struct child_end end;
+  free(c->command);
+  command += strspn(command, " \t\n");
+  /* A path, as opposed to a name that is looked for. */
+  bool path = memchr(command, '/', strcspn(command, " \t\n")) != NULL;
+  c->command = path ? path_absolute(command) : mem_strdup(command);
+  *works = false;
+  TRY(run_words(ctx, c->command, "--version", c->cache, c->seconds, &end));
+  if (end.how != CHILD_EXITED || end.code) {
+    explain_end(c->command, &end, c->seconds, why, size);
+    return CANVAS_OK;
+  }
+  keep_version(c, end.said);
+  return try_flags(ctx, c, rows_of_flags(end.said), works, why, size);
+}
+
+static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command) {
+  static const char *const known[] = {"cc", "gcc", "clang"};
+  char why[MESSAGE_SIZE] = "";
+  bool works = false;
+  if (!command) command = getenv("CANVAS_CC");
+  if (command && command[strspn(command, " \t\n")]) {
+    TRY(try_command(ctx, c, command, &works, why, sizeof why));
+    return works ? CANVAS_OK : fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s", why);
+  }
+  for (int i = 0; i < 3 && !works; i++) TRY(try_command(ctx, c, known[i], &works, why, sizeof why));
+  if (works) return CANVAS_OK;
+  return fail(ctx, CANVAS_IO,
+              "no C compiler works, of cc, gcc and clang: %.600s; install gcc or clang, or say in "
+              "CANVAS_CC which to use",
+              why);
+}
+
+canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *options,
+                            struct compiler **out) {
+  struct compiler *c = mem_alloc(sizeof *c);
+  c->seconds = options && options->seconds > 0 ? options->seconds : FILE_SECONDS;
+  c->machine = hash_machine();
+  canvas_status status = cache_open(ctx, options ? options->cache : NULL, &c->cache);
+  if (status == CANVAS_OK) status = choose(ctx, c, options ? options->command : NULL);
+  if (status == CANVAS_OK)
+    *out = c;
+  else
+    compiler_close(c);
+  return status;
+}
+
+void compiler_close(struct compiler *c) {
+  if (!c) return;
+  free(c->command);
+  free(c->cache);
+  free(c->text);
+  free(c);
+}
+
+const char *compiler_text(const struct compiler *c) {
+  return c->text;
+}

@@ -1,0 +1,355 @@
+// The compiler driver and the cache of what it made: real compilers, and scripts that misbehave.
+#define _DEFAULT_SOURCE
+#include "run/compiler.h"
+#include "base/memory.h"
+#include "run/cache.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static char folder[64];  // of this test: the cache, and scripts
+
+static int make_folder(void **state) {
+  strcpy(folder, "/tmp/canvas-test-XXXXXX");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_all(void **state) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+static struct compiler *open_compiler(const char *command, double seconds) {
+  canvas_context ctx = {.message = ""};
+  struct compiler *c;
+  struct compiler_options options = {.command = command, .cache = folder, .seconds = seconds};
+  if (compiler_open(&ctx, &options, &c) != CANVAS_OK) fail_msg("%s: %s", command, ctx.message);
+  return c;
+}
+
+static void write_script(const char *name, const char *text, char *path) {
+  canvas_context ctx = {.message = ""};
+  snprintf(path, 128, "%s/%s", folder, name);
+  assert_int_equal(file_write(&ctx, path, text, strlen(text)), CANVAS_OK);
+  chmod(path, 0755);
+}
+
+static int count_files(const char *name) {
+  char path[128];
+  int count = 0;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  DIR *open = opendir(path);
+  for (struct dirent *e; (e = readdir(open));) count += e->d_name[0] != '.';
+  closedir(open);
+  return count;
+}
+
+#define GOOD(name) "int " name "(float *x) { x[0] = 1; return 0; }\n"
+
+static const struct {
+  const char *text, *function, *message;  // NULL: it compiles
+} sources[] = {
+    {GOOD("f"), "f", NULL},
+    {"int g(float *x) { return undeclared; }\n", "g", "g.c:1:26: error: 'undeclared' undeclared"},
+    {GOOD("h"), "h", NULL},
+    {GOOD("f"), "f", NULL},  // the name is taken in this file
+    {"#error no\n", "k", "k.c:1:2: error: #error no"},
+    {GOOD("l"), "l l", "a function's name is a C name of at most 200 characters"},
+    {GOOD("l"), "", "a function's name is a C name"},
+    {"/* a comment without end\n", "m", "error"},
+    {GOOD("o"), "o", NULL},
+};
+enum { SOURCES = sizeof sources / sizeof *sources };
+
+// Good ones survive beside bad ones, however many share a file.
+static void many(void **state) {
+  struct compiler *c = open_compiler("gcc", 0);
+  for (int together = 1; together <= SOURCES; together += 3) {
+    canvas_context ctx = {.message = ""};
+    struct source given[SOURCES];
+    struct object objects[SOURCES];
+    for (int i = 0; i < SOURCES; i++)
+      given[i] = (struct source){sources[i].text, sources[i].function, 1};
+    assert_int_equal(compiler_build(&ctx, c, given, SOURCES, together, 0, objects), CANVAS_OK);
+    for (int i = 0; i < SOURCES; i++) {
+      if (!sources[i].message) {
+        CHECK_TEXT(objects[i].message, "", sources[i].text);
+        CHECK(objects[i].path && !access(objects[i].path, R_OK), sources[i].text);
+      } else {
+        CHECK(!objects[i].path, sources[i].text);
+        if (!strstr(objects[i].message, sources[i].message))
+          fail_msg("\"%s\" for \"%s\"", objects[i].message, sources[i].text);
+      }
+    }
+    objects_free(objects, SOURCES);
+  }
+  compiler_close(c);
+  assert_int_equal(count_files("work"), 0);
+}
+
+static struct object build_until(const struct compiler *c, const char *text, const char *function,
+                                 double until) {
+  canvas_context ctx = {.message = ""};
+  struct source source = {text, function, 1};
+  struct object object;
+  if (compiler_build(&ctx, c, &source, 1, 1, until, &object) != CANVAS_OK)
+    fail_msg("%s", ctx.message);
+  return object;
+}
+
+static struct object build_one(const struct compiler *c, const char *text, const char *function) {
+  return build_until(c, text, function, 0);
+}
+
+// Found again only if source, function, flags and compiler are the same, and the object is whole.
+static void cached(void **state) {
+  struct compiler *gcc = open_compiler("gcc", 0), *plain = open_compiler("gcc -DX=1", 0);
+  char script[128], words[160];
+  write_script("other-gcc",
+               "#!/bin/sh\n[ \"$1\" = --version ] && echo gcc 99 && exit\nexec gcc \"$@\"\n",
+               script);
+  snprintf(words, sizeof words, "%s", script);
+  struct compiler *other = open_compiler(words, 0);
+  const struct {
+    const char *name, *text, *function;
+    const struct compiler *c;
+    bool cached;
+  } rows[] = {
+      {"new", GOOD("p"), "p", gcc, false},
+      {"again", GOOD("p"), "p", gcc, true},
+      {"other text", GOOD("p") "\n", "p", gcc, false},
+      {"other function", GOOD("p") GOOD("q"), "q", gcc, false},
+      {"of that", GOOD("p") GOOD("q"), "p", gcc, false},
+      {"other flags", GOOD("p"), "p", plain, false},
+      {"other compiler", GOOD("p"), "p", other, false},
+      {"the first", GOOD("p"), "p", gcc, true},
+      {"the other", GOOD("p"), "p", other, true},
+  };
+  CHECK_ROWS (rows, row) {
+    struct object o = build_one(row->c, row->text, row->function);
+    CHECK_INT(o.cached, row->cached, row->name);
+    objects_free(&o, 1);
+  }
+  struct object o = build_one(gcc, GOOD("p"), "p");
+  assert_int_equal(truncate(o.path, 0), 0);  // as a full disk leaves it
+  objects_free(&o, 1);
+  o = build_one(gcc, GOOD("p"), "p");
+  assert_false(o.cached);
+  cache_drop(o.path);
+  objects_free(&o, 1);
+  o = build_one(gcc, GOOD("p"), "p");
+  assert_false(o.cached);
+  char *key = mem_strdup(o.path);  // a file of the same hash and another text is no hit
+  strcpy(key + strlen(key) - 3, ".c");
+  assert_int_equal(truncate(key, 10), 0);
+  objects_free(&o, 1);
+  o = build_one(gcc, GOOD("p"), "p");
+  assert_false(o.cached);
+  objects_free(&o, 1);
+  free(key);
+  compiler_close(gcc);
+  compiler_close(plain);
+  compiler_close(other);
+}
+
+// Compilers that work when asked who they are and then, on sources with the word BAD, misbehave.
+#define DRIVER(deed)                                                                               \
+  "#!/bin/sh\ncase $1 in --version) exec gcc --version;; esac\nif grep -q BAD unit.c; then\n" deed \
+  "\nfi\nexec gcc \"$@\"\n"
+static const struct {
+  const char *name, *script, *message;
+} drivers[] = {
+    {"dies", DRIVER("kill -SEGV $$"), "crashed (segmentation fault, 11)"},
+    {"complains", DRIVER("echo; echo internal compiler error; echo; exit 4"),
+     "ended with status 4: internal compiler error"},
+    {"rubbish", DRIVER("head -c 2000000 /bin/sh; exit 0"), "ended well but wrote no file"},
+    {"rubbish and fails", DRIVER("head -c 2000000 /bin/sh; exit 1"), "ended with status 1"},
+    {"hangs", DRIVER("sleep 1000"), "ran longer than 0.5 s"},
+    {"loops", DRIVER("while :; do :; done"), "ran longer than 0.5 s"},
+    {"chatters", DRIVER("yes"), "ran longer than 0.5 s: y"},
+    {"hangs below", DRIVER("sleep 1000 & wait"), "ran longer than 0.5 s"},
+    {"empty", DRIVER("echo warning: all is well; : >unit.so; exit 0"),
+     "ended well but wrote an empty"},
+    {"a folder", DRIVER("mkdir unit.so; exit 0"), "ended well but wrote no file"},
+    {"is gone", DRIVER("rm $0; exit 127"), "ended with status 127"},
+};
+
+static void misbehaving(void **state) {
+  CHECK_ROWS (drivers, row) {
+    char script[128];
+    write_script(row->name, row->script, script);
+    for (char *p = script; *p; p++)  // a command is words
+      if (*p == ' ') *p = '_';
+    write_script(script + strlen(folder) + 1, row->script, script);
+    struct compiler *c = open_compiler(script, 0);
+    struct object o = build_one(c, GOOD("good"), "good");
+    CHECK_TEXT(o.message, "", row->name);
+    CHECK(o.path, row->name);
+    objects_free(&o, 1);
+    double start = clock_wall();
+    bool hangs = strstr(row->message, "ran longer") != NULL;
+    o = build_until(c, "// BAD\n" GOOD("bad"), "bad", hangs ? start + 0.5 : 0);
+    CHECK(!o.path, row->name);
+    if (!strstr(o.message, row->message)) fail_msg("\"%s\" for %s", o.message, row->name);
+    CHECK(strlen(o.message) && !strpbrk(o.message, "\n\r\033"), row->name);
+    CHECK(clock_wall() - start < 20, row->name);
+    objects_free(&o, 1);
+    compiler_close(c);
+  }
+}
+
+static const struct {
+  const char *script, *sentence;
+} unusable[] = {
+    {"exit 3", "ended with status 3"},
+    {"echo no compiler at all", "ended well but wrote no file"},
+    {"sleep 1000", "ran longer than 1 s"},
+    {"[ $1 = --version ] && exit\necho cannot write object; exit 1",
+     "status 1: cannot write object"},
+};
+
+static void none_works(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct compiler *c;
+  char script[128], text[256];
+  CHECK_ROWS (unusable, row) {
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", row->script);
+    write_script("unusable", text, script);
+    struct compiler_options options = {.command = script, .cache = folder, .seconds = 1};
+    CHECK_INT(compiler_open(&ctx, &options, &c), CANVAS_IO, row->script);
+    if (!strstr(ctx.message, "the C compiler does not work: ") ||
+        !strstr(ctx.message, row->sentence))
+      fail_msg("\"%s\" for \"%s\"", ctx.message, row->script);
+  }
+  struct compiler_options options = {.cache = folder};
+  char *path = mem_strdup(getenv("PATH"));
+  setenv("PATH", "/nowhere", 1);
+  canvas_status status = compiler_open(&ctx, &options, &c);
+  setenv("PATH", path, 1);
+  free(path);
+  assert_int_equal(status, CANVAS_IO);
+  assert_string_equal(
+      ctx.message,
+      "no C compiler works, of cc, gcc and clang: 'clang' ended with status 127: No "
+      "such file or directory; install gcc or clang, or say in CANVAS_CC which to use");
+  setenv("CANVAS_CC", "canvas-no-such-compiler -O3", 1);
+  status = compiler_open(&ctx, &options, &c);
+  unsetenv("CANVAS_CC");
+  assert_int_equal(status, CANVAS_IO);
+  assert_string_equal(
+      ctx.message,
+      "the C compiler does not work: 'canvas-no-such-compiler -O3' ended with status "
+      "127: No such file or directory");
+}
+
+// Time for one file is not time for ten; what comes too late says so.
+static void out_of_time(void **state) {
+  canvas_context ctx = {.message = ""};
+  char script[128];
+  write_script("slow", DRIVER("sleep 1000"), script);
+  struct compiler *c = open_compiler(script, 30);
+  struct source given[3] = {
+      {"// BAD\n" GOOD("a"), "a", 1}, {"// BAD\n" GOOD("b"), "b", 1}, {GOOD("c"), "c", 1}};
+  struct object objects[3];
+  double start = clock_wall();
+  assert_int_equal(compiler_build(&ctx, c, given, 3, 3, start + 0.5, objects), CANVAS_OK);
+  assert_true(clock_wall() - start < 20);
+  for (int i = 0; i < 3; i++) {
+    assert_null(objects[i].path);
+    assert_string_equal(objects[i].message, "there was no time left to compile it");
+  }
+  objects_free(objects, 3);
+  compiler_close(c);
+}
+
+static const struct {
+  const char *own, *shared, *home, *folder, *sentence;
+} places[] = {
+    {"%s/own", "%s/shared", "%s/home", "%s/own", NULL},
+    {"", "%s/shared", "%s/home", "%s/shared/canvas", NULL},
+    {NULL, "relative", "%s/home", "%s/home/.cache/canvas", NULL},
+    {NULL, NULL, NULL, NULL, "HOME is not set, so say in CANVAS_CACHE where compiled code is kept"},
+    {"%s/file", NULL, NULL, NULL, "'%s/file' is no folder, set CANVAS_CACHE to another"},
+    {"%s/file/below", NULL, NULL, NULL,
+     "cannot make the folder '%s/file/below': Not a directory; set CANVAS_CACHE to another"},
+    {"%s/open", NULL, NULL, NULL,
+     "others may write to '%s/open', set CANVAS_CACHE to a folder of your own"},
+};
+
+static void set_place(const char *variable, const char *format) {
+  char path[128];
+  unsetenv(variable);
+  if (!format) return;
+  snprintf(path, sizeof path, strstr(format, "%s") ? format : "%s",
+           strstr(format, "%s") ? folder : format);
+  setenv(variable, path, 1);
+}
+
+static void where(void **state) {
+  canvas_context ctx = {.message = ""};
+  char path[256];
+  char *home = getenv("HOME") ? mem_strdup(getenv("HOME")) : NULL;
+  snprintf(path, sizeof path, "%s/open", folder);
+  mkdir(path, 0777);
+  chmod(path, 0777);
+  snprintf(path, sizeof path, "%s/file", folder);
+  assert_int_equal(file_write(&ctx, path, "x", 1), CANVAS_OK);
+  CHECK_ROWS (places, row) {
+    char *out = NULL, expected[256];
+    set_place("CANVAS_CACHE", row->own);
+    set_place("XDG_CACHE_HOME", row->shared);
+    set_place("HOME", row->home);
+    canvas_status status = cache_open(&ctx, NULL, &out);
+    snprintf(expected, sizeof expected, row->sentence ? row->sentence : row->folder, folder);
+    if (row->sentence) {
+      CHECK_INT(status, CANVAS_IO, row->sentence);
+      if (!strstr(ctx.message, expected)) fail_msg("\"%s\" is not \"%s\"", ctx.message, expected);
+    } else {
+      CHECK_INT(status, CANVAS_OK, expected);
+      CHECK_TEXT(out, expected, expected);
+      free(out);
+    }
+  }
+  set_place("CANVAS_CACHE", NULL);
+  set_place("XDG_CACHE_HOME", NULL);
+  set_place("HOME", home);
+  free(home);
+}
+
+// A folder that vanishes under us is a sentence, not a crash.
+static void vanished(void **state) {
+  canvas_context ctx = {.message = ""};
+  char path[128], command[256];
+  snprintf(path, sizeof path, "%s/vanishing", folder);
+  struct compiler_options options = {.command = "gcc", .cache = path};
+  struct compiler *c;
+  struct object object;
+  assert_int_equal(compiler_open(&ctx, &options, &c), CANVAS_OK);
+  snprintf(command, sizeof command, "rm -rf %s", path);
+  assert_int_equal(system(command), 0);
+  struct source source = {GOOD("v"), "v", 1};
+  assert_int_equal(compiler_build(&ctx, c, &source, 1, 1, 0, &object), CANVAS_IO);
+  assert_non_null(strstr(ctx.message, "cannot make the folder '/tmp"));
+  compiler_close(c);
+  snprintf(path, sizeof path, "%s/no/file", folder);
+  assert_int_equal(file_write(&ctx, path, "x", 1), CANVAS_IO);
+  char expected[256];
+  snprintf(expected, sizeof expected, "cannot write '%s': No such file or directory", path);
+  assert_string_equal(ctx.message, expected);
+}
+
+int main(void) {
+  unsetenv("CANVAS_CC");
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(many),       cmocka_unit_test(cached),      cmocka_unit_test(misbehaving),
+      cmocka_unit_test(none_works), cmocka_unit_test(out_of_time), cmocka_unit_test(where),
+      cmocka_unit_test(vanished),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_all);
+}
