@@ -1,9 +1,12 @@
 /* The builder's expressions: index arithmetic that simplifies itself. See program.h.
  *
  * The rules are identities of integers with floor division, used only where the sizes of the axes
- * prove them (index_range.c). Values are left as they are, except for factors of one.
+ * prove them (index_range.c). Sums are taken apart into terms coef * expr, where equal expressions
+ * meet: what is added and taken away cancels, and quotient and remainder join again. A sum in which
+ * nothing meets stays as it was written. Values are left as they are, except for factors of one.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program/program.h"
@@ -51,27 +54,30 @@ static bool is_one(const struct program *p, int a) {
   return (n->op == PX_NUMBER && n->number == 1) || (n->op == PX_INT && n->integer == 1);
 }
 
+static bool same(const struct program *p, int a, int b);
+
+static bool same_load(const struct program *p, const struct px_node *x, const struct px_node *y) {
+  if (x->tensor != y->tensor) return false;
+  for (int i = 0; i < p->tensors.data[x->tensor].rank; i++)
+    if (!same(p, p->indices.data[x->first + i], p->indices.data[y->first + i])) return false;
+  return true;
+}
+
 static bool same(const struct program *p, int a, int b) {
   if (a == b) return true;
   if (a < 0 || b < 0) return false;
   const struct px_node *x = &p->nodes.data[a], *y = &p->nodes.data[b];
-  if (x->op != y->op || x->size != y->size || x->sort != PX_INDEX) return false;
-  if (x->op == PX_INT) return x->integer == y->integer;
-  if (x->op == PX_AXIS) return x->integer == y->integer && x->tensor == y->tensor;
-  if (x->op == PX_SELECT || x->op == PX_LOAD) return false;
-  return same(p, x->arg[0], y->arg[0]) && same(p, x->arg[1], y->arg[1]);
-}
-
-/* x/m*m + x%m = x; `a` may hold x/m in a simplified form. */
-static int rejoin(struct program *p, int a, int b) {
-  int x, z;
-  int64_t m, k;
-  if (!with_constant(p, b, PX_MOD, &x, &m) || !with_constant(p, a, PX_MUL, &z, &k) || k != m)
-    return -1;
-  int nodes = p->nodes.count;
-  bool whole = same(p, z, px_div(p, x, px_int(p, m)));
-  if (!p->failed) p->nodes.count = nodes; /* the trial's nodes are used by nothing */
-  return whole ? x : -1;
+  if (x->op != y->op || x->size != y->size || x->sort != y->sort) return false;
+  switch (x->op) {
+    case PX_INT:
+    case PX_BOOL: return x->integer == y->integer;
+    case PX_NUMBER: return memcmp(&x->number, &y->number, sizeof x->number) == 0;
+    case PX_AXIS: return x->integer == y->integer && x->tensor == y->tensor;
+    case PX_LOAD: return same_load(p, x, y);
+    default:
+      return same(p, x->arg[0], y->arg[0]) && same(p, x->arg[1], y->arg[1]) &&
+             same(p, x->arg[2], y->arg[2]);
+  }
 }
 
 static int add_constant(struct program *p, int a, int64_t c) {
@@ -87,24 +93,6 @@ static int add_constant(struct program *p, int a, int64_t c) {
   return raw(p, PX_ADD, a, px_int(p, c));
 }
 
-int px_add(struct program *p, int a, int b) {
-  int64_t c;
-  if (!both_index(p, a, b)) return raw(p, PX_ADD, a, b);
-  if (constant(p, b, &c)) return add_constant(p, a, c);
-  if (constant(p, a, &c)) return add_constant(p, b, c);
-  int whole = rejoin(p, a, b);
-  return whole >= 0 ? whole : raw(p, PX_ADD, a, b);
-}
-
-int px_sub(struct program *p, int a, int b) {
-  int64_t c;
-  if (!both_index(p, a, b)) return raw(p, PX_SUB, a, b);
-  if (constant(p, b, &c) && c != INT64_MIN) return add_constant(p, a, -c);
-  if (constant(p, a, &c) && c == 0) return px_neg(p, b);
-  if (same(p, a, b)) return px_int(p, 0);
-  return raw(p, PX_SUB, a, b);
-}
-
 static int mul_constant(struct program *p, int a, int64_t c) {
   int x;
   int64_t k, product;
@@ -114,18 +102,6 @@ static int mul_constant(struct program *p, int a, int64_t c) {
   if (with_constant(p, a, PX_MUL, &x, &k) && !__builtin_mul_overflow(k, c, &product))
     return mul_constant(p, x, product);
   return raw(p, PX_MUL, a, px_int(p, c));
-}
-
-int px_mul(struct program *p, int a, int b) {
-  int64_t c;
-  if (both_index(p, a, b)) {
-    if (constant(p, b, &c)) return mul_constant(p, a, c);
-    if (constant(p, a, &c)) return mul_constant(p, b, c);
-  } else if (usable(p, a) && usable(p, b)) {
-    if (is_one(p, b) && p->nodes.data[a].sort == PX_VALUE) return a;
-    if (is_one(p, a) && p->nodes.data[b].sort == PX_VALUE) return b;
-  }
-  return raw(p, PX_MUL, a, b);
 }
 
 /* Adds times * expr to the sum; false if it has too many terms. */
@@ -146,18 +122,149 @@ static bool take_apart(const struct program *p, int expr, int64_t times, struct 
   return true;
 }
 
-static int put_together(struct program *p, const struct sum *s) {
-  int expr = px_int(p, 0);
+/* The term to begin with: no sign in front of the sum if that can be. */
+static int leading(const struct sum *s) {
+  int constant = 0;
   for (int i = 0; i < s->count; i++) {
-    struct term t = s->term[i];
-    if (t.expr < 0)
-      expr = px_add(p, expr, px_int(p, t.coef));
-    else if (t.coef == -1)
-      expr = px_sub(p, expr, t.expr);
-    else
-      expr = px_add(p, expr, mul_constant(p, t.expr, t.coef));
+    if (s->term[i].coef > 0 && s->term[i].expr >= 0) return i;
+    if (s->term[i].expr < 0) constant = i;
   }
+  return constant;
+}
+
+static int add_term(struct program *p, int expr, struct term t) {
+  if (p->failed) return -1;
+  if (t.expr < 0) return add_constant(p, expr, t.coef);
+  if (t.coef >= 0 || t.coef == INT64_MIN) {
+    int term = mul_constant(p, t.expr, t.coef);
+    return expr < 0 ? term : raw(p, PX_ADD, expr, term);
+  }
+  int term = mul_constant(p, t.expr, -t.coef);
+  return expr < 0 ? px_neg(p, term) : raw(p, PX_SUB, expr, term);
+}
+
+static int put_together(struct program *p, const struct sum *s) {
+  if (!s->count) return px_int(p, 0);
+  int first = leading(s);
+  struct term t = s->term[first];
+  int expr = t.expr < 0 ? px_int(p, t.coef) : add_term(p, -1, t);
+  for (int i = 0; i < s->count; i++)
+    if (i != first && s->term[i].expr >= 0) expr = add_term(p, expr, s->term[i]);
+  for (int i = 0; i < s->count; i++)
+    if (i != first && s->term[i].expr < 0) expr = add_term(p, expr, s->term[i]);
   return expr;
+}
+
+static void drop_term(struct sum *s, int i) {
+  s->count--;
+  memmove(&s->term[i], &s->term[i + 1], (size_t)(s->count - i) * sizeof s->term[i]);
+}
+
+/* Terms of one expression become one: those from `next` on are compared with those before. */
+static bool merge_terms(const struct program *p, struct sum *s, int next) {
+  bool changed = false;
+  for (int j = s->count - 1; j >= next; j--)
+    for (int i = 0; i < next; i++) {
+      int64_t coef;
+      if (!same(p, s->term[i].expr, s->term[j].expr) ||
+          __builtin_add_overflow(s->term[i].coef, s->term[j].coef, &coef))
+        continue;
+      s->term[i].coef = coef;
+      drop_term(s, j);
+      changed = true;
+      break;
+    }
+  for (int i = next - 1; changed && i >= 0; i--)
+    if (!s->term[i].coef) drop_term(s, i);
+  return changed;
+}
+
+/* `q` is x/m as px_div gives it. */
+static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
+  int y, z;
+  int64_t k, n, product;
+  if (q < 0 || !with_constant(p, q, PX_DIV, &y, &n)) return false;
+  if (n == m && same(p, y, x)) return true;
+  return with_constant(p, x, PX_DIV, &z, &k) && !__builtin_mul_overflow(k, m, &product) &&
+         n == product && same(p, y, z);
+}
+
+/* Two terms, high and low, that are one: with q = x/m,
+ *
+ *     q*m + x%m = x        q%n*m + x%m = x%(n*m)        x - q*m = x%m
+ */
+static bool join_pair(struct program *p, struct term high, struct term low, struct term *joint) {
+  int x, q;
+  int64_t m, n, product;
+  *joint = low;
+  if (high.expr < 0 || low.expr < 0 || high.coef == INT64_MIN) return false;
+  if (low.coef == 0 || high.coef % low.coef) return false;
+  int64_t times = high.coef / low.coef;
+  if (times < 0 && is_quotient(p, high.expr, low.expr, -times)) {
+    joint->expr = raw(p, PX_MOD, low.expr, px_int(p, -times));
+    return joint->expr >= 0;
+  }
+  if (!with_constant(p, low.expr, PX_MOD, &x, &m) || m != times) return false;
+  joint->expr = x;
+  if (is_quotient(p, high.expr, x, m)) return true;
+  if (!with_constant(p, high.expr, PX_MOD, &q, &n) || __builtin_mul_overflow(m, n, &product) ||
+      !is_quotient(p, q, x, m))
+    return false;
+  joint->expr = raw(p, PX_MOD, x, px_int(p, product));
+  return joint->expr >= 0;
+}
+
+static bool join_terms(struct program *p, struct sum *s) {
+  struct term joint;
+  for (int i = 0; i < s->count; i++)
+    for (int j = 0; j < s->count; j++)
+      if (i != j && join_pair(p, s->term[i], s->term[j], &joint)) {
+        s->term[i] = joint;
+        drop_term(s, j);
+        return true;
+      }
+  return false;
+}
+
+/* a + times*b, in which terms meet; -1 if none do. */
+static int meet(struct program *p, int a, int b, int64_t times) {
+  struct sum s = {.count = 0};
+  if (!take_apart(p, a, 1, &s)) return -1;
+  int next = s.count;
+  if (!take_apart(p, b, times, &s)) return -1;
+  bool changed = merge_terms(p, &s, next);
+  while (join_terms(p, &s)) changed = true;
+  return changed ? put_together(p, &s) : -1;
+}
+
+int px_add(struct program *p, int a, int b) {
+  int64_t c;
+  if (!both_index(p, a, b)) return raw(p, PX_ADD, a, b);
+  if (constant(p, b, &c)) return add_constant(p, a, c);
+  if (constant(p, a, &c)) return add_constant(p, b, c);
+  int met = meet(p, a, b, 1);
+  return met >= 0 ? met : raw(p, PX_ADD, a, b);
+}
+
+int px_sub(struct program *p, int a, int b) {
+  int64_t c;
+  if (!both_index(p, a, b)) return raw(p, PX_SUB, a, b);
+  if (constant(p, b, &c) && c != INT64_MIN) return add_constant(p, a, -c);
+  if (constant(p, a, &c) && c == 0) return px_neg(p, b);
+  int met = meet(p, a, b, -1);
+  return met >= 0 ? met : raw(p, PX_SUB, a, b);
+}
+
+int px_mul(struct program *p, int a, int b) {
+  int64_t c;
+  if (both_index(p, a, b)) {
+    if (constant(p, b, &c)) return mul_constant(p, a, c);
+    if (constant(p, a, &c)) return mul_constant(p, b, c);
+  } else if (usable(p, a) && usable(p, b)) {
+    if (is_one(p, b) && p->nodes.data[a].sort == PX_VALUE) return a;
+    if (is_one(p, a) && p->nodes.data[b].sort == PX_VALUE) return b;
+  }
+  return raw(p, PX_MUL, a, b);
 }
 
 /* s = k*multiple + rest */
@@ -184,7 +291,7 @@ static bool split_at(struct program *p, const struct sum *s, int64_t m, int64_t 
                      int *v) {
   *k = 1;
   for (int i = 0; i < s->count; i++) {
-    int64_t c = s->term[i].coef < 0 ? -s->term[i].coef : s->term[i].coef;
+    int64_t c = s->term[i].coef < -INT64_MAX ? 0 : llabs(s->term[i].coef);
     struct sum multiple, rest;
     if (s->term[i].expr < 0 || c <= *k || m % c) continue;
     divide_terms(s, c, &multiple, &rest);
@@ -238,8 +345,7 @@ static int mod_constant(struct program *p, int a, int64_t m) {
   }
   if (split_at(p, &s, m, &k, &u, &v)) {
     int high = mod_constant(p, u, m / k);
-    if (!p->failed && p->nodes.data[high].op != PX_MOD)
-      return px_add(p, mul_constant(p, high, k), v);
+    return p->failed ? -1 : px_add(p, mul_constant(p, high, k), v);
   }
   return p->failed ? -1 : raw(p, PX_MOD, a, px_int(p, m));
 }
@@ -257,20 +363,31 @@ int px_mod(struct program *p, int a, int b) {
   return raw(p, PX_MOD, a, b);
 }
 
+/* The range of a - b: closer than the two ranges tell where they share terms. */
+static struct px_range difference(struct program *p, int a, int b) {
+  struct px_range unknown = {.overflow = true};
+  if (px_range(p, a).overflow || px_range(p, b).overflow) return unknown;
+  int nodes = p->nodes.count, d = px_sub(p, a, b);
+  if (d < 0) return unknown;
+  struct px_range r = px_range(p, d);
+  p->nodes.count = nodes; /* used by nothing */
+  return r;
+}
+
 /* -1, 0, 1: a is never more than b, undecided, never less. */
-static int order(const struct program *p, int a, int b) {
-  struct px_range x = px_range(p, a), y = px_range(p, b);
-  if (x.overflow || y.overflow) return 0;
-  return x.high <= y.low ? -1 : x.low >= y.high ? 1 : 0;
+static int order(struct program *p, int a, int b) {
+  if (!both_index(p, a, b)) return 0;
+  struct px_range d = difference(p, a, b);
+  return d.overflow ? 0 : d.high <= 0 ? -1 : d.low >= 0 ? 1 : 0;
 }
 
 int px_min(struct program *p, int a, int b) {
-  int o = both_index(p, a, b) ? order(p, a, b) : 0;
+  int o = order(p, a, b);
   return o < 0 ? a : o > 0 ? b : raw(p, PX_MIN, a, b);
 }
 
 int px_max(struct program *p, int a, int b) {
-  int o = both_index(p, a, b) ? order(p, a, b) : 0;
+  int o = order(p, a, b);
   return o < 0 ? b : o > 0 ? a : raw(p, PX_MAX, a, b);
 }
 
@@ -315,11 +432,10 @@ int px_select(struct program *p, int condition, int then, int other) {
   return px_raw(p, PX_SELECT, condition, then, other, 0, 0);
 }
 
-/* What the ranges say of `a op b`: 1 always, 0 never, -1 it depends. */
-static int always(enum px_op op, struct px_range a, struct px_range b) {
-  bool less = a.high < b.low, no_more = a.high <= b.low;
-  bool more = a.low > b.high, no_less = a.low >= b.high;
-  bool equal = a.low == a.high && b.low == b.high && a.low == b.low;
+/* What the range of a - b says of `a op b`: 1 always, 0 never, -1 it depends. */
+static int always(enum px_op op, struct px_range d) {
+  bool less = d.high < 0, no_more = d.high <= 0, more = d.low > 0, no_less = d.low >= 0;
+  bool equal = no_more && no_less;
   switch (op) {
     case PX_LT: return less ? 1 : no_less ? 0 : -1;
     case PX_LE: return no_more ? 1 : more ? 0 : -1;
@@ -333,8 +449,8 @@ static int always(enum px_op op, struct px_range a, struct px_range b) {
 int px_compare(struct program *p, enum px_op op, int a, int b) {
   assert(op >= PX_LT && op <= PX_NE);
   if (both_index(p, a, b)) {
-    struct px_range x = px_range(p, a), y = px_range(p, b);
-    int known = x.overflow || y.overflow ? -1 : always(op, x, y);
+    struct px_range d = difference(p, a, b);
+    int known = d.overflow ? -1 : always(op, d);
     if (known >= 0) return px_bool(p, known);
   }
   return raw(p, op, a, b);
@@ -344,6 +460,7 @@ int px_and(struct program *p, int a, int b) {
   bool value;
   if (decided(p, a, &value)) return value ? b : a;
   if (decided(p, b, &value)) return value ? a : b;
+  if (usable(p, a) && usable(p, b) && same(p, a, b)) return a;
   return raw(p, PX_AND, a, b);
 }
 
@@ -351,6 +468,7 @@ int px_or(struct program *p, int a, int b) {
   bool value;
   if (decided(p, a, &value)) return value ? a : b;
   if (decided(p, b, &value)) return value ? b : a;
+  if (usable(p, a) && usable(p, b) && same(p, a, b)) return a;
   return raw(p, PX_OR, a, b);
 }
 

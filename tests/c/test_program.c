@@ -1005,6 +1005,102 @@ static void simplification(void **state) {
   }
 }
 
+// Expressions as a schedule makes them, and what becomes of them: y = (yt*4+yo)*14+yi of a tile, a
+// fused loop f, and rows of a sparse matrix.
+#define LOOPS                                                                             \
+  "program p\nin X f32 [i:1000]\nin ptr i32 [r:6] 0..41 rising\nin ind i32 [e:41] 0..9\n" \
+  "Y[yt:2, yo:4, yi:14, kh:3, f:96, c:5, one:1] = "
+static const struct {
+  const char *text, *simple;
+} tidied[] = {
+    // differences cancel
+    {"real((yt*4+yo)*14+yi+kh-(yt*56+yo*14))", "real(yi+kh)"},
+    {"real((yt*4+yo)*14+yi-(yt*4+yo)*14)", "real(yi)"},
+    {"real(yi-(yi-c))", "real(c)"},
+    {"real(yi+c-yi)", "real(c)"},
+    {"real(c-(yi+c))", "real(-yi)"},
+    {"real(2*yi+c-5*yi)", "real(c-yi*3)"},
+    {"real(yi+yi)", "real(yi*2)"},
+    {"real(yi+1+(c+2))", "real(yi+c+3)"},
+    {"real((yi+1)-(c+1))", "real(yi-c)"},
+    {"real(ptr[c+1]-ptr[c]+ptr[c])", "real(ptr[c+1])"},
+    {"real(ind[ptr[c]+0]-ind[ptr[c]])", "0"},
+    {"real((if yi < c then 1 else 2)+c-(if yi < c then 1 else 2))", "real(c)"},
+    {"real((if yi < c then 1 else 2)-(if yi < kh then 1 else 2))",
+     "real((if yi < c then 1 else 2)-(if yi < kh then 1 else 2))"},
+    // quotients and remainders of tiles
+    {"real(((yt*4+yo)*14+yi)/14)", "real(yt*4+yo)"},
+    {"real(((yt*4+yo)*14+yi)/56)", "real(yt)"},
+    {"real(((yt*4+yo)*14+yi)/14%4)", "real(yo)"},
+    {"real(((yt*4+yo)*14+yi)%56)", "real(yo*14+yi)"},
+    {"real((yt*4+yo)*14/14/4)", "real(yt)"},
+    {"real((yi*7+c)/7)", "real(yi)"},
+    {"real((yi*5+c+2)/5)", "real(yi+(c+2)/5)"},
+    {"real((yi*6+c)%12)", "real(yi%2*6+c)"},
+    // a fused loop and its members
+    {"real(f/24*24+f%24)", "real(f)"},
+    {"real(f/24*24+f/6%4*6+f%6)", "real(f)"},
+    {"real(f/6%4*6+f%6)", "real(f%24)"},
+    {"real(f%6+c+f/6%4*6+f/24*24)", "real(c+f)"},
+    {"real(f/24*48+f%24*2)", "real(f*2)"},
+    {"real(f-f/6*6)", "real(f%6)"},
+    {"real(f-f/6*6+f/6*6)", "real(f)"},
+    {"real(f/6-f/24*4)", "real(f/6%4)"},
+    {"real(f/6*6+f%5)", "real(f/6*6+f%5)"},
+    {"real(f/24*24+f%6)", "real(f/24*24+f%6)"},
+    {"real((f/24*24+f%24)/3%8)", "real(f/3%8)"},
+    {"real(f%24%6)", "real(f%6)"},
+    {"real(f/4/6)", "real(f/24)"},
+    {"real(f/96)", "0"},
+    // conditions that ranges decide, alone or by their difference
+    {"if (yt*4+yo)*14+yi < 112 then 1 else 2", "1"},
+    {"if (yt*4+yo)*14+yi < 111 then 1 else 2", "if (yt*4+yo)*14+yi < 111 then 1 else 2"},
+    {"if yi+c < yi+5 then 1 else 2", "1"},
+    {"if yi+c <= yi-1 then 1 else 2", "2"},
+    {"if f/24*24 <= f then 1 else 2", "1"},
+    {"if f < f/24*24+24 then 1 else 2", "1"},
+    {"if yi == yi+1 then 1 else 2", "2"},
+    {"if c < 5 && yi < 3 || one > 0 then 1 else 2", "if yi < 3 then 1 else 2"},
+    {"if yi < 3 && yi < 3 then 1 else 2", "if yi < 3 then 1 else 2"},
+    {"if X[yi] < 3 || X[yi] < 3 then 1 else 2", "if X[yi] < 3 then 1 else 2"},
+    {"if ptr[c] <= 40 && ind[yi] < 9 then 1 else 2", "1"},
+    {"real(min(yi+c, yi+4))", "real(yi+c)"},
+    {"real(max(yi-c, yi))", "real(yi)"},
+    {"real(min(14, 112-(yt*4+yo)*14))", "14"},
+    {"real(min(14, 100-(yt*4+yo)*14))", "real(min(14, 100-(yt*4+yo)*14))"},
+    // not simplified: what would overflow
+    {"real(yi*4611686018427387904/4611686018427387904)",
+     "real(yi*4611686018427387904/4611686018427387904)"},
+};
+
+// What the builder makes of the expression of the last stage.
+static void tidy(struct program *p, struct buf *text) {
+  const struct program_tensor *t = &p->tensors.data[p->tensors.count - 1];
+  int axis[PROGRAM_AXES];
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    axis[i] = program_axis(p, p->tensors.count - 1, i);
+  program_print_expr(p, px_copy(p, p, t->body, &(struct px_map){.axis = axis}), text);
+}
+
+static void schedules_simplify(void **state) {
+  (void)state;
+  CHECK_ROWS (tidied, row) {
+    struct buf text = {0}, out = {0};
+    canvas_context ctx = {.message = ""};
+    struct program *p;
+    buf_printf(&text, "%s%s\nout Y\n", LOOPS, row->text);
+    if (program_parse(&ctx, text.text, text.length, &p) != CANVAS_OK) {
+      CHECK(strstr(ctx.message, "may pass 2^62"), row->text);
+    } else {
+      tidy(p, &out);
+      CHECK_TEXT(out.text, row->simple, row->text);
+      program_free(p);
+    }
+    buf_free(&text);
+    buf_free(&out);
+  }
+}
+
 static int simplified(struct program *p, enum px_op op, int a, int b) {
   switch (op) {
     case PX_ADD: return px_add(p, a, b);
@@ -1019,8 +1115,8 @@ static int simplified(struct program *p, enum px_op op, int a, int b) {
 
 // A random index expression of the first stage, plain, and of the second, simplified.
 static void grow(struct program *p, struct random *r, const int stages[2], int depth, int out[2]) {
-  static const enum px_op ops[] = {PX_ADD, PX_ADD, PX_ADD, PX_MUL, PX_MUL, PX_DIV,
-                                   PX_DIV, PX_MOD, PX_MOD, PX_SUB, PX_MIN, PX_MAX};
+  static const enum px_op ops[] = {PX_ADD, PX_ADD, PX_ADD, PX_MUL, PX_MUL, PX_DIV, PX_DIV,
+                                   PX_MOD, PX_MOD, PX_SUB, PX_SUB, PX_MIN, PX_MAX};
   static const int64_t factors[] = {2, 3, 4, 6, 12, 48, 5};
   int left[2], right[2];
   uint32_t leaf = random_below(r, depth ? 10 : 5);
@@ -1030,11 +1126,19 @@ static void grow(struct program *p, struct random *r, const int stages[2], int d
       out[i] = leaf < 3 ? program_axis(p, stages[i], (int)leaf) : px_int(p, value);
     return;
   }
-  enum px_op op = ops[random_below(r, 12)];
+  enum px_op op = ops[random_below(r, 13)];
   grow(p, r, stages, depth - 1, left);
   grow(p, r, stages, depth - 1, right);
-  if (op == PX_MUL || op == PX_DIV || op == PX_MOD)
-    right[0] = right[1] = px_int(p, factors[random_below(r, 7)]);
+  int64_t factor = factors[random_below(r, 7)];
+  if (op == PX_MUL || op == PX_DIV || op == PX_MOD) right[0] = right[1] = px_int(p, factor);
+  if (leaf == 9) {  // x/m*m beside x%m, so that parts of one whole meet
+    int m = px_int(p, factor), x = left[0], y = left[1];
+    op = random_below(r, 2) ? PX_ADD : PX_SUB;
+    left[0] = px_raw(p, PX_MUL, px_raw(p, PX_DIV, x, m, -1, 0, 0), m, -1, 0, 0);
+    left[1] = px_mul(p, px_div(p, y, m), m);
+    right[0] = px_raw(p, PX_MOD, x, m, -1, 0, 0);
+    right[1] = px_mod(p, y, m);
+  }
   out[0] = px_raw(p, op, left[0], right[0], -1, 0, 0);
   out[1] = simplified(p, op, left[1], right[1]);
 }
@@ -1044,7 +1148,7 @@ static void simplification_keeps_values(void **state) {
   (void)state;
   struct random r;
   random_open(&r, 7, RANDOM_TEST, 0);
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < 6000; round++) {
     canvas_context ctx = {.message = ""};
     struct program *p = program_new("p");
     int stages[2] = {new_stage(p, "Plain"), new_stage(p, "Simple")}, expr[2];
@@ -1224,5 +1328,6 @@ CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print)
            cmocka_unit_test(bf16), cmocka_unit_test(nan_wins), cmocka_unit_test(bad_programs),
            cmocka_unit_test(deep_and_large_texts), cmocka_unit_test(chains),
            cmocka_unit_test(evaluation_limits), cmocka_unit_test(convolution),
-           cmocka_unit_test(simplification), cmocka_unit_test(simplification_keeps_values),
-           cmocka_unit_test(mistakes), cmocka_unit_test(fuzz))
+           cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
+           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
+           cmocka_unit_test(fuzz))
