@@ -1,0 +1,90 @@
+/* What the files that bind a schedule share: the tree in the making, and the way to refuse.
+ *
+ * loop_tree.c is the table of contents; each function below requires what those before it made,
+ * and stands under the name of its file.
+ */
+#ifndef CANVAS_SCHEDULE_BIND_H
+#define CANVAS_SCHEDULE_BIND_H
+
+#include "schedule/loop_tree.h"
+
+/* An axis of a stage, and the levels that it is made of: `{yt, yo, yi}/y` of a leaf. */
+struct cover {
+  int stage; /* of tree->stages */
+  int axis;  /* of the tensor */
+  int64_t size;
+  const struct schedule_axis *text;
+};
+
+/* A load of one stage's value by another; both of tree->stages. */
+struct read {
+  int reader, producer;
+  int load; /* the node of the program */
+};
+
+struct binder {
+  canvas_context *ctx;
+  const struct program *p;
+  const struct schedule *s;
+  struct loop_tree *tree;
+  int *stage_of;    /* by tensor: its place in tree->stages, -1 */
+  int *depth;       /* by node: the root has 0 */
+  bool *looped;     /* by level: some loop carries it */
+  int *first_cover; /* by stage, and one more: its covers are [first_cover[i], first_cover[i+1]) */
+  struct {
+    VEC(struct cover);
+  } covers;
+  struct {
+    VEC(struct read);
+  } reads;
+};
+
+/* Where a sentence points; line 0: the thing was built by hand, the sentence points nowhere. */
+struct place {
+  int line, column;
+};
+
+/* loop_tree.c */
+canvas_status refuse(const struct binder *b, struct place at, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+struct place node_place(const struct binder *b, int node);
+struct place stage_place(const struct binder *b, const struct bound_stage *stage);
+struct place level_place(const struct binder *b, int level);
+struct place cover_place(const struct binder *b, const struct cover *c);
+const char *level_name(const struct binder *b, int level);
+const char *stage_name(const struct binder *b, const struct bound_stage *stage);
+const struct program_tensor *stage_tensor(const struct binder *b, const struct bound_stage *stage);
+const char *loop_name(const struct binder *b, int node); /* of its first level */
+int common_node(const struct binder *b, int x, int y);   /* the deepest that is around both */
+
+/* bind_names.c: the leaves in order, their tensors and axes; what each stage reads. */
+canvas_status bind_names(struct binder *b);
+
+/* bind_paths.c: the loops around each stage and the axis that each is a part of. */
+canvas_status bind_paths(struct binder *b);
+
+/* bind_extents.c: a number for every level, the weights of the digits, tails. */
+canvas_status bind_extents(struct binder *b);
+
+/* check_dyn.c: loops over data stand for the axes over data, and nothing else does. */
+canvas_status check_dyn(const struct binder *b);
+
+/* bind_homes.c: order, home and start of each stage. */
+canvas_status bind_homes(struct binder *b);
+
+/* bind_buffers.c: the layout of what is kept. */
+canvas_status bind_buffers(struct binder *b);
+
+/* check_marks.c: vec, para, unroll and groups. */
+canvas_status check_marks(const struct binder *b);
+
+/* check_regions.c: what is read was computed. check_limits.c: registers, buffers, length of code.
+ * Both need every number. */
+canvas_status check_regions(const struct binder *b);
+canvas_status check_limits(const struct binder *b);
+int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage);
+int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage);
+int lanes_of(const struct machine *machine, enum program_dtype dtype);
+int element_bytes(enum program_dtype dtype);
+
+#endif

@@ -1,0 +1,165 @@
+/* Buffers: the dimensions of what a stage keeps while one iteration of its home lasts, slowest
+ * first. An output is laid out as the program says; what else is as the text says, or else as
+ * the leaf's axes stand.
+ *
+ * Guarantees: every own part of every own axis is in exactly one dimension.
+ */
+#include <string.h>
+
+#include "schedule/bind.h"
+
+enum { STACK = 256 << 10 }; /* bytes of all buffers that are put into L1 without being told */
+
+int element_bytes(enum program_dtype dtype) {
+  switch (dtype) {
+    case PROGRAM_F64: return 8;
+    case PROGRAM_BF16: return 2;
+    default: return 4;
+  }
+}
+
+static void add_dimension(struct bound_stage *stage, int axis, int64_t weight, int64_t extent) {
+  stage->layout[stage->dims++] = (struct buffer_axis){axis, weight, extent};
+}
+
+/* Marks the own parts of an axis as laid out; how many there are, and their product. */
+static int take_axis(struct bound_stage *stage, int axis, bool *taken, int64_t *extent) {
+  int parts = 0;
+  *extent = 1;
+  for (int i = 0; i < stage->steps; i++) {
+    if (!stage->path[i].own || stage->path[i].axis != axis) continue;
+    if (taken[i]) return -1;
+    taken[i] = true;
+    *extent *= stage->path[i].extent;
+    parts++;
+  }
+  return parts;
+}
+
+static void output_layout(const struct binder *b, struct bound_stage *stage) {
+  const struct program_tensor *t = stage_tensor(b, stage);
+  for (int i = 0; i < t->rank; i++) add_dimension(stage, i, 1, t->axes[i].size);
+}
+
+static void plain_layout(const struct binder *b, int index) {
+  struct bound_stage *stage = &b->tree->stages[index];
+  int rank = stage_tensor(b, stage)->rank;
+  bool taken[SCHEDULE_DEPTH] = {false};
+  for (int i = b->first_cover[index]; i < b->first_cover[index + 1]; i++) {
+    int64_t extent;
+    int axis = b->covers.data[i].axis;
+    if (axis < rank && take_axis(stage, axis, taken, &extent) > 0)
+      add_dimension(stage, axis, 1, extent);
+  }
+}
+
+/* A level of the path by its name; -1. */
+static int named_step(const struct binder *b, const struct bound_stage *stage, const char *name) {
+  for (int i = 0; i < stage->steps; i++)
+    if (strcmp(level_name(b, stage->path[i].level), name) == 0) return i;
+  return -1;
+}
+
+static int named_axis(const struct program_tensor *t, const char *name) {
+  int i = 0;
+  while (strcmp(t->axes[i].name, name) != 0) i++;
+  return i;
+}
+
+static canvas_status twice(const struct binder *b, const struct bound_stage *stage,
+                           const char *name) {
+  return refuse(b, stage_place(b, stage), "the layout of '%s' has '%.64s' twice",
+                stage_name(b, stage), name);
+}
+
+static canvas_status add_level(const struct binder *b, struct bound_stage *stage, int at,
+                               bool *taken) {
+  const struct step *step = &stage->path[at];
+  const char *name = level_name(b, step->level);
+  if (!step->own)
+    return refuse(b, stage_place(b, stage),
+                  "the layout of '%s' has loop '%s', which stands around what is kept",
+                  stage_name(b, stage), name);
+  if (taken[at]) return twice(b, stage, name);
+  taken[at] = true;
+  add_dimension(stage, step->axis, step->weight, step->extent);
+  return CANVAS_OK;
+}
+
+static canvas_status add_axis(const struct binder *b, struct bound_stage *stage, const char *name,
+                              bool *taken) {
+  int axis = named_axis(stage_tensor(b, stage), name);
+  int64_t extent;
+  int parts = take_axis(stage, axis, taken, &extent);
+  if (parts < 0) return twice(b, stage, name);
+  if (parts == 0)
+    return refuse(b, stage_place(b, stage),
+                  "the layout of '%s' has axis '%s', whose loops all stand around what is kept",
+                  stage_name(b, stage), name);
+  add_dimension(stage, axis, 1, extent);
+  return CANVAS_OK;
+}
+
+static canvas_status told_layout(const struct binder *b, struct bound_stage *stage,
+                                 const struct schedule_leaf *leaf) {
+  int rank = stage_tensor(b, stage)->rank;
+  bool taken[SCHEDULE_DEPTH] = {false};
+  for (int i = 0; i < leaf->layout.count; i++) {
+    const char *name = leaf->layout.data[i];
+    int at = named_step(b, stage, name);
+    TRY(at >= 0 ? add_level(b, stage, at, taken) : add_axis(b, stage, name, taken));
+  }
+  for (int i = 0; i < stage->steps; i++)
+    if (stage->path[i].own && stage->path[i].axis < rank && !taken[i])
+      return refuse(b, stage_place(b, stage), "the layout of '%s' lacks loop '%s'",
+                    stage_name(b, stage), level_name(b, stage->path[i].level));
+  return CANVAS_OK;
+}
+
+static canvas_status bind_layout(const struct binder *b, int index) {
+  struct bound_stage *stage = &b->tree->stages[index];
+  const struct schedule_leaf *leaf = &b->s->nodes.data[stage->node].leaf;
+  bool told = leaf->layout.count || leaf->scope != SCOPE_AUTO;
+  if (stage->is_output && told)
+    return refuse(b, stage_place(b, stage),
+                  "'%s' is an output, the program says how it is laid out", stage_name(b, stage));
+  if (stage->is_output)
+    output_layout(b, stage);
+  else if (leaf->layout.count)
+    TRY(told_layout(b, stage, leaf));
+  else
+    plain_layout(b, index);
+  stage->scope = leaf->scope;
+  return CANVAS_OK;
+}
+
+/* No more than 2^62; holes make it 0. */
+static void set_elements(struct bound_stage *stage) {
+  const int64_t most = (int64_t)1 << 62;
+  stage->elements = 1;
+  for (int i = 0; i < stage->dims; i++) {
+    int64_t extent = stage->layout[i].extent;
+    stage->elements = extent && stage->elements > most / extent ? most : stage->elements * extent;
+  }
+}
+
+/* What the text leaves open: small buffers to L1, others to the heap. */
+static void set_scope(const struct binder *b, struct bound_stage *stage, int64_t *stack) {
+  int64_t bytes = element_bytes(stage_tensor(b, stage)->dtype);
+  if (stage->scope != SCOPE_AUTO) return;
+  stage->scope = SCOPE_HEAP;
+  if (stage->is_output || stage->elements > b->tree->machine.l1 / 2 / bytes) return;
+  if (stage->elements * bytes > *stack) return;
+  *stack -= stage->elements * bytes;
+  stage->scope = SCOPE_L1;
+}
+
+canvas_status bind_buffers(struct binder *b) {
+  int64_t stack = STACK;
+  for (int i = 0; i < b->tree->count; i++) {
+    TRY(bind_layout(b, i));
+    set_elements(&b->tree->stages[i]);
+    set_scope(b, &b->tree->stages[i], &stack);
+  }
+  return CANVAS_OK;
+}

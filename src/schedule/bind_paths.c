@@ -1,0 +1,59 @@
+/* Paths: the loops around each stage, outermost first, and the axis that each is a part of.
+ *
+ * Guarantees: reduction and other loops do not share a group.
+ */
+#include "schedule/bind.h"
+
+/* The level stands around the stage (schedule_verify), once. */
+static struct step *find_step(struct bound_stage *stage, int level) {
+  struct step *step = stage->path;
+  while (step->level != level) step++;
+  return step;
+}
+
+static canvas_status add_steps(struct binder *b, struct bound_stage *stage, int node) {
+  const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
+  for (int i = 0; i < loop->count; i++) {
+    if (stage->steps == SCHEDULE_DEPTH || stage->steps == PROGRAM_AXES)
+      return refuse(b, node_place(b, node), "stage '%s' stands inside more than %d loops",
+                    stage_name(b, stage), stage->steps);
+    stage->path[stage->steps++] =
+        (struct step){.node = node, .level = loop->level[i], .member = i, .axis = -1, .weight = 1};
+  }
+  return CANVAS_OK;
+}
+
+/* Loops around `node` first. */
+static canvas_status walk_up(struct binder *b, struct bound_stage *stage, int node) {
+  if (node == 0) return CANVAS_OK;
+  TRY(walk_up(b, stage, b->s->nodes.data[node].parent));
+  return add_steps(b, stage, node);
+}
+
+static void place_parts(struct binder *b, const struct cover *c) {
+  for (int i = 0; i < c->text->count; i++)
+    find_step(&b->tree->stages[c->stage], c->text->level[i])->axis = c->axis;
+}
+
+static canvas_status check_groups(const struct binder *b, const struct bound_stage *stage) {
+  const struct program_tensor *t = stage_tensor(b, stage);
+  for (int i = 1; i < stage->steps; i++) {
+    const struct step *x = &stage->path[i - 1], *y = &stage->path[i];
+    if (x->node == y->node && (x->axis >= t->rank) != (y->axis >= t->rank))
+      return refuse(b, node_place(b, x->node),
+                    "loops '%s' and '%s' are one group, only one of them reduces '%s'",
+                    level_name(b, x->level), level_name(b, y->level), t->name);
+  }
+  return CANVAS_OK;
+}
+
+canvas_status bind_paths(struct binder *b) {
+  for (int i = 0; i < b->tree->count; i++) {
+    struct bound_stage *stage = &b->tree->stages[i];
+    TRY(walk_up(b, stage, b->s->nodes.data[stage->node].parent));
+    for (int j = b->first_cover[i]; j < b->first_cover[i + 1]; j++)
+      place_parts(b, &b->covers.data[j]);
+    TRY(check_groups(b, stage));
+  }
+  return CANVAS_OK;
+}

@@ -1,0 +1,158 @@
+/* Limits: registers and memory of the machine, and the length of the code.
+ *
+ * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
+ * operands and one more; they have to fit into the registers.
+ */
+#include "schedule/bind.h"
+
+enum {
+  STATEMENTS = 4096,      /* copies of stages that unrolled loops may write out */
+  OPERATIONS = 256 * 1024 /* ... and operations in them */
+};
+
+static int64_t times(int64_t a, int64_t b) { /* no more than 2^62 */
+  const int64_t most = (int64_t)1 << 62;
+  return b && a > most / b ? most : a * b;
+}
+
+int lanes_of(const struct machine *machine, enum program_dtype dtype) {
+  return machine->vector_bytes / (dtype == PROGRAM_F64 ? 8 : 4); /* bf16 is computed in fp32 */
+}
+
+static const struct program_tensor *tensor_of(const struct loop_tree *tree,
+                                              const struct bound_stage *stage) {
+  return &tree->program->tensors.data[stage->tensor];
+}
+
+static unsigned marks_of(const struct loop_tree *tree, const struct step *step) {
+  return tree->schedule->nodes.data[step->node].loop.marks;
+}
+
+/* Vectors for a loop that is one, or steps. */
+static int64_t copies(const struct loop_tree *tree, const struct bound_stage *stage,
+                      const struct step *step) {
+  int lanes = lanes_of(&tree->machine, tensor_of(tree, stage)->dtype);
+  return marks_of(tree, step) & LOOP_VEC ? (step->extent - 1) / lanes + 1 : step->extent;
+}
+
+/* The first step from which on all is vector or written out. */
+static int first_written_out(const struct loop_tree *tree, const struct bound_stage *stage) {
+  int first = stage->steps, vec = stage->steps;
+  for (int i = 0; i < stage->steps; i++)
+    if (vec == stage->steps && (marks_of(tree, &stage->path[i]) & LOOP_VEC)) vec = i;
+  while (first > 0 &&
+         (first > vec || (marks_of(tree, &stage->path[first - 1]) & (LOOP_VEC | LOOP_UNROLL))))
+    first--;
+  return first;
+}
+
+static int first_of_node(const struct bound_stage *stage, int node) {
+  int i = 0;
+  while (stage->path[i].node != node) i++;
+  return i;
+}
+
+int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage) {
+  int64_t accumulators = 1, row = 1;
+  if (stage->start < 0) return 0;
+  int first = first_written_out(tree, stage), start = first_of_node(stage, stage->start);
+  for (int i = first > start ? first : start; i < stage->steps; i++) {
+    const struct step *step = &stage->path[i];
+    if (step->axis >= tensor_of(tree, stage)->rank) continue;
+    accumulators = times(accumulators, copies(tree, stage, step));
+    if (marks_of(tree, step) & LOOP_VEC) row = copies(tree, stage, step);
+  }
+  return accumulators + row + 1;
+}
+
+int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage) {
+  int64_t statements = 1;
+  bool vec = false;
+  for (int i = 0; i < stage->steps; i++) {
+    const struct step *step = &stage->path[i];
+    unsigned marks = marks_of(tree, step);
+    if (vec || (marks & (LOOP_UNROLL | LOOP_VEC)))
+      statements = times(statements, copies(tree, stage, step));
+    vec = vec || (marks & LOOP_VEC);
+  }
+  for (int i = 0; i < PROGRAM_AXES; i++)
+    if (stage->tail[i] && stage->how[i] == TAIL_PEEL) statements = times(statements, 2);
+  return statements;
+}
+
+static canvas_status check_registers(const struct binder *b, const struct bound_stage *stage) {
+  int64_t registers = stage_registers(b->tree, stage);
+  if (registers <= b->tree->machine.registers) return CANVAS_OK;
+  return refuse(b, stage_place(b, stage),
+                "the tile of '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
+                (long long)registers, b->tree->machine.registers);
+}
+
+/* A buffer in registers: its vectors. */
+static canvas_status check_reg_buffer(const struct binder *b, const struct bound_stage *stage) {
+  int64_t registers = 1;
+  for (int i = 0; i < stage->steps; i++)
+    if (stage->path[i].own && stage->path[i].axis < stage_tensor(b, stage)->rank)
+      registers = times(registers, copies(b->tree, stage, &stage->path[i]));
+  if (registers <= b->tree->machine.registers) return CANVAS_OK;
+  return refuse(b, stage_place(b, stage),
+                "':reg' buffer '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
+                (long long)registers, b->tree->machine.registers);
+}
+
+static int64_t bytes_of(const struct binder *b, const struct bound_stage *stage) {
+  return times(stage->elements, element_bytes(stage_tensor(b, stage)->dtype));
+}
+
+static canvas_status check_buffers(const struct binder *b) {
+  const struct machine *m = &b->tree->machine;
+  int64_t l1 = 0, memory = 0;
+  for (int i = 0; i < b->tree->count; i++) {
+    const struct bound_stage *stage = &b->tree->stages[i];
+    const struct schedule_leaf *leaf = &b->s->nodes.data[stage->node].leaf;
+    int64_t bytes = bytes_of(b, stage);
+    if (stage->is_output) continue;
+    if (leaf->scope == SCOPE_REG) TRY(check_reg_buffer(b, stage));
+    if (leaf->scope == SCOPE_L1 && bytes > m->l1 - l1)
+      return refuse(b, stage_place(b, stage),
+                    "':l1' buffer '%s' takes %lld bytes, of %lld in L1 %lld are left",
+                    stage_name(b, stage), (long long)bytes, (long long)m->l1,
+                    (long long)(m->l1 - l1));
+    if (leaf->scope == SCOPE_L1) l1 += bytes;
+    if (bytes > m->memory - memory)
+      return refuse(b, stage_place(b, stage),
+                    "buffer '%s' takes %lld bytes, of %lld for buffers %lld are left",
+                    stage_name(b, stage), (long long)bytes, (long long)m->memory,
+                    (long long)(m->memory - memory));
+    memory += bytes;
+  }
+  return CANVAS_OK;
+}
+
+/* What unrolling adds to the code. */
+static canvas_status check_length(const struct binder *b) {
+  int64_t statements = 0, operations = 0;
+  for (int i = 0; i < b->tree->count; i++) {
+    const struct bound_stage *stage = &b->tree->stages[i];
+    int64_t more = stage_statements(b->tree, stage) - 1;
+    statements += more;
+    if (statements > STATEMENTS)
+      return refuse(
+          b, stage_place(b, stage),
+          "'%s' is written out %lld times, which is too long: all stages together at most "
+          "%d times",
+          stage_name(b, stage), (long long)more + 1, STATEMENTS);
+    operations += more * b->p->nodes.data[stage_tensor(b, stage)->body].size;
+    if (operations > OPERATIONS)
+      return refuse(b, stage_place(b, stage),
+                    "'%s' is written out %lld times, which is too long: its expression is large",
+                    stage_name(b, stage), (long long)more + 1);
+  }
+  return CANVAS_OK;
+}
+
+canvas_status check_limits(const struct binder *b) {
+  for (int i = 0; i < b->tree->count; i++) TRY(check_registers(b, &b->tree->stages[i]));
+  TRY(check_buffers(b));
+  return check_length(b);
+}

@@ -1,0 +1,93 @@
+/* Marks: what may be a vector, run in parallel or be written out.
+ */
+#include "schedule/bind.h"
+
+static unsigned marks_of(const struct binder *b, int node) {
+  const struct schedule_node *n = &b->s->nodes.data[node];
+  return n->kind == NODE_LOOP ? n->loop.marks : 0;
+}
+
+/* The next loop around a node that has the mark; -1. */
+static int marked_around(const struct binder *b, int node, unsigned mark) {
+  for (node = b->s->nodes.data[node].parent; node > 0; node = b->s->nodes.data[node].parent)
+    if (marks_of(b, node) & mark) return node;
+  return -1;
+}
+
+/* A loop by itself, and under the loops around it. */
+
+/* Unrolled, or of an extent that the text gives. */
+static bool is_written_out(const struct binder *b, int node) {
+  const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
+  if (loop->marks & (LOOP_VEC | LOOP_PARA)) return false;
+  if (loop->marks & LOOP_UNROLL) return true;
+  for (int i = 0; i < loop->count; i++)
+    if (b->s->levels.data[loop->level[i]].kind != EXTENT_INT) return false;
+  return true;
+}
+
+static canvas_status check_loop(const struct binder *b, int node) {
+  const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
+  if ((loop->marks & LOOP_VEC) && loop->count > 1)
+    return refuse(b, node_place(b, node), "the group of loop '%s' cannot be vec",
+                  loop_name(b, node));
+  int vec = marked_around(b, node, LOOP_VEC);
+  if (vec >= 0 && !is_written_out(b, node))
+    return refuse(
+        b, node_place(b, node),
+        "loop '%s' stands inside vec loop '%s' and is neither unrolled nor of a given extent",
+        loop_name(b, node), loop_name(b, vec));
+  int para = marked_around(b, node, LOOP_PARA);
+  if ((loop->marks & LOOP_PARA) && para >= 0)
+    return refuse(b, node_place(b, node), "parallel loop '%s' stands inside parallel loop '%s'",
+                  loop_name(b, node), loop_name(b, para));
+  return CANVAS_OK;
+}
+
+/* A loop and the stages inside it. */
+
+static canvas_status check_lanes(const struct binder *b, const struct bound_stage *stage,
+                                 const struct step *step) {
+  int lanes = lanes_of(&b->tree->machine, stage_tensor(b, stage)->dtype);
+  bool power = (step->extent & (step->extent - 1)) == 0;
+  if (!step->extent || step->extent % lanes == 0 || (power && step->extent < lanes))
+    return CANVAS_OK;
+  if (b->s->levels.data[step->level].tail == TAIL_MASK) return CANVAS_OK;
+  return refuse(
+      b, node_place(b, step->node),
+      "vec loop '%s' has %lld steps: '%s' needs a multiple of its %d lanes, a power of two "
+      "below, or ':mask'",
+      level_name(b, step->level), (long long)step->extent, stage_name(b, stage), lanes);
+}
+
+static canvas_status check_vec(const struct binder *b, const struct bound_stage *stage,
+                               const struct step *step) {
+  const struct program_tensor *t = stage_tensor(b, stage);
+  if (step->axis < 0)
+    return refuse(b, node_place(b, step->node), "vec loop '%s' is in no axis of '%s' inside it",
+                  level_name(b, step->level), t->name);
+  if (step->axis >= t->rank)
+    return refuse(b, node_place(b, step->node), "vec loop '%s' reduces '%s'",
+                  level_name(b, step->level), t->name);
+  return check_lanes(b, stage, step);
+}
+
+static canvas_status check_step(const struct binder *b, const struct bound_stage *stage,
+                                const struct step *step) {
+  unsigned marks = marks_of(b, step->node);
+  if (marks & LOOP_VEC) TRY(check_vec(b, stage, step));
+  if ((marks & LOOP_PARA) && step->axis >= stage_tensor(b, stage)->rank)
+    return refuse(b, node_place(b, step->node), "parallel loop '%s' reduces '%s'",
+                  level_name(b, step->level), stage_name(b, stage));
+  return CANVAS_OK;
+}
+
+canvas_status check_marks(const struct binder *b) {
+  for (int i = 1; i < b->s->nodes.count; i++)
+    if (b->depth[i] && b->s->nodes.data[i].kind == NODE_LOOP) TRY(check_loop(b, i));
+  for (int i = 0; i < b->tree->count; i++) {
+    const struct bound_stage *stage = &b->tree->stages[i];
+    for (int j = 0; j < stage->steps; j++) TRY(check_step(b, stage, &stage->path[j]));
+  }
+  return CANVAS_OK;
+}

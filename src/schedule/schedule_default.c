@@ -1,0 +1,174 @@
+/* The schedule of a program that nobody tuned. See loop_tree.h.
+ *
+ * Each stage that an output needs stands at the root, whole, in the order of the program:
+ *
+ *     n, co, h:para, w_o, ci, kh, kw, w_v:16:vec =>
+ *         @Y = n, co, h, {w_o, w_v}/w // ci, kh, kw
+ *
+ * Without `decent` that is its own axes and then its reductions, without marks and numbers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/bind.h"
+
+enum {
+  VECTORS = 4,        /* the most in one vec loop: each is an accumulator */
+  SHORTEST = 4,       /* lanes that are worth a vector */
+  PARALLEL = 1 << 14, /* points of a stage that are worth a thread */
+  LONGEST = 4 * PROGRAM_NAME
+};
+
+struct maker {
+  const struct program *p;
+  struct schedule *s;
+  const struct machine *machine; /* NULL: not decent */
+  bool *needed;                  /* by tensor */
+  struct {
+    VEC(int64_t);
+  } sizes; /* by level; 0: over data */
+};
+
+/* What outputs need. */
+
+static void need(struct maker *m, int expr) {
+  const struct px_node *n = &m->p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) need(m, n->arg[i]);
+  if (n->op == PX_LOAD) m->needed[n->tensor] = true;
+}
+
+static void find_needed(struct maker *m) {
+  for (int i = 0; i < m->p->outputs.count; i++) m->needed[m->p->outputs.data[i]] = true;
+  for (int i = m->p->tensors.count - 1; i >= 0; i--)
+    if (m->needed[i] && !m->p->tensors.data[i].is_input) need(m, m->p->tensors.data[i].body);
+}
+
+/* Levels: the name of the axis, of the stage and the axis, or of these and as many _ as it takes. */
+
+static int level_of_size(struct maker *m, const char *name, int64_t size) {
+  int level = schedule_find_level(m->s, name);
+  if (level >= 0) return m->sizes.data[level] == size ? level : -1;
+  level = schedule_level(m->s, name);
+  VEC_PUSH(&m->sizes, size);
+  return level;
+}
+
+static int make_level(struct maker *m, const char *stage, const char *name, int64_t size) {
+  char longer[LONGEST];
+  int level = level_of_size(m, name, size);
+  int length = snprintf(longer, sizeof longer, "%s_%s", stage, name);
+  while (level < 0) {
+    level = level_of_size(m, longer, size);
+    longer[length++] = '_';
+    longer[length] = '\0';
+  }
+  return level;
+}
+
+static int axis_level(struct maker *m, const struct program_tensor *t, int axis) {
+  const struct program_axis *a = &t->axes[axis];
+  bool data = a->low >= 0;
+  int level = make_level(m, t->name, a->name, data ? 0 : a->size);
+  if (!data) return level;
+  uint32_t of = px_range(m->p, a->low).axes | px_range(m->p, a->high).axes;
+  int first = 0;
+  while (first < axis && !(of >> first & 1)) first++;
+  m->s->levels.data[level].kind = EXTENT_DYN;
+  m->s->levels.data[level].dyn =
+      arena_strndup(&m->s->arena, t->axes[first].name, strlen(t->axes[first].name));
+  return level;
+}
+
+/* The vec loop of a stage: so many steps of its last own axis; 0 = none. */
+static int64_t vector_steps(const struct maker *m, const struct program_tensor *t) {
+  if (!m->machine || t->rank == 0 || t->rank + t->reductions == SCHEDULE_DEPTH) return 0;
+  int64_t size = t->axes[t->rank - 1].size, lanes = lanes_of(m->machine, t->dtype);
+  for (int64_t steps = VECTORS * lanes; steps >= SHORTEST; steps /= 2)
+    if (size % steps == 0) return steps;
+  return 0;
+}
+
+/* The own loop that runs in parallel; -1. */
+static int parallel_axis(const struct maker *m, const struct program_tensor *t, int64_t steps) {
+  int64_t points = 1;
+  int chosen = -1;
+  if (!m->machine) return -1;
+  for (int i = t->rank + t->reductions - 1; i >= 0; i--) {
+    int64_t size = t->axes[i].size;
+    points = points > PARALLEL ? points : points * size;
+    if (i == t->rank - 1 && steps) size /= steps;
+    if (i < t->rank && size > 1) chosen = i;
+  }
+  return points >= PARALLEL ? chosen : -1;
+}
+
+/* One stage. */
+
+struct nest {
+  int node; /* the innermost loop so far */
+  int level[PROGRAM_AXES];
+  int inner; /* the level of the vec loop, if it is a part of an axis; -1 */
+};
+
+static void add_loop(struct maker *m, struct nest *nest, int level, unsigned marks) {
+  nest->node = schedule_add_loop(m->s, nest->node, level, marks);
+}
+
+static void split_last(struct maker *m, const struct program_tensor *t, int64_t steps,
+                       struct nest *nest) {
+  char name[PROGRAM_NAME + 8];
+  const struct program_axis *a = &t->axes[t->rank - 1];
+  snprintf(name, sizeof name, "%s_o", a->name);
+  nest->level[t->rank - 1] = make_level(m, t->name, name, a->size / steps);
+  snprintf(name, sizeof name, "%s_v", a->name);
+  nest->inner = make_level(m, t->name, name, steps);
+  m->s->levels.data[nest->inner].kind = EXTENT_INT;
+  m->s->levels.data[nest->inner].extent = steps;
+}
+
+static void add_loops(struct maker *m, const struct program_tensor *t, struct nest *nest) {
+  int64_t steps = vector_steps(m, t);
+  int parallel = parallel_axis(m, t, steps), last = t->rank - 1;
+  bool split = steps && steps < t->axes[last].size;
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    if (i != last || !split) nest->level[i] = axis_level(m, t, i);
+  if (split) split_last(m, t, steps, nest);
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    if (i != last || !steps || split)
+      add_loop(m, nest, nest->level[i], i == parallel ? LOOP_PARA : 0);
+  if (steps) add_loop(m, nest, split ? nest->inner : nest->level[last], LOOP_VEC);
+}
+
+static void add_axis(struct maker *m, const struct program_tensor *t, int leaf, int axis,
+                     const struct nest *nest) {
+  const char *name = t->axes[axis].name;
+  bool split = axis == t->rank - 1 && nest->inner >= 0;
+  bool plain = !split && strcmp(m->s->levels.data[nest->level[axis]].name, name) == 0;
+  struct schedule_axis *a = schedule_add_axis(m->s, leaf, plain ? NULL : name);
+  a->level[a->count++] = nest->level[axis];
+  if (split) a->level[a->count++] = nest->inner;
+}
+
+static void add_stage(struct maker *m, const struct program_tensor *t) {
+  struct nest nest = {.inner = -1};
+  add_loops(m, t, &nest);
+  int leaf = schedule_add_leaf(m->s, nest.node, t->name);
+  for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, t, leaf, i, &nest);
+  m->s->nodes.data[leaf].leaf.reductions = t->reductions;
+}
+
+struct schedule *schedule_default(const struct program *program, bool decent,
+                                  const struct machine *machine) {
+  struct machine model = machine_model();
+  struct maker m = {.p = program, .s = schedule_new(decent ? "decent" : "trivial")};
+  if (decent) m.machine = machine ? machine : &model;
+  m.needed = mem_alloc((size_t)program->tensors.count + 1);
+  find_needed(&m);
+  for (int i = 0; i < program->tensors.count; i++)
+    if (m.needed[i] && !program->tensors.data[i].is_input) add_stage(&m, &program->tensors.data[i]);
+  free(m.needed);
+  free(m.sizes.data);
+  return m.s;
+}

@@ -1,0 +1,327 @@
+// Binding schedules: what is accepted computes what the interpreter says, what is refused says why.
+#include "base/random.h"
+#include "schedule/bind.h"
+#include "walk_tree.h"
+
+#include "check.h"
+
+// C = A B, D = relu(C)
+#define GEMM                                                             \
+  "canvas 1\nprogram gemm\nin A f32 [i:12, k:8]\nin B f32 [k:8, j:32]\n" \
+  "C[i:12, j:32] = A[i, k] * B[k, j] // sum k:8\nD[i:12, j:32] = max(C[i, j], 0)\nout D\n"
+// A border, a convolution over it.
+#define CONV                                                                              \
+  "canvas 1\nprogram conv\nin X f32 [c:3, h:6, w:7]\nin W f32 [o:4, c:3, r:3, s:3]\n"     \
+  "P[c:3, h:8, w:9] = if 1 <= h && h < 7 && 1 <= w && w < 8 then X[c, h-1, w-1] else 0\n" \
+  "Y[o:4, h:6, w:7] = P[c, h+r, w+s] * W[o, c, r, s] // sum c:3, r:3, s:3\nout Y\n"
+// A matrix of images, and their picture again.
+#define FLAT                                                                     \
+  "canvas 1\nprogram flat\nin X f32 [y:24, k:5]\nM[y:24] = X[y, k] // max k:5\n" \
+  "E[y:24, k:5] = exp(X[y, k] - M[y])\nS[y:24] = E[y, k] // sum k:5\n"           \
+  "O[h:4, w:6, k:5] = E[h*6+w, k] / S[h*6+w]\nout O\n"
+// Rows of a sparse matrix.
+#define SPARSE                                                                      \
+  "canvas 1\nprogram sparse\nin ptr i32 [r:5] 0..9 rising\nin ind i32 [e:9] 0..6\n" \
+  "in val f32 [e:9]\nin X f32 [c:6, n:8]\n"                                         \
+  "Y[r:4, n:8] = val[e] * X[ind[e], n] // sum e:ptr[r]..ptr[r+1]\nout Y\n"
+#define CHAIN                                                                             \
+  "canvas 1\nprogram chain\nin X f64 [i:10]\nA[i:10] = X[i] + 1\nB[i:10] = A[i] * A[i]\n" \
+  "Z[i:10] = B[i] - A[i]\nout Z\nout B\n"
+
+#define SPARSE2                                                                \
+  "canvas 1\nprogram sparse\nin ptr i32 [r:5] 0..9 rising\nin val f32 [e:9]\n" \
+  "Y[r:4, n:8] = val[e] // sum e:ptr[r]..ptr[r+1]\n"                           \
+  "Z[r:4, n:8] = val[e] // max e:ptr[r]..ptr[r+1]\nout Y\nout Z\n"
+#define SHARED \
+  "canvas 1\nprogram shared\nin X f32 [i:10]\nA[i:10] = X[i]\nZ[i:10] = A[i]\nout Z\nout A\n"
+#define SHIFT \
+  "canvas 1\nprogram shift\nin X f32 [i:10]\nA[i:10] = X[i]\nZ[i:10] = A[i*i%10]\nout Z\n"
+#define SHIFT2 "canvas 1\nprogram shift\nin X f32 [i:10]\nA[i:10] = X[i]\nZ[i:10] = A[9-i]\nout Z\n"
+#define LARGE \
+  "canvas 1\nprogram large\nin X f32 [i:20000]\nA[i:20000] = X[i]\nZ[i:20000] = A[i]\nout Z\n"
+#define HUGE                                                             \
+  "canvas 1\nprogram huge\nin X f32 [i:1]\nA[i:65536, j:65536] = X[0]\n" \
+  "Z[i:65536, j:65536] = A[i, j]\nout Z\n"
+#define TEN "X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i]"
+#define LONG                                    \
+  "canvas 1\nprogram long\nin X f32 [i:4000]\n" \
+  "Z[i:4000] = " TEN " + " TEN " + " TEN " + " TEN " + " TEN " + " TEN "\nout Z\n"
+#define D "i, j => @D = i, j\n"
+
+static const char plain_gemm[] = "i, j, k => @C = i, j // k\ni, j => @D = i, j\n";
+
+// Program, schedule: it binds, and the walk gives the interpreter's result.
+static const struct {
+  const char *program, *schedule;
+} good[] = {
+    {GEMM, plain_gemm},
+    {GEMM, "i, j =>\n    k => @C = i, j // k\n    @D = i, j\n"},
+    {GEMM, "k, i, j => @C = i, j // k\nj, i => @D = i, j\n"},
+    {GEMM,
+     "io:para, jo =>\n  ko, ki:4:unroll, ii:4:unroll, ji:16:vec =>\n"
+     "    @C[ji][ii]:reg = {io, ii}/i, {jo, ji}/j // {ko, ki}/k\n"
+     "  ii:unroll, ji:vec => @D = {io, ii}/i, {jo, ji}/j\n"},
+    {GEMM,
+     "{io, jo}:para =>\n  ii:5, k, ji:32:vec => @C = {io, ii}/i, {jo, ji}/j // k\n"
+     "  ii:mask, ji:vec => @D = {io, ii}/i, {jo, ji}/j\n"},
+    {GEMM,
+     "io, jo =>\n  ko:mask, ki:3, ii:5:peel, ji:4 =>\n    @C = {io, ii}/i, {jo, ji}/j // {ko, "
+     "ki}/k\n"
+     "  ii, ji => @D = {io, ii}/i, {jo, ji}/j\n"},
+    {GEMM, "i, x, k => @C = i, {x}/j // k\nx, i => @D = i, {x}/j\n"},
+    {CONV, "c, h, w => @P = c, h, w\no, y, x, c, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n"},
+    {CONV,
+     "o:para =>\n  c, h, w => @P = c, h, w\n"
+     "  c, r, s, y, x => @Y = o, {y}/h, {x}/w // c, r, s\n"},
+    {CONV,
+     "c =>\n  h, w => @P[w][h] = c, h, w\n"
+     "  o, y, x, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n"},
+    {FLAT,
+     "y =>\n  k => @M = y // k\n  k2 => @E = y, {k2}/k\n  k => @S = y // k\n"
+     "h, w, k => @O = h, w, k\n"},
+    {FLAT,
+     "h, w =>\n  k => @M = {h, w}/y // k\n  k2 => @E = {h, w}/y, {k2}/k\n"
+     "  k => @S = {h, w}/y // k\n  k3 => @O = h, w, {k3}/k\n"},
+    {FLAT,
+     "h =>\n  w, k => @M = {h, w}/y // k\n  k2, w => @E[w][k] = {h, w}/y, {k2}/k\n"
+     "  k, w => @S = {h, w}/y // k\n  w, k3 => @O = h, w, {k3}/k\n"},
+    {SPARSE, "r, n, e:dyn(r) => @Y = r, n // e\n"},
+    {SPARSE, "ro:mask, ri:3, e:dyn(r), n:8:vec => @Y = {ro, ri}/r, n // e\n"},
+    {CHAIN, "i =>\n  @A = i\n  @B = i\n  @Z = i\n"},
+    {CONV, "o, c, r, s, y, x =>\n  h, w => @P = c, h, w\n  @Y = o, {y}/h, {x}/w // c, r, s\n"},
+    {GEMM, "jo, i, ji:8 =>\n  k => @C = i, {jo, ji}/j // k\njo, i, ji => @D = i, {jo, ji}/j\n"},
+    {CHAIN, "p:5, o =>\n  @A = {o, p}/i\n  @B = {o, p}/i\n  @Z = {o, p}/i\n"},
+    {SHARED, "q:2, a:5 => @A = {a, q}/i\nq, a => @Z = {a, q}/i\n"},
+    {CHAIN, "i => @A = i\no, p:5 =>\n  @B = {o, p}/i\n  @Z = {o, p}/i\n"},
+};
+
+// Program, schedule: the sentence.
+static const struct {
+  const char *program, *schedule, *sentence;
+} bad[] = {
+    {GEMM, "i, j, k => @X = i, j // k\n",
+     "line 1, column 12: unknown stage 'X', the program has none"},
+    {GEMM, "i, k => @A = i, k\n",
+     "line 1, column 9: 'A' is an input, a schedule computes stages only"},
+    {GEMM, "i, j, k => @C = i, {j}/h // k\n", "line 1, column 20: stage 'C' has no axis 'h'"},
+    {GEMM, "i, j, k => @C = i, j, k\n",
+     "line 1, column 23: axis 'k' is a reduction of 'C', it stands after the //"},
+    {GEMM, "i, j, k => @C = i // j, k\n",
+     "line 1, column 22: axis 'j' is no reduction of 'C', it stands before the //"},
+    {GEMM, "i, j => @C = i, j\n", "line 1, column 9: axis 'k' of 'C' is covered by no loop"},
+    {GEMM, "i, j => @D = i, j\n",
+     "line 1, column 9: stage 'D' reads 'C', which the schedule does not compute"},
+    {GEMM, "i, j, k => @C = i, j // k\n", "the schedule does not compute 'D', an output"},
+    {GEMM, "{i, k}:fold, j => @C = i, j // k\n" D,
+     "line 1, column 1: loops 'i' and 'k' are one group, only one of them reduces 'C'"},
+    // dyn
+    {GEMM, "i, j, k:dyn(i) => @C = i, j // k\n" D,
+     "line 1, column 32: loop 'k' is dyn, axis 'k' of 'C' does not run over data"},
+    {SPARSE, "r, n, e => @Y = r, n // e\n",
+     "line 1, column 25: axis 'e' of 'Y' runs over data, loop 'e' has to be dyn"},
+    {SPARSE, "r, n, eo, e:3 => @Y = r, n // {eo, e}/e\n",
+     "line 1, column 31: axis 'e' of 'Y' runs over data and cannot be split"},
+    {SPARSE, "r, n, e:dyn(n) => @Y = r, n // e\n",
+     "line 1, column 32: loop 'e' is dyn(n), axis 'e' of 'Y' is no function of it"},
+    {SPARSE, "n, e:dyn(r), r => @Y = r, n // e\n",
+     "line 1, column 14: loop 'r' stands inside dyn loop 'e', which runs as far as axis 'r' says"},
+    {SPARSE, "ro, e:dyn(r), ri:2, n => @Y = {ro, ri}/r, n // e\n",
+     "line 1, column 15: loop 'ri' stands inside dyn loop 'e', which runs as far as axis 'r' says"},
+    {SPARSE2, "r, e:dyn(r), n =>\n  @Y = r, n // e\n  @Z = r, n // e\n",
+     "line 3, column 3: dyn loop 'e' is an axis of 'Y' and of 'Z', each needs a loop of its own"},
+    // extents
+    {GEMM, "io, ii:5, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 24: axis 'i' of 'C' has 12, which 5 does not divide: loop 'io' has no extent "
+     "(':mask' and ':peel' allow a remainder)"},
+    {GEMM, "io:2, ii:5, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 26: the parts of axis 'i' of 'C' multiply up to 10, not 12"},
+    {GEMM, "io:3, ii:5, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 26: the parts of axis 'i' of 'C' multiply up to 15, not 12 (':mask' and "
+     "':peel' allow a remainder)"},
+    {GEMM, "io:4, ii:5:mask, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 31: 3 steps of loop 'io' cover axis 'i' of 'C', not 4"},
+    {GEMM, "io:mask, ii:5:peel, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 34: axis 'i' of 'C' has both a mask and a peel"},
+    {GEMM, "x, y, k => @C = {x}/i, {y}/j // k\ny, x => @D = {y}/i, {x}/j\n",
+     "line 2, column 14: loop 'y' has two extents: 12 by axis 'i' of 'D', 32 elsewhere"},
+    {GEMM, "io:mask, ii:20, j, k => @C = {io, ii}/i, j // k\ni, j, ii => @D = i, {j, ii}/j\n",
+     "line 2, column 21: the parts of axis 'j' of 'D' multiply up to 640, not 32 (':mask' and "
+     "':peel' allow a remainder)"},
+    // homes
+    {GEMM, D "i, j, k => @C = i, j // k\n",
+     "line 1, column 9: stage 'D' reads 'C', which is computed after it"},
+    {GEMM, "i, j, k =>\n  @C = i, j // k\n  l => @D = i, {l}/j\n",
+     "line 3, column 8: stage 'D' stands inside loop 'k' and reads 'C', which is complete after "
+     "it"},
+    {GEMM, "i, j =>\n  k =>\n    @C = i, j // k\n    @D = i, j\n",
+     "line 4, column 5: stage 'D' stands inside loop 'k' and reads 'C', which is complete after "
+     "it"},
+    {CHAIN, "l =>\n  i => @A = i\n  @B = {l}/i\ni => @Z = i\n",
+     "line 1, column 1: loop 'l' is around 'A' and in none of its axes, and what is computed has "
+     "to "
+     "outlive it"},
+    {CONV, "h, w, o => @P = {o}/c, h, w\no, y, x, c, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n",
+     "line 2, column 26: loop 'o' has two extents: 4 by axis 'o' of 'Y', 3 elsewhere"},
+    {CHAIN, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a =>\n    @B = {a, q}/i\n    @Z = {a, q}/i\n",
+     "line 2, column 15: 'A' keeps the values of all steps of loop 'a' and of one of 'q', which is "
+     "a smaller part of axis 'i'"},
+    {SHARED, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a => @Z = {a, q}/i\n",
+     "line 3, column 8: stage 'Z' reads 'A' along axis 'i' in a way that cannot be bounded while "
+     "the loops around both stand still"},
+    // regions
+    {CONV,
+     "y:2 =>\n  c, h, w => @P = c, {y, h}/h, w\n  o, x, z, c, r, s => @Y = o, {y, z}/h, {x}/w // "
+     "c, r, s\n",
+     "line 3, column 23: stage 'Y' reads 'P' at 'h+r' along axis 'h': from -1 to 4 while the loops "
+     "around both stand still, and 0 to 3 are computed"},
+    {SHIFT, "i =>\n  @A = i\n  @Z = i\n",
+     "line 3, column 3: stage 'Z' reads 'A' at 'i*i%10' along axis 'i': from -9 to 9 while the "
+     "loops around both stand still, and 0 to 0 are computed"},
+    {SHIFT2, "o:2 =>\n  i => @A = {o, i}/i\n  i => @Z = {o, i}/i\n",
+     "line 3, column 8: stage 'Z' reads 'A' at '9-i' along axis 'i': from -5 to 9 while the loops "
+     "around both stand still, and 0 to 4 are computed"},
+    // layouts
+    {GEMM, "io, ii:4 =>\n  j, k => @C[i][j] = {io, ii}/i, j // k\n  j => @D = {io, ii}/i, j\n",
+     "line 2, column 11: the layout of 'C' has axis 'i', whose loops all stand around what is "
+     "kept"},
+    {GEMM, "io, ii:4, j, k => @C[io][i][j] = {io, ii}/i, j // k\n" D,
+     "line 1, column 19: the layout of 'C' has 'i' twice"},
+    {GEMM, "i =>\n  j, k => @C[i][j] = i, j // k\n  j => @D = i, j\n",
+     "line 2, column 11: the layout of 'C' has loop 'i', which stands around what is kept"},
+    {GEMM, "io, ii:4 =>\n  j, k => @C[ii][j] = {io, ii}/i, j // k\n  j => @D = {io, ii}/i, j\n",
+     "line 2, column 11: the layout of 'C' has loop 'ii', which stands around what is kept"},
+    {GEMM, "i, j, k => @C[j] = i, j // k\n" D,
+     "line 1, column 12: the layout of 'C' lacks loop 'i'"},
+    {GEMM, "i, j, k => @C = i, j // k\ni, j => @D[j][i] = i, j\n",
+     "line 2, column 9: 'D' is an output, the program says how it is laid out"},
+    {GEMM, "i, j, k => @C = i, j // k\ni, j => @D:l1 = i, j\n",
+     "line 2, column 9: 'D' is an output, the program says how it is laid out"},
+    // marks
+    {GEMM, "i, j:vec, k => @C = i, j // k\n" D,
+     "line 1, column 11: loop 'k' stands inside vec loop 'j' and is neither unrolled nor of a "
+     "given extent"},
+    {GEMM, "i, j:vec, k:8:para => @C = i, j // k\n" D,
+     "line 1, column 11: loop 'k' stands inside vec loop 'j' and is neither unrolled nor of a "
+     "given extent"},
+    {GEMM, "i, j, k:vec => @C = i, j // k\n" D, "line 1, column 7: vec loop 'k' reduces 'C'"},
+    {GEMM, "i, j, k:para => @C = i, j // k\n" D, "line 1, column 7: parallel loop 'k' reduces 'C'"},
+    {GEMM, "j, k, i:vec => @C = i, j // k\n" D,
+     "line 1, column 7: vec loop 'i' has 12 steps: 'C' needs a multiple of its 16 lanes, a power "
+     "of two below, or ':mask'"},
+    {GEMM, "k, {i, j}:fold:vec => @C = i, j // k\n" D,
+     "line 1, column 4: the group of loop 'i' cannot be vec"},
+    {GEMM, "i:para, j:para, k => @C = i, j // k\n" D,
+     "line 1, column 9: parallel loop 'j' stands inside parallel loop 'i'"},
+    {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",
+     "line 1, column 1: vec loop 'i' is in no axis of 'A' inside it"},
+    // limits
+    {GEMM, "i, k, j:unroll => @C = i, j // k\n" D,
+     "line 1, column 19: the tile of 'C' fills 34 registers, the machine has 32"},
+    {GEMM, "i, k, j => @C:reg = i, j // k\n" D,
+     "line 1, column 12: ':reg' buffer 'C' fills 384 registers, the machine has 32"},
+    {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
+     "line 1, column 6: ':l1' buffer 'A' takes 80000 bytes, of 49152 in L1 49152 are left"},
+    {LARGE, "i:unroll => @A = i\ni => @Z = i\n",
+     "line 1, column 13: 'A' is written out 20000 times, which is too long: all stages together at "
+     "most 4096 times"},
+    {HUGE, "i, j => @A = i, j\ni, j => @Z = i, j\n",
+     "line 1, column 9: buffer 'A' takes 17179869184 bytes, of 4294967296 for buffers 4294967296 "
+     "are left"},
+    {LONG, "i:unroll => @Z = i\n",
+     "line 1, column 13: 'Z' is written out 4000 times, which is too long: its expression is "
+     "large"},
+};
+
+static struct program *parse_program(const char *text) {
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  if (program_parse(&ctx, text, strlen(text), &p) != CANVAS_OK) fail_msg("%s", ctx.message);
+  return p;
+}
+
+static struct schedule *parse_schedule(const char *text) {
+  canvas_context ctx = {.message = ""};
+  struct schedule *s;
+  if (schedule_parse(&ctx, text, strlen(text), &s) != CANVAS_OK)
+    fail_msg("%s for \"%s\"", ctx.message, text);
+  return s;
+}
+
+static void accepts(void **state) {
+  CHECK_ROWS (good, row) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = parse_program(row->program);
+    struct schedule *s = parse_schedule(row->schedule);
+    struct loop_tree *tree;
+    if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK)
+      fail_msg("%s for \"%s\"", ctx.message, row->schedule);
+    CHECK_INT(tree->open, 0, row->schedule);
+    CHECK_TEXT(walk_tree(tree, 1), NULL, row->schedule);
+    loop_tree_free(tree);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
+static void refuses(void **state) {
+  CHECK_ROWS (bad, row) {
+    canvas_context ctx = {.message = "accepted"};
+    struct program *p = parse_program(row->program);
+    struct schedule *s = parse_schedule(row->schedule);
+    struct loop_tree *tree = NULL;
+    loop_tree_bind(&ctx, p, s, NULL, &tree);
+    CHECK_TEXT(ctx.message, row->sentence, row->schedule);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
+// More loops around a stage than any text can open.
+static void too_deep(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct program *p = parse_program(CHAIN);
+  struct schedule *s = schedule_new("deep");
+  struct loop_tree *tree;
+  char name[8];
+  int node = 0;
+  for (int i = 0; i <= SCHEDULE_DEPTH; i++) {
+    snprintf(name, sizeof name, "l%d", i);
+    node = schedule_add_loop(s, node, schedule_level(s, name), 0);
+  }
+  int leaf = schedule_add_leaf(s, node, "A");
+  struct schedule_axis *axis = schedule_add_axis(s, leaf, "i"), *other;
+  for (int i = 0; i < SCHEDULE_DEPTH; i++) axis->level[axis->count++] = i;
+  other = schedule_add_axis(s, leaf, "x");
+  other->level[other->count++] = SCHEDULE_DEPTH;
+  assert_int_equal(loop_tree_bind(&ctx, p, s, NULL, &tree), CANVAS_BAD_INPUT);
+  CHECK_TEXT(ctx.message, "stage 'A' has no axis 'x'", "deep");
+  s->nodes.data[leaf].leaf.axes.data[1].axis = "k";
+  program_free(p);
+  p = parse_program("canvas 1\nprogram p\nin X f32 [i:1]\nA[i:1, k:1] = X[i]\nout A\n");
+  assert_int_equal(loop_tree_bind(&ctx, p, s, NULL, &tree), CANVAS_BAD_INPUT);
+  CHECK_TEXT(ctx.message, "stage 'A' stands inside more than 32 loops", "deep");
+  schedule_free(s);
+  program_free(p);
+}
+
+static const char *const programs[] = {GEMM, CONV, FLAT, SPARSE, CHAIN};
+
+static void defaults(void **state) {
+  CHECK_ROWS (programs, text) {
+    for (int decent = 0; decent < 2; decent++) {
+      canvas_context ctx = {.message = ""};
+      struct program *p = parse_program(*text);
+      struct schedule *s = schedule_default(p, decent, NULL);
+      struct loop_tree *tree;
+      if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK)
+        fail_msg("%s for \"%s\"", ctx.message, *text);
+      CHECK_TEXT(walk_tree(tree, 2), NULL, *text);
+      loop_tree_free(tree);
+      schedule_free(s);
+      program_free(p);
+    }
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(refuses), cmocka_unit_test(too_deep),
+           cmocka_unit_test(defaults))
