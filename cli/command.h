@@ -9,7 +9,7 @@
 #include "canvas.h"
 
 enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
-enum { OPTIONS_MAX = 10, OPERANDS_MAX = 2 };
+enum { OPTIONS_MAX = 10, OPERANDS_MAX = 32 };
 
 struct option {
   const char *flag;    /* "--seed"; a short flag is "-N" */
@@ -42,7 +42,7 @@ struct arguments {
 
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_eval, command_lower, command_hash, command_equal, command_primitives,
-    command_help, command_completion;
+    command_operator, command_help, command_completion;
 
 /* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
 

@@ -245,6 +245,19 @@ canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program 
                                       const double *const *inputs, int output, int64_t count,
                                       const int64_t *elements, double *out);
 
+/* ---- operators: programs by name (docs/operators.md) --------------------------------------- */
+
+/* The program of an operator, say "conv2d_nchw" with the arguments "in_channels=64 height=56 width=56
+ * out_channels=64 kernel=3 padding=1": blanks between them, defaults for what is left away. Inputs are
+ * the data X, then weights and bias, the output is Y. */
+canvas_status canvas_operator_program(canvas_context *ctx, const char *name, const char *arguments,
+                                      size_t length, canvas_program **out);
+/* The library: as columns, as a JSON list of {name, arguments: {name: default or null}, meaning}, or
+ * as the table of docs/operators.md. */
+char *canvas_operators_print(canvas_format format);
+/* One operator's arguments, a line each, with defaults and meanings. */
+canvas_status canvas_operator_describe(canvas_context *ctx, const char *name, char **out);
+
 /* ---- the command line ---------------------------------------------------------------------- */
 
 /* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS: dict[str, str] = {
     "base": "canvas.h",
     "program": "base",
+    "operator": "program base",
     "dim": "base",
     "kernel": "dim base",
     "primitive": "kernel program dim base",

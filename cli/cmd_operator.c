@@ -1,0 +1,66 @@
+/* canvas operator: programs by name. Without arguments it tells what there is to say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+/* The words after the operator as one text; NULL without any, and where memory is short. */
+static char *join(struct arguments *a) {
+  size_t length = 0;
+  for (int i = 1; i < OPERANDS_MAX && a->operand[i]; i++) length += strlen(a->operand[i]) + 1;
+  char *text = calloc(length + 1, 1), *end = text;
+  for (int i = 1; text && i < OPERANDS_MAX && a->operand[i]; i++) {
+    size_t n = strlen(a->operand[i]);
+    memcpy(end, a->operand[i], n);
+    end[n] = ' ';
+    end += n + 1;
+  }
+  return text;
+}
+
+static int print_program(struct arguments *a) {
+  canvas_program *program;
+  char *text = join(a);
+  if (!text) return complain("there is no memory for the arguments");
+  canvas_status status =
+      canvas_operator_program(a->ctx, a->operand[0], text, strlen(text), &program);
+  free(text);
+  if (status != CANVAS_OK) return complain("%s", canvas_context_message(a->ctx));
+  put_text(canvas_program_print(program));
+  canvas_program_free(program);
+  return EXIT_OK;
+}
+
+static int print_arguments(struct arguments *a) {
+  char *text;
+  if (canvas_operator_describe(a->ctx, a->operand[0], &text) != CANVAS_OK)
+    return complain("%s", canvas_context_message(a->ctx));
+  put_text(text);
+  return EXIT_OK;
+}
+
+static int run(struct arguments *a) {
+  bool json = option_given(a, "--json"), markdown = option_given(a, "--markdown");
+  if (a->operand[0] && (json || markdown))
+    return complain("%s lists all operators, leave '%.60s' away", json ? "--json" : "--markdown",
+                    a->operand[0]);
+  if (json && markdown) return complain("give either --json or --markdown");
+  if (a->operand[0]) return a->operand[1] ? print_program(a) : print_arguments(a);
+  put_text(canvas_operators_print(json ? CANVAS_JSON : markdown ? CANVAS_MARKDOWN : CANVAS_TEXT));
+  return EXIT_OK;
+}
+
+const struct command command_operator = {
+    .verb = "operator",
+    .operands = "NAME ARGUMENT=VALUE...",
+    .most = OPERANDS_MAX,
+    .summary = "print the tensor program of an operator",
+    .details = "Without NAME: the operators. Without arguments: what the operator takes.\n",
+    .example =
+        "canvas operator conv2d_nchw in_channels=64 height=56 width=56 out_channels=64 kernel=3 "
+        "\\\n"
+        "    padding=1",
+    .options = {{"--json", NULL, "the operators as a JSON list of rows"},
+                {"--markdown", NULL, "the table of docs/operators.md"}},
+    .run = run,
+};

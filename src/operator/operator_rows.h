@@ -1,0 +1,77 @@
+/* The operator table: one row per operator, its builder in operator_FAMILY.c.
+ *
+ * A row without a builder does not link. `spatial` is the number of axes that windows run along.
+ */
+#ifndef CANVAS_OPERATOR_OPERATOR_ROWS_H
+#define CANVAS_OPERATOR_OPERATOR_ROWS_H
+
+#include "operator/operator.h"
+
+#define CONV      "bias=0 stride=1 padding=0 dilation=1 groups=1"
+#define TRANSPOSE "bias=0 stride=1 padding=0 output_padding=0 groups=1 dilation=1"
+#define MAX_POOL  "kernel stride=kernel padding=0 dilation=1 ceil_mode=0"
+#define TYPE      " dtype=f32"
+#define AVG_POOL  "kernel stride=kernel padding=0 ceil_mode=0 count_include_pad=1"
+
+/* clang-format off */
+/*    name                     spatial arguments
+ *                                     meaning */
+#define OPERATORS(X) \
+  X(zero_pad1d,                1, "batch=1 channels length padding=0" TYPE, \
+    "X [batch, channels, length] with zeros before and after") \
+  X(zero_pad2d,                2, "batch=1 channels height width padding=0" TYPE, \
+    "X [batch, channels, height, width] with zeros around") \
+  X(conv1d,                    1, "batch=1 in_channels length out_channels kernel " CONV TYPE, \
+    "convolution of X [batch, in_channels, length] with W [out_channels, in_channels/groups, kernel]") \
+  X(conv_transpose1d,          1, "batch=1 in_channels length out_channels kernel " TRANSPOSE TYPE, \
+    "transposed convolution with W [in_channels, out_channels/groups, kernel]") \
+  X(conv2d_nchw,               2, "batch=1 in_channels height width out_channels kernel " CONV TYPE, \
+    "convolution of X [batch, in_channels, height, width] with W [out_channels, in_channels/groups, kernel]") \
+  X(conv2d_nchwc,              2, "batch=1 in_channels height width in_block=16 out_channels out_block=16 kernel " CONV TYPE, \
+    "the same in blocks of channels: X [batch, in_channels/in_block, height, width, in_block], " \
+    "W [out_channels/out_block, in_channels/groups/in_block, kernel, in_block, out_block]") \
+  X(conv_transpose2d_nchw,     2, "batch=1 in_channels height width out_channels kernel " TRANSPOSE TYPE, \
+    "transposed convolution with W [in_channels, out_channels/groups, kernel]") \
+  X(depthwise_conv2d_nchw,     2, "batch=1 in_channels height width factor=1 kernel bias=0 stride=1 padding=0 dilation=1" TYPE, \
+    "every channel convolved by itself, with W [in_channels, factor, kernel]") \
+  X(conv2d_nhwc,               2, "batch=1 height width in_channels out_channels kernel " CONV " weights=oihw" TYPE, \
+    "convolution of X [batch, height, width, in_channels] with W [out_channels, in_channels/groups, kernel], or [kernel, in_channels/groups, out_channels]") \
+  X(im2col_nchw,               2, "batch=1 in_channels height width kernel stride=1 padding=0 dilation=1 groups=1" TYPE, \
+    "the windows of X as columns: [groups, in_channels/groups * kernel, batch * windows]") \
+  X(im2col_nhwc,               2, "batch=1 height width in_channels kernel stride=1 padding=0 dilation=1" TYPE, \
+    "the windows of X as rows: [batch * windows, kernel * in_channels]") \
+  X(gemm_conv2d_nchw,          2, "batch=1 in_channels height width out_channels kernel " CONV TYPE, \
+    "conv2d_nchw as im2col_nchw and a matrix product") \
+  X(gemm_conv2d_nhwc,          2, "batch=1 height width in_channels out_channels kernel bias=0 stride=1 padding=0 dilation=1" TYPE, \
+    "im2col_nhwc times W [out_channels, kernel * in_channels]: Y [batch * windows, out_channels]") \
+  X(gemv,                      0, "m k transpose_a=0" TYPE, \
+    "A [m, k] times X [k]") \
+  X(gemm,                      0, "m k n transpose_a=0 transpose_b=0" TYPE, \
+    "A [m, k] times B [k, n]; transposed they are given as [k, m] and [n, k]") \
+  X(batch_gemm,                0, "batch m k n transpose_a=0 transpose_b=0" TYPE, \
+    "A [batch, m, k] times B [batch, k, n]; transposed [batch, k, m] and [batch, n, k]") \
+  X(linear,                    0, "batch=1 in_features out_features bias=0" TYPE, \
+    "X [batch, in_features] times W [out_features, in_features], transposed") \
+  X(mean,                      0, "shape dim=0" TYPE, \
+    "the mean of X along some axes, which go") \
+  X(softmax,                   0, "shape dim=-1" TYPE, \
+    "exp(X - largest) / total along some axes") \
+  X(max_pool1d,                1, "batch=1 channels length " MAX_POOL TYPE, \
+    "the maximum of each window of X [batch, channels, length]") \
+  X(max_pool2d_nchw,           2, "batch=1 channels height width " MAX_POOL TYPE, \
+    "the maximum of each window of X [batch, channels, height, width]") \
+  X(max_pool2d_nhwc,           2, "batch=1 height width channels " MAX_POOL TYPE, \
+    "the maximum of each window of X [batch, height, width, channels]") \
+  X(avg_pool1d,                1, "batch=1 channels length " AVG_POOL TYPE, \
+    "the mean of each window of X [batch, channels, length]") \
+  X(avg_pool2d_nchw,           2, "batch=1 channels height width " AVG_POOL TYPE, \
+    "the mean of each window of X [batch, channels, height, width]") \
+  X(avg_pool2d_nhwc,           2, "batch=1 height width channels " AVG_POOL TYPE, \
+    "the mean of each window of X [batch, height, width, channels]")
+/* clang-format on */
+
+#define X(name, ...) canvas_status build_##name(struct build *b);
+OPERATORS(X)
+#undef X
+
+#endif
