@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import CanvasError, NoSolution
+from .operators import operator_program
 from .pack import KernelPack, load, save
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "get_placeholders",
     "load",
     "load_data",
+    "operator_program",
     "plot_pareto",
     "replace",
     "replay",

@@ -87,6 +87,9 @@ def svg(kernel: str, /) -> str:
 def lower(pack: str, target: int) -> str:
     """The program of one binding for one sample; targets count from 0."""
 
+def operator_program(name: str, arguments: str) -> str:
+    """The program of an operator (docs/operators.md), from "height=56 kernel=3 ..."."""
+
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
     """The program's first output by the interpreter.
 

@@ -368,6 +368,31 @@ static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
+static canvas_status operator_program(canvas_context *ctx, const char *name, struct text arguments,
+                                      char **out) {
+  canvas_program *program;
+  canvas_status status =
+      canvas_operator_program(ctx, name, arguments.bytes, arguments.length, &program);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_program_print(program);
+  canvas_program_free(program);
+  return CANVAS_OK;
+}
+
+static PyObject *core_operator_program(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"name", "arguments", NULL};
+  PyObject *name, *arguments;
+  struct text called, in;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU", names, &name, &arguments) ||
+      !get_text(module, name, &called) || !get_text(module, arguments, &in))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = operator_program(ctx, called.bytes, in, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 /* ---- the interpreter ----------------------------------------------------------------------- */
 
 enum { ANSWER_LIMIT = 1 << 28 }; /* elements: 2 GiB */
@@ -560,6 +585,8 @@ static PyMethodDef methods[] = {
     {"svg", core_svg, METH_O, DOC("svg($module, kernel, /)", "A picture.")},
     {"lower", WITH_KEYWORDS(core_lower),
      DOC("lower($module, pack, target)", "The program of one binding.")},
+    {"operator_program", WITH_KEYWORDS(core_operator_program),
+     DOC("operator_program($module, name, arguments)", "The program of an operator.")},
     {"evaluate", WITH_KEYWORDS(core_evaluate),
      DOC("evaluate($module, program, inputs, elements=None)",
          "Elements of the first output, as bytes of float64.")},
