@@ -1,7 +1,9 @@
 /* Gains from one interpretation. With independent weights of variance g^2/fan_in an fc's output has
  * the mean square g^2 * mean(input^2), so the gain is 1/rms(input): the input is all that must be
  * evaluated before the weight is scaled, and no stage is evaluated twice. Where what follows the
- * last fc (products, exp) still leaves the output far from 1, the last gain takes the rest.
+ * last fc (products, exp) still leaves the output far from 1, the last gain takes the rest, if that
+ * is not too much: what hardly varies because a constant is larger (min, max) can only be moved by
+ * weights that saturate everything between.
  */
 #include "lower/gain.h"
 
@@ -11,6 +13,8 @@
 #include "base/random.h"
 #include "lower/lower.h"
 #include "program/interpret.h"
+
+#define LAST_MOST 30 /* of the correction for what follows the last fc */
 
 enum { SAMPLES = 256, SMALL_HW = 6, SMALL_C = 16, SMALL_G = 4, C_TRIES = 64 };
 
@@ -150,7 +154,7 @@ canvas_status gain_estimate(canvas_context *ctx, const struct kernel *k, const s
   if (!gain_small_binding(ctx, k, &p->data[0].sizes, &b)) return CANVAS_OK;
   TRY(pass(ctx, k, &b, 1, gains, &size));
   double last = size > 0.1 && size < 10 ? 1 : correction(size);
-  if (last == 1) return CANVAS_OK;
+  if (last == 1 || last > LAST_MOST) return CANVAS_OK;
   TRY(pass(ctx, k, &b, last, second, &retried));
   bool better = fabs(log(retried + 1e-30)) < fabs(log(size + 1e-30));
   for (int i = 0; better && i < KERNEL_NODES_MAX; i++) gains[i] = second[i];

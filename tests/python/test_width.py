@@ -225,6 +225,31 @@ def check_gains(scales):
     assert len(gains) > 2 * len(scales) and max(gains) < 30
 
 
+CONSTANT = """canvas 1
+kernel constant
+a = input
+b = fc a to=C
+c = unfold b over=W k=K
+d = fc c to=C
+e = sqrt d
+f = softmax e over=C scale=C
+g = unfold f over=H k=K
+h = fold g max over=KH
+i = fold a mean over=H,W
+j = fold i mean over=C
+k = sigmoid j
+l = min k h
+out l
+"""
+
+
+def test_weights_do_not_move_constants():
+    """The output is a half nearly everywhere; only saturated weights could make it vary."""
+    pack = canvas.KernelPack(_core.solve(CONSTANT, bench_scale.small_targets(), "macs=1x", "G=2"))
+    gains = bench_scale.Scale(0, pack, ()).gains
+    assert len(gains) == 2 and max(gains) < 30
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_outputs_of_a_thousand_kernels_keep_their_scale():
