@@ -40,6 +40,15 @@ static const struct {
      "        N, C, H, W = a.shape\n"
      "        b = torch.matmul(self.w0[copy], a.reshape(N, C, H * W)).reshape(N, C, H, W)\n"
      "        return b\n"},
+    {"b = fc a to=C/2;c = fc b to=C;out c",
+     "        N, C, H, W = a.shape\n"
+     "        b = F.conv2d(a, self.w0[copy].reshape(C // 2, C, 1, 1))\n"
+     "        c = F.conv2d(b, self.w1[copy].reshape(C, C // 2, 1, 1))\n"
+     "        return c\n",
+     "        N, C, H, W = a.shape\n"
+     "        b = torch.matmul(self.w0[copy], a.reshape(N, C, H * W)).reshape(N, C // 2, H, W)\n"
+     "        c = torch.matmul(self.w1[copy], b.reshape(N, C // 2, H * W)).reshape(N, C, H, W)\n"
+     "        return c\n"},
     {"b = unfold a over=H,W k=K;c = fc b to=C;out c",
      "        KH, KW = self.kh, self.kw\n"
      "        c = F.conv2d(a, self.w0[copy], padding=(KH // 2, KW // 2))\n"
