@@ -180,6 +180,9 @@ class Pool:
             )
         except OSError as error:
             raise CanvasError(f"no child process can be started: {error.strerror}") from error
+        except BaseException:  # Ctrl-C while it starts: it is not among the children yet
+            kill_marked(mark)
+            raise
         child = Child(process, mark)
         assert process.stdin and process.stdout and process.stderr
         for stream in (process.stdin, process.stdout, process.stderr):
