@@ -21,6 +21,7 @@ it:
     clock        true: time.time jumps back and forth by hours
     steps        FILE that gets the number of its steps at the end
     at           {STEP: what}: a signal by name for itself, or ["move", FOLDER, TO]
+    again        {STEP: what}: the same, counted from when the first signal was handled
 
 A step is a statement but SELECT that SQLite executes for it, or a file that it opens to write,
 renames or removes, a folder that it makes, a process that it starts.
@@ -38,6 +39,7 @@ import threading
 import time
 import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +152,12 @@ def arm(order: dict[str, Any]) -> None:
     if "clock" in order:
         jump()
     if "at" in order or "steps" in order:
-        count_steps({int(step): what for step, what in order.get("at", {}).items()})
+        count_steps(
+            *(
+                {int(step): what for step, what in order.get(name, {}).items()}
+                for name in ("at", "again")
+            )
+        )
 
 
 def jump() -> None:
@@ -158,7 +165,7 @@ def jump() -> None:
     time.time = lambda: real() + (5 * HOURS if next(calls) % 2 else -3 * HOURS)
 
 
-def count_steps(at: dict[int, Any]) -> None:
+def count_steps(at: dict[int, Any], again: dict[int, Any]) -> None:
     def step() -> None:
         global steps
         steps += 1
@@ -178,7 +185,11 @@ def count_steps(at: dict[int, Any]) -> None:
         database.set_trace_callback(executed)
         return database
 
-    keep_signals_out_of(executed.__code__)
+    def handled() -> None:
+        at.update({steps + later: what for later, what in again.items()})
+        again.clear()
+
+    keep_signals_out_of(executed.__code__, handled)
     threading.Thread(target=send_signals, daemon=True).start()
     real = sqlite3.connect
     sqlite3.connect = connect
@@ -201,9 +212,9 @@ def send_signals() -> None:
         os.kill(os.getpid(), signals.get())
 
 
-def keep_signals_out_of(code: types.CodeType) -> None:
+def keep_signals_out_of(code: types.CodeType, handled: Callable[[], None]) -> None:
     """Put off what comes while a function called by SQLite runs: SQLite swallows what is raised
-    there, and no driver has such functions but ours.
+    there, and no driver has such functions but ours.  `handled` is called before a handler is.
     """
 
     def handle(number: int, handler: Any) -> Any:
@@ -211,6 +222,7 @@ def keep_signals_out_of(code: types.CodeType) -> None:
             if any(found.f_code is code for found, _ in traceback.walk_stack(frame)):
                 signals.put(signal.Signals(number))
             else:
+                handled()
                 handler(number, frame)
 
         return real(number, outside if callable(handler) else handler)
