@@ -41,8 +41,8 @@ struct arguments {
 };
 
 extern const struct command command_sample, command_check, command_show, command_cost,
-    command_solve, command_eval, command_lower, command_hash, command_equal, command_primitives,
-    command_operator, command_help, command_completion;
+    command_solve, command_count, command_eval, command_lower, command_hash, command_equal,
+    command_primitives, command_operator, command_help, command_completion;
 
 /* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
 
@@ -80,6 +80,9 @@ void text_free(struct text *t);
 
 /* The targets of --targets: a file, or the short form "C,H,W;...". NULL after a sentence. */
 canvas_targets *targets_read(struct arguments *a);
+
+/* The program of a file. NULL after a sentence. */
+canvas_program *program_read(struct arguments *a, const char *file);
 
 /* Calls `visit` for every kernel or pack of the file; stops where it answers other than EXIT_OK or
  * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the verb. */

@@ -55,6 +55,16 @@ void text_free(struct text *t) {
   t->bytes = NULL;
 }
 
+canvas_program *program_read(struct arguments *a, const char *file) {
+  struct text text;
+  canvas_program *program = NULL;
+  if (!text_read(file, &text)) return NULL;
+  canvas_status status = canvas_program_parse(a->ctx, text.bytes, text.length, &program);
+  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  text_free(&text);
+  return status == CANVAS_OK ? program : NULL;
+}
+
 /* "64,56,56;128,28,28": three numbers and no letter, so no name of a layer or file. */
 static bool is_short_form(const char *text) {
   return strchr(text, ',') && strspn(text, "0123456789,; -+.") == strlen(text);

@@ -258,6 +258,25 @@ char *canvas_operators_print(canvas_format format);
 /* One operator's arguments, a line each, with defaults and meanings. */
 canvas_status canvas_operator_describe(canvas_context *ctx, const char *name, char **out);
 
+/* What a stage takes whatever the schedule is: a multiply-add is two flops; of each tensor that is
+ * loaded the bytes of what its indices can reach, once. With bounds that are data, at most so much. */
+typedef struct canvas_count {
+  int64_t points;        /* elements of the stage */
+  int64_t reduction;     /* points that are reduced for one element; 1 without a reduction */
+  int64_t flops;         /* of all its elements */
+  int64_t read, written; /* bytes */
+} canvas_count;
+int canvas_program_stages(const canvas_program *program);
+const char *canvas_program_stage(const canvas_program *program, int stage); /* its name */
+/* Of one stage, or with stage -1 the sum of all (reduction 0). CANVAS_BAD_INPUT where a number passes
+ * 2^62. */
+canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *program, int stage,
+                                   canvas_count *out);
+/* As JSON: {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
+ * "reduction", "flops", "read", "written"}]}. */
+canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_program *program,
+                                        char **out);
+
 /* ---- the command line ---------------------------------------------------------------------- */
 
 /* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and

@@ -1,0 +1,179 @@
+/* Counts of a program: see program_cost.h. Numbers stop at `limit`, which is told at the end. */
+#include "program/program_cost.h"
+
+#include <stdlib.h>
+
+static const int64_t limit = (int64_t)1 << 62;
+
+static int64_t plus(int64_t a, int64_t b) {
+  return a > limit - b ? limit : a + b;
+}
+
+static int64_t times(int64_t a, int64_t b) {
+  return b && a > limit / b ? limit : a * b;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+int program_dtype_bytes(enum program_dtype dtype) {
+  static const int bytes[] = {4, 8, 2, 4};
+  return bytes[dtype];
+}
+
+/* ---- operations ---------------------------------------------------------------------------- */
+
+static int64_t operations(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  int64_t arg[3] = {0, 0, 0};
+  if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL) return 0;
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) arg[i] = operations(p, n->arg[i]);
+  if (n->op == PX_SELECT) return plus(arg[0], most(arg[1], arg[2]));
+  bool logical = n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT;
+  bool free = n->arg[0] < 0 || p->nodes.data[n->arg[0]].sort == PX_INDEX || logical;
+  return plus(plus(arg[0], arg[1]), free ? 0 : 1);
+}
+
+/* The axis that is the whole of this index; -1 if it is not one. */
+static int lone_axis(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  return n->op == PX_AXIS ? (int)n->integer : -1;
+}
+
+static bool is_next(const struct program *p, int expr, int axis) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op != PX_ADD || lone_axis(p, n->arg[0]) != axis) return false;
+  const struct px_node *one = &p->nodes.data[n->arg[1]];
+  return one->op == PX_INT && one->integer == 1;
+}
+
+/* The bounds are ptr[r]..ptr[r+1] over all rows r of a rising ptr of one axis: answers the axis r, and
+ * in *total how many there are in all rows; -1 if they are not. */
+static int row_axis(const struct program *p, const struct program_tensor *t,
+                    const struct program_axis *a, int64_t *total) {
+  const struct px_node *low = &p->nodes.data[a->low], *high = &p->nodes.data[a->high];
+  if (low->op != PX_LOAD || high->op != PX_LOAD || low->tensor != high->tensor) return -1;
+  const struct program_tensor *ptr = &p->tensors.data[low->tensor];
+  if (!ptr->rising || ptr->rank != 1) return -1;
+  int row = lone_axis(p, p->indices.data[low->first]);
+  if (row < 0 || !is_next(p, p->indices.data[high->first], row)) return -1;
+  if (t->axes[row].low >= 0 || t->axes[row].size != ptr->axes[0].size - 1) return -1;
+  *total = ptr->most - ptr->least;
+  return row;
+}
+
+/* How often the expression is evaluated, at most. */
+static int64_t evaluations(const struct program *p, const struct program_tensor *t) {
+  bool counted[PROGRAM_AXES] = {false}; /* within the rows of another axis */
+  int64_t n = 1, total;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    int row = t->axes[i].low < 0 ? -1 : row_axis(p, t, &t->axes[i], &total);
+    if (row < 0 || counted[row]) continue;
+    counted[row] = counted[i] = true;
+    n = times(n, total);
+  }
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    if (!counted[i]) n = times(n, t->axes[i].size);
+  return n;
+}
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+/* What the loads of one tensor reach: the box around them all, and the sum of what each can. */
+struct reach {
+  int tensor;
+  int64_t low[PROGRAM_AXES], high[PROGRAM_AXES];
+  int64_t sum;
+};
+
+struct reaches {
+  VEC(struct reach);
+};
+
+static struct reach *reach_of(struct reaches *all, int tensor) {
+  for (int i = 0; i < all->count; i++)
+    if (all->data[i].tensor == tensor) return &all->data[i];
+  struct reach fresh = {.tensor = tensor};
+  for (int i = 0; i < PROGRAM_AXES; i++) fresh.low[i] = PROGRAM_ELEMENTS;
+  VEC_PUSH(all, fresh);
+  return &all->data[all->count - 1];
+}
+
+/* As many different indices as these axes of the stage give. */
+static int64_t axes_product(const struct program_tensor *t, uint32_t axes) {
+  int64_t n = 1;
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    if (axes >> i & 1) n = times(n, t->axes[i].size);
+  return n;
+}
+
+static void reach_load(const struct program *p, const struct program_tensor *t,
+                       const struct px_node *n, struct reaches *all) {
+  const struct program_tensor *from = &p->tensors.data[n->tensor];
+  struct reach *reach = reach_of(all, n->tensor);
+  int64_t box = 1;
+  uint32_t axes = 0;
+  for (int i = 0; i < from->rank; i++) {
+    struct px_range r = px_range(p, p->indices.data[n->first + i]);
+    int64_t low = most(r.low, 0), high = least(r.high, from->axes[i].size - 1);
+    if (low > high) return; /* never evaluated */
+    reach->low[i] = least(reach->low[i], low);
+    reach->high[i] = most(reach->high[i], high);
+    box = times(box, least(high - low + 1, axes_product(t, r.axes)));
+    axes |= r.axes;
+  }
+  reach->sum = plus(reach->sum, least(box, axes_product(t, axes)));
+}
+
+static void reach_expr(const struct program *p, const struct program_tensor *t, int expr,
+                       struct reaches *all) {
+  const struct px_node *n = &p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) reach_expr(p, t, n->arg[i], all);
+  if (n->op != PX_LOAD) return;
+  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+    reach_expr(p, t, p->indices.data[n->first + i], all);
+  reach_load(p, t, n, all);
+}
+
+static int64_t bytes_read(const struct program *p, const struct program_tensor *t) {
+  struct reaches all = {.count = 0};
+  int64_t bytes = 0;
+  reach_expr(p, t, t->body, &all);
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    if (t->axes[i].low < 0) continue;
+    reach_expr(p, t, t->axes[i].low, &all);
+    reach_expr(p, t, t->axes[i].high, &all);
+  }
+  for (int i = 0; i < all.count; i++) {
+    const struct reach *r = &all.data[i];
+    const struct program_tensor *from = &p->tensors.data[r->tensor];
+    int64_t box = 1;
+    for (int k = 0; k < from->rank; k++)
+      box = times(box, r->low[k] > r->high[k] ? 0 : r->high[k] - r->low[k] + 1);
+    bytes = plus(bytes, times(least(box, r->sum), program_dtype_bytes(from->dtype)));
+  }
+  free(all.data);
+  return bytes;
+}
+
+canvas_status program_cost(canvas_context *ctx, const struct program *p, int stage,
+                           struct program_cost *out) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  struct program_cost c = {.points = program_elements(p, stage), .reduction = 1};
+  for (int i = 0; i < t->reductions; i++) c.reduction *= t->axes[t->rank + i].size;
+  int64_t each = plus(operations(p, t->body), t->reductions ? 1 : 0);
+  c.flops = plus(times(evaluations(p, t), each), t->reducer == REDUCE_MEAN ? c.points : 0);
+  c.read = bytes_read(p, t);
+  c.written = times(c.points, program_dtype_bytes(t->dtype));
+  if (c.flops >= limit || c.read >= limit)
+    return fail(ctx, CANVAS_BAD_INPUT, "stage '%.40s' takes more than 2^62 operations", t->name);
+  *out = c;
+  return CANVAS_OK;
+}
