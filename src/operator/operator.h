@@ -57,9 +57,12 @@ enum argument_kind {
   X(TRANSPOSE_B,       "transpose_b",       KIND_FLAG,   0,    "",         "whether B is given transposed") \
   X(IN_FEATURES,       "in_features",       KIND_NUMBER, 1,    "",         "what is summed over") \
   X(OUT_FEATURES,      "out_features",      KIND_NUMBER, 1,    "",         "columns of the result") \
+  X(BLOCKS,            "blocks",            KIND_NUMBER, 1,    "",         "blocks of the weight that are stored") \
+  X(BLOCK_ROWS,        "block_rows",        KIND_NUMBER, 1,    "",         "rows of a block: channels or columns of the result") \
+  X(BLOCK_COLUMNS,     "block_columns",     KIND_NUMBER, 1,    "",         "columns of a block: elements that are summed over") \
   X(SHAPE,             "shape",             KIND_SHAPE,  1,    "",         "sizes of the data") \
   X(DIM,               "dim",               KIND_AXES,   0,    "",         "positions in the shape, from the end if negative") \
-  X(DTYPE,             "dtype",             KIND_WORD,   0,    "f32 f64",  "what data, weights and result are stored as")
+  X(DTYPE,             "dtype",             KIND_WORD,   0,    "f32 f64 bf16", "what data, weights and result are stored as")
 /* clang-format on */
 
 enum operator_argument {

@@ -37,6 +37,16 @@ int build_input(struct build *b, const char *name, const char *letters) {
   return program_input(b->p, name, b->type, rank, names, sizes);
 }
 
+int build_index_input(struct build *b, const char *name, const char *letters, int64_t least,
+                      int64_t most, bool rising) {
+  const char *names[LAYOUT_MAX] = {NULL};
+  int64_t sizes[LAYOUT_MAX] = {0};
+  int rank = axes_of(b, letters, names, sizes);
+  int input = program_input(b->p, name, PROGRAM_I32, rank, names, sizes);
+  program_input_range(b->p, input, least, most, rising);
+  return input;
+}
+
 int build_stage(struct build *b, const char *name, enum program_dtype type, const char *letters) {
   const char *names[LAYOUT_MAX] = {NULL};
   int64_t sizes[LAYOUT_MAX] = {0};

@@ -32,6 +32,9 @@ int64_t build_number(const struct build *b, enum operator_argument argument, int
 void build_axis(struct build *b, char letter, const char *name, int64_t size);
 
 int build_input(struct build *b, const char *name, const char *letters);
+/* An input of i32 whose elements lie in [least, most]. */
+int build_index_input(struct build *b, const char *name, const char *letters, int64_t least,
+                      int64_t most, bool rising);
 int build_stage(struct build *b, const char *name, enum program_dtype type, const char *letters);
 void build_reduce(struct build *b, int stage, enum program_reducer reducer, const char *letters);
 int build_load(struct build *b, int tensor, const char *letters);
@@ -72,6 +75,15 @@ int build_padded_load(struct build *b, int data, const char *letters, double fil
 const char *build_padded(const struct build *b, const char *letters, char out[LAYOUT_MAX]);
 /* at[padded] = at[result]*stride + at[window]*dilation along every spatial axis. */
 void build_slide(struct build *b);
+
+/* ---- windows as a matrix (operator_im2col.c) ----------------------------------------------- */
+
+/* Axes of the data, n, i and c, of the groups g, of all windows a ("y") and of what is in one k. */
+canvas_status build_matrix_axes(struct build *b);
+/* The stage whose element [letters], of g, a and k, is that of the windows of data[data]; `window` is
+ * the order of channel and window axes in k, say "yxc". */
+int build_matrix(struct build *b, const char *name, const char *letters, const char *window, int x,
+                 const char *data);
 
 /* Whether a divides the value, with a sentence that names both. */
 canvas_status build_divides(const struct build *b, const char *what_a, int64_t a,

@@ -9,7 +9,7 @@
 /* Letters beside those of windows: g group, k element of a window, a window, b channel of the
  * result, f the same within its group, e channel of the result as a row of the weight. */
 
-static canvas_status data_axes(struct build *b) {
+canvas_status build_matrix_axes(struct build *b) {
   int64_t in = build_number(b, ARG_IN_CHANNELS, 0);
   bool grouped = b->argument[ARG_GROUPS].count > 0;
   int64_t groups = grouped ? build_number(b, ARG_GROUPS, 0) : 1;
@@ -24,9 +24,8 @@ static canvas_status data_axes(struct build *b) {
   return CANVAS_OK;
 }
 
-/* The stage of the matrix: its axes are `letters`, an element of a window is `window` taken apart. */
-static int matrix(struct build *b, const char *name, const char *letters, const char *window, int x,
-                  const char *data) {
+int build_matrix(struct build *b, const char *name, const char *letters, const char *window, int x,
+                 const char *data) {
   struct program *p = b->p;
   int stage = build_stage(b, name, b->type, letters);
   build_unflatten(b, b->at['k'], window);
@@ -39,14 +38,14 @@ static int matrix(struct build *b, const char *name, const char *letters, const 
 }
 
 canvas_status build_im2col_nchw(struct build *b) {
-  TRY(data_axes(b));
-  matrix(b, "Y", "gka", "cyx", build_input(b, "X", "nihw"), "nihw");
+  TRY(build_matrix_axes(b));
+  build_matrix(b, "Y", "gka", "cyx", build_input(b, "X", "nihw"), "nihw");
   return CANVAS_OK;
 }
 
 canvas_status build_im2col_nhwc(struct build *b) {
-  TRY(data_axes(b));
-  matrix(b, "Y", "ak", "yxc", build_input(b, "X", "nhwi"), "nhwi");
+  TRY(build_matrix_axes(b));
+  build_matrix(b, "Y", "ak", "yxc", build_input(b, "X", "nhwi"), "nhwi");
   return CANVAS_OK;
 }
 
@@ -54,13 +53,13 @@ canvas_status build_gemm_conv2d_nchw(struct build *b) {
   struct program *p = b->p;
   int64_t groups = build_number(b, ARG_GROUPS, 0), out = build_number(b, ARG_OUT_CHANNELS, 0);
   bool biased = build_number(b, ARG_BIAS, 0);
-  TRY(data_axes(b));
+  TRY(build_matrix_axes(b));
   TRY(build_divides(b, "groups", groups, "out_channels", out));
   build_axis(b, 'o', "oc", out);
   build_axis(b, 'f', "f", out / groups);
   int x = build_input(b, "X", "nihw"), w = build_input(b, "W", "ocyx");
   int bias = biased ? build_input(b, "B", "o") : -1;
-  int columns = matrix(b, "im2col", "gka", "cyx", x, "nihw");
+  int columns = build_matrix(b, "im2col", "gka", "cyx", x, "nihw");
   int product = build_stage(b, "product", b->wide, "gfa");
   build_reduce(b, product, REDUCE_SUM, "k");
   build_unflatten(b, b->at['k'], "cyx");
@@ -77,11 +76,11 @@ canvas_status build_gemm_conv2d_nchw(struct build *b) {
 canvas_status build_gemm_conv2d_nhwc(struct build *b) {
   struct program *p = b->p;
   bool biased = build_number(b, ARG_BIAS, 0);
-  TRY(data_axes(b));
+  TRY(build_matrix_axes(b));
   build_axis(b, 'b', "x", build_number(b, ARG_OUT_CHANNELS, 0));
   int x = build_input(b, "X", "nhwi"), w = build_input(b, "W", "bk");
   int bias = biased ? build_input(b, "B", "b") : -1;
-  int rows = matrix(b, "im2col", "ak", "yxc", x, "nhwi");
+  int rows = build_matrix(b, "im2col", "ak", "yxc", x, "nhwi");
   int y = biased ? build_stage(b, "product", b->wide, "ab") : build_stage(b, "Y", b->type, "ab");
   build_reduce(b, y, REDUCE_SUM, "k");
   program_define(p, y, px_mul(p, build_load(b, rows, "ak"), build_load(b, w, "bk")));

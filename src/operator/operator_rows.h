@@ -52,6 +52,12 @@
     "A [batch, m, k] times B [batch, k, n]; transposed [batch, k, m] and [batch, n, k]") \
   X(linear,                    0, "batch=1 in_features out_features bias=0" TYPE, \
     "X [batch, in_features] times W [out_features, in_features], transposed") \
+  X(bsr_gemm,                  0, "m k n blocks block_rows=16 block_columns=1 bias=0" TYPE, \
+    "X [m, k] times a block-sparse W [n, k], transposed: W [blocks, block_rows, block_columns], " \
+    "each block's column ind [blocks], where the blocks of a row begin ptr [n/block_rows + 1]") \
+  X(bsr_conv2d_nhwc,           2, "batch=1 height width in_channels out_channels kernel blocks block_rows=16 block_columns=1 " \
+                                  "bias=0 stride=1 padding=0 dilation=1" TYPE, \
+    "gemm_conv2d_nhwc with a block-sparse W [out_channels, kernel * in_channels]: W, ind, ptr as of bsr_gemm") \
   X(mean,                      0, "shape dim=0" TYPE, \
     "the mean of X along some axes, which go") \
   X(softmax,                   0, "shape dim=-1" TYPE, \

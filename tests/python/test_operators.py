@@ -16,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import numpy as np  # noqa: E402
+import scipy.sparse  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 import canvas  # noqa: E402
@@ -143,6 +144,20 @@ linear batch=5 in_features=7 out_features=3 bias=1
 linear in_features=1 out_features=1 bias=1
 linear batch=13 in_features=11 out_features=1
 linear batch=2 in_features=1 out_features=17 bias=1
+
+bsr_gemm m=5 k=7 n=32 blocks=9
+bsr_gemm m=1 k=1 n=1 blocks=1 block_rows=1
+bsr_gemm m=7 k=12 n=15 blocks=4 block_rows=3 block_columns=4 bias=1
+bsr_gemm m=3 k=5 n=8 blocks=40 block_rows=1 bias=1
+bsr_gemm m=2 k=35 n=22 blocks=1 block_rows=11 block_columns=7
+bsr_conv2d_nhwc height=5 width=4 in_channels=3 out_channels=32 kernel=3 padding=1 blocks=23
+bsr_conv2d_nhwc batch=2 height=6 width=5 in_channels=4 out_channels=6 kernel=3x2 stride=2x3 \
+ blocks=7 block_rows=3 block_columns=4 bias=1
+bsr_conv2d_nhwc height=1 width=1 in_channels=1 out_channels=2 kernel=1 blocks=1 block_rows=2 bias=1
+bsr_conv2d_nhwc height=7 width=9 in_channels=5 out_channels=5 kernel=2 dilation=3x2 blocks=60 \
+ block_rows=1
+bsr_conv2d_nhwc height=4 width=3 in_channels=2 out_channels=8 kernel=4x1 stride=5 blocks=1 \
+ block_rows=4 block_columns=8
 
 mean shape=5
 mean shape=3x4x5 dim=1
@@ -300,6 +315,31 @@ def matmul(t: Tensors, v: Values) -> torch.Tensor:
     return a @ b
 
 
+def bsr(t: Tensors, v: Values) -> scipy.sparse.bsr_matrix:
+    """The matrix of the inputs W, ind and ptr, as scipy reads them."""
+    data, ind, ptr = (x.numpy() for x in t[1:4])
+    rows, columns = data.shape[1] * (len(ptr) - 1), bsr_columns(v)
+    return scipy.sparse.bsr_matrix(
+        (data, ind.astype(np.int32), ptr.astype(np.int32)), shape=(rows, columns)
+    )
+
+
+def bsr_columns(v: Values) -> int:
+    if "k" in v:
+        return int(v["k"])
+    height, width = numbers(v["kernel"], 2)
+    return int(v["in_channels"]) * height * width
+
+
+def bsr_gemm(t: Tensors, v: Values) -> torch.Tensor:
+    y = torch.from_numpy((bsr(t, v) @ t[0].numpy().T).T)
+    return y + t[4] if flag(v, "bias") else y
+
+
+def bsr_conv(t: Tensors, v: Values) -> torch.Tensor:
+    return gemm_nhwc([t[0], torch.from_numpy(bsr(t, v).toarray()), *t[4:]], v)
+
+
 def dims(v: Values, otherwise: str) -> list[int]:
     return [int(n) for n in v.get("dim", otherwise).split(",")]
 
@@ -365,6 +405,8 @@ TORCH = {
     "gemm": matmul,
     "batch_gemm": matmul,
     "linear": lambda t, v: F.linear(t[0], t[1], bias(t, v)),
+    "bsr_gemm": bsr_gemm,
+    "bsr_conv2d_nhwc": bsr_conv,
     "mean": mean,
     "softmax": softmax,
     "max_pool1d": max_pool,
@@ -396,12 +438,23 @@ def evaluate(program: str, inputs: Tensors) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(data).copy()).reshape(shape)
 
 
+def block_places(inputs: Tensors, values: Values) -> Tensors:
+    """ind and ptr of as many blocks, anywhere: rows without a block among them."""
+    data, rows = inputs[1], len(inputs[3]) - 1
+    columns = bsr_columns(values) // data.shape[2]
+    places = torch.randperm(rows * columns)[: len(data)].sort().values
+    starts = torch.searchsorted(places, torch.arange(rows + 1) * columns)
+    return [(places % columns).double(), starts.double()]
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_equals_torch(line: str) -> None:
     name, values = split(line)
     program = canvas.operator_program(name, **values)
     torch.manual_seed(len(line))
     inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
+    if "blocks" in values:
+        inputs[2:4] = block_places(inputs, values)
     wanted = TORCH[name](inputs, values)
     result = evaluate(program, inputs)
     assert result.shape == wanted.shape
@@ -424,6 +477,10 @@ def test_data_types(name: str) -> None:
     assert " f32" not in program
     stages = [line for line in program.splitlines() if " = " in line]
     assert all(re.match(r"\w+ f64 \[", line) for line in stages)
+    program = canvas.operator_program(name, **values, dtype="bf16")
+    floats = [line for line in program.splitlines() if re.match("in .* (f32|f64|bf16) ", line)]
+    assert all(" bf16 [" in line for line in floats)
+    assert re.search(r"^Y bf16 \[", program, re.M)
 
 
 def test_python_writes_arguments() -> None:
