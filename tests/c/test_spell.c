@@ -40,6 +40,10 @@ static const struct {
      "        N, C, H, W = a.shape\n"
      "        b = torch.matmul(self.w0[copy], a.reshape(N, C, H * W)).reshape(N, C, H, W)\n"
      "        return b\n"},
+    {"b = exp a;out b",
+     "        b = torch.exp(torch.clamp(a, max=4.0))\n"
+     "        return b\n",
+     NULL},
     {"b = fc a to=C/2;c = fc b to=C;out c",
      "        N, C, H, W = a.shape\n"
      "        b = F.conv2d(a, self.w0[copy].reshape(C // 2, C, 1, 1))\n"

@@ -110,6 +110,7 @@ MORE = {
     " out e",
     "functions": "- | b = relu a; c = gelu b; d = sigmoid a; e = tanh d; f = abs e; g = neg f;"
     " h = exp g; i = sin h; j = sqrt a; k = sqr j; l = min i c; m = max l k; out m",
+    "exponential_cut_off": "- | b = sqr a; c = exp b; out c",
     "names": "x0=2 | lambda = fc a to=x0; N = relu lambda; C = sqr N; torch = tanh C;"
     " G = neg torch; x0 = abs G; copy = fc x0 to=C; self = unfold copy over=H k=3;"
     " range = sin self; self_ = fold range mean over=KH; h = add self_ a; out h",
