@@ -66,7 +66,8 @@ class Scale(NamedTuple):
             if "=" in line.partition("#")[0]
             for name, _, right in [line.partition("=")]
         }
-        at, words = self.pack.kernel.split()[-1], []
+        at = self.pack.kernel.split()[-1]
+        words: list[str] = []
         while len(words) < 3 and at in nodes:
             word, *rest = nodes[at]
             words.append(word)
