@@ -1,0 +1,213 @@
+/* What the targets share: a bound tree is walked once and its text is written in the words of a
+ * table, so that a target of the C family is a table, a frame around the text, and little more.
+ *
+ * Each loop that stands open is an axis of a scratch program's one stage. A digit of an axis is
+ * then an expression over these axes, a constant where its loop is written out, and px_copy with
+ * the digits' sums in the place of a program's axes gives every index: px_range and the simplifier
+ * decide what the loops decide (emit_index.c).
+ *
+ *     emit_plan.c    before: what is written out, where each stage's values are held, names
+ *     emit_base.c    the walk: loops, guards, buffers, where accumulators begin and end
+ *     emit_stage.c   one point of a stage: its statement, in lanes where it stands in a vec loop
+ *     emit_value.c   expressions of values, and the conditions among them
+ *     emit_index.c   places and indices
+ *     emit_names.c   names that are free in the target's language
+ */
+#ifndef CANVAS_EMIT_EMIT_BASE_H
+#define CANVAS_EMIT_EMIT_BASE_H
+
+#include "emit/emit.h"
+
+enum {
+  EMIT_LANES = 64,       /* most lanes of a vector */
+  EMIT_PIECES = 8,       /* vectors of a vec loop that are written out; more are a loop */
+  EMIT_NAMES = 64,       /* values of a buffer that get names of their own */
+  EMIT_STATEMENTS = 4096 /* written out, of the whole text: beyond it loops stay loops */
+};
+#define EMIT_BYTES  (32 << 20)  /* of text */
+#define EMIT_STACK  (64 << 10)  /* bytes of one buffer on the stack ... */
+#define EMIT_STACKS (256 << 10) /* ... and of all */
+
+/* The words of a target. Functions and types come for fp32 and for fp64. */
+struct spelling {
+  const char *index;                /* type of loops */
+  const char *type[PROGRAM_DTYPES]; /* of elements in memory */
+  const char *function[PX_OPS][2];  /* of scalars: expf, exp */
+  const char *parallel;             /* the line above a parallel loop; %d loops run as one */
+  const char *infinity;
+};
+
+/* Where values are held: those of a stage, or its accumulators. */
+struct held {
+  const char *name;
+  enum program_dtype dtype; /* of an element; of names the type that the stage is computed in */
+  int64_t elements;
+  int lanes;   /* elements of each variable: 1, or of a vector's length */
+  bool named;  /* all places are constants: NAME_0, NAME_1, ... instead of NAME[place] */
+  bool inside; /* it lives within a vec loop: what is one element to a lane is a vector to all */
+  bool heap;
+  int region; /* heap: the loop that allocates it (0: the function) */
+};
+
+struct stage_plan {
+  struct held at;  /* its values */
+  struct held sum; /* its accumulators, unless they are `at` itself: direct */
+  bool reduces, direct;
+  bool wide; /* computed in fp64 */
+  bool dead; /* nothing that reaches an output reads it */
+  int vec;   /* the vec loop around it, -1 */
+};
+
+struct node_plan {
+  const char *name; /* of the variable, where several levels are one loop */
+  bool unrolled;    /* written out indeed */
+  bool pieces;      /* vec: its vectors are */
+  int lanes;        /* vec: of a vector */
+  int stage;        /* the only stage below; -1: there are several */
+  bool declares;    /* its body begins with variables */
+  bool parallel;    /* its iterations run in parallel indeed */
+};
+
+/* What the text needs defined before it. */
+enum helper {
+  HELP_MAX_F32 = 1 << 0,
+  HELP_MAX_F64 = 1 << 1,
+  HELP_MIN_F32 = 1 << 2,
+  HELP_MIN_F64 = 1 << 3,
+  HELP_FLOOR_DIV = 1 << 4,
+  HELP_FLOOR_MOD = 1 << 5,
+  HELP_LEAST_OF = 1 << 6,
+  HELP_MOST_OF = 1 << 7,
+  HELP_BF16_READ = 1 << 8,
+  HELP_BF16_WRITE = 1 << 9,
+  HELP_BF16_ROUND = 1 << 10,
+  HELP_MATH = 1 << 11,
+  HELP_HEAP = 1 << 12,
+  HELP_PARALLEL = 1 << 13,
+  HELP_REGION = 1 << 14 /* a parallel region with buffers of its own */
+};
+
+/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. */
+enum vector_helper { VECTOR_TYPE, VECTOR_ALL, VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE };
+enum { VECTOR_HELPERS = VECTOR_BF16_WRITE + 1 + PX_OPS }; /* then those of enum px_op */
+
+/* A line and what stands under it: in braces if that is more than one statement. */
+struct block {
+  size_t start, head; /* where its line begins and ends */
+  int statements, effects;
+  bool copied;
+};
+
+struct emitter {
+  canvas_context *ctx;
+  const struct loop_tree *tree;
+  const struct program *program;
+  const struct schedule *schedule;
+  const struct spelling *words;
+  const char *function;
+  struct arena arena; /* names and plans */
+  struct {
+    VEC(const char *);
+  } names; /* taken */
+
+  /* plan */
+  struct stage_plan *stages; /* by position in the tree */
+  struct node_plan *nodes;   /* by node */
+  const char **tensor_name;  /* by tensor */
+  const char **level_name;   /* by level */
+  int *stage_of;             /* by tensor; -1: an input */
+
+  /* text */
+  struct buf out;
+  int depth;      /* of indentation */
+  bool copied;    /* the block holds several copies of what is written now */
+  int parallel;   /* so many loops to come run as one, in parallel */
+  bool region;    /* ... by the threads of a region around */
+  int statements; /* of the block being written: one alone needs no braces */
+  int effects;    /* ... that are no declarations: without any the block goes */
+
+  /* where the walk stands */
+  struct program *px; /* scratch; tensor `loops` is the stage whose axes are the loops */
+  int loops;
+  int open;                            /* axes in use */
+  const char *axis_name[PROGRAM_AXES]; /* by axis */
+  int *digit;                          /* by level: its value here; -1: not open */
+  uint64_t *guarded;                   /* by stage: axes whose condition stands around already */
+  int lanes;                           /* of its vectors here; 1: scalars */
+  int lane;                            /* the axis that counts the lanes; -1: none */
+  bool one_by_one;                     /* lanes are written one by one, `lane` is a loop */
+  struct buf before;                   /* gathered vectors of the statement being written */
+  int gathered;
+  bool wide; /* the statement is computed in fp64 */
+  struct {
+    VEC(uint8_t);
+  } known; /* of its expressions, by node: emit_value.c */
+
+  unsigned used; /* enum helper */
+  uint64_t used_vectors[VECTOR_HELPERS][2];
+};
+
+/* emit_names.c */
+const char *emit_name(struct emitter *e, const char *wish);
+const char *emit_function_name(struct emitter *e, const char *wish);
+
+/* emit_plan.c */
+void emit_plan(struct emitter *e, const char *function);
+int emit_step_of(const struct bound_stage *b, int node); /* its first step; `steps`: none */
+bool emit_spatial(const struct emitter *e, const struct bound_stage *b, int step);
+int64_t emit_bytes(const struct held *h);
+
+/* emit_base.c */
+void emit_walk(struct emitter *e); /* the function's body */
+void emit_wrapped(const char *text, size_t length, int depth, struct buf *out);
+void emit_line(struct emitter *e, const char *format, ...) PRINTF_LIKE(2, 3);
+struct block emit_open(struct emitter *e, const char *format, ...) PRINTF_LIKE(2, 3);
+void emit_close(struct emitter *e, struct block block);
+
+/* emit_stage.c */
+enum moment { MOMENT_START, MOMENT_POINT, MOMENT_END }; /* of a reduction */
+void emit_statement(struct emitter *e, int stage, enum moment moment);
+void emit_start_value(struct emitter *e, enum program_reducer reducer, int lanes, struct buf *out);
+
+/* emit_value.c */
+enum spread {
+  SPREAD_SAME,     /* all lanes have the same value: it is a scalar */
+  SPREAD_LANES,    /* a vector */
+  SPREAD_SCATTERED /* lanes that only a loop can gather */
+};
+enum spread emit_spread(struct emitter *e, int expr);
+void emit_value(struct emitter *e, int expr, int bound, struct buf *out);
+void emit_vector(struct emitter *e, int expr, struct buf *out); /* of all lanes, also if the same */
+void emit_condition(struct emitter *e, int expr, struct buf *out);
+void emit_number(struct emitter *e, double number, struct buf *out);
+const char *emit_operation(enum px_op op); /* EXP */
+enum spread emit_held_spread(struct emitter *e, const struct held *h, int place);
+void emit_held(struct emitter *e, const struct held *h, int place, struct buf *out);
+const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[16]);
+void emit_use_vector(struct emitter *e, int helper, bool wide, int lanes);
+
+/* emit_index.c */
+enum { EMIT_TERMS = 64 };
+struct term {
+  int expr;
+  int64_t coef;
+};
+struct terms {
+  struct term term[EMIT_TERMS];
+  int count;
+  int64_t constant;
+  bool full;
+};
+void emit_open_scratch(struct emitter *e);
+int emit_open_axis(struct emitter *e, const char *name, int64_t first, int64_t size);
+int emit_axis(struct emitter *e, const struct bound_stage *b, int axis);
+int emit_copy(struct emitter *e, const struct bound_stage *b, int expr);
+int emit_place(struct emitter *e, const struct bound_stage *b);
+int emit_sum_place(struct emitter *e, const struct bound_stage *b);
+void emit_terms(const struct emitter *e, int index, struct terms *t);
+bool emit_mentions(const struct emitter *e, int expr, int axis);
+bool emit_stride(const struct emitter *e, int index, int axis, int64_t *stride);
+int emit_at_zero(struct emitter *e, int index, int axis);
+void emit_index(struct emitter *e, int expr, int bound, struct buf *out);
+
+#endif

@@ -1,0 +1,128 @@
+/* Names that are free: a program's names are letters, digits and _, and may be words of C, macros of
+ * the headers that the text includes, or what the text defines itself. Such a name gets a _ at its
+ * end. See emit_base.h.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emit/emit_base.h"
+
+/* Words and macros, blanks around each. A trailing * stands for any further letters. */
+static const char reserved[] =
+    " alignas alignof asm auto bool break case char complex const constexpr continue default do "
+    "double "
+    "else enum extern false float for goto if imaginary inline int long nullptr register restrict "
+    "return short signed sizeof static static_assert struct switch thread_local true typedef "
+    "typeof "
+    "typeof_unqual union unsigned void volatile while "
+    /* of C++, so that a header can be read by both */
+    "and and_eq bitand bitor catch char16_t char32_t char8_t class co_await co_return co_yield "
+    "compl "
+    "concept consteval constinit const_cast decltype delete dynamic_cast explicit export friend "
+    "mutable namespace new noexcept not not_eq operator or or_eq private protected public "
+    "reinterpret_cast requires static_cast template this throw try typeid typename using virtual "
+    "wchar_t xor xor_eq "
+    /* macros */
+    "linux unix i386 NULL NAN INFINITY HUGE* M_* FP_* MATH_* INT* UINT* SIZE_* PTRDIFF_* SIG_* "
+    "WCHAR_* "
+    "WINT_* EXIT_* RAND_* MB_* WNOHANG WUNTRACED WSTOPPED WEXITED WCONTINUED WNOWAIT "
+    "isfinite isinf isnan isnormal signbit fpclassify math_errhandling DOMAIN SING OVERFLOW "
+    "UNDERFLOW "
+    "PLOSS TLOSS X_TLOSS MAXFLOAT "
+    /* functions and types that the text uses */
+    "expf exp logf log sinf sin cosf cos tanhf tanh sqrtf sqrt erff erf fabsf fabs floorf floor "
+    "powf "
+    "pow aligned_alloc free int32_t int64_t uint16_t uint32_t "
+    /* the text's own */
+    "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 V2 V4 V8 "
+    "V16 "
+    "V32 V64 D2 D4 D8 D16 D32 D64 ALL_* MAX_* MIN_* EXP_* LOG_* SIN_* COS_* TANH_* SQRT_* ERF_* "
+    "ABS_* FLOOR_* POW_* BF16_* "
+    "PICK_* LEAST_OF MOST_OF PRAGMA x_ y_ i_ j_ mask_ take_ to_ from_ bits_ lane lanes* points "
+    "status "
+    "done failed ";
+
+/* What a function must not be called beside those: of the C library's headers that are included. */
+static const char library[] =
+    " abort abs acos* acosh* alloca arc4random* asin* asinh* at_quick_exit atan* atexit atof atoi "
+    "atol* "
+    "bsearch calloc canonicalize* cbrt* ceil* cfree clearenv copysign* cos* cosh* div drand48* "
+    "drem* "
+    "ecvt* erand48* erf* exit exp* fabs* fcvt* fdim* finite* floor* fma* fmax* fmin* fmod* free "
+    "frexp* "
+    "fromfp* gamma* gcvt* getenv getloadavg getpayload* getsubopt getpt grantpt hypot* ilogb* "
+    "initstate* "
+    "iseqsig j0* j1* jn* jrand48* l64a a64l labs lcong48* ldexp* ldiv lgamma* llabs lldiv llogb* "
+    "llrint* "
+    "llround* log* lrand48* lrint* lround* main malloc mblen mbstowcs mbtowc mkdtemp mkostemp* "
+    "mkstemp* "
+    "mktemp modf* mrand48* nan* nearbyint* nextafter* nextdown* nexttoward* nextup* nrand48* "
+    "on_exit posix_memalign posix_openpt pow* ptsname* putenv qecvt* qfcvt* qgcvt* qsort* "
+    "quick_exit "
+    "rand* random* realloc* realpath remainder* remquo* rint* round* roundeven* rpmatch scalb* "
+    "secure_getenv seed48* select pselect setenv setpayload* setstate* significand* signgam sin* "
+    "sincos* "
+    "sinh* sqrt* srand* srandom* strfrom* strtod* strtof* strtol* strtoq strtoul* strtouq system "
+    "tan* "
+    "tanh* tgamma* totalorder* trunc* ufromfp* unlockpt unsetenv valloc wcstombs wctomb y0* y1* "
+    "yn* "
+    "memmove memset memcmp memchr mem* str* index rindex bcmp bcopy bzero ffs* explicit_bzero swab "
+    "basename htobe* major minor makedev u_char u_short u_int u_long quad_t size_t ssize_t time_t "
+    "div_t ldiv_t float_t double_t fd_set register_t dev_t ino_t id_t key_t clock_t timer_t ";
+
+static bool listed(const char *list, const char *name) {
+  size_t length = strlen(name);
+  for (const char *word = list + 1; *word; word += strcspn(word, " ") + 1) {
+    size_t letters = strcspn(word, " ");
+    if (word[letters - 1] == '*' ? strncmp(word, name, letters - 1) == 0
+                                 : letters == length && memcmp(word, name, length) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* `of` is `name` followed by _1, _2_3, ...: a variable of a buffer that is held in names. */
+static bool numbered(const char *name, const char *of) {
+  size_t length = strlen(name);
+  if (strncmp(name, of, length) != 0) return false;
+  const char *rest = of + length;
+  while (*rest == '_' && isdigit((unsigned char)rest[1])) {
+    rest++;
+    while (isdigit((unsigned char)*rest)) rest++;
+  }
+  return !*rest;
+}
+
+static bool taken(const struct emitter *e, const char *name) {
+  for (int i = 0; i < e->names.count; i++)
+    if (numbered(name, e->names.data[i]) || numbered(e->names.data[i], name)) return true;
+  return false;
+}
+
+static const char *free_name(struct emitter *e, const char *wish, bool (*refuses)(const char *)) {
+  struct buf name = {0};
+  if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
+  buf_puts(&name, wish);
+  while (refuses(name.text) || taken(e, name.text)) buf_puts(&name, "_");
+  const char *kept = arena_strndup(&e->arena, name.text, name.length);
+  buf_free(&name);
+  VEC_PUSH(&e->names, kept);
+  return kept;
+}
+
+static bool not_local(const char *name) {
+  return listed(reserved, name);
+}
+
+static bool not_global(const char *name) {
+  return listed(reserved, name) || listed(library, name);
+}
+
+const char *emit_name(struct emitter *e, const char *wish) {
+  return free_name(e, wish, not_local);
+}
+
+const char *emit_function_name(struct emitter *e, const char *wish) {
+  return free_name(e, wish, not_global);
+}
