@@ -288,6 +288,8 @@ static void walk_complete(struct walk *w, int stage) {
     double mean = t->reducer == REDUCE_MEAN ? (double)k->points[i] : 1;
     walk_store(w, stage, at, k->sums[i] / mean);
   }
+  for (int i = 0; i < s->steps; i++)
+    if (walk_is_shape(w, stage, i)) *walk_loop(w, &s->path[i]) = 0;
 }
 
 // ---- loops --------------------------------------------------------------------------------------

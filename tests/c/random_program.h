@@ -1,0 +1,232 @@
+// Random small programs, for properties of schedules: several stages, windows, strides, shifts
+// under a select, flattened and split axes, reductions of every kind, bf16, sparse rows.
+//
+// Sizes are small and values stay small, so that a program costs some thousands of operations and
+// sums come out the same in any order. A program is a function of its seed.
+#ifndef CANVAS_TESTS_RANDOM_PROGRAM_H
+#define CANVAS_TESTS_RANDOM_PROGRAM_H
+
+#include "base/random.h"
+#include "program/program.h"
+
+#include <stdio.h>
+
+struct random_program {
+  struct random r;
+  struct program *p;
+};
+
+// A stage in the making: axes and indices grow together.
+struct random_stage {
+  int rank, reductions;
+  int64_t size[8];  // own axes, then those of the reduction
+  bool reduction[8];
+  int axis[8];  // expressions
+  int guard;    // a condition, -1
+};
+
+static int random_choice(struct random_program *g, int count) {
+  return (int)random_below(&g->r, (uint32_t)count);
+}
+
+// How one axis of an operand is read.
+enum random_pattern {
+  PATTERN_OWN,
+  PATTERN_REDUCED,
+  PATTERN_WINDOW,
+  PATTERN_STRIDE,
+  PATTERN_SHIFT,
+  PATTERN_REVERSED,
+  PATTERN_SPLIT,
+  PATTERNS
+};
+
+static int random_new_axis(struct random_stage *s, int64_t size, bool reduction) {
+  int at = s->rank + s->reductions;
+  s->size[at] = size;
+  s->reduction[at] = reduction;
+  if (reduction)
+    s->reductions++;
+  else
+    s->rank++;
+  return at;
+}
+
+// The axes that reading an axis of this size asks for.
+static enum random_pattern random_plan(struct random_program *g, struct random_stage *s,
+                                       int64_t size, int room, int *first, int *second) {
+  enum random_pattern pattern = (enum random_pattern)random_choice(g, PATTERNS);
+  if (random_choice(g, 3) == 0) pattern = PATTERN_OWN;
+  if (room < 2 || size < 3) pattern = random_choice(g, 3) ? PATTERN_OWN : PATTERN_REDUCED;
+  if (pattern == PATTERN_STRIDE && size % 2) pattern = PATTERN_SHIFT;
+  if (pattern == PATTERN_SPLIT && size % 2) pattern = PATTERN_REVERSED;
+  *second = -1;
+  switch (pattern) {
+    case PATTERN_REDUCED: *first = random_new_axis(s, size, true); break;
+    case PATTERN_WINDOW:
+      *first = random_new_axis(s, size - 1 - (size > 3), false);
+      *second = random_new_axis(s, 2 + (size > 3), true);
+      break;
+    case PATTERN_STRIDE: *first = random_new_axis(s, size / 2, false); break;
+    case PATTERN_SPLIT:
+      *first = random_new_axis(s, size / 2, false);
+      *second = random_new_axis(s, 2, random_choice(g, 2));
+      break;
+    default: *first = random_new_axis(s, size, false); break;
+  }
+  return pattern;
+}
+
+static int random_index(struct random_program *g, struct random_stage *s,
+                        enum random_pattern pattern, int64_t size, int first, int second) {
+  struct program *p = g->p;
+  int x = s->axis[first], y = second >= 0 ? s->axis[second] : -1;
+  switch (pattern) {
+    case PATTERN_WINDOW: return px_add(p, x, y);
+    case PATTERN_STRIDE:
+      return px_add(p, px_mul(p, x, px_int(p, 2)), px_int(p, random_choice(g, 2)));
+    case PATTERN_SPLIT: return px_add(p, px_mul(p, x, px_int(p, 2)), y);
+    case PATTERN_REVERSED: return px_sub(p, px_int(p, size - 1), x);
+    case PATTERN_SHIFT: {
+      int shifted = px_sub(p, x, px_int(p, 1)), inside = px_inside(p, shifted, 0, size);
+      s->guard = s->guard < 0 ? inside : px_and(p, s->guard, inside);
+      return shifted;
+    }
+    default: return x;
+  }
+}
+
+// An index below `size` out of what axes there are.
+static int random_other_index(struct random_program *g, const struct random_stage *s,
+                              int64_t size) {
+  struct program *p = g->p;
+  int count = s->rank + s->reductions;
+  if (!count || size == 1) return px_int(p, random_choice(g, (int)size));
+  int start = random_choice(g, count);
+  for (int i = 0; i < count; i++)  // an axis that fits, if there is one
+    if (s->size[(start + i) % count] == size) return s->axis[(start + i) % count];
+  if (s->size[start] < size) return s->axis[start];
+  int x = s->axis[start];
+  if (random_choice(g, 2)) return px_mod(p, x, px_int(p, size));
+  return px_div(p, x, px_int(p, (s->size[start] - 1) / size + 1));
+}
+
+static int random_value(struct random_program *g, struct random_stage *s, int a) {
+  struct program *p = g->p;
+  int tensor = random_choice(g, p->tensors.count - 1), index[8];
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  if (t->dtype == PROGRAM_I32) return px_mul(p, a, px_number(p, 0.5));
+  for (int i = 0; i < t->rank; i++) index[i] = random_other_index(g, s, t->axes[i].size);
+  int b = px_load(p, tensor, t->rank, index);
+  int count = s->rank + s->reductions;
+  int x = count ? px_real(p, s->axis[random_choice(g, count)]) : px_number(p, 3);
+  switch (random_choice(g, 6)) {
+    case 0: return px_mul(p, a, b);
+    case 1: return px_sub(p, a, b);
+    case 2: return px_max(p, a, b);
+    case 3: return px_add(p, a, px_mul(p, b, px_number(p, 0.25)));
+    case 4:
+      return count ? px_select(p,
+                               px_compare(p, PX_LT, s->axis[random_choice(g, count)], px_int(p, 2)),
+                               a, b)
+                   : a;
+    default: return px_add(p, a, x);
+  }
+}
+
+static int random_tensor(struct random_program *g) {
+  int tensor;
+  if (random_choice(g, 4)) return g->p->tensors.count - 1;  // the last one, so that stages chain
+  do tensor = random_choice(g, g->p->tensors.count);
+  while (g->p->tensors.data[tensor].dtype == PROGRAM_I32);
+  return tensor;
+}
+
+// Own axes x0, x1, ..., reductions r0, r1, ...: stages share names where they share sizes.
+static int random_open_stage(struct random_program *g, struct random_stage *s, const char *name) {
+  static const char *const own[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
+  static const char *const summed[] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+  static const enum program_reducer reducers[] = {REDUCE_SUM,  REDUCE_SUM, REDUCE_SUM,
+                                                  REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN};
+  int64_t sizes[8];
+  int rank = 0, reductions = 0;
+  for (int i = 0; i < s->rank + s->reductions; i++)
+    if (!s->reduction[i]) sizes[rank++] = s->size[i];
+  enum program_dtype dtype = random_choice(g, 6) ? PROGRAM_F32 : PROGRAM_F64;
+  if (random_choice(g, 12) == 0) dtype = PROGRAM_BF16;
+  int stage = program_stage(g->p, name, dtype, rank, own, sizes);
+  enum program_reducer reducer = reducers[random_choice(g, 6)];
+  rank = 0;
+  for (int i = 0; i < s->rank + s->reductions; i++)
+    s->axis[i] = s->reduction[i]
+                     ? program_reduce(g->p, stage, reducer, summed[reductions++], s->size[i])
+                     : program_axis(g->p, stage, rank++);
+  return stage;
+}
+
+static int random_stage(struct random_program *g, int number) {
+  struct random_stage s = {.guard = -1};
+  enum random_pattern pattern[8];
+  int first[8], second[8], index[8], from = random_tensor(g);
+  char name[16];
+  const struct program_tensor t = g->p->tensors.data[from];  // the array moves
+  for (int i = 0; i < t.rank; i++) {
+    int room = 5 - s.rank - s.reductions - (t.rank - 1 - i);
+    pattern[i] = random_plan(g, &s, t.axes[i].size, room, &first[i], &second[i]);
+  }
+  snprintf(name, sizeof name, "S%d", number);
+  int stage = random_open_stage(g, &s, name);
+  for (int i = 0; i < t.rank; i++)
+    index[i] = random_index(g, &s, pattern[i], t.axes[i].size, first[i], second[i]);
+  int value = px_load(g->p, from, t.rank, index);
+  if (s.guard >= 0) value = px_select(g->p, s.guard, value, px_number(g->p, 0));
+  program_define(g->p, stage, random_value(g, &s, value));
+  return stage;
+}
+
+// Y[r, n] = X[ind[e], n] ... // sum e:ptr[r]..ptr[r+1]
+static void random_sparse(struct random_program *g) {
+  static const char *const axes[] = {"x0", "x1"};
+  struct program *p = g->p;
+  int64_t rows = 2 + random_choice(g, 5), nonzeros = 3 + random_choice(g, 9);
+  int64_t columns = 2 + random_choice(g, 5), width = 1 + random_choice(g, 8);
+  int ptr = program_input(p, "ptr", PROGRAM_I32, 1, axes, (int64_t[]){rows + 1});
+  int ind = program_input(p, "ind", PROGRAM_I32, 1, axes, (int64_t[]){nonzeros});
+  int val = program_input(p, "val", PROGRAM_F32, 1, axes, (int64_t[]){nonzeros});
+  int dense = program_input(p, "dense", PROGRAM_F32, 2, axes, (int64_t[]){columns, width});
+  program_input_range(p, ptr, 0, nonzeros, true);
+  program_input_range(p, ind, 0, columns - 1, false);
+  int y = program_stage(p, "sparse", PROGRAM_F32, 2, axes, (int64_t[]){rows, width});
+  int r = program_axis(p, y, 0), n = program_axis(p, y, 1), next = px_add(p, r, px_int(p, 1));
+  int e = program_reduce_range(p, y, random_choice(g, 2) ? REDUCE_SUM : REDUCE_MAX, "e",
+                               px_load(p, ptr, 1, &r), px_load(p, ptr, 1, &next));
+  int column = px_load(p, ind, 1, &e);
+  program_define(p, y, px_mul(p, px_load(p, val, 1, &e), px_load(p, dense, 2, (int[]){column, n})));
+}
+
+static struct program *random_program(uint64_t seed) {
+  static const char *const axes[] = {"x0", "x1", "x2"};
+  static const int64_t some[] = {1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16};
+  struct random_program g = {.p = program_new("random")};
+  random_open(&g.r, seed, RANDOM_TEST, 7);
+  int64_t sizes[3];
+  int inputs = 1 + random_choice(&g, 2), stages = 1 + random_choice(&g, 4);
+  for (int i = 0; i < inputs; i++) {
+    char name[16];
+    int rank = 1 + random_choice(&g, 3);
+    for (int j = 0; j < rank; j++) sizes[j] = some[random_choice(&g, rank > 2 ? 7 : 11)];
+    snprintf(name, sizeof name, "X%d", i);
+    program_input(g.p, name, random_choice(&g, 8) ? PROGRAM_F32 : PROGRAM_BF16, rank, axes, sizes);
+  }
+  if (random_choice(&g, 8) == 0) random_sparse(&g);
+  int stage = -1;
+  for (int i = 0; i < stages; i++) {
+    int made = random_stage(&g, i);
+    if (stage >= 0 && random_choice(&g, 5) == 0) program_output(g.p, stage);
+    stage = made;
+  }
+  program_output(g.p, stage);
+  return g.p;
+}
+
+#endif
