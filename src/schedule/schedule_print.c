@@ -58,14 +58,15 @@ static void print_level(struct printer *w, int at) {
 }
 
 static void print_loop(struct printer *w, const struct schedule_loop *loop) {
+  static const enum loop_mark order[] = {LOOP_FOLD, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
   if (loop->count > 1) buf_puts(w->buf, "{");
   for (int i = 0; i < loop->count; i++) {
     if (i) buf_puts(w->buf, ", ");
     print_level(w, loop->level[i]);
   }
   if (loop->count > 1) buf_puts(w->buf, "}");
-  for (unsigned mark = LOOP_PARA; mark <= LOOP_FOLD; mark *= 2)
-    if (loop->marks & mark) buf_printf(w->buf, ":%s", loop_mark_name((enum loop_mark)mark));
+  for (int i = 0; i < 4; i++)
+    if (loop->marks & order[i]) buf_printf(w->buf, ":%s", loop_mark_name(order[i]));
   if (loop->prefetch) buf_printf(w->buf, ":pf(%d)", loop->prefetch);
 }
 
