@@ -72,7 +72,7 @@ static canvas_status give_extent(struct reader *r, const struct token *at, int l
 
 static canvas_status read_number(struct reader *r, int64_t most, const char *what, int64_t *out) {
   const struct token *t = &r->lx.token;
-  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(&r->lx, what);
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(&r->lx, "a whole number");
   if (t->integer < 1 || t->integer > most)
     return lexer_fail(&r->lx, t, "%lld is no %s, give 1 to %lld", (long long)t->integer, what,
                       (long long)most);

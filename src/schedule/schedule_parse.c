@@ -33,12 +33,11 @@ canvas_status schedule_read_indent(struct reader *r) {
     r->blocks[r->count++] = (struct block){t->column, r->below};
     return CANVAS_OK;
   }
-  while (r->count > 1 && r->blocks[r->count - 1].column > t->column) r->count--;
-  if (r->blocks[r->count - 1].column > t->column || !r->count)
-    return lexer_fail(&r->lx, t, "the line begins left of the first one");
-  if (r->blocks[r->count - 1].column < t->column)
-    return lexer_fail(&r->lx, t, "the line is deeper than the one above it, which opens no loop");
-  return CANVAS_OK;
+  int above = r->count;
+  while (r->count && r->blocks[r->count - 1].column > t->column) r->count--;
+  if (r->count && r->blocks[r->count - 1].column == t->column) return CANVAS_OK;
+  if (r->count < above) return lexer_fail(&r->lx, t, "the line begins where no line above it does");
+  return lexer_fail(&r->lx, t, "the line is deeper than the one above it, which opens no loop");
 }
 
 /* ---- the tree form ------------------------------------------------------------------------- */

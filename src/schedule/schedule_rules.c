@@ -44,24 +44,26 @@ static const char *level_name(const struct checker *c, int level) {
 
 /* ---- which loops the stages name ----------------------------------------------------------- */
 
-/* The node around `node` that opens the level, and which member it is; -1 if none does. */
-static int opener(const struct checker *c, int node, int level, int *member) {
+/* Marks the loops around `node` that open the level; false if none does. `named` NULL: only asks. */
+static bool note_name(const struct checker *c, int node, int level, unsigned char *named) {
+  bool found = false;
   for (node = node_at(c, node)->parent; node > 0; node = node_at(c, node)->parent) {
     const struct schedule_loop *loop = &node_at(c, node)->loop;
-    for (*member = 0; *member < loop->count; ++*member)
-      if (loop->level[*member] == level) return node;
+    for (int i = 0; i < loop->count; i++)
+      if (loop->level[i] == level) {
+        found = true;
+        if (named) named[node] |= (unsigned char)(1u << i);
+      }
   }
-  return -1;
+  return found;
 }
 
 static void note_leaf(struct checker *c, int leaf) {
   const struct schedule_leaf *l = &node_at(c, leaf)->leaf;
   c->leaves[c->count++] = leaf;
   for (int i = 0; i < l->axes.count; i++)
-    for (int j = 0; j < l->axes.data[i].count; j++) {
-      int member, node = opener(c, leaf, l->axes.data[i].level[j], &member);
-      if (node >= 0) c->named[node] |= (unsigned char)(1u << member);
-    }
+    for (int j = 0; j < l->axes.data[i].count; j++)
+      note_name(c, leaf, l->axes.data[i].level[j], c->named);
 }
 
 static void note_children(struct checker *c, int node) {
@@ -77,9 +79,9 @@ static const char *wanted(const struct checker *c, int node, const char **stage)
   const struct schedule_node *n = node_at(c, node);
   for (int i = 0; n->kind == NODE_LEAF && i < n->leaf.axes.count; i++)
     for (int j = 0; j < n->leaf.axes.data[i].count; j++) {
-      int member, level = n->leaf.axes.data[i].level[j];
+      int level = n->leaf.axes.data[i].level[j];
       *stage = n->leaf.stage;
-      if (opener(c, node, level, &member) < 0) return level_name(c, level);
+      if (!note_name(c, node, level, NULL)) return level_name(c, level);
     }
   for (int child = n->first; child >= 0; child = node_at(c, child)->next) {
     const char *name = wanted(c, child, stage);

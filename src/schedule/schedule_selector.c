@@ -136,7 +136,7 @@ static canvas_status read_declaration(struct selectors *x) {
   TRY(schedule_read_head(r, &d->leaf));
   TRY(lexer_expect(&r->lx, ":=", "after the stage"));
   if (!at_line_end(&r->lx)) TRY(read_parts(r, &d->leaf));
-  return lexer_end_line(&r->lx, "after the axes");
+  return lexer_end_line(&r->lx, "after the axes, the reductions last");
 }
 
 /* ---- closing lines ------------------------------------------------------------------------- */
