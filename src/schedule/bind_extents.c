@@ -188,7 +188,7 @@ static int first_unknown(const struct cover *c, const bool *known, int *count) {
 }
 
 /* Makes one more open level known, for free where its axis says it; false if all are known. */
-static bool learn_one(const struct binder *b, bool *known, int *holes) {
+static bool learn_one(struct binder *b, bool *known) {
   int last = -1, unknown;
   for (int i = 0; i < b->covers.count; i++) {
     const struct cover *c = &b->covers.data[i];
@@ -200,25 +200,25 @@ static bool learn_one(const struct binder *b, bool *known, int *holes) {
   const struct schedule_axis *text = b->covers.data[last].text;
   for (int i = text->count - 1; i >= 0; i--)
     if (!known[text->level[i]]) {
-      ++*holes;
+      b->tree->holes[text->level[i]] = true;
       return known[text->level[i]] = true;
     }
   return false;
 }
 
-static int count_holes(const struct binder *b) {
-  int holes = 0;
+static int find_holes(struct binder *b) {
+  int count = 0;
   bool *known = mem_alloc((size_t)b->s->levels.count + 1);
   for (int i = 0; i < b->s->levels.count; i++) {
     const struct level *l = &b->s->levels.data[i];
-    bool hole = b->looped[i] && (l->kind == EXTENT_HOLE || l->kind == EXTENT_CHOICE);
-    holes += hole;
-    known[i] = hole || !b->looped[i] || b->tree->extents[i];
+    b->tree->holes[i] = b->looped[i] && (l->kind == EXTENT_HOLE || l->kind == EXTENT_CHOICE);
+    known[i] = b->tree->holes[i] || !b->looped[i] || b->tree->extents[i];
   }
-  while (learn_one(b, known, &holes)) {
+  while (learn_one(b, known)) {
   }
   free(known);
-  return holes;
+  for (int i = 0; i < b->s->levels.count; i++) count += b->tree->holes[i];
+  return count;
 }
 
 canvas_status bind_extents(struct binder *b) {
@@ -231,6 +231,6 @@ canvas_status bind_extents(struct binder *b) {
     set_tail(b, &b->covers.data[i]);
   }
   set_loops(b);
-  b->tree->open = count_holes(b);
+  b->tree->open = find_holes(b);
   return CANVAS_OK;
 }

@@ -30,6 +30,7 @@ static struct loop_tree *new_tree(const struct program *program, const struct sc
   tree->schedule = schedule;
   tree->machine = machine ? *machine : machine_model();
   tree->extents = mem_alloc(((size_t)schedule->levels.count + 1) * sizeof *tree->extents);
+  tree->holes = mem_alloc((size_t)schedule->levels.count + 1);
   tree->loops = mem_alloc((size_t)schedule->nodes.count * sizeof *tree->loops);
   return tree;
 }
@@ -60,6 +61,7 @@ canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
 void loop_tree_free(struct loop_tree *tree) {
   if (!tree) return;
   free(tree->extents);
+  free(tree->holes);
   free(tree->loops);
   free(tree->stages);
   free(tree);

@@ -80,6 +80,7 @@ struct loop_tree {
   struct bound_loop *loops;   /* by node */
   struct bound_stage *stages; /* in the order of the text */
   int count;
+  bool *holes; /* by level: it needs a number from outside */
   int open; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
 };
 
