@@ -68,14 +68,14 @@ static void offer_flags(const struct command *c, const char *typed) {
     offer(c->options[i].flag, strlen(c->options[i].flag), c->options[i].help, typed);
 }
 
-/* Of "text|dot|torch" each; "FILE|..." is no choice of words. */
+/* Of "text|dot|torch", or "check|print FILE", each; "FILE|..." is no choice of words. */
 static void offer_choices(const char *choices, const char *typed) {
-  if (!strchr(choices, '|') || strspn(choices, "abcdefghijklmnopqrstuvwxyz|") != strlen(choices))
-    return;
-  while (*choices) {
-    size_t length = strcspn(choices, "|");
-    offer(choices, length, "", typed);
-    choices += length + (choices[length] == '|');
+  size_t all = strcspn(choices, " ");
+  if (!memchr(choices, '|', all) || strspn(choices, "abcdefghijklmnopqrstuvwxyz|") != all) return;
+  for (size_t at = 0; at < all;) {
+    size_t length = strcspn(choices + at, "| ");
+    offer(choices + at, length, "", typed);
+    at += length + 1;
   }
 }
 
@@ -98,7 +98,7 @@ static void complete(int count, char **words) {
     offer_flags(c, typed);
   else if (!strcmp(c->operands, "VERB"))
     offer_verbs(typed);
-  else
+  else if (count == 2)
     offer_choices(c->operands, typed);
 }
 

@@ -41,8 +41,8 @@ struct arguments {
 };
 
 extern const struct command command_sample, command_check, command_show, command_cost,
-    command_solve, command_count, command_eval, command_lower, command_hash, command_equal,
-    command_primitives, command_operator, command_help, command_completion;
+    command_solve, command_count, command_eval, command_lower, command_schedule, command_hash,
+    command_equal, command_primitives, command_operator, command_help, command_completion;
 
 /* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
 

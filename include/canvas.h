@@ -1,11 +1,12 @@
 /* Canvas: new neural operators for a network you already have.
  *
  * The public C API, in the order of the pipeline: targets -> sampler -> kernel -> solver -> pack ->
- * program. Everything but the sampler has a text form that parses back to the same object.
+ * program -> schedule. Everything but the sampler has a text form that parses back to the same
+ * object.
  *
- * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower` or `_open` gives
- * you is yours until its `_free` or `_close`, a `char *` until canvas_string_free; every other
- * pointer is borrowed and lives as long as the object it was asked of.
+ * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower`, `_default` or
+ * `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
+ * every other pointer is borrowed and lives as long as the object it was asked of.
  *
  * Errors: a function that can fail returns a status, writes its result through its last argument
  * only if that is CANVAS_OK, and leaves one sentence in the context. Objects are not changed by
@@ -44,6 +45,7 @@ typedef struct canvas_pack canvas_pack;
 typedef struct canvas_reader canvas_reader;
 typedef struct canvas_sampler canvas_sampler;
 typedef struct canvas_program canvas_program;
+typedef struct canvas_schedule canvas_schedule;
 
 enum { CANVAS_TEXT_LIMIT = 16 << 20 }; /* bytes of one text */
 
@@ -276,6 +278,30 @@ canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *pr
  * "reduction", "flops", "read", "written"}]}. */
 canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_program *program,
                                         char **out);
+
+/* ---- schedules: how the loops of a program run (docs/schedule.md) --------------------------- */
+
+/* Both forms are read, the tree is printed. Names are looked up in a program by the functions below. */
+canvas_status canvas_schedule_parse(canvas_context *ctx, const char *text, size_t length,
+                                    canvas_schedule **out);
+void canvas_schedule_free(canvas_schedule *schedule);
+char *canvas_schedule_print(const canvas_schedule *schedule);
+/* Gives loops their numbers, "iw=14,yo=4". A list that is refused changes nothing. */
+canvas_status canvas_schedule_set(canvas_context *ctx, canvas_schedule *schedule,
+                                  const char *numbers);
+/* Correct for every program, without search; the same on every machine. */
+canvas_status canvas_schedule_default(canvas_context *ctx, const canvas_program *program,
+                                      canvas_schedule **out);
+
+/* A hole is a loop that still needs a number; `following` more have theirs once the holes do. */
+typedef struct canvas_schedule_facts {
+  int stages, loops, holes, following;
+} canvas_schedule_facts;
+/* Whether the schedule is legal for the program; while it has holes, as far as can be said without
+ * them. *holes: their names, "iw, yo", "" if there are none; a string to be freed. */
+canvas_status canvas_schedule_check(canvas_context *ctx, const canvas_program *program,
+                                    const canvas_schedule *schedule, canvas_schedule_facts *facts,
+                                    char **holes);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* What stands behind the opaque handles of canvas.h.
  *
- * A kernel, a pack, a sampler and a program are the internal object itself under its public name;
+ * A kernel, a pack, a sampler, a program and a schedule are the internal object itself under its public name;
  * a list of targets, a budget and a reader are small structs of their own.
  */
 #ifndef CANVAS_API_HANDLE_H
@@ -10,6 +10,7 @@
 #include "kernel/pack.h"
 #include "program/program.h"
 #include "sample/sampler.h"
+#include "schedule/schedule.h"
 
 struct canvas_targets {
   struct targets list;
@@ -29,6 +30,10 @@ static inline const struct pack *pack_of(const canvas_pack *pack) {
 
 static inline const struct program *program_of(const canvas_program *program) {
   return (const struct program *)program;
+}
+
+static inline const struct schedule *schedule_of(const canvas_schedule *schedule) {
+  return (const struct schedule *)schedule;
 }
 
 static inline canvas_cost cost_out(const struct cost *c) {

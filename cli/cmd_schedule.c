@@ -1,0 +1,130 @@
+/* canvas schedule: the textual schedule of a program. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+struct scheduled {
+  const char *name; /* of the schedule's text, for messages */
+  canvas_program *program;
+  canvas_schedule *schedule;
+};
+
+static bool read_program(struct arguments *a, const char *file, canvas_program **out) {
+  struct text text;
+  if (!text_read(file, &text)) return false;
+  canvas_status status = canvas_program_parse(a->ctx, text.bytes, text.length, out);
+  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  text_free(&text);
+  return status == CANVAS_OK;
+}
+
+/* A file, `-`, or the word default. */
+static bool read_schedule(struct arguments *a, const char *file, struct scheduled *s) {
+  struct text text = {.name = file};
+  canvas_status status;
+  if (!strcmp(file, "default")) {
+    status = canvas_schedule_default(a->ctx, s->program, &s->schedule);
+  } else {
+    if (!text_read(file, &text)) return false;
+    status = canvas_schedule_parse(a->ctx, text.bytes, text.length, &s->schedule);
+  }
+  s->name = text.name;
+  if (status != CANVAS_OK) complain_status(a, s->name, status);
+  text_free(&text);
+  return status == CANVAS_OK;
+}
+
+static bool set_numbers(struct arguments *a, struct scheduled *s) {
+  const char *numbers = option_text(a, "--set", NULL);
+  if (!numbers) return true;
+  canvas_status status = canvas_schedule_set(a->ctx, s->schedule, numbers);
+  if (status != CANVAS_OK) complain_flag(a, "--set", status);
+  return status == CANVAS_OK;
+}
+
+/* ---- the actions --------------------------------------------------------------------------- */
+
+static int counted(int count, const char *one, const char *many) {
+  return printf("%d %s", count, count == 1 ? one : many);
+}
+
+static canvas_status check(canvas_context *ctx, const struct scheduled *s) {
+  canvas_schedule_facts facts;
+  char *holes;
+  canvas_status status = canvas_schedule_check(ctx, s->program, s->schedule, &facts, &holes);
+  if (status != CANVAS_OK) return status;
+  printf("ok: ");
+  counted(facts.stages, "stage, ", "stages, ");
+  counted(facts.loops, "loop", "loops");
+  if (facts.holes) printf(", holes: %s", holes);
+  if (facts.following) printf(" (%d more would follow)", facts.following);
+  printf("\n");
+  canvas_string_free(holes);
+  return CANVAS_OK;
+}
+
+static canvas_status print(canvas_context *ctx, const struct scheduled *s) {
+  (void)ctx;
+  put_text(canvas_schedule_print(s->schedule));
+  return CANVAS_OK;
+}
+
+static const struct action {
+  const char *name;
+  canvas_status (*run)(canvas_context *ctx, const struct scheduled *s);
+} actions[] = {{"check", check}, {"print", print}};
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static const struct action *find_action(const char *name) {
+  const char *names[ACTIONS];
+  for (int i = 0; i < ACTIONS; i++) {
+    if (!strcmp(actions[i].name, name)) return &actions[i];
+    names[i] = actions[i].name;
+  }
+  const char *near = nearest(name, names, ACTIONS);
+  if (near)
+    complain("'schedule' cannot '%.60s', did you mean '%s'?", name, near);
+  else
+    complain("'schedule' cannot '%.60s', it can check and print", name);
+  return NULL;
+}
+
+static int act(struct arguments *a, const struct action *action, struct scheduled *s) {
+  if (!read_program(a, a->operand[1], &s->program) || !read_schedule(a, a->operand[2], s) ||
+      !set_numbers(a, s))
+    return EXIT_BAD;
+  canvas_status status = action->run(a->ctx, s);
+  return status == CANVAS_OK ? EXIT_OK : complain_status(a, s->name, status);
+}
+
+static int run(struct arguments *a) {
+  struct scheduled s = {.name = ""};
+  const struct action *action = find_action(a->operand[0]);
+  if (!action) return EXIT_BAD;
+  if (!strcmp(a->operand[1], "-") && !strcmp(a->operand[2], "-"))
+    return complain("'schedule' can read only one of PROGRAM and SCHEDULE from standard input");
+  int answer = act(a, action, &s);
+  canvas_program_free(s.program);
+  canvas_schedule_free(s.schedule);
+  return answer;
+}
+
+const struct command command_schedule = {
+    .verb = "schedule",
+    .operands = "check|print PROGRAM SCHEDULE",
+    .least = 3,
+    .most = 3,
+    .summary = "check and print how the loops of a program run",
+    .details =
+        "SCHEDULE is a file, or the word default: the one that a program has without a search.\n"
+        "check says whether it is legal for the program, and which loops still need a number;\n"
+        "print writes it in its canonical form. docs/schedule.md is the language.\n",
+    .example =
+        "canvas sample --targets \"16,8,8\" --groups 4 |\n"
+        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "    canvas lower - >a.program\n"
+        "canvas schedule print a.program default",
+    .options = {{"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"}},
+    .run = run,
+};
