@@ -5,6 +5,7 @@
               a line `...` stands for any lines
 ```python     runs in an empty folder
 ```sql        runs on an empty study
+```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program
 <!-- canvas VERB ... --> up to <!-- end -->     what that command prints
 <!-- flags of VERB --> up to <!-- end -->       what flags_page.py makes of its rows
 
@@ -31,7 +32,7 @@ from canvas import study
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-FENCE = re.compile(r"^```(canvas|console|python|sql)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
+FENCE = re.compile(r"^```(canvas|console|python|sql|schedule)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
 TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 WALK = "<!-- walk -->"
 UPDATE = os.environ.get("CANVAS_UPDATE") == "1"
@@ -84,7 +85,8 @@ def examples(kind: str) -> list[object]:
         for number, match in enumerate(FENCE.finditer(page.read_text())):
             if match[1] == kind:
                 name = f"{page.relative_to(ROOT)}-{number}"
-                found.append(pytest.param(page, match[3], id=name))
+                given = (match[2], match[3]) if kind == "schedule" else (page, match[3])
+                found.append(pytest.param(*given, id=name))
     return found
 
 
@@ -92,6 +94,18 @@ def examples(kind: str) -> list[object]:
 def test_kernel_text_is_legal(page: Path, body: str) -> None:
     done = subprocess.run(
         [Path(sys.executable).parent / "canvas", "check", "-"],
+        input=body,
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("program, body", examples("schedule"))
+def test_schedule_is_legal(program: str, body: str) -> None:
+    file = ROOT / f"examples/programs/{program}.program"
+    done = subprocess.run(
+        [Path(sys.executable).parent / "canvas", "schedule", "check", file, "-"],
         input=body,
         text=True,
         capture_output=True,
