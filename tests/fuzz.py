@@ -102,6 +102,8 @@ def collect_seeds(target: str) -> None:
         texts += [(ROOT / "examples/targets/resnet18.txt").read_text()]
     elif target == "program":
         texts += [canvas("lower", "-", "--target", "t1", given=pack) for pack in solved(kernels)]
+    elif target == "schedule":
+        texts += scheduled()
     for text in texts:
         if 0 < len(text) <= LONGEST:
             (folder / hashlib.sha256(text.encode()).hexdigest()[:12]).write_text(text)
@@ -117,6 +119,13 @@ def solved(kernels: list[str]) -> list[str]:
     """Their packs for two small layers, with G and, where they know none, without."""
     flags = ("solve", "-", "--targets", "16,8,8;32,4,4", "--budget", "macs=2x,params=2x")
     return [canvas(*flags, *g, given=text) for text in kernels for g in ((), ("--at", "G=4"))]
+
+
+def scheduled() -> list[str]:
+    """Each example of a schedule behind its program, and with every other program, too."""
+    programs = [path.read_text() for path in (ROOT / "examples/programs").glob("*")]
+    schedules = [path.read_text() for path in (ROOT / "examples/schedules").glob("*")]
+    return [f"{program}----\n{schedule}" for program in programs for schedule in schedules]
 
 
 def without_shapes(text: str) -> str:

@@ -22,6 +22,9 @@ static const char *const vocabulary[] = {
     "program", "in", "f32", "f64", "[", "]", "(", ")", "//", "sum", "mean", "prod", "if", "then",
     "else", "real", "pow", "log", "floor", "erf", "inf", "true", "false", "%", "<",
     "<=", "==", "&&", "||", "!", "n", "h",
+    /* schedules */
+    "schedule", "=>", ":=", ">", "@", "{", "}", "?", "a", "b", "para", "vec", "unroll", "fold",
+    "mask", "peel", "reorder", "dyn", "pf", "reg", "l1", "heap", "R", "    ", "\n    ", "\n----\n",
     /* numbers */
     "0", "1", "2", "3", "4", "5", "7", "15", "16", "64", "255", "1024", "65536", "16777216",
     "16777217", "2147483647", "2147483648", "1099511627776", "4611686018427387904",

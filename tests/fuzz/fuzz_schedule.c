@@ -1,0 +1,74 @@
+/* Schedules: both forms, the rules without a program, numbers for loops, and the check against a program.
+ * An input is a schedule, or a program, a line `----` and a schedule for it. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "schedule/schedule.h"
+
+static const char cut[] = "\n----\n";
+
+/* What is printed parses to the same text, and so does a copy. */
+static void check_text(canvas_context *ctx, const canvas_schedule *schedule) {
+  canvas_schedule *again = NULL;
+  char *once = canvas_schedule_print(schedule);
+  must(fine(ctx, canvas_schedule_parse(ctx, once, strlen(once), &again)),
+       "a printed schedule parses");
+  struct schedule *copy = schedule_copy((const struct schedule *)again);
+  canvas_schedule_free(again);
+  must(fine(ctx, schedule_verify(ctx, copy)), "a copy is legal");
+  char *twice = canvas_schedule_print((const canvas_schedule *)copy);
+  must(!strcmp(once, twice), "a schedule's text is stable");
+  schedule_free(copy);
+  canvas_string_free(once);
+  canvas_string_free(twice);
+}
+
+/* A schedule that the program allows still is what it says after a print. */
+static void check_for(canvas_context *ctx, const canvas_program *program,
+                      const canvas_schedule *schedule) {
+  canvas_schedule_facts facts, same;
+  char *holes, *text;
+  canvas_schedule *again = NULL;
+  if (!fine(ctx, canvas_schedule_check(ctx, program, schedule, &facts, &holes))) return;
+  must(!*holes == !facts.holes, "holes have names");
+  must(facts.stages > 0 && facts.following >= 0, "a schedule has stages");
+  canvas_string_free(holes);
+  text = canvas_schedule_print(schedule);
+  must(fine(ctx, canvas_schedule_parse(ctx, text, strlen(text), &again)), "it parses again");
+  must(fine(ctx, canvas_schedule_check(ctx, program, again, &same, &holes)), "it is legal again");
+  must(!memcmp(&facts, &same, sizeof facts), "it has the same facts");
+  canvas_string_free(holes);
+  canvas_string_free(text);
+  canvas_schedule_free(again);
+}
+
+static void check_default(canvas_context *ctx, const canvas_program *program) {
+  canvas_schedule *schedule = NULL;
+  if (!fine(ctx, canvas_schedule_default(ctx, program, &schedule))) return;
+  check_text(ctx, schedule);
+  check_for(ctx, program, schedule);
+  canvas_schedule_free(schedule);
+}
+
+/* Where the line of the cut is; NULL without one. The text need not end with a NUL. */
+static const char *find_cut(const char *text, size_t size) {
+  for (size_t i = 0; i + sizeof cut - 1 <= size; i++)
+    if (!memcmp(text + i, cut, sizeof cut - 1)) return text + i;
+  return NULL;
+}
+
+void fuzz(canvas_context *ctx, const char *text, size_t size) {
+  canvas_program *program = NULL;
+  canvas_schedule *schedule = NULL;
+  const char *end = find_cut(text, size), *start = end ? end + sizeof cut - 1 : text;
+  if (end && fine(ctx, canvas_program_parse(ctx, text, (size_t)(end - text), &program)))
+    check_default(ctx, program);
+  if (fine(ctx, canvas_schedule_parse(ctx, start, size - (size_t)(start - text), &schedule))) {
+    check_text(ctx, schedule);
+    if (program) check_for(ctx, program, schedule);
+    if (fine(ctx, canvas_schedule_set(ctx, schedule, "a=2,b=3"))) check_text(ctx, schedule);
+  }
+  canvas_schedule_free(schedule);
+  canvas_program_free(program);
+}
