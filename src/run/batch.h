@@ -1,0 +1,29 @@
+/* Many candidates of one program: each compiled, checked and timed, each with a verdict.
+ *
+ * Whatever a candidate or the compiler does, its verdict says so, the others are judged as if it were
+ * not there, and all of it ends in time.
+ */
+#ifndef CANVAS_RUN_BATCH_H
+#define CANVAS_RUN_BATCH_H
+
+#include "run/compiler.h"
+#include "run/measure.h"
+
+struct candidate {
+  const char *text; /* C; NULL: none, its verdict is there already */
+  const char
+      *function; /* in it, as emit_c writes one: a pointer for each input, then each output */
+};
+
+struct batch_options {
+  int together;   /* candidates per file that is compiled; 0: 10 */
+  double seconds; /* for all; what is not judged by then has FAILED_TIMEOUT; 0: no limit */
+  struct measure_limits limits;
+};
+
+/* A status other than CANVAS_OK: the cache or the system fails, nothing is judged. */
+canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const struct expected *e,
+                        const struct candidate *candidates, int count,
+                        const struct batch_options *options, struct verdict *verdicts);
+
+#endif

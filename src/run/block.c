@@ -1,0 +1,101 @@
+/* Memory for a tensor that code under suspicion reads or writes. See block.h. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "run/block.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { ALIGNED = 64, ZONE_PAINT = 0xA5 };
+
+static size_t round_up(size_t size, size_t to) {
+  return (size + to - 1) / to * to;
+}
+
+bool block_new(struct block *b, size_t size, bool zones) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), zone = zones ? page : 0;
+  size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
+  *b = (struct block){.mapped = inner + 2 * page, .zone = zone, .size = size};
+  void *map = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return false;
+  b->map = map;
+  b->data = b->map + page + inner - zone - round_up(size, ALIGNED);
+  if (!inner || !mprotect(b->map + page, inner, PROT_READ | PROT_WRITE)) return true;
+  block_free(b);
+  return false;
+}
+
+void block_free(struct block *b) {
+  if (b->map) munmap(b->map, b->mapped);
+  b->map = NULL;
+}
+
+void block_seal(const struct block *b) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  mprotect(b->map + page, b->mapped - 2 * page, PROT_READ);
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+size_t dtype_bytes(enum program_dtype dtype) {
+  return dtype == PROGRAM_F64 ? 8 : dtype == PROGRAM_BF16 ? 2 : 4;
+}
+
+double element_get(enum program_dtype dtype, const void *data, int64_t i) {
+  uint32_t bits;
+  float x;
+  switch (dtype) {
+    case PROGRAM_F64: return ((const double *)data)[i];
+    case PROGRAM_I32: return ((const int32_t *)data)[i];
+    case PROGRAM_F32: return (double)((const float *)data)[i];
+    default:
+      bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+      memcpy(&x, &bits, sizeof x);
+      return (double)x;
+  }
+}
+
+/* Of bf16 the value is one that bf16 holds. */
+void element_put(enum program_dtype dtype, void *data, int64_t i, double value) {
+  uint32_t bits;
+  float x = (float)value;
+  switch (dtype) {
+    case PROGRAM_F64: ((double *)data)[i] = value; return;
+    case PROGRAM_I32: ((int32_t *)data)[i] = (int32_t)value; return;
+    case PROGRAM_F32: ((float *)data)[i] = x; return;
+    default: memcpy(&bits, &x, sizeof bits); ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
+  }
+}
+
+/* ---- paint ----------------------------------------------------------------------------------- */
+
+static const uint64_t paint_f64[2] = {0x7FF4A5A5A5A5A5A5u, 0x7FF5B6B6B6B6B6B6u};
+static const uint16_t paint_half[2] = {0x7FA5, 0x7FB6}; /* twice it is a nan of f32 */
+
+void block_paint(const struct block *b, enum program_dtype dtype, int coat) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  unsigned char *first = b->map + page, *end = b->map + b->mapped - page;
+  memset(first, ZONE_PAINT, (size_t)(b->data - first));
+  memset(b->data + b->size, ZONE_PAINT, (size_t)(end - b->data) - b->size);
+  if (dtype == PROGRAM_F64)
+    for (size_t i = 0; i < b->size / 8; i++) ((uint64_t *)(void *)b->data)[i] = paint_f64[coat];
+  else
+    for (size_t i = 0; i < b->size / 2; i++) ((uint16_t *)(void *)b->data)[i] = paint_half[coat];
+}
+
+bool element_painted(enum program_dtype dtype, const void *data, int64_t i, int coat) {
+  const uint16_t half = paint_half[coat];
+  if (dtype == PROGRAM_F64) return ((const uint64_t *)data)[i] == paint_f64[coat];
+  if (dtype == PROGRAM_BF16) return ((const uint16_t *)data)[i] == half;
+  return ((const uint32_t *)data)[i] == ((uint32_t)half << 16 | half);
+}
+
+int64_t block_harm(const struct block *b) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const unsigned char *first = b->map + page, *end = b->map + b->mapped - page;
+  for (const unsigned char *p = b->data; p-- > first;)
+    if (*p != ZONE_PAINT) return p - b->data;
+  for (const unsigned char *p = b->data + b->size; p < end; p++)
+    if (*p != ZONE_PAINT) return p - (b->data + b->size) + 1;
+  return 0;
+}

@@ -1,0 +1,42 @@
+/* Memory for a tensor that code under suspicion reads or writes.
+ *
+ *     | no access | zone ... tensor ... zone | no access |
+ *
+ * The tensor begins at a multiple of 64 bytes. An input has no zones and ends right before the page
+ * without access, so that reading past its end crashes; while a candidate runs it is read-only. The zones
+ * around an output, and the output itself, are painted before a run: the paint of the zones has to be
+ * there after it, that of the output has not.
+ */
+#ifndef CANVAS_RUN_BLOCK_H
+#define CANVAS_RUN_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "program/program.h"
+
+struct block {
+  unsigned char *map;  /* NULL: none */
+  size_t mapped, zone; /* bytes of the map, and of each zone at least */
+  unsigned char *data;
+  size_t size;
+};
+
+bool block_new(struct block *b, size_t size, bool zones); /* zeroed; false: no memory */
+void block_free(struct block *b);
+void block_seal(const struct block *b); /* read-only from now on, in this process */
+
+size_t dtype_bytes(enum program_dtype dtype);
+double element_get(enum program_dtype dtype, const void *data, int64_t i);
+void element_put(enum program_dtype dtype, void *data, int64_t i, double value);
+
+/* Two coats that differ in every element; each is a nan that no arithmetic makes. */
+void block_paint(const struct block *b, enum program_dtype dtype, int coat);
+bool element_painted(enum program_dtype dtype, const void *data, int64_t i, int coat);
+
+/* 0 if the zones are as they were painted; else the offset from the tensor's first byte (negative), or
+ * from its end, plus 1, of the nearest byte that is not. */
+int64_t block_harm(const struct block *b);
+
+#endif

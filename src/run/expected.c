@@ -1,0 +1,339 @@
+/* What a program's outputs have to be. See expected.h. */
+#include "run/expected.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "program/interpret.h"
+#include "run/child.h"
+#include "run/rounding.h"
+
+#define BYTES_MOST ((size_t)4 << 30) /* of all tensors of a program */
+enum { TILE_MOST = 64, WHOLE = 1 << 16, SAMPLES = 4096, SECONDS = 30 };
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+/* The values as stored, for the code in `b` and for the interpreter. */
+static double *fill_input(const struct program *p, int input, uint64_t seed, struct block *b) {
+  int tensor = p->inputs.data[input];
+  enum program_dtype dtype = p->tensors.data[tensor].dtype;
+  int64_t count = program_elements(p, tensor);
+  double *values = mem_try((size_t)count, sizeof *values);
+  if (!values || !block_new(b, (size_t)count * dtype_bytes(dtype), false)) {
+    free(values);
+    return NULL;
+  }
+  program_fill(p, input, seed, values);
+  for (int64_t i = 0; i < count; i++) {
+    element_put(dtype, b->data, i, program_stored(dtype, values[i]));
+    values[i] = element_get(dtype, b->data, i);
+  }
+  return values;
+}
+
+/* ---- which elements -------------------------------------------------------------------------- */
+
+/* A place along an axis where tiles begin and end: a border, or beside the last whole tile. */
+static int64_t special_place(struct random *r, int64_t size) {
+  int64_t tile = 2 + random_below(r, TILE_MOST - 1), last = size / tile * tile;
+  switch (random_below(r, 4)) {
+    case 0: return 0;
+    case 1: return size - 1;
+    case 2: return last ? last - 1 : 0;
+    default: return last < size ? last : size - 1;
+  }
+}
+
+static int64_t draw_place(struct random *r, const struct expected_output *o) {
+  int64_t flat = 0;
+  for (int i = 0; i < o->rank; i++) {
+    int64_t size = o->sizes[i];
+    int64_t at =
+        random_below(r, 2) ? special_place(r, size) : (int64_t)(random_u64(r) % (uint64_t)size);
+    flat = flat * size + at;
+  }
+  return flat;
+}
+
+/* Corner `c`: bit i says at which end of axis i. */
+static int64_t corner(const struct expected_output *o, unsigned c) {
+  int64_t flat = 0;
+  for (int i = 0; i < o->rank; i++) flat = flat * o->sizes[i] + (c >> i & 1 ? o->sizes[i] - 1 : 0);
+  return flat;
+}
+
+/* A step that visits all elements before one twice, neighbours far apart in time. */
+static int64_t coprime_step(int64_t elements) {
+  for (int64_t step = elements * 5 / 8 | 1;; step++) {
+    int64_t a = step, b = elements;
+    while (b) {
+      int64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    if (a == 1) return step;
+  }
+}
+
+static void choose_places(struct expected_output *o, bool whole, int64_t count, uint64_t seed) {
+  struct random r;
+  random_open(&r, seed, RANDOM_TEST, (uint64_t)o->elements);
+  int64_t step = coprime_step(o->elements);
+  int64_t corners = o->rank < 10 ? (int64_t)1 << o->rank : 1 << 10;
+  for (int64_t i = 0; i < count; i++)
+    o->at[i] = whole         ? i * step % o->elements
+               : i < corners ? corner(o, (unsigned)i)
+                             : draw_place(&r, o);
+}
+
+/* ---- their values ---------------------------------------------------------------------------- */
+
+struct oracle {
+  canvas_context *ctx;
+  struct rounding rounding;
+  struct interpreter *interpreter;
+  double until;
+};
+
+/* Value and bound of each place, until the time is up or a limit is reached: o->count is how many. */
+static canvas_status evaluate(struct oracle *q, int output, struct expected_output *o,
+                              int64_t count) {
+  int value = q->rounding.value[output], error = q->rounding.error[output];
+  for (o->count = 0; o->count < count; o->count++) {
+    int64_t i = o->count;
+    if (i && clock_wall() > q->until) return CANVAS_OK;
+    canvas_status status = interpreter_elements(q->interpreter, value, 1, &o->at[i], &o->want[i]);
+    if (status == CANVAS_OK && error >= 0)
+      status = interpreter_elements(q->interpreter, error, 1, &o->at[i], &o->bound[i]);
+    if (status == CANVAS_IO && i) return CANVAS_OK;
+    if (status != CANVAS_OK) return status;
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status no_memory(canvas_context *ctx, const struct program *p) {
+  return fail(ctx, CANVAS_IO, "there is no memory for the tensors of program '%.40s'", p->name);
+}
+
+static canvas_status fill_output(struct oracle *q, const struct program *p, int output,
+                                 const struct expected_options *options,
+                                 struct expected_output *o) {
+  bool whole = o->elements <= options->whole;
+  int64_t count = whole ? o->elements : options->samples;
+  if (!block_new(&o->memory, (size_t)o->elements * dtype_bytes(o->dtype), true) ||
+      !block_new(&o->known, (size_t)count * 3 * 8, false))
+    return no_memory(q->ctx, p);
+  o->at = (int64_t *)(void *)o->known.data;
+  o->want = (double *)(void *)(o->at + count);
+  o->bound = o->want + count;
+  choose_places(o, whole, count, options->seed);
+  return evaluate(q, output, o, count);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void describe_output(const struct program *p, int output, struct expected_output *o) {
+  const struct program_tensor *t = &p->tensors.data[p->outputs.data[output]];
+  snprintf(o->name, sizeof o->name, "%s", t->name);
+  o->dtype = t->dtype;
+  o->rank = t->rank;
+  o->elements = program_elements(p, p->outputs.data[output]);
+  for (int i = 0; i < t->rank; i++) o->sizes[i] = t->axes[i].size;
+}
+
+static canvas_status check_size(canvas_context *ctx, const struct program *p, size_t *bytes) {
+  double all = 0; /* a tensor may have 2^40 elements */
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    bool given = t->is_input;
+    for (int k = 0; k < p->outputs.count; k++) given |= p->outputs.data[k] == i;
+    if (given) all += (double)program_elements(p, i) * (double)dtype_bytes(t->dtype);
+  }
+  if (all > (double)BYTES_MOST)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "inputs and outputs of program '%.40s' take %.0f MiB, over the limit of %zu MiB",
+                p->name, all / (1 << 20), BYTES_MOST >> 20);
+  *bytes = (size_t)all;
+  return CANVAS_OK;
+}
+
+static canvas_status fill_outputs(canvas_context *ctx, const struct program *p,
+                                  double *const *inputs, const struct expected_options *options,
+                                  struct expected *e) {
+  struct oracle q = {.ctx = ctx, .until = clock_wall() + options->seconds};
+  TRY(rounding_new(ctx, p, &q.rounding));
+  canvas_status status =
+      interpreter_new(ctx, q.rounding.program, (const double *const *)inputs, NULL, &q.interpreter);
+  for (int i = 0; status == CANVAS_OK && i < e->outputs; i++)
+    status = fill_output(&q, p, i, options, &e->output[i]);
+  interpreter_free(q.interpreter);
+  rounding_free(&q.rounding);
+  return status;
+}
+
+static canvas_status fill(canvas_context *ctx, const struct program *p,
+                          const struct expected_options *options, struct expected *e) {
+  double **inputs = mem_alloc(((size_t)e->inputs + 1) * sizeof *inputs);
+  canvas_status status = CANVAS_OK;
+  for (int i = 0; status == CANVAS_OK && i < e->inputs; i++) {
+    inputs[i] = fill_input(p, i, options->seed, &e->input[i]);
+    if (!inputs[i]) status = no_memory(ctx, p);
+  }
+  if (status == CANVAS_OK) status = fill_outputs(ctx, p, inputs, options, e);
+  for (int i = 0; i < e->inputs; i++) free(inputs[i]);
+  free(inputs);
+  return status;
+}
+
+canvas_status expected_new(canvas_context *ctx, const struct program *p,
+                           const struct expected_options *options, struct expected **out) {
+  struct expected_options o = options ? *options : (struct expected_options){0};
+  size_t bytes = 0;
+  if (o.whole <= 0) o.whole = WHOLE;
+  if (o.samples <= 0) o.samples = SAMPLES;
+  if (o.seconds <= 0) o.seconds = SECONDS;
+  TRY(check_size(ctx, p, &bytes));
+  struct expected *e = mem_alloc(sizeof *e);
+  *e = (struct expected){.inputs = p->inputs.count, .outputs = p->outputs.count, .bytes = bytes};
+  e->input = mem_alloc(((size_t)e->inputs + 1) * sizeof *e->input);
+  e->output = mem_alloc(((size_t)e->outputs + 1) * sizeof *e->output);
+  for (int i = 0; i < e->outputs; i++) describe_output(p, i, &e->output[i]);
+  canvas_status status = fill(ctx, p, &o, e);
+  if (status == CANVAS_OK)
+    *out = e;
+  else
+    expected_free(e);
+  return status;
+}
+
+void expected_free(struct expected *e) {
+  if (!e) return;
+  for (int i = 0; i < e->inputs; i++) block_free(&e->input[i]);
+  for (int i = 0; i < e->outputs; i++) {
+    block_free(&e->output[i].memory);
+    block_free(&e->output[i].known);
+  }
+  free(e->input);
+  free(e->output);
+  free(e);
+}
+
+void expected_seal(const struct expected *e) {
+  for (int i = 0; i < e->inputs; i++) block_seal(&e->input[i]);
+  for (int i = 0; i < e->outputs; i++) block_seal(&e->output[i].known);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+void expected_paint(const struct expected *e, int coat) {
+  for (int i = 0; i < e->outputs; i++) block_paint(&e->output[i].memory, e->output[i].dtype, coat);
+}
+
+/* "Y[0, 3, 5]" */
+static const char *place_text(const struct expected_output *o, int64_t flat, char *text,
+                              size_t size) {
+  int64_t at[PROGRAM_AXES];
+  for (int i = o->rank - 1; i >= 0; i--) {
+    at[i] = flat % o->sizes[i];
+    flat /= o->sizes[i];
+  }
+  int used = snprintf(text, size, "%.40s[", o->name);
+  for (int i = 0; i < o->rank && (size_t)used < size; i++)
+    used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "", (long long)at[i]);
+  if ((size_t)used < size) snprintf(text + used, size - (size_t)used, "]");
+  return text;
+}
+
+static bool check_zones(const struct expected_output *o, struct verdict *v) {
+  int64_t harm = block_harm(&o->memory);
+  if (!harm) return true;
+  verdict_fail(v, FAILED_WRONG, "it writes outside its output: %lld bytes %s '%.40s'",
+               (long long)(harm < 0 ? -harm : harm), harm < 0 ? "before" : "past the end of",
+               o->name);
+  return false;
+}
+
+/* |got - want| / bound, 0 if they are equal; beyond 1 it is wrong. Where fp32 ends, infinite is right; a nan
+ * has to be one. */
+static double miss(enum program_dtype dtype, double got, double want, double bound) {
+  if (got == want || (isnan(got) && isnan(want))) return 0;
+  double most = dtype == PROGRAM_F64 ? DBL_MAX : (double)FLT_MAX;
+  if (isinf(got) && fabs(want) + bound >= most && (got > 0) == (want > 0)) return 1;
+  double ratio = fabs(got - want) / (bound + ROUNDING_LEAST);
+  return ratio <= HUGE_VAL ? ratio : HUGE_VAL; /* of a nan, too */
+}
+
+struct tally {
+  int64_t first, wrong; /* the first wrong element of `known`, and how many there are */
+};
+
+static struct tally compare_output(const struct expected_output *o, struct verdict *v) {
+  struct tally t = {-1, 0};
+  for (int64_t i = 0; i < o->count; i++) {
+    double got = element_get(o->dtype, o->memory.data, o->at[i]);
+    if (!isfinite(o->bound[i]) && !isnan(o->want[i])) continue; /* nothing can be said */
+    double ratio = miss(o->dtype, got, o->want[i], o->bound[i]);
+    v->compared++;
+    v->worst = fmax(v->worst, ratio);
+    if (ratio <= 1) continue;
+    if (!t.wrong++ || o->at[i] < o->at[t.first]) t.first = i;
+  }
+  return t;
+}
+
+static void tell_wrong(const struct expected_output *o, struct tally t, int coat,
+                       struct verdict *v) {
+  char place[256];
+  int64_t at = o->at[t.first];
+  double got = element_get(o->dtype, o->memory.data, at);
+  place_text(o, at, place, sizeof place);
+  if (element_painted(o->dtype, o->memory.data, at, coat))
+    verdict_fail(v, FAILED_WRONG, "%s is never written; %lld of %lld elements are wrong", place,
+                 (long long)t.wrong, (long long)o->count);
+  else
+    verdict_fail(v, FAILED_WRONG,
+                 "%s is %.9g, not %.9g (rounding explains %.2g); %lld of %lld elements are wrong",
+                 place, got, o->want[t.first], o->bound[t.first], (long long)t.wrong,
+                 (long long)o->count);
+}
+
+void expected_compare(const struct expected *e, int coat, struct verdict *v) {
+  for (int i = 0; i < e->outputs; i++) {
+    const struct expected_output *o = &e->output[i];
+    if (!check_zones(o, v)) return;
+    struct tally t = compare_output(o, v);
+    if (!t.wrong) continue;
+    tell_wrong(o, t, coat, v);
+    return;
+  }
+  if (!v->compared)
+    verdict_fail(v, FAILED_WRONG, "no element can be checked, rounding has no bound for any");
+}
+
+static bool same_again(const struct expected_output *o, const unsigned char *first,
+                       struct verdict *v) {
+  size_t bytes = dtype_bytes(o->dtype);
+  char place[256];
+  for (int64_t i = 0; i < o->elements; i++) {
+    const unsigned char *a = first + (size_t)i * bytes, *b = o->memory.data + (size_t)i * bytes;
+    if (!memcmp(a, b, bytes)) continue;
+    place_text(o, i, place, sizeof place);
+    if (element_painted(o->dtype, first, i, 0) && element_painted(o->dtype, o->memory.data, i, 1))
+      verdict_fail(v, FAILED_WRONG, "%s is never written", place);
+    else
+      verdict_fail(v, FAILED_WRONG, "%s is %.9g in one run and %.9g in the next", place,
+                   element_get(o->dtype, first, i), element_get(o->dtype, o->memory.data, i));
+    return false;
+  }
+  return true;
+}
+
+void expected_repeat(const struct expected *e, unsigned char *const *first, struct verdict *v) {
+  for (int i = 0; i < e->outputs; i++)
+    if (!check_zones(&e->output[i], v) || !same_again(&e->output[i], first[i], v)) return;
+}

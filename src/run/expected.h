@@ -1,0 +1,60 @@
+/* What a program's outputs have to be, on inputs of its own: worked out once, by the interpreter, and
+ * compared with what each candidate writes.
+ *
+ * Inputs are random (program_fill), stored as their types store them. A small output is evaluated whole.
+ * Of a large one `samples` elements are: the corners, then elements each of whose coordinates is, by an
+ * even chance, anywhere or at a border, or near the end of the last whole tile of 2 .. 64. Where the
+ * interpreter is too slow for all of them, fewer are; their number is always told.
+ */
+#ifndef CANVAS_RUN_EXPECTED_H
+#define CANVAS_RUN_EXPECTED_H
+
+#include "program/program.h"
+#include "run/block.h"
+#include "run/verdict.h"
+
+/* 0: what stands behind. */
+struct expected_options {
+  uint64_t seed;
+  int64_t whole;   /* elements of an output that is evaluated whole: 65536 */
+  int64_t samples; /* of a larger one: 4096 */
+  double seconds;  /* for the interpreter, all outputs together: 30 */
+};
+
+struct expected_output {
+  char name[PROGRAM_NAME];
+  enum program_dtype dtype;
+  int64_t elements;
+  int rank;
+  int64_t sizes[PROGRAM_AXES];
+  struct block memory;  /* for a candidate to write to */
+  int64_t count;        /* elements that are known ... */
+  int64_t *at;          /* ... their flat places, */
+  double *want, *bound; /* values, and how far from them code may be */
+  struct block known;   /* where these three lie */
+};
+
+struct expected {
+  int inputs, outputs;
+  struct block *input;
+  struct expected_output *output;
+  size_t bytes; /* of all tensors */
+};
+
+canvas_status expected_new(canvas_context *ctx, const struct program *p,
+                           const struct expected_options *options, struct expected **out);
+void expected_free(struct expected *e); /* NULL is fine */
+
+/* Everything but the outputs' memory becomes read-only in this process. */
+void expected_seal(const struct expected *e);
+
+/* The outputs, painted in `coat`, get ready for a run; then the verdict on what a run made of them: FAILED_NOT
+ * or FAILED_WRONG with the first wrong element. */
+void expected_paint(const struct expected *e, int coat);
+void expected_compare(const struct expected *e, int coat, struct verdict *v);
+
+/* Verdict on a second run, into the other coat, beside a copy of what the first made of each output: the
+ * same, and everything written. */
+void expected_repeat(const struct expected *e, unsigned char *const *first, struct verdict *v);
+
+#endif

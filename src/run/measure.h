@@ -1,0 +1,32 @@
+/* A candidate in a child of its own: loaded, run, compared with the interpreter, and only then timed.
+ *
+ *     load -> run into the first coat of paint -> compare with what is expected
+ *          -> run into the second, malloc's memory full of rubbish both times -> the same, all written
+ *          -> warm up -> timed samples -> the outputs are still the same
+ *
+ * Time is processor time of the thread, the only one that runs: other work on the machine moves it
+ * little. A sample is one call, or as many as take 20 us together; median and quartiles are of 20 to 50
+ * samples, of fewer where they would take longer than `timing`. The child may only read inputs and
+ * expected values, and its answer is checked before it is believed.
+ */
+#ifndef CANVAS_RUN_MEASURE_H
+#define CANVAS_RUN_MEASURE_H
+
+#include "run/expected.h"
+#include "run/verdict.h"
+
+/* 0: what stands behind. */
+struct measure_limits {
+  double seconds; /* of the whole child: 10 */
+  int64_t memory; /* bytes beside the tensors: 1 GiB */
+  double timing;  /* seconds for the timed samples: 1 */
+  int repeats;    /* samples: 30; 1 to 1000 */
+};
+
+/* `path` is a shared object, `function` as of its struct source. A status other than CANVAS_OK: no child
+ * could be started. */
+canvas_status measure(canvas_context *ctx, const struct expected *e, const char *path,
+                      const char *function, const struct measure_limits *limits,
+                      struct verdict *out);
+
+#endif

@@ -1,0 +1,385 @@
+/* How far code may be from the interpreter. See rounding.h. */
+#include "run/rounding.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of functions: in units of the last place, wide enough for any libm and for short polynomials. */
+#define FUNCTION_UNITS 8
+
+/* An expression and its error, both in the new program; -1: there is none. Of a condition the error is
+ * the condition under which it may be decided the other way. */
+struct both {
+  int value, error;
+};
+
+struct writer {
+  const struct program *from;
+  struct program *to;
+  int *value, *error;     /* by tensor of `from`: the stage in `to`, and its bound or -1 */
+  int axis[PROGRAM_AXES]; /* of the stage that is written */
+  double unit;            /* of its arithmetic */
+  bool wide;              /* which is fp64 */
+};
+
+/* ---- errors as expressions ------------------------------------------------------------------- */
+
+static int times(struct writer *w, double factor, int expr) {
+  return px_mul(w->to, px_number(w->to, factor), expr);
+}
+
+static int size_of(struct writer *w, int expr) {
+  return px_call(w->to, PX_ABS, expr);
+}
+
+static int plus(struct writer *w, int a, int b) {
+  return a < 0 ? b : b < 0 ? a : px_add(w->to, a, b);
+}
+
+static int larger(struct writer *w, int a, int b) {
+  return a < 0 ? b : b < 0 ? a : px_max(w->to, a, b);
+}
+
+/* |value| * error; nothing where there is no error. */
+static int scaled(struct writer *w, int value, int error) {
+  return error < 0 ? -1 : px_mul(w->to, size_of(w, value), error);
+}
+
+static int or_zero(struct writer *w, int error) {
+  return error < 0 ? px_number(w->to, 0) : error;
+}
+
+/* The value with its error so far, and `units` of its own last place more. */
+static struct both rounded(struct writer *w, int value, int error, double units) {
+  int own = times(w, units * w->unit, size_of(w, value));
+  return (struct both){value, plus(w, error, own)};
+}
+
+static int when(struct writer *w, int condition, int then, int other) {
+  return px_select(w->to, condition, then, other);
+}
+
+static int exceeds(struct writer *w, int a, int b) {
+  return px_compare(w->to, PX_GT, a, b);
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+static struct both walk(struct writer *w, int expr);
+
+static int map_load(struct program *to, int tensor, int rank, const int *indices, void *data) {
+  const struct writer *w = data;
+  return px_load(to, w->value[tensor], rank, indices);
+}
+
+static int copy_index(struct writer *w, int expr) {
+  const struct px_map map = {.axis = w->axis, .load = map_load, .data = w};
+  return px_copy(w->to, w->from, expr, &map);
+}
+
+static struct both walk_load(struct writer *w, const struct px_node *n) {
+  const struct program_tensor *t = &w->from->tensors.data[n->tensor];
+  int indices[PROGRAM_AXES];
+  for (int i = 0; i < t->rank; i++) indices[i] = copy_index(w, w->from->indices.data[n->first + i]);
+  struct both load = {px_load(w->to, w->value[n->tensor], t->rank, indices), -1};
+  if (w->error[n->tensor] >= 0) load.error = px_load(w->to, w->error[n->tensor], t->rank, indices);
+  return t->dtype == PROGRAM_F64 && !w->wide ? rounded(w, load.value, load.error, 1) : load;
+}
+
+static struct both walk_number(struct writer *w, double x) {
+  int value = px_number(w->to, x);
+  bool exact = w->wide || (double)(float)x == x;
+  return exact ? (struct both){value, -1} : rounded(w, value, -1, 1);
+}
+
+static struct both walk_real(struct writer *w, int index) {
+  struct px_range range = px_range(w->from, index);
+  int value = px_real(w->to, copy_index(w, index));
+  bool exact = !range.overflow && range.low > -(1 << 24) && range.high < 1 << 24;
+  return exact ? (struct both){value, -1} : rounded(w, value, -1, 1);
+}
+
+/* a / b lies within (e(a) + |a/b| e(b)) / (|b| - e(b)) of what it is. */
+static struct both walk_quotient(struct writer *w, struct both a, struct both b) {
+  int value = px_div(w->to, a.value, b.value), size = size_of(w, b.value);
+  int error = plus(w, a.error, scaled(w, value, b.error));
+  if (error >= 0 && b.error < 0) error = px_div(w->to, error, size);
+  if (b.error >= 0)
+    error = when(w, exceeds(w, size, b.error), px_div(w->to, error, px_sub(w->to, size, b.error)),
+                 px_number(w->to, HUGE_VAL));
+  return rounded(w, value, error, 1);
+}
+
+static struct both walk_product(struct writer *w, struct both a, struct both b) {
+  int value = px_mul(w->to, a.value, b.value);
+  int error = plus(w, scaled(w, a.value, b.error), scaled(w, b.value, a.error));
+  if (a.error >= 0 && b.error >= 0) error = plus(w, error, px_mul(w->to, a.error, b.error));
+  return rounded(w, value, error, 1);
+}
+
+/* |a|^b moves by a factor exp(d) where its logarithm moves by d. */
+static struct both walk_power(struct writer *w, struct both a, struct both b) {
+  struct program *to = w->to;
+  int value = px_pow(to, a.value, b.value), size = size_of(w, a.value), shift = -1;
+  if (a.error >= 0) {
+    int by = px_div(to, px_mul(to, size_of(w, b.value), a.error), px_sub(to, size, a.error));
+    shift = when(w, exceeds(w, size, a.error), by, px_number(to, HUGE_VAL));
+  }
+  if (b.error >= 0) shift = plus(w, shift, scaled(w, px_call(to, PX_LOG, size), b.error));
+  if (shift < 0) return rounded(w, value, -1, FUNCTION_UNITS);
+  int factor = px_sub(to, px_call(to, PX_EXP, shift), px_number(to, 1));
+  return rounded(w, value, scaled(w, value, factor), FUNCTION_UNITS);
+}
+
+static int function_error(struct writer *w, enum px_op op, struct both a, int value) {
+  struct program *to = w->to;
+  int e = a.error;
+  if (e < 0) return -1;
+  switch (op) {
+    case PX_EXP: return scaled(w, value, px_sub(to, px_call(to, PX_EXP, e), px_number(to, 1)));
+    case PX_LOG:
+      return when(w, exceeds(w, a.value, e), px_div(to, e, px_sub(to, a.value, e)),
+                  px_number(to, HUGE_VAL));
+    case PX_SQRT:
+      return when(w, exceeds(w, a.value, e), px_div(to, e, value),
+                  px_call(to, PX_SQRT, times(w, 2, e)));
+    case PX_ERF: return times(w, 1.2, e); /* its slope is 2/sqrt(pi) at most */
+    default: return e;                    /* sin, cos, tanh: 1 at most */
+  }
+}
+
+static struct both walk_function(struct writer *w, enum px_op op, struct both a) {
+  struct program *to = w->to;
+  int value = px_call(to, op, a.value);
+  if (op == PX_ABS || (op == PX_FLOOR && a.error < 0)) return (struct both){value, a.error};
+  if (op == PX_FLOOR)
+    return (struct both){value, px_sub(to, px_call(to, PX_FLOOR, px_add(to, a.value, a.error)),
+                                       px_call(to, PX_FLOOR, px_sub(to, a.value, a.error)))};
+  struct both out = rounded(w, value, function_error(w, op, a, value), FUNCTION_UNITS);
+  if (op == PX_SIN || op == PX_COS) /* near their zeros */
+    out.error = plus(w, out.error, px_number(to, FUNCTION_UNITS * w->unit));
+  return out;
+}
+
+static struct both walk_select(struct writer *w, const struct px_node *n) {
+  struct both c = walk(w, n->arg[0]), a = walk(w, n->arg[1]), b = walk(w, n->arg[2]);
+  struct both out = {when(w, c.value, a.value, b.value), -1};
+  if (a.error >= 0 || b.error >= 0)
+    out.error = when(w, c.value, or_zero(w, a.error), or_zero(w, b.error));
+  if (c.error < 0) return out;
+  int apart = size_of(w, px_sub(w->to, a.value, b.value));
+  int either = plus(w, larger(w, a.error, b.error), apart);
+  out.error = when(w, c.error, either, or_zero(w, out.error));
+  return out;
+}
+
+/* Of values: undecided where they are nearer than their errors. */
+static struct both walk_comparison(struct writer *w, const struct px_node *n) {
+  struct both a = walk(w, n->arg[0]), b = walk(w, n->arg[1]);
+  struct both out = {px_compare(w->to, n->op, a.value, b.value), -1};
+  int error = plus(w, a.error, b.error);
+  if (error >= 0)
+    out.error = px_compare(w->to, PX_LE, size_of(w, px_sub(w->to, a.value, b.value)), error);
+  return out;
+}
+
+/* The right side counts only where the left does not decide. */
+static struct both walk_logic(struct writer *w, const struct px_node *n) {
+  struct program *to = w->to;
+  struct both a = walk(w, n->arg[0]);
+  if (n->op == PX_NOT) return (struct both){px_not(to, a.value), a.error};
+  struct both b = walk(w, n->arg[1]);
+  bool both = n->op == PX_AND;
+  struct both out = {both ? px_and(to, a.value, b.value) : px_or(to, a.value, b.value), a.error};
+  if (b.error < 0) return out;
+  int right = px_and(to, both ? a.value : px_not(to, a.value), b.error);
+  out.error = a.error < 0 ? right : px_or(to, a.error, right);
+  return out;
+}
+
+static struct both walk_arithmetic(struct writer *w, enum px_op op, struct both a, struct both b) {
+  struct program *to = w->to;
+  switch (op) {
+    case PX_ADD: return rounded(w, px_add(to, a.value, b.value), plus(w, a.error, b.error), 1);
+    case PX_SUB: return rounded(w, px_sub(to, a.value, b.value), plus(w, a.error, b.error), 1);
+    case PX_MUL: return walk_product(w, a, b);
+    case PX_DIV: return walk_quotient(w, a, b);
+    case PX_POW: return walk_power(w, a, b);
+    case PX_MIN: return (struct both){px_min(to, a.value, b.value), larger(w, a.error, b.error)};
+    default: return (struct both){px_max(to, a.value, b.value), larger(w, a.error, b.error)};
+  }
+}
+
+static struct both walk(struct writer *w, int expr) {
+  struct px_node n = w->from->nodes.data[expr];
+  if (n.sort == PX_INDEX) return (struct both){copy_index(w, expr), -1};
+  switch (n.op) {
+    case PX_BOOL: return (struct both){px_bool(w->to, n.integer), -1};
+    case PX_NUMBER: return walk_number(w, n.number);
+    case PX_REAL: return walk_real(w, n.arg[0]);
+    case PX_LOAD: return walk_load(w, &n);
+    case PX_SELECT: return walk_select(w, &n);
+    case PX_LT:
+    case PX_LE:
+    case PX_GT:
+    case PX_GE:
+    case PX_EQ:
+    case PX_NE: return walk_comparison(w, &n);
+    case PX_AND:
+    case PX_OR:
+    case PX_NOT: return walk_logic(w, &n);
+    default: break;
+  }
+  struct both a = walk(w, n.arg[0]);
+  if (n.op == PX_NEG) return (struct both){px_neg(w->to, a.value), a.error};
+  if (n.arg[1] < 0) return walk_function(w, n.op, a);
+  return walk_arithmetic(w, n.op, a, walk(w, n.arg[1]));
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+/* A stage with the axes of `t`, the reduction axes only where it reduces; w->axis are its axes. */
+static int open_stage(struct writer *w, const struct program_tensor *t, const char *name,
+                      enum program_dtype dtype, enum program_reducer reducer) {
+  const char *axes[PROGRAM_AXES];
+  int64_t sizes[PROGRAM_AXES];
+  for (int i = 0; i < t->rank; i++) {
+    axes[i] = t->axes[i].name;
+    sizes[i] = t->axes[i].size;
+  }
+  int stage = program_stage(w->to, name, dtype, t->rank, axes, sizes);
+  for (int i = 0; i < t->rank; i++) w->axis[i] = program_axis(w->to, stage, i);
+  if (reducer == REDUCE_NONE) return stage;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    const struct program_axis *a = &t->axes[i];
+    w->axis[i] = a->low < 0 ? program_reduce(w->to, stage, reducer, a->name, a->size)
+                            : program_reduce_range(w->to, stage, reducer, a->name,
+                                                   copy_index(w, a->low), copy_index(w, a->high));
+  }
+  return stage;
+}
+
+/* A name that no tensor of either program has. */
+static const char *free_name(const struct writer *w, char name[PROGRAM_NAME]) {
+  int number = w->to->tensors.count;
+  do snprintf(name, PROGRAM_NAME, "error_%d", number++);
+  while (program_find(w->from, name) >= 0 || program_find(w->to, name) >= 0);
+  return name;
+}
+
+static int open_error(struct writer *w, const struct program_tensor *t,
+                      enum program_reducer reducer) {
+  char name[PROGRAM_NAME];
+  return open_stage(w, t, free_name(w, name), PROGRAM_F64, reducer);
+}
+
+static int at_axes(struct writer *w, int tensor, const struct program_tensor *t) {
+  return px_load(w->to, tensor, t->rank, w->axis);
+}
+
+/* The stage that bounds the reduction; -1: it is exact. */
+static int bound_reduction(struct writer *w, const struct program_tensor *t, int value) {
+  double points = 1;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) points *= (double)t->axes[i].size;
+  bool sum = t->reducer == REDUCE_SUM || t->reducer == REDUCE_MEAN;
+  int stage = open_error(w, t, t->reducer);
+  struct both b = walk(w, t->body);
+  if (sum) { /* (K + 1) additions, and the division of a mean with what 1/K is off */
+    program_define(w->to, stage, rounded(w, b.value, b.error, points + 3).error);
+    return stage;
+  }
+  if (t->reducer != REDUCE_PROD) { /* the largest of what stands in the place of the extreme */
+    program_define(w->to, stage, or_zero(w, b.error));
+    w->to->tensors.data[stage].reducer = REDUCE_MAX;
+    return b.error < 0 ? -1 : stage;
+  }
+  int most = plus(w, size_of(w, b.value), b.error);
+  program_define(w->to, stage, times(w, 1 + w->unit, most));
+  int above = open_error(w, t, REDUCE_NONE);
+  int size = size_of(w, at_axes(w, value, t));
+  program_define(w->to, above, px_sub(w->to, at_axes(w, stage, t), size));
+  return above;
+}
+
+static int bound_element(struct writer *w, const struct program_tensor *t) {
+  int stage = open_error(w, t, REDUCE_NONE);
+  struct both b = walk(w, t->body);
+  program_define(w->to, stage, or_zero(w, b.error));
+  return b.error < 0 ? -1 : stage;
+}
+
+/* Two elements of bf16 that were near before they were rounded are one place apart, or none. */
+static int bound_storing(struct writer *w, const struct program_tensor *t, int value, int error) {
+  int stage = open_error(w, t, REDUCE_NONE);
+  int place = times(w, 0x1p-7, size_of(w, at_axes(w, value, t)));
+  program_define(w->to, stage, plus(w, place, times(w, 1 + 0x1p-7, at_axes(w, error, t))));
+  return stage;
+}
+
+static void write_stage(struct writer *w, int tensor) {
+  const struct program_tensor *t = &w->from->tensors.data[tensor];
+  w->wide = t->dtype == PROGRAM_F64;
+  w->unit = w->wide ? 0x1p-52 : 0x1p-24;
+  int value = w->value[tensor] = open_stage(w, t, t->name, t->dtype, t->reducer);
+  program_define(w->to, value, copy_index(w, t->body));
+  int error = t->reducer == REDUCE_NONE ? bound_element(w, t) : bound_reduction(w, t, value);
+  if (error >= 0 && t->dtype == PROGRAM_BF16) error = bound_storing(w, t, value, error);
+  w->error[tensor] = error;
+}
+
+static void write_input(struct writer *w, int tensor) {
+  const struct program_tensor *t = &w->from->tensors.data[tensor];
+  const char *axes[PROGRAM_AXES];
+  int64_t sizes[PROGRAM_AXES];
+  for (int i = 0; i < t->rank; i++) {
+    axes[i] = t->axes[i].name;
+    sizes[i] = t->axes[i].size;
+  }
+  int input = program_input(w->to, t->name, t->dtype, t->rank, axes, sizes);
+  if (t->dtype == PROGRAM_I32) program_input_range(w->to, input, t->least, t->most, t->rising);
+  w->value[tensor] = input;
+  w->error[tensor] = -1;
+}
+
+static void write_program(struct writer *w, struct rounding *out) {
+  for (int i = 0; i < w->from->tensors.count; i++)
+    if (w->from->tensors.data[i].is_input)
+      write_input(w, i);
+    else
+      write_stage(w, i);
+  for (int i = 0; i < w->from->outputs.count; i++) {
+    int tensor = w->from->outputs.data[i];
+    out->value[i] = w->value[tensor];
+    out->error[i] = w->error[tensor];
+    program_output(w->to, out->value[i]);
+  }
+}
+
+canvas_status rounding_new(canvas_context *ctx, const struct program *p, struct rounding *out) {
+  struct writer w = {.from = p, .to = program_new(p->name)};
+  size_t tensors = (size_t)p->tensors.count, outputs = (size_t)p->outputs.count;
+  w.value = mem_alloc(tensors * sizeof *w.value);
+  w.error = mem_alloc(tensors * sizeof *w.error);
+  *out = (struct rounding){w.to, mem_alloc(outputs * sizeof *out->value),
+                           mem_alloc(outputs * sizeof *out->error)};
+  write_program(&w, out);
+  free(w.value);
+  free(w.error);
+  canvas_status status = program_verify(ctx, out->program);
+  if (status == CANVAS_OK) return CANVAS_OK;
+  char why[MESSAGE_SIZE];
+  memcpy(why, ctx->message, sizeof why);
+  rounding_free(out);
+  return fail(ctx, CANVAS_BAD_INPUT,
+              "what rounding may do to program '%.40s' has no bound that can be written: %.600s",
+              p->name, why);
+}
+
+void rounding_free(struct rounding *r) {
+  program_free(r->program);
+  free(r->value);
+  free(r->error);
+  *r = (struct rounding){0};
+}

@@ -1,0 +1,417 @@
+// Candidates that misbehave in every way, and compilers that do: each is told by its kind, none is
+// accepted, the good ones between them are, and all of it ends in time.
+//
+// With CANVAS_TEST_ALL=1 a thousand of them, mixed.
+#define _DEFAULT_SOURCE
+#include "run/batch.h"
+#include "base/memory.h"
+#include "run/cache.h"
+#include "run/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "sanitized.h"
+
+#define PROGRAM                                                       \
+  "canvas 1\nprogram smooth\nin X f32 [h:12, w:10]\nin W f32 [k:3]\n" \
+  "P[h:12, w:12] = if 1 <= w && w < 11 then X[h, w-1] else 0\n"       \
+  "Y[h:12, w:10] = P[h, w+k] * W[k] // sum k:3\nout Y\n"
+
+// N stands for the candidate's name, R for a call of the right code; T is a number below 120.
+static const char frame[] =
+    "#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    "#include <unistd.h>\n"
+    "static void right_N(const float *X, const float *W, float *Y) {\n"
+    "  for (int h = 0; h < 12; h++)\n    for (int w = 0; w < 10; w++) {\n      float s = 0;\n"
+    "      for (int k = 0; k < 3; k++)\n"
+    "        if (w + k >= 1 && w + k < 11) s += X[10 * h + w + k - 1] * W[k];\n"
+    "      Y[10 * h + w] = s;\n    }\n}\n"
+    "static int calls_N;\n";
+
+static const struct deed {
+  const char *name, *extra, *body;  // before the function, and in it
+  enum failure failure;
+  const char *message;  // a part of it
+} deeds[] = {
+    {"right", "", "R; return 0;", FAILED_NOT, ""},
+    {"chatter", "", "for (int i = 0; i < 9999; i++) puts(\"noise\"); R; return 0;", FAILED_NOT, ""},
+    {"children", "", "if (!fork()) for (;;) pause(); R; return 0;", FAILED_NOT, ""},
+    {"within rounding", "", "R; Y[T] *= 1.0000001f; return 0;", FAILED_NOT, ""},
+
+    {"no C", "", "R; return nothing;", FAILED_COMPILE, "error: 'nothing' undeclared"},
+    {"not closed", "#if 0\n", "R; return 0;", FAILED_COMPILE, "unterminated #if"},
+    {"a hungry macro", "#error of my own\n", "R; return 0;", FAILED_COMPILE, "#error of my own"},
+
+    {"nobody's function", "int absent_N(void);\n", "R; return absent_N();", FAILED_LOAD,
+     "undefined symbol: absent_"},
+    {"crashes on loading", "__attribute__((constructor)) static void c_N(void) { abort(); }\n",
+     "R; return 0;", FAILED_LOAD, "it crashed (abort, 6) while it was loaded"},
+    {"hangs on loading",
+     "__attribute__((constructor)) static void c_N(void) { for (;;) pause(); }\n", "R; return 0;",
+     FAILED_LOAD, "it ran longer than 2 s while it was loaded"},
+
+    {"null write", "", "*(volatile int *)0 = 1; return 0;", FAILED_CRASH,
+     "it crashed at address 0x0 (segmentation fault) in its first run"},
+    {"stack overflow",
+     "static int deep_N(int n) { volatile char a[4096]; a[0] = n; return n < 0 ? 0 : deep_N(n + 1) "
+     "+ a[0]; }\n",
+     "return deep_N(1);", FAILED_CRASH, "it crashed: its stack overflowed in its first run"},
+    {"abort", "", "abort();", FAILED_CRASH, "it crashed (abort, 6) in its first run"},
+    {"trap", "", "__builtin_trap();", FAILED_CRASH, "it crashed (illegal instruction, 4)"},
+    {"exit", "", "R; exit(0);", FAILED_CRASH, "it ended with status 0 in its first run"},
+    {"_exit", "", "R; _exit(3);", FAILED_CRASH, "it ended with status 3 in its first run"},
+    {"a signal", "", "R; raise(SIGTERM); return 0;", FAILED_CRASH, "it crashed (signal, 15)"},
+    {"writes an input", "", "((float *)X)[T] = 1; R; return 0;", FAILED_CRASH,
+     "(segmentation fault)"},
+    {"reads on and on", "",
+     "float s = 0; for (int i = 0; i < 99999; i++) s += X[i]; Y[0] = s; return 0;", FAILED_CRASH,
+     "(segmentation fault)"},
+    {"writes far away", "", "R; Y[1 << 20] = 1; return 0;", FAILED_CRASH, "(segmentation fault)"},
+    {"writes a file", "",
+     "R; FILE *f = fopen(\"/tmp/canvas-test-output\", \"w\"); if (f) { fputs(\"x\", f); fclose(f); "
+     "} return 0;",
+     FAILED_CRASH, "it crashed (file too large"},
+    {"crashes later", "", "R; if (++calls_N == 7) abort(); return 0;", FAILED_CRASH,
+     "it crashed (abort, 6) while it was timed"},
+    {"crashes the second time", "", "R; if (++calls_N == 2) abort(); return 0;", FAILED_CRASH,
+     "it crashed (abort, 6) in its second run"},
+
+    {"endless loop", "", "for (volatile int i = 0;; i++) {} return 0;", FAILED_TIMEOUT,
+     "it ran longer than 2 s in its first run"},
+    {"sleeps", "", "R; sleep(1000); return 0;", FAILED_TIMEOUT, "it ran longer than 2 s"},
+    {"deaf", "", "for (int s = 1; s < 32; s++) signal(s, SIG_IGN); for (;;) pause();",
+     FAILED_TIMEOUT, "it ran longer than 2 s"},
+    {"hangs later", "", "R; if (++calls_N == 7) for (;;) pause(); return 0;", FAILED_TIMEOUT,
+     "it ran longer than 2 s while it was timed"},
+
+    {"says no memory", "", "return 1;", FAILED_MEMORY, "it says that there is no memory"},
+    {"hog", "",
+     "for (;;) { volatile char *m = malloc(4 << 20); for (int i = 0; i < 4 << 20; i += 999) m[i] = "
+     "1; } return 0;",
+     FAILED_MEMORY, "it took more memory than there is (the limit is 64 MiB) in its first run"},
+    {"hog at once", "", "volatile char *m = malloc(1 << 30); m[9] = 1; R; return 0;", FAILED_MEMORY,
+     "it took more memory than there is"},
+
+    {"its own error", "", "return 7;", FAILED_RUN, "it answers 7"},
+    {"an error later", "", "R; return ++calls_N > 7 ? 5 : 0;", FAILED_RUN,
+     "it answered with an error while it was timed"},
+
+    {"one element off", "", "R; Y[T] += 1e-3f; return 0;", FAILED_WRONG,
+     "1 of 120 elements are wrong"},
+    {"a little off", "", "R; Y[T] += 3e-6f; return 0;", FAILED_WRONG,
+     "1 of 120 elements are wrong"},
+    {"a nan", "", "R; Y[T] = 0.0f / 0.0f * Y[0]; return 0;", FAILED_WRONG,
+     "1 of 120 elements are wrong"},
+    {"infinite", "", "R; Y[T] = 1e38f * 1e38f; return 0;", FAILED_WRONG, "inf, not"},
+    {"all zeros", "", "memset(Y, 0, 480); return 0;", FAILED_WRONG, "Y[0, 0] is 0, not"},
+    {"border wrong", "",
+     "R; for (int h = 0; h < 12; h++) Y[10 * h] += X[10 * h + 9] * W[0]; return 0;", FAILED_WRONG,
+     "12 of 120 elements are wrong"},
+    {"last row missing", "", "float z[120]; right_N(X, W, z); memcpy(Y, z, 440); return 0;",
+     FAILED_WRONG, "Y[11, 0] is never written; 10 of 120"},
+    {"one missing", "", "float z[120], k = Y[T]; R; Y[T] = k; return 0;", FAILED_WRONG,
+     "is never written; 1 of 120"},
+    {"nothing written", "", "return 0;", FAILED_WRONG, "Y[0, 0] is never written; 120 of 120"},
+    {"one past the end", "", "R; Y[120] = 0; return 0;", FAILED_WRONG,
+     "it writes outside its output: 1 bytes past the end of 'Y'"},
+    {"a byte past the end", "", "R; ((char *)Y)[480 + T] = 1; return 0;", FAILED_WRONG,
+     "bytes past the end of 'Y'"},
+    {"one before", "", "R; Y[-1] = 0; return 0;", FAILED_WRONG,
+     "it writes outside its output: 1 bytes before 'Y'"},
+    {"wrong place", "",
+     "R; float k = Y[T]; Y[T] = Y[(T + 1) % 120]; Y[(T + 1) % 120] = k; return 0;", FAILED_WRONG,
+     "2 of 120 elements are wrong"},
+    {"rows swapped", "",
+     "float z[10]; R; memcpy(z, Y, 40); memcpy(Y, Y + 10, 40); memcpy(Y + 10, z, 40); return 0;",
+     FAILED_WRONG, "20 of 120 elements are wrong"},
+    {"adds to its output", "",
+     "float z[120]; right_N(X, W, z); for (int i = 0; i < 120; i++) Y[i] += z[i]; return 0;",
+     FAILED_WRONG, "120 of 120 elements are wrong"},
+    {"memory as it comes", "", "float *z = malloc(4096); R; Y[T] += z[T]; free(z); return 0;",
+     FAILED_WRONG, "1 of 120 elements are wrong"},
+    {"stack as it comes", "", "volatile float z[1024]; R; Y[T] += z[T]; return 0;", FAILED_WRONG,
+     "elements are wrong"},
+    {"wrong the second time", "", "R; if (++calls_N == 2) Y[T] += 1; return 0;", FAILED_WRONG,
+     "in one run and"},
+    {"missing the second time", "", "float k = Y[T]; R; if (++calls_N == 2) Y[T] = k; return 0;",
+     FAILED_WRONG, "in one run and"},
+    {"wrong later", "", "R; if (++calls_N > 9) Y[T] += 1; return 0;", FAILED_WRONG,
+     "in one run and"},
+    {"outside later", "", "R; if (++calls_N > 9) Y[-1] = 1; return 0;", FAILED_WRONG,
+     "it writes outside its output: 1 bytes before 'Y'"},
+};
+enum { DEEDS = sizeof deeds / sizeof *deeds };
+
+// What the compiler does when it meets one of these words.
+static const struct {
+  const char *word, *script;
+  enum failure failure;
+  const char *message;
+} compilers[] = {
+    {"CC_DIES", "kill -SEGV $$", FAILED_COMPILE, "crashed (segmentation fault, 11)"},
+    {"CC_RUBBISH", "head -c 300000 /bin/sh; exit 0", FAILED_COMPILE,
+     "ended well but wrote no file"},
+    {"CC_ANGRY", "head -c 300000 /bin/sh; exit 9", FAILED_COMPILE, "ended with status 9"},
+    {"CC_EMPTY", ": >unit.so; exit 0", FAILED_COMPILE, "ended well but wrote an empty file"},
+    {"CC_GARBAGE", "head -c 9999 /dev/zero >unit.so; exit 0", FAILED_LOAD, "invalid ELF header"},
+    {"CC_SHORT", "gcc \"$@\"; truncate -s 4000 unit.so; exit 0", FAILED_LOAD, ""},
+    {"CC_HANGS", "sleep 1000", FAILED_COMPILE, "ran longer than"},
+};
+enum { COMPILERS = sizeof compilers / sizeof *compilers };
+
+static char folder[64];  // of this test
+static struct compiler *compiler;
+static struct expected *expected;
+
+static void write_script(const char *name, char *path, size_t size) {
+  canvas_context ctx = {.message = ""};
+  struct buf text = {0};
+  buf_puts(&text, "#!/bin/sh\n[ \"$1\" = --version ] && exec gcc --version\n");
+  for (int i = 0; i < COMPILERS; i++)
+    buf_printf(&text, "if grep -q %s unit.c; then %s; fi\n", compilers[i].word,
+               compilers[i].script);
+  buf_puts(&text, "exec gcc \"$@\"\n");
+  snprintf(path, size, "%s/%s", folder, name);
+  assert_int_equal(file_write(&ctx, path, text.text, text.length), CANVAS_OK);
+  chmod(path, 0755);
+  buf_free(&text);
+}
+
+static int open_all(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  char script[128];
+  strcpy(folder, "/tmp/canvas-test-XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  write_script("cc", script, sizeof script);
+  struct compiler_options options = {.command = script, .cache = folder, .seconds = 6};
+  if (compiler_open(&ctx, &options, &compiler) != CANVAS_OK) fail_msg("%s", ctx.message);
+  assert_int_equal(program_parse(&ctx, PROGRAM, strlen(PROGRAM), &p), CANVAS_OK);
+  if (expected_new(&ctx, p, NULL, &expected) != CANVAS_OK) fail_msg("%s", ctx.message);
+  program_free(p);
+  return 0;
+}
+
+static int close_all(void **state) {
+  char command[128];
+  compiler_close(compiler);
+  expected_free(expected);
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+// The text with every capital N, R or T that stands for something replaced.
+static char *fill(const char *text, int number) {
+  struct buf out = {0};
+  for (const char *p = text; *p; p++) {
+    bool alone =
+        p == text || !strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", p[-1]);
+    bool ends = !strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", p[1]) || !p[1];
+    if (*p == 'N' && ends && (alone || p[-1] == '_'))
+      buf_printf(&out, "f%d", number);
+    else if (*p == 'R' && ends && alone)
+      buf_printf(&out, "right_f%d(X, W, Y)", number);
+    else if (*p == 'T' && ends && alone)
+      buf_printf(&out, "%d", number % 120);
+    else
+      buf_bytes(&out, p, 1);
+  }
+  return buf_take(&out);
+}
+
+static char *write_candidate(const struct deed *deed, const char *word, int number) {
+  struct buf text = {0};
+  buf_printf(&text, "%s%s%s// %s\nint N(const float *X, const float *W, float *Y) {\n  %s\n}\n", "",
+             frame, deed->extra, word, deed->body);
+  char *filled = fill(text.text, number);
+  buf_free(&text);
+  return filled;
+}
+
+struct order {
+  const struct deed *deed;
+  int compiler;  // -1: it works
+};
+
+static bool skipped(const struct deed *deed) {
+  return SANITIZED &&
+         strstr(deed->name, "hog");  // the sanitizer's malloc ends the process by itself
+}
+
+static void check_verdict(struct order order, const struct verdict *v) {
+  const char *name = order.compiler < 0 ? order.deed->name : compilers[order.compiler].word;
+  const char *message =
+      order.compiler < 0 ? order.deed->message : compilers[order.compiler].message;
+  enum failure failure =
+      order.compiler < 0 ? order.deed->failure : compilers[order.compiler].failure;
+  if (skipped(order.deed) && v->failure) return;
+  if (v->failure != failure)
+    fail_msg("%s: %s (%s), not %s", name, failure_name(v->failure), v->message,
+             failure_name(failure));
+  if (!strstr(v->message, message))
+    fail_msg("%s: \"%s\" does not hold \"%s\"", name, v->message, message);
+  if (failure) return;
+  CHECK_INT(v->compared, 120, name);
+  CHECK(v->worst >= 0 && v->worst <= 1, name);
+  CHECK(v->repeats >= 5 && v->lower > 0 && v->lower <= v->median && v->median <= v->upper, name);
+}
+
+// Runs what was ordered and looks at every verdict; answers the seconds it took.
+static double run_orders(const struct order *orders, int count, int together, double seconds) {
+  canvas_context ctx = {.message = ""};
+  struct candidate *candidates = mem_alloc((size_t)count * sizeof *candidates);
+  struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
+  const struct batch_options options = {
+      .together = together,
+      .seconds = seconds,
+      .limits = {.seconds = 2, .memory = 64 << 20, .timing = 0.01, .repeats = 9}};
+  for (int i = 0; i < count; i++) {
+    const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
+    char *name = fill("N", i);
+    candidates[i] = (struct candidate){write_candidate(orders[i].deed, word, i), name};
+  }
+  double start = clock_wall();
+  if (batch_run(&ctx, compiler, expected, candidates, count, &options, verdicts) != CANVAS_OK)
+    fail_msg("%s", ctx.message);
+  double took = clock_wall() - start;
+  int kinds[FAILURES] = {0};
+  for (int i = 0; i < count; i++) {
+    check_verdict(orders[i], &verdicts[i]);
+    kinds[verdicts[i].failure]++;
+    free((char *)(uintptr_t)candidates[i].text);
+    free((char *)(uintptr_t)candidates[i].function);
+  }
+  print_message("%d candidates in %.1f s:", count, took);
+  for (int k = 0; k < FAILURES; k++)
+    print_message(" %s %d", failure_name((enum failure)k), kinds[k]);
+  print_message("\n");
+  free(candidates);
+  free(verdicts);
+  return took;
+}
+
+static void every_deed(void **state) {
+  struct order orders[DEEDS];
+  for (int i = 0; i < DEEDS; i++) orders[i] = (struct order){&deeds[i], -1};
+  run_orders(orders, DEEDS, 7, 0);
+}
+
+static void every_compiler(void **state) {
+  struct order orders[COMPILERS + 1];
+  for (int i = 0; i < COMPILERS; i++) orders[i] = (struct order){&deeds[0], i};
+  orders[COMPILERS] = (struct order){&deeds[0], -1};
+  run_orders(orders, COMPILERS + 1, 1, 0);
+}
+
+// A second pass finds the good ones in the cache; a damaged one is made anew.
+static void from_the_cache(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
+  const struct source source = {candidate.text, "f0", 3};
+  struct object object;
+  struct verdict v;
+  const struct batch_options options = {.limits = {.timing = 0.01}};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &v), CANVAS_OK);
+    check_verdict((struct order){&deeds[0], -1}, &v);
+    assert_int_equal(compiler_build(&ctx, compiler, &source, 1, 1, 0, &object), CANVAS_OK);
+    assert_true(object.cached);
+    if (i == 0) assert_int_equal(truncate(object.path, 3000), 0);
+    objects_free(&object, 1);
+  }
+  free((char *)(uintptr_t)candidate.text);
+}
+
+// All time together is bounded: what is left over says so.
+static void bounded(void **state) {
+  canvas_context ctx = {.message = ""};
+  enum { MANY = 12 };
+  struct candidate candidates[MANY];
+  struct verdict verdicts[MANY];
+  const struct batch_options options = {.together = 4, .seconds = 3};
+  const struct deed *sleeps = NULL;
+  CHECK_ROWS (deeds, row)
+    if (!strcmp(row->name, "sleeps")) sleeps = row;
+  for (int i = 0; i < MANY; i++)
+    candidates[i] = (struct candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
+  double start = clock_wall();
+  assert_int_equal(batch_run(&ctx, compiler, expected, candidates, MANY, &options, verdicts),
+                   CANVAS_OK);
+  assert_true(clock_wall() - start < 20);
+  for (int i = 0; i < MANY; i++) {
+    CHECK(verdicts[i].failure == FAILED_TIMEOUT || verdicts[i].failure == FAILED_COMPILE,
+          verdicts[i].message);
+    free((char *)(uintptr_t)candidates[i].text);
+    free((char *)(uintptr_t)candidates[i].function);
+  }
+  CHECK(strstr(verdicts[MANY - 1].message, "there was no time left to"),
+        verdicts[MANY - 1].message);
+}
+
+static void a_thousand(void **state) {
+  enum { ALL = 1000 };
+  static struct order orders[ALL];
+  if (!getenv("CANVAS_TEST_ALL")) skip();
+  for (int i = 0; i < ALL; i++) {
+    int which = i / 2 % (DEEDS + COMPILERS);
+    bool good = i % 2 == 0;
+    orders[i].compiler = !good && which >= DEEDS ? which - DEEDS : -1;
+    orders[i].deed = good || which >= DEEDS ? &deeds[0] : &deeds[which];
+  }
+  assert_true(run_orders(orders, ALL, 4, 3600) < 3600);
+}
+
+static canvas_status expect(canvas_context *ctx, const char *text, struct expected **out) {
+  struct program *p;
+  if (program_parse(ctx, text, strlen(text), &p) != CANVAS_OK) fail_msg("%s", ctx->message);
+  canvas_status status = expected_new(ctx, p, NULL, out);
+  program_free(p);
+  return status;
+}
+
+// What is too large, or finds no memory, is refused in a sentence.
+static void refusals(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct expected *e;
+  struct verdict v;
+  struct rlimit now, little;
+  assert_int_equal(expect(&ctx,
+                          "canvas 1\nprogram large\nin X f32 [i:70000, j:70000]\n"
+                          "Y[i:2] = X[i, 0]\nout Y\n",
+                          &e),
+                   CANVAS_BAD_INPUT);
+  assert_string_equal(
+      ctx.message,
+      "inputs and outputs of program 'large' take 18692 MiB, over the limit of 4096 MiB");
+  getrlimit(RLIMIT_AS, &now);
+  little = now;
+  little.rlim_cur = 1;
+  setrlimit(RLIMIT_AS, &little);
+  canvas_status filled = expect(&ctx,
+                                "canvas 1\nprogram p\nin X f32 [i:1000, j:3000]\n"
+                                "Y[i:2] = X[i, 0]\nout Y\n",
+                                &e);
+  setrlimit(RLIMIT_AS, &now);
+  assert_int_equal(filled, CANVAS_IO);
+  assert_string_equal(ctx.message, "there is no memory for the tensors of program 'p'");
+  setrlimit(RLIMIT_AS, &little);
+  canvas_status measured = measure(&ctx, expected, "none.so", "f", NULL, &v);
+  setrlimit(RLIMIT_AS, &now);
+  assert_int_equal(measured, CANVAS_IO);
+  assert_string_equal(ctx.message, "there is no memory to run a candidate");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_deed),     cmocka_unit_test(every_compiler),
+      cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
+      cmocka_unit_test(refusals),       cmocka_unit_test(a_thousand),
+  };
+  return cmocka_run_group_tests(tests, open_all, close_all);
+}
