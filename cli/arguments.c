@@ -121,6 +121,19 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
   return true;
 }
 
+char *operands_join(const struct arguments *a, int first) {
+  size_t length = 1;
+  for (int i = first; i < OPERANDS_MAX && a->operand[i]; i++) length += strlen(a->operand[i]) + 1;
+  char *text = calloc(length, 1), *end = text;
+  for (int i = first; text && i < OPERANDS_MAX && a->operand[i]; i++) {
+    if (i > first) *end++ = ' ';
+    size_t n = strlen(a->operand[i]);
+    memcpy(end, a->operand[i], n);
+    end += n;
+  }
+  return text;
+}
+
 const char *option_text(const struct arguments *a, const char *flag, const char *otherwise) {
   int i = option_index(a->command, flag, strlen(flag));
   return i >= 0 && a->value[i] ? a->value[i] : otherwise;

@@ -4,23 +4,9 @@
 
 #include "command.h"
 
-/* The words after the operator as one text; NULL without any, and where memory is short. */
-static char *join(struct arguments *a) {
-  size_t length = 0;
-  for (int i = 1; i < OPERANDS_MAX && a->operand[i]; i++) length += strlen(a->operand[i]) + 1;
-  char *text = calloc(length + 1, 1), *end = text;
-  for (int i = 1; text && i < OPERANDS_MAX && a->operand[i]; i++) {
-    size_t n = strlen(a->operand[i]);
-    memcpy(end, a->operand[i], n);
-    end[n] = ' ';
-    end += n + 1;
-  }
-  return text;
-}
-
 static int print_program(struct arguments *a) {
   canvas_program *program;
-  char *text = join(a);
+  char *text = operands_join(a, 1);
   if (!text) return complain("there is no memory for the arguments");
   canvas_status status =
       canvas_operator_program(a->ctx, a->operand[0], text, strlen(text), &program);

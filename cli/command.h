@@ -41,8 +41,9 @@ struct arguments {
 };
 
 extern const struct command command_sample, command_check, command_show, command_cost,
-    command_solve, command_count, command_eval, command_lower, command_schedule, command_hash,
-    command_equal, command_primitives, command_operator, command_help, command_completion;
+    command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
+    command_hash, command_equal, command_primitives, command_operator, command_help,
+    command_completion;
 
 /* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
 
@@ -59,6 +60,8 @@ void print_command(const struct command *c); /* what `canvas help VERB` says (cm
 bool arguments_parse(struct arguments *a, int count, char **words);
 bool option_given(const struct arguments *a, const char *flag);
 const char *option_text(const struct arguments *a, const char *flag, const char *otherwise);
+/* The operands from `first` on as one text, with blanks between; to be freed. NULL without memory. */
+char *operands_join(const struct arguments *a, int first);
 /* A whole number in [least, most]; false after a sentence. */
 bool option_whole(const struct arguments *a, const char *flag, int64_t otherwise, int64_t least,
                   int64_t most, int64_t *out);

@@ -279,6 +279,12 @@ canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *pr
 canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_program *program,
                                         char **out);
 
+/* The program after an edit; `program` stays as it is. Edits: `cache Y as CC`, `cache X in Y as XC`,
+ * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `type X bf16`. All but the last keep what is
+ * computed. CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
+canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
+                                  const char *edit, size_t length, canvas_program **out);
+
 /* ---- schedules: how the loops of a program run (docs/schedule.md) --------------------------- */
 
 /* Both forms are read, the tree is printed. Names are looked up in a program by the functions below. */

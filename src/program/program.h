@@ -157,6 +157,10 @@ const char *px_op_text(enum px_op op); /* "+", "min"; "" for what is not an oper
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
+/* An index of the axes of `tensor` (no loads), read where the lexer stands. */
+struct lexer;
+canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out);
+
 /* program_verify.c: every rule of a program; the failure of an earlier builder call is reported
  * here too. */
 canvas_status program_verify(canvas_context *ctx, const struct program *p);
@@ -243,6 +247,7 @@ struct px_map {
   const int *axis;
   int (*load)(struct program *to, int tensor, int rank, const int *indices, void *data);
   void *data;
+  bool verbatim; /* operators are built as they stand, nothing is simplified */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 

@@ -561,3 +561,10 @@ canvas_status program_parse(canvas_context *ctx, const char *text, size_t length
     program_free(ps.p);
   return status;
 }
+
+canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out) {
+  struct parser ps = {.lx = *lx, .p = p, .stage = tensor};
+  canvas_status status = parse_expr(&ps, IN_INDEX, out);
+  *lx = ps.lx;
+  return status;
+}

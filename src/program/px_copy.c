@@ -41,6 +41,7 @@ static int copy_operator(struct program *to, enum px_op op, const int *arg) {
 }
 
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
+  if (to->failed) return -1;
   struct px_node n = from->nodes.data[expr]; /* a copy: `to` may be `from`, whose array moves */
   int arg[3] = {-1, -1, -1};
   switch (n.op) {
@@ -53,5 +54,6 @@ int px_copy(struct program *to, const struct program *from, int expr, const stru
   }
   for (int i = 0; i < 3; i++)
     if (n.arg[i] >= 0) arg[i] = px_copy(to, from, n.arg[i], map);
+  if (map->verbatim) return px_raw(to, n.op, arg[0], arg[1], arg[2], 0, 0);
   return copy_operator(to, n.op, arg);
 }

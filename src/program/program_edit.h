@@ -1,0 +1,26 @@
+/* Edits: a program becomes another that means the same, so that a schedule can lay out what it needs.
+ * A schedule never introduces a stage; these do, and print as program text like any other:
+ *
+ *     cache Y as CC        CC computes what Y did, and Y copies it: a write cache
+ *     cache X in Y as XC   XC copies X, and Y reads XC: a read cache
+ *     pack W as WP [co/32, ci, kh, kw, co%32]
+ *                          WP holds W in another layout, one index of W's axes per axis (or
+ *                          NAME:index); all later stages read it
+ *     inline P             the expression of P stands in the place of every load of it
+ *     type X bf16          how X is stored: the one edit that changes results, by rounding
+ *
+ * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of
+ * those after it, such as `(ci*3+kh)*3+kw` or `kh*3+kw`; all digits together give back every axis. Where
+ * they overshoot (co/32 of 70), the layout is filled with zeros.
+ */
+#ifndef CANVAS_PROGRAM_PROGRAM_EDIT_H
+#define CANVAS_PROGRAM_PROGRAM_EDIT_H
+
+#include "program/program.h"
+
+/* The program after the edit, verified; `p` stays as it is. The sentence of a refusal has line and
+ * column of the edit's text, or says what is wrong with the program it would give. */
+canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
+                           size_t length, struct program **out);
+
+#endif

@@ -1,0 +1,303 @@
+// Edits of programs: what they print, why they are refused, and that they keep what is computed.
+#include "program/interpret.h"
+#include "program/program_edit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "random_program.h"
+
+#define HEAD                                                                                  \
+  "canvas 1\nprogram p\nin X f32 [n:1, c:6, h:8]\nin W f32 [o:70, c:6, k:3]\nin q i32 [i:4] " \
+  "0..8\n"
+#define PAD   "P[c:6, h:10] = if 1 <= h && h < 9 then X[0, c, h-1] else 0\n"
+#define CONV  "Y[o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n"
+#define LAST  "Z[o:70, h:8] = max(Y[o, h], 0)\nB bf16 [i:4] = Z[0, q[i]]\nout Z\nout B\n"
+#define WHOLE HEAD PAD CONV LAST
+
+// The edit, and the program that it gives.
+static const struct {
+  const char *edit, *printed;
+} rows[] = {
+    {"cache Y as CC", HEAD PAD
+     "CC[o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\nY[o:70, h:8] = CC[o, h]\n" LAST},
+    {"cache B as BC", HEAD PAD CONV "Z[o:70, h:8] = max(Y[o, h], 0)\nBC bf16 [i:4] = Z[0, q[i]]\n"
+                                    "B bf16 [i:4] = BC[i]\nout Z\nout B\n"},
+    {"cache X in P as XC",
+     HEAD "XC[n:1, c:6, h:8] = X[n, c, h]\n"
+          "P[c:6, h:10] = if 1 <= h && h < 9 then XC[0, c, h-1] else 0\n" CONV LAST},
+    {"cache P in Y as XC",
+     HEAD PAD "XC[c:6, h:10] = P[c, h]\n"
+              "Y[o:70, h:8] = XC[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"pack W as V [o/35, c, k, o%35]",
+     HEAD PAD "V[o_o:2, c:6, k:3, o_i:35] = W[o_o*35+o_i, c, k]\n"
+              "Y[o:70, h:8] = P[c, h+k] * V[o/35, c, k, o%35] // sum c:6, k:3\n" LAST},
+    {"pack W as V [block:o/32, k:c*3+k, o%32]", HEAD PAD
+     "V[block:3, k:18, o_i:32] = if block*32+o_i < 70 then W[block*32+o_i, k/3, k%3] else 0\n"
+     "Y[o:70, h:8] = P[c, h+k] * V[o/32, c*3+k, o%32] // sum c:6, k:3\n" LAST},
+    {"pack W as V [o/14, o/7%2, (k*6+c)*7+o%7]",
+     HEAD PAD "V[o_o:5, o_m:2, k_c_o:126] = W[o_o*14+o_m*7+k_c_o%7, k_c_o/7%6, k_c_o/42]\n"
+              "Y[o:70, h:8] = P[c, h+k] * V[o/14, o/7%2, (k*6+c)*7+o%7] // sum c:6, k:3\n" LAST},
+    {"pack X as V [h/100, h, c, n]",
+     HEAD "V[h_o:1, h:8, c:6, n:1] = X[n, c, h]\n"
+          "P[c:6, h:10] = if 1 <= h && h < 9 then V[0, h-1, c, 0] else 0\n" CONV LAST},
+    {"pack P as V [h%5, c, h/5]",
+     HEAD PAD "V[h_i:5, c:6, h_o:2] = P[c, h_o*5+h_i]\n"
+              "Y[o:70, h:8] = V[(h+k)%5, c, (h+k)/5] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"inline P",
+     HEAD "Y[o:70, h:8] = (if 1 <= h+k && h+k < 9 then X[0, c, h+k-1] else 0) * W[o, c, k] // sum "
+          "c:6, k:3\n" LAST},
+    {"type Y bf16", HEAD PAD "Y bf16 [o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"type B f32 # a comment\n",
+     HEAD PAD CONV "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
+};
+
+static struct program *parse(const char *text) {
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  if (program_parse(&ctx, text, strlen(text), &p) != CANVAS_OK)
+    fail_msg("\"%s\" for \"%s\"", ctx.message, text);
+  return p;
+}
+
+static void edits_print(void **state) {
+  (void)state;
+  struct program *p = parse(WHOLE), *q;
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0};
+    if (program_edit(&ctx, p, row->edit, strlen(row->edit), &q)) fail_msg("%s", ctx.message);
+    program_print(q, &text);
+    CHECK_TEXT(text.text, row->printed, row->edit);
+    program_free(parse(text.text));
+    program_free(q);
+    buf_free(&text);
+  }
+  program_free(p);
+}
+
+static const struct {
+  const char *edit, *message;
+} refused[] = {
+    {"",
+     "line 1, column 1: expected an edit (cache, pack, inline or type), found the end of the text"},
+    {"melt Y", "line 1, column 1: expected an edit (cache, pack, inline or type), found 'melt'"},
+    {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},
+    {"cache Q as C", "line 1, column 7: the program has no tensor 'Q'"},
+    {"cache Y",
+     "line 1, column 8: expected 'as' and the name of the new stage, found the end of the "
+     "text"},
+    {"cache Y as",
+     "line 1, column 11: expected the name of the new stage, found the end of the text"},
+    {"cache Y as W", "line 1, column 12: there is a 'W' already, choose another name"},
+    {"cache Y as if", "'if' is a word of the language, choose another name"},
+    {"cache Y as C C", "line 1, column 14: expected the end of the edit, found 'C'"},
+    {"cache X as XC",
+     "line 1, column 7: 'X' is an input: say for which stage, 'cache X in STAGE as NAME'"},
+    {"cache X in",
+     "line 1, column 11: expected the stage that reads it, found the end of the text"},
+    {"cache X in Y as XC", "line 1, column 12: 'Y' does not load 'X'"},
+    {"cache q in B as QC",
+     "line 1, column 7: 'q' is of i32: only inputs hold indices, so it stays one"},
+    {"pack", "line 1, column 5: expected the tensor to pack, found the end of the text"},
+    {"pack B as C [i]", "line 1, column 6: no stage loads 'B', there is nothing to pack it for"},
+    {"pack W as V",
+     "line 1, column 12: expected '[' and the axes of the layout, found the end of the "
+     "text"},
+    {"pack W as V []", "line 1, column 14: expected an expression, found ']'"},
+    {"pack W as V [o, c, k",
+     "line 1, column 21: expected ']' or ',' after an axis of the layout, found the end of the "
+     "text"},
+    {"pack W as V [o, c, j]", "line 1, column 20: unknown axis 'j' of stage 'W'"},
+    {"pack W as V [o, c]", "line 1, column 13: the layout has 1 of the 3 places of axis 'k'"},
+    {"pack W as V [o%32, c, k]",
+     "line 1, column 13: the layout has 32 of the 70 places of axis 'o'"},
+    {"pack W as V [o/32, o%16, c, k]",
+     "line 1, column 13: the parts of axis 'o' in the layout do not fit together"},
+    {"pack W as V [o, o, c, k]",
+     "line 1, column 13: the parts of axis 'o' in the layout do not fit together"},
+    {"pack W as V [o+1, c, k]",
+     "line 1, column 14: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
+    {"pack W as V [o, c*2+k, k]",
+     "line 1, column 17: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
+    {"pack W as V [o, c*k]",
+     "line 1, column 17: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
+    {"pack W as V [o/0, c, k]",
+     "line 1, column 14: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
+    {"pack W as V [o, c, q[k]]",
+     "line 1, column 20: unknown tensor 'q', define it on an earlier line"},
+    {"pack W as V [a:o, a:c, k]", "axis 'a' of 'V' is named twice"},
+    {"pack W as V [1:o, c, k]",
+     "line 1, column 15: expected ']' or ',' after an axis of the layout, "
+     "found ':'"},
+    {"pack W as V [o, c, k*9223372036854775807]",
+     "line 1, column 20: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
+    {"inline", "line 1, column 7: expected the stage to inline, found the end of the text"},
+    {"inline X", "line 1, column 8: 'X' is an input, it has no expression"},
+    {"inline Y", "line 1, column 8: 'Y' reduces: its sum has no place in another"},
+    {"inline Z", "line 1, column 8: 'Z' is an output, it has to be stored"},
+    {"inline B", "line 1, column 8: 'B' is of bf16, which rounds where it is stored"},
+    {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
+    {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
+    {"type X i32", "line 1, column 8: expected f32, f64 or bf16, found 'i32'"},
+    {"type q f32", "line 1, column 6: 'q' is of i32: only inputs hold indices, so it stays one"},
+};
+
+static void edits_refuse(void **state) {
+  (void)state;
+  struct program *p = parse(WHOLE), *q;
+  CHECK_ROWS (refused, row) {
+    canvas_context ctx = {.message = ""};
+    CHECK_INT(program_edit(&ctx, p, row->edit, strlen(row->edit), &q), CANVAS_BAD_INPUT, row->edit);
+    CHECK_TEXT(ctx.message, row->message, row->edit);
+  }
+  program_free(p);
+}
+
+// A chain of stages that each load the one before twice: the last expression would be of 2^40 loads.
+static void expressions_that_grow(void **state) {
+  (void)state;
+  struct buf text = {0};
+  canvas_context ctx = {.message = ""};
+  buf_puts(&text, "program p\nin S0 f32 [i:2]\n");
+  for (int i = 1; i <= 40; i++)
+    buf_printf(&text, "S%d[i:2] = S%d[i] + S%d[1-i]\n", i, i - 1, i - 1);
+  buf_puts(&text, "out S40\n");
+  struct program *p = parse(text.text), *q;
+  canvas_status status = CANVAS_OK;
+  for (int i = 1; i < 40 && status == CANVAS_OK; i++) {
+    char edit[32];
+    snprintf(edit, sizeof edit, "inline S%d", i);
+    status = program_edit(&ctx, p, edit, strlen(edit), &q);
+    if (status != CANVAS_OK) break;
+    program_free(p);
+    p = q;
+  }
+  CHECK_INT(status, CANVAS_BAD_INPUT, "inlining again and again");
+  CHECK_TEXT(ctx.message, "expressions have more than 262144 operations", "again and again");
+  program_free(p);
+  buf_free(&text);
+}
+
+// ---- what is computed ---------------------------------------------------------------------------
+
+// All elements of all outputs, one after another, on seeded inputs.
+static double *evaluate(const struct program *p, int64_t *count) {
+  canvas_context ctx = {.message = ""};
+  double *inputs[16], *out;
+  struct interpreter *in;
+  *count = 0;
+  for (int i = 0; i < p->inputs.count; i++) {
+    inputs[i] = malloc((size_t)program_elements(p, p->inputs.data[i]) * sizeof(double));
+    program_fill(p, i, 5, inputs[i]);
+  }
+  for (int i = 0; i < p->outputs.count; i++) *count += program_elements(p, p->outputs.data[i]);
+  out = malloc((size_t)*count * sizeof *out);
+  if (interpreter_new(&ctx, p, (const double *const *)inputs, NULL, &in))
+    fail_msg("%s", ctx.message);
+  double *next = out;
+  for (int i = 0; i < p->outputs.count; i++) {
+    int64_t n = program_elements(p, p->outputs.data[i]);
+    if (interpreter_elements(in, p->outputs.data[i], n, NULL, next)) fail_msg("%s", ctx.message);
+    next += n;
+  }
+  interpreter_free(in);
+  for (int i = 0; i < p->inputs.count; i++) free(inputs[i]);
+  return out;
+}
+
+// Some index per axis that gives it back, in a random order.
+static void random_layout(struct random *r, const struct program_tensor *t, struct buf *text) {
+  char parts[16][48];
+  int count = 0;
+  for (int i = 0; i < t->rank; i++) {
+    const char *name = t->axes[i].name;
+    int block = 2 + (int)random_below(r, 5);
+    switch (random_below(r, 3)) {
+      case 0: snprintf(parts[count++], sizeof *parts, "%s", name); break;
+      case 1:
+        snprintf(parts[count++], sizeof *parts, "%s/%d", name, block);
+        snprintf(parts[count++], sizeof *parts, "%s%%%d", name, block);
+        break;
+      default:
+        snprintf(parts[count++], sizeof *parts, "%s/%d", name, 2 * block);
+        snprintf(parts[count++], sizeof *parts, "%s/2%%%d", name, block);
+        snprintf(parts[count++], sizeof *parts, "%s%%2", name);
+    }
+  }
+  for (int i = count - 1; i > 0; i--) {
+    char part[48];
+    int j = (int)random_below(r, (uint32_t)i + 1);
+    memcpy(part, parts[i], sizeof part);
+    memcpy(parts[i], parts[j], sizeof part);
+    memcpy(parts[j], part, sizeof part);
+  }
+  buf_puts(text, "[");
+  for (int i = 0; i < count; i++) buf_printf(text, "%s%s", i ? ", " : "", parts[i]);
+  buf_puts(text, "]");
+}
+
+static void random_edit(struct random *r, const struct program *p, int number, struct buf *text) {
+  int tensor = (int)random_below(r, (uint32_t)p->tensors.count);
+  int reader = (int)random_below(r, (uint32_t)p->tensors.count);
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  const char *other = p->tensors.data[reader].name;
+  switch (random_below(r, 4)) {
+    case 0: buf_printf(text, "cache %s as E%d", t->name, number); break;
+    case 1: buf_printf(text, "cache %s in %s as E%d", t->name, other, number); break;
+    case 2: buf_printf(text, "inline %s", t->name); break;
+    default: buf_printf(text, "pack %s as E%d ", t->name, number); random_layout(r, t, text);
+  }
+}
+
+static void edits_keep_values(void **state) {
+  (void)state;
+  struct random r;
+  random_open(&r, 11, RANDOM_TEST, 0);
+  int kinds[4] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
+  for (int round = 0; round < rounds; round++) {
+    struct program *p = random_program((uint64_t)round), *q;
+    int64_t count, again;
+    double *before = evaluate(p, &count);
+    for (int i = 0; i < 12; i++) {
+      canvas_context ctx = {.message = ""};
+      struct buf edit = {0};
+      random_edit(&r, p, i, &edit);
+      if (program_edit(&ctx, p, edit.text, edit.length, &q) == CANVAS_OK) {
+        kinds[edit.text[0] == 'p'         ? 0
+              : edit.text[0] == 'i'       ? 1
+              : strstr(edit.text, " in ") ? 2
+                                          : 3]++;
+        struct buf text = {0};
+        double *after = evaluate(q, &again);
+        program_print(q, &text);
+        CHECK_INT(again, count, edit.text);
+        if (memcmp(before, after, (size_t)count * sizeof *before))
+          fail_msg("round %d: '%s' changes what is computed, it gives\n%s", round, edit.text,
+                   text.text);
+        program_free(parse(text.text));
+        buf_free(&text);
+        free(after);
+        program_free(p);
+        p = q;
+      } else {
+        CHECK(ctx.message[0], edit.text);
+      }
+      buf_free(&edit);
+    }
+    free(before);
+    program_free(p);
+  }
+  print_message("             %d packs, %d inlined stages, %d read and %d write caches\n", kinds[0],
+                kinds[1], kinds[2], kinds[3]);
+  for (int i = 0; i < 4; i++) CHECK(kinds[i] > rounds / 4, "too few edits of a kind mean little");
+}
+
+CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(edits_refuse),
+           cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))
