@@ -3,7 +3,7 @@
  * as much as the product of those below it. */
 #include "program/program_layout.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct reading {
@@ -182,6 +182,11 @@ static struct program *scratch_of(const struct program_tensor *t) {
   return p;
 }
 
+static int heavier(const void *a, const void *b) {
+  const struct digit *x = a, *y = b;
+  return (x->weight < y->weight) - (x->weight > y->weight);
+}
+
 canvas_status layout_parse(struct lexer *lx, const struct program *p, int tensor,
                            struct layout *out) {
   struct reading r = {.lx = lx, .layout = out};
@@ -191,6 +196,7 @@ canvas_status layout_parse(struct lexer *lx, const struct program *p, int tensor
   do TRY(read_index(&r));
   while (lexer_accept(lx, ","));
   TRY(lexer_expect(lx, "]", "or ',' after an axis of the layout"));
+  qsort(out->digits, (size_t)out->count, sizeof *out->digits, heavier); /* as sums are written */
   return check_axes(&r, &open);
 }
 
@@ -208,9 +214,12 @@ void layout_place(const struct layout *l, struct program *to, const int *tensor_
     layout_indices[i] = px_copy(to, l->scratch, l->indices[i], &map);
 }
 
-static int digit_value(struct program *to, const struct digit *d, const int *layout_indices) {
-  int value = px_div(to, layout_indices[d->place], px_int(to, d->step));
-  return px_mul(to, px_mod(to, value, px_int(to, d->extent)), px_int(to, d->weight));
+static int digit_value(const struct layout *l, struct program *to, const struct digit *d,
+                       const int *layout_indices) {
+  int value = layout_indices[d->place];
+  if (d->extent != l->sizes[d->place])
+    value = px_mod(to, px_div(to, value, px_int(to, d->step)), px_int(to, d->extent));
+  return px_mul(to, value, px_int(to, d->weight));
 }
 
 int layout_element(const struct layout *l, struct program *to, const int *layout_indices,
@@ -221,7 +230,7 @@ int layout_element(const struct layout *l, struct program *to, const int *layout
     int sum = px_int(to, 0);
     for (int d = 0; d < l->count; d++)
       if (l->digits[d].axis == i)
-        sum = px_add(to, sum, digit_value(to, &l->digits[d], layout_indices));
+        sum = px_add(to, sum, digit_value(l, to, &l->digits[d], layout_indices));
     tensor_indices[i] = sum;
     inside = px_and(to, inside, px_compare(to, PX_LT, sum, px_int(to, t->axes[i].size)));
   }

@@ -133,8 +133,8 @@ static const struct {
      "line 1, column 20: unknown tensor 'q', define it on an earlier line"},
     {"pack W as V [a:o, a:c, k]", "axis 'a' of 'V' is named twice"},
     {"pack W as V [1:o, c, k]",
-     "line 1, column 15: expected ']' or ',' after an axis of the layout, "
-     "found ':'"},
+     "line 1, column 14: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
     {"pack W as V [o, c, k*9223372036854775807]",
      "line 1, column 20: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
      "product of those after it"},
