@@ -14,8 +14,8 @@ The rows stand in tests/mutants/*.txt. Every line says by its first character wh
 
 Several lines - or + are one text with line breaks. The tree is not touched: the changed file is
 compiled beside the objects of a finished build (build/gcc), then each C test is linked with it
-and run, quick ones first; what survives them meets the goldens, and the text of PyTorch at last
-the Python test that compares it with the interpreter.
+and run, quick ones first; what survives them meets the goldens, and what is compared with PyTorch
+at last the Python test that does so.
 
 The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
 text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
@@ -40,7 +40,12 @@ from dataclasses import dataclass, field
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "tests" / "mutants"
 GOLDENS = "tests/golden/run.py"
-PYTHON_TEST = "tests/python/test_torch_equals_interpreter.py"
+# Where PyTorch has the last word: folder of the mutant, test.
+PYTHON_TESTS = {
+    "src/spell/": "tests/python/test_torch_equals_interpreter.py",
+    "src/primitive/": "tests/python/test_torch_equals_interpreter.py",
+    "src/operator/": "tests/python/test_operators.py",
+}
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
@@ -48,6 +53,7 @@ ORDER = [
     "kernel",
     "spell",
     "lower",
+    "operator",
     "dim",
     "pack",
     "api",
@@ -223,9 +229,9 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
 
 
 def tests_of(build: Build, row: Mutant) -> list[str]:
-    """Their names, in the order they are run; Python sees only how a kernel is spelled."""
+    """Their names, in the order they are run."""
     known = [name for name in ORDER if name in build.tests]
-    python = [PYTHON_TEST] if row.file.startswith(("src/spell/", "src/primitive/")) else []
+    python = [test for folder, test in PYTHON_TESTS.items() if row.file.startswith(folder)]
     return [*known, *sorted(set(build.tests) - set(known)), GOLDENS, *python]
 
 
@@ -248,7 +254,7 @@ def run_test(build: Build, test: str, objects: list[str], folder: pathlib.Path) 
     if test == GOLDENS:
         link(build, objects, [build.command], folder / "canvas")
         return passes([sys.executable, GOLDENS, "--canvas", str(folder / "canvas")])
-    if test == PYTHON_TEST:
+    if test in PYTHON_TESTS.values():
         package = folder / "python" / "canvas"
         package.mkdir(parents=True)
         for path in (ROOT / "python" / "canvas").iterdir():
