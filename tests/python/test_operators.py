@@ -483,6 +483,18 @@ def test_data_types(name: str) -> None:
     assert re.search(r"^Y bf16 \[", program, re.M)
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples/operators").glob("*.txt")), ids=lambda path: path.stem
+)
+def test_published_shapes_build(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if line and line[0] != "#"]
+    assert len(lines) >= 5
+    for line in lines:
+        name, values = split(line)
+        program = canvas.operator_program(name, **values)
+        assert sizes(program, "", "Y"), line
+
+
 def test_python_writes_arguments() -> None:
     spelled = canvas.operator_program(
         "conv2d_nchw",
