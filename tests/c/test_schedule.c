@@ -201,6 +201,15 @@ static char *deep_text(int depth) {
   return buf_take(&buf);
 }
 
+// Five groups of eight loops.
+static char *wide_text(void) {
+  struct buf buf = {0};
+  for (int i = 0; i < 40; i++)
+    buf_printf(&buf, "%sa%d%s", i % 8 ? ", " : i ? ", {" : "{", i, i % 8 < 7 ? "" : "}:fold");
+  buf_puts(&buf, " =>\n    @x = a0\n");
+  return buf_take(&buf);
+}
+
 static char *many_stages(int count) {
   struct buf buf = {0};
   for (int i = 0; i < count; i++) buf_printf(&buf, "@x%d\n", i);
@@ -221,6 +230,7 @@ static void limits_hold(void **state) {
   check_limit(deep_text(SCHEDULE_DEPTH), NULL);
   check_limit(deep_text(SCHEDULE_DEPTH + 1),
               "line 1, column 151: more than 32 loops around one stage");
+  check_limit(wide_text(), "line 1, column 179: more than 32 loops around one stage");
   check_limit(many_stages(SCHEDULE_NODES - 1), NULL);
   check_limit(many_stages(SCHEDULE_NODES), "line 4096, column 1: more than 4095 loops and stages");
 }
