@@ -1,4 +1,4 @@
-/* canvas eval: what a kernel computes, by the interpreter, on seeded inputs and weights.
+/* canvas eval: what a kernel or a program computes, by the interpreter, on seeded inputs and weights.
  *
  * A small output is evaluated whole; of a large one SAMPLES elements at equal distances, the first and
  * the last among them.
@@ -12,6 +12,13 @@
 
 enum { WHOLE_LIMIT = 1 << 16, SAMPLES = 4096, SHOWN = 4 };
 enum { INPUT_LIMIT = 1 << 27 }; /* elements of one input: 1 GiB */
+
+/* What is evaluated: an output of a kernel at a target, or of a program. */
+struct subject {
+  const canvas_kernel *kernel; /* NULL: a program */
+  const char *file, *name;     /* of the program; of the target, or the output */
+  int output;
+};
 
 struct evaluation {
   int inputs;
@@ -41,8 +48,8 @@ static bool fill_inputs(const canvas_program *program, uint64_t seed, struct eva
   return e->input != NULL;
 }
 
-static bool choose_elements(const canvas_program *program, struct evaluation *e) {
-  e->output = canvas_program_output(program, 0);
+static bool choose_elements(const canvas_program *program, int output, struct evaluation *e) {
+  e->output = canvas_program_output(program, output);
   int64_t all = e->output.elements;
   e->count = all <= WHOLE_LIMIT ? all : SAMPLES;
   e->elements = calloc((size_t)e->count, sizeof *e->elements);
@@ -53,15 +60,9 @@ static bool choose_elements(const canvas_program *program, struct evaluation *e)
   return true;
 }
 
-static canvas_status evaluate(struct arguments *a, const canvas_program *program,
-                              struct evaluation *e) {
-  return canvas_program_evaluate(a->ctx, program, (const double *const *)e->input, 0, e->count,
-                                 e->elements, e->value);
-}
-
-static void print_text(const char *target, const struct evaluation *e) {
+static void print_text(const char *name, const struct evaluation *e) {
   double sum = 0, size = 0;
-  printf("%s: [", target);
+  printf("%s: [", name);
   for (int i = 0; i < e->output.rank; i++) printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
   printf("], %" PRId64 " of %" PRId64 " elements\n", e->count, e->output.elements);
   for (int64_t i = 0; i < e->count; i++) {
@@ -81,12 +82,16 @@ static void print_number(const char *before, double x) {
     printf("%snull", before);
 }
 
-static void print_json(const char *kernel, const char *target, const struct evaluation *e) {
+static void print_json(const struct subject *of, const struct evaluation *e) {
   double sum = 0, size = 0;
-  printf("{\"kernel\": ");
-  put_json_string(kernel);
-  printf(", \"target\": ");
-  put_json_string(target);
+  if (of->kernel) {
+    printf("{\"kernel\": ");
+    put_json_string(canvas_kernel_name(of->kernel));
+    printf(", \"target\": ");
+  } else {
+    printf("{\"output\": ");
+  }
+  put_json_string(of->name);
   printf(", \"shape\": [");
   for (int i = 0; i < e->output.rank; i++) printf("%s%" PRId64, i ? ", " : "", e->output.sizes[i]);
   printf("], \"evaluated\": %" PRId64 ", \"elements\": [", e->count);
@@ -103,30 +108,57 @@ static void print_json(const char *kernel, const char *target, const struct eval
   printf("}\n");
 }
 
-/* One target of a pack; the exit status. */
-static int eval_target(struct arguments *a, const canvas_pack *pack, int target, int64_t seed) {
-  const canvas_kernel *kernel = canvas_pack_kernel(pack);
-  const char *name = canvas_pack_target(pack, target);
+static int complain_subject(struct arguments *a, const struct subject *of, canvas_status status) {
+  return of->kernel ? complain_kernel(a, of->kernel, status) : complain_status(a, of->file, status);
+}
+
+/* The exit status. */
+static int eval_subject(struct arguments *a, const canvas_program *program,
+                        const struct subject *of, int64_t seed) {
   struct evaluation e = {0};
-  canvas_program *program;
-  canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
-  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
-  if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, &e)) {
+  canvas_status status = CANVAS_IO;
+  if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, of->output, &e)) {
     complain("%s: its tensors need too much memory, give smaller sizes",
-             canvas_kernel_name(kernel));
-    status = CANVAS_IO;
+             of->kernel ? canvas_kernel_name(of->kernel) : of->file);
   } else {
-    status = evaluate(a, program, &e);
+    status = canvas_program_evaluate(a->ctx, program, (const double *const *)e.input, of->output,
+                                     e.count, e.elements, e.value);
     if (status != CANVAS_OK)
-      complain_kernel(a, kernel, status);
+      complain_subject(a, of, status);
     else if (option_given(a, "--json"))
-      print_json(canvas_kernel_name(kernel), name, &e);
+      print_json(of, &e);
     else
-      print_text(name, &e);
+      print_text(of->name, &e);
   }
   evaluation_free(&e);
-  canvas_program_free(program);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+static int eval_target(struct arguments *a, const canvas_pack *pack, int target, int64_t seed) {
+  struct subject of = {.kernel = canvas_pack_kernel(pack),
+                       .name = canvas_pack_target(pack, target)};
+  canvas_program *program;
+  canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
+  if (status != CANVAS_OK) return complain_kernel(a, of.kernel, status);
+  int answer = eval_subject(a, program, &of, seed);
+  canvas_program_free(program);
+  return answer;
+}
+
+static int eval_program(struct arguments *a, const struct text *text, int64_t seed) {
+  struct subject of = {.file = text->name};
+  if (option_given(a, "--at") || option_given(a, "--target"))
+    return complain("%s is a program, its sizes are fixed: leave --at and --target away",
+                    text->name);
+  canvas_program *program = text_program(a, text);
+  if (!program) return EXIT_BAD;
+  int answer = EXIT_OK;
+  for (; answer == EXIT_OK && of.output < canvas_program_outputs(program); of.output++) {
+    of.name = canvas_program_output(program, of.output).name;
+    answer = eval_subject(a, program, &of, seed);
+  }
+  canvas_program_free(program);
+  return answer;
 }
 
 static int eval(struct arguments *a, canvas_pack *pack, void *data) {
@@ -142,9 +174,14 @@ static int eval(struct arguments *a, canvas_pack *pack, void *data) {
 }
 
 static int run(struct arguments *a) {
+  struct text text;
   int64_t seed;
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed)) return EXIT_BAD;
-  return file_each(a, a->operand[0], eval, &seed);
+  if (!text_read(a->operand[0], &text)) return EXIT_BAD;
+  int answer =
+      text_is_program(&text) ? eval_program(a, &text, seed) : text_each(a, &text, eval, &seed);
+  text_free(&text);
+  return answer;
 }
 
 const struct command command_eval = {
@@ -154,6 +191,7 @@ const struct command command_eval = {
     .most = 1,
     .summary = "run the interpreter on seeded inputs and weights",
     .details =
+        "FILE holds kernels or packs, or one tensor program; each of its outputs is evaluated.\n"
         "Prints the output's shape, its first and last elements by flat index, and sums over what "
         "was\n"
         "evaluated: all elements up to 65536, else 4096 at equal distances. Double precision.\n",
@@ -164,6 +202,6 @@ const struct command command_eval = {
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
-                {"--json", NULL, "one JSON object per target and line"}},
+                {"--json", NULL, "one JSON object per line, for each target or output"}},
     .run = run,
 };

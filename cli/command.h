@@ -84,11 +84,15 @@ void text_free(struct text *t);
 /* The targets of --targets: a file, or the short form "C,H,W;...". NULL after a sentence. */
 canvas_targets *targets_read(struct arguments *a);
 
-/* The program of a file. NULL after a sentence. */
+/* The program of a file, or of a text. NULL after a sentence. */
 canvas_program *program_read(struct arguments *a, const char *file);
+canvas_program *text_program(struct arguments *a, const struct text *text);
+bool text_is_program(const struct text *t); /* not a kernel or a pack, to judge by how it begins */
 
-/* Calls `visit` for every kernel or pack of the file; stops where it answers other than EXIT_OK or
+/* Calls `visit` for every kernel or pack of the text, or file; stops where it answers other than EXIT_OK or
  * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the verb. */
+int text_each(struct arguments *a, const struct text *text,
+              int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
 int file_each(struct arguments *a, const char *file,
               int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
 /* The pack itself if it has bindings, else its kernel with the sizes of --at. NULL after a sentence;

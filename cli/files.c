@@ -55,14 +55,37 @@ void text_free(struct text *t) {
   t->bytes = NULL;
 }
 
+canvas_program *text_program(struct arguments *a, const struct text *text) {
+  canvas_program *program = NULL;
+  canvas_status status = canvas_program_parse(a->ctx, text->bytes, text->length, &program);
+  if (status != CANVAS_OK) complain_status(a, text->name, status);
+  return status == CANVAS_OK ? program : NULL;
+}
+
 canvas_program *program_read(struct arguments *a, const char *file) {
   struct text text;
-  canvas_program *program = NULL;
   if (!text_read(file, &text)) return NULL;
-  canvas_status status = canvas_program_parse(a->ctx, text.bytes, text.length, &program);
-  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  canvas_program *program = text_program(a, &text);
   text_free(&text);
-  return status == CANVAS_OK ? program : NULL;
+  return program;
+}
+
+/* Whether the line begins with the word. */
+static bool begins(const char *line, const char *end, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(end - line) > length && !memcmp(line, word, length) &&
+         (line[length] == ' ' || line[length] == '\t');
+}
+
+bool text_is_program(const struct text *t) {
+  const char *p = t->bytes, *end = t->bytes + t->length;
+  while (p < end) {
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
+    bool skipped = p < end && (*p == '#' || begins(p, end, "canvas"));
+    if (!skipped) break;
+    while (p < end && *p != '\n') p++;
+  }
+  return begins(p, end, "program");
 }
 
 /* "64,56,56;128,28,28": three numbers and no letter, so no name of a layer or file. */
@@ -88,7 +111,7 @@ canvas_targets *targets_read(struct arguments *a) {
   return targets;
 }
 
-/* The loop of file_each over an open reader. */
+/* The loop of text_each over an open reader. */
 static int visit_each(struct arguments *a, const char *name, canvas_reader *reader,
                       int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {
   int items = 0, none = 0;
@@ -107,19 +130,24 @@ static int visit_each(struct arguments *a, const char *name, canvas_reader *read
   }
 }
 
+int text_each(struct arguments *a, const struct text *text,
+              int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {
+  canvas_reader *reader;
+  canvas_status status = canvas_reader_open(a->ctx, text->bytes, text->length, &reader);
+  if (status != CANVAS_OK) {
+    complain_status(a, text->name, status);
+    return EXIT_BAD;
+  }
+  int answer = visit_each(a, text->name, reader, visit, data);
+  canvas_reader_close(reader);
+  return answer;
+}
+
 int file_each(struct arguments *a, const char *file,
               int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {
   struct text text;
-  canvas_reader *reader;
   if (!text_read(file, &text)) return EXIT_BAD;
-  canvas_status status = canvas_reader_open(a->ctx, text.bytes, text.length, &reader);
-  int answer = EXIT_BAD;
-  if (status == CANVAS_OK) {
-    answer = visit_each(a, text.name, reader, visit, data);
-    canvas_reader_close(reader);
-  } else {
-    complain_status(a, text.name, status);
-  }
+  int answer = text_each(a, &text, visit, data);
   text_free(&text);
   return answer;
 }
