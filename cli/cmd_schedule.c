@@ -70,10 +70,24 @@ static canvas_status print(canvas_context *ctx, const struct scheduled *s) {
   return CANVAS_OK;
 }
 
+static canvas_status explain(canvas_context *ctx, const struct scheduled *s) {
+  char *text;
+  canvas_status status = canvas_schedule_explain(ctx, s->program, s->schedule, &text);
+  if (status == CANVAS_OK) put_text(text);
+  return status;
+}
+
+static canvas_status dot(canvas_context *ctx, const struct scheduled *s) {
+  char *text;
+  canvas_status status = canvas_schedule_dot(ctx, s->program, s->schedule, &text);
+  if (status == CANVAS_OK) put_text(text);
+  return status;
+}
+
 static const struct action {
   const char *name;
   canvas_status (*run)(canvas_context *ctx, const struct scheduled *s);
-} actions[] = {{"check", check}, {"print", print}};
+} actions[] = {{"check", check}, {"print", print}, {"explain", explain}, {"dot", dot}};
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static const struct action *find_action(const char *name) {
@@ -86,7 +100,7 @@ static const struct action *find_action(const char *name) {
   if (near)
     complain("'schedule' cannot '%.60s', did you mean '%s'?", name, near);
   else
-    complain("'schedule' cannot '%.60s', it can check and print", name);
+    complain("'schedule' cannot '%.60s', it can check, print, explain and dot", name);
   return NULL;
 }
 
@@ -112,14 +126,17 @@ static int run(struct arguments *a) {
 
 const struct command command_schedule = {
     .verb = "schedule",
-    .operands = "check|print PROGRAM SCHEDULE",
+    .operands = "check|print|explain|dot PROGRAM SCHEDULE",
     .least = 3,
     .most = 3,
-    .summary = "check and print how the loops of a program run",
+    .summary = "check, print, explain and draw how the loops of a program run",
     .details =
         "SCHEDULE is a file, or the word default: the one that a program has without a search.\n"
         "check says whether it is legal for the program, and which loops still need a number;\n"
-        "print writes it in its canonical form. docs/schedule.md is the language.\n",
+        "print writes it in its canonical form; explain tells what each loop touches and where "
+        "that\n"
+        "fits, and what each stage costs; dot draws loops, stages and splits for Graphviz.\n"
+        "docs/schedule.md is the language.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"

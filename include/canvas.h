@@ -308,6 +308,16 @@ typedef struct canvas_schedule_facts {
 canvas_status canvas_schedule_check(canvas_context *ctx, const canvas_program *program,
                                     const canvas_schedule *schedule, canvas_schedule_facts *facts,
                                     char **holes);
+/* Checks, then tells: the loops with their steps, how often each runs, the bytes that an iteration
+ * touches and the cache they fit in; the stages with their FLOPs (recomputation counted), how often
+ * each element is computed, the vector registers of the tile, the bytes that come into each cache.
+ * With holes the loops only. */
+canvas_status canvas_schedule_explain(canvas_context *ctx, const canvas_program *program,
+                                      const canvas_schedule *schedule, char **out);
+/* Checks, then draws, for Graphviz: the loops as a tree over the stages, what flows between them, the
+ * splits of the axes. */
+canvas_status canvas_schedule_dot(canvas_context *ctx, const canvas_program *program,
+                                  const canvas_schedule *schedule, char **out);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

@@ -85,6 +85,5 @@ canvas_status check_limits(const struct binder *b);
 int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage);
 int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage);
 int lanes_of(const struct machine *machine, enum program_dtype dtype);
-int element_bytes(enum program_dtype dtype);
 
 #endif

@@ -6,17 +6,10 @@
  */
 #include <string.h>
 
+#include "program/program_cost.h"
 #include "schedule/bind.h"
 
 enum { STACK = 256 << 10 }; /* bytes of all buffers that are put into L1 without being told */
-
-int element_bytes(enum program_dtype dtype) {
-  switch (dtype) {
-    case PROGRAM_F64: return 8;
-    case PROGRAM_BF16: return 2;
-    default: return 4;
-  }
-}
 
 static void add_dimension(struct bound_stage *stage, int axis, int64_t weight, int64_t extent) {
   stage->layout[stage->dims++] = (struct buffer_axis){axis, weight, extent};
@@ -145,7 +138,7 @@ static void set_elements(struct bound_stage *stage) {
 
 /* What the text leaves open: small buffers to L1, others to the heap. */
 static void set_scope(const struct binder *b, struct bound_stage *stage, int64_t *stack) {
-  int64_t bytes = element_bytes(stage_tensor(b, stage)->dtype);
+  int64_t bytes = program_dtype_bytes(stage_tensor(b, stage)->dtype);
   if (stage->scope != SCOPE_AUTO) return;
   stage->scope = SCOPE_HEAP;
   if (stage->is_output || stage->elements > b->tree->machine.l1 / 2 / bytes) return;

@@ -3,6 +3,7 @@
  * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
  * operands and one more; they have to fit into the registers.
  */
+#include "program/program_cost.h"
 #include "schedule/bind.h"
 
 enum {
@@ -101,7 +102,7 @@ static canvas_status check_reg_buffer(const struct binder *b, const struct bound
 }
 
 static int64_t bytes_of(const struct binder *b, const struct bound_stage *stage) {
-  return times(stage->elements, element_bytes(stage_tensor(b, stage)->dtype));
+  return times(stage->elements, program_dtype_bytes(stage_tensor(b, stage)->dtype));
 }
 
 static canvas_status check_buffers(const struct binder *b) {

@@ -81,9 +81,22 @@ static int axis_level(struct maker *m, const struct program_tensor *t, int axis)
   return level;
 }
 
+/* Whether the lanes of a vector along the axis stand side by side in all that is read: the last
+ * index alone depends on it, or none does. */
+static bool is_contiguous(const struct program *p, int expr, int axis) {
+  const struct px_node *n = &p->nodes.data[expr];
+  int rank = n->op == PX_LOAD ? p->tensors.data[n->tensor].rank : 0;
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0 && !is_contiguous(p, n->arg[i], axis)) return false;
+  for (int i = 0; i + 1 < rank; i++)
+    if (px_range(p, p->indices.data[n->first + i]).axes >> axis & 1) return false;
+  return true;
+}
+
 /* The vec loop of a stage: so many steps of its last own axis; 0 = none. */
 static int64_t vector_steps(const struct maker *m, const struct program_tensor *t) {
   if (!m->machine || t->rank == 0 || t->rank + t->reductions == SCHEDULE_DEPTH) return 0;
+  if (!is_contiguous(m->p, t->body, t->rank - 1)) return 0;
   int64_t size = t->axes[t->rank - 1].size, lanes = lanes_of(m->machine, t->dtype);
   for (int64_t steps = VECTORS * lanes; steps >= SHORTEST; steps /= 2)
     if (size % steps == 0) return steps;

@@ -1,0 +1,303 @@
+/* A bound schedule in words and numbers: see explain.h. */
+#include "schedule/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program_cost.h"
+#include "schedule/bind.h"
+#include "schedule/footprint.h"
+
+/* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
+
+enum { COLUMNS = 8 };
+
+struct table {
+  int columns;
+  struct {
+    VEC(char *);
+  } cells;
+};
+
+static void add_cell(struct table *t, struct buf *text) {
+  if (!text->text) buf_puts(text, "");
+  VEC_PUSH(&t->cells, buf_take(text));
+}
+
+static void add_text(struct table *t, const char *text) {
+  struct buf cell = {0};
+  buf_puts(&cell, text);
+  add_cell(t, &cell);
+}
+
+static void add_header(struct table *t, const char *const *names) {
+  for (t->columns = 0; names[t->columns]; t->columns++) add_text(t, names[t->columns]);
+}
+
+static void print_row(const struct table *t, int row, const int *width, struct buf *out) {
+  for (int i = 0; i < t->columns; i++) {
+    const char *cell = t->cells.data[row * t->columns + i];
+    bool last = i == t->columns - 1;
+    int pad = width[i] - (int)strlen(cell);
+    if (i) buf_printf(out, "  %*s", last ? 0 : pad, "");
+    buf_puts(out, cell);
+    if (!i) buf_printf(out, "%*s", pad, "");
+  }
+  while (out->length && out->text[out->length - 1] == ' ') out->text[--out->length] = '\0';
+  buf_puts(out, "\n");
+}
+
+static void print_table(struct table *t, struct buf *out) {
+  int width[COLUMNS] = {0};
+  for (int i = 0; i < t->cells.count; i++) {
+    int length = (int)strlen(t->cells.data[i]);
+    if (length > width[i % t->columns]) width[i % t->columns] = length;
+  }
+  for (int i = 0; i < t->cells.count / t->columns; i++) print_row(t, i, width, out);
+  for (int i = 0; i < t->cells.count; i++) free(t->cells.data[i]);
+  free(t->cells.data);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static void add_count(struct table *t, int64_t count) {
+  struct buf cell = {0};
+  buf_printf(&cell, "%lld", (long long)count);
+  add_cell(t, &cell);
+}
+
+static void print_bytes(struct buf *out, int64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double amount = (double)bytes;
+  int unit = 0;
+  for (; amount >= 1024; amount /= 1024) unit++;
+  buf_printf(out, unit && amount < 10 ? "%.1f %s" : "%.0f %s", amount, units[unit]);
+}
+
+static void add_bytes(struct table *t, int64_t bytes) {
+  struct buf cell = {0};
+  print_bytes(&cell, bytes);
+  add_cell(t, &cell);
+}
+
+/* 9999, 12.3 k, 48.3 G */
+static void add_amount(struct table *t, int64_t count) {
+  static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+  struct buf cell = {0};
+  double amount = (double)count;
+  int unit = 0;
+  if (count >= 10000)
+    for (; amount >= 1000; amount /= 1000) unit++;
+  buf_printf(&cell, unit ? "%.1f%s" : "%.0f%s", amount, units[unit]);
+  add_cell(t, &cell);
+}
+
+static void add_ratio(struct table *t, int64_t a, int64_t b) {
+  struct buf cell = {0};
+  double ratio = b ? (double)a / (double)b : 0;
+  buf_printf(&cell, ratio < 100 ? "%.2f" : "%.0f", ratio);
+  add_cell(t, &cell);
+}
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+void schedule_loop_text(const struct schedule *s, const struct schedule_loop *loop,
+                        struct buf *out) {
+  buf_puts(out, loop->count > 1 ? "{" : "");
+  for (int i = 0; i < loop->count; i++)
+    buf_printf(out, "%s%s", i ? ", " : "", s->levels.data[loop->level[i]].name);
+  buf_puts(out, loop->count > 1 ? "}" : "");
+  for (unsigned mark = LOOP_PARA; mark <= LOOP_FOLD; mark *= 2)
+    if (loop->marks & mark) buf_printf(out, ":%s", loop_mark_name((enum loop_mark)mark));
+  if (loop->prefetch) buf_printf(out, ":pf(%d)", loop->prefetch);
+}
+
+struct explainer {
+  const struct loop_tree *tree;
+  const struct footprints *f; /* NULL: holes are open */
+  struct table *t;
+};
+
+static void add_fit(const struct explainer *e, int node) {
+  const struct machine *m = &e->tree->machine;
+  int64_t bytes = e->f->body[node];
+  add_text(e->t, bytes <= m->l1 ? "L1" : bytes <= m->l2 ? "L2" : "memory");
+}
+
+static void add_steps(const struct explainer *e, int node) {
+  struct buf cell = {0};
+  const struct bound_loop *loop = &e->tree->loops[node];
+  if (loop->extent)
+    buf_printf(&cell, "%s%lld", loop->dyn ? "<=" : "", (long long)loop->extent);
+  else
+    buf_puts(&cell, "?");
+  add_cell(e->t, &cell);
+}
+
+static void add_body(const struct explainer *e, int node) {
+  if (!e->f) return;
+  add_count(e->t, e->f->times[node]);
+  add_bytes(e->t, e->f->body[node]);
+  add_fit(e, node);
+}
+
+static void add_leaf(const struct explainer *e, int node, int depth) {
+  struct buf cell = {0};
+  buf_printf(&cell, "%*s@%s", 2 * depth, "", e->tree->schedule->nodes.data[node].leaf.stage);
+  add_cell(e->t, &cell);
+  for (int i = 1; i < e->t->columns; i++) add_text(e->t, "");
+}
+
+static void add_loop(const struct explainer *e, int node, int depth) {
+  struct buf cell = {0};
+  buf_printf(&cell, "%*s", 2 * depth, "");
+  schedule_loop_text(e->tree->schedule, &e->tree->schedule->nodes.data[node].loop, &cell);
+  add_cell(e->t, &cell);
+  add_steps(e, node);
+  add_body(e, node);
+}
+
+static void add_children(const struct explainer *e, int node, int depth) {
+  const struct schedule_node *nodes = e->tree->schedule->nodes.data;
+  for (int child = nodes[node].first; child >= 0; child = nodes[child].next) {
+    if (nodes[child].kind == NODE_LEAF) {
+      add_leaf(e, child, depth);
+    } else {
+      add_loop(e, child, depth);
+      add_children(e, child, depth + 1);
+    }
+  }
+}
+
+static void print_loops(const struct loop_tree *tree, const struct footprints *f, struct buf *out) {
+  static const char *const all[] = {"loop", "steps", "times", "touched", "fits in", NULL};
+  static const char *const open[] = {"loop", "steps", NULL};
+  struct table t = {0};
+  struct explainer e = {tree, f, &t};
+  add_header(&t, f ? all : open);
+  if (f) {
+    add_text(&t, "all");
+    add_text(&t, "");
+    add_body(&e, 0);
+  }
+  add_children(&e, 0, 0);
+  print_table(&t, out);
+}
+
+/* ---- stages -------------------------------------------------------------------------------- */
+
+/* "[k:576][yi:14] 32 KiB l1" */
+static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s, struct table *t) {
+  const struct program_tensor *tensor = &tree->program->tensors.data[s->tensor];
+  struct buf cell = {0};
+  for (int i = 0; i < s->dims; i++) {
+    const struct buffer_axis *d = &s->layout[i];
+    buf_printf(&cell, "[%s:%lld]", tensor->axes[d->axis].name, (long long)d->extent);
+  }
+  buf_puts(&cell, s->dims ? " " : "");
+  int64_t bytes =
+      s->elements > INT64_MAX / 8 ? s->elements : s->elements * program_dtype_bytes(tensor->dtype);
+  print_bytes(&cell, bytes);
+  buf_printf(&cell, " %s", s->is_output ? "output" : buffer_scope_name(s->scope));
+  add_cell(t, &cell);
+}
+
+static int64_t times(int64_t a, int64_t b) {
+  const int64_t most = (int64_t)1 << 62;
+  return b && a > most / b ? most : a * b;
+}
+
+static int64_t plus(int64_t a, int64_t b) {
+  const int64_t most = (int64_t)1 << 62;
+  return a > most - b ? most : a + b;
+}
+
+struct totals {
+  int64_t flops, l1, l2;
+};
+
+static void add_registers(const struct loop_tree *tree, const struct bound_stage *s,
+                          struct table *t) {
+  int64_t registers = stage_registers(tree, s);
+  if (registers)
+    add_count(t, registers);
+  else
+    add_text(t, "");
+}
+
+static canvas_status add_stage(canvas_context *ctx, const struct loop_tree *tree,
+                               struct footprints *f, int stage, struct table *t,
+                               struct totals *sum) {
+  const struct bound_stage *s = &tree->stages[stage];
+  struct program_cost cost;
+  TRY(program_cost(ctx, tree->program, s->tensor, &cost));
+  int64_t flops = times(cost.flops, s->recomputed);
+  int64_t l1 = stage_traffic(f, stage, tree->machine.l1);
+  int64_t l2 = stage_traffic(f, stage, tree->machine.l2);
+  add_text(t, tree->program->tensors.data[s->tensor].name);
+  add_amount(t, flops);
+  add_count(t, s->recomputed);
+  add_registers(tree, s, t);
+  add_bytes(t, l1);
+  add_bytes(t, l2);
+  add_ratio(t, flops, l2);
+  add_buffer(tree, s, t);
+  *sum = (struct totals){plus(sum->flops, flops), plus(sum->l1, l1), plus(sum->l2, l2)};
+  return CANVAS_OK;
+}
+
+static void add_totals(struct table *t, const struct totals *sum) {
+  add_text(t, "all");
+  add_amount(t, sum->flops);
+  add_text(t, "");
+  add_text(t, "");
+  add_bytes(t, sum->l1);
+  add_bytes(t, sum->l2);
+  add_ratio(t, sum->flops, sum->l2);
+  add_text(t, "");
+}
+
+static canvas_status print_stages(canvas_context *ctx, const struct loop_tree *tree,
+                                  struct footprints *f, struct buf *out) {
+  static const char *const names[] = {"stage",   "FLOPs",      "computed", "registers", "into L1",
+                                      "into L2", "FLOPs/byte", "buffer",   NULL};
+  struct table t = {0};
+  struct totals sum = {0};
+  canvas_status status = CANVAS_OK;
+  add_header(&t, names);
+  for (int i = 0; i < tree->count && status == CANVAS_OK; i++)
+    status = add_stage(ctx, tree, f, i, &t, &sum);
+  if (status == CANVAS_OK) add_totals(&t, &sum);
+  print_table(&t, out);
+  return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void print_head(const struct loop_tree *tree, struct buf *out) {
+  const struct machine *m = &tree->machine;
+  buf_printf(out, "schedule %s%sof program %s\n", tree->schedule->name,
+             tree->schedule->name[0] ? " " : "", tree->program->name);
+  buf_printf(out, "machine: vectors of %d bytes, %d registers, ", m->vector_bytes, m->registers);
+  print_bytes(out, m->l1);
+  buf_puts(out, " L1, ");
+  print_bytes(out, m->l2);
+  buf_puts(out, " L2\n\n");
+}
+
+canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
+  struct footprints f;
+  print_head(tree, out);
+  if (tree->open) {
+    print_loops(tree, NULL, out);
+    buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
+    return CANVAS_OK;
+  }
+  footprints_open(tree, &f);
+  print_loops(tree, &f, out);
+  buf_puts(out, "\n");
+  canvas_status status = print_stages(ctx, tree, &f, out);
+  footprints_close(&f);
+  return status;
+}
