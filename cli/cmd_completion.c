@@ -79,6 +79,30 @@ static void offer_choices(const char *choices, const char *typed) {
   }
 }
 
+/* The first words of lines that begin with `indent` blanks, as far as a `=`; what follows is the help. */
+static void offer_lines(char *text, size_t indent, const char *typed) {
+  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const char *word = line + indent;
+    if (strspn(line, " ") != indent || word >= end) continue;
+    *end = '\0';
+    size_t length = strcspn(word, " "), name = strcspn(word, "=");
+    const char *help = word + length + strspn(word + length, " ");
+    offer(word, name < length ? name + 1 : length, help, typed);
+  }
+  canvas_string_free(text);
+}
+
+/* Operators, or the arguments of one. */
+static void offer_operators(int count, char **words, const char *typed) {
+  canvas_context *ctx = canvas_context_new();
+  char *text;
+  if (count == 2)
+    offer_lines(canvas_operators_print(CANVAS_TEXT), 0, typed);
+  else if (canvas_operator_describe(ctx, words[1], &text) == CANVAS_OK)
+    offer_lines(text, 2, typed);
+  canvas_context_free(ctx);
+}
+
 /* The option that the word before the last gives its value to. */
 static const struct option *open_option(const struct command *c, const char *before) {
   for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++)
@@ -96,6 +120,8 @@ static void complete(int count, char **words) {
     offer_choices(o->metavar, typed);
   else if (*typed == '-' || !c->most)
     offer_flags(c, typed);
+  else if (!strcmp(c->verb, "operator"))
+    offer_operators(count, words, typed);
   else if (!strcmp(c->operands, "VERB"))
     offer_verbs(typed);
   else if (count == 2)
