@@ -495,6 +495,68 @@ def test_published_shapes_build(path: Path) -> None:
         assert sizes(program, "", "Y"), line
 
 
+def command(*words: str, given: str) -> str:
+    done = subprocess.run(
+        [CANVAS, *words], input=given, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def first_padded() -> list[str]:
+    """Of each operator the first row whose program has a stage `pad`."""
+    found: dict[str, str] = {}
+    for line in LINES:
+        name, values = split(line)
+        if "\npad" in canvas.operator_program(name, **values):
+            found.setdefault(name, line)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("line", first_padded())
+def test_padding_may_go_into_its_reader(line: str) -> None:
+    name, values = split(line)
+    program = canvas.operator_program(name, **values)
+    inlined = command("edit", "-", "inline", "pad", given=program)
+    assert "pad" not in inlined
+    inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
+    assert torch.equal(evaluate(inlined, inputs), evaluate(program, inputs))
+
+
+# A schedule of the notebook, the operator that it is for, and what it calls the stages.
+NOTEBOOK = {
+    "e3_values": (
+        "gemm_conv2d_nhwc batch=2 height=6 width=8 in_channels=8 out_channels=32 kernel=3"
+        " padding=1",
+        {"Y": "cout"},
+    ),
+    "e4_values": (
+        "bsr_conv2d_nhwc batch=2 height=6 width=8 in_channels=8 out_channels=64 kernel=3 padding=1"
+        " blocks=40 block_columns=2",
+        {"parts": "CC", "Y": "C"},
+    ),
+    "e5_values": ("bsr_gemm m=12 k=48 n=64 blocks=40", {"parts": "BM", "Y": "RS"}),
+    "e6_values": (
+        "conv2d_nhwc batch=2 height=9 width=10 in_channels=8 out_channels=32 kernel=3"
+        " weights=hwio",
+        {"Y": "C"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTEBOOK)
+def test_schedules_of_the_notebook_fit(name: str) -> None:
+    line, names = NOTEBOOK[name]
+    operator, values = split(line)
+    program = canvas.operator_program(operator, **values)
+    if name.startswith("e3"):
+        program = command("edit", "-", "cache", "Y", "as", "ccache", given=program)
+    for ours, theirs in names.items():
+        program = re.sub(rf"\b{ours}\b", theirs, program)
+    schedule = f"examples/schedules/{name}.schedule"
+    assert command("schedule", "check", "-", schedule, given=program).startswith("ok")
+
+
 def test_python_writes_arguments() -> None:
     spelled = canvas.operator_program(
         "conv2d_nchw",
