@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "primitive/lowering.h"
+#include "program/program_edit.h"
 
 /* Elements of a pooling window along one axis: min(s, size - at*s). */
 static int window_size(struct program *p, int at, int64_t s, int64_t size) {
@@ -99,5 +100,9 @@ canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const str
 canvas_status lower_binding(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                             int64_t batch, struct program **out) {
   int tensors[KERNEL_NODES_MAX];
-  return lower_nodes(ctx, k, b, batch, out, tensors);
+  struct program *nodes;
+  TRY(lower_nodes(ctx, k, b, batch, &nodes, tensors));
+  canvas_status status = program_inline_moves(ctx, nodes, out);
+  program_free(nodes);
+  return status;
 }

@@ -7,11 +7,12 @@
 
 /* The whole replaced layer: input X [n, Cin, H, W], weights w0, w1, ... (a leading axis of copies r
  * where there is more than one), output Y [n, Cout, ceil(H/stride), ceil(W/stride)]; pooling, copies
- * and averaging included, the layer's bias not. Node results are stages named as in the kernel. */
+ * and averaging included, the layer's bias not. Node results are stages named as in the kernel, but
+ * what only moves data (group, unfold, shift) is no stage: it is indices in those that load it. */
 canvas_status lower_binding(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                             int64_t batch, struct program **out);
 
-/* The same, and tensors[i] = the stage that holds node i's result. */
+/* The same with a stage for every node: tensors[i] holds node i's result. */
 canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const struct binding *b,
                           int64_t batch, struct program **out, int tensors[KERNEL_NODES_MAX]);
 

@@ -6,7 +6,8 @@
  *     pack W as WP [co/32, ci, kh, kw, co%32]
  *                          WP holds W in another layout, one index of W's axes per axis (or
  *                          NAME:index); all later stages read it
- *     inline P             the expression of P stands in the place of every load of it
+ *     inline P             the expression of P stands in the place of every load of it; a sum only
+ *                          in that of a stage that does nothing but copy it
  *     type X bf16          how X is stored: the one edit that changes results, by rounding
  *
  * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of
@@ -22,5 +23,10 @@
  * column of the edit's text, or says what is wrong with the program it would give. */
 canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
                            size_t length, struct program **out);
+
+/* Stages that only move data, one load, or a number where the indices say so, are inlined; and what
+ * an output only copies is computed by the output, where nothing else loads it. */
+canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
+                                   struct program **out);
 
 #endif

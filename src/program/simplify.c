@@ -237,13 +237,36 @@ static int meet(struct program *p, int a, int b, int64_t times) {
   return changed ? put_together(p, &s) : -1;
 }
 
+/* `a` without the constant at its end, which is added to *c; false if that passes 64 bits. */
+static bool strip_constant(const struct program *p, int *a, int64_t sign, int64_t *c) {
+  int x;
+  int64_t k;
+  if (with_constant(p, *a, PX_SUB, &x, &k))
+    sign = -sign;
+  else if (!with_constant(p, *a, PX_ADD, &x, &k))
+    return true;
+  *a = x;
+  return !__builtin_mul_overflow(k, sign, &k) && !__builtin_add_overflow(*c, k, c);
+}
+
+/* Constants stand at the end: h + (kh-1) is h+kh-1. */
+static int join_raw(struct program *p, enum px_op op, int a, int b) {
+  int x = a, y = b;
+  int64_t c = 0;
+  if (!strip_constant(p, &x, 1, &c) || !strip_constant(p, &y, op == PX_SUB ? -1 : 1, &c))
+    return raw(p, op, a, b);
+  if (x == a && y == b) return raw(p, op, a, b);
+  int sum = op == PX_SUB ? px_sub(p, x, y) : px_add(p, x, y);
+  return p->failed ? -1 : add_constant(p, sum, c);
+}
+
 int px_add(struct program *p, int a, int b) {
   int64_t c;
   if (!both_index(p, a, b)) return raw(p, PX_ADD, a, b);
   if (constant(p, b, &c)) return add_constant(p, a, c);
   if (constant(p, a, &c)) return add_constant(p, b, c);
   int met = meet(p, a, b, 1);
-  return met >= 0 ? met : raw(p, PX_ADD, a, b);
+  return met >= 0 ? met : join_raw(p, PX_ADD, a, b);
 }
 
 int px_sub(struct program *p, int a, int b) {
@@ -252,7 +275,7 @@ int px_sub(struct program *p, int a, int b) {
   if (constant(p, b, &c) && c != INT64_MIN) return add_constant(p, a, -c);
   if (constant(p, a, &c) && c == 0) return px_neg(p, b);
   int met = meet(p, a, b, -1);
-  return met >= 0 ? met : raw(p, PX_SUB, a, b);
+  return met >= 0 ? met : join_raw(p, PX_SUB, a, b);
 }
 
 int px_mul(struct program *p, int a, int b) {
@@ -460,7 +483,10 @@ int px_and(struct program *p, int a, int b) {
   bool value;
   if (decided(p, a, &value)) return value ? b : a;
   if (decided(p, b, &value)) return value ? a : b;
-  if (usable(p, a) && usable(p, b) && same(p, a, b)) return a;
+  if (!usable(p, a) || !usable(p, b)) return raw(p, PX_AND, a, b);
+  struct px_node right = p->nodes.data[b];
+  if (same(p, a, b)) return a;
+  if (right.op == PX_AND) return px_and(p, px_and(p, a, right.arg[0]), right.arg[1]);
   return raw(p, PX_AND, a, b);
 }
 

@@ -53,6 +53,14 @@ static const struct {
      HEAD PAD CONV "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
 };
 
+// A sum moves into the stage that does nothing but copy it: a cache undone.
+static const char *const undone[] = {
+    "Y[o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3",
+    "Y[o:70, h:8] = P[k, h] // max k:6",
+    "Y[h:8, o:70] = W[o, c, h%3] // mean c:6",
+    "Y[o:70] = 1 // sum c:q[o%4]..q[o%4]+o+1",
+};
+
 static struct program *parse(const char *text) {
   canvas_context ctx = {.message = ""};
   struct program *p;
@@ -75,6 +83,45 @@ static void edits_print(void **state) {
     buf_free(&text);
   }
   program_free(p);
+}
+
+static void caches_are_undone(void **state) {
+  (void)state;
+  CHECK_ROWS (undone, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0}, back = {0};
+    struct program *cached, *inlined;
+    buf_printf(&text, HEAD PAD "%s\nout Y\n", *row);
+    struct program *p = parse(text.text);
+    if (program_edit(&ctx, p, "cache Y as C", 12, &cached) ||
+        program_edit(&ctx, cached, "inline C", 8, &inlined))
+      fail_msg("\"%s\" for \"%s\"", ctx.message, *row);
+    program_print(inlined, &back);
+    CHECK_TEXT(back.text, text.text, *row);
+    buf_free(&text);
+    buf_free(&back);
+    program_free(p);
+    program_free(cached);
+    program_free(inlined);
+  }
+}
+
+// The axes of a sum that moves get other names where the copy has these for its own.
+static void names_of_sums(void **state) {
+  (void)state;
+  canvas_context ctx = {.message = ""};
+  struct buf text = {0};
+  struct program *q, *p = parse(
+                         "program p\nin X f32 [i:4, j:5, k:6]\n"
+                         "S[i:4] = X[i, j, k] // sum j:5, k:6\nY[j:2, k:2] = S[j*2+k]\nout Y\n");
+  if (program_edit(&ctx, p, "inline S", 8, &q)) fail_msg("%s", ctx.message);
+  program_print(q, &text);
+  assert_string_equal(text.text,
+                      "canvas 1\nprogram p\nin X f32 [i:4, j:5, k:6]\n"
+                      "Y[j:2, k:2] = X[j*2+k, j2, k2] // sum j2:5, k2:6\nout Y\n");
+  buf_free(&text);
+  program_free(p);
+  program_free(q);
 }
 
 static const struct {
@@ -140,7 +187,9 @@ static const struct {
      "product of those after it"},
     {"inline", "line 1, column 7: expected the stage to inline, found the end of the text"},
     {"inline X", "line 1, column 8: 'X' is an input, it has no expression"},
-    {"inline Y", "line 1, column 8: 'Y' reduces: its sum has no place in another"},
+    {"inline Y",
+     "line 1, column 8: 'Y' reduces: only a stage that does nothing but copy it could do so in its "
+     "place"},
     {"inline Z", "line 1, column 8: 'Z' is an output, it has to be stored"},
     {"inline B", "line 1, column 8: 'B' is of bf16, which rounds where it is stored"},
     {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
@@ -299,5 +348,6 @@ static void edits_keep_values(void **state) {
   for (int i = 0; i < 4; i++) CHECK(kinds[i] > rounds / 4, "too few edits of a kind mean little");
 }
 
-CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(edits_refuse),
+CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(caches_are_undone),
+           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_refuse),
            cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))

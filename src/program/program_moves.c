@@ -1,0 +1,57 @@
+/* Stages that only move data become index maps in the stages that load them. See program_edit.h. */
+#include <stdlib.h>
+
+#include "program/program_edit.h"
+#include "program/program_rebuild.h"
+
+/* A condition of indices alone. */
+static bool asks_indices(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->sort == PX_INDEX || n->op == PX_BOOL) return true;
+  if (n->sort == PX_VALUE) return false;
+  for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
+    if (!asks_indices(p, n->arg[i])) return false;
+  return true;
+}
+
+/* One load, or a number where indices say so. */
+static bool moves_data(const struct program *p, int expr, int *loads) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return ++*loads == 1;
+  if (n->op == PX_NUMBER) return true;
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
+         moves_data(p, n->arg[2], loads);
+}
+
+static bool is_move(const struct program *p, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int loads = 0;
+  return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);
+}
+
+/* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
+static void inline_copied(const struct program *p, int stage, bool *inlined) {
+  for (int t; (t = copied_tensor(p, stage)) >= 0; stage = t) {
+    int loads = 0;
+    for (int i = t + 1; i < p->tensors.count; i++) loads += stage_loads(p, i, t);
+    const struct program_tensor *from = &p->tensors.data[t];
+    if (loads != 1 || from->is_input || from->dtype == PROGRAM_BF16 || is_output(p, t)) return;
+    inlined[t] = true;
+  }
+}
+
+canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
+                                   struct program **out) {
+  struct change c = change_open(CHANGE_INLINE, p);
+  *out = NULL;
+  for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = is_move(p, i) && !not_inlined(p, i);
+  for (int i = 0; i < p->outputs.count; i++) inline_copied(p, p->outputs.data[i], c.inlined);
+  program_rebuild(&c);
+  change_close(&c);
+  canvas_status status = program_verify(ctx, c.to);
+  if (status == CANVAS_OK)
+    *out = c.to;
+  else
+    program_free(c.to);
+  return status;
+}

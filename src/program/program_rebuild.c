@@ -1,0 +1,198 @@
+/* See program_rebuild.h. Loads go through load_changed. */
+#include "program/program_rebuild.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct change change_open(enum change_kind kind, const struct program *from) {
+  size_t count = (size_t)from->tensors.count;
+  return (struct change){.kind = kind,
+                         .from = from,
+                         .to = program_new(from->name),
+                         .inlined = mem_alloc(count * sizeof(bool)),
+                         .number = mem_alloc(count * sizeof(int)),
+                         .fresh = -1};
+}
+
+void change_close(struct change *c) {
+  layout_free(&c->layout);
+  free(c->inlined);
+  free(c->number);
+}
+
+/* ---- what programs hold -------------------------------------------------------------------- */
+
+static int expr_loads(const struct program *p, int expr, int tensor) {
+  const struct px_node *n = &p->nodes.data[expr];
+  int count = 0;
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) count += expr_loads(p, n->arg[i], tensor);
+  if (n->op != PX_LOAD) return count;
+  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+    count += expr_loads(p, p->indices.data[n->first + i], tensor);
+  return count + (n->tensor == tensor);
+}
+
+int stage_loads(const struct program *p, int stage, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  return t->is_input ? 0 : expr_loads(p, t->body, tensor);
+}
+
+bool is_output(const struct program *p, int tensor) {
+  for (int i = 0; i < p->outputs.count; i++)
+    if (p->outputs.data[i] == tensor) return true;
+  return false;
+}
+
+int copied_tensor(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  if (t->is_input || t->reductions) return -1;
+  const struct px_node *n = &p->nodes.data[t->body];
+  return n->op == PX_LOAD ? n->tensor : -1;
+}
+
+/* The only stage that loads the tensor, once, is a copy of it. */
+static bool is_copied_once(const struct program *p, int tensor) {
+  int loads = 0, copies = 0;
+  for (int i = tensor + 1; i < p->tensors.count; i++) {
+    loads += stage_loads(p, i, tensor);
+    copies += copied_tensor(p, i) == tensor;
+  }
+  return loads == 1 && copies == 1;
+}
+
+const char *not_inlined(const struct program *p, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  if (t->is_input) return "is an input, it has no expression";
+  if (t->dtype == PROGRAM_BF16) return "is of bf16, which rounds where it is stored";
+  if (is_output(p, tensor)) return "is an output, it has to be stored";
+  if (t->reductions && !is_copied_once(p, tensor))
+    return "reduces: only a stage that does nothing but copy it could do so in its place";
+  return NULL;
+}
+
+/* ---- building anew -------------------------------------------------------------------------- */
+
+/* A load of `from`, its indices copied already. */
+static int load_changed(struct program *to, int tensor, int rank, const int *indices, void *data) {
+  struct change *c = data;
+  int places[PROGRAM_AXES];
+  if (c->inlined[tensor]) {
+    struct px_map map = {.axis = indices, .load = load_changed, .data = data};
+    return px_copy(to, c->from, c->from->tensors.data[tensor].body, &map);
+  }
+  if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
+  if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
+  layout_place(&c->layout, to, indices, places);
+  return px_load(to, c->fresh, c->layout.rank, places);
+}
+
+static int new_tensor(struct change *c, const struct program_tensor *t, const char *name,
+                      bool is_input, enum program_dtype dtype) {
+  const char *names[PROGRAM_AXES];
+  int64_t sizes[PROGRAM_AXES];
+  for (int i = 0; i < t->rank; i++) {
+    names[i] = t->axes[i].name;
+    sizes[i] = t->axes[i].size;
+  }
+  if (!is_input) return program_stage(c->to, name, dtype, t->rank, names, sizes);
+  int made = program_input(c->to, name, dtype, t->rank, names, sizes);
+  if (dtype == PROGRAM_I32) program_input_range(c->to, made, t->least, t->most, t->rising);
+  return made;
+}
+
+/* The name, or one that no axis of the stage has yet. */
+static const char *free_axis_name(struct change *c, int stage, const char *name) {
+  const struct program_tensor *t = &c->to->tensors.data[stage];
+  char other[PROGRAM_NAME + 16];
+  snprintf(other, sizeof other, "%s", name);
+  for (int i = 0, number = 2; i < t->rank + t->reductions; i++)
+    if (strcmp(t->axes[i].name, other) == 0) {
+      snprintf(other, sizeof other, "%.*s%d", PROGRAM_NAME - 3, name, number++);
+      i = -1;
+    }
+  return arena_strndup(&c->to->arena, other, strlen(other));
+}
+
+/* One more reduction axis of stage `made`, like axis `a` of a stage of `from`. */
+static int copy_reduction(struct change *c, int made, enum program_reducer reducer,
+                          const struct program_axis *a, const struct px_map *map) {
+  const char *name = c->to->failed ? a->name : free_axis_name(c, made, a->name);
+  if (a->low < 0) return program_reduce(c->to, made, reducer, name, a->size);
+  int low = px_copy(c->to, c->from, a->low, map), high = px_copy(c->to, c->from, a->high, map);
+  return program_reduce_range(c->to, made, reducer, name, low, high);
+}
+
+/* Stage `made` computes what `stage` of `from` does, whose own axes are the expressions `own`. */
+static void define_as(struct change *c, int made, int stage, const int *own, bool verbatim) {
+  const struct program_tensor *t = &c->from->tensors.data[stage];
+  int axis[PROGRAM_AXES], indices[PROGRAM_AXES], copied = copied_tensor(c->from, stage);
+  struct px_map map = {.axis = axis, .load = load_changed, .data = c, .verbatim = verbatim};
+  memcpy(axis, own, (size_t)t->rank * sizeof *axis);
+  if (copied >= 0 && c->inlined[copied]) {
+    const struct px_node *n = &c->from->nodes.data[t->body];
+    for (int i = 0; i < c->from->tensors.data[copied].rank; i++)
+      indices[i] = px_copy(c->to, c->from, c->from->indices.data[n->first + i], &map);
+    define_as(c, made, copied, indices, false);
+    return;
+  }
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
+  program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
+}
+
+/* Tensor `tensor` of `from` under a name in `to`. */
+static int copy_tensor(struct change *c, int tensor, const char *name) {
+  const struct program_tensor *t = &c->from->tensors.data[tensor];
+  bool retyped = c->kind == CHANGE_TYPE && tensor == c->tensor;
+  int own[PROGRAM_AXES], made = new_tensor(c, t, name, t->is_input, retyped ? c->type : t->dtype);
+  if (t->is_input) return made;
+  for (int i = 0; i < t->rank; i++) own[i] = program_axis(c->to, made, i);
+  define_as(c, made, tensor, own, true);
+  return made;
+}
+
+/* A stage like tensor `like` of `from` that copies `source`, a tensor of `to`. */
+static int copying_stage(struct change *c, int like, const char *name, int source) {
+  const struct program_tensor *t = &c->from->tensors.data[like];
+  int axis[PROGRAM_AXES], made = new_tensor(c, t, name, false, t->dtype);
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i);
+  program_define(c->to, made, px_load(c->to, source, t->rank, axis));
+  return made;
+}
+
+static int packed_stage(struct change *c) {
+  const struct layout *l = &c->layout;
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  int made = program_stage(c->to, c->name, t->dtype, l->rank, l->names, l->sizes);
+  int axis[PROGRAM_AXES], indices[PROGRAM_AXES];
+  for (int i = 0; i < l->rank; i++) axis[i] = program_axis(c->to, made, i);
+  int inside = layout_element(l, c->to, axis, indices);
+  int element = px_load(c->to, c->number[c->tensor], t->rank, indices);
+  program_define(c->to, made, px_select(c->to, inside, element, px_number(c->to, 0)));
+  return made;
+}
+
+/* What stands before tensor i of `from`: the copy that it will read. */
+static void begin_tensor(struct change *c, int i) {
+  if (c->kind == CHANGE_CACHE_READ && i == c->reader)
+    c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
+  if (c->kind == CHANGE_PACK && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
+    c->fresh = packed_stage(c);
+  c->active = c->kind == CHANGE_CACHE_READ ? i == c->reader : c->fresh >= 0;
+}
+
+void program_rebuild(struct change *c) {
+  for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
+    const char *name = c->from->tensors.data[i].name;
+    begin_tensor(c, i);
+    if (c->inlined[i]) continue;
+    if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
+      c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
+    else
+      c->number[i] = copy_tensor(c, i, name);
+  }
+  for (int i = 0; i < c->from->outputs.count; i++)
+    program_output(c->to, c->number[c->from->outputs.data[i]]);
+}

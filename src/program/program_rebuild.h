@@ -1,0 +1,38 @@
+/* A program built anew with a change in it: tensor by tensor, what the change does not concern as it
+ * stands. program_edit.c reads changes from text, program_moves.c makes one of its own. */
+#ifndef CANVAS_PROGRAM_PROGRAM_REBUILD_H
+#define CANVAS_PROGRAM_PROGRAM_REBUILD_H
+
+#include "program/program_layout.h"
+
+enum change_kind { CHANGE_CACHE_WRITE, CHANGE_CACHE_READ, CHANGE_PACK, CHANGE_INLINE, CHANGE_TYPE };
+
+struct change {
+  enum change_kind kind;
+  const struct program *from;
+  struct program *to;      /* new; empty until program_rebuild */
+  int tensor;              /* of `from`: what is changed */
+  int reader;              /* CHANGE_CACHE_READ: the stage that reads the copy */
+  const char *name;        /* of the new stage */
+  enum program_dtype type; /* CHANGE_TYPE */
+  struct layout layout;    /* CHANGE_PACK */
+  bool *inlined;           /* CHANGE_INLINE: by tensor */
+  int *number;             /* the tensors of `to` that stand for those of `from` */
+  int fresh;               /* the new stage, -1 until there is one */
+  bool active;             /* loads of `tensor` in the stage that is built now are others */
+};
+
+struct change change_open(enum change_kind kind, const struct program *from);
+void change_close(struct change *c); /* `to` is the caller's */
+void program_rebuild(struct change *c);
+
+/* How often the stage loads the tensor; it is an input: 0. Loads by bounds do not count. */
+int stage_loads(const struct program *p, int stage, int tensor);
+bool is_output(const struct program *p, int tensor);
+/* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
+int copied_tensor(const struct program *p, int stage);
+/* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
+ * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
+const char *not_inlined(const struct program *p, int tensor);
+
+#endif
