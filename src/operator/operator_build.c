@@ -14,9 +14,9 @@ int64_t build_number(const struct build *b, enum operator_argument argument, int
   return b->argument[argument].number[i];
 }
 
-void build_axis(struct build *b, char letter, const char *name, int64_t size) {
-  b->name[(int)letter] = name;
-  b->size[(int)letter] = size;
+void build_axis(struct build *b, int letter, const char *name, int64_t size) {
+  b->name[letter] = name;
+  b->size[letter] = size;
 }
 
 /* Names and sizes of some letters; how many. */
@@ -76,16 +76,16 @@ void build_bias(struct build *b, int tensor, const char *letters, int bias,
   program_define(b->p, y, px_add(b->p, sum, build_load(b, bias, bias_letters)));
 }
 
-int build_affine(struct build *b, char a, int64_t i, char c, int64_t k) {
-  int left = px_mul(b->p, b->at[(int)a], px_int(b->p, i));
-  return px_add(b->p, left, px_mul(b->p, b->at[(int)c], px_int(b->p, k)));
+int build_affine(struct build *b, int a, int64_t i, int c, int64_t k) {
+  int left = px_mul(b->p, b->at[a], px_int(b->p, i));
+  return px_add(b->p, left, px_mul(b->p, b->at[c], px_int(b->p, k)));
 }
 
 int64_t build_product(const struct build *b, const char *letters) {
   int64_t product = 1;
   for (; *letters; letters++)
-    if (__builtin_mul_overflow(product, b->size[(int)*letters], &product)) return INT64_MAX;
-  return product;
+    if (__builtin_mul_overflow(product, b->size[(int)*letters], &product)) break;
+  return *letters || product > PROGRAM_ELEMENTS ? PROGRAM_ELEMENTS + 1 : product;
 }
 
 int build_flatten(struct build *b, const char *letters) {
@@ -119,10 +119,12 @@ int64_t build_after(const struct build *b, int i) {
   return build_number(b, ARG_PADDING, 2 * i + 1);
 }
 
+int64_t build_dilation(const struct build *b, int i) {
+  return b->argument[ARG_DILATION].count ? build_number(b, ARG_DILATION, i) : 1;
+}
+
 int64_t build_span(const struct build *b, int i) {
-  bool dilated = b->argument[ARG_DILATION].count > 0;
-  return (build_number(b, ARG_KERNEL, i) - 1) * (dilated ? build_number(b, ARG_DILATION, i) : 1) +
-         1;
+  return (build_number(b, ARG_KERNEL, i) - 1) * build_dilation(b, i) + 1;
 }
 
 canvas_status build_windows(struct build *b, bool ceil) {
@@ -148,7 +150,7 @@ const char *build_padded(const struct build *b, const char *letters, char out[LA
   strcpy(out, letters);
   for (char *c = out; *c; c++)
     for (int i = 0; i < b->row->spatial; i++)
-      if (*c == build_spatial(b, i)->data) *c = build_spatial(b, i)->padded;
+      if (*c == build_spatial(b, i)->data) *c = (char)build_spatial(b, i)->padded;
   return out;
 }
 
@@ -163,10 +165,10 @@ int build_padded_load(struct build *b, int data, const char *letters, double fil
   int inside = px_bool(p, true);
   for (int i = 0; i < b->row->spatial; i++) {
     const struct spatial *s = build_spatial(b, i);
-    int at = b->at[(int)s->padded];
+    int at = b->at[s->padded];
     int64_t before = build_before(b, i);
-    inside = build_inside(b, inside, at, before, before + b->size[(int)s->data]);
-    b->at[(int)s->data] = px_sub(p, at, px_int(p, before));
+    inside = build_inside(b, inside, at, before, before + b->size[s->data]);
+    b->at[s->data] = px_sub(p, at, px_int(p, before));
   }
   return px_select(p, inside, build_load(b, data, letters), px_number(p, fill));
 }
@@ -176,7 +178,7 @@ int build_pad(struct build *b, int data, const char *letters, double fill) {
   bool same = true;
   for (int i = 0; i < b->row->spatial; i++) {
     const struct spatial *s = build_spatial(b, i);
-    same = same && b->size[(int)s->data] == b->size[(int)s->padded];
+    same = same && b->size[s->data] == b->size[s->padded];
   }
   if (same) return data;
   int pad = build_stage(b, "pad", b->type, build_padded(b, letters, padded));
@@ -185,12 +187,10 @@ int build_pad(struct build *b, int data, const char *letters, double fill) {
 }
 
 void build_slide(struct build *b) {
-  bool dilated = b->argument[ARG_DILATION].count > 0;
   for (int i = 0; i < b->row->spatial; i++) {
     const struct spatial *s = build_spatial(b, i);
-    int64_t dilation = dilated ? build_number(b, ARG_DILATION, i) : 1;
-    b->at[(int)s->padded] =
-        build_affine(b, s->result, build_number(b, ARG_STRIDE, i), s->window, dilation);
+    int64_t stride = build_number(b, ARG_STRIDE, i);
+    b->at[s->padded] = build_affine(b, s->result, stride, s->window, build_dilation(b, i));
   }
 }
 

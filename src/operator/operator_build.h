@@ -29,7 +29,7 @@ struct build {
 
 /* Number i of an argument. */
 int64_t build_number(const struct build *b, enum operator_argument argument, int i);
-void build_axis(struct build *b, char letter, const char *name, int64_t size);
+void build_axis(struct build *b, int letter, const char *name, int64_t size);
 
 int build_input(struct build *b, const char *name, const char *letters);
 /* An input of i32 whose elements lie in [least, most]. */
@@ -43,11 +43,12 @@ void build_bias(struct build *b, int tensor, const char *letters, int bias,
                 const char *bias_letters);
 
 /* at[a]*i + at[c]*k */
-int build_affine(struct build *b, char a, int64_t i, char c, int64_t k);
-/* at['k'] is one number for all of "cyx", row-major: the product of their sizes, and their expressions. */
+int build_affine(struct build *b, int a, int64_t i, int c, int64_t k);
+/* Several letters as one number, row-major: how many values it has (at most one more than a tensor may
+ * have elements), the number, and the letters' expressions from it. */
 int64_t build_product(const struct build *b, const char *letters);
-void build_unflatten(struct build *b, int flat, const char *letters);
 int build_flatten(struct build *b, const char *letters);
+void build_unflatten(struct build *b, int flat, const char *letters);
 
 /* ---- windows along spatial axes ------------------------------------------------------------ */
 
@@ -55,12 +56,13 @@ int build_flatten(struct build *b, const char *letters);
 struct spatial {
   const char *name, *window_name, *what;
   enum operator_argument argument;
-  char data, padded, result, window;
+  int data, padded, result, window;
 };
 const struct spatial *build_spatial(const struct build *b, int i);
 int64_t build_before(const struct build *b, int i); /* padding */
 int64_t build_after(const struct build *b, int i);
-int64_t build_span(const struct build *b, int i); /* of the dilated window */
+int64_t build_dilation(const struct build *b, int i); /* 1 where the operator has none */
+int64_t build_span(const struct build *b, int i);     /* of the dilated window */
 
 /* Sizes of all letters of the spatial axes; refuses windows that do not fit the padded data. With
  * `ceil` the last window may be partly outside, if it begins within the data or before them. */

@@ -14,18 +14,18 @@
 
 struct layout {
   const char *data, *weight, *result, *bias;
-  const char *reduce;
+  const char *reduce; /* in this order */
+  bool transposed;
 };
 
-/*                                        data     weight    result   bias  reduced, in this order */
-static const struct layout conv1d_ = {"nil", "oct", "nos", "o", "ct"};
-static const struct layout nchw = {"nihw", "ocyx", "nopq", "o", "cyx"};
-static const struct layout nhwc_oihw = {"nhwi", "ocyx", "npqo", "o", "yxc"};
-static const struct layout nhwc_hwio = {"nhwi", "yxco", "npqo", "o", "yxc"};
-static const struct layout nchwc = {"nihwj", "ocyxjr", "nopqr", "or", "cyxj"};
-static const struct layout depthwise_nchw = {"nihw", "ifyx", "nopq", "o", "yx"};
-static const struct layout transpose1d = {"nil", "ift", "nos", "o", "ct"};
-static const struct layout transpose_nchw = {"nihw", "ifyx", "nopq", "o", "cyx"};
+static const struct layout conv1d_ = {"nil", "oct", "nos", "o", "ct", false};
+static const struct layout nchw = {"nihw", "ocyx", "nopq", "o", "cyx", false};
+static const struct layout nhwc_oihw = {"nhwi", "ocyx", "npqo", "o", "yxc", false};
+static const struct layout nhwc_hwio = {"nhwi", "yxco", "npqo", "o", "yxc", false};
+static const struct layout nchwc = {"nihwj", "ocyxjr", "nopqr", "or", "cyxj", false};
+static const struct layout depthwise_nchw = {"nihw", "ifyx", "nopq", "o", "yx", false};
+static const struct layout transpose1d = {"nil", "ift", "nos", "o", "ct", true};
+static const struct layout transpose_nchw = {"nihw", "ifyx", "nopq", "o", "cyx", true};
 
 /* Channels, or blocks of them: of the data, of the result, and the groups. */
 static canvas_status channels(struct build *b, int64_t in, int64_t out, int64_t groups) {
@@ -47,96 +47,7 @@ static void group(struct build *b) {
   b->at['f'] = px_mod(p, o, each);
 }
 
-/* Weights in reverse along the windows. */
-static void reverse(struct build *b) {
-  for (int i = 0; i < b->row->spatial; i++) {
-    int window = build_spatial(b, i)->window;
-    b->at[window] = px_sub(b->p, px_int(b->p, b->size[window] - 1), b->at[window]);
-  }
-}
-
-/* The program, once all sizes are known: `pad` answers the tensor that the windows run over. */
-static void convolve(struct build *b, const struct layout *l,
-                     int (*pad)(struct build *b, int data, const char *letters),
-                     void (*slide)(struct build *b)) {
-  struct program *p = b->p;
-  char padded[LAYOUT_MAX];
-  bool biased = build_number(b, ARG_BIAS, 0);
-  int x = build_input(b, "X", l->data), w = build_input(b, "W", l->weight);
-  int bias = biased ? build_input(b, "B", l->bias) : -1;
-  x = pad(b, x, l->data);
-  int y =
-      biased ? build_stage(b, "conv", b->wide, l->result) : build_stage(b, "Y", b->type, l->result);
-  b->at['c'] = px_int(p, 0); /* of a depth-wise one */
-  build_reduce(b, y, REDUCE_SUM, l->reduce);
-  group(b);
-  slide(b);
-  int value = build_load(b, x, build_padded(b, l->data, padded));
-  if (slide != build_slide) reverse(b);
-  program_define(p, y, px_mul(p, value, build_load(b, w, l->weight)));
-  if (biased) build_bias(b, y, l->result, bias, l->bias);
-}
-
-static int pad_zeros(struct build *b, int data, const char *letters) {
-  return build_pad(b, data, letters, 0);
-}
-
-static canvas_status conv(struct build *b, const struct layout *l) {
-  TRY(channels(b, build_number(b, ARG_IN_CHANNELS, 0), build_number(b, ARG_OUT_CHANNELS, 0),
-               build_number(b, ARG_GROUPS, 0)));
-  TRY(build_windows(b, false));
-  convolve(b, l, pad_zeros, build_slide);
-  return CANVAS_OK;
-}
-
-canvas_status build_conv1d(struct build *b) {
-  return conv(b, &conv1d_);
-}
-
-canvas_status build_conv2d_nchw(struct build *b) {
-  return conv(b, &nchw);
-}
-
-canvas_status build_conv2d_nhwc(struct build *b) {
-  return conv(b, build_number(b, ARG_WEIGHTS, 0) ? &nhwc_hwio : &nhwc_oihw);
-}
-
-canvas_status build_conv2d_nchwc(struct build *b) {
-  int64_t in = build_number(b, ARG_IN_CHANNELS, 0), in_block = build_number(b, ARG_IN_BLOCK, 0);
-  int64_t out = build_number(b, ARG_OUT_CHANNELS, 0), out_block = build_number(b, ARG_OUT_BLOCK, 0);
-  int64_t groups = build_number(b, ARG_GROUPS, 0);
-  TRY(channels(b, in, out, groups));
-  TRY(build_divides(b, "in_block", in_block, "the channels of a group,", in / groups));
-  TRY(build_divides(b, "out_block", out_block, "the resulting channels of a group,", out / groups));
-  TRY(build_windows(b, false));
-  build_axis(b, 'i', "IC", in / in_block);
-  build_axis(b, 'c', "IC", in / groups / in_block);
-  build_axis(b, 'j', "ic", in_block);
-  build_axis(b, 'o', "OC", out / out_block);
-  build_axis(b, 'f', "F", out / groups / out_block);
-  build_axis(b, 'r', "oc", out_block);
-  convolve(b, &nchwc, pad_zeros, build_slide);
-  return CANVAS_OK;
-}
-
-canvas_status build_depthwise_conv2d_nchw(struct build *b) {
-  int64_t in = build_number(b, ARG_IN_CHANNELS, 0);
-  TRY(channels(b, in, in * build_number(b, ARG_FACTOR, 0), in));
-  TRY(build_windows(b, false));
-  convolve(b, &depthwise_nchw, pad_zeros, build_slide);
-  return CANVAS_OK;
-}
-
 /* Transposed */
-
-/* at[padded] = at[result] + at[window]*dilation */
-static void slide_by_one(struct build *b) {
-  for (int i = 0; i < b->row->spatial; i++) {
-    const struct spatial *s = build_spatial(b, i);
-    int64_t dilation = build_number(b, ARG_DILATION, i);
-    b->at[(int)s->padded] = build_affine(b, s->result, 1, s->window, dilation);
-  }
-}
 
 /* What stands before the data, if a window of span S may touch the first element with its end only:
  * S-1, less the padding that the result loses. */
@@ -154,11 +65,11 @@ static int spread(struct build *b, int data, const char *letters) {
     const struct spatial *s = build_spatial(b, i);
     int stride = px_int(p, build_number(b, ARG_STRIDE, i));
     int64_t first = lead(b, i),
-            last = first + (b->size[(int)s->data] - 1) * build_number(b, ARG_STRIDE, i);
-    int at = b->at[(int)s->padded], from = px_sub(p, at, px_int(p, first));
+            last = first + (b->size[s->data] - 1) * build_number(b, ARG_STRIDE, i);
+    int at = b->at[s->padded], from = px_sub(p, at, px_int(p, first));
     inside = build_inside(b, inside, at, first, last + 1);
     inside = px_and(p, inside, px_compare(p, PX_EQ, px_mod(p, from, stride), px_int(p, 0)));
-    b->at[(int)s->data] = px_div(p, from, stride);
+    b->at[s->data] = px_div(p, from, stride);
   }
   int value = build_load(b, data, letters);
   program_define(p, pad, px_select(p, inside, value, px_number(p, 0)));
@@ -188,18 +99,89 @@ static canvas_status transposed_windows(struct build *b) {
   return CANVAS_OK;
 }
 
-static canvas_status conv_transpose(struct build *b, const struct layout *l) {
+/* Every place of the padded data, and the weight's windows from their end. */
+static void slide_in_reverse(struct build *b) {
+  for (int i = 0; i < b->row->spatial; i++) {
+    const struct spatial *s = build_spatial(b, i);
+    b->at[s->padded] = build_affine(b, s->result, 1, s->window, build_dilation(b, i));
+    b->at[s->window] = px_sub(b->p, px_int(b->p, b->size[s->window] - 1), b->at[s->window]);
+  }
+}
+
+/* All */
+
+/* The program, once all sizes are known. */
+static void convolve(struct build *b, const struct layout *l) {
+  struct program *p = b->p;
+  char padded[LAYOUT_MAX];
+  bool biased = build_number(b, ARG_BIAS, 0);
+  int x = build_input(b, "X", l->data), w = build_input(b, "W", l->weight);
+  int bias = biased ? build_input(b, "B", l->bias) : -1;
+  x = l->transposed ? spread(b, x, l->data) : build_pad(b, x, l->data, 0);
+  int y =
+      biased ? build_stage(b, "conv", b->wide, l->result) : build_stage(b, "Y", b->type, l->result);
+  b->at['c'] = px_int(p, 0); /* of a depth-wise one */
+  build_reduce(b, y, REDUCE_SUM, l->reduce);
+  group(b);
+  if (l->transposed)
+    slide_in_reverse(b);
+  else
+    build_slide(b);
+  int value = build_load(b, x, build_padded(b, l->data, padded));
+  program_define(p, y, px_mul(p, value, build_load(b, w, l->weight)));
+  if (biased) build_bias(b, y, l->result, bias, l->bias);
+}
+
+static canvas_status conv(struct build *b, const struct layout *l) {
   TRY(channels(b, build_number(b, ARG_IN_CHANNELS, 0), build_number(b, ARG_OUT_CHANNELS, 0),
                build_number(b, ARG_GROUPS, 0)));
-  TRY(transposed_windows(b));
-  convolve(b, l, spread, slide_by_one);
+  TRY(l->transposed ? transposed_windows(b) : build_windows(b, false));
+  convolve(b, l);
+  return CANVAS_OK;
+}
+
+canvas_status build_conv1d(struct build *b) {
+  return conv(b, &conv1d_);
+}
+
+canvas_status build_conv2d_nchw(struct build *b) {
+  return conv(b, &nchw);
+}
+
+canvas_status build_conv2d_nhwc(struct build *b) {
+  return conv(b, build_number(b, ARG_WEIGHTS, 0) ? &nhwc_hwio : &nhwc_oihw);
+}
+
+canvas_status build_conv2d_nchwc(struct build *b) {
+  int64_t in = build_number(b, ARG_IN_CHANNELS, 0), in_block = build_number(b, ARG_IN_BLOCK, 0);
+  int64_t out = build_number(b, ARG_OUT_CHANNELS, 0), out_block = build_number(b, ARG_OUT_BLOCK, 0);
+  int64_t groups = build_number(b, ARG_GROUPS, 0);
+  TRY(channels(b, in, out, groups));
+  TRY(build_divides(b, "in_block", in_block, "the channels of a group,", in / groups));
+  TRY(build_divides(b, "out_block", out_block, "the resulting channels of a group,", out / groups));
+  TRY(build_windows(b, false));
+  build_axis(b, 'i', "IC", in / in_block);
+  build_axis(b, 'c', "IC", in / groups / in_block);
+  build_axis(b, 'j', "ic", in_block);
+  build_axis(b, 'o', "OC", out / out_block);
+  build_axis(b, 'f', "F", out / groups / out_block);
+  build_axis(b, 'r', "oc", out_block);
+  convolve(b, &nchwc);
+  return CANVAS_OK;
+}
+
+canvas_status build_depthwise_conv2d_nchw(struct build *b) {
+  int64_t in = build_number(b, ARG_IN_CHANNELS, 0);
+  TRY(channels(b, in, in * build_number(b, ARG_FACTOR, 0), in));
+  TRY(build_windows(b, false));
+  convolve(b, &depthwise_nchw);
   return CANVAS_OK;
 }
 
 canvas_status build_conv_transpose1d(struct build *b) {
-  return conv_transpose(b, &transpose1d);
+  return conv(b, &transpose1d);
 }
 
 canvas_status build_conv_transpose2d_nchw(struct build *b) {
-  return conv_transpose(b, &transpose_nchw);
+  return conv(b, &transpose_nchw);
 }

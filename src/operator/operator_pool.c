@@ -56,7 +56,7 @@ static canvas_status max_pool(struct build *b, const struct layout *l) {
 /* The padded places along spatial axis i that count as elements: [low, high). */
 static void counted(const struct build *b, int i, int64_t *low, int64_t *high) {
   bool padding_counts = build_number(b, ARG_COUNT_INCLUDE_PAD, 0);
-  int64_t before = build_before(b, i), end = before + b->size[(int)build_spatial(b, i)->data];
+  int64_t before = build_before(b, i), end = before + b->size[build_spatial(b, i)->data];
   *low = padding_counts ? 0 : before;
   *high = padding_counts ? end + build_after(b, i) : end;
 }
@@ -66,7 +66,7 @@ static bool all_count(const struct build *b) {
   for (int i = 0; i < b->row->spatial; i++) {
     int64_t low, high;
     counted(b, i, &low, &high);
-    all = all && low == 0 && high >= b->size[(int)build_spatial(b, i)->padded];
+    all = all && low == 0 && high >= b->size[build_spatial(b, i)->padded];
   }
   return all;
 }
@@ -79,11 +79,11 @@ static int elements(struct build *b) {
     const struct spatial *s = build_spatial(b, i);
     int64_t low, high;
     counted(b, i, &low, &high);
-    int first = px_mul(p, b->at[(int)s->result], px_int(p, build_number(b, ARG_STRIDE, i)));
+    int first = px_mul(p, b->at[s->result], px_int(p, build_number(b, ARG_STRIDE, i)));
     int kernel = px_int(p, build_number(b, ARG_KERNEL, i)), end = px_add(p, first, kernel);
-    bool cut = low > 0 || high < b->size[(int)s->padded];
+    bool cut = low > 0 || high < b->size[s->padded];
     if (low > 0) first = px_max(p, first, px_int(p, low));
-    if (high < b->size[(int)s->padded]) end = px_min(p, end, px_int(p, high));
+    if (high < b->size[s->padded]) end = px_min(p, end, px_int(p, high));
     product = px_mul(p, product, cut ? px_sub(p, end, first) : kernel);
   }
   return product;

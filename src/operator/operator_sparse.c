@@ -24,8 +24,8 @@ static canvas_status sparse_axes(struct build *b, const char *what, int64_t rows
   int64_t blocks = build_number(b, ARG_BLOCKS, 0);
   TRY(build_divides(b, "block_rows", block_rows, what, rows));
   TRY(build_divides(b, "block_columns", block_columns, summed, columns));
-  if (blocks / (rows / block_rows) > columns / block_columns ||
-      blocks > rows / block_rows * (columns / block_columns))
+  int64_t wide = columns / block_columns < OPERATOR_SIZE_MAX ? columns / block_columns : blocks;
+  if (blocks > rows / block_rows * wide)
     return fail(b->ctx, CANVAS_BAD_INPUT, "%s: a weight of %lld x %lld blocks has no %lld of them",
                 b->row->name, (long long)(rows / block_rows), (long long)(columns / block_columns),
                 (long long)blocks);

@@ -265,6 +265,29 @@ static void lowering_refuses_targets_and_batches(void **state) {
   canvas_pack_free(pack);
 }
 
+// A 1x1 convolution with a bias over one pixel: Y = W X + B.
+static void operators_are_programs(void **state) {
+  static const char arguments[] =
+      "in_channels=2 height=1 width=1 out_channels=1 kernel=1 bias=1 dtype=f64 and more";
+  canvas_program *program;
+  char *text;
+  const double x[] = {3, 5}, w[] = {7, 11}, b[] = {13}, *in[] = {x, w, b};
+  double y;
+  size_t length = sizeof arguments - sizeof " and more";
+  CHECK_INT(canvas_operator_program(ctx, "conv2d_nchw", arguments, length, &program), CANVAS_OK,
+            canvas_context_message(ctx));
+  CHECK_INT(canvas_program_input(program, 2).elements, 1, "B");
+  CHECK_INT(canvas_program_evaluate(ctx, program, in, 0, 1, NULL, &y), CANVAS_OK,
+            canvas_context_message(ctx));
+  CHECK_NEAR(y, 3 * 7 + 5 * 11 + 13, 0, arguments);
+  canvas_program_free(program);
+  CHECK_INT(canvas_operator_describe(ctx, "gemm", &text), CANVAS_OK, canvas_context_message(ctx));
+  CHECK(strstr(text, "transpose_a=0"), text);
+  canvas_string_free(text);
+  CHECK_INT(canvas_operator_describe(ctx, "gem", &text), CANVAS_BAD_INPUT, "gem");
+  CHECK(strstr(canvas_context_message(ctx), "'gemm'"), canvas_context_message(ctx));
+}
+
 // All inputs of a program from one seed; the caller frees each.
 static void fill(const canvas_program *program, uint64_t seed, double *inputs[8]) {
   for (int i = 0; i < canvas_program_inputs(program); i++) {
@@ -402,5 +425,6 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(single_elements_equal_the_whole, open_context, close_context),
     cmocka_unit_test_setup_teardown(seeded_inputs_differ_by_input_and_seed, open_context,
                                     close_context),
+    cmocka_unit_test_setup_teardown(operators_are_programs, open_context, close_context),
     cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
     cmocka_unit_test(the_table_has_three_forms))
