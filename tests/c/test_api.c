@@ -284,7 +284,7 @@ static void operators_are_programs(void **state) {
   CHECK_INT(canvas_operator_describe(ctx, "gemm", &text), CANVAS_OK, canvas_context_message(ctx));
   CHECK(strstr(text, "transpose_a=0"), text);
   canvas_string_free(text);
-  CHECK_INT(canvas_operator_describe(ctx, "gem", &text), CANVAS_BAD_INPUT, "gem");
+  CHECK_INT(canvas_operator_describe(ctx, "gemmm", &text), CANVAS_BAD_INPUT, "gemmm");
   CHECK(strstr(canvas_context_message(ctx), "'gemm'"), canvas_context_message(ctx));
 }
 
