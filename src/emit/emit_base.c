@@ -17,15 +17,30 @@ static const struct schedule_node *node_at(const struct emitter *e, int node) {
 
 enum { COLUMNS = 100 };
 
-/* Breaks at blanks where the line is too long. */
+/* Where a line that is too long is broken: at the blank that stands in the fewest brackets, after a
+ * comma if there is one, of those in the second half the last. */
+static size_t find_break(const char *text, size_t room) {
+  size_t best = 0;
+  int depth = 0, least = 1 << 30;
+  for (size_t i = 1; i <= room; i++) {
+    depth += (text[i] == '(' || text[i] == '[') - (text[i] == ')' || text[i] == ']');
+    int rank = 2 * depth + (text[i - 1] != ',');
+    if (text[i] != ' ' || (i < room / 2 && best)) continue;
+    if (rank <= least || best < room / 2) {
+      best = i;
+      least = rank;
+    }
+  }
+  return best;
+}
+
 void emit_wrapped(const char *text, size_t length, int depth, struct buf *out) {
   size_t indent = 2 * (size_t)depth;
   for (;; indent = 2 * (size_t)depth + 4) {
     buf_pad(out, out->length, indent);
-    size_t room = indent + 40 < COLUMNS ? COLUMNS - indent : 40, cut = length;
-    if (length > room)
-      for (cut = room; cut > 0 && text[cut] != ' ';) cut--;
-    if (length <= room || !cut) break;
+    size_t room = indent + 40 < COLUMNS ? COLUMNS - indent : 40;
+    size_t cut = length > room ? find_break(text, room) : 0;
+    if (!cut) break;
     buf_bytes(out, text, cut);
     buf_puts(out, "\n");
     text += cut + 1;
@@ -151,7 +166,9 @@ static void declare(struct emitter *e, const struct held *h, const char *start) 
 static void declare_at(struct emitter *e, int home) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
-    if (b->home == home && !b->is_output && !e->stages[i].dead) declare(e, &e->stages[i].at, NULL);
+    const struct stage_plan *plan = &e->stages[i];
+    if (b->home == home && !b->is_output && !plan->dead && !plan->begins)
+      declare(e, &plan->at, NULL);
   }
 }
 
@@ -590,19 +607,25 @@ static void nest(struct emitter *e, int stage, int step, enum moment moment) {
   }
 }
 
+/* Variables are declared with the value that they begin from; arrays are filled with it. */
 static void begin_sums(struct emitter *e, int stage) {
   const struct bound_stage *b = &e->tree->stages[stage];
   const struct stage_plan *plan = &e->stages[stage];
+  const struct held *h = plan->direct ? &plan->at : &plan->sum;
+  enum program_reducer reducer = e->program->tensors.data[b->tensor].reducer;
   e->wide = plan->wide;
-  if (!plan->direct && plan->sum.named) {
+  if (plan->direct ? plan->begins : h->named) {
     struct buf start = {0};
-    int lanes = plan->sum.inside ? e->lanes : plan->sum.lanes;
-    emit_start_value(e, e->program->tensors.data[b->tensor].reducer, lanes, &start);
-    declare(e, &plan->sum, start.text);
+    int lanes = h->inside ? e->lanes : h->lanes;
+    if (lanes > 1 && emit_start_of(reducer) == 0)
+      buf_puts(&start, "{0}");
+    else
+      emit_start_value(e, reducer, lanes, &start);
+    declare(e, h, start.text);
     buf_free(&start);
     return;
   }
-  if (!plan->direct) declare(e, &plan->sum, NULL);
+  if (!plan->direct) declare(e, h, NULL);
   nest(e, stage, emit_step_of(b, b->start), MOMENT_START);
 }
 

@@ -42,9 +42,10 @@ struct held {
   const char *name;
   enum program_dtype dtype; /* of an element; of names the type that the stage is computed in */
   int64_t elements;
-  int lanes;   /* elements of each variable: 1, or of a vector's length */
-  bool named;  /* all places are constants: NAME_0, NAME_1, ... instead of NAME[place] */
-  bool inside; /* it lives within a vec loop: what is one element to a lane is a vector to all */
+  int lanes;      /* elements of each variable: 1, or of a vector's length */
+  int64_t across; /* named: from one lane to the next */
+  bool named;     /* all places are constants: NAME_0, NAME_1, ... instead of NAME[place] */
+  bool inside;    /* it lives within a vec loop: what is one element to a lane is a vector to all */
   bool heap;
   int region; /* heap: the loop that allocates it (0: the function) */
 };
@@ -53,6 +54,8 @@ struct stage_plan {
   struct held at;  /* its values */
   struct held sum; /* its accumulators, unless they are `at` itself: direct */
   bool reduces, direct;
+  bool
+      begins; /* direct, and in variables that are declared with the value that the sums begin from */
   bool wide; /* computed in fp64 */
   bool dead; /* nothing that reaches an output reads it */
   int vec;   /* the vec loop around it, -1 */
@@ -167,6 +170,7 @@ void emit_close(struct emitter *e, struct block block);
 /* emit_stage.c */
 enum moment { MOMENT_START, MOMENT_POINT, MOMENT_END }; /* of a reduction */
 void emit_statement(struct emitter *e, int stage, enum moment moment);
+double emit_start_of(enum program_reducer reducer);
 void emit_start_value(struct emitter *e, enum program_reducer reducer, int lanes, struct buf *out);
 
 /* emit_value.c */

@@ -172,48 +172,53 @@ static void close_all(struct emitter *e, const struct bound_stage *b) {
   e->px->nodes.count = e->px->indices.count = 0;
 }
 
-/* The place is a constant, or a constant vector, once the loops are written out. A buffer has one
- * number of lanes wherever it is used; 0: not known yet. */
-static bool constant_place(struct emitter *e, const struct bound_stage *b, int place, int *lanes) {
+/* How a buffer is held by name: its places are (outer * lanes + lane) * across + inner, with constants
+ * outer and inner < across. The same wherever it is used; lanes 0: not known yet. */
+struct shape {
+  int lanes;
+  int64_t across;
+};
+
+/* The place is a constant, or a constant vector, once the loops are written out. */
+static bool constant_place(struct emitter *e, const struct bound_stage *b, int place,
+                           struct shape *shape) {
   struct terms t;
-  int64_t across = 0, whole = 0; /* of lanes; of the others, all their bits */
-  int here = 1;
+  struct shape here = {1, 1};
   emit_terms(e, place, &t);
-  whole |= t.constant;
   for (int i = 0; i < t.count; i++) {
     const struct px_node *n = &e->px->nodes.data[t.term[i].expr];
     if (n->op != PX_AXIS) return false;
     const struct step *s = &b->path[n->integer];
     const struct node_plan *plan = &e->nodes[s->node];
-    if (marked(e, s->node, LOOP_VEC)) {
-      if (!plan->pieces || s->extent % plan->lanes || node_at(e, s->node)->loop.count > 1)
-        return false;
-      across = t.term[i].coef;
-      here = plan->lanes;
-    } else if (plan->unrolled) {
-      whole |= t.term[i].coef;
-    } else {
-      return false;
-    }
+    if (plan->unrolled) continue;
+    if (!marked(e, s->node, LOOP_VEC) || !plan->pieces || s->extent % plan->lanes) return false;
+    if (node_at(e, s->node)->loop.count > 1 || t.term[i].coef < 1) return false;
+    here = (struct shape){plan->lanes, t.term[i].coef};
   }
-  if (here > 1 && (across != 1 || whole & (here - 1))) return false; /* lanes: a power of two */
-  if (*lanes && *lanes != here) return false;
-  *lanes = here;
+  int64_t vector = here.lanes * here.across, inner = t.constant % vector;
+  for (int i = 0; i < t.count; i++) {
+    const struct step *s = &b->path[e->px->nodes.data[t.term[i].expr].integer];
+    if (e->nodes[s->node].unrolled && t.term[i].coef % vector)
+      inner += t.term[i].coef * (s->extent - 1);
+  }
+  if (here.lanes > 1 && (inner < 0 || inner >= here.across)) return false;
+  if (shape->lanes && (shape->lanes != here.lanes || shape->across != here.across)) return false;
+  *shape = here;
   return !t.full;
 }
 
 /* Every load of the tensor below the expression has a constant place. */
 static bool constant_loads(struct emitter *e, const struct bound_stage *b, int expr, int tensor,
-                           int *lanes) {
+                           struct shape *shape) {
   if (expr < 0) return true;
   struct px_node n = e->px->nodes.data[expr];
   if (n.op == PX_LOAD) {
     int place = e->px->indices.data[n.first];
-    return (n.tensor != tensor || constant_place(e, b, place, lanes)) &&
-           constant_loads(e, b, place, tensor, lanes);
+    return (n.tensor != tensor || constant_place(e, b, place, shape)) &&
+           constant_loads(e, b, place, tensor, shape);
   }
   for (int i = 0; i < 3; i++)
-    if (!constant_loads(e, b, n.arg[i], tensor, lanes)) return false;
+    if (!constant_loads(e, b, n.arg[i], tensor, shape)) return false;
   return true;
 }
 
@@ -224,17 +229,17 @@ static bool reads(const struct program *p, int expr, int tensor) {
   return reads(p, n->arg[0], tensor) || reads(p, n->arg[1], tensor) || reads(p, n->arg[2], tensor);
 }
 
-static bool all_places_constant(struct emitter *e, int stage, int *lanes) {
+static bool all_places_constant(struct emitter *e, int stage, struct shape *shape) {
   const struct bound_stage *b = &e->tree->stages[stage];
   open_all(e, b);
-  bool constant = constant_place(e, b, emit_place(e, b), lanes);
+  bool constant = constant_place(e, b, emit_place(e, b), shape);
   close_all(e, b);
   for (int i = 0; constant && i < e->tree->count; i++) {
     const struct bound_stage *reader = &e->tree->stages[i];
     int body = e->program->tensors.data[reader->tensor].body;
     if (!reads(e->program, body, b->tensor)) continue;
     open_all(e, reader);
-    constant = constant_loads(e, reader, emit_copy(e, reader, body), b->tensor, lanes);
+    constant = constant_loads(e, reader, emit_copy(e, reader, body), b->tensor, shape);
     close_all(e, reader);
   }
   return constant && !e->px->failed;
@@ -244,20 +249,23 @@ static void hold_values(struct emitter *e, int stage) {
   const struct bound_stage *b = &e->tree->stages[stage];
   struct stage_plan *plan = &e->stages[stage];
   struct held *h = &plan->at;
-  int lanes = 0;
+  struct shape shape = {0};
   *h = (struct held){.name = e->tensor_name[b->tensor],
                      .dtype = e->program->tensors.data[b->tensor].dtype,
                      .elements = b->elements,
-                     .lanes = 1};
+                     .lanes = 1,
+                     .across = 1};
   if (b->is_output) return;
   h->inside = plan->vec >= 0 && emit_step_of(b, b->home) < b->steps &&
               emit_step_of(b, plan->vec) <= emit_step_of(b, b->home);
-  if (b->elements <= EMIT_NAMES * EMIT_LANES && all_places_constant(e, stage, &lanes))
-    h->named = b->elements / lanes <= EMIT_NAMES;
-  if (h->inside)
+  if (b->elements <= EMIT_NAMES * EMIT_LANES && all_places_constant(e, stage, &shape))
+    h->named = b->elements / shape.lanes <= EMIT_NAMES;
+  if (h->inside) {
     h->lanes = e->nodes[plan->vec].lanes;
-  else if (h->named)
-    h->lanes = lanes;
+  } else if (h->named) {
+    h->lanes = shape.lanes;
+    h->across = shape.across;
+  }
   if (h->named || h->inside) h->dtype = plan->wide ? PROGRAM_F64 : PROGRAM_F32;
 }
 
@@ -282,7 +290,8 @@ static void hold_sums(struct emitter *e, int stage) {
   plan->reduces = b->start >= 0;
   if (!plan->reduces) return;
   int start = emit_step_of(b, b->start);
-  *h = (struct held){.dtype = plan->wide ? PROGRAM_F64 : PROGRAM_F32, .elements = 1, .lanes = 1};
+  *h = (struct held){
+      .dtype = plan->wide ? PROGRAM_F64 : PROGRAM_F32, .elements = 1, .lanes = 1, .across = 1};
   h->named = true;
   for (int i = start; i < b->steps; i++) {
     const struct step *s = &b->path[i];
@@ -306,6 +315,10 @@ static void hold_sums(struct emitter *e, int stage) {
   }
   bool rounds = e->program->tensors.data[b->tensor].dtype == PROGRAM_BF16;
   plan->direct = !rounds && (plan->at.named || !h->named);
+  int around = node_at(e, b->start)->parent;
+  while (around != b->home && e->tree->loops[around].extent == 1)
+    around = node_at(e, around)->parent;
+  plan->begins = plan->direct && plan->at.named && around == b->home;
 }
 
 /* The loop whose body allocates what lives as long as one iteration of `home`: a parallel one,
@@ -322,7 +335,7 @@ static void find_declarations(struct emitter *e) {
     const struct stage_plan *plan = &e->stages[i];
     if (plan->dead) continue;
     if (!b->is_output && !plan->at.heap) e->nodes[b->home].declares = true;
-    if (plan->reduces && !plan->direct && !plan->sum.heap)
+    if (plan->reduces && (!plan->direct || plan->begins) && !plan->sum.heap)
       e->nodes[node_at(e, b->start)->parent].declares = true;
   }
 }

@@ -106,7 +106,7 @@ static void accumulate(struct emitter *e, const struct statement *s, bool vector
   buf_free(&to);
 }
 
-static double start_of(enum program_reducer reducer) {
+double emit_start_of(enum program_reducer reducer) {
   switch (reducer) {
     case REDUCE_MAX: return -HUGE_VAL;
     case REDUCE_MIN: return HUGE_VAL;
@@ -120,7 +120,7 @@ void emit_start_value(struct emitter *e, enum program_reducer reducer, int lanes
     emit_use_vector(e, VECTOR_ALL, e->wide, lanes);
     buf_printf(out, "ALL_%c%d(", e->wide ? 'D' : 'V', lanes);
   }
-  emit_number(e, start_of(reducer), out);
+  emit_number(e, emit_start_of(reducer), out);
   if (lanes > 1) buf_puts(out, ")");
 }
 

@@ -45,8 +45,10 @@ const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[
 static const struct held *held_of(struct emitter *e, int tensor, struct held *input) {
   int stage = e->stage_of[tensor];
   if (stage >= 0) return &e->stages[stage].at;
-  *input = (struct held){
-      .name = e->tensor_name[tensor], .dtype = e->program->tensors.data[tensor].dtype, .lanes = 1};
+  *input = (struct held){.name = e->tensor_name[tensor],
+                         .dtype = e->program->tensors.data[tensor].dtype,
+                         .lanes = 1,
+                         .across = 1};
   return input;
 }
 
@@ -58,17 +60,18 @@ enum spread emit_held_spread(struct emitter *e, const struct held *h, int place)
   if (h->inside) return vector ? SPREAD_LANES : SPREAD_SCATTERED;
   if (!emit_stride(e, place, e->lane, &stride)) return SPREAD_SCATTERED;
   if (stride == 0) return SPREAD_SAME;
-  if (stride != 1 || !vector) return SPREAD_SCATTERED;
+  if (stride != h->across || !vector) return SPREAD_SCATTERED;
   return h->named && h->lanes != e->lanes ? SPREAD_SCATTERED : SPREAD_LANES;
 }
 
-/* Its place is a constant plus the lane. */
+/* Its place is a constant, and the lane across. */
 static void named(struct emitter *e, const struct held *h, int place, struct buf *out) {
   struct terms t;
   emit_terms(e, place, &t);
   buf_puts(out, h->name);
-  int64_t width = h->inside ? 1 : h->lanes;
-  if (h->elements > width) buf_printf(out, "_%" PRId64, t.constant / width);
+  int64_t width = h->inside ? 1 : h->lanes, vector = width * h->across;
+  int64_t number = t.constant / vector * h->across + t.constant % h->across;
+  if (h->elements > width) buf_printf(out, "_%" PRId64, number);
 }
 
 /* The element of a vector that the lane being written is. */
@@ -78,7 +81,7 @@ static void lane_of(struct emitter *e, const struct held *h, int place, struct b
   if (h->inside ? e->one_by_one : h->named && h->lanes > 1 && t.count)
     buf_puts(out, "[lane]");
   else if (!h->inside && h->named && h->lanes > 1)
-    buf_printf(out, "[%" PRId64 "]", t.constant % h->lanes);
+    buf_printf(out, "[%" PRId64 "]", t.constant / h->across % h->lanes);
 }
 
 static void held_in_vectors(struct emitter *e, const struct held *h, int place, struct buf *out) {
@@ -321,6 +324,18 @@ static void call(struct emitter *e, int expr, const struct px_node *n, struct bu
   buf_puts(out, ")");
 }
 
+/* Both branches of ?: have one type: a vector in memory is of the type that may stand anywhere. */
+static void branch(struct emitter *e, int expr, bool vector, struct buf *out) {
+  char type[16];
+  if (!vector) {
+    emit_value(e, expr, SUM, out);
+    return;
+  }
+  if (node_of(e, expr)->op == PX_LOAD && emit_spread(e, expr) == SPREAD_LANES)
+    buf_printf(out, "(%s)", emit_vector_type(e, e->wide, e->lanes, type));
+  emit_vector(e, expr, out);
+}
+
 static void choose(struct emitter *e, int expr, const struct px_node *n, int bound,
                    struct buf *out) {
   bool vector = in_vectors(e) && emit_spread(e, expr) == SPREAD_LANES;
@@ -338,9 +353,9 @@ static void choose(struct emitter *e, int expr, const struct px_node *n, int bou
   if (bound > 0) buf_puts(out, "(");
   emit_condition(e, n->arg[0], out);
   buf_puts(out, " ? ");
-  vector ? emit_vector(e, n->arg[1], out) : emit_value(e, n->arg[1], SUM, out);
+  branch(e, n->arg[1], vector, out);
   buf_puts(out, " : ");
-  vector ? emit_vector(e, n->arg[2], out) : emit_value(e, n->arg[2], SUM, out);
+  branch(e, n->arg[2], vector, out);
   if (bound > 0) buf_puts(out, ")");
 }
 
