@@ -172,6 +172,26 @@ static void declare_at(struct emitter *e, int home) {
   }
 }
 
+/* (void)NAME; for what is computed there though nothing reads it, as edges of tiles are */
+static void excuse_unread(struct emitter *e, int home) {
+  for (int i = 0; i < e->tree->count; i++) {
+    const struct bound_stage *b = &e->tree->stages[i];
+    struct stage_plan *plan = &e->stages[i];
+    const struct held *h = &plan->at;
+    if (b->home != home || b->is_output || plan->dead) continue;
+    int64_t variables = h->named ? h->elements / (h->inside ? 1 : h->lanes) : 1;
+    uint64_t read = h->named ? plan->read : e->loaded[b->tensor];
+    for (int j = 0; j < variables; j++) {
+      if (read >> j & 1) continue;
+      char number[16] = "";
+      if (variables > 1) snprintf(number, sizeof number, "_%d", j);
+      emit_line(e, "(void)%s%s;", h->name, number);
+      e->effects--;
+    }
+    plan->read = 0;
+  }
+}
+
 typedef void on_held(struct emitter *e, const struct held *h, void *data);
 
 static void each_heap(struct emitter *e, int region, on_held *call, void *data) {
@@ -742,6 +762,7 @@ static void children(struct emitter *e, int node) {
       guarded_child(e, child);
     else
       child_of(e, child);
+  excuse_unread(e, node);
   e->region = region;
 }
 

@@ -56,9 +56,10 @@ struct stage_plan {
   bool reduces, direct;
   bool
       begins; /* direct, and in variables that are declared with the value that the sums begin from */
-  bool wide; /* computed in fp64 */
-  bool dead; /* nothing that reaches an output reads it */
-  int vec;   /* the vec loop around it, -1 */
+  bool wide;     /* computed in fp64 */
+  uint64_t read; /* of its variables those that were */
+  bool dead;     /* nothing that reaches an output reads it */
+  int vec;       /* the vec loop around it, -1 */
 };
 
 struct node_plan {
@@ -146,6 +147,7 @@ struct emitter {
     VEC(uint8_t);
   } known; /* of its expressions, by node: emit_value.c */
 
+  bool *loaded;  /* by tensor */
   unsigned used; /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };

@@ -128,8 +128,8 @@ static void put_vector_helper(const struct emitter *e, int helper, bool wide, in
     case VECTOR_BF16_WRITE:
       buf_printf(out,
                  "#define BF16_WRITE%d(place, x) \\\n  do { \\\n    uint16_t *to_ = &(place); \\\n"
-                 "    v%d x_ = (x); \\\n"
-                 "    for (int i_ = 0; i_ < %d; i_++) to_[i_] = BF16_WRITE(x_[i_]); \\\n"
+                 "    v%d from_ = (x); \\\n"
+                 "    for (int i_ = 0; i_ < %d; i_++) to_[i_] = BF16_WRITE(from_[i_]); \\\n"
                  "  } while (0)\n",
                  lanes, lanes, lanes);
       return;
@@ -242,17 +242,11 @@ static void put_function(const struct emitter *e, struct buf *out) {
   buf_free(&text);
 }
 
-static bool loaded(const struct program *p, int tensor) {
-  for (int i = 0; i < p->nodes.count; i++)
-    if (p->nodes.data[i].op == PX_LOAD && p->nodes.data[i].tensor == tensor) return true;
-  return false;
-}
-
-static void put_unused(struct emitter *e) {
+/* (void)X; for inputs that no output needs */
+static void put_unused(const struct emitter *e, struct buf *out) {
   for (int i = 0; i < e->program->inputs.count; i++) {
     int tensor = e->program->inputs.data[i];
-    bool used = loaded(e->program, tensor);
-    if (!used) emit_line(e, "(void)%s;", e->tensor_name[tensor]);
+    if (!e->loaded[tensor]) buf_printf(out, "  (void)%s;\n", e->tensor_name[tensor]);
   }
 }
 
@@ -297,14 +291,13 @@ canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out) {
   struct emitter e;
   TRY(open_emitter(ctx, &e, tree, options));
-  e.depth = 1;
-  put_unused(&e);
   emit_walk(&e);
   canvas_status status = check(ctx, &e);
   if (status == CANVAS_OK) {
     put_head(&e, options, out);
     put_prelude(&e, out);
     put_function(&e, out);
+    put_unused(&e, out);
     buf_bytes(out, e.out.text, e.out.length);
     buf_puts(out, "}\n");
   }

@@ -288,6 +288,7 @@ static void print_term(struct emitter *e, int expr, int bound, struct buf *out) 
       if (bound > PRODUCT) buf_puts(out, ")");
       return;
     case PX_LOAD:
+      e->loaded[n->tensor] = true;
       buf_printf(out, "%s[", e->tensor_name[n->tensor]);
       print_index(e, e->px->indices.data[n->first], 0, out);
       buf_puts(out, "]");

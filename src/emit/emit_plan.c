@@ -51,20 +51,34 @@ static void find_stages_below(struct emitter *e) {
   }
 }
 
-/* A vector holds as many elements as its widest stage's registers do. */
+static void find_vec(struct emitter *e, int stage) {
+  const struct bound_stage *b = &e->tree->stages[stage];
+  e->stages[stage].vec = -1;
+  for (int i = 0; i < b->steps; i++)
+    if (marked(e, b->path[i].node, LOOP_VEC)) e->stages[stage].vec = b->path[i].node;
+}
+
+/* `node`, the home or the start of the stage, stands in its vec loop or is it. */
+static bool within_vec(const struct emitter *e, int stage, int node, bool itself) {
+  const struct bound_stage *b = &e->tree->stages[stage];
+  int vec = e->stages[stage].vec, at = emit_step_of(b, node);
+  return vec >= 0 && at < b->steps && emit_step_of(b, vec) + !itself <= at;
+}
+
+/* A vector holds as many elements as its widest stage's registers do. Where something lives in the
+ * loop, all its vectors are of one length. */
 static void choose_lanes(struct emitter *e) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
-    struct stage_plan *plan = &e->stages[i];
-    plan->vec = -1;
-    for (int j = 0; j < b->steps; j++)
-      if (marked(e, b->path[j].node, LOOP_VEC)) plan->vec = b->path[j].node;
+    const struct stage_plan *plan = &e->stages[i];
+    find_vec(e, i);
     if (plan->vec < 0) continue;
     struct node_plan *n = &e->nodes[plan->vec];
     int64_t extent = e->tree->loops[plan->vec].extent;
+    bool lives = within_vec(e, i, b->home, true) || within_vec(e, i, b->start, false);
     int most = e->tree->machine.vector_bytes / (plan->wide ? 8 : 4), lanes = 1;
     if (most > EMIT_LANES) most = EMIT_LANES;
-    while (2 * lanes <= most && 2 * lanes <= extent) lanes *= 2;
+    while (2 * lanes <= most && 2 * lanes <= extent && !(lives && extent % (2 * lanes))) lanes *= 2;
     if (!n->lanes || lanes < n->lanes) n->lanes = lanes;
   }
 }
@@ -256,8 +270,7 @@ static void hold_values(struct emitter *e, int stage) {
                      .lanes = 1,
                      .across = 1};
   if (b->is_output) return;
-  h->inside = plan->vec >= 0 && emit_step_of(b, b->home) < b->steps &&
-              emit_step_of(b, plan->vec) <= emit_step_of(b, b->home);
+  h->inside = within_vec(e, stage, b->home, true);
   if (b->elements <= EMIT_NAMES * EMIT_LANES && all_places_constant(e, stage, &shape))
     h->named = b->elements / shape.lanes <= EMIT_NAMES;
   if (h->inside) {
@@ -307,7 +320,7 @@ static void hold_sums(struct emitter *e, int stage) {
     }
   }
   if (h->elements / h->lanes > EMIT_NAMES) h->named = false;
-  if (plan->vec >= 0 && emit_step_of(b, plan->vec) < start) {
+  if (within_vec(e, stage, b->start, false)) {
     h->inside = true;
     h->lanes = e->nodes[plan->vec].lanes;
   } else if (!h->named) {
@@ -319,6 +332,7 @@ static void hold_sums(struct emitter *e, int stage) {
   while (around != b->home && e->tree->loops[around].extent == 1)
     around = node_at(e, around)->parent;
   plan->begins = plan->direct && plan->at.named && around == b->home;
+  for (int i = 0; i < PROGRAM_AXES; i++) plan->begins &= !b->tail[i];
 }
 
 /* The loop whose body allocates what lives as long as one iteration of `home`: a parallel one,
@@ -369,6 +383,7 @@ void emit_plan(struct emitter *e, const char *function) {
   e->level_name = arena_alloc(&e->arena, (size_t)s->levels.count * sizeof *e->level_name + 1);
   e->stage_of = arena_alloc(&e->arena, (size_t)p->tensors.count * sizeof *e->stage_of + 1);
   e->digit = arena_alloc(&e->arena, (size_t)s->levels.count * sizeof *e->digit + 1);
+  e->loaded = arena_alloc(&e->arena, (size_t)p->tensors.count * sizeof *e->loaded + 1);
   e->guarded = arena_alloc(&e->arena, (size_t)e->tree->count * sizeof *e->guarded + 1);
   for (int i = 0; i < s->levels.count; i++) e->digit[i] = -1;
   for (int i = 0; i < p->tensors.count; i++) e->stage_of[i] = -1;

@@ -75,6 +75,7 @@ static void assign_vector(struct emitter *e, const struct statement *s, const ch
   struct buf to = {0};
   if (s->to->dtype == PROGRAM_BF16) {
     emit_use_vector(e, VECTOR_BF16_WRITE, false, e->lanes);
+    e->used |= HELP_BF16_WRITE;
     emit_index(e, emit_at_zero(e, s->place, e->lane), 0, &to);
     emit_line(e, "BF16_WRITE%d(%s[%s], %s);", e->lanes, s->to->name, to.text, value);
   } else {

@@ -64,14 +64,18 @@ enum spread emit_held_spread(struct emitter *e, const struct held *h, int place)
   return h->named && h->lanes != e->lanes ? SPREAD_SCATTERED : SPREAD_LANES;
 }
 
-/* Its place is a constant, and the lane across. */
-static void named(struct emitter *e, const struct held *h, int place, struct buf *out) {
+/* Which variable: its place is a constant, and the lane across. */
+static int64_t number_of(struct emitter *e, const struct held *h, int place) {
   struct terms t;
   emit_terms(e, place, &t);
+  int64_t vector = (h->inside ? 1 : h->lanes) * h->across;
+  return t.constant / vector * h->across + t.constant % h->across;
+}
+
+static void named(struct emitter *e, const struct held *h, int place, struct buf *out) {
   buf_puts(out, h->name);
-  int64_t width = h->inside ? 1 : h->lanes, vector = width * h->across;
-  int64_t number = t.constant / vector * h->across + t.constant % h->across;
-  if (h->elements > width) buf_printf(out, "_%" PRId64, number);
+  if (h->elements > (h->inside ? 1 : h->lanes))
+    buf_printf(out, "_%" PRId64, number_of(e, h, place));
 }
 
 /* The element of a vector that the lane being written is. */
@@ -123,6 +127,8 @@ static void load(struct emitter *e, const struct px_node *n, struct buf *out) {
   struct held input;
   const struct held *h = held_of(e, n->tensor, &input);
   int place = index_of(e, n);
+  e->loaded[n->tensor] = true;
+  if (h->named) e->stages[e->stage_of[n->tensor]].read |= UINT64_C(1) << number_of(e, h, place);
   bool vector = emit_held_spread(e, h, place) == SPREAD_LANES;
   if (!vector && h->dtype == PROGRAM_BF16) {
     e->used |= HELP_BF16_READ;
@@ -249,6 +255,7 @@ void emit_number(struct emitter *e, double number, struct buf *out) {
   bool wide = e->wide;
   double want = wide ? number : (double)(float)number;
   if (isinf(want)) {
+    e->used |= HELP_MATH;
     buf_printf(out, "%s%s", want < 0 ? "-" : "", e->words->infinity);
     return;
   }

@@ -1,0 +1,79 @@
+// One random edit of a bound schedule, legal or refused: steps through the space that a search walks.
+#ifndef CANVAS_TESTS_RANDOM_EDIT_H
+#define CANVAS_TESTS_RANDOM_EDIT_H
+
+#include "base/random.h"
+#include "schedule/schedule_edit.h"
+
+static int edit_below(struct random *r, int count) {
+  return (int)random_below(r, (uint32_t)count);
+}
+
+static int random_child(struct random *r, const struct schedule *s, int node) {
+  int children = 0, child = s->nodes.data[node].first;
+  for (int i = child; i >= 0; i = s->nodes.data[i].next) children++;
+  for (int skip = edit_below(r, children + 1); skip > 0 && child >= 0; skip--)
+    child = s->nodes.data[child].next;
+  return child;
+}
+
+static canvas_status random_buffer(canvas_context *ctx, struct random *r,
+                                   const struct loop_tree *tree, struct schedule **out) {
+  static const enum buffer_scope scopes[] = {SCOPE_AUTO, SCOPE_REG, SCOPE_L1, SCOPE_HEAP};
+  const char *layout[PROGRAM_AXES];
+  int stage = edit_below(r, tree->count);
+  const struct program_tensor *t = &tree->program->tensors.data[tree->stages[stage].tensor];
+  int count = edit_below(r, 2) ? t->rank : 0, turn = count ? edit_below(r, count) : 0;
+  for (int i = 0; i < count; i++) layout[i] = t->axes[(i + turn) % count].name;
+  return edit_buffer(ctx, tree, stage, count, layout, scopes[edit_below(r, 4)], out);
+}
+
+static canvas_status random_step(canvas_context *ctx, struct random *r,
+                                 const struct loop_tree *tree, struct schedule **out) {
+  static const unsigned marks[] = {0, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
+  static const enum level_tail tails[] = {TAIL_NONE, TAIL_MASK, TAIL_PEEL};
+  const struct schedule *s = tree->schedule;
+  int level = edit_below(r, s->levels.count), node = edit_below(r, s->nodes.count);
+  switch (edit_below(r, 11)) {
+    case 0:
+    case 1: return edit_split(ctx, tree, level, 2 + edit_below(r, 7), out);
+    case 2: return edit_merge(ctx, tree, level, edit_below(r, s->levels.count), out);
+    case 3: return edit_reorder(ctx, tree, node, out);
+    case 4:
+    case 5:
+      if (s->nodes.data[node].kind == NODE_LEAF) node = s->nodes.data[node].parent;
+      return edit_move(ctx, tree, edit_below(r, tree->count), node < 0 ? 0 : node,
+                       random_child(r, s, node < 0 ? 0 : node), out);
+    case 6:
+    case 7:
+      return edit_mark(ctx, tree, node, marks[edit_below(r, 4)],
+                       edit_below(r, 4) ? 0 : edit_below(r, 5), out);
+    case 8: return edit_tail(ctx, tree, level, tails[edit_below(r, 3)], out);
+    case 9: return random_buffer(ctx, r, tree, out);
+    default: break;
+  }
+  return edit_extent(ctx, tree, level, edit_below(r, 3) ? EXTENT_INT : EXTENT_OPEN,
+                     1 + edit_below(r, 9), out);
+}
+
+// A default schedule after so many legal edits, or fewer where few are.
+static struct schedule *random_schedule(const struct program *p, struct random *r, int edits) {
+  canvas_context ctx;
+  struct machine machine = machine_model();
+  struct schedule *s = schedule_default(p, edit_below(r, 2), &machine), *next;
+  for (int tries = 12 * edits; tries > 0 && edits > 0; tries--) {
+    struct loop_tree *tree;
+    if (loop_tree_bind(&ctx, p, s, &machine, &tree) != CANVAS_OK) break;
+    canvas_status status = random_step(&ctx, r, tree, &next);
+    loop_tree_free(tree);
+    if (status != CANVAS_OK) continue;
+    bool whole = loop_tree_bind(&ctx, p, next, &machine, &tree) == CANVAS_OK && tree->open == 0;
+    loop_tree_free(tree);
+    schedule_free(whole ? s : next);  // an edit may open a hole
+    if (whole) s = next;
+    edits -= whole;
+  }
+  return s;
+}
+
+#endif

@@ -1,0 +1,441 @@
+// Emitted C against the interpreter: many functions are written, compiled by one run of the compiler
+// that this test was compiled with (sanitized if it is), loaded, and each is called in a child on
+// seeded random inputs. What it may differ by is bounded by src/run/rounding.h, element by element.
+//
+// CANVAS_TEST_ALL=1: more sampled kernels and more schedules.
+#include "check.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emit/emit.h"
+#include "program/interpret.h"
+#include "random_edit.h"
+#include "random_program.h"
+#include "run/rounding.h"
+#include "sanitized.h"
+
+static canvas_context ctx;
+
+#if defined(__clang__)
+#define COMPILER "clang"
+#else
+#define COMPILER "gcc"
+#endif
+#if SANITIZED
+#define SANITIZE "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
+#else
+#define SANITIZE ""
+#endif
+#define FLAGS "-std=gnu11 -Wall -Wextra -Werror -shared -fPIC " SANITIZE
+
+static bool all(void) {
+  return getenv("CANVAS_TEST_ALL") != NULL;
+}
+
+// ---- batches ----
+
+enum { BATCH = 64, POINTERS = 64 };
+
+struct candidate {
+  struct program *p;
+  struct schedule *s;
+  struct loop_tree *tree;
+  char name[24];
+  char label[48];  // what a failure is told of
+};
+
+struct batch {
+  struct candidate list[BATCH];
+  int count;
+  struct buf text;
+  int done, rejected;  // over all flushes
+};
+
+static void batch_flush(struct batch *b, const char *options);
+
+static struct program *parsed(const char *text) {
+  struct program *p;
+  CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  return p;
+}
+
+// Takes the schedule; the program is copied. False if the schedule is refused.
+static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
+                      const char *label) {
+  struct candidate *c = &b->list[b->count];
+  struct machine machine = machine_model();
+  struct buf text = {0};
+  program_print(p, &text);
+  *c = (struct candidate){.p = parsed(text.text), .s = s};
+  snprintf(c->label, sizeof c->label, "%s", label);
+  buf_free(&text);
+  if (loop_tree_bind(&ctx, c->p, s, &machine, &c->tree) != CANVAS_OK) {
+    program_free(c->p);
+    schedule_free(s);
+    b->rejected++;
+    return false;
+  }
+  snprintf(c->name, sizeof c->name, "f%d", b->done + b->count);
+  struct emit_options options = {.function = c->name};
+  CHECK_INT(emit_c(&ctx, c->tree, &options, &b->text), CANVAS_OK, ctx.message);
+  if (++b->count == BATCH) batch_flush(b, "-O1");
+  return true;
+}
+
+// ---- inputs ----
+
+static size_t element_size(enum program_dtype dtype) {
+  return dtype == PROGRAM_F64 ? 8 : dtype == PROGRAM_BF16 ? 2 : 4;
+}
+
+static uint16_t to_bf16(double value) {
+  float f = (float)value;
+  uint32_t bits;
+  memcpy(&bits, &f, 4);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static double from_bf16(uint16_t half) {
+  uint32_t bits = (uint32_t)half << 16;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// Values that the type holds exactly: random normals, or integers of the range that an i32 declares.
+static double *fill(const struct program *p, int tensor, uint64_t seed) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int64_t n = program_elements(p, tensor);
+  double *x = mem_alloc((size_t)n * sizeof *x);
+  struct random random;
+  random_open(&random, seed, RANDOM_TEST, (uint64_t)tensor);
+  for (int64_t i = 0; i < n; i++) {
+    if (t->dtype == PROGRAM_I32)
+      x[i] =
+          (double)(t->least + (int64_t)(random_u64(&random) % (uint64_t)(t->most - t->least + 1)));
+    else if (t->dtype == PROGRAM_BF16)
+      x[i] = from_bf16(to_bf16(random_normal(&random)));
+    else
+      x[i] = t->dtype == PROGRAM_F64 ? random_normal(&random) : (float)random_normal(&random);
+  }
+  if (!t->rising) return x;
+  int64_t row = t->axes[t->rank - 1].size;
+  for (int64_t i = 0; i < n; i += row) {
+    qsort(x + i, (size_t)row, sizeof *x, compare_doubles);
+    x[i] = (double)t->least;
+    x[i + row - 1] = (double)t->most;
+  }
+  return x;
+}
+
+static void store(enum program_dtype dtype, const double *from, int64_t n, void *to) {
+  for (int64_t i = 0; i < n; i++) switch (dtype) {
+      case PROGRAM_F32: ((float *)to)[i] = (float)from[i]; break;
+      case PROGRAM_F64: ((double *)to)[i] = from[i]; break;
+      case PROGRAM_BF16: ((uint16_t *)to)[i] = to_bf16(from[i]); break;
+      default: ((int32_t *)to)[i] = (int32_t)from[i];
+    }
+}
+
+static double element(enum program_dtype dtype, const void *from, int64_t i) {
+  switch (dtype) {
+    case PROGRAM_F32: return ((const float *)from)[i];
+    case PROGRAM_F64: return ((const double *)from)[i];
+    default: return from_bf16(((const uint16_t *)from)[i]);
+  }
+}
+
+// ---- one candidate in a child ----
+
+typedef int entry(void *const *);
+
+static void show(const struct candidate *c, const char *what) {
+  struct buf text = {0};
+  program_print(c->p, &text);
+  schedule_print(c->s, &text);
+  struct buf code = {0};
+  struct emit_options options = {.function = c->name};
+  if (emit_c(&ctx, c->tree, &options, &code) == CANVAS_OK && getenv("SHOW_C"))
+    buf_puts(&text, code.text);
+  print_error("%s: %s\n%s\n", c->label, what, text.text);
+  buf_free(&text);
+  buf_free(&code);
+}
+
+// The outputs are compared in the child: nothing has to come back but a yes.
+static bool equals(const struct candidate *c, const double *const *inputs, void *const *arguments) {
+  const struct program *p = c->p;
+  struct rounding bound;
+  struct interpreter *in;
+  CHECK_INT(rounding_new(&ctx, p, &bound), CANVAS_OK, ctx.message);
+  CHECK_INT(interpreter_new(&ctx, bound.program, inputs, NULL, &in), CANVAS_OK, ctx.message);
+  for (int i = 0; i < p->outputs.count; i++) {
+    int tensor = p->outputs.data[i];
+    int64_t n = program_elements(p, tensor);
+    for (int64_t j = 0; j < n; j++) {
+      double want, error = 0,
+                   got = element(p->tensors.data[tensor].dtype, arguments[p->inputs.count + i], j);
+      char what[160];
+      CHECK_INT(interpreter_elements(in, bound.value[i], 1, &j, &want), CANVAS_OK, ctx.message);
+      if (bound.error[i] >= 0)
+        CHECK_INT(interpreter_elements(in, bound.error[i], 1, &j, &error), CANVAS_OK, ctx.message);
+      if (got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= error + ROUNDING_LEAST)
+        continue;
+      snprintf(what, sizeof what, "%s[%lld] is %.9g, not %.9g +- %.3g",
+               p->tensors.data[tensor].name, (long long)j, got, want, error);
+      show(c, what);
+      return false;
+    }
+  }
+  interpreter_free(in);
+  rounding_free(&bound);
+  return true;
+}
+
+static int call(const struct candidate *c, void *library) {
+  char name[40];
+  const struct program *p = c->p;
+  const double *inputs[POINTERS];
+  void *arguments[POINTERS];
+  snprintf(name, sizeof name, "call_%s", c->name);
+  entry *function = (entry *)dlsym(library, name);
+  if (!function) return 2;
+  for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
+    bool input = i < p->inputs.count;
+    int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
+    enum program_dtype dtype = p->tensors.data[tensor].dtype;
+    int64_t n = program_elements(p, tensor);
+    arguments[i] = malloc((size_t)n * element_size(dtype));
+    memset(arguments[i], 0xff, (size_t)n * element_size(dtype));  // nan
+    if (input) {
+      double *values = fill(p, tensor, 7);
+      store(dtype, values, n, arguments[i]);
+      inputs[i] = values;
+    }
+  }
+  if (function(arguments) != 0) return 3;
+  return equals(c, inputs, arguments) ? 0 : 4;
+}
+
+static void write_callers(const struct batch *b, struct buf *out) {
+  for (int i = 0; i < b->count; i++) {
+    const struct program *p = b->list[i].p;
+    const char *name = b->list[i].name;
+    int pointers = p->inputs.count + p->outputs.count;
+    buf_printf(out, "\nint call_%s(void *const *a);\nint call_%s(void *const *a) {\n  return %s(",
+               name, name, name);
+    for (int j = 0; j < pointers; j++) buf_printf(out, "%sa[%d]", j ? ", " : "", j);
+    buf_puts(out, ");\n}\n");
+  }
+}
+
+static void batch_compile(struct batch *b, const char *folder, const char *options) {
+  char path[200], command[800];
+  write_callers(b, &b->text);
+  snprintf(path, sizeof path, "%s/batch.c", folder);
+  FILE *file = fopen(path, "w");
+  CHECK(file && fwrite(b->text.text, 1, b->text.length, file) == b->text.length, path);
+  fclose(file);
+  snprintf(command, sizeof command, COMPILER " " FLAGS " %s -o %s/batch.so %s/batch.c -lm", options,
+           folder, folder);
+  CHECK_INT(system(command), 0, command);
+}
+
+static void batch_flush(struct batch *b, const char *options) {
+  char folder[] = "/tmp/canvas-emit-XXXXXX", path[200];
+  if (!b->count) return;
+  CHECK(mkdtemp(folder), folder);
+  batch_compile(b, folder, options);
+  snprintf(path, sizeof path, "%s/batch.so", folder);
+  void *library = dlopen(path, RTLD_NOW);
+  CHECK(library, dlerror());
+  for (int i = 0; i < b->count; i++) {
+    struct candidate *c = &b->list[i];
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (!child) {
+      alarm(60);
+      _exit(call(c, library));
+    }
+    CHECK_INT(waitpid(child, &status, 0), child, c->label);
+    if (status) {
+      show(c, WIFSIGNALED(status) ? "it crashed" : "it is wrong");
+      fail_msg("%s, see %s", c->label, path);
+    }
+    loop_tree_free(c->tree);
+    schedule_free(c->s);
+    program_free(c->p);
+  }
+  dlclose(library);
+  unlink(path);
+  snprintf(path, sizeof path, "%s/batch.c", folder);
+  unlink(path);
+  rmdir(folder);
+  buf_free(&b->text);
+  b->done += b->count;
+  b->count = 0;
+}
+
+// ---- programs ----
+
+// The kernels of examples/, small.
+static const struct {
+  const char *file, *at;
+} kernels[] = {
+    {"convolution", "C=8,H=6,W=5"},         {"depthwise_separable", "C=8,H=6,W=5"},
+    {"figure6", "C=8,H=6,W=5,G=2"},         {"figure8_shift", "C=8,H=6,W=5,G=2"},
+    {"figure8_window", "C=8,H=6,W=5,G=2"},  {"figure9_a", "C=8,H=6,W=5,G=2"},
+    {"figure9_b", "C=8,H=6,W=5,G=2,x0=4"},  {"grouped", "C=8,H=6,W=5,G=2"},
+    {"involution", "C=8,H=6,W=5,G=2,x0=4"}, {"pointwise", "C=8,H=6,W=5"},
+    {"residual", "C=8,H=6,W=5,x0=4"},       {"spatially_separable", "C=8,H=6,W=5,x0=4"},
+    {"squeeze_excite", "C=8,H=6,W=5,x0=4"},
+};
+
+static char *read_text(const char *path) {
+  static char text[1 << 16];
+  FILE *file = fopen(path, "r");
+  CHECK(file, path);
+  size_t length = fread(text, 1, sizeof text - 1, file);
+  text[length] = '\0';
+  fclose(file);
+  return text;
+}
+
+static struct program *lowered(canvas_kernel *kernel, const char *at) {
+  canvas_pack *pack;
+  canvas_program *program;
+  CHECK_INT(canvas_kernel_bind(&ctx, kernel, at, strlen(at), &pack), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_pack_lower(&ctx, pack, 0, 2, &program), CANVAS_OK, ctx.message);
+  canvas_pack_free(pack);
+  return (struct program *)program;
+}
+
+static struct program *example(const char *file, const char *at) {
+  char path[400];
+  canvas_kernel *kernel;
+  snprintf(path, sizeof path, "%s/examples/kernels/%s.kernel", CANVAS_SOURCE, file);
+  const char *text = read_text(path);
+  CHECK_INT(canvas_kernel_parse(&ctx, text, strlen(text), &kernel), CANVAS_OK, ctx.message);
+  struct program *p = lowered(kernel, at);
+  canvas_kernel_free(kernel);
+  return p;
+}
+
+static void add_defaults(struct batch *b, const struct program *p, const char *label) {
+  struct machine machine = machine_model();
+  CHECK(batch_add(b, p, schedule_default(p, false, NULL), label), ctx.message);
+  CHECK(batch_add(b, p, schedule_default(p, true, &machine), label), ctx.message);
+}
+
+static void examples(void **state) {
+  struct batch b = {0};
+  CHECK_ROWS (kernels, k) {
+    struct program *p = example(k->file, k->at);
+    add_defaults(&b, p, k->file);
+    program_free(p);
+  }
+  batch_flush(&b, "-O2");
+}
+
+// ---- schedules by hand ----
+
+#define PRODUCT                                                               \
+  "canvas 1\nprogram product\nin A f32 [i:24, k:20]\nin B f32 [k:20, j:40]\n" \
+  "P[i:24, j:40] = A[i, k] * B[k, j] // sum k:20\nY[i:24, j:40] = max(P[i, j], 0)\nout Y\n"
+
+// Each row: what the emitter has a way of its own for.
+static const struct {
+  const char *what, *program, *schedule;
+} rows[] = {
+    {"a tile of registers", PRODUCT,
+     "io, jo => \n    k, ii:6:unroll, ji:16:vec:mask =>\n        @P = {io, ii}/i, {jo, ji}/j // k\n"
+     "    ii:unroll, ji:vec =>\n        @Y = {io, ii}/i, {jo, ji}/j\n"},
+};
+
+static struct schedule *scheduled(const char *text) {
+  struct schedule *s;
+  CHECK_INT(schedule_parse(&ctx, text, strlen(text), &s), CANVAS_OK, ctx.message);
+  return s;
+}
+
+static void constructs(void **state) {
+  struct batch b = {0};
+  CHECK_ROWS (rows, row) {
+    struct program *p = parsed(row->program);
+    CHECK(batch_add(&b, p, scheduled(row->schedule), row->what), ctx.message);
+    program_free(p);
+  }
+  batch_flush(&b, "-O2");
+}
+
+// ---- the schedules of examples/ ----
+
+static const struct {
+  const char *program, *schedule;
+} written[] = {
+    {"conv_nchwc", "e1_values"},         {"conv_nchwc", "e2_values"}, {"conv_im2col", "e3_values"},
+    {"conv_im2col_packed", "e3_packed"}, {"conv_bsr", "e4_values"},   {"sparse_dense", "e5_values"},
+    {"conv_nhwc", "e6_values"},          {"product", "holes_values"},
+};
+
+static void schedules_of_examples(void **state) {
+  struct batch b = {0};
+  CHECK_ROWS (written, row) {
+    char path[400];
+    snprintf(path, sizeof path, "%s/examples/programs/%s.program", CANVAS_SOURCE, row->program);
+    struct program *p = parsed(read_text(path));
+    snprintf(path, sizeof path, "%s/examples/schedules/%s.schedule", CANVAS_SOURCE, row->schedule);
+    CHECK(batch_add(&b, p, scheduled(read_text(path)), row->schedule), ctx.message);
+    add_defaults(&b, p, row->program);
+    program_free(p);
+  }
+  batch_flush(&b, "-O2 -march=native");
+}
+
+// ---- random schedules ----
+
+static void random_schedules(void **state) {
+  struct batch b = {0};
+  int programs = all() ? 1500 : SANITIZED ? 60 : 150;
+  for (int i = 0; i < programs; i++) {
+    struct random r;
+    char label[32];
+    random_open(&r, (uint64_t)i, RANDOM_TEST, 3);
+    struct program *p = random_program((uint64_t)i);
+    CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
+    snprintf(label, sizeof label, "random program %d", i);
+    for (int j = 0; j < 2; j++)
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
+    program_free(p);
+  }
+  batch_flush(&b, "-O1");
+}
+
+static void random_schedules_of_kernels(void **state) {
+  struct batch b = {0};
+  struct random r;
+  random_open(&r, 5, RANDOM_TEST, 3);
+  CHECK_ROWS (kernels, k) {
+    struct program *p = example(k->file, k->at);
+    for (int i = 0; i < (all() ? 20 : 3); i++)
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 20), k->file), ctx.message);
+    program_free(p);
+  }
+  batch_flush(&b, "-O1");
+}
+
+CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
+           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(random_schedules),
+           cmocka_unit_test(random_schedules_of_kernels))
