@@ -252,7 +252,7 @@ static void put_unused(const struct emitter *e, struct buf *out) {
 
 static canvas_status check(canvas_context *ctx, const struct emitter *e) {
   if (e->px->failed)
-    return fail(ctx, CANVAS_BAD_INPUT, "the program's indices are too long for C: %.200s",
+    return fail(ctx, CANVAS_BAD_INPUT, "an expression is too long once loops stand in it: %.200s",
                 e->px->error);
   if (e->out.length > EMIT_BYTES)
     return fail(ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",

@@ -304,12 +304,15 @@ static struct statement statement_of(struct emitter *e, int stage, enum moment m
   return s;
 }
 
+/* Variables and accumulators of its own begin without asking: nobody sees those that overshoot. */
 void emit_statement(struct emitter *e, int stage, enum moment moment) {
   int nodes = e->px->nodes.count, indices = e->px->indices.count;
   e->wide = e->stages[stage].wide;
   e->known.count = 0;
-  int each = guard(e, stage, moment == MOMENT_POINT, false);
-  int all = e->lane >= 0 ? guard(e, stage, moment == MOMENT_POINT, true) : each;
+  const struct stage_plan *plan = &e->stages[stage];
+  bool free = moment == MOMENT_START && (plan->direct ? plan->at.named : true);
+  int each = free ? px_bool(e->px, true) : guard(e, stage, moment == MOMENT_POINT, false);
+  int all = e->lane >= 0 && !free ? guard(e, stage, moment == MOMENT_POINT, true) : each;
   if (!e->px->failed && !decided(e, each, false)) {
     struct statement s = statement_of(e, stage, moment);
     if (e->px->failed)
