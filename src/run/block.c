@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { ALIGNED = 64, ZONE_PAINT = 0xA5 };
+#define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
 
 static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
@@ -15,12 +16,14 @@ static size_t round_up(size_t size, size_t to) {
 bool block_new(struct block *b, size_t size, bool zones) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), zone = zones ? page : 0;
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
-  *b = (struct block){.mapped = inner + 2 * page, .zone = zone, .size = size};
-  void *map = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *b = (struct block){.mapped = inner + 2 * GUARD, .size = size};
+  void *map = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return false;
   b->map = map;
-  b->data = b->map + page + inner - zone - round_up(size, ALIGNED);
-  if (!inner || !mprotect(b->map + page, inner, PROT_READ | PROT_WRITE)) return true;
+  b->first = b->map + GUARD;
+  b->end = b->first + inner;
+  b->data = b->end - zone - round_up(size, ALIGNED);
+  if (!mprotect(b->first, inner, PROT_READ | PROT_WRITE)) return true;
   block_free(b);
   return false;
 }
@@ -31,8 +34,7 @@ void block_free(struct block *b) {
 }
 
 void block_seal(const struct block *b) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  mprotect(b->map + page, b->mapped - 2 * page, PROT_READ);
+  mprotect(b->first, (size_t)(b->end - b->first), PROT_READ);
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -73,10 +75,8 @@ static const uint64_t paint_f64[2] = {0x7FF4A5A5A5A5A5A5u, 0x7FF5B6B6B6B6B6B6u};
 static const uint16_t paint_half[2] = {0x7FA5, 0x7FB6}; /* twice it is a nan of f32 */
 
 void block_paint(const struct block *b, enum program_dtype dtype, int coat) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  unsigned char *first = b->map + page, *end = b->map + b->mapped - page;
-  memset(first, ZONE_PAINT, (size_t)(b->data - first));
-  memset(b->data + b->size, ZONE_PAINT, (size_t)(end - b->data) - b->size);
+  memset(b->first, ZONE_PAINT, (size_t)(b->data - b->first));
+  memset(b->data + b->size, ZONE_PAINT, (size_t)(b->end - b->data) - b->size);
   if (dtype == PROGRAM_F64)
     for (size_t i = 0; i < b->size / 8; i++) ((uint64_t *)(void *)b->data)[i] = paint_f64[coat];
   else
@@ -91,11 +91,9 @@ bool element_painted(enum program_dtype dtype, const void *data, int64_t i, int 
 }
 
 int64_t block_harm(const struct block *b) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  const unsigned char *first = b->map + page, *end = b->map + b->mapped - page;
-  for (const unsigned char *p = b->data; p-- > first;)
+  for (const unsigned char *p = b->data; p-- > b->first;)
     if (*p != ZONE_PAINT) return p - b->data;
-  for (const unsigned char *p = b->data + b->size; p < end; p++)
+  for (const unsigned char *p = b->data + b->size; p < b->end; p++)
     if (*p != ZONE_PAINT) return p - (b->data + b->size) + 1;
   return 0;
 }

@@ -2,8 +2,8 @@
  *
  *     | no access | zone ... tensor ... zone | no access |
  *
- * The tensor begins at a multiple of 64 bytes. An input has no zones and ends right before the page
- * without access, so that reading past its end crashes; while a candidate runs it is read-only. The zones
+ * The tensor begins at a multiple of 64 bytes. An input has no zones and ends right before what
+ * cannot be accessed, so that reading past its end crashes; while a candidate runs it is read-only. The zones
  * around an output, and the output itself, are painted before a run: the paint of the zones has to be
  * there after it, that of the output has not.
  */
@@ -17,9 +17,10 @@
 #include "program/program.h"
 
 struct block {
-  unsigned char *map;  /* NULL: none */
-  size_t mapped, zone; /* bytes of the map, and of each zone at least */
-  unsigned char *data;
+  unsigned char *map; /* NULL: none */
+  size_t mapped;
+  unsigned char *first, *end; /* what may be touched */
+  unsigned char *data;        /* the tensor, and its bytes */
   size_t size;
 };
 
