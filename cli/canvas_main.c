@@ -7,10 +7,10 @@
 #include "command.h"
 
 static const struct command *const commands[] = {
-    &command_sample,     &command_check,    &command_show,  &command_cost,
-    &command_solve,      &command_eval,     &command_lower, &command_count,
-    &command_edit,       &command_schedule, &command_hash,  &command_equal,
-    &command_primitives, &command_operator, &command_help,  &command_completion,
+    &command_sample,   &command_check, &command_show,       &command_cost,  &command_solve,
+    &command_eval,     &command_lower, &command_count,      &command_edit,  &command_schedule,
+    &command_compile,  &command_run,   &command_hash,       &command_equal, &command_primitives,
+    &command_operator, &command_help,  &command_completion,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

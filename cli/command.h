@@ -42,8 +42,8 @@ struct arguments {
 
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
-    command_hash, command_equal, command_primitives, command_operator, command_help,
-    command_completion;
+    command_compile, command_run, command_hash, command_equal, command_primitives, command_operator,
+    command_help, command_completion;
 
 /* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
 
@@ -101,6 +101,23 @@ canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **ma
 /* The targets of a pack that --target NAME means: [*first, *end), all without it. False after a
  * sentence. */
 bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, int *end);
+
+/* ---- programs and schedules (programs.c) --------------------------------------------------- */
+
+struct program_item {
+  const char *name;   /* for people: the program's, or the kernel's and its target's */
+  const char *source; /* the pack it was made of, NULL for a program */
+  canvas_program *program;
+};
+typedef int program_visit(struct arguments *a, const struct program_item *item, void *data);
+
+/* Calls `visit` for the program of a file, or for those that --at, --target and -N make of its kernels;
+ * stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
+int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
+
+/* The schedule of --schedule (a file, `-` or the word default) with the numbers of --set, checked. NULL
+ * after a sentence. */
+canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
 

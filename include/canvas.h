@@ -1,7 +1,7 @@
 /* Canvas: new neural operators for a network you already have.
  *
  * The public C API, in the order of the pipeline: targets -> sampler -> kernel -> solver -> pack ->
- * program -> schedule. Everything but the sampler has a text form that parses back to the same
+ * program -> schedule -> code. Everything but the sampler has a text form that parses back to the same
  * object.
  *
  * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower`, `_default` or
@@ -318,6 +318,71 @@ canvas_status canvas_schedule_explain(canvas_context *ctx, const canvas_program 
  * splits of the axes. */
 canvas_status canvas_schedule_dot(canvas_context *ctx, const canvas_program *program,
                                   const canvas_schedule *schedule, char **out);
+
+/* ---- code: programs as C (docs/native.md) --------------------------------------------------- */
+
+typedef struct canvas_emit_options {
+  const char *function; /* NULL: canvas_program_function */
+  const char *source;   /* where it came from, for the comment at its head; NULL: nothing to say */
+  bool header;          /* the declaration alone */
+} canvas_emit_options;
+/* One C file with one function, which takes a pointer for each input and then each output: whole
+ * tensors, row-major. `schedule` NULL: the default one; `options` may be NULL. */
+canvas_status canvas_program_emit(canvas_context *ctx, const canvas_program *program,
+                                  const canvas_schedule *schedule,
+                                  const canvas_emit_options *options, char **out);
+/* The function's name: the program's, or one near it where that means something in C. */
+char *canvas_program_function(const canvas_program *program);
+
+/* Compiles it with the machine's own compiler ($CANVAS_CC, or cc, gcc, clang); *out is the path of a
+ * shared object in the cache ($CANVAS_CACHE, or ~/.cache/canvas), freed as a string. CANVAS_IO: no
+ * compiler works, or it refuses. */
+canvas_status canvas_program_compile(canvas_context *ctx, const canvas_program *program,
+                                     const canvas_schedule *schedule,
+                                     const canvas_emit_options *options, char **out);
+char *canvas_compiler_name(
+    canvas_context *ctx); /* with flags and version; NULL: a sentence says why */
+
+/* ---- running: checked, then timed (docs/native.md) ------------------------------------------ */
+
+typedef enum canvas_failure {
+  CANVAS_FAILED_NOT,     /* correct, and timed */
+  CANVAS_FAILED_PARSE,   /* its schedule is no schedule */
+  CANVAS_FAILED_CHECK,   /* ... or none of the program's */
+  CANVAS_FAILED_COMPILE, /* the compiler refused it, died, hung or wrote nothing */
+  CANVAS_FAILED_LOAD,    /* what was compiled cannot be loaded */
+  CANVAS_FAILED_CRASH,   /* its process died, or ended by itself */
+  CANVAS_FAILED_TIMEOUT,
+  CANVAS_FAILED_MEMORY,
+  CANVAS_FAILED_WRONG, /* an element is wrong, never written, or outside the output */
+  CANVAS_FAILED_RUN    /* it answered with an error of its own */
+} canvas_failure;
+const char *canvas_failure_name(canvas_failure failure); /* "ok", "parse", "check", ... */
+
+typedef struct canvas_verdict {
+  canvas_failure failure;
+  char message[1024];          /* one sentence; "" if there was no failure */
+  int64_t compared;            /* elements that were compared with the interpreter's */
+  double worst;                /* largest error among them, as a part of what rounding explains */
+  int repeats;                 /* timed samples */
+  double median, lower, upper; /* seconds of one run, of processor time: the median and quartiles */
+} canvas_verdict;
+
+/* 0: what stands behind. */
+typedef struct canvas_run_options {
+  uint64_t seed;        /* of the inputs (canvas_program_fill) */
+  double seconds;       /* for one candidate: 10 */
+  double total_seconds; /* for all of them: no limit */
+  int repeats;          /* timed samples: 30 */
+} canvas_run_options;
+/* Compiles, checks and times the program under each of `count` schedules, given as texts, NULL for the
+ * default one, into out[0 .. count). Whatever one of them does, the others are judged: a child with
+ * limits runs it, its outputs are compared with the interpreter's before it is timed. Options NULL: seed
+ * 1. A status other than CANVAS_OK: nothing was judged, there is no compiler, or the program cannot be
+ * evaluated. */
+canvas_status canvas_program_run(canvas_context *ctx, const canvas_program *program,
+                                 const char *const *schedules, int count,
+                                 const canvas_run_options *options, canvas_verdict *out);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "emit/emit_base.h"
@@ -125,4 +126,12 @@ const char *emit_name(struct emitter *e, const char *wish) {
 
 const char *emit_function_name(struct emitter *e, const char *wish) {
   return free_name(e, wish, not_global);
+}
+
+char *emit_c_function(const char *wish) {
+  struct emitter alone = {.names = {0}};
+  char *name = mem_strdup(emit_function_name(&alone, wish));
+  free(alone.names.data);
+  arena_free(&alone.arena);
+  return name;
 }

@@ -265,7 +265,7 @@ static void check_verdict(struct order order, const struct verdict *v) {
 // Runs what was ordered and looks at every verdict; answers the seconds it took.
 static double run_orders(const struct order *orders, int count, int together, double seconds) {
   canvas_context ctx = {.message = ""};
-  struct candidate *candidates = mem_alloc((size_t)count * sizeof *candidates);
+  struct contender *candidates = mem_alloc((size_t)count * sizeof *candidates);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
   const struct batch_options options = {
       .together = together,
@@ -274,7 +274,7 @@ static double run_orders(const struct order *orders, int count, int together, do
   for (int i = 0; i < count; i++) {
     const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
     char *name = fill("N", i);
-    candidates[i] = (struct candidate){write_candidate(orders[i].deed, word, i), name};
+    candidates[i] = (struct contender){write_candidate(orders[i].deed, word, i), name};
   }
   double start = clock_wall();
   if (batch_run(&ctx, compiler, expected, candidates, count, &options, verdicts) != CANVAS_OK)
@@ -312,7 +312,7 @@ static void every_compiler(void **state) {
 // A second pass finds the good ones in the cache; a damaged one is made anew.
 static void from_the_cache(void **state) {
   canvas_context ctx = {.message = ""};
-  struct candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
+  struct contender candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
   const struct source source = {candidate.text, "f0", 3};
   struct object object;
   struct verdict v;
@@ -332,14 +332,14 @@ static void from_the_cache(void **state) {
 static void bounded(void **state) {
   canvas_context ctx = {.message = ""};
   enum { MANY = 12 };
-  struct candidate candidates[MANY];
+  struct contender candidates[MANY];
   struct verdict verdicts[MANY];
   const struct batch_options options = {.together = 4, .seconds = 3};
   const struct deed *sleeps = NULL;
   CHECK_ROWS (deeds, row)
     if (!strcmp(row->name, "sleeps")) sleeps = row;
   for (int i = 0; i < MANY; i++)
-    candidates[i] = (struct candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
+    candidates[i] = (struct contender){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
   double start = clock_wall();
   assert_int_equal(batch_run(&ctx, compiler, expected, candidates, MANY, &options, verdicts),
                    CANVAS_OK);

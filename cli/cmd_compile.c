@@ -1,0 +1,164 @@
+/* canvas compile: a kernel or program as C, as a header, or as a shared object. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static const char *const kinds[] = {"c", "so", "header"};
+static const char *const endings[] = {".c", ".so", ".h"};
+enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
+
+struct output {
+  int kind;
+  const char *path;  /* "-": standard output */
+  const char *taken; /* the program that it is for, once there is one */
+};
+
+/* ---- the file, whole or not at all ----------------------------------------------------------- */
+
+static int cannot_write(const char *path, int why) {
+  return complain("cannot write '%.900s': %s", path, strerror(why));
+}
+
+static bool put_bytes(FILE *file, const char *bytes, size_t length, int mode) {
+  bool good = fwrite(bytes, 1, length, file) == length && !fflush(file);
+  mode_t mask = umask(0);
+  umask(mask);
+  return good && !fchmod(fileno(file), (mode_t)mode & ~mask);
+}
+
+/* Beside its place under another name, then renamed. */
+static int write_whole(const char *path, const char *bytes, size_t length, int mode) {
+  struct stat s;
+  if (!stat(path, &s) && !S_ISREG(s.st_mode)) return complain("'%.900s' is no file", path);
+  size_t size = strlen(path) + 8;
+  char *temporary = malloc(size);
+  if (!temporary) return cannot_write(path, ENOMEM);
+  snprintf(temporary, size, "%s.XXXXXX", path);
+  int handle = mkstemp(temporary), why = errno;
+  FILE *file = handle >= 0 ? fdopen(handle, "wb") : NULL;
+  bool good = file && put_bytes(file, bytes, length, mode);
+  if (file) {
+    why = errno;
+    good = !fclose(file) && good;
+    if (good) {
+      good = !rename(temporary, path);
+      why = errno;
+    }
+    if (!good) unlink(temporary);
+  }
+  free(temporary);
+  return good ? EXIT_OK : cannot_write(path, why);
+}
+
+static int write_text(const struct output *out, char *text) {
+  int answer = EXIT_OK;
+  if (!strcmp(out->path, "-"))
+    fputs(text, stdout);
+  else
+    answer = write_whole(out->path, text, strlen(text), 0666);
+  canvas_string_free(text);
+  return answer;
+}
+
+static int copy_object(const char *object, const char *path) {
+  FILE *file = fopen(object, "rb");
+  struct stat s;
+  if (!file || fstat(fileno(file), &s)) {
+    int why = errno;
+    if (file) fclose(file);
+    return complain("cannot read '%.900s': %s", object, strerror(why));
+  }
+  size_t length = (size_t)s.st_size;
+  char *bytes = malloc(length + 1);
+  bool good = bytes && fread(bytes, 1, length, file) == length;
+  fclose(file);
+  int answer = good ? write_whole(path, bytes, length, 0777)
+                    : complain("cannot read all of '%.900s'", object);
+  free(bytes);
+  return answer;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static int emit(struct arguments *a, const struct program_item *item,
+                const canvas_schedule *schedule, const struct output *out) {
+  const canvas_emit_options options = {.source = item->source, .header = out->kind == KIND_HEADER};
+  char *made;
+  canvas_status status =
+      out->kind == KIND_SO
+          ? canvas_program_compile(a->ctx, item->program, schedule, &options, &made)
+          : canvas_program_emit(a->ctx, item->program, schedule, &options, &made);
+  if (status != CANVAS_OK) {
+    complain_status(a, item->name, status);
+    return EXIT_BAD;
+  }
+  if (out->kind != KIND_SO) return write_text(out, made);
+  int answer = copy_object(made, out->path);
+  canvas_string_free(made);
+  return answer;
+}
+
+static int compile(struct arguments *a, const struct program_item *item, void *data) {
+  struct output *out = data;
+  if (out->taken)
+    return complain("the file holds more than one program, choose one of a pack with --target");
+  canvas_schedule *schedule = schedule_chosen(a, item->program);
+  if (!schedule) return EXIT_BAD;
+  int answer = emit(a, item, schedule, out);
+  canvas_schedule_free(schedule);
+  out->taken = "";
+  return answer;
+}
+
+/* What --emit says, or the ending of OUT. */
+static bool choose_kind(struct arguments *a, struct output *out) {
+  const char *name = option_text(a, "--emit", NULL), *dot = strrchr(out->path, '.');
+  for (out->kind = 0; out->kind < KINDS; out->kind++)
+    if (name ? !strcmp(name, kinds[out->kind]) : dot && !strcmp(dot, endings[out->kind])) break;
+  if (out->kind == KINDS && name)
+    complain("--emit takes c, so or header, not '%.60s'", name);
+  else if (out->kind == KINDS)
+    complain("'%.200s' ends neither in .c nor .so nor .h, say with --emit what it is", out->path);
+  else if (out->kind == KIND_SO && !strcmp(out->path, "-"))
+    complain("a shared object is no text, give a file with -o");
+  else
+    return true;
+  return false;
+}
+
+static int run(struct arguments *a) {
+  struct output out = {.path = option_required(a, "-o")};
+  if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
+  return programs_each(a, a->operand[0], compile, &out);
+}
+
+const struct command command_compile = {
+    .verb = "compile",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "write a kernel or program as C, or as a shared object",
+    .details =
+        "FILE is a kernel, a pack or a program. The C compiles alone with gcc or clang; its "
+        "function\n"
+        "takes a pointer for each input, then each output. OUT is written whole or not at all.\n"
+        "docs/native.md says more.\n",
+    .example =
+        "canvas operator conv2d_nchw in_channels=8 height=14 width=14 out_channels=16 kernel=3 "
+        "padding=1 >conv.program\n"
+        "canvas compile conv.program -o conv.c\n"
+        "cc -O2 -c conv.c",
+    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+                {"--target", "NAME", "the target of a pack"},
+                {"-N", "BATCH", "samples of a batch (default 1)"},
+                {"--schedule", "FILE", "how the loops run (default: the word default)"},
+                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
+                {"-o", "OUT", "the file to write; - for standard output"}},
+    .run = run,
+};

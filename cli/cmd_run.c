@@ -1,0 +1,161 @@
+/* canvas run: a kernel or program compiled, checked against the interpreter, and timed. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+
+struct run {
+  int64_t seed, repeats;
+  char *compiler;
+};
+
+/* What one program came to. */
+struct outcome {
+  const char *name;
+  canvas_verdict verdict;
+  int64_t elements; /* of all outputs */
+  int64_t flops;
+};
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* 200704 as "200,704". */
+static const char *grouped(int64_t number, char text[32]) {
+  char digits[32];
+  int length = snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
+  for (int i = 0; i < length; i++) {
+    if (i && (length - i) % 3 == 0) text[used++] = ',';
+    text[used++] = digits[i];
+  }
+  text[used] = '\0';
+  return text;
+}
+
+static const struct unit {
+  double seconds;
+  const char *name;
+} units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+
+static const struct unit *unit_of(double seconds) {
+  int i = 0;
+  while (i < 3 && seconds < units[i].seconds) i++;
+  return &units[i];
+}
+
+static void print_correct(const struct outcome *o) {
+  const canvas_verdict *v = &o->verdict;
+  const struct unit *unit = unit_of(v->median);
+  char compared[32], all[32];
+  printf("%s: correct (%s", o->name, grouped(v->compared, compared));
+  if (v->compared < o->elements) printf(" of %s", grouped(o->elements, all));
+  printf(" elements, worst error %.2g of the bound), %.3g %s, ", v->worst,
+         v->median / unit->seconds, unit->name);
+  if (o->flops) printf("%.3g GFLOP/s, ", 1e-9 * (double)o->flops / v->median);
+  printf("median of %d, quartiles %.3g and %.3g %s\n", v->repeats, v->lower / unit->seconds,
+         v->upper / unit->seconds, unit->name);
+}
+
+static void print_text(const struct outcome *o) {
+  if (o->verdict.failure)
+    printf("%s: %s: %s\n", o->name, canvas_failure_name(o->verdict.failure), o->verdict.message);
+  else
+    print_correct(o);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static void print_json(const struct outcome *o, const char *compiler) {
+  const canvas_verdict *v = &o->verdict;
+  printf("{\"name\": ");
+  put_json_string(o->name);
+  printf(", \"verdict\": \"%s\", \"message\": ", canvas_failure_name(v->failure));
+  put_json_string(v->message);
+  printf(", \"elements\": %" PRId64 ", \"compared\": %" PRId64, o->elements, v->compared);
+  if (isfinite(v->worst))
+    printf(", \"worst\": %.6g", v->worst);
+  else
+    printf(", \"worst\": null");
+  printf(", \"flops\": %" PRId64 ", \"repeats\": %d", o->flops, v->repeats);
+  if (!v->failure)
+    printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
+  printf(", \"compiler\": ");
+  put_json_string(compiler);
+  printf("}\n");
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static canvas_status measure(struct arguments *a, const canvas_program *program,
+                             const canvas_schedule *schedule, const struct run *r,
+                             struct outcome *out) {
+  const canvas_run_options options = {.seed = (uint64_t)r->seed, .repeats = (int)r->repeats};
+  canvas_count count = {0};
+  char *text = canvas_schedule_print(schedule);
+  canvas_status status =
+      canvas_program_run(a->ctx, program, (const char *const[]){text}, 1, &options, &out->verdict);
+  canvas_string_free(text);
+  if (status != CANVAS_OK) return status;
+  for (int i = 0; i < canvas_program_outputs(program); i++)
+    out->elements += canvas_program_output(program, i).elements;
+  if (canvas_program_count(a->ctx, program, -1, &count) == CANVAS_OK) out->flops = count.flops;
+  return CANVAS_OK;
+}
+
+static int run_program(struct arguments *a, const struct program_item *item, void *data) {
+  const struct run *r = data;
+  struct outcome out = {.name = item->name};
+  canvas_schedule *schedule = schedule_chosen(a, item->program);
+  if (!schedule) return EXIT_BAD;
+  canvas_status status = measure(a, item->program, schedule, r, &out);
+  canvas_schedule_free(schedule);
+  if (status != CANVAS_OK) {
+    complain_status(a, item->name, status);
+    return EXIT_BAD;
+  }
+  if (option_given(a, "--json"))
+    print_json(&out, r->compiler);
+  else
+    print_text(&out);
+  fflush(stdout);
+  return out.verdict.failure ? EXIT_NONE : EXIT_OK;
+}
+
+static int run(struct arguments *a) {
+  struct run r = {0};
+  if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &r.seed) ||
+      !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats))
+    return EXIT_BAD;
+  r.compiler = canvas_compiler_name(a->ctx);
+  if (!r.compiler) return complain("%s", canvas_context_message(a->ctx));
+  int answer = programs_each(a, a->operand[0], run_program, &r);
+  canvas_string_free(r.compiler);
+  return answer;
+}
+
+const struct command command_run = {
+    .verb = "run",
+    .operands = "FILE",
+    .least = 1,
+    .most = 1,
+    .summary = "compile a kernel or program, check it, time it",
+    .details =
+        "FILE is a kernel, a pack or a program. Its outputs on random inputs are compared with "
+        "the\n"
+        "interpreter's before it is timed; the time is one thread's processor time. The exit code "
+        "is 1\n"
+        "where the code is wrong or fails. docs/native.md says more.\n",
+    .example =
+        "canvas operator gemm m=64 n=64 k=64 >gemm.program\n"
+        "canvas run gemm.program",
+    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+                {"--target", "NAME", "only this target of a pack"},
+                {"-N", "BATCH", "samples of a batch (default 1)"},
+                {"--schedule", "FILE", "how the loops run (default: the word default)"},
+                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--seed", "S", "seed of inputs and weights (default 1)"},
+                {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
+                {"--json", NULL, "one JSON object per program and line"}},
+    .run = run,
+};

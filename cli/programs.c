@@ -1,0 +1,124 @@
+/* Programs and schedules of the command line: FILE is a kernel, a pack or a program, which --at, --target and
+ * -N make into programs; --schedule and --set say how their loops run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+static int visit_program(struct arguments *a, const struct text *text, program_visit *visit,
+                         void *data) {
+  struct program_item item = {0};
+  static const char *const others[] = {"--at", "--target", "-N"};
+  for (int i = 0; i < 3; i++)
+    if (option_given(a, others[i]))
+      return complain("%s: %s is for kernels, a program has its sizes", text->name, others[i]);
+  item.program = text_program(a, text);
+  if (!item.program) return EXIT_BAD;
+  char *name = canvas_program_function(item.program);
+  item.name = name;
+  int answer = visit(a, &item, data);
+  canvas_string_free(name);
+  canvas_program_free(item.program);
+  return answer;
+}
+
+struct visit {
+  program_visit *visit;
+  void *data;
+  int64_t batch;
+};
+
+/* "involution", or "involution layer1.0" for a pack's target. */
+static char *item_name(const canvas_pack *pack, bool bare, int target) {
+  const char *kernel = canvas_kernel_name(canvas_pack_kernel(pack));
+  const char *layer = bare ? "" : canvas_pack_target(pack, target);
+  size_t size = strlen(kernel) + strlen(layer) + 2;
+  char *name = malloc(size);
+  if (name) snprintf(name, size, "%s%s%s", kernel, *layer ? " " : "", layer);
+  return name;
+}
+
+static int visit_target(struct arguments *a, const canvas_pack *pack, bool bare, int target,
+                        const struct visit *v) {
+  struct program_item item = {0};
+  canvas_status status = canvas_pack_lower(a->ctx, pack, target, v->batch, &item.program);
+  if (status != CANVAS_OK) return complain_kernel(a, canvas_pack_kernel(pack), status);
+  char *name = item_name(pack, bare, target), *source = canvas_pack_print(pack);
+  item.name = name ? name : "";
+  item.source = source;
+  int answer = v->visit(a, &item, v->data);
+  canvas_program_free(item.program);
+  canvas_string_free(source);
+  free(name);
+  return answer;
+}
+
+static int visit_pack(struct arguments *a, canvas_pack *pack, void *data) {
+  canvas_pack *made;
+  const canvas_pack *sized = pack_sized(a, pack, &made);
+  int first, end, answer = EXIT_OK;
+  if (!sized) return EXIT_BAD;
+  if (!targets_chosen(a, sized, &first, &end)) answer = EXIT_BAD;
+  for (; answer != EXIT_BAD && first < end; first++) {
+    int one = visit_target(a, sized, made != NULL, first, data);
+    if (one != EXIT_OK) answer = one;
+  }
+  canvas_pack_free(made);
+  return answer;
+}
+
+int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data) {
+  struct visit v = {.visit = visit, .data = data};
+  struct text text;
+  if (!option_whole(a, "-N", 1, 1, 65536, &v.batch)) return EXIT_BAD;
+  if (!text_read(file, &text)) return EXIT_BAD;
+  int answer = text_is_program(&text) ? visit_program(a, &text, visit, data)
+                                      : text_each(a, &text, visit_pack, &v);
+  text_free(&text);
+  return answer;
+}
+
+/* ---- schedules ------------------------------------------------------------------------------- */
+
+static bool read_schedule(struct arguments *a, const char *file, const canvas_program *program,
+                          canvas_schedule **out) {
+  struct text text = {.name = file};
+  canvas_status status;
+  if (!strcmp(file, "default")) {
+    status = canvas_schedule_default(a->ctx, program, out);
+  } else {
+    if (!text_read(file, &text)) return false;
+    status = canvas_schedule_parse(a->ctx, text.bytes, text.length, out);
+  }
+  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  text_free(&text);
+  return status == CANVAS_OK;
+}
+
+/* Legal for the program, and every loop has its number. */
+static bool check_schedule(struct arguments *a, const char *file, const canvas_program *program,
+                           const canvas_schedule *schedule) {
+  canvas_schedule_facts facts;
+  char *holes;
+  canvas_status status = canvas_schedule_check(a->ctx, program, schedule, &facts, &holes);
+  if (status != CANVAS_OK) {
+    complain_status(a, file, status);
+    return false;
+  }
+  if (facts.holes) complain("%s: it has holes, give them numbers with --set: %s", file, holes);
+  canvas_string_free(holes);
+  return !facts.holes;
+}
+
+canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program) {
+  const char *file = option_text(a, "--schedule", "default"),
+             *numbers = option_text(a, "--set", NULL);
+  canvas_schedule *schedule = NULL;
+  if (!read_schedule(a, file, program, &schedule)) return NULL;
+  canvas_status status = numbers ? canvas_schedule_set(a->ctx, schedule, numbers) : CANVAS_OK;
+  if (status != CANVAS_OK) complain_flag(a, "--set", status);
+  if (status == CANVAS_OK && check_schedule(a, file, program, schedule)) return schedule;
+  canvas_schedule_free(schedule);
+  return NULL;
+}
