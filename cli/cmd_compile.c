@@ -14,8 +14,8 @@ enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
 
 struct output {
   int kind;
-  const char *path;  /* "-": standard output */
-  const char *taken; /* the program that it is for, once there is one */
+  const char *path; /* "-": standard output */
+  char *made;       /* the text, or the path of an object; NULL until there is one */
 };
 
 /* ---- the file, whole or not at all ----------------------------------------------------------- */
@@ -55,14 +55,10 @@ static int write_whole(const char *path, const char *bytes, size_t length, int m
   return good ? EXIT_OK : cannot_write(path, why);
 }
 
-static int write_text(const struct output *out, char *text) {
-  int answer = EXIT_OK;
-  if (!strcmp(out->path, "-"))
-    fputs(text, stdout);
-  else
-    answer = write_whole(out->path, text, strlen(text), 0666);
-  canvas_string_free(text);
-  return answer;
+static int write_text(const char *text, const char *path) {
+  if (strcmp(path, "-")) return write_whole(path, text, strlen(text), 0666);
+  fputs(text, stdout);
+  return EXIT_OK;
 }
 
 static int copy_object(const char *object, const char *path) {
@@ -85,34 +81,25 @@ static int copy_object(const char *object, const char *path) {
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static int emit(struct arguments *a, const struct program_item *item,
-                const canvas_schedule *schedule, const struct output *out) {
+static canvas_status make(struct arguments *a, const struct program_item *item,
+                          const canvas_schedule *schedule, struct output *out) {
   const canvas_emit_options options = {.source = item->source, .header = out->kind == KIND_HEADER};
-  char *made;
-  canvas_status status =
-      out->kind == KIND_SO
-          ? canvas_program_compile(a->ctx, item->program, schedule, &options, &made)
-          : canvas_program_emit(a->ctx, item->program, schedule, &options, &made);
-  if (status != CANVAS_OK) {
-    complain_status(a, item->name, status);
-    return EXIT_BAD;
-  }
-  if (out->kind != KIND_SO) return write_text(out, made);
-  int answer = copy_object(made, out->path);
-  canvas_string_free(made);
-  return answer;
+  if (out->kind == KIND_SO)
+    return canvas_program_compile(a->ctx, item->program, schedule, &options, &out->made);
+  return canvas_program_emit(a->ctx, item->program, schedule, &options, &out->made);
 }
 
 static int compile(struct arguments *a, const struct program_item *item, void *data) {
   struct output *out = data;
-  if (out->taken)
+  if (out->made)
     return complain("the file holds more than one program, choose one of a pack with --target");
   canvas_schedule *schedule = schedule_chosen(a, item->program);
   if (!schedule) return EXIT_BAD;
-  int answer = emit(a, item, schedule, out);
+  canvas_status status = make(a, item, schedule, out);
   canvas_schedule_free(schedule);
-  out->taken = "";
-  return answer;
+  if (status == CANVAS_OK) return EXIT_OK;
+  complain_status(a, item->name, status);
+  return EXIT_BAD;
 }
 
 /* What --emit says, or the ending of OUT. */
@@ -134,7 +121,11 @@ static bool choose_kind(struct arguments *a, struct output *out) {
 static int run(struct arguments *a) {
   struct output out = {.path = option_required(a, "-o")};
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
-  return programs_each(a, a->operand[0], compile, &out);
+  int answer = programs_each(a, a->operand[0], compile, &out);
+  if (answer == EXIT_OK)
+    answer = out.kind == KIND_SO ? copy_object(out.made, out.path) : write_text(out.made, out.path);
+  canvas_string_free(out.made);
+  return answer;
 }
 
 const struct command command_compile = {
@@ -152,7 +143,7 @@ const struct command command_compile = {
         "canvas operator conv2d_nchw in_channels=8 height=14 width=14 out_channels=16 kernel=3 "
         "padding=1 >conv.program\n"
         "canvas compile conv.program -o conv.c\n"
-        "cc -O2 -c conv.c",
+        "cc -O2 -c conv.c && ls conv.o",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "the target of a pack"},
                 {"-N", "BATCH", "samples of a batch (default 1)"},

@@ -14,7 +14,7 @@ add_library(canvas_objects OBJECT ${sources})
 target_include_directories(canvas_objects PUBLIC include PRIVATE src)
 target_compile_definitions(canvas_objects PRIVATE CANVAS_VERSION="${PROJECT_VERSION}")
 target_compile_options(canvas_objects PRIVATE -fno-lto)
-target_link_libraries(canvas_objects PUBLIC m)
+target_link_libraries(canvas_objects PUBLIC m ${CMAKE_DL_LIBS})
 
 set(whole ${CMAKE_CURRENT_BINARY_DIR}/canvas.o)
 separate_arguments(flags NATIVE_COMMAND "${CMAKE_C_FLAGS}")
@@ -30,7 +30,7 @@ add_custom_command(
   COMMAND_EXPAND_LISTS VERBATIM)
 set_source_files_properties(${whole} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 add_library(canvas_static STATIC ${whole})
-target_link_libraries(canvas_static INTERFACE m)
+target_link_libraries(canvas_static INTERFACE m ${CMAKE_DL_LIBS})
 add_library(canvas::canvas_static ALIAS canvas_static)
 set(libraries canvas_static)
 
@@ -39,7 +39,7 @@ if(CANVAS_SHARED)
   set_target_properties(
     canvas_shared PROPERTIES VERSION ${PROJECT_VERSION}
                              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  target_link_libraries(canvas_shared PRIVATE m)
+  target_link_libraries(canvas_shared PRIVATE m ${CMAKE_DL_LIBS})
   list(APPEND libraries canvas_shared)
   add_library(canvas::canvas ALIAS canvas_shared)
 else()

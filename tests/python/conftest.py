@@ -3,7 +3,10 @@
 Tests marked `nightly` run only there.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 
 import hypothesis
 import pytest
@@ -12,6 +15,11 @@ ALL = os.environ.get("CANVAS_TEST_ALL") == "1"
 
 # One thread for each of the two pytest processes; before anything imports torch or numpy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What the tests compile is kept for them alone.
+if "CANVAS_CACHE" not in os.environ:
+    os.environ["CANVAS_CACHE"] = tempfile.mkdtemp(prefix="canvas-cache-")
+    atexit.register(shutil.rmtree, os.environ["CANVAS_CACHE"], ignore_errors=True)
 
 hypothesis.settings.register_profile(
     "core", max_examples=50, derandomize=True, database=None, deadline=None
