@@ -102,6 +102,8 @@ def collect_seeds(target: str) -> None:
         texts += [(ROOT / "examples/targets/resnet18.txt").read_text()]
     elif target == "program":
         texts += [canvas("lower", "-", "--target", "t1", given=pack) for pack in solved(kernels)]
+    elif target == "edit":
+        texts += edited()
     elif target == "schedule":
         texts += scheduled()
     for text in texts:
@@ -126,6 +128,18 @@ def scheduled() -> list[str]:
     programs = [path.read_text() for path in (ROOT / "examples/programs").glob("*")]
     schedules = [path.read_text() for path in (ROOT / "examples/schedules").glob("*")]
     return [f"{program}----\n{schedule}" for program in programs for schedule in schedules]
+
+
+def edited() -> list[str]:
+    """Each example of a program, with every kind of edit for each of its tensors."""
+    seeds = []
+    for path in (ROOT / "examples/programs").glob("*"):
+        program = path.read_text()
+        for name, axes in re.findall(r"^(?:in +)?(\w+)[ \w]*\[(.*?)\]", program, re.M):
+            layout = ", ".join(reversed(re.findall(r"(\w+):", axes)))
+            edits = (f"cache {name} as E", f"inline {name}", f"pack {name} as P [{layout}]")
+            seeds += [f"{program}----\n{edit}\n" for edit in edits]
+    return seeds
 
 
 def without_shapes(text: str) -> str:

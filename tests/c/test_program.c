@@ -871,6 +871,51 @@ static void convolution(void **state) {
   check_convolution(large, 64, 56, 50, 1700000);  // hash tables
 }
 
+// A layer of 48.3 GFLOP: elements are cheap one by one, corners and borders among them.
+static void large_layer(void **state) {
+  (void)state;
+  enum { BATCH = 10, CHANNELS = 64, SIZE = 256, COUNT = 2000 };
+  static const char text[] =
+      "program layer\nin X f32 [n:10, ci:64, h:256, w:256]\nin W f32 [co:64, ci:64, kh:3, kw:3]\n"
+      "P[n:10, ci:64, h:258, w:258] = if 1 <= h && h < 257 && 1 <= w && w < 257 then X[n, ci, h-1, "
+      "w-1] else 0\nY[n:10, co:64, h:256, w:256] = P[n, ci, h+kh, w+kw] * W[co, ci, kh, kw] // sum "
+      "ci:64, kh:3, kw:3\nout Y\n";
+  static const int64_t edges[] = {0, 1, 127, 254, 255};
+  const int64_t plane = SIZE * SIZE, image = CHANNELS * plane;
+  canvas_context ctx = {.message = ""};
+  struct program *p = parse(text);
+  struct interpreter *in;
+  struct random r;
+  random_open(&r, 1, RANDOM_TEST, 48);
+  double *x = malloc(BATCH * (size_t)image * sizeof *x), got[COUNT];
+  double *w = random_values(&r, CHANNELS * CHANNELS * 9);
+  int64_t at[COUNT];
+  for (int64_t i = 0; i < BATCH * image; i++) x[i] = (double)(i * 2654435761 % 1021) / 512 - 1;
+  for (int i = 0; i < COUNT; i++) {
+    int64_t h = random_below(&r, SIZE), v = random_below(&r, SIZE);
+    if (i % 4 < 2) h = edges[random_below(&r, 5)];
+    if (i % 4 > 0) v = edges[random_below(&r, 5)];
+    at[i] = (random_below(&r, BATCH * CHANNELS) * SIZE + h) * SIZE + v;
+  }
+  const double *inputs[] = {x, w};
+  assert_int_equal(interpreter_new(&ctx, p, inputs, NULL, &in), CANVAS_OK);
+  clock_t start = clock();
+  if (interpreter_elements(in, p->outputs.data[0], COUNT, at, got)) fail_msg("%s", ctx.message);
+  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  print_message("             %d elements of a layer of 48.3 GFLOP: %.2f s\n", COUNT, seconds);
+  for (int i = 0; i < COUNT; i++) {
+    double expected =
+        naive(x + at[i] / image * image, w, CHANNELS, SIZE, (int)(at[i] / plane % CHANNELS),
+              (int)(at[i] / SIZE % SIZE), (int)(at[i] % SIZE));
+    CHECK_NEAR(got[i], expected, 1e-15, "an element of a large layer");
+  }
+  assert_true(seconds < 5);
+  interpreter_free(in);
+  program_free(p);
+  free(x);
+  free(w);
+}
+
 // Index arithmetic of the builder, over a:4, b:16, c:3, with flat = (a*16+b)*3+c and
 // spread = 48*a+b*3+c.
 enum rule {
@@ -1328,6 +1373,6 @@ CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print)
            cmocka_unit_test(bf16), cmocka_unit_test(nan_wins), cmocka_unit_test(bad_programs),
            cmocka_unit_test(deep_and_large_texts), cmocka_unit_test(chains),
            cmocka_unit_test(evaluation_limits), cmocka_unit_test(convolution),
-           cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
-           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
-           cmocka_unit_test(fuzz))
+           cmocka_unit_test(large_layer), cmocka_unit_test(simplification),
+           cmocka_unit_test(schedules_simplify), cmocka_unit_test(simplification_keeps_values),
+           cmocka_unit_test(mistakes), cmocka_unit_test(fuzz))

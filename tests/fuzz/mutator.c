@@ -20,8 +20,9 @@ static const char *const vocabulary[] = {
     "exempt", "primitives", "require", "reach", "elements", ";",
     /* programs */
     "program", "in", "f32", "f64", "[", "]", "(", ")", "//", "sum", "mean", "prod", "if", "then",
-    "else", "real", "pow", "log", "floor", "erf", "inf", "true", "false", "%", "<",
-    "<=", "==", "&&", "||", "!", "n", "h",
+    "bf16", "i32", "rising", "max", "min", "cache", "as", "pack", "inline", "type", "else", "real",
+    "pow", "log", "floor", "erf", "inf", "true", "false", "%", "<", "<=", "==", "&&", "||", "!",
+    "n", "h",
     /* schedules */
     "schedule", "=>", ":=", ">", "@", "{", "}", "?", "a", "b", "para", "vec", "unroll", "fold",
     "mask", "peel", "reorder", "dyn", "pf", "reg", "l1", "heap", "R", "    ", "\n    ", "\n----\n",
