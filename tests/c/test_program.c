@@ -267,6 +267,58 @@ static void indices(void **state) {
   }
 }
 
+// docs/program.md: its programs, and its tables, rows of `Y[i:7] = ...` and of `Y[i:5] = ...`.
+static int check_documented(const char *line, const double *const *inputs) {
+  char stage[256], numbers[256], text[1024];
+  bool plain = strstr(line, "[i:7]");
+  if (sscanf(line, "| `%255[^`]` | %255[^|]|", stage, numbers) != 2) return 0;
+  if (!plain && !strstr(line, "[i:5]")) return 0;
+  snprintf(text, sizeof text, "%s%s\nout Y\n", INDEX_HEAD, stage);
+  struct program *p = parse(text);
+  struct interpreter *in;
+  canvas_context ctx = {.message = ""};
+  double y[7];
+  if (interpreter_new(&ctx, p, inputs, NULL, &in)) fail_msg("%s", ctx.message);
+  CHECK_INT(interpreter_elements(in, p->outputs.data[0], plain ? 7 : 5, NULL, y), CANVAS_OK, stage);
+  char *next = numbers;
+  for (int i = 0; i < (plain ? 7 : 5); i++) CHECK(strtod(next, &next) == y[i], stage);
+  interpreter_free(in);
+  program_free(p);
+  return 1;
+}
+
+static void documented(void **state) {
+  (void)state;
+  const double x[] = {0, 1, 2, 3, 4, 5, 6}, ptr[] = {0, 2, 2, 5, 6, 9};
+  const double ind[] = {6, 5, 4, 3, 2, 1, 0, 3, 3}, b[] = {256, 257, 258, 259, 260};
+  const double *const inputs[] = {x, ptr, ind, b};
+  char path[1024], line[1024];
+  int rows = 0;
+  snprintf(path, sizeof path, "%.*s../../docs/program.md",
+           (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+  FILE *page = fopen(path, "r");
+  assert_non_null(page);
+  struct buf block = {0};
+  bool inside = false;
+  int programs = 0;
+  while (fgets(line, sizeof line, page)) {
+    rows += check_documented(line, inputs);
+    if (strncmp(line, "```", 3)) {
+      if (inside) buf_puts(&block, line);
+      continue;
+    }
+    if (inside && (strstr(block.text, "canvas 1") == block.text ||
+                   strstr(block.text, "program ") == block.text)) {
+      program_free(parse(block.text));
+      programs++;
+    }
+    buf_free(&block);
+    inside = !inside;
+  }
+  fclose(page);
+  assert_true(rows >= 13 && programs >= 2);
+}
+
 // Inputs that are not what the program says.
 static void bad_inputs(void **state) {
   (void)state;
@@ -1369,10 +1421,11 @@ static void fuzz(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print),
-           cmocka_unit_test(programs_mean), cmocka_unit_test(indices), cmocka_unit_test(bad_inputs),
-           cmocka_unit_test(bf16), cmocka_unit_test(nan_wins), cmocka_unit_test(bad_programs),
-           cmocka_unit_test(deep_and_large_texts), cmocka_unit_test(chains),
-           cmocka_unit_test(evaluation_limits), cmocka_unit_test(convolution),
-           cmocka_unit_test(large_layer), cmocka_unit_test(simplification),
-           cmocka_unit_test(schedules_simplify), cmocka_unit_test(simplification_keeps_values),
-           cmocka_unit_test(mistakes), cmocka_unit_test(fuzz))
+           cmocka_unit_test(programs_mean), cmocka_unit_test(indices), cmocka_unit_test(documented),
+           cmocka_unit_test(bad_inputs), cmocka_unit_test(bf16), cmocka_unit_test(nan_wins),
+           cmocka_unit_test(bad_programs), cmocka_unit_test(deep_and_large_texts),
+           cmocka_unit_test(chains), cmocka_unit_test(evaluation_limits),
+           cmocka_unit_test(convolution), cmocka_unit_test(large_layer),
+           cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
+           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
+           cmocka_unit_test(fuzz))
