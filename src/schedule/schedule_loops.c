@@ -5,10 +5,6 @@
 #include "base/nearest.h"
 #include "schedule/schedule_text.h"
 
-static int shown(const struct token *t) {
-  return t->length < 40 ? t->length : 40;
-}
-
 static const char *keep(struct reader *r, const struct token *t) {
   return arena_strndup(&r->s->arena, t->start, (size_t)t->length);
 }
@@ -27,6 +23,15 @@ canvas_status schedule_read_name(struct reader *r, int *level) {
   struct level *l = &r->s->levels.data[*level];
   if (!l->line) l->line = t.line, l->column = t.column;
   lexer_next(&r->lx);
+  return CANVAS_OK;
+}
+
+canvas_status schedule_read_digit(struct reader *r, struct schedule_axis *axis) {
+  int level;
+  if (axis->count == SCHEDULE_DEPTH)
+    return lexer_fail(&r->lx, &r->lx.token, "more than %d loops cover one axis", SCHEDULE_DEPTH);
+  TRY(schedule_read_name(r, &level));
+  axis->level[axis->count++] = level;
   return CANVAS_OK;
 }
 

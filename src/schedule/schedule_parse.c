@@ -42,22 +42,14 @@ canvas_status schedule_read_indent(struct reader *r) {
 
 /* ---- the tree form ------------------------------------------------------------------------- */
 
-static canvas_status read_axis_level(struct reader *r, struct schedule_axis *axis) {
-  if (axis->count == SCHEDULE_DEPTH)
-    return lexer_fail(&r->lx, &r->lx.token, "more than %d loops cover one axis", SCHEDULE_DEPTH);
-  TRY(schedule_read_name(r, &axis->level[axis->count]));
-  axis->count++;
-  return CANVAS_OK;
-}
-
 static canvas_status read_axis(struct reader *r, int leaf) {
   struct lexer *lx = &r->lx;
   struct schedule_axis *axis = schedule_add_axis(r->s, leaf, NULL);
   axis->line = lx->token.line;
   axis->column = lx->token.column;
-  if (!lexer_accept(lx, "{")) return read_axis_level(r, axis);
+  if (!lexer_accept(lx, "{")) return schedule_read_digit(r, axis);
   do {
-    TRY(read_axis_level(r, axis));
+    TRY(schedule_read_digit(r, axis));
   } while (lexer_accept(lx, ","));
   TRY(lexer_expect(lx, "}", "after the loops of an axis"));
   if (!lexer_accept(lx, "/"))
@@ -78,10 +70,6 @@ static canvas_status read_axes(struct reader *r, int leaf) {
     TRY(read_axis(r, leaf));
   } while (lexer_accept(&r->lx, ","));
   return CANVAS_OK;
-}
-
-static bool at_line_end(const struct lexer *lx) {
-  return lx->token.kind == TOKEN_NEWLINE || lx->token.kind == TOKEN_END;
 }
 
 /* After the `@`. */

@@ -47,14 +47,6 @@ struct selectors {
   int open, read;
 };
 
-static int shown(const struct token *t) {
-  return t->length < 40 ? t->length : 40;
-}
-
-static bool at_line_end(const struct lexer *lx) {
-  return lx->token.kind == TOKEN_NEWLINE || lx->token.kind == TOKEN_END;
-}
-
 static struct declared *find_stage(struct selectors *x, const struct token *t) {
   for (int i = 0; i < x->count; i++)
     if (strlen(x->stages[i].leaf.stage) == (size_t)t->length &&
@@ -65,13 +57,9 @@ static struct declared *find_stage(struct selectors *x, const struct token *t) {
 
 /* ---- declarations -------------------------------------------------------------------------- */
 
-static canvas_status read_part_level(struct reader *r, struct schedule_axis *axis) {
-  int level;
-  if (axis->count == SCHEDULE_DEPTH)
-    return lexer_fail(&r->lx, &r->lx.token, "more than %d loops cover one axis", SCHEDULE_DEPTH);
-  TRY(schedule_read_name(r, &level));
-  axis->level[axis->count++] = level;
-  return schedule_read_annotations(r, level, NULL);
+static canvas_status read_digit(struct reader *r, struct schedule_axis *axis) {
+  TRY(schedule_read_digit(r, axis));
+  return schedule_read_annotations(r, axis->level[axis->count - 1], NULL);
 }
 
 /* `m`, `elem:dyn(nblk)` or `n{nblk, br}`. */
@@ -87,38 +75,39 @@ static canvas_status read_part(struct reader *r, struct schedule_leaf *leaf) {
     *lx = ahead;
     axis.axis = arena_strndup(&r->s->arena, at.start, (size_t)at.length);
     do {
-      TRY(read_part_level(r, &axis));
+      TRY(read_digit(r, &axis));
     } while (lexer_accept(lx, ","));
     TRY(lexer_expect(lx, "}", "after the loops of an axis"));
   } else {
-    TRY(read_part_level(r, &axis));
+    TRY(read_digit(r, &axis));
   }
   VEC_PUSH(&leaf->axes, axis);
   return CANVAS_OK;
 }
 
-static bool at_reductions(const struct lexer *lx) {
+/* Moves past `R{`. */
+static bool accept_reductions(struct lexer *lx) {
   struct lexer ahead = *lx;
-  return lexer_accept(&ahead, "R") && lexer_is(&ahead, "{");
+  if (!lexer_accept(&ahead, "R") || !lexer_accept(&ahead, "{")) return false;
+  *lx = ahead;
+  return true;
+}
+
+static canvas_status read_reductions(struct reader *r, struct schedule_leaf *leaf) {
+  int spatial = leaf->axes.count;
+  do {
+    TRY(read_part(r, leaf));
+  } while (lexer_accept(&r->lx, ","));
+  leaf->reductions = leaf->axes.count - spatial;
+  return lexer_expect(&r->lx, "}", "after the reductions, which stand last");
 }
 
 /* After `NAME:=`. */
 static canvas_status read_parts(struct reader *r, struct schedule_leaf *leaf) {
-  struct lexer *lx = &r->lx;
   do {
-    if (!at_reductions(lx)) {
-      TRY(read_part(r, leaf));
-      continue;
-    }
-    int spatial = leaf->axes.count;
-    lexer_next(lx);
-    lexer_next(lx);
-    do {
-      TRY(read_part(r, leaf));
-    } while (lexer_accept(lx, ","));
-    leaf->reductions = leaf->axes.count - spatial;
-    return lexer_expect(lx, "}", "after the reductions, which stand last");
-  } while (lexer_accept(lx, ","));
+    if (accept_reductions(&r->lx)) return read_reductions(r, leaf);
+    TRY(read_part(r, leaf));
+  } while (lexer_accept(&r->lx, ","));
   return CANVAS_OK;
 }
 

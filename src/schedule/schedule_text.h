@@ -54,10 +54,21 @@ struct loop_list {
   int count;
 };
 
+/* How much of a token a sentence quotes. */
+static inline int shown(const struct token *t) {
+  return t->length < 40 ? t->length : 40;
+}
+
+static inline bool at_line_end(const struct lexer *lx) {
+  return lx->token.kind == TOKEN_NEWLINE || lx->token.kind == TOKEN_END;
+}
+
 /* schedule_loops.c. `selector`: R and reorder are read as such. */
 canvas_status schedule_read_loops(struct reader *r, bool selector, struct loop_list *out);
 /* The name of a loop; the level, added if it is new. */
 canvas_status schedule_read_name(struct reader *r, int *level);
+/* ... as one more part of an axis. */
+canvas_status schedule_read_digit(struct reader *r, struct schedule_axis *axis);
 /* What stands after a name: annotations of its level, and the marks of `loop` unless it is NULL. */
 canvas_status schedule_read_annotations(struct reader *r, int level, struct loop_item *item);
 /* Adds a loop at `place` and moves `place` into it. */
