@@ -6,6 +6,7 @@
 ```python     runs in an empty folder
 ```sql        runs on an empty study
 ```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program
+```c           right after a schedule: the inside of the function that `canvas compile` writes
 <!-- canvas VERB ... --> up to <!-- end -->     what that command prints
 <!-- flags of VERB --> up to <!-- end -->       what flags_page.py makes of its rows
 
@@ -22,6 +23,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import flags_page
@@ -33,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(canvas|console|python|sql|schedule)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
+SCHEDULE_AND_C = re.compile(r"^```schedule (\S+)\n([^`]*)^```\n```c\n([^`]*)^```$", re.M)
 TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 WALK = "<!-- walk -->"
 UPDATE = os.environ.get("CANVAS_UPDATE") == "1"
@@ -111,6 +114,22 @@ def test_schedule_is_legal(program: str, body: str) -> None:
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "page, program, schedule, code",
+    [(page, *found) for page in PAGES for found in SCHEDULE_AND_C.findall(page.read_text())],
+)
+def test_schedule_means_this_c(page: Path, program: str, schedule: str, code: str) -> None:
+    file = f"examples/programs/{program}.program"
+    text = run(f"canvas compile {file} --schedule - --emit c -o -", input=schedule)
+    function = re.search(r"^int \w+\([^{]*\{\n(.*?)^  return 0;\n\}", text, re.S | re.M)
+    assert function, text
+    actual = textwrap.dedent(function[1])
+    if UPDATE and not matches(code, actual):
+        page.write_text(page.read_text().replace(code, actual))
+        return
+    assert matches(code, actual), actual
 
 
 @pytest.mark.parametrize("page, body", examples("console"))

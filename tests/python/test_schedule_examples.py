@@ -66,6 +66,13 @@ def test_values_stand_beside_it(path: Path) -> None:
     assert without_head(beside.read_text()) == without_head(made)
 
 
+@EVERY
+def test_computes_what_the_program_says(path: Path) -> None:
+    """Compiled, and compared with the interpreter."""
+    words = ["--schedule", str(path), *numbers(path), "--repeats", "1"]
+    assert "correct" in canvas("run", said(path, "Program"), *words)
+
+
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_has_a_default(path: Path) -> None:
     text = canvas("schedule", "print", path, "default")
