@@ -5,43 +5,9 @@
 #include "command.h"
 
 struct scheduled {
-  const char *name; /* of the schedule's text, for messages */
   canvas_program *program;
   canvas_schedule *schedule;
 };
-
-static bool read_program(struct arguments *a, const char *file, canvas_program **out) {
-  struct text text;
-  if (!text_read(file, &text)) return false;
-  canvas_status status = canvas_program_parse(a->ctx, text.bytes, text.length, out);
-  if (status != CANVAS_OK) complain_status(a, text.name, status);
-  text_free(&text);
-  return status == CANVAS_OK;
-}
-
-/* A file, `-`, or the word default. */
-static bool read_schedule(struct arguments *a, const char *file, struct scheduled *s) {
-  struct text text = {.name = file};
-  canvas_status status;
-  if (!strcmp(file, "default")) {
-    status = canvas_schedule_default(a->ctx, s->program, &s->schedule);
-  } else {
-    if (!text_read(file, &text)) return false;
-    status = canvas_schedule_parse(a->ctx, text.bytes, text.length, &s->schedule);
-  }
-  s->name = text.name;
-  if (status != CANVAS_OK) complain_status(a, s->name, status);
-  text_free(&text);
-  return status == CANVAS_OK;
-}
-
-static bool set_numbers(struct arguments *a, struct scheduled *s) {
-  const char *numbers = option_text(a, "--set", NULL);
-  if (!numbers) return true;
-  canvas_status status = canvas_schedule_set(a->ctx, s->schedule, numbers);
-  if (status != CANVAS_OK) complain_flag(a, "--set", status);
-  return status == CANVAS_OK;
-}
 
 /* ---- the actions --------------------------------------------------------------------------- */
 
@@ -105,15 +71,16 @@ static const struct action *find_action(const char *name) {
 }
 
 static int act(struct arguments *a, const struct action *action, struct scheduled *s) {
-  if (!read_program(a, a->operand[1], &s->program) || !read_schedule(a, a->operand[2], s) ||
-      !set_numbers(a, s))
-    return EXIT_BAD;
+  const char *file = a->operand[2];
+  s->program = program_read(a, a->operand[1]);
+  if (s->program) s->schedule = schedule_read(a, file, s->program);
+  if (!s->schedule) return EXIT_BAD;
   canvas_status status = action->run(a->ctx, s);
-  return status == CANVAS_OK ? EXIT_OK : complain_status(a, s->name, status);
+  return status == CANVAS_OK ? EXIT_OK : complain_status(a, text_name(file), status);
 }
 
 static int run(struct arguments *a) {
-  struct scheduled s = {.name = ""};
+  struct scheduled s = {.schedule = NULL};
   const struct action *action = find_action(a->operand[0]);
   if (!action) return EXIT_BAD;
   if (!strcmp(a->operand[1], "-") && !strcmp(a->operand[2], "-"))

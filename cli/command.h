@@ -80,6 +80,7 @@ struct text {
 /* `-` is standard input. False after a sentence: missing, a directory, over CANVAS_TEXT_LIMIT. */
 bool text_read(const char *file, struct text *out);
 void text_free(struct text *t);
+const char *text_name(const char *file); /* as of a struct text */
 
 /* The targets of --targets: a file, or the short form "C,H,W;...". NULL after a sentence. */
 canvas_targets *targets_read(struct arguments *a);
@@ -115,6 +116,9 @@ typedef int program_visit(struct arguments *a, const struct program_item *item, 
  * stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
 int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
 
+/* A file, `-` or the word default, with the numbers of --set. NULL after a sentence. */
+canvas_schedule *schedule_read(struct arguments *a, const char *file,
+                               const canvas_program *program);
 /* The schedule of --schedule (a file, `-` or the word default) with the numbers of --set, checked. NULL
  * after a sentence. */
 canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program);

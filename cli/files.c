@@ -30,9 +30,13 @@ static char *read_all(FILE *stream, size_t *length) {
   return NULL;
 }
 
+const char *text_name(const char *file) {
+  return strcmp(file, "-") ? file : "standard input";
+}
+
 bool text_read(const char *file, struct text *out) {
   bool standard = !strcmp(file, "-");
-  *out = (struct text){.name = standard ? "standard input" : file};
+  *out = (struct text){.name = text_name(file)};
   errno = 0;
   FILE *stream = standard ? stdin : fopen(file, "rb");
   if (stream) out->bytes = read_all(stream, &out->length);

@@ -96,6 +96,18 @@ static bool read_schedule(struct arguments *a, const char *file, const canvas_pr
   return status == CANVAS_OK;
 }
 
+canvas_schedule *schedule_read(struct arguments *a, const char *file,
+                               const canvas_program *program) {
+  const char *numbers = option_text(a, "--set", NULL);
+  canvas_schedule *schedule = NULL;
+  if (!read_schedule(a, file, program, &schedule)) return NULL;
+  canvas_status status = numbers ? canvas_schedule_set(a->ctx, schedule, numbers) : CANVAS_OK;
+  if (status == CANVAS_OK) return schedule;
+  complain_flag(a, "--set", status);
+  canvas_schedule_free(schedule);
+  return NULL;
+}
+
 /* Legal for the program, and every loop has its number. */
 static bool check_schedule(struct arguments *a, const char *file, const canvas_program *program,
                            const canvas_schedule *schedule) {
@@ -103,22 +115,19 @@ static bool check_schedule(struct arguments *a, const char *file, const canvas_p
   char *holes;
   canvas_status status = canvas_schedule_check(a->ctx, program, schedule, &facts, &holes);
   if (status != CANVAS_OK) {
-    complain_status(a, file, status);
+    complain_status(a, text_name(file), status);
     return false;
   }
-  if (facts.holes) complain("%s: it has holes, give them numbers with --set: %s", file, holes);
+  if (facts.holes)
+    complain("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
   canvas_string_free(holes);
   return !facts.holes;
 }
 
 canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program) {
-  const char *file = option_text(a, "--schedule", "default"),
-             *numbers = option_text(a, "--set", NULL);
-  canvas_schedule *schedule = NULL;
-  if (!read_schedule(a, file, program, &schedule)) return NULL;
-  canvas_status status = numbers ? canvas_schedule_set(a->ctx, schedule, numbers) : CANVAS_OK;
-  if (status != CANVAS_OK) complain_flag(a, "--set", status);
-  if (status == CANVAS_OK && check_schedule(a, file, program, schedule)) return schedule;
+  const char *file = option_text(a, "--schedule", "default");
+  canvas_schedule *schedule = schedule_read(a, file, program);
+  if (!schedule || check_schedule(a, file, program, schedule)) return schedule;
   canvas_schedule_free(schedule);
   return NULL;
 }
