@@ -263,7 +263,7 @@ static double *evaluate(const struct program *p, int64_t *count) {
 
 // Some index per axis that gives it back, in a random order.
 static void random_layout(struct random *r, const struct program_tensor *t, struct buf *text) {
-  char parts[16][48];
+  char parts[3 * PROGRAM_AXES][48]; // a longer name is cut off, and refused
   int count = 0;
   for (int i = 0; i < t->rank; i++) {
     const char *name = t->axes[i].name;
