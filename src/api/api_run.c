@@ -42,7 +42,7 @@ canvas_status canvas_program_compile(canvas_context *ctx, const canvas_program *
                                      const canvas_schedule *schedule,
                                      const canvas_emit_options *options, char **out) {
   const struct program *p = program_of(program);
-  canvas_emit_options how = options ? *options : (canvas_emit_options){NULL};
+  canvas_emit_options how = options ? *options : (canvas_emit_options){0};
   char *text, *name = NULL;
   how.header = false;
   if (!how.function) how.function = name = canvas_program_function(program);
