@@ -14,6 +14,7 @@
 
 #include "emit/emit.h"
 #include "program/interpret.h"
+#include "operator_calls.h"
 #include "random_edit.h"
 #include "random_program.h"
 #include "run/rounding.h"
@@ -440,6 +441,23 @@ static void schedules_of_examples(void **state) {
   batch_flush(&b, "-O2 -march=native");
 }
 
+// ---- the operator library ----
+
+static void operators(void **state) {
+  struct batch b = {0};
+  struct random r;
+  random_open(&r, 6, RANDOM_TEST, 3);
+  for (int i = 0; i < OPERATOR_CALLS; i++) {
+    struct program *p;
+    CHECK_INT(operator_called(&ctx, operator_calls[i], &p), CANVAS_OK, ctx.message);
+    add_defaults(&b, p, p->name);
+    for (int j = 0; j < (all() ? 20 : 1); j++)
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 20), p->name), ctx.message);
+    program_free(p);
+  }
+  batch_flush(&b, "-O1");
+}
+
 // ---- random schedules ----
 
 static void random_schedules(void **state) {
@@ -473,5 +491,5 @@ static void random_schedules_of_kernels(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs), cmocka_unit_test(refusals),
-           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(random_schedules),
-           cmocka_unit_test(random_schedules_of_kernels))
+           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
+           cmocka_unit_test(random_schedules), cmocka_unit_test(random_schedules_of_kernels))
