@@ -22,6 +22,7 @@ from .operators import operator_program
 from .pack import KernelPack, load, save
 
 if TYPE_CHECKING:
+    from .compiled import Compiled, compile_program
     from .convert import Conversion, convert
     from .data import data_from, load_data
     from .driver import search
@@ -35,10 +36,12 @@ __version__ = _core.version()
 
 __all__ = [
     "CanvasError",
+    "Compiled",
     "Conversion",
     "KernelPack",
     "NoSolution",
     "Placeholder",
+    "compile_program",
     "convert",
     "data_from",
     "export",
@@ -58,6 +61,8 @@ __all__ = [
 
 # What is loaded on first need, most of it because it needs torch, by the module that holds it.
 _LAZY = {
+    "Compiled": "compiled",
+    "compile_program": "compiled",
     "Conversion": "convert",
     "convert": "convert",
     "data_from": "data",

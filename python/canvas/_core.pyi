@@ -84,11 +84,26 @@ def dot(kernel: str, /) -> str:
 def svg(kernel: str, /) -> str:
     """A picture as SVG; its <desc> holds the kernel's text."""
 
-def lower(pack: str, target: int) -> str:
-    """The program of one binding for one sample; targets count from 0."""
+def lower(pack: str, target: int, batch: int = 1) -> str:
+    """The program of one binding for `batch` samples; targets count from 0."""
 
 def operator_program(name: str, arguments: str) -> str:
     """The program of an operator (docs/operators.md), from "height=56 kernel=3 ..."."""
+
+_Row = tuple[str, str, tuple[int, ...], int, int, bool]
+
+def signature(program: str, /) -> tuple[list[_Row], list[_Row]]:
+    """The inputs and the outputs of a program, each (name, dtype, shape, least, most, rising):
+    dtype is "f32", "f64", "bf16" or "i32"; elements of i32 lie in [least, most] and where they
+    rise never fall along the last axis, from least to most.
+    """
+
+def compile(program: str, schedule: str | None = None) -> tuple[str, str]:
+    """(path, function): a shared object in the cache and the name of its function, which takes a
+    pointer for each input, then each output, and answers 0, or 1 where there is no memory.
+
+    `schedule`: None for the default one.  Error also where no compiler works.
+    """
 
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
     """The program's first output by the interpreter.

@@ -17,10 +17,13 @@ import sys
 import types
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import CanvasError
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
 
 TEXT_LIMIT = 16 << 20  # bytes, as in the core
 
@@ -92,6 +95,37 @@ class KernelPack:
         ``module(c, target=name)`` names it; ``module.pack`` is this pack.
         """
         return load_class(self, patterns=True)
+
+    def compile(
+        self,
+        at: str | None = None,
+        *,
+        target: str | None = None,
+        batch: int = 1,
+        schedule: str | None = None,
+    ) -> Compiled:
+        """The kernel at one target as machine code: a callable on NumPy arrays or torch CPU
+        tensors, the image ``[batch, C_in, H, W]`` and the weights in the order and layout that
+        ``canvas lower`` shows.
+
+        `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
+        of several; `schedule`: the text of one (None: the default one).  Raises CanvasError in
+        one sentence where sizes or schedule do not fit, or no C compiler works.
+        """
+        from .compiled import Compiled
+
+        bound = "\nbind " in self.text
+        if bound == (at is not None):
+            has = "bind lines, leave 'at' away" if bound else "no bind lines, give sizes in 'at'"
+            raise CanvasError(f"'{self.name}' has {has}")
+        sized = self if at is None else KernelPack(_core.bind(self.text, at))
+        names = sized.targets
+        if target is None and len(names) > 1:
+            raise CanvasError(f"'{self.name}' has {len(names)} targets, name one of them")
+        if target is not None and target not in names:
+            raise CanvasError(f"'{self.name}' is bound to no target '{target}'")
+        index = 0 if target is None else names.index(target)
+        return Compiled(_core.lower(sized.text, index, batch), schedule)
 
     def check(self) -> None:
         """Compare the module with the interpreter (canvas.check.check); raises ArithmeticError."""

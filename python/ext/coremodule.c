@@ -339,12 +339,13 @@ static PyObject *core_torch_code(PyObject *module, PyObject *args, PyObject *key
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
-static canvas_status lower(canvas_context *ctx, struct text in, int target, char **out) {
+static canvas_status lower(canvas_context *ctx, struct text in, int target, int64_t batch,
+                           char **out) {
   canvas_pack *pack;
   canvas_program *program;
   canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
   if (status != CANVAS_OK) return status;
-  status = canvas_pack_lower(ctx, pack, target, 1, &program);
+  status = canvas_pack_lower(ctx, pack, target, batch, &program);
   canvas_pack_free(pack);
   if (status != CANVAS_OK) return status;
   *out = canvas_program_print(program);
@@ -353,18 +354,21 @@ static canvas_status lower(canvas_context *ctx, struct text in, int target, char
 }
 
 static PyObject *core_lower(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"pack", "target", NULL};
-  PyObject *pack, *number;
+  static char *names[] = {"pack", "target", "batch", NULL};
+  PyObject *pack, *number, *samples = NULL;
   struct text in;
-  uint64_t target;
+  uint64_t target, batch = 1;
   char *out = NULL;
   canvas_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO", names, &pack, &number) ||
-      !get_text(module, pack, &in) || !get_whole(module, number, "target", &target))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO|O", names, &pack, &number, &samples) ||
+      !get_text(module, pack, &in) || !get_whole(module, number, "target", &target) ||
+      (samples && !get_whole(module, samples, "batch", &batch)))
     return NULL;
   int index = target < 1 << 30 ? (int)target : 1 << 30;
+  if (batch < 1 || batch > 65536)
+    return PyErr_Format(state_of(module)->error, "batch is a whole number from 1 to 65536");
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS status = lower(ctx, in, index, &out);
+  Py_BEGIN_ALLOW_THREADS status = lower(ctx, in, index, (int64_t)batch, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
@@ -499,6 +503,84 @@ static PyObject *core_evaluate(PyObject *module, PyObject *args, PyObject *keywo
   return answer;
 }
 
+/* ---- machine code -------------------------------------------------------------------------- */
+
+/* (name, dtype, shape, least, most, rising) */
+static PyObject *describe_tensor(canvas_tensor t) {
+  static const char *const dtypes[] = {"f32", "f64", "bf16", "i32"};
+  PyObject *shape = PyTuple_New(t.rank);
+  for (int i = 0; shape && i < t.rank; i++) {
+    PyObject *size = PyLong_FromLongLong((long long)t.sizes[i]);
+    if (!size || PyTuple_SetItem(shape, i, size) < 0) {
+      Py_DecRef(shape);
+      return NULL;
+    }
+  }
+  return shape ? Py_BuildValue("(ssNLLN)", t.name, dtypes[t.dtype], shape, (long long)t.least,
+                               (long long)t.most, PyBool_FromLong(t.rising))
+               : NULL;
+}
+
+static PyObject *describe_tensors(const canvas_program *program, int count,
+                                  canvas_tensor (*tensor)(const canvas_program *, int)) {
+  PyObject *list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    PyObject *row = describe_tensor(tensor(program, i));
+    if (row && !PyList_SetItem(list, i, row)) continue;
+    Py_DecRef(list);
+    return NULL;
+  }
+  return list;
+}
+
+static PyObject *core_signature(PyObject *module, PyObject *text) {
+  canvas_program *program = parse_program(module, text);
+  if (!program) return NULL;
+  PyObject *inputs =
+      describe_tensors(program, canvas_program_inputs(program), canvas_program_input);
+  PyObject *outputs =
+      inputs ? describe_tensors(program, canvas_program_outputs(program), canvas_program_output)
+             : NULL;
+  canvas_program_free(program);
+  if (inputs && outputs) return Py_BuildValue("(NN)", inputs, outputs);
+  if (inputs) Py_DecRef(inputs);
+  return NULL;
+}
+
+/* *function too where that went well. */
+static canvas_status compile_program(canvas_context *ctx, const canvas_program *program,
+                                     const struct text *schedule, char **path, char **function) {
+  canvas_schedule *chosen = NULL;
+  canvas_status status = CANVAS_OK;
+  if (schedule) status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &chosen);
+  if (status == CANVAS_OK) status = canvas_program_compile(ctx, program, chosen, NULL, path);
+  if (status == CANVAS_OK) *function = canvas_program_function(program);
+  canvas_schedule_free(chosen);
+  return status;
+}
+
+static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", NULL};
+  PyObject *text, *given = Py_None;
+  struct text schedule;
+  char *path = NULL, *function = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|O", names, &text, &given)) return NULL;
+  if (given != Py_None && !get_text(module, given, &schedule)) return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status =
+      compile_program(ctx, program, given == Py_None ? NULL : &schedule, &path, &function);
+  canvas_program_free(program);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  PyObject *answer = Py_BuildValue("(Ns)", PyUnicode_DecodeFSDefault(path), function);
+  canvas_string_free(path);
+  canvas_string_free(function);
+  return answer;
+}
+
 /* ---- the command and facts ----------------------------------------------------------------- */
 
 static PyObject *core_version(PyObject *module, PyObject *unused) {
@@ -584,7 +666,12 @@ static PyMethodDef methods[] = {
     {"dot", core_dot, METH_O, DOC("dot($module, kernel, /)", "A picture for Graphviz.")},
     {"svg", core_svg, METH_O, DOC("svg($module, kernel, /)", "A picture.")},
     {"lower", WITH_KEYWORDS(core_lower),
-     DOC("lower($module, pack, target)", "The program of one binding.")},
+     DOC("lower($module, pack, target, batch=1)", "The program of one binding.")},
+    {"signature", core_signature, METH_O,
+     DOC("signature($module, program, /)", "The inputs and the outputs of a program.")},
+    {"compile", WITH_KEYWORDS(core_compile),
+     DOC("compile($module, program, schedule=None)",
+         "(path, function) of a shared object in the cache.")},
     {"operator_program", WITH_KEYWORDS(core_operator_program),
      DOC("operator_program($module, name, arguments)", "The program of an operator.")},
     {"evaluate", WITH_KEYWORDS(core_evaluate),
