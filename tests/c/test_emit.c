@@ -462,7 +462,7 @@ static void operators(void **state) {
 
 static void random_schedules(void **state) {
   struct batch b = {0};
-  int programs = all() ? 1500 : SANITIZED ? 60 : 150;
+  int programs = all() ? 1500 : SANITIZED ? 30 : 80;
   for (int i = 0; i < programs; i++) {
     struct random r;
     char label[32];
@@ -475,6 +475,81 @@ static void random_schedules(void **state) {
     program_free(p);
   }
   batch_flush(&b, "-O1");
+}
+
+// ---- sampled kernels ----
+
+#define TARGETS "a 64 64 56 56 3 1 1\nb 64 128 56 56 3 2 1\nc 128 64 28 28 5x3 1 1\n"
+
+// The kernel at the smallest sizes it can have: NULL if there are none.
+static struct program *small(const canvas_kernel *kernel, int64_t groups) {
+  static const int grains[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
+  const canvas_solve_options options = {.groups = groups, .exempt = true};
+  struct program *p = NULL;
+  canvas_budget *budget;
+  CHECK_INT(canvas_budget_parse(&ctx, "macs=none,params=none", 21, &budget), CANVAS_OK,
+            ctx.message);
+  for (int i = 0; i < 9 && !p; i++) {
+    char text[80];
+    canvas_targets *targets;
+    canvas_program *program;
+    canvas_pack *pack;
+    int channels = (int)groups * grains[i], wider = i % 2 ? 2 : 1;
+    if (channels < 4) continue;
+    int length = snprintf(text, sizeof text, "small %d %d 6 5 3 1 1\n", channels, channels * wider);
+    CHECK_INT(canvas_targets_parse(&ctx, text, (size_t)length, &targets), CANVAS_OK, ctx.message);
+    if (canvas_kernel_solve(&ctx, kernel, targets, budget, &options, &pack) == CANVAS_OK) {
+      CHECK_INT(canvas_pack_lower(&ctx, pack, 0, 1, &program), CANVAS_OK, ctx.message);
+      canvas_pack_free(pack);
+      p = (struct program *)program;
+    }
+    canvas_targets_free(targets);
+  }
+  canvas_budget_free(budget);
+  return p;
+}
+
+// Its outputs cost the interpreter little.
+static bool is_cheap(const struct program *p) {
+  double points = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    double n = (double)program_elements(p, i);
+    for (int j = 0; j < p->tensors.data[i].reductions; j++)
+      n *= (double)p->tensors.data[i].axes[p->tensors.data[i].rank + j].size;
+    points += n;
+  }
+  return points < 1e6;
+}
+
+static void sampled_kernels(void **state) {
+  struct batch b = {0};
+  struct random r;
+  canvas_targets *targets;
+  canvas_sampler *sampler;
+  int wanted = all() ? 300 : SANITIZED ? 12 : 60, found = 0;
+  random_open(&r, 11, RANDOM_TEST, 3);
+  CHECK_INT(canvas_targets_parse(&ctx, TARGETS, strlen(TARGETS), &targets), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_sampler_new(&ctx, targets, "", 0, 11, &sampler), CANVAS_OK, ctx.message);
+  for (uint64_t i = 0; found < wanted && i < 4 * (uint64_t)wanted; i++) {
+    canvas_kernel *kernel;
+    int64_t groups;
+    if (canvas_sampler_draw(&ctx, sampler, i, &kernel, &groups) != CANVAS_OK) continue;
+    struct program *p = small(kernel, groups);
+    canvas_kernel_free(kernel);
+    if (!p) continue;
+    if (is_cheap(p)) {
+      char label[40];
+      snprintf(label, sizeof label, "sampled kernel %d", (int)i);
+      add_defaults(&b, p, label);
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 15), label), ctx.message);
+      found++;
+    }
+    program_free(p);
+  }
+  batch_flush(&b, "-O1");
+  CHECK_INT(found, wanted, "kernels");
+  canvas_sampler_free(sampler);
+  canvas_targets_free(targets);
 }
 
 static void random_schedules_of_kernels(void **state) {
@@ -492,4 +567,5 @@ static void random_schedules_of_kernels(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs), cmocka_unit_test(refusals),
            cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(random_schedules), cmocka_unit_test(random_schedules_of_kernels))
+           cmocka_unit_test(random_schedules), cmocka_unit_test(random_schedules_of_kernels),
+           cmocka_unit_test(sampled_kernels))
