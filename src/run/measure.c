@@ -52,7 +52,11 @@ static uint64_t seal_of(const struct answer *a, uint64_t token) {
 /* ---- in the child ---------------------------------------------------------------------------- */
 
 /* What is not written first holds zeros by luck only: until the next call, `byte` stands in all that
- * malloc gives, and now in the stack below; as a number of any type it is huge. 0: as it comes. */
+ * malloc gives, and now in the stack below; as a number of any type it is huge. 0: as it comes.
+ * Inlined, it would spoil its caller's frame only. */
+#if defined(__GNUC__)
+__attribute__((noinline, no_sanitize_address))
+#endif
 static void spoil_memory(int byte) {
   volatile unsigned char below[1 << 18];
   for (size_t i = 0; byte && i < sizeof below; i++) below[i] = (unsigned char)byte;
