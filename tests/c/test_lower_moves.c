@@ -70,7 +70,7 @@ static int computing_stages(const struct program *p, const char *name) {
 static void check_binding(const struct pack *pack, int target, struct random *r,
                           struct tally *tally) {
   for (int64_t batch = 1; batch <= 3; batch += 2) {
-    struct program *nodes, *p;
+    struct program *nodes, *p = NULL;
     int tensors[KERNEL_NODES_MAX];
     const struct binding *b = &pack->data[target];
     if (lower_nodes(&ctx, pack->kernel, b, batch, &nodes, tensors) ||

@@ -90,7 +90,7 @@ static void caches_are_undone(void **state) {
   CHECK_ROWS (undone, row) {
     canvas_context ctx = {.message = ""};
     struct buf text = {0}, back = {0};
-    struct program *cached, *inlined;
+    struct program *cached, *inlined = NULL;
     buf_printf(&text, HEAD PAD "%s\nout Y\n", *row);
     struct program *p = parse(text.text);
     if (program_edit(&ctx, p, "cache Y as C", 12, &cached) ||
