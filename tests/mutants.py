@@ -67,6 +67,9 @@ ORDER = [
     "sampler",
 ]
 
+# Tests that come first for the files of a folder.
+NEAREST = {"src/schedule": ["loop_tree", "schedule_edit"]}
+
 
 @dataclass
 class Mutant:
@@ -231,7 +234,8 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
 
 def tests_of(build: Build, row: Mutant) -> list[str]:
     """Their names, in the order they are run."""
-    known = [name for name in ORDER if name in build.tests]
+    nearest = [t for folder, tests in NEAREST.items() if row.file.startswith(folder) for t in tests]
+    known = [name for name in dict.fromkeys(nearest + ORDER) if name in build.tests]
     python = [test for folder, test in PYTHON_TESTS.items() if row.file.startswith(folder)]
     return [*known, *sorted(set(build.tests) - set(known)), GOLDENS, *python]
 

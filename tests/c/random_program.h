@@ -88,7 +88,8 @@ static int random_index(struct random_program *g, struct random_stage *s,
     case PATTERN_SPLIT: return px_add(p, px_mul(p, x, px_int(p, 2)), y);
     case PATTERN_REVERSED: return px_sub(p, px_int(p, size - 1), x);
     case PATTERN_SHIFT: {
-      int shifted = px_sub(p, x, px_int(p, 1)), inside = px_inside(p, shifted, 0, size);
+      int shifted = px_add(p, x, px_int(p, random_choice(g, 2) ? 1 : -1));
+      int inside = px_inside(p, shifted, 0, size);
       s->guard = s->guard < 0 ? inside : px_and(p, s->guard, inside);
       return shifted;
     }

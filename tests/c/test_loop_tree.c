@@ -37,6 +37,9 @@
 #define SHIFT \
   "canvas 1\nprogram shift\nin X f32 [i:10]\nA[i:10] = X[i]\nZ[i:10] = A[i*i%10]\nout Z\n"
 #define SHIFT2 "canvas 1\nprogram shift\nin X f32 [i:10]\nA[i:10] = X[i]\nZ[i:10] = A[9-i]\nout Z\n"
+#define NEXT                                                  \
+  "canvas 1\nprogram next\nin X f32 [i:10]\nA[i:10] = X[i]\n" \
+  "Z[i:10] = if i < 9 then A[i+1] else 0\nout Z\n"
 #define LARGE \
   "canvas 1\nprogram large\nin X f32 [i:20000]\nA[i:20000] = X[i]\nZ[i:20000] = A[i]\nout Z\n"
 #define HUGE                                                             \
@@ -68,6 +71,7 @@ static const struct {
      "io, jo =>\n  ko:mask, ki:3, ii:5:peel, ji:4 =>\n    @C = {io, ii}/i, {jo, ji}/j // {ko, "
      "ki}/k\n"
      "  ii, ji => @D = {io, ii}/i, {jo, ji}/j\n"},
+    {GEMM, "io, ii:4, j, k => @C[ii][j][io] = {io, ii}/i, j // k\nx, y => @D = {x}/i, {y}/j\n"},
     {GEMM, "i, x, k => @C = i, {x}/j // k\nx, i => @D = i, {x}/j\n"},
     {CONV, "c, h, w => @P = c, h, w\no, y, x, c, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n"},
     {CONV,
@@ -177,6 +181,9 @@ static const struct {
     {SHIFT, "i =>\n  @A = i\n  @Z = i\n",
      "line 3, column 3: stage 'Z' reads 'A' at 'i*i%10' along axis 'i': from -9 to 9 while the "
      "loops around both stand still, and 0 to 0 are computed"},
+    {NEXT, "o:2 =>\n  p => @A = {o, p}/i\n  q => @Z = {o, q}/i\n",
+     "line 3, column 8: stage 'Z' reads 'A' at 'i+1' along axis 'i': from 1 to 5 while the loops "
+     "around both stand still, and 0 to 4 are computed"},
     {SHIFT2, "o:2 =>\n  i => @A = {o, i}/i\n  i => @Z = {o, i}/i\n",
      "line 3, column 8: stage 'Z' reads 'A' at '9-i' along axis 'i': from -5 to 9 while the loops "
      "around both stand still, and 0 to 4 are computed"},

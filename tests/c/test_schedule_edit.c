@@ -12,7 +12,8 @@
 #define GEMM                                                             \
   "canvas 1\nprogram gemm\nin A f32 [i:12, k:8]\nin B f32 [k:8, j:32]\n" \
   "C[i:12, j:32] = A[i, k] * B[k, j] // sum k:8\nD[i:12, j:32] = max(C[i, j], 0)\nout D\n"
-#define PLAIN "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"
+#define PLAIN    "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"
+#define PARALLEL "i:para, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"
 
 enum operation { SPLIT, MERGE, REORDER, MOVE, MARK, TAIL, EXTENT, BUFFER };
 
@@ -29,6 +30,8 @@ static const struct {
     {SPLIT, "i", "", 4, "{i, j}:para, k =>\n    @C[j][i] = i, j // k\nj, i =>\n    @D = i, j\n",
      "{i, i_i:4, j}:para, k =>\n    @C[j][i][i_i] = {i, i_i}/i, j // k\n"
      "j, i, i_i =>\n    @D = {i, i_i}/i, j\n"},
+    {SPLIT, "i", "", 4, "i:12, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n",
+     "i:3, i_i:4, j, k =>\n    @C = {i, i_i}/i, j // k\ni, i_i, j =>\n    @D = {i, i_i}/i, j\n"},
     {MERGE, "i", "l", 0,
      "i, l:4, j, k =>\n    @C = {i, l}/i, j // k\ni, l, j =>\n    @D = {i, l}/i, j\n",
      "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"},
@@ -39,6 +42,8 @@ static const struct {
     {MOVE, "k", "D", 0, PLAIN,
      "stage 'D' stands inside loop 'k' and reads 'C', which is complete "
      "after it"},
+    {MOVE, "", "D", 0,
+     "i:para =>\n    j, k =>\n        @C = i, j // k\n    j =>\n        @D = i, j\n", PARALLEL},
     {MOVE, "k", "C", 0, PLAIN, "stage 'C' cannot be moved to where it is"},
     {MARK, "i", "", LOOP_PARA, PLAIN,
      "i:para, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"},
@@ -139,11 +144,25 @@ static int some_child(struct editor *e, int node) {
   return chosen;
 }
 
+// The stage's loops in any order, right or wrong.
+static canvas_status random_layout(struct editor *e, int stage, struct schedule **out) {
+  const struct bound_stage *s = &e->tree->stages[stage];
+  const char *names[SCHEDULE_DEPTH];
+  int count = 0, rank = e->p->tensors.data[s->tensor].rank;
+  for (int i = 0; i < s->steps; i++) {
+    if (!s->path[i].own || s->path[i].axis >= rank) continue;
+    int at = below(e, ++count);
+    names[count - 1] = names[at];
+    names[at] = e->s->levels.data[s->path[i].level].name;
+  }
+  return edit_buffer(&e->ctx, e->tree, stage, count, names, SCOPE_AUTO, out);
+}
+
 static canvas_status random_edit(struct editor *e, struct schedule **out) {
   static const unsigned marks[] = {0, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
   static const enum level_tail tails[] = {TAIL_NONE, TAIL_MASK, TAIL_PEEL};
   int level = some_level(e), node = some_node(e), stage = below(e, e->tree->count);
-  switch (below(e, 9)) {
+  switch (below(e, 10)) {
     case 0: return edit_split(&e->ctx, e->tree, level, 2 + below(e, 4), out);
     case 1: return edit_merge(&e->ctx, e->tree, level, some_level(e), out);
     case 2:
@@ -153,6 +172,7 @@ static canvas_status random_edit(struct editor *e, struct schedule **out) {
       if (e->s->nodes.data[node].kind == NODE_LEAF) node = e->s->nodes.data[node].parent;
       return edit_move(&e->ctx, e->tree, stage, node, some_child(e, node), out);
     case 6: return edit_mark(&e->ctx, e->tree, node, marks[below(e, 4)], 0, out);
+    case 8: return random_layout(e, stage, out);
     case 7: return edit_tail(&e->ctx, e->tree, level, tails[below(e, 3)], out);
     default: break;
   }
