@@ -432,6 +432,14 @@ def sizes(program: str, kind: str, name: str = r"\w+") -> list[list[int]]:
     return [[int(size) for size in re.findall(r":(\d+)", axes)] for axes in found]
 
 
+def inputs_of(program: str, values: Values, seed: int) -> Tensors:
+    torch.manual_seed(seed)
+    inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
+    if "blocks" in values:
+        inputs[2:4] = block_places(inputs, values)
+    return inputs
+
+
 def evaluate(program: str, inputs: Tensors) -> torch.Tensor:
     data = _core.evaluate(program, [x.numpy().tobytes() for x in inputs])
     (shape,) = sizes(program, "", "Y")
@@ -451,10 +459,7 @@ def block_places(inputs: Tensors, values: Values) -> Tensors:
 def test_equals_torch(line: str) -> None:
     name, values = split(line)
     program = canvas.operator_program(name, **values)
-    torch.manual_seed(len(line))
-    inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
-    if "blocks" in values:
-        inputs[2:4] = block_places(inputs, values)
+    inputs = inputs_of(program, values, len(line))
     wanted = TORCH[name](inputs, values)
     result = evaluate(program, inputs)
     assert result.shape == wanted.shape
@@ -483,11 +488,39 @@ def test_data_types(name: str) -> None:
     assert re.search(r"^Y bf16 \[", program, re.M)
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples/operators").glob("*.txt")), ids=lambda path: path.stem
-)
+PUBLISHED = sorted((ROOT / "examples/operators").glob("*.txt"))
+
+
+def lines_of(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line and line[0] != "#"]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_published_shapes_equal_torch(path: Path) -> None:
+    """At 200 elements, the first and the last among them; layers of too many elements are left to
+    their smaller likes.
+    """
+    for line in lines_of(path):
+        name, values = split(line)
+        program = canvas.operator_program(name, **values)
+        if max(int(np.prod(s)) for s in sizes(program, r"(?:in )?")) > 1 << 23:
+            continue
+        inputs = inputs_of(program, values, 1)
+        wanted = TORCH[name](inputs, values).flatten()
+        at = torch.randint(len(wanted), (200,))
+        at[0], at[1] = 0, len(wanted) - 1
+        data = _core.evaluate(
+            program, [x.numpy().tobytes() for x in inputs], at.numpy().astype(np.int64).tobytes()
+        )
+        result = torch.from_numpy(np.frombuffer(data).copy())
+        torch.testing.assert_close(result, wanted[at], rtol=1e-10, atol=1e-10, msg=line)
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
 def test_published_shapes_build(path: Path) -> None:
-    lines = [line for line in path.read_text().splitlines() if line and line[0] != "#"]
+    lines = lines_of(path)
     assert len(lines) >= 5
     for line in lines:
         name, values = split(line)
