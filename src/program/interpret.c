@@ -377,6 +377,9 @@ static canvas_status out_of_range(struct interpreter *in, const struct frame *f,
     const struct program_tensor *from = &in->p->tensors.data[f->tensor];
     buf_puts(&text, "' for '");
     print_index(&text, from->name, f->at, from->rank);
+    for (int r = from->rank; r < from->rank + from->reductions; r++)
+      buf_printf(&text, "%s%.40s=%lld", r > from->rank ? ", " : "' at '", from->axes[r].name,
+                 (long long)f->at[r]);
   }
   canvas_status status =
       fail(in->ctx, CANVAS_BAD_INPUT, "%s '%s' is out of range: axis '%.40s' has size %lld",

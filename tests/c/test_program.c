@@ -823,7 +823,13 @@ static void evaluation_limits(void **state) {
        "load of 'X[3]' for 'Y[0]' is out of range: axis 'i' has size 3"},
       {"T[i:9, j:9] = 1\nY[i:2] = T[i, (i+k)*(k+1)] // sum k:4",
        {0, 0},
-       "load of 'T[0, 12]' for 'Y[0]' is out of range: axis 'j' has size 9"},
+       "load of 'T[0, 12]' for 'Y[0]' at 'k=3' is out of range: axis 'j' has size 9"},
+      {"Y[i:2] = if X[0] < 1 then X[q[2-i]*2] else 0",
+       {0, 0},
+       "load of 'X[4]' for 'Y[0]' is out of range: axis 'i' has size 3"},
+      {"Y[i:2] = if X[0] < 1 then X[k] else 0 // sum k:q[i]+1..q[2]*2+1",
+       {0, 0},
+       "load of 'X[3]' for 'Y[0]' at 'k=3' is out of range: axis 'i' has size 3"},
       {"Y[i:2] = X[k%3] // sum k:2000000",
        {0, 1000000},
        "evaluating stage 'Y' takes more than 1000000 steps, ask for fewer elements"},
@@ -833,11 +839,13 @@ static void evaluation_limits(void **state) {
   };
   CHECK_ROWS (rows, row) {
     char text[512];
-    const double x[3] = {0, 1, 2}, *inputs[] = {x};
+    const double x[3] = {0, 1, 2}, *inputs[] = {x, x};
     canvas_context ctx = {.message = ""};
     struct interpreter *in;
     double value;
-    snprintf(text, sizeof text, "program p\nin X f32 [i:3]\nE[] = X[2]\n%s\nout Y\n", row->stages);
+    snprintf(text, sizeof text,
+             "program p\nin X f32 [i:3]\nin q i32 [i:3] 0..3\nE[] = X[2]\n%s\nout Y\n",
+             row->stages);
     struct program *p = parse(text);
     assert_int_equal(interpreter_new(&ctx, p, inputs, &row->limits, &in), CANVAS_OK);
     int y = program_find(p, "Y");

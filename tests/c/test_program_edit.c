@@ -13,7 +13,9 @@
   "0..8\n"
 #define PAD   "P[c:6, h:10] = if 1 <= h && h < 9 then X[0, c, h-1] else 0\n"
 #define CONV  "Y[o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n"
-#define LAST  "Z[o:70, h:8] = max(Y[o, h], 0)\nB bf16 [i:4] = Z[0, q[i]]\nout Z\nout B\n"
+#define TWICE "D[h:8] = X[0, 1, h] * 2\n"
+#define TAIL  "Z[o:70, h:8] = max(Y[o, h], 0)\nB bf16 [i:4] = Z[0, q[i]]\nout Z\nout B\n"
+#define LAST  TWICE TAIL
 #define WHOLE HEAD PAD CONV LAST
 
 // The edit, and the program that it gives.
@@ -22,8 +24,9 @@ static const struct {
 } rows[] = {
     {"cache Y as CC", HEAD PAD
      "CC[o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\nY[o:70, h:8] = CC[o, h]\n" LAST},
-    {"cache B as BC", HEAD PAD CONV "Z[o:70, h:8] = max(Y[o, h], 0)\nBC bf16 [i:4] = Z[0, q[i]]\n"
-                                    "B bf16 [i:4] = BC[i]\nout Z\nout B\n"},
+    {"cache B as BC",
+     HEAD PAD CONV TWICE "Z[o:70, h:8] = max(Y[o, h], 0)\nBC bf16 [i:4] = Z[0, q[i]]\n"
+                         "B bf16 [i:4] = BC[i]\nout Z\nout B\n"},
     {"cache X in P as XC",
      HEAD "XC[n:1, c:6, h:8] = X[n, c, h]\n"
           "P[c:6, h:10] = if 1 <= h && h < 9 then XC[0, c, h-1] else 0\n" CONV LAST},
@@ -41,7 +44,8 @@ static const struct {
               "Y[o:70, h:8] = P[c, h+k] * V[o/14, o/7%2, (k*6+c)*7+o%7] // sum c:6, k:3\n" LAST},
     {"pack X as V [h/100, h, c, n]",
      HEAD "V[h_o:1, h:8, c:6, n:1] = X[n, c, h]\n"
-          "P[c:6, h:10] = if 1 <= h && h < 9 then V[0, h-1, c, 0] else 0\n" CONV LAST},
+          "P[c:6, h:10] = if 1 <= h && h < 9 then V[0, h-1, c, 0] else 0\n" CONV
+          "D[h:8] = V[0, h, 1, 0] * 2\n" TAIL},
     {"pack P as V [h%5, c, h/5]",
      HEAD PAD "V[h_i:5, c:6, h_o:2] = P[c, h_o*5+h_i]\n"
               "Y[o:70, h:8] = V[(h+k)%5, c, (h+k)/5] * W[o, c, k] // sum c:6, k:3\n" LAST},
@@ -50,7 +54,7 @@ static const struct {
           "c:6, k:3\n" LAST},
     {"type Y bf16", HEAD PAD "Y bf16 [o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
     {"type B f32 # a comment\n",
-     HEAD PAD CONV "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
+     HEAD PAD CONV TWICE "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
 };
 
 // A sum moves into the stage that does nothing but copy it: a cache undone.
@@ -173,6 +177,9 @@ static const struct {
     {"pack W as V [o, c*k]",
      "line 1, column 17: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
      "product of those after it"},
+    {"pack W as V [o%14/4, o%4, o/14, c, k]",
+     "line 1, column 14: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
+     "product of those after it"},
     {"pack W as V [o/0, c, k]",
      "line 1, column 14: an index of a layout is a sum of axes, axis/N and axis%N, each times the "
      "product of those after it"},
@@ -263,7 +270,7 @@ static double *evaluate(const struct program *p, int64_t *count) {
 
 // Some index per axis that gives it back, in a random order.
 static void random_layout(struct random *r, const struct program_tensor *t, struct buf *text) {
-  char parts[3 * PROGRAM_AXES][48]; // a longer name is cut off, and refused
+  char parts[3 * PROGRAM_AXES][48];  // a longer name is cut off, and refused
   int count = 0;
   for (int i = 0; i < t->rank; i++) {
     const char *name = t->axes[i].name;
