@@ -218,7 +218,7 @@ static enum spread condition_spread(struct emitter *e, const struct px_node *n) 
 }
 
 static enum spread find_spread(struct emitter *e, int expr) {
-  const struct px_node *n = node_of(e, expr);
+  const struct px_node node = *node_of(e, expr), *n = &node; /* the scratch program may grow */
   if (n->sort == PX_INDEX) return emit_mentions(e, expr, e->lane) ? SPREAD_SCATTERED : SPREAD_SAME;
   switch (n->op) {
     case PX_NUMBER:
@@ -368,7 +368,7 @@ static void choose(struct emitter *e, int expr, const struct px_node *n, int bou
 
 /* 0: alone or in brackets, 1: operand of +, 2: of * or right of -, 3: right of / */
 void emit_value(struct emitter *e, int expr, int bound, struct buf *out) {
-  const struct px_node *n = node_of(e, expr);
+  const struct px_node node = *node_of(e, expr), *n = &node; /* the scratch program may grow */
   if (in_vectors(e) && emit_spread(e, expr) == SPREAD_SCATTERED) {
     gather(e, expr, out);
     return;
@@ -427,7 +427,7 @@ static void operand(struct emitter *e, int expr, enum px_op around, struct buf *
 }
 
 void emit_condition(struct emitter *e, int expr, struct buf *out) {
-  const struct px_node *n = node_of(e, expr);
+  const struct px_node node = *node_of(e, expr), *n = &node; /* the scratch program may grow */
   bool vector = in_vectors(e) && emit_spread(e, expr) == SPREAD_LANES;
   switch (n->op) {
     case PX_BOOL: buf_printf(out, "%d", (int)n->integer); return;
