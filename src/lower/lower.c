@@ -102,7 +102,9 @@ canvas_status lower_binding(canvas_context *ctx, const struct kernel *k, const s
   int tensors[KERNEL_NODES_MAX];
   struct program *nodes;
   TRY(lower_nodes(ctx, k, b, batch, &nodes, tensors));
-  canvas_status status = program_inline_moves(ctx, nodes, out);
-  program_free(nodes);
-  return status;
+  if (program_inline_moves(ctx, nodes, out) == CANVAS_OK)
+    program_free(nodes);
+  else
+    *out = nodes; /* an index that would be too long stays a stage */
+  return CANVAS_OK;
 }
