@@ -1,5 +1,5 @@
-/* Schedules: both forms, the rules without a program, numbers for loops, and the check against a program.
- * An input is a schedule, or a program, a line `----` and a schedule for it. */
+/* Schedules: both forms, the rules without a program, numbers for loops, the check against a program, and
+ * what is made of a legal one. An input is a schedule, or a program, a line `----` and a schedule. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -24,6 +24,25 @@ static void check_text(canvas_context *ctx, const canvas_schedule *schedule) {
   canvas_string_free(twice);
 }
 
+static void take_text(canvas_context *ctx, canvas_status status, char *text, const char *what) {
+  if (!fine(ctx, status)) return;
+  must(text && *text, what);
+  canvas_string_free(text);
+}
+
+/* What is made of a legal schedule: a table, a picture and, without holes, C. */
+static void check_uses(canvas_context *ctx, const canvas_program *program,
+                       const canvas_schedule *schedule, bool holes) {
+  char *text = NULL;
+  canvas_status status = canvas_schedule_explain(ctx, program, schedule, &text);
+  take_text(ctx, status, text, "a schedule is explained");
+  status = canvas_schedule_dot(ctx, program, schedule, &text);
+  take_text(ctx, status, text, "a schedule is drawn");
+  status = canvas_program_emit(ctx, program, schedule, NULL, &text);
+  must(!holes || status != CANVAS_OK, "a schedule with holes is no code");
+  take_text(ctx, status, text, "a schedule becomes code");
+}
+
 /* A schedule that the program allows still is what it says after a print. */
 static void check_for(canvas_context *ctx, const canvas_program *program,
                       const canvas_schedule *schedule) {
@@ -41,6 +60,7 @@ static void check_for(canvas_context *ctx, const canvas_program *program,
   canvas_string_free(holes);
   canvas_string_free(text);
   canvas_schedule_free(again);
+  check_uses(ctx, program, schedule, facts.holes);
 }
 
 static void check_default(canvas_context *ctx, const canvas_program *program) {
