@@ -50,6 +50,8 @@ SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, 
 MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
 ORDER = [
+    "rounding",
+    "expected",
     "kernel",
     "schedule",
     "spell",

@@ -1,0 +1,183 @@
+// What is expected of a program: which elements are known, and that mistakes at them are noticed. The code
+// under test is this file's own, in this process.
+#include "run/expected.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+enum { A = 96, B = 128, C = 80 };
+#define LARGE                                                                \
+  "canvas 1\nprogram large\nin X f32 [a:96, b:128, c:80]\nin W f32 [c:80]\n" \
+  "Y[a:96, b:128, c:80] = X[a, b, c] * W[c] + 1\nout Y\n"
+
+static struct expected *expect(const char *text, const struct expected_options *options) {
+  canvas_context ctx = {.message = ""};
+  struct program *p;
+  struct expected *e;
+  if (program_parse(&ctx, text, strlen(text), &p) != CANVAS_OK) fail_msg("%s", ctx.message);
+  if (expected_new(&ctx, p, options, &e) != CANVAS_OK) fail_msg("%s", ctx.message);
+  program_free(p);
+  return e;
+}
+
+static float right(const struct expected *e, int i) {
+  const float *x = (const float *)(void *)e->input[0].data,
+              *w = (const float *)(void *)e->input[1].data;
+  return x[i] * w[i % C] + 1;
+}
+
+static float *output(const struct expected *e) {
+  return (float *)(void *)e->output[0].memory.data;
+}
+
+static void write_right(const struct expected *e) {
+  expected_paint(e, 0);
+  for (int i = 0; i < A * B * C; i++) output(e)[i] = right(e, i);
+}
+
+static struct verdict compare(const struct expected *e) {
+  struct verdict v = {.failure = FAILED_NOT};
+  expected_compare(e, 0, &v);
+  return v;
+}
+
+// Which elements (a, b, c) a mistake is at.
+static bool first_corner(int a, int b, int c) {
+  return a == 0 && b == 0 && c == 0;
+}
+static bool last_corner(int a, int b, int c) {
+  return a == A - 1 && b == B - 1 && c == C - 1;
+}
+static bool other_corner(int a, int b, int c) {
+  return a == A - 1 && b == 0 && c == C - 1;
+}
+static bool edge(int a, int b, int c) {
+  return a == 0 && b == B - 1;
+}
+static bool plane(int a, int b, int c) {
+  return c == C - 1;
+}
+static bool after_tiles(int a, int b, int c) {
+  return a == 90 && b >= 126;
+}  // tiles of 45, of 63
+static bool before_end(int a, int b, int c) {
+  return c == 63 && b == 127;
+}  // a tile of 32 or 64
+static bool middle(int a, int b, int c) {
+  return a > 20 && a < 40;
+}
+
+static const struct {
+  const char *name;
+  bool (*at)(int a, int b, int c);
+} mistakes[] = {
+    {"first corner", first_corner},
+    {"last corner", last_corner},
+    {"another corner", other_corner},
+    {"an edge", edge},
+    {"a plane", plane},
+    {"after the last tile", after_tiles},
+    {"before its end", before_end},
+    {"the middle", middle},
+};
+
+// Some thousand elements of a million tell mistakes that are a millionth of it.
+static void sampled(void **state) {
+  struct expected *e = expect(LARGE, &(struct expected_options){.seed = 3, .samples = 3000});
+  const struct expected_output *o = &e->output[0];
+  assert_int_equal(o->count, 3000);
+  for (int i = 0; i < o->count; i++) {
+    assert_true(o->at[i] >= 0 && o->at[i] < A * B * C);
+    assert_true(o->bound[i] > 0 && o->bound[i] < 1e-5);
+  }
+  write_right(e);
+  struct verdict v = compare(e);
+  CHECK_TEXT(v.message, "", "the right output");
+  assert_int_equal(v.compared, 3000);
+  assert_true(v.worst <= 1);
+  CHECK_ROWS (mistakes, row) {
+    write_right(e);
+    for (int i = 0; i < A * B * C; i++)
+      if (row->at(i / C / B, i / C % B, i % C)) output(e)[i] += 1e-3f;
+    CHECK_INT(compare(e).failure, FAILED_WRONG, row->name);
+  }
+  expected_free(e);
+}
+
+// A mistake of either sign is one, a little within the bound is none.
+static void both_signs(void **state) {
+  struct expected *e = expect(LARGE, &(struct expected_options){.samples = 100});
+  const struct expected_output *o = &e->output[0];
+  for (int i = 0; i < o->count; i++) {
+    for (double by = -1.5; by <= 1.5; by += 0.5) {
+      write_right(e);
+      output(e)[o->at[i]] = (float)(o->want[i] + by * o->bound[i]);
+      if (fabs(by) == 1) continue;
+      CHECK_INT(compare(e).failure, fabs(by) > 1 ? FAILED_WRONG : FAILED_NOT,
+                "a shift by the bound");
+    }
+    if (i == 2) break;
+  }
+  expected_free(e);
+}
+
+#define SMALL "canvas 1\nprogram small\nin X f32 [i:300]\nY[i:300] = X[i] * 3\nout Y\n"
+
+// A small output is known whole, each element once; where time is short, less of it.
+static void whole(void **state) {
+  struct expected *e = expect(SMALL, NULL);
+  bool seen[300] = {false};
+  assert_int_equal(e->output[0].count, 300);
+  for (int i = 0; i < 300; i++) {
+    assert_false(seen[e->output[0].at[i]]);
+    seen[e->output[0].at[i]] = true;
+  }
+  expected_free(e);
+  e = expect(SMALL, &(struct expected_options){.seconds = 1e-9});
+  assert_int_equal(e->output[0].count, 1);
+  expected_free(e);
+}
+
+// Inputs are what their types hold; the same seed gives the same.
+static void inputs(void **state) {
+  static const char text[] =
+      "canvas 1\nprogram types\nin X bf16 [i:40]\nin V f64 [i:40]\nin N i32 [i:40] 3..40\n"
+      "Y f64 [i:40] = X[i] * V[N[i]]\nout Y\n";
+  struct expected *e = expect(text, &(struct expected_options){.seed = 5});
+  struct expected *same = expect(text, &(struct expected_options){.seed = 5});
+  struct expected *other = expect(text, &(struct expected_options){.seed = 6});
+  assert_memory_equal(e->input[0].data, same->input[0].data, 80);
+  assert_memory_not_equal(e->input[0].data, other->input[0].data, 80);
+  for (int i = 0; i < 40; i++) {
+    double n = element_get(PROGRAM_I32, e->input[2].data, i);
+    assert_true(n >= 3 && n < 40);
+  }
+  for (int i = 0; i < e->output[0].count; i++) {
+    int64_t at = e->output[0].at[i];
+    int64_t n = (int64_t)element_get(PROGRAM_I32, e->input[2].data, at);
+    double product =
+        element_get(PROGRAM_BF16, e->input[0].data, at) * ((double *)(void *)e->input[1].data)[n];
+    CHECK_NEAR(e->output[0].want[i], product, 1e-15, text);
+  }
+  expected_free(e);
+  expected_free(same);
+  expected_free(other);
+}
+
+// Where rounding has no bound, nothing passes for checked.
+static void unbounded(void **state) {
+  struct expected *e = expect(
+      "canvas 1\nprogram p\nin X f32 [i:4]\nS[i:4] = X[i] * 3 - X[i] * 3\nY[i:4] = 1 / S[i]\nout "
+      "Y\n",
+      NULL);
+  expected_paint(e, 0);
+  struct verdict v = compare(e);
+  assert_int_equal(v.failure, FAILED_WRONG);
+  assert_string_equal(v.message, "no element can be checked, rounding has no bound for any");
+  expected_free(e);
+}
+
+CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
+           cmocka_unit_test(inputs), cmocka_unit_test(unbounded))
