@@ -50,8 +50,6 @@ SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, 
 MEMORY = 8 << 30  # bytes of address space of one test
 # From quick to slow; tests that are not named here come last.
 ORDER = [
-    "rounding",
-    "expected",
     "kernel",
     "schedule",
     "spell",
@@ -73,7 +71,10 @@ ORDER = [
 ]
 
 # Tests that come first for the files of a folder.
-NEAREST = {"src/schedule": ["loop_tree", "schedule_edit"]}
+NEAREST = {
+    "src/schedule": ["loop_tree", "schedule_edit"],
+    "src/run": ["rounding", "expected", "child", "candidates", "compiler"],
+}
 
 
 @dataclass
@@ -239,7 +240,9 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
 
 def tests_of(build: Build, row: Mutant) -> list[str]:
     """Their names, in the order they are run."""
-    nearest = [t for folder, tests in NEAREST.items() if row.file.startswith(folder) for t in tests]
+    nearest = [
+        t for folder, tests in NEAREST.items() if row.file.startswith(folder) for t in tests
+    ]
     known = [name for name in dict.fromkeys(nearest + ORDER) if name in build.tests]
     python = [test for folder, test in PYTHON_TESTS.items() if row.file.startswith(folder)]
     return [*known, *sorted(set(build.tests) - set(known)), GOLDENS, *python]
