@@ -152,6 +152,12 @@ struct emitter {
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
 
+/* emit_c.c */
+canvas_status emit_c_open(canvas_context *ctx, struct emitter *e, const struct loop_tree *tree,
+                          const struct emit_options *options);
+void emit_c_close(struct emitter *e);
+void emit_c_parameters(const struct emitter *e, const char *restricted, struct buf *out);
+
 /* emit_names.c */
 const char *emit_name(struct emitter *e, const char *wish);
 const char *emit_function_name(struct emitter *e, const char *wish);

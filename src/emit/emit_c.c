@@ -221,7 +221,7 @@ static void put_head(const struct emitter *e, const struct emit_options *options
   buf_puts(out, " */\n");
 }
 
-static void put_parameters(const struct emitter *e, const char *restricted, struct buf *out) {
+void emit_c_parameters(const struct emitter *e, const char *restricted, struct buf *out) {
   const struct program *p = e->program;
   for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
     bool input = i < p->inputs.count;
@@ -235,7 +235,7 @@ static void put_parameters(const struct emitter *e, const char *restricted, stru
 static void put_function(const struct emitter *e, struct buf *out) {
   struct buf text = {0};
   buf_printf(&text, "int %s(", e->function);
-  put_parameters(e, "restrict ", &text);
+  emit_c_parameters(e, "restrict ", &text);
   buf_puts(&text, ") {");
   emit_wrapped(text.text, text.length, 0, out);
   buf_puts(out, "\n");
@@ -260,9 +260,8 @@ static canvas_status check(canvas_context *ctx, const struct emitter *e) {
   return CANVAS_OK;
 }
 
-static canvas_status open_emitter(canvas_context *ctx, struct emitter *e,
-                                  const struct loop_tree *tree,
-                                  const struct emit_options *options) {
+canvas_status emit_c_open(canvas_context *ctx, struct emitter *e, const struct loop_tree *tree,
+                          const struct emit_options *options) {
   if (tree->open)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the schedule has %d holes without a number, give them with --set", tree->open);
@@ -278,7 +277,7 @@ static canvas_status open_emitter(canvas_context *ctx, struct emitter *e,
   return CANVAS_OK;
 }
 
-static void close_emitter(struct emitter *e) {
+void emit_c_close(struct emitter *e) {
   program_free(e->px);
   arena_free(&e->arena);
   free(e->names.data);
@@ -290,7 +289,7 @@ static void close_emitter(struct emitter *e) {
 canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out) {
   struct emitter e;
-  TRY(open_emitter(ctx, &e, tree, options));
+  TRY(emit_c_open(ctx, &e, tree, options));
   emit_walk(&e);
   canvas_status status = check(ctx, &e);
   if (status == CANVAS_OK) {
@@ -301,39 +300,6 @@ canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
     buf_bytes(out, e.out.text, e.out.length);
     buf_puts(out, "}\n");
   }
-  close_emitter(&e);
+  emit_c_close(&e);
   return status;
-}
-
-/* ---- the header ---- */
-
-static void put_tensor(const struct emitter *e, int tensor, struct buf *out) {
-  const struct program_tensor *t = &e->program->tensors.data[tensor];
-  buf_printf(out, " *   %s: %s [", e->tensor_name[tensor], program_dtype_name(t->dtype));
-  for (int i = 0; i < t->rank; i++)
-    buf_printf(out, "%s%s:%" PRId64, i ? ", " : "", t->axes[i].name, t->axes[i].size);
-  buf_puts(out, "]\n");
-}
-
-canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
-                            const struct emit_options *options, struct buf *out) {
-  struct emitter e;
-  TRY(open_emitter(ctx, &e, tree, options));
-  const struct program *p = tree->program;
-  buf_printf(out, "/* %s, written by canvas %s.\n *\n", e.function, canvas_version());
-  buf_puts(out,
-           " * Tensors are whole, row-major, the last axis contiguous, and do not overlap.\n"
-           " * It returns 0, or 1 where there was no memory for its buffers.\n *\n");
-  for (int i = 0; i < p->inputs.count; i++) put_tensor(&e, p->inputs.data[i], out);
-  buf_puts(out, " * to\n");
-  for (int i = 0; i < p->outputs.count; i++) put_tensor(&e, p->outputs.data[i], out);
-  buf_puts(out, " */\n");
-  buf_printf(out, "#ifndef CANVAS_%s_H\n#define CANVAS_%s_H\n\n#include <stdint.h>\n\n", e.function,
-             e.function);
-  buf_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  buf_printf(out, "int %s(", e.function);
-  put_parameters(&e, "", out);
-  buf_puts(out, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
-  close_emitter(&e);
-  return CANVAS_OK;
 }
