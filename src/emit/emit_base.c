@@ -354,7 +354,8 @@ static void tiles(struct emitter *e, int node, int level, int64_t extent, int64_
     int64_t whole = base.high + inner < size ? (size - base.high - inner + weight - 1) / weight : 0;
     if (alive > extent) alive = extent;
     if (alive > *some) *some = alive;
-    if (b->how[axis] == TAIL_PEEL && whole < *full) *full = whole;
+    bool peels = e->nodes[node].peels && b->how[axis] == TAIL_PEEL;
+    if (peels && whole < *full) *full = whole;
   }
 }
 

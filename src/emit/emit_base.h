@@ -22,6 +22,7 @@ enum {
   EMIT_LANES = 64,       /* most lanes of a vector */
   EMIT_PIECES = 8,       /* vectors of a vec loop that are written out; more are a loop */
   EMIT_NAMES = 64,       /* values of a buffer that get names of their own */
+  EMIT_PEELED = 5,       /* peeled loops in one another: each doubles the text; more: a condition */
   EMIT_STATEMENTS = 4096 /* written out, of the whole text: beyond it loops stay loops */
 };
 #define EMIT_BYTES  (32 << 20)  /* of text */
@@ -67,6 +68,8 @@ struct node_plan {
   bool unrolled;    /* written out indeed */
   bool pieces;      /* vec: its vectors are */
   int lanes;        /* vec: of a vector */
+  int peels_below;  /* such loops in one another */
+  bool peels;       /* the rest of its tiles is indeed code of its own */
   int stage;        /* the only stage below; -1: there are several */
   bool declares;    /* its body begins with variables */
   bool parallel;    /* its iterations run in parallel indeed */

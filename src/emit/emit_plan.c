@@ -96,8 +96,12 @@ static int64_t weigh(struct emitter *e, int node, int64_t most) {
   struct node_plan *plan = &e->nodes[node];
   if (n->kind == NODE_LEAF) return 1;
   int64_t sum = 0, limit = (int64_t)1 << 40;
-  for (int child = n->first; child >= 0; child = node_at(e, child)->next)
+  plan->peels_below = 0;
+  for (int child = n->first; child >= 0; child = node_at(e, child)->next) {
     sum += weigh(e, child, most);
+    int below = e->nodes[child].peels_below + e->nodes[child].peels;
+    if (below > plan->peels_below) plan->peels_below = below;
+  }
   if (n->kind == NODE_ROOT) return sum;
   int64_t extent = e->tree->loops[node].extent, times = 1;
   if (n->loop.marks & LOOP_VEC) {
@@ -111,7 +115,8 @@ static int64_t weigh(struct emitter *e, int node, int64_t most) {
     plan->unrolled = extent <= most && sum * extent <= most;
     times = plan->unrolled ? extent : 1;
   }
-  if (peeled(e, &n->loop)) times *= 2;
+  plan->peels = peeled(e, &n->loop) && plan->peels_below < EMIT_PEELED;
+  if (plan->peels) times *= 2;
   return sum * times > limit ? limit : sum * times;
 }
 
