@@ -658,17 +658,26 @@ static void end_sums(struct emitter *e, int stage) {
 
 /* ---- prefetch ---- */
 
+/* A buffer that is another one in each iteration of the loop: nothing of it can be ahead. */
+static bool lives_inside(const struct emitter *e, int stage, int node) {
+  int at = e->tree->stages[stage].home;
+  while (at > 0 && at != node) at = e->tree->schedule->nodes.data[at].parent;
+  return at == node;
+}
+
 /* The addresses below an expression that move with the loop, of arrays that are not on the stack. */
-static void prefetch_loads(struct emitter *e, int expr, int axis, struct buf *seen) {
+static void prefetch_loads(struct emitter *e, int expr, int node, int axis, struct buf *seen) {
   if (expr < 0) return;
   struct px_node n = e->px->nodes.data[expr];
   if (n.op != PX_LOAD) {
-    for (int i = 0; i < 3; i++) prefetch_loads(e, n.arg[i], axis, seen);
+    for (int i = 0; i < 3; i++) prefetch_loads(e, n.arg[i], node, axis, seen);
     return;
   }
   int place = e->px->indices.data[n.first], stage = e->stage_of[n.tensor];
   bool far = stage < 0 || e->stages[stage].at.heap || e->tree->stages[stage].is_output;
-  if (!far || px_range(e->px, place).data || !emit_mentions(e, place, axis)) return;
+  if (!far || (stage >= 0 && lives_inside(e, stage, node)) || px_range(e->px, place).data ||
+      !emit_mentions(e, place, axis))
+    return;
   struct buf text = {0};
   buf_printf(&text, "__builtin_prefetch(&%s[", e->tensor_name[n.tensor]);
   emit_index(e, place, 0, &text);
@@ -689,7 +698,8 @@ static void prefetch(struct emitter *e, int node, int level) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     if (emit_step_of(b, node) < b->steps && !e->stages[i].dead)
-      prefetch_loads(e, emit_copy(e, b, e->program->tensors.data[b->tensor].body), axis, &seen);
+      prefetch_loads(e, emit_copy(e, b, e->program->tensors.data[b->tensor].body), node, axis,
+                     &seen);
   }
   e->digit[level] = digit;
   forget(e, m);
