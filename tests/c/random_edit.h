@@ -17,15 +17,32 @@ static int random_child(struct random *r, const struct schedule *s, int node) {
   return child;
 }
 
+// What a stage keeps: its axes turned round, or its loops in any order; right or wrong.
+static int random_layout(struct random *r, const struct loop_tree *tree,
+                         const struct bound_stage *stage, const char **names) {
+  const struct program_tensor *t = &tree->program->tensors.data[stage->tensor];
+  int count = 0, turn = edit_below(r, t->rank + 1);
+  if (edit_below(r, 2)) {
+    for (int i = 0; i < t->rank; i++) names[count++] = t->axes[(i + turn) % t->rank].name;
+    return count;
+  }
+  for (int i = 0; i < stage->steps; i++) {
+    if (!stage->path[i].own || stage->path[i].axis >= t->rank) continue;
+    int at = edit_below(r, ++count);
+    names[count - 1] = names[at];
+    names[at] = tree->schedule->levels.data[stage->path[i].level].name;
+  }
+  return count;
+}
+
 static canvas_status random_buffer(canvas_context *ctx, struct random *r,
                                    const struct loop_tree *tree, struct schedule **out) {
   static const enum buffer_scope scopes[] = {SCOPE_AUTO, SCOPE_REG, SCOPE_L1, SCOPE_HEAP};
-  const char *layout[PROGRAM_AXES];
+  const char *names[SCHEDULE_DEPTH];
   int stage = edit_below(r, tree->count);
-  const struct program_tensor *t = &tree->program->tensors.data[tree->stages[stage].tensor];
-  int count = edit_below(r, 2) ? t->rank : 0, turn = count ? edit_below(r, count) : 0;
-  for (int i = 0; i < count; i++) layout[i] = t->axes[(i + turn) % count].name;
-  return edit_buffer(ctx, tree, stage, count, layout, scopes[edit_below(r, 4)], out);
+  int count = random_layout(r, tree, &tree->stages[stage], names);
+  if (edit_below(r, 4) == 0) count = 0;
+  return edit_buffer(ctx, tree, stage, count, names, scopes[edit_below(r, 4)], out);
 }
 
 static canvas_status random_step(canvas_context *ctx, struct random *r,
@@ -34,6 +51,7 @@ static canvas_status random_step(canvas_context *ctx, struct random *r,
   static const enum level_tail tails[] = {TAIL_NONE, TAIL_MASK, TAIL_PEEL};
   const struct schedule *s = tree->schedule;
   int level = edit_below(r, s->levels.count), node = edit_below(r, s->nodes.count);
+  int stage = edit_below(r, tree->count), number = edit_below(r, 9);
   switch (edit_below(r, 11)) {
     case 0:
     case 1: return edit_split(ctx, tree, level, 2 + edit_below(r, 7), out);
@@ -42,22 +60,21 @@ static canvas_status random_step(canvas_context *ctx, struct random *r,
     case 4:
     case 5:
       if (s->nodes.data[node].kind == NODE_LEAF) node = s->nodes.data[node].parent;
-      return edit_move(ctx, tree, edit_below(r, tree->count), node < 0 ? 0 : node,
-                       random_child(r, s, node < 0 ? 0 : node), out);
+      return edit_move(ctx, tree, stage, node, random_child(r, s, node), out);
     case 6:
     case 7:
-      return edit_mark(ctx, tree, node, marks[edit_below(r, 4)],
-                       edit_below(r, 4) ? 0 : edit_below(r, 5), out);
+      return edit_mark(ctx, tree, node, marks[edit_below(r, 4)], number < 4 ? number : 0, out);
     case 8: return edit_tail(ctx, tree, level, tails[edit_below(r, 3)], out);
     case 9: return random_buffer(ctx, r, tree, out);
     default: break;
   }
-  return edit_extent(ctx, tree, level, edit_below(r, 3) ? EXTENT_INT : EXTENT_OPEN,
-                     1 + edit_below(r, 9), out);
+  return edit_extent(ctx, tree, level, edit_below(r, 3) ? EXTENT_INT : EXTENT_OPEN, 1 + number,
+                     out);
 }
 
 // A default schedule after so many legal edits, or fewer where few are.
-static struct schedule *random_schedule(const struct program *p, struct random *r, int edits) {
+static inline struct schedule *random_schedule(const struct program *p, struct random *r,
+                                               int edits) {
   canvas_context ctx;
   struct machine machine = machine_model();
   struct schedule *s = schedule_default(p, edit_below(r, 2), &machine), *next;

@@ -71,7 +71,7 @@ static const struct {
      "io, jo =>\n  ko:mask, ki:3, ii:5:peel, ji:4 =>\n    @C = {io, ii}/i, {jo, ji}/j // {ko, "
      "ki}/k\n"
      "  ii, ji => @D = {io, ii}/i, {jo, ji}/j\n"},
-    {GEMM, "io, ii:4, j, k => @C[ii][j][io] = {io, ii}/i, j // k\nx, y => @D = {x}/i, {y}/j\n"},
+    {GEMM, "io, ii:6, j, k => @C[ii][j][io] = {io, ii}/i, j // k\nx, y => @D = {x}/i, {y}/j\n"},
     {GEMM, "i, x, k => @C = i, {x}/j // k\nx, i => @D = i, {x}/j\n"},
     {CONV, "c, h, w => @P = c, h, w\no, y, x, c, r, s => @Y = o, {y}/h, {x}/w // c, r, s\n"},
     {CONV,

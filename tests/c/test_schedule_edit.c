@@ -1,6 +1,7 @@
 // Edits of schedules, and the property that everything rests on: a schedule that the check accepts
 // computes what the interpreter says, however it came about.
 #include "base/random.h"
+#include "random_edit.h"
 #include "random_program.h"
 #include "schedule/schedule_edit.h"
 #include "walk_tree.h"
@@ -129,57 +130,6 @@ static int below(struct editor *e, int count) {
   return (int)random_below(&e->r, (uint32_t)count);
 }
 
-static int some_level(struct editor *e) {
-  return below(e, e->s->levels.count);
-}
-
-static int some_node(struct editor *e) {
-  return below(e, e->s->nodes.count);
-}
-
-static int some_child(struct editor *e, int node) {
-  int child = e->s->nodes.data[node].first, chosen = -1;
-  for (int n = 1; child >= 0; child = e->s->nodes.data[child].next, n++)
-    if (below(e, n + 1) == 0) chosen = child;
-  return chosen;
-}
-
-// The stage's loops in any order, right or wrong.
-static canvas_status random_layout(struct editor *e, int stage, struct schedule **out) {
-  const struct bound_stage *s = &e->tree->stages[stage];
-  const char *names[SCHEDULE_DEPTH];
-  int count = 0, rank = e->p->tensors.data[s->tensor].rank;
-  for (int i = 0; i < s->steps; i++) {
-    if (!s->path[i].own || s->path[i].axis >= rank) continue;
-    int at = below(e, ++count);
-    names[count - 1] = names[at];
-    names[at] = e->s->levels.data[s->path[i].level].name;
-  }
-  return edit_buffer(&e->ctx, e->tree, stage, count, names, SCOPE_AUTO, out);
-}
-
-static canvas_status random_edit(struct editor *e, struct schedule **out) {
-  static const unsigned marks[] = {0, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
-  static const enum level_tail tails[] = {TAIL_NONE, TAIL_MASK, TAIL_PEEL};
-  int level = some_level(e), node = some_node(e), stage = below(e, e->tree->count);
-  switch (below(e, 10)) {
-    case 0: return edit_split(&e->ctx, e->tree, level, 2 + below(e, 4), out);
-    case 1: return edit_merge(&e->ctx, e->tree, level, some_level(e), out);
-    case 2:
-    case 3: return edit_reorder(&e->ctx, e->tree, node, out);
-    case 4:
-    case 5:
-      if (e->s->nodes.data[node].kind == NODE_LEAF) node = e->s->nodes.data[node].parent;
-      return edit_move(&e->ctx, e->tree, stage, node, some_child(e, node), out);
-    case 6: return edit_mark(&e->ctx, e->tree, node, marks[below(e, 4)], 0, out);
-    case 8: return random_layout(e, stage, out);
-    case 7: return edit_tail(&e->ctx, e->tree, level, tails[below(e, 3)], out);
-    default: break;
-  }
-  int64_t extent = 1 + below(e, 6);
-  return edit_extent(&e->ctx, e->tree, level, below(e, 3) ? EXTENT_INT : EXTENT_OPEN, extent, out);
-}
-
 static const char *text_of(const struct editor *e) {
   static struct buf buf;
   buf.length = 0;
@@ -224,7 +174,7 @@ static bool has_fused(const struct loop_tree *tree) {
 
 static void try_edit(struct editor *e, uint64_t seed) {
   struct schedule *edited;
-  if (random_edit(e, &edited) != CANVAS_OK) {
+  if (random_step(&e->ctx, &e->r, e->tree, &edited) != CANVAS_OK) {
     e->refused++;
     return;
   }
