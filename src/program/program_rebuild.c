@@ -23,15 +23,13 @@ void change_close(struct change *c) {
 
 /* ---- what programs hold -------------------------------------------------------------------- */
 
+/* Indices load inputs of i32 only, and no change is for these. */
 static int expr_loads(const struct program *p, int expr, int tensor) {
   const struct px_node *n = &p->nodes.data[expr];
   int count = 0;
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) count += expr_loads(p, n->arg[i], tensor);
-  if (n->op != PX_LOAD) return count;
-  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
-    count += expr_loads(p, p->indices.data[n->first + i], tensor);
-  return count + (n->tensor == tensor);
+  return count + (n->op == PX_LOAD && n->tensor == tensor);
 }
 
 int stage_loads(const struct program *p, int stage, int tensor) {

@@ -26,7 +26,7 @@ struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
 
-/* How often the stage loads the tensor; it is an input: 0. Loads by bounds do not count. */
+/* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);
 bool is_output(const struct program *p, int tensor);
 /* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
