@@ -34,6 +34,12 @@ static canvas_context ctx;
 #endif
 #define FLAGS "-std=gnu11 -Wall -Wextra -Werror -shared -fPIC " SANITIZE
 
+#if SANITIZED || defined(__clang__)
+#define THREADS ""
+#else
+#define THREADS " -fopenmp"
+#endif
+
 static bool all(void) {
   return getenv("CANVAS_TEST_ALL") != NULL;
 }
@@ -362,8 +368,36 @@ static const struct {
   const char *what, *program, *schedule;
 } rows[] = {
     {"a tile of registers", PRODUCT,
-     "io, jo => \n    k, ii:6:unroll, ji:16:vec:mask =>\n        @P = {io, ii}/i, {jo, ji}/j // k\n"
+     "io, jo => \n    k, ii:6:unroll, ji:16:vec:mask =>\n"
+     "        @P = {io, ii}/i, {jo, ji}/j // k\n"
      "    ii:unroll, ji:vec =>\n        @Y = {io, ii}/i, {jo, ji}/j\n"},
+    {"rows and columns as one loop", PRODUCT,
+     "{io, jo}:fold =>\n    k, ii:5:unroll:mask, ji:8:vec =>\n"
+     "        @P = {io, ii}/i, {jo, ji}/j // k\n"
+     "    ii:unroll, ji:vec =>\n        @Y = {io, ii}/i, {jo, ji}/j\n"},
+    {"a rest of its own", PRODUCT,
+     "io:peel, jo:peel =>\n    k, ii:7:unroll, ji:16:vec =>\n"
+     "        @P = {io, ii}/i, {jo, ji}/j // k\n"
+     "    ii:unroll, ji:vec =>\n        @Y = {io, ii}/i, {jo, ji}/j\n"},
+    {"a heap for each thread",
+     "program sums\nin A f32 [i:6, j:20000]\nB[i:6, j:20000] = A[i, j] * 2\n"
+     "Y[i:6] = B[i, j] // max j:20000\nout Y\n",
+     "i:para =>\n    jo, ji:16:vec =>\n        @B = i, {jo, ji}/j\n    j =>\n        @Y = i // "
+     "j\n"},
+    {"an edge one lane before a vector's end",
+     "program edge\nin X f32 [i:23, h:3]\nY[h:3, i:23] = X[i, h] * 2\nout Y\n",
+     "io, h, ii:8:vec:mask =>\n    @Y = h, {io, ii}/i\n"},
+    {"words of C",
+     "program main\nin int f32 [i:24, k:20]\nin for bf16 [k:20, j:40]\n"
+     "double[i:24, j:40] = int[i, k] * for[k, j] // sum k:20\n"
+     "x_ bf16 [i:24, j:40] = max(double[i, j], 0)\nout x_\n",
+     "{long, volatile}:fold =>\n    k, ii:6:unroll, ji:16:vec:mask =>\n"
+     "        @double = {long, ii}/i, {volatile, ji}/j // k\n"
+     "    ii:unroll, ji:vec =>\n        @x_ = {long, ii}/i, {volatile, ji}/j\n"},
+    {"a mean of as many as the data say",
+     "program means\nin ptr i32 [r:5] 0..30 rising\nin X f32 [k:29, j:8]\n"
+     "Y[r:4, j:8] = 1 + X[k, j] // mean k:ptr[r]..ptr[r+1]\nout Y\n",
+     "r, k:dyn(r), j:vec =>\n    @Y = r, j // k\n"},
 };
 
 static struct schedule *scheduled(const char *text) {
@@ -379,7 +413,7 @@ static void constructs(void **state) {
     CHECK(batch_add(&b, p, scheduled(row->schedule), row->what), ctx.message);
     program_free(p);
   }
-  batch_flush(&b, "-O2");
+  batch_flush(&b, "-O2" THREADS);
 }
 
 // ---- what cannot be written ----
@@ -438,7 +472,7 @@ static void schedules_of_examples(void **state) {
     add_defaults(&b, p, row->program);
     program_free(p);
   }
-  batch_flush(&b, "-O2 -march=native");
+  batch_flush(&b, "-O2 -march=native" THREADS);
 }
 
 // ---- the operator library ----
