@@ -7,7 +7,7 @@
 #include "command.h"
 
 struct run {
-  int64_t seed, repeats;
+  int64_t seed, repeats, seconds;
   char *compiler;
 };
 
@@ -90,7 +90,8 @@ static void print_json(const struct outcome *o, const char *compiler) {
 static canvas_status measure(struct arguments *a, const canvas_program *program,
                              const canvas_schedule *schedule, const struct run *r,
                              struct outcome *out) {
-  const canvas_run_options options = {.seed = (uint64_t)r->seed, .repeats = (int)r->repeats};
+  const canvas_run_options options = {
+      .seed = (uint64_t)r->seed, .repeats = (int)r->repeats, .seconds = (double)r->seconds};
   canvas_count count = {0};
   char *text = canvas_schedule_print(schedule);
   canvas_status status =
@@ -125,7 +126,8 @@ static int run_program(struct arguments *a, const struct program_item *item, voi
 static int run(struct arguments *a) {
   struct run r = {0};
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &r.seed) ||
-      !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats))
+      !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats) ||
+      !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds))
     return EXIT_BAD;
   r.compiler = canvas_compiler_name(a->ctx);
   if (!r.compiler) return complain("%s", canvas_context_message(a->ctx));
@@ -156,6 +158,7 @@ const struct command command_run = {
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
+                {"--seconds", "S", "what the code may take, all runs together (default 10)"},
                 {"--json", NULL, "one JSON object per program and line"}},
     .run = run,
 };
