@@ -387,6 +387,15 @@ static const struct {
     {"an edge one lane before a vector's end",
      "program edge\nin X f32 [i:23, h:3]\nY[h:3, i:23] = X[i, h] * 2\nout Y\n",
      "io, h, ii:8:vec:mask =>\n    @Y = h, {io, ii}/i\n"},
+    {"vectors of several registers, and the least",
+     "program least\nin X f32 [k:5, i:48]\nY[i:48] = X[k, i] // min k:5\nout Y\n",
+     "k, i:vec =>\n    @Y = i // k\n"},
+    {"a window across two registers",
+     "program window\nin X f32 [i:32]\nP[i:32] = X[i] * 2\n"
+     "Y[i:16] = P[i+k] // sum k:17\nout Y\n",
+     "p:vec =>\n    @P = {p}/i\nk:unroll, i:vec =>\n    @Y = i // k\n"},
+    {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
+     "i:vec =>\n    @Y = i\n"},
     {"words of C",
      "program main\nin int f32 [i:24, k:20]\nin for bf16 [k:20, j:40]\n"
      "double[i:24, j:40] = int[i, k] * for[k, j] // sum k:20\n"
