@@ -17,8 +17,9 @@ A file tests/golden/*.txt holds many cases. Every line says by its first charact
 
 A case has its own empty folder; its files and commands come in the order written, so a command
 can use what an earlier one left. Commands run without standard input (write `printf ... | canvas
-check -`), with `canvas` first in PATH, LC_ALL=C and a cache of compiled code for each case. A last line without its newline is followed by
-a line `\\`. Nothing is normalised but the version: `canvas 1.2.3` is written `canvas VERSION`.
+check -`), with `canvas` first in PATH, LC_ALL=C and a cache of compiled code for each case. A last
+line without its newline is followed by a line `\\`. Nothing is normalised but the version:
+`canvas 1.2.3` is written `canvas VERSION`.
 
 A crash or a hang (an exit code over 125) is never what was expected.
 
