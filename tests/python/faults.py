@@ -231,6 +231,11 @@ def none_left(pid: int, seconds: float = 60.0) -> bool:
     return not family(pid)
 
 
+def soon() -> float:
+    """Five seconds on a machine that has nothing else to do."""
+    return 5.0 * max(1.0, os.getloadavg()[0])
+
+
 # ---- what can be broken -----------------------------------------------------------------------
 
 

