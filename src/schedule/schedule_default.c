@@ -93,10 +93,21 @@ static bool is_contiguous(const struct program *p, int expr, int axis) {
   return true;
 }
 
+/* Whether a reduction axis begins or ends where `axis` says. */
+static bool bounds_reduction(const struct program *p, const struct program_tensor *t, int axis) {
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    const struct program_axis *a = &t->axes[i];
+    if (a->low < 0) continue;
+    if ((px_range(p, a->low).axes | px_range(p, a->high).axes) >> axis & 1) return true;
+  }
+  return false;
+}
+
 /* The vec loop of a stage: so many steps of its last own axis; 0 = none. */
 static int64_t vector_steps(const struct maker *m, const struct program_tensor *t) {
   if (!m->machine || t->rank == 0 || t->rank + t->reductions == SCHEDULE_DEPTH) return 0;
   if (!is_contiguous(m->p, t->body, t->rank - 1)) return 0;
+  if (bounds_reduction(m->p, t, t->rank - 1)) return 0; /* it has to stand outside that loop */
   int64_t size = t->axes[t->rank - 1].size, lanes = lanes_of(m->machine, t->dtype);
   for (int64_t steps = VECTORS * lanes; steps >= SHORTEST; steps /= 2)
     if (size % steps == 0) return steps;

@@ -2,6 +2,8 @@
 // under test is this file's own, in this process.
 #include "run/expected.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -166,6 +168,25 @@ static void inputs(void **state) {
   expected_free(other);
 }
 
+// The largest of nothing is -inf, whose rounding is no number: nothing else passes for it.
+static void infinite(void **state) {
+  struct expected *e =
+      expect("program m\nin X f32 [k:8]\nY[i:8] = X[k] // max k:0..i\nout Y\n", NULL);
+  const float *x = (const float *)(void *)e->input[0].data;
+  expected_paint(e, 0);
+  float most = -INFINITY;
+  for (int i = 0; i < 8; i++) {
+    output(e)[i] = most;
+    most = fmaxf(most, x[i]);
+  }
+  struct verdict v = compare(e);
+  assert_int_equal(v.failure, FAILED_NOT);
+  assert_int_equal(v.compared, 8);
+  output(e)[0] = -FLT_MAX;
+  assert_int_equal(compare(e).failure, FAILED_WRONG);
+  expected_free(e);
+}
+
 // Where rounding has no bound, nothing passes for checked.
 static void unbounded(void **state) {
   struct expected *e = expect(
@@ -180,4 +201,4 @@ static void unbounded(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
-           cmocka_unit_test(inputs), cmocka_unit_test(unbounded))
+           cmocka_unit_test(inputs), cmocka_unit_test(unbounded), cmocka_unit_test(infinite))

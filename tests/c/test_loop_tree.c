@@ -311,7 +311,8 @@ static void too_deep(void **state) {
   program_free(p);
 }
 
-static const char *const programs[] = {GEMM, CONV, FLAT, SPARSE, CHAIN};
+#define PREFIX "canvas 1\nprogram p\nin X f32 [k:16]\nY[i:16] = X[k] // sum k:0..i+1\nout Y\n"
+static const char *const programs[] = {GEMM, CONV, FLAT, SPARSE, CHAIN, PREFIX};
 
 static void defaults(void **state) {
   CHECK_ROWS (programs, text) {
