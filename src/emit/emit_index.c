@@ -3,6 +3,7 @@
  * An index is printed as a sum of terms, constants folded: c*3136 + h*56 + kh*56 + w + kw - 57.
  * What is no sum (quotients, remainders, loads of indices) is a term of its own.
  */
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -133,7 +134,7 @@ static bool same(const struct emitter *e, int a, int b) {
     case PX_INT:
     case PX_BOOL: return x->integer == y->integer;
     case PX_AXIS: return x->integer == y->integer;
-    case PX_NUMBER: return memcmp(&x->number, &y->number, sizeof x->number) == 0;
+    case PX_NUMBER: return x->number == y->number && !signbit(x->number) == !signbit(y->number);
     case PX_LOAD:
       return x->tensor == y->tensor &&
              same(e, e->px->indices.data[x->first], e->px->indices.data[y->first]);

@@ -101,10 +101,10 @@ static bool taken(const struct emitter *e, const char *name) {
   return false;
 }
 
-/* A word with a * refuses a name however it goes on. */
+/* A word with a * refuses a name however it goes on; no word ends with two _. */
 static bool refuses_longer(const char *wish, bool (*refuses)(const char *)) {
   struct buf longer = {0};
-  buf_printf(&longer, "%s_", wish);
+  buf_printf(&longer, "%s__", wish);
   bool answer = refuses(longer.text);
   buf_free(&longer);
   return answer;

@@ -83,9 +83,22 @@ static void choose_lanes(struct emitter *e) {
   }
 }
 
-static bool peeled(const struct emitter *e, const struct schedule_loop *loop) {
-  for (int i = 0; i < loop->count; i++)
-    if (e->schedule->levels.data[loop->level[i]].tail == TAIL_PEEL) return true;
+static bool first_digit(const struct bound_stage *b, int step) {
+  for (int i = 0; i < step; i++)
+    if (b->path[i].axis == b->path[step].axis) return false;
+  return true;
+}
+
+/* Whether the loop is the outermost of an axis whose full tiles are apart from the rest: inside, the
+ * tiles are full, or the rest is one of few. */
+static bool peeled(const struct emitter *e, int node) {
+  for (int i = 0; i < e->tree->count; i++) {
+    const struct bound_stage *b = &e->tree->stages[i];
+    for (int j = 0; j < b->steps; j++) {
+      int axis = b->path[j].node == node ? b->path[j].axis : -1;
+      if (axis >= 0 && b->tail[axis] && b->how[axis] == TAIL_PEEL && first_digit(b, j)) return true;
+    }
+  }
   return false;
 }
 
@@ -115,7 +128,7 @@ static int64_t weigh(struct emitter *e, int node, int64_t most) {
     plan->unrolled = extent <= most && sum * extent <= most;
     times = plan->unrolled ? extent : 1;
   }
-  plan->peels = peeled(e, &n->loop) && plan->peels_below < EMIT_PEELED;
+  plan->peels = peeled(e, node) && plan->peels_below < EMIT_PEELED;
   if (plan->peels) times *= 2;
   return sum * times > limit ? limit : sum * times;
 }

@@ -5,6 +5,7 @@
  * meet: what is added and taken away cancels, and quotient and remainder join again. A sum in which
  * nothing meets stays as it was written. Values are left as they are, except for factors of one.
  */
+#include <math.h>
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static bool same(const struct program *p, int a, int b) {
   switch (x->op) {
     case PX_INT:
     case PX_BOOL: return x->integer == y->integer;
-    case PX_NUMBER: return memcmp(&x->number, &y->number, sizeof x->number) == 0;
+    case PX_NUMBER: return x->number == y->number && !signbit(x->number) == !signbit(y->number);
     case PX_AXIS: return x->integer == y->integer && x->tensor == y->tensor;
     case PX_LOAD: return same_load(p, x, y);
     default:

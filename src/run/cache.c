@@ -27,9 +27,8 @@ bool file_read(const char *path, size_t most, struct buf *out) {
   char bytes[1 << 14];
   FILE *file = fopen(path, "rb");
   if (!file) return false;
-  size_t length;
-  while ((length = fread(bytes, 1, sizeof bytes, file)) && out->length <= most)
-    buf_bytes(out, bytes, length);
+  while (!feof(file) && !ferror(file) && out->length <= most)
+    buf_bytes(out, bytes, fread(bytes, 1, sizeof bytes, file));
   bool good = !ferror(file) && out->length <= most;
   fclose(file);
   return good;

@@ -11,10 +11,12 @@ static struct step *find_step(struct bound_stage *stage, int level) {
   return step;
 }
 
+_Static_assert((int)SCHEDULE_DEPTH <= (int)PROGRAM_AXES, "the loops around a stage are axes");
+
 static canvas_status add_steps(struct binder *b, struct bound_stage *stage, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   for (int i = 0; i < loop->count; i++) {
-    if (stage->steps == SCHEDULE_DEPTH || stage->steps == PROGRAM_AXES)
+    if (stage->steps == SCHEDULE_DEPTH)
       return refuse(b, node_place(b, node), "stage '%s' stands inside more than %d loops",
                     stage_name(b, stage), stage->steps);
     stage->path[stage->steps++] =

@@ -71,7 +71,7 @@ static void print_bytes(struct buf *out, int64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double amount = (double)bytes;
   int unit = 0;
-  for (; amount >= 1024; amount /= 1024) unit++;
+  while (amount >= 1024) amount /= 1024, unit++;
   buf_printf(out, unit && amount < 10 ? "%.1f %s" : "%.0f %s", amount, units[unit]);
 }
 
@@ -87,8 +87,7 @@ static void add_amount(struct table *t, int64_t count) {
   struct buf cell = {0};
   double amount = (double)count;
   int unit = 0;
-  if (count >= 10000)
-    for (; amount >= 1000; amount /= 1000) unit++;
+  while (count >= 10000 && amount >= 1000) amount /= 1000, unit++;
   buf_printf(&cell, unit ? "%.1f%s" : "%.0f%s", amount, units[unit]);
   add_cell(t, &cell);
 }
