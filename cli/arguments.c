@@ -1,5 +1,5 @@
-/* The words after a verb, by the verb's table of options: `--flag VALUE` or `--flag=VALUE`, switches,
- * operands in between; `-` alone is an operand, `--` ends the flags. A verb that takes the rest gets
+/* The words after a subcommand, by the subcommand's table of options: `--flag VALUE` or `--flag=VALUE`, switches,
+ * operands in between; `-` alone is an operand, `--` ends the flags. A subcommand that takes the rest gets
  * what follows `--` as it is. */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,9 +63,10 @@ static bool unknown_flag(const struct command *c, const char *word, size_t lengt
   flag[length] = '\0';
   const char *near = nearest(flag, flags, count);
   if (near)
-    complain("'%s' has no flag '%s', did you mean '%s'?", c->verb, flag, near);
+    complain("'%s' has no flag '%s', did you mean '%s'?", c->subcommand, flag, near);
   else
-    complain("'%s' has no flag '%s', 'canvas help %s' lists what it takes", c->verb, flag, c->verb);
+    complain("'%s' has no flag '%s', 'canvas help %s' lists what it takes", c->subcommand, flag,
+             c->subcommand);
   return false;
 }
 
@@ -108,14 +109,15 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
     } else if (operands == c->most) {
       complain(
           c->most ? "'%s' takes only %s, not also '%.200s'" : "'%s' takes no file%s, not '%.200s'",
-          c->verb, c->operands, words[i]);
+          c->subcommand, c->operands, words[i]);
       return false;
     } else {
       a->operand[operands++] = words[i];
     }
   }
   if (operands < c->least) {
-    complain("'%s' needs %s, 'canvas help %s' says more", c->verb, c->operands, c->verb);
+    complain("'%s' needs %s, 'canvas help %s' says more", c->subcommand, c->operands,
+             c->subcommand);
     return false;
   }
   return true;
@@ -147,7 +149,7 @@ const char *option_required(const struct arguments *a, const char *flag) {
   const char *text = option_text(a, flag, NULL);
   if (!text) {
     int i = option_index(a->command, flag, strlen(flag));
-    complain("'%s' needs %s %s", a->command->verb, flag, a->command->options[i].metavar);
+    complain("'%s' needs %s %s", a->command->subcommand, flag, a->command->options[i].metavar);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-/* The canvas command: finds the verb's row, parses by it, runs it, and checks that stdout took it. */
+/* The canvas command: finds the subcommand's row, parses by it, runs it, and checks that stdout took it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,37 +15,37 @@ static const struct command *const commands[] = {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* Verbs that the Python package adds: for its users to be told where they are. */
-static const struct command python_verbs[] = {
-    {.verb = "search", .summary = "search for kernels that replace a network's convolutions"},
-    {.verb = "trials", .summary = "list every candidate of a study"},
-    {.verb = "pareto", .summary = "print and draw the front of a study"},
-    {.verb = "replay", .summary = "train and time a candidate of a study again"},
-    {.verb = "train", .summary = "train a network with a find in it"},
-    {.verb = "export", .summary = "write a find as files that run without Canvas"},
-    {.verb = "env", .summary = "print what a bug report should say about the machine"},
+static const struct command python_subcommands[] = {
+    {.subcommand = "search", .summary = "search for kernels that replace a network's convolutions"},
+    {.subcommand = "trials", .summary = "list every candidate of a study"},
+    {.subcommand = "pareto", .summary = "print and draw the front of a study"},
+    {.subcommand = "replay", .summary = "train and time a candidate of a study again"},
+    {.subcommand = "train", .summary = "train a network with a find in it"},
+    {.subcommand = "export", .summary = "write a find as files that run without Canvas"},
+    {.subcommand = "env", .summary = "print what a bug report should say about the machine"},
 };
-enum { PYTHON_VERBS = sizeof python_verbs / sizeof *python_verbs };
+enum { PYTHON_VERBS = sizeof python_subcommands / sizeof *python_subcommands };
 
 const struct command *command_at(int i) {
   if (i < COMMANDS) return commands[i];
-  return i < COMMANDS + PYTHON_VERBS ? &python_verbs[i - COMMANDS] : NULL;
+  return i < COMMANDS + PYTHON_VERBS ? &python_subcommands[i - COMMANDS] : NULL;
 }
 
-const struct command *command_find(const char *verb) {
+const struct command *command_find(const char *subcommand) {
   const struct command *c;
-  for (int i = 0; (c = command_at(i)) && strcmp(c->verb, verb);) i++;
+  for (int i = 0; (c = command_at(i)) && strcmp(c->subcommand, subcommand);) i++;
   return c;
 }
 
-int refuse_verb(const char *verb) {
+int reject_subcommand(const char *subcommand) {
   const char *names[COMMANDS + PYTHON_VERBS];
-  for (int i = 0; i < COMMANDS + PYTHON_VERBS; i++) names[i] = command_at(i)->verb;
-  const char *near = nearest(verb, names, COMMANDS + PYTHON_VERBS);
-  if (near) return complain("unknown verb '%.60s', did you mean '%s'?", verb, near);
-  return complain("unknown verb '%.60s', 'canvas help' lists them", verb);
+  for (int i = 0; i < COMMANDS + PYTHON_VERBS; i++) names[i] = command_at(i)->subcommand;
+  const char *near = nearest(subcommand, names, COMMANDS + PYTHON_VERBS);
+  if (near) return complain("unknown subcommand '%.60s', did you mean '%s'?", subcommand, near);
+  return complain("unknown subcommand '%.60s', 'canvas help' lists them", subcommand);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------ */
+/* ---- the subcommand ------------------------------------------------------------------------------ */
 
 static bool wants_help(int count, char **words) {
   for (int i = 0; i < count && strcmp(words[i], "--"); i++)
@@ -54,7 +54,8 @@ static bool wants_help(int count, char **words) {
 }
 
 static int run_command(const struct command *c, int count, char **words) {
-  if (!c->run) return complain("'%s' needs the Python package: pip install canvas-kas", c->verb);
+  if (!c->run)
+    return complain("'%s' needs the Python package: pip install canvas-kas", c->subcommand);
   if (wants_help(count, words)) return print_command(c), EXIT_OK;
   struct arguments a = {.command = c, .ctx = canvas_context_new()};
   int answer = arguments_parse(&a, count, words) ? c->run(&a) : EXIT_BAD;
@@ -63,12 +64,12 @@ static int run_command(const struct command *c, int count, char **words) {
 }
 
 static int dispatch(int count, char **words) {
-  if (!count) return complain("a verb is missing, 'canvas help' lists them");
-  const char *verb = words[0];
-  if (!strcmp(verb, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
-  if (!strcmp(verb, "--help") || !strcmp(verb, "-h")) verb = "help";
-  const struct command *c = command_find(verb);
-  return c ? run_command(c, count - 1, words + 1) : refuse_verb(verb);
+  if (!count) return complain("a subcommand is missing, 'canvas help' lists them");
+  const char *subcommand = words[0];
+  if (!strcmp(subcommand, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
+  if (!strcmp(subcommand, "--help") || !strcmp(subcommand, "-h")) subcommand = "help";
+  const struct command *c = command_find(subcommand);
+  return c ? run_command(c, count - 1, words + 1) : reject_subcommand(subcommand);
 }
 
 /* Whether all of stdout arrived; a full disk shows only when the last buffer is written. Of an earlier

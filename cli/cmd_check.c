@@ -32,7 +32,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_check = {
-    .verb = "check",
+    .subcommand = "check",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -79,7 +79,7 @@ static int copy_object(const char *object, const char *path) {
   return answer;
 }
 
-/* ---- the verb -------------------------------------------------------------------------------- */
+/* ---- the subcommand -------------------------------------------------------------------------------- */
 
 static canvas_status make(struct arguments *a, const struct program_item *item,
                           const canvas_schedule *schedule, struct output *out) {
@@ -129,7 +129,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_compile = {
-    .verb = "compile",
+    .subcommand = "compile",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -1,9 +1,9 @@
 /* canvas completion: what a shell asks when the user presses TAB.
  *
  * The scripts are the same for ever: they hand the words of the line to `canvas completion -- WORD...`,
- * which answers from the verbs' rows what may stand in place of the last one, a line `WORD\tHELP` each.
+ * which answers from the subcommands' rows what may stand in place of the last one, a line `WORD\tHELP` each.
  * Where it answers nothing, the shell completes names of files. The Python package answers for its own
- * verbs.
+ * subcommands.
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,9 +58,10 @@ static void offer(const char *word, size_t length, const char *help, const char 
     printf("%.*s%s%s\n", (int)length, word, *help ? "\t" : "", help);
 }
 
-static void offer_verbs(const char *typed) {
+static void offer_subcommands(const char *typed) {
   const struct command *c;
-  for (int i = 0; (c = command_at(i)); i++) offer(c->verb, strlen(c->verb), c->summary, typed);
+  for (int i = 0; (c = command_at(i)); i++)
+    offer(c->subcommand, strlen(c->subcommand), c->summary, typed);
 }
 
 static void offer_flags(const struct command *c, const char *typed) {
@@ -113,22 +114,22 @@ static const struct option *open_option(const struct command *c, const char *bef
 static void complete(int count, char **words) {
   const char *typed = count ? words[count - 1] : "";
   const struct command *c = count > 1 ? command_find(words[0]) : NULL;
-  if (count < 2) offer_verbs(typed);
+  if (count < 2) offer_subcommands(typed);
   if (!c || !c->run) return;
   const struct option *o = open_option(c, words[count - 2]);
   if (o)
     offer_choices(o->metavar, typed);
   else if (*typed == '-' || !c->most)
     offer_flags(c, typed);
-  else if (!strcmp(c->verb, "operator"))
+  else if (!strcmp(c->subcommand, "operator"))
     offer_operators(count, words, typed);
-  else if (!strcmp(c->operands, "VERB"))
-    offer_verbs(typed);
+  else if (!strcmp(c->operands, "NAME"))
+    offer_subcommands(typed);
   else if (count == 2)
     offer_choices(c->operands, typed);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------ */
+/* ---- the subcommand ------------------------------------------------------------------------------ */
 
 static int run(struct arguments *a) {
   const char *shell = a->operand[0];
@@ -140,10 +141,10 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_completion = {
-    .verb = "completion",
+    .subcommand = "completion",
     .operands = "bash|zsh|fish",
     .most = 1,
-    .summary = "print the script with which a shell completes verbs and flags",
+    .summary = "print the script with which a shell completes subcommands and flags",
     .details =
         "`canvas completion -- WORD...` is what the script asks: the ways to end the last word.\n",
     .example = "eval \"$(canvas completion bash)\"",

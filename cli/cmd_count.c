@@ -50,7 +50,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_count = {
-    .verb = "count",
+    .subcommand = "count",
     .operands = "PROGRAM",
     .least = 1,
     .most = 1,

@@ -26,7 +26,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_edit = {
-    .verb = "edit",
+    .subcommand = "edit",
     .operands = "PROGRAM EDIT...",
     .least = 2,
     .most = OPERANDS_MAX,

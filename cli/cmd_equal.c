@@ -31,7 +31,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_equal = {
-    .verb = "equal",
+    .subcommand = "equal",
     .operands = "A B",
     .least = 2,
     .most = 2,

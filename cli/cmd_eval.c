@@ -185,7 +185,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_eval = {
-    .verb = "eval",
+    .subcommand = "eval",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -15,7 +15,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_hash = {
-    .verb = "hash",
+    .subcommand = "hash",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -1,4 +1,4 @@
-/* canvas help: all verbs, one verb, or the manual page; each from the verbs' rows. */
+/* canvas help: all subcommands, one subcommand, or the manual page; each from the subcommands' rows. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,22 +10,22 @@ static const char about_files[] =
     "\"none\", 2 for bad input.\n";
 static const char python_package[] = "With the Python package (pip install canvas-kas):";
 
-static void print_verbs(void) {
+static void print_subcommands(void) {
   const struct command *c;
   bool python = false;
-  printf("usage: canvas VERB ...\n\n");
+  printf("usage: canvas NAME ...\n\n");
   for (int i = 0; (c = command_at(i)); i++) {
     if (!c->run && !python) printf("\n%s\n\n", python_package);
     python = !c->run;
-    printf("  %-12s %s\n", c->verb, c->summary);
+    printf("  %-12s %s\n", c->subcommand, c->summary);
   }
   printf("\n%s", about_files);
 }
 
-/* "canvas check FILE", "canvas help [VERB] [FLAGS]". */
+/* "canvas check FILE", "canvas help [NAME] [FLAGS]". */
 static void print_usage(const struct command *c) {
   bool optional = !c->least && c->most;
-  printf("canvas %s%s%s%s%s", c->verb,
+  printf("canvas %s%s%s%s%s", c->subcommand,
          optional  ? " ["
          : c->most ? " "
                    : "",
@@ -92,7 +92,7 @@ static void print_manual(void) {
   bool python = false;
   printf(".TH CANVAS 1 \"\" \"canvas %s\" \"User Commands\"\n", canvas_version());
   printf(".SH NAME\ncanvas \\- find new neural operators for a network you already have\n");
-  printf(".SH SYNOPSIS\n.B canvas\n.I VERB\n.RI [ FLAGS ]\n.I ...\n.SH DESCRIPTION\n");
+  printf(".SH SYNOPSIS\n.B canvas\n.I NAME\n.RI [ FLAGS ]\n.I ...\n.SH DESCRIPTION\n");
   roff(about_files);
   printf(".SH VERBS\n");
   for (int i = 0; (c = command_at(i)); i++) {
@@ -102,32 +102,32 @@ static void print_manual(void) {
     }
     if (!python) printf(".SH MORE VERBS\n%s\n", python_package);
     python = true;
-    printf(".TP\n.B %s\n", c->verb);
+    printf(".TP\n.B %s\n", c->subcommand);
     roff(c->summary);
     printf("\n");
   }
 }
 
-/* ---- the verb ------------------------------------------------------------------------------ */
+/* ---- the subcommand ------------------------------------------------------------------------------ */
 
 static int run(struct arguments *a) {
-  const char *verb = a->operand[0];
+  const char *subcommand = a->operand[0];
   if (option_given(a, "--man")) return print_manual(), EXIT_OK;
-  if (!verb) return print_verbs(), EXIT_OK;
-  const struct command *c = command_find(verb);
-  if (!c) return refuse_verb(verb);
+  if (!subcommand) return print_subcommands(), EXIT_OK;
+  const struct command *c = command_find(subcommand);
+  if (!c) return reject_subcommand(subcommand);
   if (c->run) return print_command(c), EXIT_OK;
   printf("%c%s.\n\n%s canvas %s --help lists its flags.\n", toupper(c->summary[0]), c->summary + 1,
-         python_package, c->verb);
+         python_package, c->subcommand);
   return EXIT_OK;
 }
 
 const struct command command_help = {
-    .verb = "help",
-    .operands = "VERB",
+    .subcommand = "help",
+    .operands = "NAME",
     .most = 1,
-    .summary = "say more about a verb",
-    .details = "Without VERB: one line for each of them.\n",
+    .summary = "say more about a subcommand",
+    .details = "Without NAME: one line for each of them.\n",
     .example = "canvas help sample",
     .options = {{"--man", NULL, "all of it as a manual page: canvas help --man | man -l -"}},
     .run = run,

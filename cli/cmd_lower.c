@@ -36,7 +36,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_lower = {
-    .verb = "lower",
+    .subcommand = "lower",
     .operands = "FILE",
     .least = 1,
     .most = 1,

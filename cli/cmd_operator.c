@@ -37,7 +37,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_operator = {
-    .verb = "operator",
+    .subcommand = "operator",
     .operands = "NAME ARGUMENT=VALUE...",
     .most = OPERANDS_MAX,
     .summary = "print the tensor program of an operator",

@@ -9,7 +9,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_primitives = {
-    .verb = "primitives",
+    .subcommand = "primitives",
     .operands = "",
     .summary = "list the primitives and what they mean",
     .details = "",

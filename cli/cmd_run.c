@@ -85,7 +85,7 @@ static void print_json(const struct outcome *o, const char *compiler) {
   printf("}\n");
 }
 
-/* ---- the verb -------------------------------------------------------------------------------- */
+/* ---- the subcommand -------------------------------------------------------------------------------- */
 
 static canvas_status measure(struct arguments *a, const canvas_program *program,
                              const canvas_schedule *schedule, const struct run *r,
@@ -137,7 +137,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_run = {
-    .verb = "run",
+    .subcommand = "run",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -195,7 +195,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_sample = {
-    .verb = "sample",
+    .subcommand = "sample",
     .operands = "",
     .summary = "draw kernels for the layers of a network",
     .details =

@@ -92,7 +92,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_schedule = {
-    .verb = "schedule",
+    .subcommand = "schedule",
     .operands = "check|print|explain|dot PROGRAM SCHEDULE",
     .least = 3,
     .most = 3,

@@ -64,7 +64,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_show = {
-    .verb = "show",
+    .subcommand = "show",
     .operands = "FILE",
     .least = 1,
     .most = 1,

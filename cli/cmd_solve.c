@@ -66,7 +66,7 @@ static int run(struct arguments *a) {
 }
 
 const struct command command_solve = {
-    .verb = "solve",
+    .subcommand = "solve",
     .operands = "FILE",
     .least = 1,
     .most = 1,

@@ -1,7 +1,7 @@
-/* A verb of the canvas command is one row: what it takes, what it says, what it does.
+/* A subcommand of the canvas command is one row: what it takes, what it says, what it does.
  *
- * Help, parsing and the list of verbs come from the rows; a verb's file is cmd_<verb>.c. Everything a
- * verb prints goes to stdout through stdio; canvas_main checks at the end that it arrived.
+ * Help, parsing and the list of subcommands come from the rows; a subcommand's file is cmd_<subcommand>.c. Everything a
+ * subcommand prints goes to stdout through stdio; canvas_main checks at the end that it arrived.
  */
 #ifndef CANVAS_COMMAND_H
 #define CANVAS_COMMAND_H
@@ -20,15 +20,15 @@ struct option {
 struct arguments;
 
 struct command {
-  const char *verb;
+  const char *subcommand;
   const char *operands;               /* "FILE", "A B", "bash|zsh|fish" or "" */
   int least, most;                    /* how many operands */
   const char *summary;                /* one line of `canvas help` */
-  const char *details;                /* what `canvas help VERB` says below; may be "" */
+  const char *details;                /* what `canvas help NAME` says below; may be "" */
   const char *example;                /* a line for a shell that runs in an empty folder */
   struct option options[OPTIONS_MAX]; /* up to the first without a flag */
   bool takes_rest;                    /* what follows `--` is left as it is */
-  int (*run)(struct arguments *a);    /* the exit status; NULL: a verb of the Python package */
+  int (*run)(struct arguments *a); /* the exit status; NULL: a subcommand of the Python package */
 };
 
 struct arguments {
@@ -45,27 +45,27 @@ extern const struct command command_sample, command_check, command_show, command
     command_compile, command_run, command_hash, command_equal, command_primitives, command_operator,
     command_help, command_completion;
 
-/* ---- all verbs (canvas_main.c) ------------------------------------------------------------- */
+/* ---- all subcommands (canvas_main.c) ------------------------------------------------------------- */
 
 /* In the order of the help, those of the Python package last; NULL after the last. */
 const struct command *command_at(int i);
-const struct command *command_find(const char *verb);
-/* "unknown verb ...", with a verb that is meant perhaps. */
-int refuse_verb(const char *verb);
-void print_command(const struct command *c); /* what `canvas help VERB` says (cmd_help.c) */
+const struct command *command_find(const char *subcommand);
+/* "unknown subcommand ...", with a subcommand that is meant perhaps. */
+int reject_subcommand(const char *subcommand);
+void print_command(const struct command *c); /* what `canvas help NAME` says (cmd_help.c) */
 
 /* ---- options (arguments.c) ----------------------------------------------------------------- */
 
-/* Fills `a` from the words after the verb; false after a sentence on stderr. */
+/* Fills `a` from the words after the subcommand; false after an error message on stderr. */
 bool arguments_parse(struct arguments *a, int count, char **words);
 bool option_given(const struct arguments *a, const char *flag);
 const char *option_text(const struct arguments *a, const char *flag, const char *otherwise);
 /* The operands from `first` on as one text, with blanks between; to be freed. NULL without memory. */
 char *operands_join(const struct arguments *a, int first);
-/* A whole number in [least, most]; false after a sentence. */
+/* A whole number in [least, most]; false after an error message. */
 bool option_whole(const struct arguments *a, const char *flag, int64_t otherwise, int64_t least,
                   int64_t most, int64_t *out);
-/* The value of a flag without which the verb makes no sense; NULL after a sentence. */
+/* The value of a flag without which the subcommand makes no sense; NULL after an error message. */
 const char *option_required(const struct arguments *a, const char *flag);
 /* The name nearest to `word` by edit distance, NULL if none is near. */
 const char *nearest(const char *word, const char *const *names, int count);
@@ -77,26 +77,26 @@ struct text {
   char *bytes;
   size_t length;
 };
-/* `-` is standard input. False after a sentence: missing, a directory, over CANVAS_TEXT_LIMIT. */
+/* `-` is standard input. False after an error message: missing, a directory, over CANVAS_TEXT_LIMIT. */
 bool text_read(const char *file, struct text *out);
 void text_free(struct text *t);
 const char *text_name(const char *file); /* as of a struct text */
 
-/* The targets of --targets: a file, or the short form "C,H,W;...". NULL after a sentence. */
+/* The targets of --targets: a file, or the short form "C,H,W;...". NULL after an error message. */
 canvas_targets *targets_read(struct arguments *a);
 
-/* The program of a file, or of a text. NULL after a sentence. */
+/* The program of a file, or of a text. NULL after an error message. */
 canvas_program *program_read(struct arguments *a, const char *file);
 canvas_program *text_program(struct arguments *a, const struct text *text);
 bool text_is_program(const struct text *t); /* not a kernel or a pack, to judge by how it begins */
 
 /* Calls `visit` for every kernel or pack of the text, or file; stops where it answers other than EXIT_OK or
- * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the verb. */
+ * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the subcommand. */
 int text_each(struct arguments *a, const struct text *text,
               int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
 int file_each(struct arguments *a, const char *file,
               int (*visit)(struct arguments *a, canvas_pack *pack, void *data), void *data);
-/* The pack itself if it has bindings, else its kernel with the sizes of --at. NULL after a sentence;
+/* The pack itself if it has bindings, else its kernel with the sizes of --at. NULL after an error message;
  * *made: free it when done. */
 canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **made);
 /* The targets of a pack that --target NAME means: [*first, *end), all without it. False after a
@@ -116,11 +116,11 @@ typedef int program_visit(struct arguments *a, const struct program_item *item, 
  * stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
 int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
 
-/* A file, `-` or the word default, with the numbers of --set. NULL after a sentence. */
+/* A file, `-` or the word default, with the numbers of --set. NULL after an error message. */
 canvas_schedule *schedule_read(struct arguments *a, const char *file,
                                const canvas_program *program);
 /* The schedule of --schedule (a file, `-` or the word default) with the numbers of --set, checked. NULL
- * after a sentence. */
+ * after an error message. */
 canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
@@ -135,7 +135,7 @@ canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *prog
 int complain(const char *format, ...) MESSAGE_LIKE(1, 2);
 /* The context's sentence after the name of what it is about; answers the exit status. */
 int complain_status(struct arguments *a, const char *about, canvas_status status);
-/* The same for a kernel, whose name stands in front unless the sentence has it. */
+/* The same for a kernel, whose name stands in front unless the error message has it. */
 int complain_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status);
 /* The same for the value of a flag, which is one line. */
 int complain_flag(struct arguments *a, const char *flag, canvas_status status);

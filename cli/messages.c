@@ -6,17 +6,17 @@
 #include "command.h"
 
 int complain(const char *format, ...) {
-  char sentence[2048];
+  char message[2048];
   va_list args;
   va_start(args, format);
-  vsnprintf(sentence, sizeof sentence, format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  for (char *p = sentence; *p; p++) {
+  for (char *p = message; *p; p++) {
     unsigned char c = (unsigned char)*p;
     if (c < 0x20 || c == 0x7f) *p = '?';
   }
   fflush(stdout); /* in the order of events where both go to one place */
-  fprintf(stderr, "canvas: %s\n", sentence);
+  fprintf(stderr, "canvas: %s\n", message);
   return EXIT_BAD;
 }
 

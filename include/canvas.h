@@ -34,7 +34,7 @@ typedef enum canvas_status {
   CANVAS_OK,
   CANVAS_NONE, /* the answer is "none": no solution, a draw that is skipped, the end of a text */
   CANVAS_BAD_INPUT, /* the message says what and where */
-  CANVAS_IO         /* the system refused: memory, a limit of work */
+  CANVAS_IO         /* the system rejected: memory, a limit of work */
 } canvas_status;
 
 typedef struct canvas_context canvas_context;
@@ -55,7 +55,7 @@ const char *canvas_version(void); /* "0.1.0" */
 
 canvas_context *canvas_context_new(void);
 void canvas_context_free(canvas_context *ctx);
-/* The sentence of the last failure, "" before the first: no full stop, no line break, printable. */
+/* The error message of the last failure, "" before the first: no full stop, no line break, printable. */
 const char *canvas_context_message(const canvas_context *ctx);
 
 void canvas_string_free(char *text);
@@ -292,7 +292,7 @@ canvas_status canvas_schedule_parse(canvas_context *ctx, const char *text, size_
                                     canvas_schedule **out);
 void canvas_schedule_free(canvas_schedule *schedule);
 char *canvas_schedule_print(const canvas_schedule *schedule);
-/* Gives loops their numbers, "iw=14,yo=4". A list that is refused changes nothing. */
+/* Gives loops their numbers, "iw=14,yo=4". A list that is rejected changes nothing. */
 canvas_status canvas_schedule_set(canvas_context *ctx, canvas_schedule *schedule,
                                   const char *numbers);
 /* Correct for every program, without search; the same on every machine. */
@@ -336,12 +336,12 @@ char *canvas_program_function(const canvas_program *program);
 
 /* Compiles it with the machine's own compiler ($CANVAS_CC, or cc, gcc, clang); *out is the path of a
  * shared object in the cache ($CANVAS_CACHE, or ~/.cache/canvas), freed as a string. CANVAS_IO: no
- * compiler works, or it refuses. */
+ * compiler works, or it rejects. */
 canvas_status canvas_program_compile(canvas_context *ctx, const canvas_program *program,
                                      const canvas_schedule *schedule,
                                      const canvas_emit_options *options, char **out);
 char *canvas_compiler_name(
-    canvas_context *ctx); /* with flags and version; NULL: a sentence says why */
+    canvas_context *ctx); /* with flags and version; NULL: an error message says why */
 
 /* ---- running: checked, then timed (docs/native.md) ------------------------------------------ */
 
@@ -349,7 +349,7 @@ typedef enum canvas_failure {
   CANVAS_FAILED_NOT,     /* correct, and timed */
   CANVAS_FAILED_PARSE,   /* its schedule is no schedule */
   CANVAS_FAILED_CHECK,   /* ... or none of the program's */
-  CANVAS_FAILED_COMPILE, /* the compiler refused it, died, hung or wrote nothing */
+  CANVAS_FAILED_COMPILE, /* the compiler rejected it, died, hung or wrote nothing */
   CANVAS_FAILED_LOAD,    /* what was compiled cannot be loaded */
   CANVAS_FAILED_CRASH,   /* its process died, or ended by itself */
   CANVAS_FAILED_TIMEOUT,

@@ -112,7 +112,7 @@ def collect_seeds(target: str) -> None:
 
 
 def canvas(*words: str, given: str = "") -> str:
-    """What the command of the ordinary build prints; "" where it refuses."""
+    """What the command of the ordinary build prints; "" where it rejects."""
     command = [str(ROOT / "build" / "canvas"), *words]
     return subprocess.run(command, input=given, capture_output=True, text=True).stdout
 

@@ -31,9 +31,13 @@ LAYERS: dict[str, str] = {
     "sample": "kernel dim base",
     "budget": "kernel dim base",
     "schedule": "program base",
-    "emit": "schedule program base",
-    "run": "emit schedule program base",
-    "tune": "run emit schedule program base",
+    "bind": "schedule program base",
+    "transform": "bind schedule program base",
+    "explain": "bind schedule program base",
+    "code": "bind schedule program base",
+    "emit": "code bind schedule program base",
+    "run": "emit bind schedule program base",
+    "tune": "run transform emit code bind schedule program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 
@@ -128,7 +132,7 @@ def imported(node: ast.AST) -> list[str]:
 
 CHECKS = (check_includes, check_guards, check_names, check_package)
 
-# For each rule trees that it must refuse and one that it must let pass.
+# For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {
     "check_includes": (
         [
@@ -171,12 +175,12 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
 
 def self_test(name: str) -> Iterator[str]:
     check = globals()[name]
-    refused, passed = PLANTED[name]
-    for tree in refused:
+    rejected, passed = PLANTED[name]
+    for tree in rejected:
         if not list(check(tree)):
             yield f"{name} lets pass the planted {tree}"
     for complaint in check(passed):
-        yield f"{name} refuses what is right: {complaint}"
+        yield f"{name} rejects what is right: {complaint}"
 
 
 def read_tree() -> Tree:

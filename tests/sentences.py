@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every sentence that the core can refuse with is shown by a golden or a C test.
+"""Every sentence that the core can reject with is shown by a golden or a C test.
 
     tests/sentences.py [--all]
 
@@ -24,7 +24,7 @@ FAILING = [
     "lexer_unexpected",
     "lexer_expect",
     "lexer_end_line",
-    "refuse",
+    "reject",
     "program_poison",
 ]
 CLAUSES = ("src/primitive", "src/kernel")  # their rules return a clause that becomes a sentence

@@ -1,6 +1,6 @@
 """The `canvas` command where Python is installed.
 
-A verb of VERBS is the module cmd_VERB with its `run(words)` and `parser()`; every other verb is
+A subcommand of VERBS is the module cmd_NAME with its `run(words)` and `parser()`; every other subcommand is
 the core's, which also answers unknown ones and prints the help, so that there is one command
 line.  Bad input is one sentence on standard error and exit code 2; "none" is 1; Ctrl-C is 130.
 """
@@ -47,19 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(words: list[str]) -> int:
-    """`help` on a verb of ours and the shell's questions about one go to the verb, too."""
+    """`help` on a subcommand of ours and the shell's questions about one go to the subcommand, too."""
     if words and words[0] in VERBS:
-        return int(verb(words[0]).run(words[1:]))
+        return int(subcommand(words[0]).run(words[1:]))
     if len(words) == 2 and words[0] == "help" and words[1] in VERBS:
-        return int(verb(words[1]).run(["--help"]))
+        return int(subcommand(words[1]).run(["--help"]))
     if len(words) > 3 and words[:2] == ["completion", "--"] and words[2] in VERBS:
-        for line in ways_to_end(verb(words[2]).parser(), words[3:]):
+        for line in ways_to_end(subcommand(words[2]).parser(), words[3:]):
             print(line)
         return 0
     return core(words)
 
 
-def verb(name: str) -> Any:
+def subcommand(name: str) -> Any:
     return importlib.import_module(f".cmd_{name}", __package__)
 
 
@@ -83,7 +83,7 @@ def drop_output() -> None:
 
 
 def core(words: list[str]) -> int:
-    """A verb of the core; a reader that goes away ends it like any C program."""
+    """A subcommand of the core; a reader that goes away ends it like any C program."""
     sys.stdout.flush()
     sys.stderr.flush()
     if hasattr(signal, "SIGPIPE"):

@@ -1,5 +1,5 @@
-"""What the verbs written in Python share: a parser whose errors are one sentence, flags from rows
-of options, torch on first need, how a long verb ends.
+"""What the subcommands written in Python share: a parser whose errors are one sentence, flags from rows
+of options, torch on first need, how a long subcommand ends.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Parser(argparse.ArgumentParser):
 
 
 @contextmanager
-def need_torch(verb: str) -> Iterator[None]:
-    """Around the imports of a verb that cannot do without torch: say so where it is missing."""
+def need_torch(subcommand: str) -> Iterator[None]:
+    """Around the imports of a subcommand that cannot do without torch: say so where it is missing."""
     try:
         with signals.loading("PyTorch"):
             yield
@@ -46,7 +46,7 @@ def need_torch(verb: str) -> Iterator[None]:
         if error.name != "torch":
             raise
         raise CanvasError(
-            f'canvas {verb} needs PyTorch, not installed here: pip install "torch>=2.6"'
+            f'canvas {subcommand} needs PyTorch, not installed here: pip install "torch>=2.6"'
         ) from error
 
 
@@ -72,5 +72,5 @@ def find_models_here() -> None:
 
 
 def end_by_sigterm_too() -> None:
-    """Let SIGTERM and a terminal that closes end a long verb the way Ctrl-C does."""
+    """Let SIGTERM and a terminal that closes end a long subcommand the way Ctrl-C does."""
     signals.interrupt_at_any()

@@ -1,5 +1,5 @@
-"""What a shell offers when the user presses TAB in a verb written in Python; cli/cmd_completion.c
-holds the scripts that ask, and answers for every other verb.
+"""What a shell offers when the user presses TAB in a subcommand written in Python; cli/cmd_completion.c
+holds the scripts that ask, and answers for every other subcommand.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 def ways_to_end(parser: argparse.ArgumentParser, words: list[str]) -> Iterator[str]:
     """A line `WORD\\tHELP` for each way to end the last word; none where a file may stand.
 
-    `words`: those after the verb, the last one as far as it is typed.
+    `words`: those after the subcommand, the last one as far as it is typed.
     """
     *before, typed = words
     value_of = _flags(parser).get(before[-1]) if before else None

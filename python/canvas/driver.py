@@ -67,7 +67,7 @@ def search(
     underscores.
 
     For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
-    `time_limit`, `n_trials` is `trials`; load_if_exists=False refuses a study that is there.
+    `time_limit`, `n_trials` is `trials`; load_if_exists=False rejects a study that is there.
 
     Raises CanvasError with one sentence on bad input, and KeyboardInterrupt on Ctrl-C after the
     children are gone.

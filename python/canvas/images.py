@@ -2,7 +2,7 @@
 
     Wishes          what the user asked for; None stands for the reader's habit
     split           which image goes into which split, at most so many of them
-    check_memory    refuse what this machine could not hold, before anything is decoded
+    check_memory    reject what this machine could not hold, before anything is decoded
     finish          0..255 -> 0..1 -> normalised, and the Data with what a training does to it
 
 Photographs are normalised, flipped and shifted by an eighth of their side unless the user says
@@ -64,7 +64,7 @@ class Wishes:
             if getattr(self, name) not in (None, True, False):
                 raise CanvasError(f"{name} must be True or False, not {getattr(self, name)!r}")
 
-    def refuse(self, name: str, data: str, why: str) -> None:
+    def reject(self, name: str, data: str, why: str) -> None:
         """Raise CanvasError where wish `name` was made and `data` cannot fulfil it."""
         if getattr(self, name):
             raise CanvasError(f"data '{data}' {why}: leave {name} out")
@@ -146,7 +146,7 @@ def _cap(groups: Groups, images: int, names: Sequence[str], least: int) -> Group
 
 
 def check_memory(count: int, shape: tuple[int, int, int]) -> None:
-    """Refuse `count` images of `shape` that would take more than half of this machine's memory."""
+    """Reject `count` images of `shape` that would take more than half of this machine's memory."""
     half = machine_memory() // 2
     needed = 4 * count * math.prod(shape)
     if needed > half:

@@ -6,7 +6,7 @@ A file is records without a header, 10,000 of them (50,000 in CIFAR-100's train.
 
 PATH is the archive as it was downloaded (cifar-10-binary.tar.gz, cifar-100-binary.tar.gz) or the
 folder unpacked from it.  Validation is cut from the training images.  There is also a Python form,
-of pickles: a pickle can run anything, so it is recognised and refused.
+of pickles: a pickle can run anything, so it is recognised and rejected.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ def _scatter(
 def _finish(
     name: str, description: str, parts: list[tuple[np.ndarray, np.ndarray]], wishes: Wishes
 ) -> Data:
-    wishes.refuse("image_size", name, "comes in one size")
-    wishes.refuse("flip", name, "would mean something else when mirrored")
+    wishes.reject("image_size", name, "comes in one size")
+    wishes.reject("flip", name, "would mean something else when mirrored")
     sources: dict[str, Split] = {
         source: (torch.from_numpy(images)[:, None], torch.from_numpy(labels))
         for source, (images, labels) in zip(SPLITS, parts)

@@ -79,7 +79,7 @@ def _sources(root: Path) -> dict[str, Files]:
 
 
 def _check_same(names: Sequence[str], others: Sequence[str], folder: Path) -> None:
-    """Refuse a split whose classes are not those of train."""
+    """Reject a split whose classes are not those of train."""
     for name in sorted(set(names) ^ set(others)):
         where = f"is in 'train' but not in {quoted(folder)}"
         if name in others:

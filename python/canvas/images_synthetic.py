@@ -33,7 +33,7 @@ NOISE = 2.0  # deviation, where the stripes' is 0.7
 
 def read_synthetic(name: str, path: str, wishes: Wishes) -> Data:
     """Striped images of ten directions, 3 x side x side."""
-    wishes.refuse("flip", name, "would show another class when mirrored")
+    wishes.reject("flip", name, "would show another class when mirrored")
     side = wishes.image_size or SIDE
     check_memory(CLASSES * sum(PER_CLASS.values()), (3, side, side))
     random = np.random.default_rng(DATA_SEED)

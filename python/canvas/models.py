@@ -163,7 +163,7 @@ def model_call(
 
 
 def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
-    """Refuse a network that does not map [2, *shape] to [2, classes]; the network is left as it
+    """Reject a network that does not map [2, *shape] to [2, classes]; the network is left as it
     was.
     """
     training = model.training

@@ -353,7 +353,7 @@ OPTIONS = (
         False,
         True,
         "",
-        "refuse operations whose results differ from run to run",
+        "reject operations whose results differ from run to run",
     ),
     Option(
         "workers",

@@ -147,7 +147,7 @@ def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: A
 
 @contextmanager
 def _without_kernels(placeholders: Any) -> Iterator[None]:
-    """Identities meanwhile: a kernel whose weights fix H and W would refuse another example."""
+    """Identities meanwhile: a kernel whose weights fix H and W would reject another example."""
     kept = [(child, child.kernel) for child in placeholders]
     for child, _ in kept:
         child.kernel = None

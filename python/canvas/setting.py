@@ -1,4 +1,4 @@
-"""What a verb works on: a word such as `runs/demo/17` and flags become a pack, options, images.
+"""What a subcommand works on: a word such as `runs/demo/17` and flags become a pack, options, images.
 
     runs/demo/17, runs/demo/grouped, runs/demo/find-0017    a candidate of a study
     kernel.pack, folder with a pack.txt                      a pack
@@ -51,11 +51,11 @@ def prepare(
     what: str | os.PathLike[str] | KernelPack,
     given: Mapping[str, Any],
     rows: Sequence[Option],
-    verb: str,
+    subcommand: str,
 ) -> tuple[Choice, dict[str, Any], Data]:
     """What is named, the values of its options, its images."""
     choice = choose(what)
-    values = settle(choice, given, rows, verb)
+    values = settle(choice, given, rows, subcommand)
     return choice, values, load_images(choice, values, given)
 
 
@@ -173,7 +173,7 @@ def _plain(name: str) -> str:
 
 
 def settle(
-    choice: Choice, given: Mapping[str, Any], rows: Sequence[Option], verb: str
+    choice: Choice, given: Mapping[str, Any], rows: Sequence[Option], subcommand: str
 ) -> dict[str, Any]:
     """The values of the options in `rows`: as given, else the choice's own, else default; of a
     Data its name.
@@ -183,7 +183,7 @@ def settle(
     known = {row.name for row in rows}
     for name in given:
         if name not in known:
-            raise CanvasError(f"{verb} has no option '{name}'")
+            raise CanvasError(f"{subcommand} has no option '{name}'")
     values = {}
     for row in rows:
         value = given.get(row.name)
@@ -193,7 +193,7 @@ def settle(
     for name in ("model", "data"):
         if values[name] is None:
             raise CanvasError(
-                f"{verb} needs {BY_NAME[name].flag}: '{choice.name}' comes from no study that "
+                f"{subcommand} needs {BY_NAME[name].flag}: '{choice.name}' comes from no study that "
                 "would tell it"
             )
     return values

@@ -1,7 +1,7 @@
 """How Ctrl-C, SIGTERM and a terminal that closes end a command: soon, once, with exit code 130.
 
     while modules load    at once: nothing has begun, and an import is not to be unwound half-way
-    while a verb works    as KeyboardInterrupt, so that it tidies up and says how to go on
+    while a subcommand works    as KeyboardInterrupt, so that it tidies up and says how to go on
     on the way out        not at all: a second Ctrl-C disturbs nothing
 
 A signal that is ignored from outside (nohup, a background job of a plain shell) stays ignored.

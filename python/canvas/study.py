@@ -647,7 +647,7 @@ class Study:
     # ---- inside -------------------------------------------------------------------------------
 
     def _check_pages(self) -> None:
-        """Refuse a file that is damaged, before anything is added to it."""
+        """Reject a file that is damaged, before anything is added to it."""
         try:
             found = str(self._one("PRAGMA quick_check(1)")).splitlines()[-1]
         except sqlite3.OperationalError:  # the disk, not the file
@@ -772,7 +772,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 
 def _check_files(folder: Path, fresh: bool) -> None:
-    """Refuse what is no study of ours, and, unless it goes anyway, one that is damaged."""
+    """Reject what is no study of ours, and, unless it goes anyway, one that is damaged."""
     path, log = folder / FILE, folder / (FILE + "-wal")
     if not path.exists():
         log.unlink(missing_ok=True)  # of a study that was removed: SQLite would drop it, too
@@ -790,7 +790,7 @@ def _check_files(folder: Path, fresh: bool) -> None:
 
 
 def _check_header(path: Path) -> bool:
-    """Refuse what SQLite would take for an empty database: a few bytes of something else.  True
+    """Reject what SQLite would take for an empty database: a few bytes of something else.  True
     if these bytes alone show that the study is ours.
     """
     try:

@@ -96,7 +96,7 @@ def train_network(
     unchanged network.  `options` are those of `canvas train --help`, with underscores; `data` may
     be a `canvas.data.Data`; what is not given is the study's.  `out`: the folder of the training
     (default: train-NAME beside the study's finds, else in canvas-runs/).  `resume` goes on after
-    the last whole epoch that is there; without it a folder that holds a training is refused.
+    the last whole epoch that is there; without it a folder that holds a training is rejected.
     `device`: auto, cpu or cuda.  `say` receives one line per epoch (default: standard error).
 
     Raises CanvasError with one sentence on bad input and where the training fails, and

@@ -176,7 +176,7 @@ def read_data(path: Path) -> Data:
 
 
 def check(pack: str) -> None:
-    """Refuse a kernel whose module does not compute what the interpreter says."""
+    """Reject a kernel whose module does not compute what the interpreter says."""
     from .pack import KernelPack
 
     try:

@@ -1,7 +1,7 @@
 /* Code of a program under a schedule: its text. */
 #include "api/handle.h"
 #include "emit/emit.h"
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 static canvas_status emit_bound(canvas_context *ctx, const struct program *p,
                                 const struct schedule *s, const canvas_emit_options *options,

@@ -1,6 +1,6 @@
 /* Schedules explained: in numbers, and as a picture. */
 #include "api/handle.h"
-#include "schedule/explain.h"
+#include "explain/explain.h"
 
 canvas_status canvas_schedule_explain(canvas_context *ctx, const canvas_program *program,
                                       const canvas_schedule *schedule, char **out) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 canvas_status canvas_schedule_parse(canvas_context *ctx, const char *text, size_t length,
                                     canvas_schedule **out) {

@@ -164,12 +164,12 @@ void lexer_word(struct lexer *lx) {
 }
 
 canvas_status lexer_fail(struct lexer *lx, const struct token *at, const char *format, ...) {
-  char sentence[MESSAGE_SIZE];
+  char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(sentence, sizeof sentence, format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  return fail(lx->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at->line, at->column, sentence);
+  return fail(lx->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at->line, at->column, message);
 }
 
 canvas_status lexer_unexpected(struct lexer *lx, const char *wanted) {

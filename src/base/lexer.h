@@ -40,7 +40,7 @@ struct lexer {
   struct token token; /* the current one */
 };
 
-/* Starts at the first token. Refuses NUL bytes and texts over TEXT_LIMIT. */
+/* Starts at the first token. Rejects NUL bytes and texts over TEXT_LIMIT. */
 canvas_status lexer_open(struct lexer *lx, canvas_context *ctx, const char *text, size_t length);
 void lexer_next(struct lexer *lx);
 bool lexer_is(const struct lexer *lx, const char *text); /* the current token's spelling */

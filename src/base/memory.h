@@ -1,7 +1,7 @@
 /* Memory: allocation that cannot fail quietly, arenas by lifetime, and growing arrays.
  *
  * Objects of the core are small and bounded by limits, so running out of memory for one of them
- * ends the process with a sentence; what a user can make large (interpreter results) is asked for
+ * ends the process with an error message; what a user can make large (interpreter results) is asked for
  * with `mem_try` and answered with a status.
  *
  * An arena gives memory that is freed all at once. A vec is `T *data; int count, capacity` grown

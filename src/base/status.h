@@ -1,4 +1,4 @@
-/* Errors: a status is returned, the sentence stands in the context.
+/* Errors: a status is returned, the error message stands in the context.
  *
  * A function that can fail returns `canvas_status` and writes its result through its last argument.
  * `fail` composes the one sentence (what first, the subject in quotes, what to do) and returns the
@@ -12,7 +12,7 @@
 enum { MESSAGE_SIZE = 1024 };
 
 struct canvas_context {
-  char message[MESSAGE_SIZE]; /* the sentence of the last failure, "" before the first */
+  char message[MESSAGE_SIZE]; /* the error message of the last failure, "" before the first */
 };
 
 #if defined(__GNUC__)
@@ -21,7 +21,7 @@ struct canvas_context {
 #define PRINTF_LIKE(at, first)
 #endif
 
-/* Writes the sentence into `ctx` and returns `status`. */
+/* Writes the error message into `ctx` and returns `status`. */
 canvas_status fail(canvas_context *ctx, canvas_status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

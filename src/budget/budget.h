@@ -19,7 +19,7 @@ struct budget {
 /* -- text (budget_text.c) -- */
 struct budget budget_default(void); /* 1.0x of MACs and of params, no least */
 /* "macs=0.5x,params=0.5x", "macs=900M" (k, M, G), "macs=0.2x..0.5x", "params=none", "flops=1.8G"
- * (= 2*macs). What is not named keeps its default; the empty text is refused. */
+ * (= 2*macs). What is not named keeps its default; the empty text is rejected. */
 canvas_status budget_parse(canvas_context *ctx, const char *text, size_t length,
                            struct budget *out);
 void budget_print(const struct budget *b, struct buf *out); /* parses back to the same budget */

@@ -79,7 +79,7 @@ static void describe(const struct bound *b, int64_t value, int64_t base, struct 
   buf_printf(out, " of %lld)", (long long)base);
 }
 
-static canvas_status refuse(canvas_context *ctx, int kind, int64_t value, const char *what,
+static canvas_status reject(canvas_context *ctx, int kind, int64_t value, const char *what,
                             const struct bound *b, int64_t limit, int64_t base) {
   struct buf text = {0};
   describe(b, limit, base, &text);
@@ -94,7 +94,7 @@ static canvas_status check_most(canvas_context *ctx, const struct budget *budget
                                 const struct problem *p, const struct solve_trace *t) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++)
     if (t->base[kind] > p->most[kind])
-      return refuse(ctx, kind, t->base[kind], "base sizes are over the budget", &budget->most[kind],
+      return reject(ctx, kind, t->base[kind], "base sizes are over the budget", &budget->most[kind],
                     p->most[kind], t->baseline[kind]);
   return CANVAS_OK;
 }
@@ -103,7 +103,7 @@ static canvas_status check_least(canvas_context *ctx, const struct budget *budge
                                  const struct problem *p, const struct solve_trace *t) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++)
     if (t->used[kind] < p->least[kind])
-      return refuse(ctx, kind, t->used[kind], "largest sizes that fit are under the least",
+      return reject(ctx, kind, t->used[kind], "largest sizes that fit are under the least",
                     &budget->least[kind], p->least[kind], t->baseline[kind]);
   return CANVAS_OK;
 }

@@ -14,7 +14,7 @@
 #define CANVAS_EMIT_EMIT_H
 
 #include "base/buf.h"
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 struct emit_options {
   const char *function; /* NULL: the program's name, made a C name */

@@ -163,22 +163,22 @@ static void declare(struct emitter *e, const struct held *h, const char *start) 
 }
 
 /* The buffers that live as long as one iteration of the loop. */
-static void declare_at(struct emitter *e, int home) {
+static void declare_at(struct emitter *e, int compute_at) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     const struct stage_plan *plan = &e->stages[i];
-    if (b->home == home && !b->is_output && !plan->dead && !plan->begins)
+    if (b->compute_at == compute_at && !b->is_output && !plan->dead && !plan->begins)
       declare(e, &plan->at, NULL);
   }
 }
 
 /* (void)NAME; for what is computed there though nothing reads it, as edges of tiles are */
-static void excuse_unread(struct emitter *e, int home) {
+static void excuse_unread(struct emitter *e, int compute_at) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     struct stage_plan *plan = &e->stages[i];
     const struct held *h = &plan->at;
-    if (b->home != home || b->is_output || plan->dead) continue;
+    if (b->compute_at != compute_at || b->is_output || plan->dead) continue;
     int64_t variables = h->named ? h->elements / (h->inside ? 1 : h->lanes) : 1;
     uint64_t read = h->named ? plan->read : e->loaded[b->tensor];
     for (int j = 0; j < variables; j++) {
@@ -660,7 +660,7 @@ static void end_sums(struct emitter *e, int stage) {
 
 /* A buffer that is another one in each iteration of the loop: nothing of it can be ahead. */
 static bool lives_inside(const struct emitter *e, int stage, int node) {
-  int at = e->tree->stages[stage].home;
+  int at = e->tree->stages[stage].compute_at;
   while (at > 0 && at != node) at = e->tree->schedule->nodes.data[at].parent;
   return at == node;
 }

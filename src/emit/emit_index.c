@@ -3,7 +3,6 @@
  * An index is printed as a sum of terms, constants folded: c*3136 + h*56 + kh*56 + w + kw - 57.
  * What is no sum (quotients, remainders, loads of indices) is a term of its own.
  */
-#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -125,29 +124,9 @@ int emit_sum_place(struct emitter *e, const struct bound_stage *b) {
 
 /* ---- sums of terms ---- */
 
-static bool same(const struct emitter *e, int a, int b) {
-  if (a == b) return true;
-  if (a < 0 || b < 0) return false;
-  const struct px_node *x = node_of(e, a), *y = node_of(e, b);
-  if (x->op != y->op || x->size != y->size || x->sort != y->sort) return false;
-  switch (x->op) {
-    case PX_INT:
-    case PX_BOOL: return x->integer == y->integer;
-    case PX_AXIS: return x->integer == y->integer;
-    case PX_NUMBER: return x->number == y->number && !signbit(x->number) == !signbit(y->number);
-    case PX_LOAD:
-      return x->tensor == y->tensor &&
-             same(e, e->px->indices.data[x->first], e->px->indices.data[y->first]);
-    default: break;
-  }
-  for (int i = 0; i < 3; i++)
-    if (!same(e, x->arg[i], y->arg[i])) return false;
-  return true;
-}
-
 static void add_term(const struct emitter *e, struct terms *t, int expr, int64_t coef) {
   for (int i = 0; i < t->count; i++)
-    if (same(e, t->term[i].expr, expr)) {
+    if (px_same(e->px, t->term[i].expr, expr)) {
       t->term[i].coef += coef;
       return;
     }

@@ -101,21 +101,21 @@ static bool taken(const struct emitter *e, const char *name) {
   return false;
 }
 
-/* A word with a * refuses a name however it goes on; no word ends with two _. */
-static bool refuses_longer(const char *wish, bool (*refuses)(const char *)) {
+/* A word with a * rejects a name however it goes on; no word ends with two _. */
+static bool rejects_longer(const char *wish, bool (*rejects)(const char *)) {
   struct buf longer = {0};
   buf_printf(&longer, "%s__", wish);
-  bool answer = refuses(longer.text);
+  bool answer = rejects(longer.text);
   buf_free(&longer);
   return answer;
 }
 
-static const char *free_name(struct emitter *e, const char *wish, bool (*refuses)(const char *)) {
+static const char *free_name(struct emitter *e, const char *wish, bool (*rejects)(const char *)) {
   struct buf name = {0};
   if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
-  if (refuses_longer(wish, refuses)) buf_puts(&name, "x_");
+  if (rejects_longer(wish, rejects)) buf_puts(&name, "x_");
   buf_puts(&name, wish);
-  while (refuses(name.text) || taken(e, name.text)) buf_puts(&name, "_");
+  while (rejects(name.text) || taken(e, name.text)) buf_puts(&name, "_");
   const char *kept = arena_strndup(&e->arena, name.text, name.length);
   buf_free(&name);
   VEC_PUSH(&e->names, kept);

@@ -58,7 +58,7 @@ static void find_vec(struct emitter *e, int stage) {
     if (marked(e, b->path[i].node, LOOP_VEC)) e->stages[stage].vec = b->path[i].node;
 }
 
-/* `node`, the home or the start of the stage, stands in its vec loop or is it. */
+/* `node`, the compute-at loop or the start of the stage, stands in its vec loop or is it. */
 static bool within_vec(const struct emitter *e, int stage, int node, bool itself) {
   const struct bound_stage *b = &e->tree->stages[stage];
   int vec = e->stages[stage].vec, at = emit_step_of(b, node);
@@ -75,7 +75,7 @@ static void choose_lanes(struct emitter *e) {
     if (plan->vec < 0) continue;
     struct node_plan *n = &e->nodes[plan->vec];
     int64_t extent = e->tree->loops[plan->vec].extent;
-    bool lives = within_vec(e, i, b->home, true) || within_vec(e, i, b->start, false);
+    bool lives = within_vec(e, i, b->compute_at, true) || within_vec(e, i, b->start, false);
     int most = e->tree->machine.vector_bytes / (plan->wide ? 8 : 4), lanes = 1;
     if (most > EMIT_LANES) most = EMIT_LANES;
     while (2 * lanes <= most && 2 * lanes <= extent && !(lives && extent % (2 * lanes))) lanes *= 2;
@@ -288,7 +288,7 @@ static void hold_values(struct emitter *e, int stage) {
                      .lanes = 1,
                      .across = 1};
   if (b->is_output) return;
-  h->inside = within_vec(e, stage, b->home, true);
+  h->inside = within_vec(e, stage, b->compute_at, true);
   if (b->elements <= EMIT_NAMES * EMIT_LANES && all_places_constant(e, stage, &shape))
     h->named = b->elements / shape.lanes <= EMIT_NAMES;
   if (h->inside) {
@@ -347,16 +347,16 @@ static void hold_sums(struct emitter *e, int stage) {
   bool rounds = e->program->tensors.data[b->tensor].dtype == PROGRAM_BF16;
   plan->direct = !rounds && (plan->at.named || !h->named);
   int around = node_at(e, b->start)->parent;
-  while (around != b->home && e->tree->loops[around].extent == 1)
+  while (around != b->compute_at && e->tree->loops[around].extent == 1)
     around = node_at(e, around)->parent;
-  plan->begins = plan->direct && plan->at.named && around == b->home;
+  plan->begins = plan->direct && plan->at.named && around == b->compute_at;
   for (int i = 0; i < PROGRAM_AXES; i++) plan->begins &= !b->tail[i];
 }
 
-/* The loop whose body allocates what lives as long as one iteration of `home`: a parallel one,
+/* The loop whose body allocates what lives as long as one iteration of `compute_at`: a parallel one,
  * where each thread needs its own, or else the function. */
-static int region_of(const struct emitter *e, int home) {
-  for (int at = home; at >= 0; at = node_at(e, at)->parent)
+static int region_of(const struct emitter *e, int compute_at) {
+  for (int at = compute_at; at >= 0; at = node_at(e, at)->parent)
     if (e->nodes[at].parallel) return at;
   return 0;
 }
@@ -366,7 +366,7 @@ static void find_declarations(struct emitter *e) {
     const struct bound_stage *b = &e->tree->stages[i];
     const struct stage_plan *plan = &e->stages[i];
     if (plan->dead) continue;
-    if (!b->is_output && !plan->at.heap) e->nodes[b->home].declares = true;
+    if (!b->is_output && !plan->at.heap) e->nodes[b->compute_at].declares = true;
     if (plan->reduces && (!plan->direct || plan->begins) && !plan->sum.heap)
       e->nodes[node_at(e, b->start)->parent].declares = true;
   }
@@ -380,13 +380,13 @@ static void choose_memory(struct emitter *e) {
     struct held *helds[2] = {b->is_output ? NULL : &plan->at,
                              plan->reduces && !plan->direct ? &plan->sum : NULL};
     if (plan->dead) continue;
-    int homes[2] = {b->home, b->start >= 0 ? node_at(e, b->start)->parent : 0};
+    int around[2] = {b->compute_at, b->start >= 0 ? node_at(e, b->start)->parent : 0};
     for (int j = 0; j < 2; j++) {
       struct held *h = helds[j];
       if (!h || h->named) continue;
       int64_t bytes = emit_bytes(h);
       h->heap = bytes > EMIT_STACK || bytes > left || (j == 0 && b->scope == SCOPE_HEAP);
-      h->region = region_of(e, homes[j]);
+      h->region = region_of(e, around[j]);
       if (!h->heap) left -= bytes;
     }
   }

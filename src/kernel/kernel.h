@@ -67,7 +67,7 @@ struct reach {
 struct reach node_reach(const struct kernel *k, int node, const struct reach *of);
 bool reach_along(uint64_t offsets); /* more than one pixel */
 /* NULL if the kernel sees neighbours along both spatial axes (more than one pixel: a lone shift only
- * moves the image) and mixes all channels with weights; else the sentence why not. */
+ * moves the image) and mixes all channels with weights; else the error message why not. */
 const char *kernel_reach(const struct kernel *k);
 
 /* -- text (kernel_text.c) -- */

@@ -99,7 +99,7 @@ struct operator_row {
 extern const struct operator_row operator_rows[];
 extern const int operator_count;
 
-/* CANVAS_BAD_INPUT with a sentence that guesses what was meant. */
+/* CANVAS_BAD_INPUT with an error message that guesses what was meant. */
 canvas_status operator_named(canvas_context *ctx, const char *name,
                              const struct operator_row **out);
 

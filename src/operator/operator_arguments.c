@@ -60,7 +60,7 @@ static bool takes(const struct operator_row *row, int argument) {
 
 /* -- words -- */
 
-static canvas_status refuse_name(const struct reader *r, const char *name, int length) {
+static canvas_status reject_name(const struct reader *r, const char *name, int length) {
   const char *names[OPERATOR_ARGUMENTS_COUNT];
   struct row_argument a;
   int count = 0;
@@ -85,7 +85,7 @@ static canvas_status read_word(struct reader *r, const char *word, int length) {
     return fail(r->ctx, CANVAS_BAD_INPUT, "%s: '%.*s' is no argument, write NAME=VALUE",
                 r->row->name, shown(length), word);
   int argument = find_argument(word, name);
-  if (argument < 0 || !takes(r->row, argument)) return refuse_name(r, word, name);
+  if (argument < 0 || !takes(r->row, argument)) return reject_name(r, word, name);
   if (r->given[argument].text)
     return fail(r->ctx, CANVAS_BAD_INPUT, "%s: %s is given twice", r->row->name,
                 argument_rows[argument].name);
@@ -132,7 +132,7 @@ const char *operator_value_form(const struct operator_row *row, enum operator_ar
   }
 }
 
-static canvas_status refuse_value(const struct reader *r, enum operator_argument argument,
+static canvas_status reject_value(const struct reader *r, enum operator_argument argument,
                                   struct given v) {
   const struct argument_row *a = &argument_rows[argument];
   const char *form = operator_value_form(r->row, argument);
@@ -205,7 +205,7 @@ static canvas_status read_value(const struct reader *r, enum operator_argument a
   int most = most_numbers(r->row, a->kind);
   bool good = a->kind == KIND_WORD ? read_choice(a->words, v, out)
                                    : read_numbers(a, most, v, out) && spread(a->kind, most, out);
-  return good ? CANVAS_OK : refuse_value(r, argument, v);
+  return good ? CANVAS_OK : reject_value(r, argument, v);
 }
 
 canvas_status operator_read(canvas_context *ctx, const struct operator_row *row, const char *text,

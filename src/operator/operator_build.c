@@ -203,7 +203,7 @@ canvas_status build_divides(const struct build *b, const char *what_a, int64_t a
 
 /* The whole */
 
-static canvas_status refuse_operator(canvas_context *ctx, const char *name) {
+static canvas_status reject_operator(canvas_context *ctx, const char *name) {
   for (const char *c = name; *c; c++)
     if (*c <= ' ' || *c >= 0x7f || c - name == PROGRAM_NAME)
       return fail(ctx, CANVAS_BAD_INPUT,
@@ -225,7 +225,7 @@ canvas_status operator_named(canvas_context *ctx, const char *name,
       *out = &operator_rows[i];
       return CANVAS_OK;
     }
-  return refuse_operator(ctx, name);
+  return reject_operator(ctx, name);
 }
 
 /* The type whose name is word `word` of the argument's column. */

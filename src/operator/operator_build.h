@@ -64,7 +64,7 @@ int64_t build_after(const struct build *b, int i);
 int64_t build_dilation(const struct build *b, int i); /* 1 where the operator has none */
 int64_t build_span(const struct build *b, int i);     /* of the dilated window */
 
-/* Sizes of all letters of the spatial axes; refuses windows that do not fit the padded data. With
+/* Sizes of all letters of the spatial axes; rejects windows that do not fit the padded data. With
  * `ceil` the last window may be partly outside, if it begins within the data or before them. */
 canvas_status build_windows(struct build *b, bool ceil);
 /* The stage `pad` over data[letters], or the data where nothing is put around them. */
@@ -87,7 +87,7 @@ canvas_status build_matrix_axes(struct build *b);
 int build_matrix(struct build *b, const char *name, const char *letters, const char *window, int x,
                  const char *data);
 
-/* Whether a divides the value, with a sentence that names both. */
+/* Whether a divides the value, with an error message that names both. */
 canvas_status build_divides(const struct build *b, const char *what_a, int64_t a,
                             const char *what_b, int64_t value);
 

@@ -42,7 +42,7 @@ canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
                               struct interpreter **out);
 void interpreter_free(struct interpreter *in); /* NULL is fine */
 
-/* One element of any tensor. Fails on an index out of range, here or in a load (the sentence names
+/* One element of any tensor. Fails on an index out of range, here or in a load (the error message names
  * stage, load and values), and where a limit is reached; it can be called again afterwards. */
 canvas_status interpreter_element(struct interpreter *in, int tensor, const int64_t *index,
                                   double *out);

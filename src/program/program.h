@@ -251,6 +251,9 @@ struct px_map {
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 
+/* The same expression, node by node, of the same stage. Comparing -1 is fine. */
+bool px_same(const struct program *p, int a, int b);
+
 /* Without simplification, with a place in the text: what the parser builds with. */
 int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column);
 int px_raw_leaf(struct program *p, struct px_node leaf);

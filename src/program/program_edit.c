@@ -38,7 +38,7 @@ static canvas_status read_new_name(struct edit *e) {
   return CANVAS_OK;
 }
 
-static canvas_status refuse_indices(struct edit *e, const struct token *at) {
+static canvas_status reject_indices(struct edit *e, const struct token *at) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (t->dtype != PROGRAM_I32) return CANVAS_OK;
   return lexer_fail(&e->lx, at, "'%.40s' is of i32: only inputs hold indices, so it stays one",
@@ -48,7 +48,7 @@ static canvas_status refuse_indices(struct edit *e, const struct token *at) {
 static canvas_status read_cache(struct edit *e) {
   struct token at = e->lx.token, in;
   TRY(read_tensor(e, "the tensor to cache", &e->change.tensor));
-  TRY(refuse_indices(e, &at));
+  TRY(reject_indices(e, &at));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (lexer_accept(&e->lx, "in")) {
     e->change.kind = CHANGE_CACHE_READ;
@@ -69,7 +69,7 @@ static canvas_status read_pack(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_PACK;
   TRY(read_tensor(e, "the tensor to pack", &e->change.tensor));
-  TRY(refuse_indices(e, &at));
+  TRY(reject_indices(e, &at));
   bool read = false;
   for (int i = e->change.tensor; i < e->change.from->tensors.count && !read; i++)
     read = stage_loads(e->change.from, i, e->change.tensor);
@@ -95,7 +95,7 @@ static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
   TRY(read_tensor(e, "the tensor whose type changes", &e->change.tensor));
-  TRY(refuse_indices(e, &at));
+  TRY(reject_indices(e, &at));
   for (int i = 0; i < PROGRAM_I32; i++)
     if (lexer_accept(&e->lx, program_dtype_name((enum program_dtype)i))) {
       e->change.type = (enum program_dtype)i;

@@ -19,7 +19,7 @@
 
 #include "program/program.h"
 
-/* The program after the edit, verified; `p` stays as it is. The sentence of a refusal has line and
+/* The program after the edit, verified; `p` stays as it is. The error message of a rejection has line and
  * column of the edit's text, or says what is wrong with the program it would give. */
 canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
                            size_t length, struct program **out);

@@ -108,7 +108,7 @@ static int find_tensor(struct parser *ps, const struct token *name) {
   return *find_slot(ps, name) - 1;
 }
 
-/* Keeps the place of a new tensor, and refuses a second one of its name. */
+/* Keeps the place of a new tensor, and rejects a second one of its name. */
 static canvas_status place_tensor(struct parser *ps, const struct token *name, int tensor) {
   TRY(built(ps, name, tensor));
   struct program_tensor *t = &ps->p->tensors.data[tensor];

@@ -19,18 +19,18 @@ struct verifier {
   int tensor;
 };
 
-/* The sentence, after "line L, column C: " where the text is known. */
-static canvas_status refuse(const struct verifier *v, int line, int column, const char *format, ...)
+/* The error message, after "line L, column C: " where the text is known. */
+static canvas_status reject(const struct verifier *v, int line, int column, const char *format, ...)
     PRINTF_LIKE(4, 5);
-static canvas_status refuse(const struct verifier *v, int line, int column, const char *format,
+static canvas_status reject(const struct verifier *v, int line, int column, const char *format,
                             ...) {
-  char sentence[MESSAGE_SIZE];
+  char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(sentence, sizeof sentence, format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  if (!line) return fail(v->ctx, CANVAS_BAD_INPUT, "%s", sentence);
-  return fail(v->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, sentence);
+  if (!line) return fail(v->ctx, CANVAS_BAD_INPUT, "%s", message);
+  return fail(v->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, message);
 }
 
 /* Names and sizes */
@@ -51,13 +51,13 @@ static canvas_status check_name(const struct verifier *v, const struct program_t
     plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
             (name[i] >= '0' && name[i] <= '9') || name[i] == '_';
   if (!plain)
-    return refuse(v, t->line, t->column,
+    return reject(v, t->line, t->column,
                   "'%.40s' is no name, a name is letters, digits and _, not a digit first", name);
   if (length > PROGRAM_NAME)
-    return refuse(v, t->line, t->column, "name '%.40s...' is longer than %d bytes", name,
+    return reject(v, t->line, t->column, "name '%.40s...' is longer than %d bytes", name,
                   PROGRAM_NAME);
   if (program_is_word(name))
-    return refuse(v, t->line, t->column, "'%s' is a word of the language, choose another name",
+    return reject(v, t->line, t->column, "'%s' is a word of the language, choose another name",
                   name);
   return CANVAS_OK;
 }
@@ -65,14 +65,14 @@ static canvas_status check_name(const struct verifier *v, const struct program_t
 static canvas_status check_input_range(const struct verifier *v, const struct program_tensor *t) {
   if (t->dtype != PROGRAM_I32) return CANVAS_OK;
   if (!t->is_input)
-    return refuse(v, t->line, t->column, "stage '%.40s' is of i32, only an input may be", t->name);
+    return reject(v, t->line, t->column, "stage '%.40s' is of i32, only an input may be", t->name);
   if (t->least < INT32_MIN || t->most > INT32_MAX)
-    return refuse(v, t->line, t->column, "the range of '%.40s' passes 32 bits", t->name);
+    return reject(v, t->line, t->column, "the range of '%.40s' passes 32 bits", t->name);
   if (t->least > t->most)
-    return refuse(v, t->line, t->column, "the range of '%.40s' is empty", t->name);
+    return reject(v, t->line, t->column, "the range of '%.40s' is empty", t->name);
   if (!t->rising || (t->rank && (t->axes[t->rank - 1].size > 1 || t->least == t->most)))
     return CANVAS_OK;
-  return refuse(v, t->line, t->column,
+  return reject(v, t->line, t->column,
                 "'%.40s' cannot rise from %lld to %lld, its last axis needs more elements", t->name,
                 (long long)t->least, (long long)t->most);
 }
@@ -92,12 +92,12 @@ static canvas_status check_bounds(const struct verifier *v, const struct program
     axes |= px_range(v->p, bounds[b]).axes;
   }
   if (!axes || axes >= (uint32_t)1 << i)
-    return refuse(v, t->line, t->column,
+    return reject(v, t->line, t->column,
                   "bounds of axis '%.40s' of '%.40s' are no function of the axes before it",
                   a->name, t->name);
   px_bounds(v->p, &again);
   if (again.size == a->size && again.first == a->first && a->size > 0) return CANVAS_OK;
-  return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' is always empty", a->name, t->name);
+  return reject(v, t->line, t->column, "axis '%.40s' of '%.40s' is always empty", a->name, t->name);
 }
 
 static canvas_status check_axis(const struct verifier *v, const struct program_tensor *t, int i) {
@@ -106,15 +106,15 @@ static canvas_status check_axis(const struct verifier *v, const struct program_t
   for (int j = 0; j < i; j++)
     if (strcmp(t->axes[j].name, a->name) == 0) {
       if (i >= t->rank && j < t->rank)
-        return refuse(v, t->line, t->column,
+        return reject(v, t->line, t->column,
                       "reduction axis '%.40s' of '%.40s' has the name of one of its own axes",
                       a->name, t->name);
-      return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' is named twice", a->name,
+      return reject(v, t->line, t->column, "axis '%.40s' of '%.40s' is named twice", a->name,
                     t->name);
     }
   if (a->low >= 0) return check_bounds(v, t, i);
   if (a->size >= 1) return CANVAS_OK;
-  return refuse(v, t->line, t->column, "axis '%.40s' of '%.40s' has size %lld, the least is 1",
+  return reject(v, t->line, t->column, "axis '%.40s' of '%.40s' has size %lld, the least is 1",
                 a->name, t->name, (long long)a->size);
 }
 
@@ -133,13 +133,13 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
   int first = program_find(v->p, t->name);
   for (int i = 0; first == v->tensor && i < v->tensor; i++)
     if (strcmp(v->p->tensors.data[i].name, t->name) == 0) first = i;
-  if (first != v->tensor) return refuse(v, t->line, t->column, "'%s' is defined twice", t->name);
+  if (first != v->tensor) return reject(v, t->line, t->column, "'%s' is defined twice", t->name);
   TRY(check_input_range(v, t));
   for (int i = 0; i < t->rank + t->reductions; i++) TRY(check_axis(v, t, i));
   if (!product_fits(t->axes, t->rank))
-    return refuse(v, t->line, t->column, "'%.40s' has more than 2^40 elements", t->name);
+    return reject(v, t->line, t->column, "'%.40s' has more than 2^40 elements", t->name);
   if (!product_fits(t->axes + t->rank, t->reductions))
-    return refuse(v, t->line, t->column, "the reduction of '%.40s' runs over more than 2^40 points",
+    return reject(v, t->line, t->column, "the reduction of '%.40s' runs over more than 2^40 points",
                   t->name);
   return CANVAS_OK;
 }
@@ -152,7 +152,7 @@ static canvas_status check_index(const struct verifier *v, int expr) {
   struct buf text = {0};
   if (!px_range(v->p, expr).overflow) return CANVAS_OK;
   program_print_expr(v->p, expr, &text);
-  canvas_status status = refuse(v, n->line, n->column, "index '%.200s' may pass 2^62", text.text);
+  canvas_status status = reject(v, n->line, n->column, "index '%.200s' may pass 2^62", text.text);
   buf_free(&text);
   return status;
 }
@@ -160,7 +160,7 @@ static canvas_status check_index(const struct verifier *v, int expr) {
 static canvas_status check_divisor(const struct verifier *v, const struct px_node *n) {
   const struct px_node *d = &v->p->nodes.data[n->arg[1]];
   if (n->sort != PX_INDEX || (d->op == PX_INT && d->integer >= 1)) return CANVAS_OK;
-  return refuse(v, n->line, n->column, "'%s' of an index needs a positive whole number after it",
+  return reject(v, n->line, n->column, "'%s' of an index needs a positive whole number after it",
                 px_op_text(n->op));
 }
 
@@ -169,7 +169,7 @@ static canvas_status out_of_range(const struct verifier *v, const struct px_node
   const struct program_tensor *to = &v->p->tensors.data[n->tensor];
   struct buf text = {0};
   program_print_expr(v->p, v->p->indices.data[n->first + i], &text);
-  canvas_status status = refuse(
+  canvas_status status = reject(
       v, n->line, n->column,
       "stage '%.40s' loads '%.40s' out of range: index '%.200s' runs from %lld to %lld, axis "
       "'%.40s' has size %lld",
@@ -182,7 +182,7 @@ static canvas_status out_of_range(const struct verifier *v, const struct px_node
 static canvas_status check_load(const struct verifier *v, const struct px_node *n, bool always) {
   const struct program_tensor *from = &v->p->tensors.data[v->tensor];
   if (n->tensor >= v->tensor)
-    return refuse(v, n->line, n->column, "stage '%.40s' loads '%.40s', which is not before it",
+    return reject(v, n->line, n->column, "stage '%.40s' loads '%.40s', which is not before it",
                   from->name, v->p->tensors.data[n->tensor].name);
   const struct program_tensor *to = &v->p->tensors.data[n->tensor];
   for (int i = 0; i < to->rank; i++) {
@@ -211,11 +211,11 @@ static canvas_status check_expr(const struct verifier *v, int expr, bool always)
   switch (n->op) {
     case PX_NUMBER:
       if (!isnan(n->number)) return CANVAS_OK;
-      return refuse(v, n->line, n->column, "a number of stage '%.40s' is nan",
+      return reject(v, n->line, n->column, "a number of stage '%.40s' is nan",
                     v->p->tensors.data[v->tensor].name);
     case PX_AXIS:
       if (n->tensor == v->tensor) return CANVAS_OK;
-      return refuse(v, n->line, n->column, "stage '%.40s' uses an axis of '%.40s'",
+      return reject(v, n->line, n->column, "stage '%.40s' uses an axis of '%.40s'",
                     v->p->tensors.data[v->tensor].name, v->p->tensors.data[n->tensor].name);
     case PX_LOAD: return check_load(v, n, always);
     case PX_DIV:
@@ -236,19 +236,19 @@ canvas_status program_verify_tensor(canvas_context *ctx, const struct program *p
   const struct program_tensor *t = &p->tensors.data[tensor];
   TRY(check_declaration(&v, t));
   if (t->is_input) return CANVAS_OK;
-  if (t->body < 0) return refuse(&v, t->line, t->column, "stage '%s' has no expression", t->name);
+  if (t->body < 0) return reject(&v, t->line, t->column, "stage '%s' has no expression", t->name);
   return check_expr(&v, t->body, true);
 }
 
 static canvas_status check_outputs(const struct verifier *v) {
   const struct program *p = v->p;
-  if (!p->outputs.count) return refuse(v, 0, 0, "program '%.40s' has no output", p->name);
+  if (!p->outputs.count) return reject(v, 0, 0, "program '%.40s' has no output", p->name);
   for (int i = 0; i < p->outputs.count; i++) {
     const struct program_tensor *t = &p->tensors.data[p->outputs.data[i]];
-    if (t->is_input) return refuse(v, 0, 0, "'%s' is an input, an output is a stage", t->name);
+    if (t->is_input) return reject(v, 0, 0, "'%s' is an input, an output is a stage", t->name);
     for (int j = 0; j < i; j++)
       if (p->outputs.data[j] == p->outputs.data[i])
-        return refuse(v, 0, 0, "'%s' is an output twice", t->name);
+        return reject(v, 0, 0, "'%s' is an output twice", t->name);
   }
   return CANVAS_OK;
 }
@@ -258,7 +258,7 @@ static canvas_status check_program_name(const struct verifier *v) {
   bool plain = name[0] != '\0';
   for (const char *c = name; *c; c++) plain = plain && *c > ' ' && *c < 0x7f && *c != '#';
   if (plain && strlen(name) <= PROGRAM_NAME) return CANVAS_OK;
-  return refuse(v, 0, 0, "the name of a program is 1 to %d printable characters, no blank, no #",
+  return reject(v, 0, 0, "the name of a program is 1 to %d printable characters, no blank, no #",
                 PROGRAM_NAME);
 }
 

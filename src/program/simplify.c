@@ -55,16 +55,14 @@ static bool is_one(const struct program *p, int a) {
   return (n->op == PX_NUMBER && n->number == 1) || (n->op == PX_INT && n->integer == 1);
 }
 
-static bool same(const struct program *p, int a, int b);
-
 static bool same_load(const struct program *p, const struct px_node *x, const struct px_node *y) {
   if (x->tensor != y->tensor) return false;
   for (int i = 0; i < p->tensors.data[x->tensor].rank; i++)
-    if (!same(p, p->indices.data[x->first + i], p->indices.data[y->first + i])) return false;
+    if (!px_same(p, p->indices.data[x->first + i], p->indices.data[y->first + i])) return false;
   return true;
 }
 
-static bool same(const struct program *p, int a, int b) {
+bool px_same(const struct program *p, int a, int b) {
   if (a == b) return true;
   if (a < 0 || b < 0) return false;
   const struct px_node *x = &p->nodes.data[a], *y = &p->nodes.data[b];
@@ -76,8 +74,8 @@ static bool same(const struct program *p, int a, int b) {
     case PX_AXIS: return x->integer == y->integer && x->tensor == y->tensor;
     case PX_LOAD: return same_load(p, x, y);
     default:
-      return same(p, x->arg[0], y->arg[0]) && same(p, x->arg[1], y->arg[1]) &&
-             same(p, x->arg[2], y->arg[2]);
+      return px_same(p, x->arg[0], y->arg[0]) && px_same(p, x->arg[1], y->arg[1]) &&
+             px_same(p, x->arg[2], y->arg[2]);
   }
 }
 
@@ -167,7 +165,7 @@ static bool merge_terms(const struct program *p, struct sum *s, int next) {
   for (int j = s->count - 1; j >= next; j--)
     for (int i = 0; i < next; i++) {
       int64_t coef;
-      if (!same(p, s->term[i].expr, s->term[j].expr) ||
+      if (!px_same(p, s->term[i].expr, s->term[j].expr) ||
           __builtin_add_overflow(s->term[i].coef, s->term[j].coef, &coef))
         continue;
       s->term[i].coef = coef;
@@ -185,9 +183,9 @@ static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
   int y, z;
   int64_t k, n, product;
   if (q < 0 || !with_constant(p, q, PX_DIV, &y, &n)) return false;
-  if (n == m && same(p, y, x)) return true;
+  if (n == m && px_same(p, y, x)) return true;
   return with_constant(p, x, PX_DIV, &z, &k) && !__builtin_mul_overflow(k, m, &product) &&
-         n == product && same(p, y, z);
+         n == product && px_same(p, y, z);
 }
 
 /* Two terms, high and low, that are one: with q = x/m,
@@ -486,7 +484,7 @@ int px_and(struct program *p, int a, int b) {
   if (decided(p, b, &value)) return value ? a : b;
   if (!usable(p, a) || !usable(p, b)) return raw(p, PX_AND, a, b);
   struct px_node right = p->nodes.data[b];
-  if (same(p, a, b)) return a;
+  if (px_same(p, a, b)) return a;
   if (right.op == PX_AND) return px_and(p, px_and(p, a, right.arg[0]), right.arg[1]);
   return raw(p, PX_AND, a, b);
 }
@@ -495,7 +493,7 @@ int px_or(struct program *p, int a, int b) {
   bool value;
   if (decided(p, a, &value)) return value ? a : b;
   if (decided(p, b, &value)) return value ? b : a;
-  if (usable(p, a) && usable(p, b) && same(p, a, b)) return a;
+  if (usable(p, a) && usable(p, b) && px_same(p, a, b)) return a;
   return raw(p, PX_OR, a, b);
 }
 

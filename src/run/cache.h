@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 
-/* Makes the folder where it is missing; `folder` NULL: the one that the environment says. Refuses one
+/* Makes the folder where it is missing; `folder` NULL: the one that the environment says. Rejects one
  * that others could put code into. *out is the path, freed with free. */
 canvas_status cache_open(canvas_context *ctx, const char *folder, char **out);
 

@@ -20,7 +20,7 @@ struct compiler_options {
 
 struct compiler; /* several threads may use one */
 
-/* CANVAS_IO: none works; the sentence says which were tried and why the last one did not do. */
+/* CANVAS_IO: none works; the error message says which were tried and why the last one did not do. */
 canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *options,
                             struct compiler **out);
 void compiler_close(struct compiler *c);             /* NULL is fine */

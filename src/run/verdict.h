@@ -8,7 +8,7 @@ enum failure {
   FAILED_NOT,     /* correct, and timed */
   FAILED_PARSE,   /* its schedule is no schedule */
   FAILED_CHECK,   /* ... or none of the program's */
-  FAILED_COMPILE, /* the compiler refused it, died, hung or wrote nothing */
+  FAILED_COMPILE, /* the compiler rejected it, died, hung or wrote nothing */
   FAILED_LOAD,    /* what was compiled cannot be loaded, or loading it ends the process */
   FAILED_CRASH,   /* its process died, or ended by itself */
   FAILED_TIMEOUT,

@@ -145,7 +145,7 @@ const char *buffer_scope_name(enum buffer_scope scope); /* "" for SCOPE_AUTO */
 canvas_status schedule_verify(canvas_context *ctx, const struct schedule *s);
 
 /* "iw=14,yo=4": gives levels their numbers, over what they had. A name that no loop has, a number
- * that is no choice of its set and a malformed list are refused, and nothing is changed. */
+ * that is no choice of its set and a malformed list are rejected, and nothing is changed. */
 canvas_status schedule_set(canvas_context *ctx, struct schedule *s, const char *assignments);
 
 /* schedule.c: by hand. Names are copied. Nodes are numbers and stay what they are until removed. */

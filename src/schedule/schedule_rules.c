@@ -21,17 +21,17 @@ struct checker {
   int count;
 };
 
-static canvas_status refuse(struct checker *c, int line, int column, const char *format, ...)
+static canvas_status reject(struct checker *c, int line, int column, const char *format, ...)
     PRINTF_LIKE(4, 5);
 
-static canvas_status refuse(struct checker *c, int line, int column, const char *format, ...) {
-  char sentence[MESSAGE_SIZE];
+static canvas_status reject(struct checker *c, int line, int column, const char *format, ...) {
+  char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(sentence, sizeof sentence, format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  if (!line) return fail(c->ctx, CANVAS_BAD_INPUT, "%s", sentence);
-  return fail(c->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, sentence);
+  if (!line) return fail(c->ctx, CANVAS_BAD_INPUT, "%s", message);
+  return fail(c->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, message);
 }
 
 static const struct schedule_node *node_at(const struct checker *c, int node) {
@@ -98,17 +98,17 @@ static canvas_status check_member(struct checker *c, int node, int member) {
   const char *name = level_name(c, level), *stage, *other;
   if (c->opened[level]) {
     int line = node_at(c, c->opened[level])->line;
-    return refuse(c, n->line, n->column, "loop '%.40s' is open already, since line %d", name, line);
+    return reject(c, n->line, n->column, "loop '%.40s' is open already, since line %d", name, line);
   }
   c->opened[level] = node;
   if (c->named[node] >> member & 1) return CANVAS_OK;
   other = wanted(c, node, &stage);
   if (other)
-    return refuse(
+    return reject(
         c, n->line, n->column,
         "unknown loop '%.40s', no stage in it has a part of that name ('@%.40s' has '%.40s')", name,
         stage, other);
-  return refuse(c, n->line, n->column,
+  return reject(c, n->line, n->column,
                 "unknown loop '%.40s', no stage in it has a part of that name", name);
 }
 
@@ -124,20 +124,20 @@ static canvas_status check_marks(struct checker *c, const struct schedule_node *
   const char *name = level_name(c, loop->level[0]);
   unsigned ways = loop->marks & (LOOP_PARA | LOOP_VEC | LOOP_UNROLL);
   if (ways & (ways - 1))
-    return refuse(c, n->line, n->column, "loop '%.40s' is to be two of para, vec and unroll", name);
+    return reject(c, n->line, n->column, "loop '%.40s' is to be two of para, vec and unroll", name);
   if (loop->count == 1 && loop->marks & LOOP_FOLD)
-    return refuse(c, n->line, n->column, "'fold' makes one loop of several, '%.40s' is one", name);
+    return reject(c, n->line, n->column, "'fold' makes one loop of several, '%.40s' is one", name);
   if (loop->count > 1 && !(loop->marks & (LOOP_PARA | LOOP_FOLD)))
-    return refuse(c, n->line, n->column, "group of '%.40s' has neither 'para' nor 'fold'", name);
+    return reject(c, n->line, n->column, "group of '%.40s' has neither 'para' nor 'fold'", name);
   if (loop->prefetch && loop->marks & LOOP_VEC)
-    return refuse(c, n->line, n->column, "loop '%.40s' is a vector, nothing can be ahead in it",
+    return reject(c, n->line, n->column, "loop '%.40s' is a vector, nothing can be ahead in it",
                   name);
   if (!has_dyn(c, loop)) return CANVAS_OK;
   if (ways)
-    return refuse(c, n->line, n->column,
+    return reject(c, n->line, n->column,
                   "loop '%.40s' depends on data, it is not para, vec or unroll", name);
   if (loop->count > 1)
-    return refuse(c, n->line, n->column, "a loop of group '%.40s' depends on data, it stands alone",
+    return reject(c, n->line, n->column, "a loop of group '%.40s' depends on data, it stands alone",
                   name);
   return CANVAS_OK;
 }
@@ -155,16 +155,16 @@ static canvas_status check_parts(struct checker *c, const struct schedule_leaf *
     int level = axis->level[j];
     const char *name = level_name(c, level);
     if (!c->opened[level])
-      return refuse(c, axis->line, axis->column,
+      return reject(c, axis->line, axis->column,
                     "unknown loop '%.40s', none of that name is open here", name);
     for (int i = 0; i <= at; i++)
       for (int k = 0; k < (i < at ? l->axes.data[i].count : j); k++)
         if (l->axes.data[i].level[k] == level)
-          return refuse(c, axis->line, axis->column, "loop '%.40s' covers two parts of '@%.40s'",
+          return reject(c, axis->line, axis->column, "loop '%.40s' covers two parts of '@%.40s'",
                         name, l->stage);
     const struct level *lv = &c->s->levels.data[level];
     if (lv->kind == EXTENT_DYN && (axis->count > 1 || at < l->axes.count - l->reductions))
-      return refuse(c, axis->line, axis->column,
+      return reject(c, axis->line, axis->column,
                     "loop '%.40s' depends on data: it is the whole of a reduction axis", name);
   }
   return CANVAS_OK;
@@ -175,7 +175,7 @@ static canvas_status check_axis(struct checker *c, const struct schedule_leaf *l
   const char *name = axis_name(c, axis);
   for (int i = 0; i < at; i++)
     if (!strcmp(axis_name(c, &l->axes.data[i]), name))
-      return refuse(c, axis->line, axis->column, "axis '%.40s' of '@%.40s' is covered twice", name,
+      return reject(c, axis->line, axis->column, "axis '%.40s' of '@%.40s' is covered twice", name,
                     l->stage);
   return check_parts(c, l, at);
 }
@@ -196,11 +196,11 @@ static canvas_status check_layout(struct checker *c, const struct schedule_node 
   for (int i = 0; i < l->layout.count; i++) {
     const char *name = l->layout.data[i];
     if (!can_lay_out(c, l, name))
-      return refuse(c, n->line, n->column, "'%.40s' in the layout of '@%.40s' is none of its axes",
+      return reject(c, n->line, n->column, "'%.40s' in the layout of '@%.40s' is none of its axes",
                     name, l->stage);
     for (int j = 0; j < i; j++)
       if (!strcmp(l->layout.data[j], name))
-        return refuse(c, n->line, n->column, "'%.40s' stands twice in the layout of '@%.40s'", name,
+        return reject(c, n->line, n->column, "'%.40s' stands twice in the layout of '@%.40s'", name,
                       l->stage);
   }
   return CANVAS_OK;
@@ -219,7 +219,7 @@ static canvas_status check_children(struct checker *c, int node);
 static canvas_status check_loop(struct checker *c, int node) {
   const struct schedule_node *n = node_at(c, node);
   if (n->first < 0)
-    return refuse(c, n->line, n->column, "nothing stands in loop '%.40s'",
+    return reject(c, n->line, n->column, "nothing stands in loop '%.40s'",
                   level_name(c, n->loop.level[0]));
   for (int i = 0; i < n->loop.count; i++) TRY(check_member(c, node, i));
   TRY(check_marks(c, n));
@@ -243,7 +243,7 @@ static canvas_status check_once(struct checker *c) {
     const struct schedule_node *n = node_at(c, c->leaves[i]);
     int first = schedule_level(names, n->leaf.stage);
     if (first < i)
-      status = refuse(c, n->line, n->column, "stage '@%.40s' stands twice, first on line %d",
+      status = reject(c, n->line, n->column, "stage '@%.40s' stands twice, first on line %d",
                       n->leaf.stage, node_at(c, c->leaves[first])->line);
   }
   schedule_free(names);
@@ -254,7 +254,7 @@ static canvas_status check_levels(struct checker *c) {
   for (int i = 0; i < c->s->levels.count; i++) {
     const struct level *l = &c->s->levels.data[i];
     if (l->kind == EXTENT_DYN && l->tail)
-      return refuse(c, l->line, l->column, "loop '%.40s' depends on data, it has no '%s'", l->name,
+      return reject(c, l->line, l->column, "loop '%.40s' depends on data, it has no '%s'", l->name,
                     level_tail_name(l->tail));
   }
   return CANVAS_OK;

@@ -54,7 +54,7 @@ struct loop_list {
   int count;
 };
 
-/* How much of a token a sentence quotes. */
+/* How much of a token an error message quotes. */
 static inline int shown(const struct token *t) {
   return t->length < 40 ? t->length : 40;
 }

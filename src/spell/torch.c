@@ -221,7 +221,7 @@ static bool has_windowed_weight(const struct kernel *k) {
   return false;
 }
 
-/* PyTorch converts parameters of four axes to channels_last and refuses those of five. */
+/* PyTorch converts parameters of four axes to channels_last and rejects those of five. */
 static void print_apply(struct buf *out, const struct kernel *k) {
   if (!has_windowed_weight(k)) return;
   buf_puts(out,

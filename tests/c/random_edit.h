@@ -1,9 +1,9 @@
-// One random edit of a bound schedule, legal or refused: steps through the space that a search walks.
+// One random edit of a bound schedule, legal or rejected: steps through the space that a search walks.
 #ifndef CANVAS_TESTS_RANDOM_EDIT_H
 #define CANVAS_TESTS_RANDOM_EDIT_H
 
 #include "base/random.h"
-#include "schedule/schedule_edit.h"
+#include "transform/schedule_edit.h"
 
 static int edit_below(struct random *r, int count) {
   return (int)random_below(r, (uint32_t)count);

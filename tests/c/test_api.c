@@ -131,7 +131,7 @@ static void a_reader_walks_many(void **state) {
   free(text);
 }
 
-static void a_reader_refuses_what_is_too_long(void **state) {
+static void a_reader_rejects_what_is_too_long(void **state) {
   canvas_reader *reader = NULL;
   size_t length = (size_t)CANVAS_TEXT_LIMIT + 1;
   char *text = calloc(1, length);
@@ -211,7 +211,7 @@ static void the_pipeline_holds_together(void **state) {
 static void solve_options_are_text(void **state) {
   static const struct {
     const char *text;
-    int groups, exempt;  // groups -1: refused
+    int groups, exempt;  // groups -1: rejected
   } rows[] = {
       {"", 0, 0},         {"G=4", 4, 0},   {"G=4 exempt=1", 4, 1}, {"exempt=1,G=2", 2, 1},
       {"exempt=0", 0, 0}, {"G=0", -1, 0},  {"G=-4", -1, 0},        {"exempt=2", -1, 0},
@@ -243,7 +243,7 @@ static void a_pack_without_sizes_says_so(void **state) {
   canvas_pack_free(pack);
 }
 
-static void lowering_refuses_targets_and_batches(void **state) {
+static void lowering_rejects_targets_and_batches(void **state) {
   static const struct {
     int target;
     int64_t batch;
@@ -413,12 +413,12 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(a_kernel_prints_what_it_parsed, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_text_holds_one_kernel, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_reader_walks_many, open_context, close_context),
-    cmocka_unit_test_setup_teardown(a_reader_refuses_what_is_too_long, open_context, close_context),
+    cmocka_unit_test_setup_teardown(a_reader_rejects_what_is_too_long, open_context, close_context),
     cmocka_unit_test_setup_teardown(targets_keep_their_names, open_context, close_context),
     cmocka_unit_test_setup_teardown(the_pipeline_holds_together, open_context, close_context),
     cmocka_unit_test_setup_teardown(solve_options_are_text, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_pack_without_sizes_says_so, open_context, close_context),
-    cmocka_unit_test_setup_teardown(lowering_refuses_targets_and_batches, open_context,
+    cmocka_unit_test_setup_teardown(lowering_rejects_targets_and_batches, open_context,
                                     close_context),
     cmocka_unit_test_setup_teardown(the_interpreter_means_what_the_kernel_says, open_context,
                                     close_context),

@@ -39,7 +39,7 @@ static struct kernel *kernel_of(const char *text) {
 // -- text --
 
 static const struct {
-  const char *text, *expected;  // the budget in print, or the sentence why not
+  const char *text, *expected;  // the budget in print, or the error message why not
 } texts[] = {
     {"macs=0.5x,params=0.5x", "macs=0.5x,params=0.5x"},
     {"macs=900M", "macs=900000000,params=1x"},
@@ -59,7 +59,7 @@ static const struct {
     {"macs=007.500x", "macs=7.5x,params=1x"},
     {"macs=0.000000000001x", "macs=0.000000000001x,params=1x"},
     {"macs=1.05x\n", "macs=1.05x,params=1x"},
-    // what is refused
+    // what is rejected
     {"", "line 1, column 1: expected a budget such as 'macs=0.5x', found the end of the text"},
     {"macs",
      "line 1, column 5: expected '=' after the name of a budget, found the end of the text"},
@@ -150,7 +150,7 @@ struct question {
   bool exempt;
 };
 
-// "x0=12; x0=60" (targets in order), or the sentence why not with its status in front.
+// "x0=12; x0=60" (targets in order), or the error message why not with its status in front.
 static const char *solve(const struct question *q, struct solve_trace *trace) {
   static char answer[MESSAGE_SIZE + 8];
   canvas_context ctx = {""};
@@ -524,7 +524,7 @@ static void check_full(const struct trial *t, const struct budget *b, struct pac
     }
 }
 
-// With budgets of exactly the base's cost the base is the answer; one less is refused by name.
+// With budgets of exactly the base's cost the base is the answer; one less is rejected by name.
 static void check_edges(struct trial *t, const struct pack *base) {
   struct cost c;
   pack_cost(base, &c);
@@ -603,7 +603,7 @@ static struct pack *base_of(struct trial *t) {
 
 static void brute_force(void **state) {
   enum { TRIALS = 600 };
-  int solved = 0, refused = 0;
+  int solved = 0, rejected = 0;
   for (uint64_t index = 0; index < TRIALS; index++) {
     canvas_context ctx = {""};
     struct budget none = no_budget;
@@ -618,7 +618,7 @@ static void brute_force(void **state) {
       check_edges(&t, base);
       check_budgets(&t, base, &r);
     } else {
-      refused++;
+      rejected++;
       CHECK_INT(solve_trial(&t, &none, &ctx, &p), CANVAS_NONE, t.name);
       CHECK(strncmp(ctx.message, "target 't", 9) == 0, ctx.message);
     }
@@ -626,7 +626,7 @@ static void brute_force(void **state) {
     targets_free(&t.targets);
     kernel_free(t.kernel);
   }
-  CHECK(solved > TRIALS / 4 && refused > TRIALS / 20, "the trials cover both answers");
+  CHECK(solved > TRIALS / 4 && rejected > TRIALS / 20, "the trials cover both answers");
 }
 
 // -- hostile sizes --

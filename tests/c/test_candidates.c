@@ -399,8 +399,8 @@ static canvas_status expect(canvas_context *ctx, const char *text, struct expect
   return status;
 }
 
-// What is too large, or finds no memory, is refused in a sentence.
-static void refusals(void **state) {
+// What is too large, or finds no memory, is rejected in an error message.
+static void rejections(void **state) {
   canvas_context ctx = {.message = ""};
   struct expected *e;
   struct verdict v;
@@ -436,7 +436,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_deed),     cmocka_unit_test(every_compiler),
       cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
-      cmocka_unit_test(refusals),       cmocka_unit_test(a_thousand),
+      cmocka_unit_test(rejections),     cmocka_unit_test(a_thousand),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

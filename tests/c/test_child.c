@@ -258,11 +258,11 @@ static void programs_end(void **state) {
   unlink("/tmp/canvas-test-file");
 }
 
-// With a resource at its limit, no child can be had, and a sentence says so.
-static void refusals(void **state) {
+// With a resource at its limit, no child can be had, and an error message says so.
+static void rejections(void **state) {
   static const struct {
     int resource;
-    const char *sentence;
+    const char *message;
   } scarce[] = {{RLIMIT_NOFILE, "cannot start a process: Too many open files"},
                 {RLIMIT_AS, "no memory to start a process: Cannot allocate memory"}};
   CHECK_ROWS (scarce, row) {
@@ -276,10 +276,10 @@ static void refusals(void **state) {
     canvas_status status =
         child_call(&ctx, answer, NULL, &(struct child_limits){.seconds = 30}, &end);
     setrlimit(row->resource, &now);
-    CHECK_INT(status, CANVAS_IO, row->sentence);
-    CHECK_TEXT(ctx.message, row->sentence, row->sentence);
+    CHECK_INT(status, CANVAS_IO, row->message);
+    CHECK_TEXT(ctx.message, row->message, row->message);
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(refusals), cmocka_unit_test(said),
+CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(rejections), cmocka_unit_test(said),
            cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end))

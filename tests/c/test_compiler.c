@@ -205,7 +205,7 @@ static void misbehaving(void **state) {
 }
 
 static const struct {
-  const char *script, *sentence;
+  const char *script, *message;
 } unusable[] = {
     {"exit 3", "ended with status 3"},
     {"echo no compiler at all", "ended well but wrote no file"},
@@ -224,7 +224,7 @@ static void none_works(void **state) {
     struct compiler_options options = {.command = script, .cache = folder, .seconds = 1};
     CHECK_INT(compiler_open(&ctx, &options, &c), CANVAS_IO, row->script);
     if (!strstr(ctx.message, "the C compiler does not work: ") ||
-        !strstr(ctx.message, row->sentence))
+        !strstr(ctx.message, row->message))
       fail_msg("\"%s\" for \"%s\"", ctx.message, row->script);
   }
   struct compiler_options options = {.cache = folder};
@@ -269,7 +269,7 @@ static void out_of_time(void **state) {
 }
 
 static const struct {
-  const char *own, *shared, *home, *folder, *sentence;
+  const char *own, *shared, *home, *folder, *message;
 } places[] = {
     {"%s/own", "%s/shared", "%s/home", "%s/own", NULL},
     {"", "%s/shared", "%s/home", "%s/shared/canvas", NULL},
@@ -306,9 +306,9 @@ static void where(void **state) {
     set_place("XDG_CACHE_HOME", row->shared);
     set_place("HOME", row->home);
     canvas_status status = cache_open(&ctx, NULL, &out);
-    snprintf(expected, sizeof expected, row->sentence ? row->sentence : row->folder, folder);
-    if (row->sentence) {
-      CHECK_INT(status, CANVAS_IO, row->sentence);
+    snprintf(expected, sizeof expected, row->message ? row->message : row->folder, folder);
+    if (row->message) {
+      CHECK_INT(status, CANVAS_IO, row->message);
       if (!strstr(ctx.message, expected)) fail_msg("\"%s\" is not \"%s\"", ctx.message, expected);
     } else {
       CHECK_INT(status, CANVAS_OK, expected);
@@ -322,7 +322,7 @@ static void where(void **state) {
   free(home);
 }
 
-// A folder that vanishes under us is a sentence, not a crash.
+// A folder that vanishes under us is an error message, not a crash.
 static void vanished(void **state) {
   canvas_context ctx = {.message = ""};
   char path[128], command[256];

@@ -39,7 +39,7 @@ static void prints_canonically(void **state) {
   }
 }
 
-static void refuses(void **state) {
+static void rejects(void **state) {
   static const struct {
     const char *text, *expected;
   } rows[] = {
@@ -195,7 +195,7 @@ static void matches_shapes(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(prints_canonically), cmocka_unit_test(refuses),
+CHECK_MAIN(cmocka_unit_test(prints_canonically), cmocka_unit_test(rejects),
            cmocka_unit_test(knows_what_is_whole), cmocka_unit_test(has_values),
            cmocka_unit_test(has_divisors), cmocka_unit_test(substitutes),
            cmocka_unit_test(shapes_print_their_roles), cmocka_unit_test(matches_shapes))

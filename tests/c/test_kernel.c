@@ -1,4 +1,4 @@
-// Kernels: text that parses back, shapes, what is refused and with which sentence, reach, cost.
+// Kernels: text that parses back, shapes, what is rejected and with which message, reach, cost.
 #include "check.h"
 
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void derives_shapes(void **state) {
   }
 }
 
-static void refuses(void **state) {
+static void rejects(void **state) {
   static const struct {
     const char *text, *expected;
   } rows[] = {
@@ -215,5 +215,5 @@ static void limits_its_size(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(derives_shapes),
-           cmocka_unit_test(refuses), cmocka_unit_test(knows_what_reaches), cmocka_unit_test(costs),
+           cmocka_unit_test(rejects), cmocka_unit_test(knows_what_reaches), cmocka_unit_test(costs),
            cmocka_unit_test(limits_its_size))

@@ -1,6 +1,6 @@
-// Binding schedules: what is accepted computes what the interpreter says, what is refused says why.
+// Binding schedules: what is accepted computes what the interpreter says, what is rejected says why.
 #include "base/random.h"
-#include "schedule/bind.h"
+#include "bind/bind.h"
 #include "walk_tree.h"
 
 #include "check.h"
@@ -99,9 +99,9 @@ static const struct {
     {CHAIN, "i => @A = i\no, p:5 =>\n  @B = {o, p}/i\n  @Z = {o, p}/i\n"},
 };
 
-// Program, schedule: the sentence.
+// Program, schedule: the error message.
 static const struct {
-  const char *program, *schedule, *sentence;
+  const char *program, *schedule, *message;
 } bad[] = {
     {GEMM, "i, j, k => @X = i, j // k\n",
      "line 1, column 12: unknown stage 'X', the program has none"},
@@ -151,7 +151,7 @@ static const struct {
     {GEMM, "io:mask, ii:20, j, k => @C = {io, ii}/i, j // k\ni, j, ii => @D = i, {j, ii}/j\n",
      "line 2, column 21: the parts of axis 'j' of 'D' multiply up to 640, not 32 (':mask' and "
      "':peel' allow a remainder)"},
-    // homes
+    // compute-at scopes
     {GEMM, D "i, j, k => @C = i, j // k\n",
      "line 1, column 9: stage 'D' reads 'C', which is computed after it"},
     {GEMM, "i, j, k =>\n  @C = i, j // k\n  l => @D = i, {l}/j\n",
@@ -270,14 +270,14 @@ static void accepts(void **state) {
   }
 }
 
-static void refuses(void **state) {
+static void rejects(void **state) {
   CHECK_ROWS (bad, row) {
     canvas_context ctx = {.message = "accepted"};
     struct program *p = parse_program(row->program);
     struct schedule *s = parse_schedule(row->schedule);
     struct loop_tree *tree = NULL;
     loop_tree_bind(&ctx, p, s, NULL, &tree);
-    CHECK_TEXT(ctx.message, row->sentence, row->schedule);
+    CHECK_TEXT(ctx.message, row->message, row->schedule);
     schedule_free(s);
     program_free(p);
   }
@@ -331,5 +331,5 @@ static void defaults(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(refuses), cmocka_unit_test(too_deep),
+CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(rejects), cmocka_unit_test(too_deep),
            cmocka_unit_test(defaults))

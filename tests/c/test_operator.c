@@ -79,7 +79,7 @@ static void spoil(struct random *r, const char *line, char out[TEXT]) {
   *end = '\0';
 }
 
-/* A program that verifies, or one sentence; under sanitizers nothing overflows on the way. */
+/* A program that verifies, or one message; under sanitizers nothing overflows on the way. */
 static void hostile_arguments(void **state) {
   struct random r;
   char text[TEXT], twice[TEXT];

@@ -1,4 +1,4 @@
-// Packs and bindings: text, what is refused, cost.
+// Packs and bindings: text, what is rejected, cost.
 #include "check.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static struct pack *bound(const char *text, const char *at, canvas_context *ctx)
   return NULL;
 }
 
-// The bind lines of a text in print, or the sentence why not.
+// The bind lines of a text in print, or the error message why not.
 static const char *binds(const char *text) {
   static char answer[4096];
   canvas_context ctx = {""};
@@ -87,7 +87,7 @@ static const struct {
     {depthwise, "bind g C=64 H=8 W=8 G=4",  // G is not used: accepted, not printed
      "bind g Cin=64 Cout=64 KH=3 KW=3 H=8 W=8 stride=1   # w0 [1, 64, 3, 3]\n"},
     {identity, "bind g C=64 H=8 W=8", "bind g Cin=64 Cout=64 KH=3 KW=3 H=8 W=8 stride=1\n"},
-    // what is refused
+    // what is rejected
     {identity, "bound g C=64 H=8 W=8",
      "line 5, column 1: expected 'bind' and sizes, or the end of the pack, found 'bound'"},
     {identity, "bind", "line 5, column 5: expected the name of a layer, found the end of the text"},

@@ -436,11 +436,11 @@ static void nan_wins(void **state) {
   }
 }
 
-// Every sentence. Lines that are no whole program follow "program p / in X f32 [i:3, j:4]".
+// Every message. Lines that are no whole program follow "program p / in X f32 [i:3, j:4]".
 #define HEAD "program p\nin X f32 [i:3, j:4]\n"
 static const struct {
   const char *text, *message;
-} refused[] = {
+} rejected[] = {
     {"", "line 1, column 1: expected 'program' and its name, found the end of the text"},
     {"canvas", "line 1, column 7: expected the version, 'canvas 1', found the end of the text"},
     {"canvas 2\nprogram p", "line 1, column 8: unknown version '2', this is version 1"},
@@ -730,7 +730,7 @@ static const struct {
 
 static void bad_programs(void **state) {
   (void)state;
-  CHECK_ROWS (refused, row) {
+  CHECK_ROWS (rejected, row) {
     canvas_context ctx = {.message = ""};
     struct program *p;
     canvas_status status = program_parse(&ctx, row->text, strlen(row->text), &p);
@@ -811,7 +811,7 @@ static void chains(void **state) {
   buf_free(&text);
 }
 
-// What the interpreter refuses, and that it goes on afterwards.
+// What the interpreter rejects, and that it goes on afterwards.
 static void evaluation_limits(void **state) {
   (void)state;
   static const struct {
@@ -1382,7 +1382,7 @@ static void mutate(struct random *r, char *text) {
   }
 }
 
-// Some elements, where the inputs are small: they may be refused, that is all.
+// Some elements, where the inputs are small: they may be rejected, that is all.
 static void evaluate_some(const struct program *p) {
   static const double zeros[4096];
   const double *inputs[] = {zeros, zeros, zeros, zeros};
@@ -1399,7 +1399,7 @@ static void evaluate_some(const struct program *p) {
   interpreter_free(in);
 }
 
-// Mutated programs are refused with a sentence, or print, parse and evaluate like others.
+// Mutated programs are rejected with an error message, or print, parse and evaluate like others.
 static void fuzz(void **state) {
   (void)state;
   struct random r;

@@ -1,4 +1,4 @@
-// Edits of programs: what they print, why they are refused, and that they keep what is computed.
+// Edits of programs: what they print, why they are rejected, and that they keep what is computed.
 #include "program/interpret.h"
 #include "program/program_edit.h"
 
@@ -130,7 +130,7 @@ static void names_of_sums(void **state) {
 
 static const struct {
   const char *edit, *message;
-} refused[] = {
+} rejected[] = {
     {"",
      "line 1, column 1: expected an edit (cache, pack, inline or type), found the end of the text"},
     {"melt Y", "line 1, column 1: expected an edit (cache, pack, inline or type), found 'melt'"},
@@ -205,10 +205,10 @@ static const struct {
     {"type q f32", "line 1, column 6: 'q' is of i32: only inputs hold indices, so it stays one"},
 };
 
-static void edits_refuse(void **state) {
+static void edits_reject(void **state) {
   (void)state;
   struct program *p = parse(WHOLE), *q;
-  CHECK_ROWS (refused, row) {
+  CHECK_ROWS (rejected, row) {
     canvas_context ctx = {.message = ""};
     CHECK_INT(program_edit(&ctx, p, row->edit, strlen(row->edit), &q), CANVAS_BAD_INPUT, row->edit);
     CHECK_TEXT(ctx.message, row->message, row->edit);
@@ -270,7 +270,7 @@ static double *evaluate(const struct program *p, int64_t *count) {
 
 // Some index per axis that gives it back, in a random order.
 static void random_layout(struct random *r, const struct program_tensor *t, struct buf *text) {
-  char parts[3 * PROGRAM_AXES][48];  // a longer name is cut off, and refused
+  char parts[3 * PROGRAM_AXES][48];  // a longer name is cut off, and rejected
   int count = 0;
   for (int i = 0; i < t->rank; i++) {
     const char *name = t->axes[i].name;
@@ -356,5 +356,5 @@ static void edits_keep_values(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(caches_are_undone),
-           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_refuse),
+           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_reject),
            cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))

@@ -227,7 +227,7 @@ static void chooses_g(void **state) { /* behaviour 13 */
   }
 }
 
-static void refuses(void **state) {
+static void rejects(void **state) {
   static const struct {
     const char *targets, *options, *expected;
   } rows[] = {
@@ -257,4 +257,4 @@ static void refuses(void **state) {
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
            cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
            cmocka_unit_test(is_uniform_over_types), cmocka_unit_test(draws_fast_enough),
-           cmocka_unit_test(chooses_g), cmocka_unit_test(refuses))
+           cmocka_unit_test(chooses_g), cmocka_unit_test(rejects))

@@ -1,4 +1,4 @@
-// Schedules as text: both forms, what is canonical, what is refused without a program, numbers by
+// Schedules as text: both forms, what is canonical, what is rejected without a program, numbers by
 // --set, schedules by hand. The sentences of parsing are goldens (tests/golden/schedule_text.txt).
 #include "schedule/schedule.h"
 
@@ -216,12 +216,12 @@ static char *many_stages(int count) {
   return buf_take(&buf);
 }
 
-static void check_limit(char *text, const char *sentence) {
+static void check_limit(char *text, const char *message) {
   canvas_context ctx = {.message = ""};
   struct schedule *s = NULL;
   canvas_status status = schedule_parse(&ctx, text, strlen(text), &s);
-  CHECK_INT(status, sentence ? CANVAS_BAD_INPUT : CANVAS_OK, ctx.message);
-  if (sentence) CHECK_TEXT(ctx.message, sentence, "a long text");
+  CHECK_INT(status, message ? CANVAS_BAD_INPUT : CANVAS_OK, ctx.message);
+  if (message) CHECK_TEXT(ctx.message, message, "a long text");
   schedule_free(s);
   free(text);
 }
@@ -235,11 +235,11 @@ static void limits_hold(void **state) {
   check_limit(many_stages(SCHEDULE_NODES), "line 4096, column 1: more than 4095 loops and stages");
 }
 
-// Numbers for levels: the list, the schedule after it or the sentence.
+// Numbers for levels: the list, the schedule after it or the error message.
 static const char unset[] =
     "a:?, b:{6,7}, c =>\n    d:4 =>\n        e:dyn(a) =>\n            @x = a, b, c, d // e\n";
 static const struct {
-  const char *list, *loops, *sentence;
+  const char *list, *loops, *message;
 } sets[] = {
     {"a=3", "a:3, b:{6,7}, c, d:4,", NULL},
     {"b=7", "a:?, b:7, c, d:4,", NULL},
@@ -272,9 +272,9 @@ static void levels_are_set(void **state) {
     char *before = print(s);
     canvas_status status = schedule_set(&ctx, s, row->list);
     char *after = print(s);
-    if (row->sentence) {
+    if (row->message) {
       CHECK_INT(status, CANVAS_BAD_INPUT, row->list);
-      CHECK_TEXT(ctx.message, row->sentence, row->list);
+      CHECK_TEXT(ctx.message, row->message, row->list);
       CHECK_TEXT(after, before, row->list);
     } else {
       CHECK_INT(status, CANVAS_OK, ctx.message);
@@ -302,7 +302,7 @@ static void a_list_of_numbers_ends(void **state) {
   schedule_free(s);
 }
 
-// By hand: what is legal prints and parses, what is not has a sentence without a place.
+// By hand: what is legal prints and parses, what is not has an error message without a place.
 static struct schedule *by_hand(unsigned marks) {
   struct schedule *s = schedule_new("hand");
   int y = schedule_add_loop(s, 0, schedule_level(s, "yt"), LOOP_PARA);
@@ -325,10 +325,10 @@ static void schedules_are_built(void **state) {
   schedule_free(s);
 }
 
-static void what_is_built_wrong_is_refused(void **state) {
+static void what_is_built_wrong_is_rejected(void **state) {
   static const struct {
     int wrong;
-    const char *sentence;
+    const char *message;
   } rows[] = {
       {0, "nothing stands in loop 'z'"},
       {1, "loop 'yi' is to be two of para, vec and unroll"},
@@ -346,8 +346,8 @@ static void what_is_built_wrong_is_refused(void **state) {
       axis->level[axis->count++] = schedule_level(s, "yj");
     }
     if (row->wrong == 3) schedule_add_leaf(s, 0, "Y");
-    CHECK_INT(schedule_verify(&ctx, s), CANVAS_BAD_INPUT, row->sentence);
-    CHECK_TEXT(ctx.message, row->sentence, row->sentence);
+    CHECK_INT(schedule_verify(&ctx, s), CANVAS_BAD_INPUT, row->message);
+    CHECK_TEXT(ctx.message, row->message, row->message);
     schedule_free(s);
   }
 }
@@ -356,4 +356,4 @@ CHECK_MAIN(cmocka_unit_test(texts_are_canonical), cmocka_unit_test(annotations_a
            cmocka_unit_test(selectors_become_trees), cmocka_unit_test(trees_are_what_the_text_says),
            cmocka_unit_test(limits_hold), cmocka_unit_test(levels_are_set),
            cmocka_unit_test(a_list_of_numbers_ends), cmocka_unit_test(schedules_are_built),
-           cmocka_unit_test(what_is_built_wrong_is_refused))
+           cmocka_unit_test(what_is_built_wrong_is_rejected))

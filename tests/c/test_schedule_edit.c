@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "random_edit.h"
 #include "random_program.h"
-#include "schedule/schedule_edit.h"
+#include "transform/schedule_edit.h"
 #include "walk_tree.h"
 
 #include "check.h"
@@ -23,7 +23,7 @@ static const struct {
   enum operation operation;
   const char *x, *y;
   int number;                  // where to move: the node to stand before, plus one
-  const char *before, *after;  // the schedule, or the sentence
+  const char *before, *after;  // the schedule, or the error message
 } single[] = {
     {SPLIT, "j", "", 16, PLAIN,
      "i, j, j_i:16, k =>\n    @C = i, {j, j_i}/j // k\ni, j, j_i =>\n    @D = i, {j, j_i}/j\n"},
@@ -123,7 +123,7 @@ struct editor {
   struct program *p;
   struct schedule *s;
   struct loop_tree *tree;
-  int edits, refused, fused;
+  int edits, rejected, fused;
 };
 
 static int below(struct editor *e, int count) {
@@ -168,14 +168,14 @@ static void check_walk(struct editor *e, uint64_t seed) {
 // A stage inside another's loop.
 static bool has_fused(const struct loop_tree *tree) {
   for (int i = 0; i < tree->count; i++)
-    if (tree->stages[i].home > 0) return true;
+    if (tree->stages[i].compute_at > 0) return true;
   return false;
 }
 
 static void try_edit(struct editor *e, uint64_t seed) {
   struct schedule *edited;
   if (random_step(&e->ctx, &e->r, e->tree, &edited) != CANVAS_OK) {
-    e->refused++;
+    e->rejected++;
     return;
   }
   schedule_free(e->s);
@@ -190,7 +190,7 @@ static int programs(void) {
 }
 
 static void legal_edits_keep_the_result(void **state) {
-  int edits = 0, refused = 0, fused = 0;
+  int edits = 0, rejected = 0, fused = 0;
   for (int seed = 0; seed < programs(); seed++) {
     struct editor e;
     open_editor(&e, (uint64_t)seed);
@@ -198,11 +198,11 @@ static void legal_edits_keep_the_result(void **state) {
     for (int i = 0; i < 60; i++) try_edit(&e, (uint64_t)seed);
     fused += has_fused(e.tree);
     edits += e.edits;
-    refused += e.refused;
+    rejected += e.rejected;
     close_editor(&e);
   }
-  print_message("%d programs: %d edits kept the result, %d were refused; %d ended fused\n",
-                programs(), edits, refused, fused);
+  print_message("%d programs: %d edits kept the result, %d were rejected; %d ended fused\n",
+                programs(), edits, rejected, fused);
   CHECK(edits > 4 * programs() && fused > programs() / 8, "random edits reach something");
 }
 

@@ -1,5 +1,5 @@
 // Sentences that no text can bring out, or only a long one: what C calls are told. The goldens show the
-// others, and tests/sentences.py sees to it that every sentence of src/ is shown somewhere.
+// others, and tests/sentences.py sees to it that every message of src/ is shown somewhere.
 #include "check.h"
 
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void base_sizes_cost_too_much(void **state) {
 
 // -- programs --
 
-static void refused_text(const char *text, const char *expected) {
+static void rejected_text(const char *text, const char *expected) {
   struct program *p = NULL;
   CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_BAD_INPUT, expected);
   CHECK_TEXT(ctx.message, expected, text);
@@ -125,24 +125,24 @@ static void long_programs(void **state) {
   struct buf text = {0};
   buf_puts(&text, "program p\nin X f32 [i:3]\nY[i:2] = ");
   for (int i = 0; i < 3 * PROGRAM_DEPTH; i++) buf_puts(&text, "(");
-  refused_text(text.text,
-               "line 3, column 418: expression nests deeper than 200 levels, give a part "
-               "of it a stage of its own");
+  rejected_text(text.text,
+                "line 3, column 418: expression nests deeper than 200 levels, give a part "
+                "of it a stage of its own");
   buf_free(&text);
   buf_puts(&text, "program ");
   for (int i = 0; i <= PROGRAM_NAME; i++) buf_puts(&text, "p");
-  refused_text(text.text, "line 1, column 9: name of more than 128 bytes");
+  rejected_text(text.text, "line 1, column 9: name of more than 128 bytes");
   buf_free(&text);
   buf_puts(&text, "program p\nin X");
   for (int i = 0; i < PROGRAM_NAME; i++) buf_puts(&text, "x");
   buf_puts(&text, " f32 [i:3]\nY[i:2] = 1\nout Y\n");
-  refused_text(text.text,
-               "line 2, column 4: name 'Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is "
-               "longer than 128 bytes");
+  rejected_text(text.text,
+                "line 2, column 4: name 'Xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is "
+                "longer than 128 bytes");
   buf_free(&text);
 }
 
-// A program that a call has poisoned, and the sentence.
+// A program that a call has poisoned, and the message.
 static void built(struct program *p, const char *expected) {
   CHECK_INT(program_verify(&ctx, p), CANVAS_BAD_INPUT, expected);
   CHECK_TEXT(ctx.message, expected, "built");

@@ -1,11 +1,11 @@
-// Targets: their two texts, what is refused, what the layers cost.
+// Targets: their two texts, what is rejected, what the layers cost.
 #include "check.h"
 
 #include <stdio.h>
 
 #include "kernel/pack.h"
 
-// The targets in their long form without the heading, or the sentence why not.
+// The targets in their long form without the heading, or the error message why not.
 static const char *read_targets(const char *text) {
   static char answer[4096];
   canvas_context ctx = {""};
@@ -131,7 +131,7 @@ static void text_parses_back(void **state) {
   }
 }
 
-static void bytes_are_refused(void **state) {
+static void bytes_are_rejected(void **state) {
   canvas_context ctx = {""};
   struct targets t;
   assert_int_equal(targets_parse(&ctx, "a 64\0", 5, &t), CANVAS_BAD_INPUT);
@@ -245,5 +245,5 @@ static void common_channels(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(text_parses_back),
-           cmocka_unit_test(bytes_are_refused), cmocka_unit_test(cost), cmocka_unit_test(resnet18),
+           cmocka_unit_test(bytes_are_rejected), cmocka_unit_test(cost), cmocka_unit_test(resnet18),
            cmocka_unit_test(sizes_inside_the_kernel), cmocka_unit_test(common_channels))

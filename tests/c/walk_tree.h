@@ -1,6 +1,6 @@
 // A bound schedule, carried out literally in double precision: the proof that binding is right.
 //
-// Loops run as they stand. A buffer is fresh at each iteration of its home, accumulators begin at
+// Loops run as they stand. A buffer is fresh at each iteration of its compute-at loop, accumulators begin at
 // start, conditions hold back what overshoots. Each place of a buffer remembers which element it
 // holds, so that reading what was never computed, or another element that took its place, is found
 // even where the numbers agree by chance. Nothing here asks the checks whether it is legal.
@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "program/interpret.h"
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -193,9 +193,9 @@ static void walk_store(struct walk *w, int stage, const int64_t *at, double valu
   w->kept[stage].tags[place] = walk_flat(walk_tensor(w, stage), at);
 }
 
-static void walk_poison(struct walk *w, int home) {
+static void walk_poison(struct walk *w, int compute_at) {
   for (int i = 0; i < w->t->count; i++) {
-    if (w->t->stages[i].home != home) continue;
+    if (w->t->stages[i].compute_at != compute_at) continue;
     for (int64_t j = 0; j < w->t->stages[i].elements; j++) {
       w->kept[i].values[j] = NAN;
       w->kept[i].tags[j] = -1;

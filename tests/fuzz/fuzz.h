@@ -1,4 +1,4 @@
-/* Fuzzing: any bytes whatever end in an object that keeps its promises or in one sentence.
+/* Fuzzing: any bytes whatever end in an object that keeps its promises or in one message.
  *
  * A target is a file fuzz_NAME.c that defines `fuzz`: it parses its input as one kind of text and hands
  * what it gets to the properties below, which end the process where one of them is broken. Linked with libFuzzer and mutator.c it searches (`./dev fuzz NAME`); linked with replay.c it
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Ends the process with `what` unless it holds. */
 void must(bool holds, const char *what);
 
-/* True for CANVAS_OK. Any other status must have left one sentence: not empty, in one line, printable,
+/* True for CANVAS_OK. Any other status must have left one message: not empty, in one line, printable,
  * shorter than the context's room for it, which would mean that its end was cut off. */
 bool fine(const canvas_context *ctx, canvas_status status);
 
@@ -37,7 +37,7 @@ void check_pack(canvas_context *ctx, const canvas_pack *pack);
 void check_module(canvas_context *ctx, const canvas_pack *pack);
 
 /* print -> parse -> print is stable; where the inputs are small some elements of the first output
- * evaluate to a number or a sentence. `whole`: an index out of range is our own mistake. */
+ * evaluate to a number or an error message. `whole`: an index out of range is our own mistake. */
 void check_program(canvas_context *ctx, const canvas_program *program, bool whole);
 
 #endif

@@ -51,7 +51,7 @@ static void check_edited(canvas_context *ctx, const canvas_program *before,
     must(a[i] == b[i] || (isnan(a[i]) && isnan(b[i])), "an edit keeps what is computed");
 }
 
-/* The program after an edit, or the same where it is refused. */
+/* The program after an edit, or the same where it is rejected. */
 static canvas_program *edit(canvas_context *ctx, canvas_program *program, const char *text,
                             size_t length) {
   canvas_program *edited = NULL;

@@ -10,7 +10,7 @@
 
 enum {
   SECONDS = 10, /* of the processor for one input: with sanitizers ten times the promised one */
-  LONGEST_SENTENCE = 1000, /* bytes: what is quoted is shortened, so that the end is never cut */
+  LONGEST_MESSAGE = 1000,  /* bytes: what is quoted is shortened, so that the end is never cut */
   TARGETS_LOWERED = 3,     /* of one pack */
   INPUT_ELEMENTS = 1 << 14 /* of a program that is evaluated */
 };
@@ -24,10 +24,11 @@ void must(bool holds, const char *what) {
 
 bool fine(const canvas_context *ctx, canvas_status status) {
   if (status == CANVAS_OK) return true;
-  const char *sentence = canvas_context_message(ctx);
-  must(*sentence, "a failure has a sentence");
-  must(strlen(sentence) <= LONGEST_SENTENCE, "a sentence is not cut off");
-  for (const char *p = sentence; *p; p++) must(*p >= ' ' && *p < 0x7f, "a sentence is printable");
+  const char *message = canvas_context_message(ctx);
+  must(*message, "a failure has an error message");
+  must(strlen(message) <= LONGEST_MESSAGE, "an error message is not cut off");
+  for (const char *p = message; *p; p++)
+    must(*p >= ' ' && *p < 0x7f, "an error message is printable");
   return false;
 }
 
@@ -82,7 +83,7 @@ void check_kernel(canvas_context *ctx, const canvas_kernel *kernel) {
   must_equal(text, canvas_kernel_print(again), "a kernel's text is stable");
   must(canvas_kernel_describe(kernel).primitives >= 0, "a kernel has facts");
   const char *reach = canvas_kernel_reach(kernel);
-  must(!reach || *reach, "a kernel reaches, or a sentence says why not");
+  must(!reach || *reach, "a kernel reaches, or an error message says why not");
   check_text(canvas_kernel_dot(kernel), "a picture");
   canvas_kernel_free(again);
   canvas_pack *pack = small_pack(ctx, kernel);

@@ -6,7 +6,7 @@
 A file tests/golden/*.txt holds many cases. Every line says by its first character what it is:
 
     # a comment; blank lines are free, too
-    == a cycle is refused               a case, up to the next one
+    == a cycle is rejected               a case, up to the next one
     @ bad.kernel                        a file in the case's folder ...
     | canvas 1                          ... and its lines
     | kernel k

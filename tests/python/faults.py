@@ -88,7 +88,7 @@ class Done:
     err: str
 
     def sentence(self) -> str:
-        """The one sentence of a refusal."""
+        """The one sentence of a rejection."""
         assert self.code == 2, self
         lines = [line for line in self.err.splitlines() if line.startswith("canvas: ")]
         assert len(lines) == 1 and self.err.endswith(lines[0] + "\n"), self

@@ -1,5 +1,5 @@
-"""What docs/flags.md says of a verb, made from the rows that the verb itself parses with: the text
-of `canvas help VERB` for verbs of the core, the parser for those of Python.
+"""What docs/flags.md says of a subcommand, made from the rows that the subcommand itself parses with: the text
+of `canvas help NAME` for subcommands of the core, the parser for those of Python.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ CANVAS = Path(sys.executable).parent / "canvas"
 Row = tuple[str, str]  # a flag or an operand as it is written, what it means
 
 
-def section(verb: str) -> str:
-    """Markdown: what the verb does, its flags, what is worth knowing, an example."""
-    about, rows, notes, example = _python(verb) if verb in cli.VERBS else _core(verb)
+def section(subcommand: str) -> str:
+    """Markdown: what the subcommand does, its flags, what is worth knowing, an example."""
+    about, rows, notes, example = (
+        _python(subcommand) if subcommand in cli.VERBS else _core(subcommand)
+    )
     table = [f"| `{cell(flag)}` | {cell(help)} |" for flag, help in rows]
     lines = [about, ""]
     if table:
@@ -27,8 +29,8 @@ def section(verb: str) -> str:
     return "\n".join([*lines, "```sh", example, "```", ""])
 
 
-def verbs() -> list[str]:
-    """All verbs in the order of `canvas help`."""
+def subcommands() -> list[str]:
+    """All subcommands in the order of `canvas help`."""
     return re.findall(r"^  ([a-z]+) ", said("help"), re.M)
 
 
@@ -42,8 +44,8 @@ def said(*words: str) -> str:
     return done.stdout
 
 
-def _core(verb: str) -> tuple[str, list[Row], str, str]:
-    usage, _, rest = said("help", verb).partition("\n\n")
+def _core(subcommand: str) -> tuple[str, list[Row], str, str]:
+    usage, _, rest = said("help", subcommand).partition("\n\n")
     text, _, example = rest.partition("\nExample:\n")
     about, _, options = text.partition("\n\n")
     rows = re.findall(r"^  (-\S.*?)  +(\S.*)$", options, re.M)
@@ -55,8 +57,8 @@ def _core(verb: str) -> tuple[str, list[Row], str, str]:
     )
 
 
-def _python(verb: str) -> tuple[str, list[Row], str, str]:
-    parser = cli.verb(verb).parser()
+def _python(subcommand: str) -> tuple[str, list[Row], str, str]:
+    parser = cli.subcommand(subcommand).parser()
     actions = [action for action in parser._actions if action.dest != "help"]
     rows = []
     operands = ""
@@ -70,7 +72,7 @@ def _python(verb: str) -> tuple[str, list[Row], str, str]:
     flags = " [FLAGS]" if any(action.option_strings for action in actions) else ""
     notes, _, example = parser.epilog.partition("Example:\n")
     return (
-        f"`canvas {verb}{operands}{flags}`\n\n{parser.description}",
+        f"`canvas {subcommand}{operands}{flags}`\n\n{parser.description}",
         rows,
         notes.strip(),
         re.sub(r"^  ", "", example.rstrip(), flags=re.M),

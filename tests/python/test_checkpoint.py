@@ -104,7 +104,7 @@ def test_files_of_others_have_no_facts(tmp_path):
         ),
     ],
 )
-def test_weights_of_another_network_are_refused_by_name(tmp_path, weights, sentence):
+def test_weights_of_another_network_are_rejected_by_name(tmp_path, weights, sentence):
     layer = nn.Linear(2, 2)
     before = layer.weight.clone()
     with pytest.raises(CanvasError, match=f"'x' are of another network: {sentence}"):
@@ -112,7 +112,7 @@ def test_weights_of_another_network_are_refused_by_name(tmp_path, weights, sente
     assert torch.equal(layer.weight, before)
 
 
-def test_state_that_is_no_tensor_is_refused():
+def test_state_that_is_no_tensor_is_rejected():
     class Odd(nn.Linear):
         def get_extra_state(self):
             return {"code": print}

@@ -16,8 +16,8 @@ from canvas.study import Study
 GOOD = ["--model", "resnet8", "--data", "digits"]
 
 
-def refused(capsys, words):
-    """Exit code and sentence of a command that must be refused."""
+def rejected(capsys, words):
+    """Exit code and sentence of a command that must be rejected."""
     code = main(words)
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and err.strip(), (out, err)
@@ -75,7 +75,7 @@ def refused(capsys, words):
     ],
 )  # fmt: skip
 def test_a_mistake_in_search_is_one_sentence_and_code_2(capsys, tmp_path, words, sentence):
-    code, said = refused(capsys, ["search", "--out", str(tmp_path / "out"), *words])
+    code, said = rejected(capsys, ["search", "--out", str(tmp_path / "out"), *words])
     assert (code, sentence in said) == (2, True), said
     assert not (tmp_path / "out" / "study.db").exists()
 
@@ -90,14 +90,14 @@ def test_a_mistake_in_search_is_one_sentence_and_code_2(capsys, tmp_path, words,
     ],
 )
 def test_a_mistake_in_trials_is_one_sentence_and_code_2(capsys, words, sentence):
-    code, said = refused(capsys, ["trials", *words])
+    code, said = rejected(capsys, ["trials", *words])
     assert (code, sentence in said) == (2, True), said
 
 
 def test_the_core_answers_what_is_not_ours(capfd):
     assert main(["hash", "/nonexistent"]) == 2
-    assert main(["no-such-verb"]) == 2
-    assert "no-such-verb" in capfd.readouterr().err
+    assert main(["no-such-subcommand"]) == 2
+    assert "no-such-subcommand" in capfd.readouterr().err
 
 
 def test_help_names_every_flag_with_default_and_unit(capsys):

@@ -177,7 +177,7 @@ def test_the_study_s_own_images_are_taken(study, monkeypatch, capsys, tmp_path):
     ],
 )
 def test_what_a_study_has_not_is_one_sentence(study, capsys, word, sentence):
-    for verb in (["train"], ["export", "--out", "e"]):
-        assert cli.main([*verb, str(study / word)]) == 2
+    for subcommand in (["train"], ["export", "--out", "e"]):
+        assert cli.main([*subcommand, str(study / word)]) == 2
         printed = capsys.readouterr().err
         assert sentence in printed and len(printed.splitlines()) == 1

@@ -256,7 +256,7 @@ def test_any_text_is_answered(text: str) -> None:
 
 @given(st.data())
 def test_any_damage_to_a_pack_is_answered(data: st.DataObject) -> None:
-    """A pack with a slice cut out and put elsewhere parses, or is refused with its place."""
+    """A pack with a slice cut out and put elsewhere parses, or is rejected with its place."""
     pack = _core.solve(GROUPED, TARGETS, "macs=none", "G=8")
     i, j, k = sorted(data.draw(st.lists(st.integers(0, len(pack)), min_size=3, max_size=3)))
     damaged = pack[:i] + pack[j:k] + pack[i:j] + pack[k:]
@@ -276,8 +276,8 @@ def test_main_prints_to_the_process_s_streams(capfd: pytest.CaptureFixture[str])
     out, err = capfd.readouterr()
     assert out == f"canvas {_core.version()}\n"
     assert err.splitlines() == [
-        "canvas: unknown verb 'nonsense', 'canvas help' lists them",
-        "canvas: a verb is missing, 'canvas help' lists them",
+        "canvas: unknown subcommand 'nonsense', 'canvas help' lists them",
+        "canvas: a subcommand is missing, 'canvas help' lists them",
     ]
 
 
@@ -315,7 +315,7 @@ def test_many_threads_get_the_same_answers() -> None:
 
 
 def test_nothing_leaks() -> None:
-    """Memory does not grow over thousands of calls, refused ones included."""
+    """Memory does not grow over thousands of calls, rejected ones included."""
     inputs = tensors(PROGRAM, 1)
 
     def round_trip() -> None:

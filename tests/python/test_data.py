@@ -173,7 +173,7 @@ def test_normalised_images_have_mean_0_and_deviation_1():
     assert "normalised" not in plain.description
 
 
-def test_too_many_images_are_refused_before_they_are_read():
+def test_too_many_images_are_rejected_before_they_are_read():
     side = 1024
     most = machine_memory() // 2 // (4 * 3 * side * side)
     check_memory(most, (3, side, side))

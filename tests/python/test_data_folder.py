@@ -245,7 +245,7 @@ def test_a_broken_folder_is_one_sentence(tmp_path, damage, words):
     assert "\n" not in str(caught.value)
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):
+def test_what_does_not_fit_is_rejected_before_anything_is_decoded(tmp_path, monkeypatch):
     name = plant(tmp_path, CAT_DOG)
     for path in (tmp_path / "train").rglob("*.png"):
         path.write_bytes(b"")

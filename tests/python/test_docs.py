@@ -7,8 +7,8 @@
 ```sql        runs on an empty study
 ```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program
 ```c           right after a schedule: the inside of the function that `canvas compile` writes
-<!-- canvas VERB ... --> up to <!-- end -->     what that command prints
-<!-- flags of VERB --> up to <!-- end -->       what flags_page.py makes of its rows
+<!-- canvas NAME ... --> up to <!-- end -->     what that command prints
+<!-- flags of NAME --> up to <!-- end -->       what flags_page.py makes of its rows
 
 A page that says <!-- walk --> is gone through from top to bottom in one empty folder: there
 ```python PATH is written to that file, and consoles run in that folder.
@@ -189,17 +189,17 @@ def test_the_study_page_tells_every_column() -> None:
     assert f"format {study.VERSION}" in page
 
 
-def test_the_flags_page_has_every_verb() -> None:
+def test_the_flags_page_has_every_subcommand() -> None:
     page = (ROOT / "docs/flags.md").read_text()
     told = re.findall(r"^<!-- flags of (\w+) -->$", page, re.M)
-    assert sorted(told) == sorted(flags_page.verbs())
+    assert sorted(told) == sorted(flags_page.subcommands())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_tables_come_from_the_code(page: Path) -> None:
     def fresh(match: re.Match[str]) -> str:
-        word, _, verb = match[2].rpartition(" of ")
-        made = flags_page.section(verb) if word == "flags" else run(match[2])
+        word, _, subcommand = match[2].rpartition(" of ")
+        made = flags_page.section(subcommand) if word == "flags" else run(match[2])
         return match[1] + made + match[4]
 
     text = page.read_text()

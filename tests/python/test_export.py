@@ -248,7 +248,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(tmp_path, words, sente
     assert list(tmp_path.iterdir()) == []
 
 
-def test_weights_of_another_network_are_refused(tmp_path):
+def test_weights_of_another_network_are_rejected(tmp_path):
     save_file({"a": torch.zeros(1)}, tmp_path / "w")
     with pytest.raises(
         CanvasError, match=r"are of another network: 'conv1\.weight' is missing and"

@@ -332,7 +332,7 @@ def test_what_a_killed_driver_left_is_ended_by_the_next_search(drivers, tmp_path
 # ---- 3. files, disks, clocks ------------------------------------------------------------------
 
 
-def test_a_second_search_is_refused_whatever_it_wants(drivers, tmp_path, undisturbed):
+def test_a_second_search_is_rejected_whatever_it_wants(drivers, tmp_path, undisturbed):
     folder = tmp_path / "s"
     environment = {"CANVAS_FAULTS": "sleep", "CANVAS_COUNTER": str(tmp_path / "count")}
     first = drivers.start(search(folder), environment=environment, **QUICK)
@@ -382,7 +382,7 @@ def newer(path):
         database.execute("PRAGMA user_version = 99")
 
 
-# what happens to study.db, what the refusal says, whether --fresh starts over
+# what happens to study.db, what the rejection says, whether --fresh starts over
 DAMAGES = [
     (cut(1), "is not a study", False),
     (cut(15), "is not a study", False),
@@ -402,16 +402,16 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("row", range(len(DAMAGES)))
-def test_a_damaged_study_is_refused_and_left_alone(tmp_path, undisturbed, row):
+def test_a_damaged_study_is_rejected_and_left_alone(tmp_path, undisturbed, row):
     damage, words, starts_over = DAMAGES[row]
     folder = tmp_path / "s"
     shutil.copytree(undisturbed[0], folder)
     damage(folder / "study.db")
     before = (folder / "study.db").read_bytes()
     for fresh in (False, *([] if starts_over else [True])):
-        with pytest.raises(CanvasError, match=words) as refusal:
+        with pytest.raises(CanvasError, match=words) as rejection:
             Study.open(folder, fresh)
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(rejection.value)
     assert (folder / "study.db").read_bytes() == before
     if starts_over:
         with Study.open(folder, fresh=True) as study:
@@ -491,7 +491,7 @@ def test_an_empty_study_file_is_a_study_that_has_not_begun(drivers, tmp_path, un
 
 
 def check_read_only(drivers, study, **order):
-    """A folder that takes no writes: a search is refused, reading works."""
+    """A folder that takes no writes: a search is rejected, reading works."""
     before = sorted(path.name for path in study.iterdir())
     said = drivers.run(search(study), **QUICK, **order).sentence()
     assert "cannot hold a study" in said and ("Read-only" in said or "Permission" in said)

@@ -32,38 +32,38 @@ def run(*command, **options):
     return done.stdout
 
 
-def verbs():
-    """The verbs of the C command and those of Python, as the help lists them."""
+def subcommands():
+    """The subcommands of the C command and those of Python, as the help lists them."""
     core, python = run("canvas", "help").split("With the Python package")
     return [re.findall(r"^  (\w+) ", part, re.M) for part in (core, python)]
 
 
-CORE, PYTHON = verbs()
+CORE, PYTHON = subcommands()
 
 
-def example(verb):
-    said = run("canvas", "help", verb)
-    assert said.startswith("usage: canvas " + verb), said
+def example(subcommand):
+    said = run("canvas", "help", subcommand)
+    assert said.startswith("usage: canvas " + subcommand), said
     return said.partition("\nExample:\n")[2]
 
 
-def test_the_help_lists_the_verbs_that_there_are():
+def test_the_help_lists_the_subcommands_that_there_are():
     assert sorted(PYTHON) == sorted(cli.VERBS)
     assert len(CORE) >= 12
 
 
-@pytest.mark.parametrize("verb", CORE)
-def test_an_example_of_the_core_runs(verb, tmp_path):
-    assert f"canvas {verb}" in example(verb)
-    printed = run("bash", "-c", example(verb), cwd=tmp_path)
-    assert printed or verb == "completion"
+@pytest.mark.parametrize("subcommand", CORE)
+def test_an_example_of_the_core_runs(subcommand, tmp_path):
+    assert f"canvas {subcommand}" in example(subcommand)
+    printed = run("bash", "-c", example(subcommand), cwd=tmp_path)
+    assert printed or subcommand == "completion"
 
 
-@pytest.mark.parametrize("verb", PYTHON)
-def test_an_example_of_python_is_understood(verb):
-    words = shlex.split(example(verb).partition(">")[0])
-    assert words[:2] == ["canvas", verb]
-    cli.verb(verb).parser().parse_args(words[2:])
+@pytest.mark.parametrize("subcommand", PYTHON)
+def test_an_example_of_python_is_understood(subcommand):
+    words = shlex.split(example(subcommand).partition(">")[0])
+    assert words[:2] == ["canvas", subcommand]
+    cli.subcommand(subcommand).parser().parse_args(words[2:])
 
 
 def test_the_manual_is_right_roff(tmp_path):

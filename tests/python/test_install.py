@@ -13,8 +13,8 @@ CONSUMER = ROOT / "tests/install/consumer"
 CXX = shutil.which("g++") or shutil.which("clang++")
 
 
-def run(*command, refused=False, **environment):
-    """What `command` prints; it must succeed, or be refused."""
+def run(*command, rejected=False, **environment):
+    """What `command` prints; it must succeed, or be rejected."""
     done = subprocess.run(
         [str(word) for word in command],
         env={**os.environ, **environment},
@@ -23,7 +23,7 @@ def run(*command, refused=False, **environment):
         text=True,
         timeout=280,
     )
-    assert (done.returncode != 0) == refused, done.stdout
+    assert (done.returncode != 0) == rejected, done.stdout
     return done.stdout
 
 
@@ -64,10 +64,10 @@ def test_a_minor_version_of_its_own_soname(prefix):
     assert needed <= {"libc.so.6", "libm.so.6"}
 
 
-def configure(prefix, folder, *flags, refused=False):
+def configure(prefix, folder, *flags, rejected=False):
     return run(
         *("cmake", "-S", CONSUMER, "-B", folder, f"-DCMAKE_CXX_COMPILER={CXX}", *flags),
-        refused=refused,
+        rejected=rejected,
         CMAKE_PREFIX_PATH=str(prefix),
     )
 
@@ -81,10 +81,10 @@ def test_find_package(prefix, tmp_path):
     assert "libcanvas.so" not in run("ldd", tmp_path / "b/draw_static")
 
 
-def test_find_package_refuses_what_is_not_there(prefix, tmp_path):
-    said = configure(prefix, tmp_path / "b", "-DWANTED=0.2", refused=True)
+def test_find_package_rejects_what_is_not_there(prefix, tmp_path):
+    said = configure(prefix, tmp_path / "b", "-DWANTED=0.2", rejected=True)
     assert "not compatible with the version requested" in said
-    said = configure(prefix, tmp_path / "b", "-DWANTED=0.1", "-DCOMPONENTS=gpu", refused=True)
+    said = configure(prefix, tmp_path / "b", "-DWANTED=0.1", "-DCOMPONENTS=gpu", rejected=True)
     assert "not every component is installed: static;gpu" in said
 
 
@@ -144,7 +144,7 @@ def test_static_only_with_lto(tmp_path):
     run("cmake", "--install", tmp_path / "b", "--prefix", prefix)
     assert not list(prefix.glob("lib*/libcanvas.so*"))
     test_libraries_show_what_the_header_declares_and_nothing_else(prefix, "-g", "libcanvas.a")
-    configure(prefix, tmp_path / "c", "-DCOMPONENTS=shared", refused=True)
+    configure(prefix, tmp_path / "c", "-DCOMPONENTS=shared", rejected=True)
     configure(prefix, tmp_path / "d", "-DCMAKE_C_FLAGS=-flto")
     run("cmake", "--build", tmp_path / "d")
     assert run(tmp_path / "d/draw") == kernel(prefix)

@@ -115,7 +115,7 @@ def test_a_name_that_cannot_be_used_is_one_sentence(mine, name, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_width_that_a_model_does_not_take_is_refused(mine):
+def test_a_width_that_a_model_does_not_take_is_rejected(mine):
     with pytest.raises(CanvasError, match="takes no width"):
         load_model("mine_models:net", width=3)
 

@@ -97,7 +97,7 @@ def test_binding(pack, args, target, shape):
         ((8,), "third", "target 'third' and c=8 fits no binding"),
     ],
 )
-def test_binding_refused(pack, args, target, sentence):
+def test_binding_rejected(pack, args, target, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         pack.module(*args, target=target)
     assert "first (8, 6, 7), second (8, 6, 7), third (16, 3, 4)" in str(error.value)

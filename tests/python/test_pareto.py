@@ -1,4 +1,4 @@
-"""canvas pareto as a command: table, formats, figure, and every refusal in one sentence."""
+"""canvas pareto as a command: table, formats, figure, and every rejection in one sentence."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_figure_is_written_beside_the_table(
         ([], "the following arguments are required: DIR"),
     ],
 )
-def test_refusals(
+def test_rejections(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -263,7 +263,7 @@ def test_device_and_dtype_come_from_the_network():
     assert all(p.device.type == "meta" for p in net.parameters())
 
 
-def test_replace_refuses_and_changes_nothing():
+def test_replace_rejects_and_changes_nothing():
     net = Net()
     pack = canvas.sample(net, IMAGE)
     other = Net(width=16)

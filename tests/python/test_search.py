@@ -278,6 +278,6 @@ def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
     assert (tmp_path / "pareto.csv").exists()
 
 
-def test_another_question_is_refused(undisturbed):
+def test_another_question_is_rejected(undisturbed):
     with pytest.raises(CanvasError, match=r"--epochs 2 instead of 3.*--fresh"):
         search(MODEL, "digits", out=undisturbed[0], **{**QUESTION, "epochs": 2})

@@ -77,7 +77,7 @@ def test_an_index_and_a_kernel_are_recorded_once(study):
     assert study.draw_counts() == {"trial": 1, "duplicate": 1}
 
 
-def test_a_second_search_is_refused_while_one_runs(study):
+def test_a_second_search_is_rejected_while_one_runs(study):
     code = (
         "import sys\nfrom pathlib import Path\nfrom canvas.study import Study\n"
         "try: Study.open(Path(sys.argv[1]), fresh=True)\n"
@@ -108,7 +108,7 @@ def test_reading_is_possible_while_a_search_runs(study):
         ({"seed": 2, "grace": 0}, "--seed 2 instead of 1, --grace 0 instead of 2"),
     ],
 )
-def test_another_question_is_refused_with_its_difference(study, change, words):
+def test_another_question_is_rejected_with_its_difference(study, change, words):
     with pytest.raises(CanvasError) as error:
         begin(study, {**OPTIONS, **change})
     assert words in str(error.value) and "--fresh" in str(error.value)
@@ -168,7 +168,7 @@ def newer(path):
     ],
 )
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, make, words, fresh):
+def test_a_file_that_is_not_ours_is_rejected_and_left_alone(tmp_path, make, words, fresh):
     path = tmp_path / "study.db"
     make(path)
     before = path.read_bytes()

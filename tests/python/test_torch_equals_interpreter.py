@@ -298,7 +298,7 @@ def test_every_kernel_of_the_library_has_a_reference():
 
 @pytest.mark.parametrize("name", ["convolution", "pointwise", "grouped", "involution"])
 def test_becomes_channels_last(name):
-    """Weights of any number of axes: PyTorch itself refuses to convert those of five."""
+    """Weights of any number of axes: PyTorch itself rejects to convert those of five."""
     for at in ("plain", "side_by_side", "averaged"):
         kernel = module(bind(name, BINDINGS[at]))
         x = image(bind(name, BINDINGS[at]))

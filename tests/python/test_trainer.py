@@ -1,4 +1,4 @@
-"""A long training survives a kill between any two files, and refuses what it cannot be."""
+"""A long training survives a kill between any two files, and rejects what it cannot be."""
 
 import csv
 import json
@@ -161,7 +161,7 @@ def test_resume_with_nothing_there_begins_and_says_so(whole, tmp_path):
     ("content", "sentence"),
     [(b"nonsense", "is no file of weights"), (None, "is not the checkpoint of a training")],
 )
-def test_a_foreign_checkpoint_is_refused(tmp_path, content, sentence):
+def test_a_foreign_checkpoint_is_rejected(tmp_path, content, sentence):
     path = tmp_path / trainer.STATE
     if content is None:
         checkpoint.write(path, {"a": torch.zeros(1)}, {"pack": None})

@@ -133,7 +133,7 @@ def check_installed(commands):
     """The command, the package without torch; every symbol bound at once, no compiler in sight."""
     bare = {"PATH": str(commands), "PYTHONPATH": "", "VIRTUAL_ENV": "", "LD_BIND_NOW": "1"}
     bare |= {"CC": "/nonexistent", "PYTHONHASHSEED": "0"}
-    assert "usage: canvas VERB" in run(commands / "canvas", "help", **bare)
+    assert "usage: canvas NAME" in run(commands / "canvas", "help", **bare)
     assert "canvas 1\nkernel " in run(
         commands / "canvas", "sample", "--targets", "64,56,56", **bare
     )

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 enum {
   VECTORS = 4,        /* the most in one vec loop: each is an accumulator */

@@ -1,5 +1,5 @@
 /* What this machine has, as far as the compiler and the system say. See machine.h. */
-#include "schedule/machine.h"
+#include "bind/machine.h"
 
 #include <unistd.h>
 

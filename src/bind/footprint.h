@@ -9,10 +9,10 @@
  * more for each iteration of the loops around it, but of those next to it that do not change the box.
  * Every extent has to be known.
  */
-#ifndef CANVAS_SCHEDULE_FOOTPRINT_H
-#define CANVAS_SCHEDULE_FOOTPRINT_H
+#ifndef CANVAS_BIND_FOOTPRINT_H
+#define CANVAS_BIND_FOOTPRINT_H
 
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 struct footprints {
   int64_t *body;  /* by node: bytes that one iteration touches; of the root: all */

@@ -1,9 +1,9 @@
 /* Home and start of each stage, and that all stages stand where what they read is complete.
  *
  * Guarantees: a stage stands before all that read it, and none of its reduction loops is around a
- * reader; the loops inside home are the inner parts of the stage's axes and nothing else.
+ * reader; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
  */
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 static bool is_read_before(const struct read *r) {
   return r->reader < r->producer;
@@ -19,34 +19,34 @@ static canvas_status check_read(const struct binder *b, const struct read *r) {
   const struct bound_stage *reader = &b->tree->stages[r->reader];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   if (is_read_before(r))
-    return refuse(b, stage_place(b, reader), "stage '%s' reads '%s', which is computed after it",
+    return reject(b, stage_place(b, reader), "stage '%s' reads '%s', which is computed after it",
                   stage_name(b, reader), stage_name(b, producer));
   int shared = common_node(b, reader->node, producer->node);
   if (producer->start < 0 || b->depth[shared] < b->depth[producer->start]) return CANVAS_OK;
-  return refuse(b, stage_place(b, reader),
+  return reject(b, stage_place(b, reader),
                 "stage '%s' stands inside loop '%s' and reads '%s', which is complete after it",
                 stage_name(b, reader), loop_name(b, producer->start), stage_name(b, producer));
 }
 
-static void set_homes(struct binder *b) {
-  for (int i = 0; i < b->tree->count; i++) b->tree->stages[i].home = -1;
+static void set_compute_at(struct binder *b) {
+  for (int i = 0; i < b->tree->count; i++) b->tree->stages[i].compute_at = -1;
   for (int i = 0; i < b->reads.count; i++) {
     struct bound_stage *producer = &b->tree->stages[b->reads.data[i].producer];
-    int from = producer->home < 0 ? producer->node : producer->home;
-    producer->home = common_node(b, from, b->tree->stages[b->reads.data[i].reader].node);
+    int from = producer->compute_at < 0 ? producer->node : producer->compute_at;
+    producer->compute_at = common_node(b, from, b->tree->stages[b->reads.data[i].reader].node);
   }
   for (int i = 0; i < b->tree->count; i++) {
     struct bound_stage *stage = &b->tree->stages[i];
-    if (stage->is_output || stage->home < 0) stage->home = 0;
+    if (stage->is_output || stage->compute_at < 0) stage->compute_at = 0;
   }
 }
 
 static canvas_status set_own(const struct binder *b, struct bound_stage *stage) {
   for (int i = 0; i < stage->steps; i++) {
     struct step *step = &stage->path[i];
-    step->own = b->depth[step->node] > b->depth[stage->home];
+    step->own = b->depth[step->node] > b->depth[stage->compute_at];
     if (step->own && step->axis < 0)
-      return refuse(b, node_place(b, step->node),
+      return reject(b, node_place(b, step->node),
                     "loop '%s' is around '%s' and in none of its axes, and what is computed has to "
                     "outlive it",
                     level_name(b, step->level), stage_name(b, stage));
@@ -64,15 +64,15 @@ static const struct step *step_of(const struct bound_stage *stage, int level) {
   return step;
 }
 
-/* From the innermost part outwards: own ones, then those outside home. */
-static canvas_status check_inner(const struct binder *b, const struct cover *c) {
+/* From the innermost part outwards: own ones, then those outside compute_at. */
+static canvas_status check_inner(const struct binder *b, const struct axis_split *c) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   for (int i = c->text->count - 1; i > 0; i--) {
     const struct step *inner = step_of(stage, c->text->level[i]);
     const struct step *outer = step_of(stage, c->text->level[i - 1]);
     if (outer->own && !inner->own)
-      return refuse(
-          b, cover_place(b, c),
+      return reject(
+          b, split_place(b, c),
           "'%s' keeps the values of all steps of loop '%s' and of one of '%s', which is a "
           "smaller part of axis '%s'",
           stage_name(b, stage), level_name(b, outer->level), level_name(b, inner->level),
@@ -81,11 +81,11 @@ static canvas_status check_inner(const struct binder *b, const struct cover *c) 
   return CANVAS_OK;
 }
 
-canvas_status bind_homes(struct binder *b) {
+canvas_status bind_compute_at(struct binder *b) {
   for (int i = 0; i < b->tree->count; i++) set_start(b, &b->tree->stages[i]);
   for (int i = 0; i < b->reads.count; i++) TRY(check_read(b, &b->reads.data[i]));
-  set_homes(b);
+  set_compute_at(b);
   for (int i = 0; i < b->tree->count; i++) TRY(set_own(b, &b->tree->stages[i]));
-  for (int i = 0; i < b->covers.count; i++) TRY(check_inner(b, &b->covers.data[i]));
+  for (int i = 0; i < b->splits.count; i++) TRY(check_inner(b, &b->splits.data[i]));
   return CANVAS_OK;
 }

@@ -1,6 +1,6 @@
 /* The machine that a schedule is checked for and code is written for: a few numbers. */
-#ifndef CANVAS_SCHEDULE_MACHINE_H
-#define CANVAS_SCHEDULE_MACHINE_H
+#ifndef CANVAS_BIND_MACHINE_H
+#define CANVAS_BIND_MACHINE_H
 
 #include <stdint.h>
 

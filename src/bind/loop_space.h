@@ -3,10 +3,10 @@
  * A program is made in which the loops are the axes of one more tensor; a stage's own axes are
  * expressions over them, so that the simplifier and px_range know what the loops make of an index.
  */
-#ifndef CANVAS_SCHEDULE_LOOP_SPACE_H
-#define CANVAS_SCHEDULE_LOOP_SPACE_H
+#ifndef CANVAS_BIND_LOOP_SPACE_H
+#define CANVAS_BIND_LOOP_SPACE_H
 
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 struct loop_space {
   const struct loop_tree *tree;

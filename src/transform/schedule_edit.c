@@ -1,5 +1,5 @@
 /* Edits of schedules: copy, change, tidy, check. See schedule_edit.h. */
-#include "schedule/schedule_edit.h"
+#include "transform/schedule_edit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 static bool runs_over_data(const struct program_axis *axis) {
   return axis->low >= 0;
 }
 
-static const char *part_name(const struct binder *b, const struct cover *c, int part) {
+static const char *part_name(const struct binder *b, const struct axis_split *c, int part) {
   return level_name(b, c->text->level[part]);
 }
 
@@ -19,26 +19,27 @@ static uint32_t bounds_of(const struct binder *b, const struct program_axis *axi
   return px_range(b->p, axis->low).axes | px_range(b->p, axis->high).axes;
 }
 
-static canvas_status check_name(const struct binder *b, const struct cover *c, uint32_t axes) {
+static canvas_status check_name(const struct binder *b, const struct axis_split *c, uint32_t axes) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   const struct program_tensor *t = stage_tensor(b, stage);
   const char *of = b->s->levels.data[c->text->level[0]].dyn;
   for (int i = 0; i < c->axis; i++)
     if ((axes >> i & 1) && strcmp(t->axes[i].name, of) == 0) return CANVAS_OK;
-  return refuse(b, cover_place(b, c),
+  return reject(b, split_place(b, c),
                 "loop '%s' is dyn(%.64s), axis '%s' of '%s' is no function of it",
                 part_name(b, c, 0), of, t->axes[c->axis].name, t->name);
 }
 
 /* What the bounds depend on is settled outside the loop. */
-static canvas_status check_outside(const struct binder *b, const struct cover *c, uint32_t axes) {
+static canvas_status check_outside(const struct binder *b, const struct axis_split *c,
+                                   uint32_t axes) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   bool passed = false;
   for (int i = 0; i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (step->axis == c->axis) passed = true;
     if (!passed || step->axis < 0 || !(axes >> step->axis & 1)) continue;
-    return refuse(b, node_place(b, step->node),
+    return reject(b, node_place(b, step->node),
                   "loop '%s' stands inside dyn loop '%s', which runs as far as axis '%s' says",
                   level_name(b, step->level), part_name(b, c, 0),
                   stage_tensor(b, stage)->axes[step->axis].name);
@@ -46,20 +47,20 @@ static canvas_status check_outside(const struct binder *b, const struct cover *c
   return CANVAS_OK;
 }
 
-static canvas_status check_cover(const struct binder *b, const struct cover *c) {
+static canvas_status check_split(const struct binder *b, const struct axis_split *c) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];
   const struct program_axis *axis = &stage_tensor(b, stage)->axes[c->axis];
   bool dyn = b->s->levels.data[c->text->level[0]].kind == EXTENT_DYN;
   if (dyn && !runs_over_data(axis))
-    return refuse(b, cover_place(b, c),
+    return reject(b, split_place(b, c),
                   "loop '%s' is dyn, axis '%s' of '%s' does not run over data", part_name(b, c, 0),
                   axis->name, stage_name(b, stage));
   if (!runs_over_data(axis)) return CANVAS_OK;
   if (c->text->count > 1)
-    return refuse(b, cover_place(b, c), "axis '%s' of '%s' runs over data and cannot be split",
+    return reject(b, split_place(b, c), "axis '%s' of '%s' runs over data and cannot be split",
                   axis->name, stage_name(b, stage));
   if (!dyn)
-    return refuse(b, cover_place(b, c), "axis '%s' of '%s' runs over data, loop '%s' has to be dyn",
+    return reject(b, split_place(b, c), "axis '%s' of '%s' runs over data, loop '%s' has to be dyn",
                   axis->name, stage_name(b, stage), part_name(b, c, 0));
   uint32_t axes = bounds_of(b, axis);
   TRY(check_name(b, c, axes));
@@ -73,7 +74,7 @@ static canvas_status check_alone(const struct binder *b, int *owner, int index) 
     const struct step *step = &stage->path[i];
     if (step->axis < 0 || b->s->levels.data[step->level].kind != EXTENT_DYN) continue;
     if (owner[step->node] >= 0)
-      return refuse(b, stage_place(b, stage),
+      return reject(b, stage_place(b, stage),
                     "dyn loop '%s' is an axis of '%s' and of '%s', each needs a loop of its own",
                     level_name(b, step->level), stage_name(b, &b->tree->stages[owner[step->node]]),
                     stage_name(b, stage));
@@ -86,8 +87,8 @@ canvas_status check_dyn(const struct binder *b) {
   canvas_status status = CANVAS_OK;
   int *owner = mem_alloc((size_t)b->s->nodes.count * sizeof *owner); /* by node: a stage, -1 */
   for (int i = 0; i < b->s->nodes.count; i++) owner[i] = -1;
-  for (int i = 0; status == CANVAS_OK && i < b->covers.count; i++)
-    status = check_cover(b, &b->covers.data[i]);
+  for (int i = 0; status == CANVAS_OK && i < b->splits.count; i++)
+    status = check_split(b, &b->splits.data[i]);
   for (int i = 0; status == CANVAS_OK && i < b->tree->count; i++) status = check_alone(b, owner, i);
   free(owner);
   return status;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 /* The nodes in the order of the text. */
 
@@ -17,9 +17,9 @@ static canvas_status add_stage(struct binder *b, int node) {
   const char *name = b->s->nodes.data[node].leaf.stage;
   int tensor = program_find(b->p, name);
   struct place at = node_place(b, node);
-  if (tensor < 0) return refuse(b, at, "unknown stage '%.64s', the program has none", name);
+  if (tensor < 0) return reject(b, at, "unknown stage '%.64s', the program has none", name);
   if (b->p->tensors.data[tensor].is_input)
-    return refuse(b, at, "'%.64s' is an input, a schedule computes stages only", name);
+    return reject(b, at, "'%.64s' is an input, a schedule computes stages only", name);
   b->stage_of[tensor] = b->tree->count;
   b->tree->stages[b->tree->count++] =
       (struct bound_stage){.node = node, .tensor = tensor, .start = -1, .recomputed = 1};
@@ -53,23 +53,23 @@ static int find_axis(const struct program_tensor *t, const char *name) {
   return -1;
 }
 
-static canvas_status add_cover(struct binder *b, int stage, int i) {
+static canvas_status add_split(struct binder *b, int stage, int i) {
   const struct bound_stage *s = &b->tree->stages[stage];
   const struct schedule_leaf *leaf = &b->s->nodes.data[s->node].leaf;
   const struct program_tensor *t = stage_tensor(b, s);
-  struct cover c = {.stage = stage, .text = &leaf->axes.data[i]};
+  struct axis_split c = {.stage = stage, .text = &leaf->axes.data[i]};
   const char *name = c.text->axis ? c.text->axis : level_name(b, c.text->level[0]);
   c.axis = find_axis(t, name);
-  struct place at = cover_place(b, &c);
-  if (c.axis < 0) return refuse(b, at, "stage '%s' has no axis '%.64s'", t->name, name);
+  struct place at = split_place(b, &c);
+  if (c.axis < 0) return reject(b, at, "stage '%s' has no axis '%.64s'", t->name, name);
   bool reduces = i >= leaf->axes.count - leaf->reductions;
   if (reduces && c.axis < t->rank)
-    return refuse(b, at, "axis '%s' is no reduction of '%s', it stands before the //", name,
+    return reject(b, at, "axis '%s' is no reduction of '%s', it stands before the //", name,
                   t->name);
   if (!reduces && c.axis >= t->rank)
-    return refuse(b, at, "axis '%s' is a reduction of '%s', it stands after the //", name, t->name);
+    return reject(b, at, "axis '%s' is a reduction of '%s', it stands after the //", name, t->name);
   c.size = t->axes[c.axis].size;
-  VEC_PUSH(&b->covers, c);
+  VEC_PUSH(&b->splits, c);
   return CANVAS_OK;
 }
 
@@ -77,13 +77,13 @@ static canvas_status bind_axes(struct binder *b, int stage) {
   const struct bound_stage *s = &b->tree->stages[stage];
   const struct program_tensor *t = stage_tensor(b, s);
   bool covered[PROGRAM_AXES] = {false};
-  b->first_cover[stage] = b->covers.count;
-  for (int i = 0; i < b->s->nodes.data[s->node].leaf.axes.count; i++) TRY(add_cover(b, stage, i));
-  for (int i = b->first_cover[stage]; i < b->covers.count; i++)
-    covered[b->covers.data[i].axis] = true;
+  b->first_split[stage] = b->splits.count;
+  for (int i = 0; i < b->s->nodes.data[s->node].leaf.axes.count; i++) TRY(add_split(b, stage, i));
+  for (int i = b->first_split[stage]; i < b->splits.count; i++)
+    covered[b->splits.data[i].axis] = true;
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (!covered[i])
-      return refuse(b, stage_place(b, s), "axis '%s' of '%s' is covered by no loop",
+      return reject(b, stage_place(b, s), "axis '%s' of '%s' is covered by no loop",
                     t->axes[i].name, t->name);
   return CANVAS_OK;
 }
@@ -95,7 +95,7 @@ static canvas_status add_read(struct binder *b, int reader, int load) {
   const struct bound_stage *s = &b->tree->stages[reader];
   if (b->p->tensors.data[tensor].is_input) return CANVAS_OK;
   if (producer < 0)
-    return refuse(b, stage_place(b, s),
+    return reject(b, stage_place(b, s),
                   "stage '%s' reads '%s', which the schedule does not compute", stage_name(b, s),
                   b->p->tensors.data[tensor].name);
   VEC_PUSH(&b->reads, ((struct read){reader, producer, load}));
@@ -127,7 +127,7 @@ static void make_room(struct binder *b) {
   int leaves = 0;
   for (int i = 0; i < b->s->nodes.count; i++) leaves += b->s->nodes.data[i].kind == NODE_LEAF;
   b->tree->stages = mem_alloc(((size_t)leaves + 1) * sizeof *b->tree->stages);
-  b->first_cover = mem_alloc(((size_t)leaves + 1) * sizeof *b->first_cover);
+  b->first_split = mem_alloc(((size_t)leaves + 1) * sizeof *b->first_split);
   b->depth = mem_alloc((size_t)b->s->nodes.count * sizeof *b->depth);
   b->looped = mem_alloc((size_t)b->s->levels.count + 1);
   b->stage_of = mem_alloc(((size_t)b->p->tensors.count + 1) * sizeof *b->stage_of);
@@ -138,7 +138,7 @@ canvas_status bind_names(struct binder *b) {
   make_room(b);
   TRY(walk_nodes(b));
   for (int i = 0; i < b->tree->count; i++) TRY(bind_axes(b, i));
-  b->first_cover[b->tree->count] = b->covers.count;
+  b->first_split[b->tree->count] = b->splits.count;
   for (int i = 0; i < b->tree->count; i++)
     TRY(find_reads(b, i, b->p->tensors.data[b->tree->stages[i].tensor].body));
   return find_outputs(b);

@@ -4,7 +4,7 @@
  * operands and one more; they have to fit into the registers.
  */
 #include "program/program_cost.h"
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 enum {
   STATEMENTS = 4096,      /* copies of stages that unrolled loops may write out */
@@ -84,7 +84,7 @@ int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage 
 static canvas_status check_registers(const struct binder *b, const struct bound_stage *stage) {
   int64_t registers = stage_registers(b->tree, stage);
   if (registers <= b->tree->machine.registers) return CANVAS_OK;
-  return refuse(b, stage_place(b, stage),
+  return reject(b, stage_place(b, stage),
                 "the tile of '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
                 (long long)registers, b->tree->machine.registers);
 }
@@ -96,7 +96,7 @@ static canvas_status check_reg_buffer(const struct binder *b, const struct bound
     if (stage->path[i].own && stage->path[i].axis < stage_tensor(b, stage)->rank)
       registers = times(registers, copies(b->tree, stage, &stage->path[i]));
   if (registers <= b->tree->machine.registers) return CANVAS_OK;
-  return refuse(b, stage_place(b, stage),
+  return reject(b, stage_place(b, stage),
                 "':reg' buffer '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
                 (long long)registers, b->tree->machine.registers);
 }
@@ -115,13 +115,13 @@ static canvas_status check_buffers(const struct binder *b) {
     if (stage->is_output) continue;
     if (leaf->scope == SCOPE_REG) TRY(check_reg_buffer(b, stage));
     if (leaf->scope == SCOPE_L1 && bytes > m->l1 - l1)
-      return refuse(b, stage_place(b, stage),
+      return reject(b, stage_place(b, stage),
                     "':l1' buffer '%s' takes %lld bytes, of %lld in L1 %lld are left",
                     stage_name(b, stage), (long long)bytes, (long long)m->l1,
                     (long long)(m->l1 - l1));
     if (leaf->scope == SCOPE_L1) l1 += bytes;
     if (bytes > m->memory - memory)
-      return refuse(b, stage_place(b, stage),
+      return reject(b, stage_place(b, stage),
                     "buffer '%s' takes %lld bytes, of %lld for buffers %lld are left",
                     stage_name(b, stage), (long long)bytes, (long long)m->memory,
                     (long long)(m->memory - memory));
@@ -138,14 +138,14 @@ static canvas_status check_length(const struct binder *b) {
     int64_t more = stage_statements(b->tree, stage) - 1;
     statements += more;
     if (statements > STATEMENTS)
-      return refuse(
+      return reject(
           b, stage_place(b, stage),
           "'%s' is written out %lld times, which is too long: all stages together at most "
           "%d times",
           stage_name(b, stage), (long long)more + 1, STATEMENTS);
     operations += more * b->p->nodes.data[stage_tensor(b, stage)->body].size;
     if (operations > OPERATIONS)
-      return refuse(b, stage_place(b, stage),
+      return reject(b, stage_place(b, stage),
                     "'%s' is written out %lld times, which is too long: its expression is large",
                     stage_name(b, stage), (long long)more + 1);
   }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/bind.h"
-#include "schedule/explain.h"
+#include "bind/bind.h"
+#include "explain/explain.h"
 
 /* What makes of the picture a picture; names are letters, digits and _. */
 static const char head[] =

@@ -1,6 +1,6 @@
 /* Marks: what may be a vector, run in parallel or be written out.
  */
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 static unsigned marks_of(const struct binder *b, int node) {
   const struct schedule_node *n = &b->s->nodes.data[node];
@@ -29,17 +29,17 @@ static bool is_written_out(const struct binder *b, int node) {
 static canvas_status check_loop(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   if ((loop->marks & LOOP_VEC) && loop->count > 1)
-    return refuse(b, node_place(b, node), "the group of loop '%s' cannot be vec",
+    return reject(b, node_place(b, node), "the group of loop '%s' cannot be vec",
                   loop_name(b, node));
   int vec = marked_around(b, node, LOOP_VEC);
   if (vec >= 0 && !is_written_out(b, node))
-    return refuse(
+    return reject(
         b, node_place(b, node),
         "loop '%s' stands inside vec loop '%s' and is neither unrolled nor of a given extent",
         loop_name(b, node), loop_name(b, vec));
   int para = marked_around(b, node, LOOP_PARA);
   if ((loop->marks & LOOP_PARA) && para >= 0)
-    return refuse(b, node_place(b, node), "parallel loop '%s' stands inside parallel loop '%s'",
+    return reject(b, node_place(b, node), "parallel loop '%s' stands inside parallel loop '%s'",
                   loop_name(b, node), loop_name(b, para));
   return CANVAS_OK;
 }
@@ -53,7 +53,7 @@ static canvas_status check_lanes(const struct binder *b, const struct bound_stag
   if (!step->extent || step->extent % lanes == 0 || (power && step->extent < lanes))
     return CANVAS_OK;
   if (b->s->levels.data[step->level].tail == TAIL_MASK) return CANVAS_OK;
-  return refuse(
+  return reject(
       b, node_place(b, step->node),
       "vec loop '%s' has %lld steps: '%s' needs a multiple of its %d lanes, a power of two "
       "below, or ':mask'",
@@ -64,10 +64,10 @@ static canvas_status check_vec(const struct binder *b, const struct bound_stage 
                                const struct step *step) {
   const struct program_tensor *t = stage_tensor(b, stage);
   if (step->axis < 0)
-    return refuse(b, node_place(b, step->node), "vec loop '%s' is in no axis of '%s' inside it",
+    return reject(b, node_place(b, step->node), "vec loop '%s' is in no axis of '%s' inside it",
                   level_name(b, step->level), t->name);
   if (step->axis >= t->rank)
-    return refuse(b, node_place(b, step->node), "vec loop '%s' reduces '%s'",
+    return reject(b, node_place(b, step->node), "vec loop '%s' reduces '%s'",
                   level_name(b, step->level), t->name);
   return check_lanes(b, stage, step);
 }
@@ -77,7 +77,7 @@ static canvas_status check_step(const struct binder *b, const struct bound_stage
   unsigned marks = marks_of(b, step->node);
   if (marks & LOOP_VEC) TRY(check_vec(b, stage, step));
   if ((marks & LOOP_PARA) && step->axis >= stage_tensor(b, stage)->rank)
-    return refuse(b, node_place(b, step->node), "parallel loop '%s' reduces '%s'",
+    return reject(b, node_place(b, step->node), "parallel loop '%s' reduces '%s'",
                   level_name(b, step->level), stage_name(b, stage));
   return CANVAS_OK;
 }

@@ -6,8 +6,8 @@
  * written as a sum over the loops around the reader, so that what the shared ones contribute to i
  * and to s cancels; the rest is bounded by intervals.
  */
-#include "schedule/bind.h"
-#include "schedule/loop_space.h"
+#include "bind/bind.h"
+#include "bind/loop_space.h"
 
 /* Takes what the shared loops make of the axis from the sum. How many values of the axis there are
  * for each of their steps: 0 if those do not lie side by side, -1 if they are the whole axis. */
@@ -35,7 +35,7 @@ static canvas_status not_computed(const struct binder *b, const struct read *r, 
   const struct px_node *load = &b->p->nodes.data[r->load];
   struct buf text = {0};
   program_print_expr(b->p, b->p->indices.data[load->first + axis], &text);
-  canvas_status status = refuse(
+  canvas_status status = reject(
       b, stage_place(b, reader),
       "stage '%s' reads '%s' at '%.100s' along axis '%s': from %lld to %lld while the loops around "
       "both stand still, and 0 to %lld are computed",
@@ -49,7 +49,7 @@ static canvas_status not_computed(const struct binder *b, const struct read *r, 
 static canvas_status not_bounded(const struct binder *b, const struct read *r, int axis) {
   const struct bound_stage *reader = &b->tree->stages[r->reader];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
-  return refuse(b, stage_place(b, reader),
+  return reject(b, stage_place(b, reader),
                 "stage '%s' reads '%s' along axis '%s' in a way that cannot be bounded while the "
                 "loops around both stand still",
                 stage_name(b, reader), stage_name(b, producer),

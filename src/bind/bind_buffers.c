@@ -1,4 +1,4 @@
-/* Buffers: the dimensions of what a stage keeps while one iteration of its home lasts, slowest
+/* Buffers: the dimensions of what a stage keeps while one iteration of its compute-at loop lasts, slowest
  * first. An output is laid out as the program says; what else is as the text says, or else as
  * the leaf's axes stand.
  *
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "program/program_cost.h"
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 enum { STACK = 256 << 10 }; /* bytes of all buffers that are put into L1 without being told */
 
@@ -38,9 +38,9 @@ static void plain_layout(const struct binder *b, int index) {
   struct bound_stage *stage = &b->tree->stages[index];
   int rank = stage_tensor(b, stage)->rank;
   bool taken[SCHEDULE_DEPTH] = {false};
-  for (int i = b->first_cover[index]; i < b->first_cover[index + 1]; i++) {
+  for (int i = b->first_split[index]; i < b->first_split[index + 1]; i++) {
     int64_t extent;
-    int axis = b->covers.data[i].axis;
+    int axis = b->splits.data[i].axis;
     if (axis < rank && take_axis(stage, axis, taken, &extent) > 0)
       add_dimension(stage, axis, 1, extent);
   }
@@ -61,7 +61,7 @@ static int named_axis(const struct program_tensor *t, const char *name) {
 
 static canvas_status twice(const struct binder *b, const struct bound_stage *stage,
                            const char *name) {
-  return refuse(b, stage_place(b, stage), "the layout of '%s' has '%.64s' twice",
+  return reject(b, stage_place(b, stage), "the layout of '%s' has '%.64s' twice",
                 stage_name(b, stage), name);
 }
 
@@ -70,7 +70,7 @@ static canvas_status add_level(const struct binder *b, struct bound_stage *stage
   const struct step *step = &stage->path[at];
   const char *name = level_name(b, step->level);
   if (!step->own)
-    return refuse(b, stage_place(b, stage),
+    return reject(b, stage_place(b, stage),
                   "the layout of '%s' has loop '%s', which stands around what is kept",
                   stage_name(b, stage), name);
   if (taken[at]) return twice(b, stage, name);
@@ -86,7 +86,7 @@ static canvas_status add_axis(const struct binder *b, struct bound_stage *stage,
   int parts = take_axis(stage, axis, taken, &extent);
   if (parts < 0) return twice(b, stage, name);
   if (parts == 0)
-    return refuse(b, stage_place(b, stage),
+    return reject(b, stage_place(b, stage),
                   "the layout of '%s' has axis '%s', whose loops all stand around what is kept",
                   stage_name(b, stage), name);
   add_dimension(stage, axis, 1, extent);
@@ -104,7 +104,7 @@ static canvas_status told_layout(const struct binder *b, struct bound_stage *sta
   }
   for (int i = 0; i < stage->steps; i++)
     if (stage->path[i].own && stage->path[i].axis < rank && !taken[i])
-      return refuse(b, stage_place(b, stage), "the layout of '%s' lacks loop '%s'",
+      return reject(b, stage_place(b, stage), "the layout of '%s' lacks loop '%s'",
                     stage_name(b, stage), level_name(b, stage->path[i].level));
   return CANVAS_OK;
 }
@@ -114,7 +114,7 @@ static canvas_status bind_layout(const struct binder *b, int index) {
   const struct schedule_leaf *leaf = &b->s->nodes.data[stage->node].leaf;
   bool told = leaf->layout.count || leaf->scope != SCOPE_AUTO;
   if (stage->is_output && told)
-    return refuse(b, stage_place(b, stage),
+    return reject(b, stage_place(b, stage),
                   "'%s' is an output, the program says how it is laid out", stage_name(b, stage));
   if (stage->is_output)
     output_layout(b, stage);

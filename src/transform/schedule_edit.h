@@ -5,10 +5,10 @@
  * context says why not. Loops are named as nodes, splits as levels, of the tree that is given; in
  * *out both have numbers of their own. What is built has no lines and columns.
  */
-#ifndef CANVAS_SCHEDULE_SCHEDULE_EDIT_H
-#define CANVAS_SCHEDULE_SCHEDULE_EDIT_H
+#ifndef CANVAS_TRANSFORM_SCHEDULE_EDIT_H
+#define CANVAS_TRANSFORM_SCHEDULE_EDIT_H
 
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 /* y  ->  y, y_i:inner  in all loops, axes and layouts; `inner` divides the extent. Marks: `para` and
  * the tail stay with the outer loop, `vec` goes to the inner one, `unroll` to both. */

@@ -6,9 +6,9 @@
  * - extents: of each level; an open one is the whole axis, or what its siblings leave of it;
  * - path: the loops around each stage, and which digit of which axis each is: an axis that is
  *   covered by {a, b, c} has the value (a*B + b)*C + c, where A, B, C are extents;
- * - home: the deepest loop that a stage shares with all the stages that read it (the root for
- *   outputs). Its buffer lives as long as one iteration of home and holds the parts of the axes
- *   whose loops stand inside home (its *own* loops); those outside have one value for the lifetime
+ * - compute_at: the deepest loop that a stage shares with all the stages that read it (the root for
+ *   outputs). Its buffer lives as long as one iteration of compute_at and holds the parts of the axes
+ *   whose loops stand inside compute_at (its *own* loops); those outside have one value for the lifetime
  *   and take no room. With A outside and B, C own, the place along the axis is b*C + c;
  * - start: the outermost loop that reduces the stage; there its accumulators begin, and after it
  *   they are complete. What is inside start and not a reduction is their shape.
@@ -16,7 +16,7 @@
  * Legality, beside names and extents: a stage stands before all that read it, and complete; what
  * is read lies within what was computed since the loops that both share last moved on (each read,
  * bounded by intervals, after taking away the shared digits); loops that are own are the inner
- * digits of their axis; a loop in scope that is no digit of the stage stands outside home, and
+ * digits of their axis; a loop in scope that is no digit of the stage stands outside compute_at, and
  * then the stage is computed again and again (`recomputed` says how often).
  *
  * Within a vec loop only unrolled loops and loops of an explicit INT may stand; it is a spatial
@@ -24,11 +24,11 @@
  * is neither vec nor unroll nor para, and stands inside all the digits of the axis it is a function
  * of. A para loop reduces nothing and has no para loop above it.
  */
-#ifndef CANVAS_SCHEDULE_LOOP_TREE_H
-#define CANVAS_SCHEDULE_LOOP_TREE_H
+#ifndef CANVAS_BIND_LOOP_TREE_H
+#define CANVAS_BIND_LOOP_TREE_H
 
 #include "program/program.h"
-#include "schedule/machine.h"
+#include "bind/machine.h"
 #include "schedule/schedule.h"
 
 /* One level on the path to a stage: a loop, or a member of a group. */
@@ -40,7 +40,7 @@ struct step {
   int64_t extent; /* dyn: the most */
   int64_t weight; /* one step of this level moves the axis by so much */
   bool dyn;
-  bool own; /* inside home */
+  bool own; /* inside compute_at */
 };
 
 /* One dimension of a buffer: the digits of `axis` from `weight` on, `extent` of them. */
@@ -55,7 +55,7 @@ struct bound_stage {
   int tensor;                       /* of the program */
   struct step path[SCHEDULE_DEPTH]; /* outermost first */
   int steps;
-  int home;                /* node: loop or root */
+  int compute_at;          /* node: loop or root */
   int start;               /* node of the outermost reduction loop; -1: no reduction */
   bool tail[PROGRAM_AXES]; /* the digits of this axis overshoot its size: a condition is needed */
   enum level_tail how[PROGRAM_AXES]; /* and how it is met */
@@ -85,7 +85,7 @@ struct loop_tree {
 };
 
 /* loop_tree.c (with schedule_check.c, ...): binds and checks. Both are borrowed and must stay as
- * they are. The sentence of a failure has line and column of the schedule's text. `machine` NULL:
+ * they are. The error message of a failure has line and column of the schedule's text. `machine` NULL:
  * machine_model. */
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
                              const struct schedule *schedule, const struct machine *machine,

@@ -1,9 +1,9 @@
 /* What a bound schedule does, in words and numbers, and as a picture. */
-#ifndef CANVAS_SCHEDULE_EXPLAIN_H
-#define CANVAS_SCHEDULE_EXPLAIN_H
+#ifndef CANVAS_EXPLAIN_EXPLAIN_H
+#define CANVAS_EXPLAIN_EXPLAIN_H
 
 #include "base/buf.h"
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 /* explain.c: the loops with their steps, how often each runs, what an iteration touches and where
  * that fits; the stages with operations, recomputation, registers, buffers and traffic. Fails where a

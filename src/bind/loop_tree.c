@@ -1,13 +1,13 @@
 /* Binding a schedule to its program: the table of contents. See loop_tree.h; bind.h is shared by
  * the files that do the work.
  */
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 static canvas_status bind_all(struct binder *b) {
   TRY(schedule_verify(b->ctx, b->s));
@@ -15,7 +15,7 @@ static canvas_status bind_all(struct binder *b) {
   TRY(bind_paths(b));
   TRY(check_dyn(b));
   TRY(bind_extents(b));
-  TRY(bind_homes(b));
+  TRY(bind_compute_at(b));
   TRY(bind_buffers(b));
   TRY(check_marks(b));
   if (b->tree->open) return CANVAS_OK;
@@ -39,8 +39,8 @@ static void close_binder(struct binder *b) {
   free(b->stage_of);
   free(b->depth);
   free(b->looped);
-  free(b->first_cover);
-  free(b->covers.data);
+  free(b->first_split);
+  free(b->splits.data);
   free(b->reads.data);
 }
 
@@ -75,14 +75,14 @@ int loop_tree_stage(const struct loop_tree *tree, int tensor) {
 
 /* What sentences are made of. */
 
-canvas_status refuse(const struct binder *b, struct place at, const char *format, ...) {
-  char sentence[MESSAGE_SIZE];
+canvas_status reject(const struct binder *b, struct place at, const char *format, ...) {
+  char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(sentence, sizeof sentence, format, args);
+  vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  if (!at.line) return fail(b->ctx, CANVAS_BAD_INPUT, "%s", sentence);
-  return fail(b->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at.line, at.column, sentence);
+  if (!at.line) return fail(b->ctx, CANVAS_BAD_INPUT, "%s", message);
+  return fail(b->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at.line, at.column, message);
 }
 
 struct place node_place(const struct binder *b, int node) {
@@ -99,7 +99,7 @@ struct place level_place(const struct binder *b, int level) {
   return (struct place){l->line, l->column};
 }
 
-struct place cover_place(const struct binder *b, const struct cover *c) {
+struct place split_place(const struct binder *b, const struct axis_split *c) {
   if (!c->text->line) return stage_place(b, &b->tree->stages[c->stage]);
   return (struct place){c->text->line, c->text->column};
 }

@@ -5,45 +5,45 @@
  */
 #include <stdlib.h>
 
-#include "schedule/bind.h"
+#include "bind/bind.h"
 
 static int64_t times(int64_t a, int64_t b) { /* no more than 2^62 */
   const int64_t most = (int64_t)1 << 62;
   return b && a > most / b ? most : a * b;
 }
 
-static const struct level *level_of(const struct binder *b, const struct cover *c, int part) {
+static const struct level *level_of(const struct binder *b, const struct axis_split *c, int part) {
   return &b->s->levels.data[c->text->level[part]];
 }
 
-static int64_t *extent_of(const struct binder *b, const struct cover *c, int part) {
+static int64_t *extent_of(const struct binder *b, const struct axis_split *c, int part) {
   return &b->tree->extents[c->text->level[part]];
 }
 
-static const char *axis_name(const struct binder *b, const struct cover *c) {
+static const char *axis_name(const struct binder *b, const struct axis_split *c) {
   return stage_tensor(b, &b->tree->stages[c->stage])->axes[c->axis].name;
 }
 
-static const char *cover_stage(const struct binder *b, const struct cover *c) {
+static const char *split_stage(const struct binder *b, const struct axis_split *c) {
   return stage_name(b, &b->tree->stages[c->stage]);
 }
 
 /* The product of all parts but one (-1: of all); 0 if one of them has no number yet. */
-static int64_t product(const struct binder *b, const struct cover *c, int except) {
+static int64_t product(const struct binder *b, const struct axis_split *c, int except) {
   int64_t all = 1;
   for (int i = 0; i < c->text->count; i++)
     if (i != except) all = times(all, *extent_of(b, c, i));
   return all;
 }
 
-static canvas_status find_tail(const struct binder *b, const struct cover *c,
+static canvas_status find_tail(const struct binder *b, const struct axis_split *c,
                                enum level_tail *how) {
   *how = TAIL_NONE;
   for (int i = 0; i < c->text->count; i++) {
     enum level_tail tail = level_of(b, c, i)->tail;
     if (tail != TAIL_NONE && *how != TAIL_NONE && tail != *how)
-      return refuse(b, cover_place(b, c), "axis '%s' of '%s' has both a mask and a peel",
-                    axis_name(b, c), cover_stage(b, c));
+      return reject(b, split_place(b, c), "axis '%s' of '%s' has both a mask and a peel",
+                    axis_name(b, c), split_stage(b, c));
     if (tail != TAIL_NONE) *how = tail;
   }
   return CANVAS_OK;
@@ -56,15 +56,15 @@ static void given_extents(struct binder *b) {
     const struct level *l = &b->s->levels.data[i];
     if (l->kind == EXTENT_INT && b->looped[i]) b->tree->extents[i] = l->extent;
   }
-  for (int i = 0; i < b->covers.count; i++) {
-    const struct cover *c = &b->covers.data[i];
+  for (int i = 0; i < b->splits.count; i++) {
+    const struct axis_split *c = &b->splits.data[i];
     if (level_of(b, c, 0)->kind == EXTENT_DYN) *extent_of(b, c, 0) = c->size;
   }
 }
 
 /* Numbers that follow. */
 
-static int only_unknown(const struct binder *b, const struct cover *c) {
+static int only_unknown(const struct binder *b, const struct axis_split *c) {
   int unknown = -1;
   for (int i = 0; i < c->text->count; i++) {
     if (*extent_of(b, c, i)) continue;
@@ -74,17 +74,17 @@ static int only_unknown(const struct binder *b, const struct cover *c) {
   return unknown;
 }
 
-static canvas_status infer(struct binder *b, const struct cover *c, bool *changed) {
+static canvas_status infer(struct binder *b, const struct axis_split *c, bool *changed) {
   int part = only_unknown(b, c);
   if (part < 0 || level_of(b, c, part)->kind != EXTENT_OPEN) return CANVAS_OK;
   int64_t rest = product(b, c, part);
   enum level_tail how;
   TRY(find_tail(b, c, &how));
   if (how == TAIL_NONE && c->size % rest)
-    return refuse(b, cover_place(b, c),
+    return reject(b, split_place(b, c),
                   "axis '%s' of '%s' has %lld, which %lld does not divide: loop '%s' has no extent "
                   "(':mask' and ':peel' allow a remainder)",
-                  axis_name(b, c), cover_stage(b, c), (long long)c->size, (long long)rest,
+                  axis_name(b, c), split_stage(b, c), (long long)c->size, (long long)rest,
                   level_of(b, c, part)->name);
   *extent_of(b, c, part) = (c->size - 1) / rest + 1;
   *changed = true;
@@ -94,7 +94,7 @@ static canvas_status infer(struct binder *b, const struct cover *c, bool *change
 static canvas_status inferred_extents(struct binder *b) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (int i = 0; i < b->covers.count; i++) TRY(infer(b, &b->covers.data[i], &changed));
+    for (int i = 0; i < b->splits.count; i++) TRY(infer(b, &b->splits.data[i], &changed));
   }
   return CANVAS_OK;
 }
@@ -102,40 +102,40 @@ static canvas_status inferred_extents(struct binder *b) {
 /* Whether they fit. */
 
 /* Another axis gave an open level a number that this one contradicts. */
-static canvas_status check_two_extents(const struct binder *b, const struct cover *c) {
+static canvas_status check_two_extents(const struct binder *b, const struct axis_split *c) {
   for (int i = 0; i < c->text->count; i++) {
     int64_t rest = product(b, c, i);
     if (level_of(b, c, i)->kind != EXTENT_OPEN || c->size % rest) continue;
-    return refuse(b, cover_place(b, c),
+    return reject(b, split_place(b, c),
                   "loop '%s' has two extents: %lld by axis '%s' of '%s', %lld elsewhere",
                   level_of(b, c, i)->name, (long long)(c->size / rest), axis_name(b, c),
-                  cover_stage(b, c), (long long)*extent_of(b, c, i));
+                  split_stage(b, c), (long long)*extent_of(b, c, i));
   }
   return CANVAS_OK;
 }
 
-static canvas_status check_product(const struct binder *b, const struct cover *c) {
+static canvas_status check_product(const struct binder *b, const struct axis_split *c) {
   int64_t all = product(b, c, -1);
   enum level_tail how;
   TRY(find_tail(b, c, &how));
   if (!all || all == c->size) return CANVAS_OK;
   if (how == TAIL_NONE) TRY(check_two_extents(b, c));
   if (all < c->size || how == TAIL_NONE)
-    return refuse(b, cover_place(b, c),
+    return reject(b, split_place(b, c),
                   "the parts of axis '%s' of '%s' multiply up to %lld, not %lld%s", axis_name(b, c),
-                  cover_stage(b, c), (long long)all, (long long)c->size,
+                  split_stage(b, c), (long long)all, (long long)c->size,
                   all > c->size ? " (':mask' and ':peel' allow a remainder)" : "");
   int64_t rest = product(b, c, 0), enough = (c->size - 1) / rest + 1;
   if (*extent_of(b, c, 0) > enough)
-    return refuse(b, cover_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld",
-                  (long long)enough, level_of(b, c, 0)->name, axis_name(b, c), cover_stage(b, c),
+    return reject(b, split_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld",
+                  (long long)enough, level_of(b, c, 0)->name, axis_name(b, c), split_stage(b, c),
                   (long long)*extent_of(b, c, 0));
   return CANVAS_OK;
 }
 
 /* What the tree remembers of them. */
 
-static void set_tail(struct binder *b, const struct cover *c) {
+static void set_tail(struct binder *b, const struct axis_split *c) {
   struct bound_stage *stage = &b->tree->stages[c->stage];
   stage->tail[c->axis] = product(b, c, -1) > c->size;
   for (int i = 0; i < c->text->count; i++)
@@ -150,7 +150,7 @@ static void set_steps(struct binder *b, struct bound_stage *stage) {
   }
 }
 
-static void set_weights(struct binder *b, const struct cover *c) {
+static void set_weights(struct binder *b, const struct axis_split *c) {
   struct bound_stage *stage = &b->tree->stages[c->stage];
   int64_t weight = 1;
   for (int i = c->text->count - 1; i >= 0; i--) {
@@ -176,7 +176,7 @@ static void set_loops(struct binder *b) {
 /* Holes: levels that need a number from outside. A level that would follow from the others, once
  * they have numbers, is none. */
 
-static int first_unknown(const struct cover *c, const bool *known, int *count) {
+static int first_unknown(const struct axis_split *c, const bool *known, int *count) {
   int first = -1;
   *count = 0;
   for (int i = c->text->count - 1; i >= 0; i--)
@@ -190,14 +190,14 @@ static int first_unknown(const struct cover *c, const bool *known, int *count) {
 /* Makes one more open level known, for free where its axis says it; false if all are known. */
 static bool learn_one(struct binder *b, bool *known) {
   int last = -1, unknown;
-  for (int i = 0; i < b->covers.count; i++) {
-    const struct cover *c = &b->covers.data[i];
+  for (int i = 0; i < b->splits.count; i++) {
+    const struct axis_split *c = &b->splits.data[i];
     int first = first_unknown(c, known, &unknown);
     if (unknown == 1) return known[c->text->level[first]] = true;
     if (unknown > 1 && last < 0) last = i;
   }
   if (last < 0) return false;
-  const struct schedule_axis *text = b->covers.data[last].text;
+  const struct schedule_axis *text = b->splits.data[last].text;
   for (int i = text->count - 1; i >= 0; i--)
     if (!known[text->level[i]]) {
       b->tree->holes[text->level[i]] = true;
@@ -224,11 +224,11 @@ static int find_holes(struct binder *b) {
 canvas_status bind_extents(struct binder *b) {
   given_extents(b);
   TRY(inferred_extents(b));
-  for (int i = 0; i < b->covers.count; i++) TRY(check_product(b, &b->covers.data[i]));
+  for (int i = 0; i < b->splits.count; i++) TRY(check_product(b, &b->splits.data[i]));
   for (int i = 0; i < b->tree->count; i++) set_steps(b, &b->tree->stages[i]);
-  for (int i = 0; i < b->covers.count; i++) {
-    set_weights(b, &b->covers.data[i]);
-    set_tail(b, &b->covers.data[i]);
+  for (int i = 0; i < b->splits.count; i++) {
+    set_weights(b, &b->splits.data[i]);
+    set_tail(b, &b->splits.data[i]);
   }
   set_loops(b);
   b->tree->open = find_holes(b);

@@ -1,15 +1,15 @@
-/* What the files that bind a schedule share: the tree in the making, and the way to refuse.
+/* What the files that bind a schedule share: the tree in the making, and the way to reject.
  *
  * loop_tree.c is the table of contents; each function below requires what those before it made,
  * and stands under the name of its file.
  */
-#ifndef CANVAS_SCHEDULE_BIND_H
-#define CANVAS_SCHEDULE_BIND_H
+#ifndef CANVAS_BIND_BIND_H
+#define CANVAS_BIND_BIND_H
 
-#include "schedule/loop_tree.h"
+#include "bind/loop_tree.h"
 
 /* An axis of a stage, and the levels that it is made of: `{yt, yo, yi}/y` of a leaf. */
-struct cover {
+struct axis_split {
   int stage; /* of tree->stages */
   int axis;  /* of the tensor */
   int64_t size;
@@ -30,27 +30,27 @@ struct binder {
   int *stage_of;    /* by tensor: its place in tree->stages, -1 */
   int *depth;       /* by node: the root has 0 */
   bool *looped;     /* by level: some loop carries it */
-  int *first_cover; /* by stage, and one more: its covers are [first_cover[i], first_cover[i+1]) */
+  int *first_split; /* by stage, and one more: its splits are [first_split[i], first_split[i+1]) */
   struct {
-    VEC(struct cover);
-  } covers;
+    VEC(struct axis_split);
+  } splits;
   struct {
     VEC(struct read);
   } reads;
 };
 
-/* Where a sentence points; line 0: the thing was built by hand, the sentence points nowhere. */
+/* Where an error message points; line 0: the thing was built by hand, the error message points nowhere. */
 struct place {
   int line, column;
 };
 
 /* loop_tree.c */
-canvas_status refuse(const struct binder *b, struct place at, const char *format, ...)
+canvas_status reject(const struct binder *b, struct place at, const char *format, ...)
     PRINTF_LIKE(3, 4);
 struct place node_place(const struct binder *b, int node);
 struct place stage_place(const struct binder *b, const struct bound_stage *stage);
 struct place level_place(const struct binder *b, int level);
-struct place cover_place(const struct binder *b, const struct cover *c);
+struct place split_place(const struct binder *b, const struct axis_split *c);
 const char *level_name(const struct binder *b, int level);
 const char *stage_name(const struct binder *b, const struct bound_stage *stage);
 const struct program_tensor *stage_tensor(const struct binder *b, const struct bound_stage *stage);
@@ -69,8 +69,8 @@ canvas_status bind_extents(struct binder *b);
 /* check_dyn.c: loops over data stand for the axes over data, and nothing else does. */
 canvas_status check_dyn(const struct binder *b);
 
-/* bind_homes.c: order, home and start of each stage. */
-canvas_status bind_homes(struct binder *b);
+/* bind_compute_at.c: order, compute-at scope and start of each stage. */
+canvas_status bind_compute_at(struct binder *b);
 
 /* bind_buffers.c: the layout of what is kept. */
 canvas_status bind_buffers(struct binder *b);

@@ -1,13 +1,13 @@
 /* A bound schedule in words and numbers: see explain.h. */
-#include "schedule/explain.h"
+#include "explain/explain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/program_cost.h"
-#include "schedule/bind.h"
-#include "schedule/footprint.h"
+#include "bind/bind.h"
+#include "bind/footprint.h"
 
 /* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
 

@@ -1,10 +1,10 @@
 /* Bytes that loops touch: see footprint.h. Numbers stop at 2^62. */
-#include "schedule/footprint.h"
+#include "bind/footprint.h"
 
 #include <stdlib.h>
 
 #include "program/program_cost.h"
-#include "schedule/loop_space.h"
+#include "bind/loop_space.h"
 
 static const int64_t limit = (int64_t)1 << 62;
 

@@ -1,5 +1,5 @@
 /* Indices as sums over the loops around a stage: see loop_space.h. */
-#include "schedule/loop_space.h"
+#include "bind/loop_space.h"
 
 /* Loads of index tensors keep their numbers: the tensors of the program come first. */
 void loop_space_open(struct loop_space *space, const struct loop_tree *tree) {
