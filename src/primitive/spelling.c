@@ -7,14 +7,26 @@
 
 /* -- names -- */
 
-/* Python's keywords and what the generated text itself names. */
+/* No local is called like a keyword, a builtin or a module that the text names: what it says there
+ * means what Python means by it. Builtin classes of exceptions are not among them, as `template`
+ * raises none. */
 static const char *const reserved[] = {
-    "False",   "None",     "True",     "and",    "as",   "assert", "async",    "await",
-    "break",   "class",    "continue", "def",    "del",  "elif",   "else",     "except",
-    "finally", "for",      "from",     "global", "if",   "import", "in",       "is",
-    "lambda",  "nonlocal", "not",      "or",     "pass", "raise",  "return",   "try",
-    "while",   "with",     "yield",    "self",   "copy", "range",  "sum",      "zip",
-    "torch",   "nn",       "F",        "math",   "N",    "_",      "__debug__"};
+    /* keywords, those that are only words in some places too */
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "case", "class",
+    "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
+    "import", "in", "is", "lambda", "match", "nonlocal", "not", "or", "pass", "raise", "return",
+    "try", "type", "while", "with", "yield", "_", "__class__", "__debug__",
+    /* builtins */
+    "abs", "aiter", "all", "anext", "any", "ascii", "bin", "bool", "breakpoint", "bytearray",
+    "bytes", "callable", "chr", "classmethod", "compile", "complex", "copyright", "credits",
+    "delattr", "dict", "dir", "divmod", "enumerate", "eval", "exec", "exit", "filter", "float",
+    "format", "frozenset", "getattr", "globals", "hasattr", "hash", "help", "hex", "id", "input",
+    "int", "isinstance", "issubclass", "iter", "len", "license", "list", "locals", "map", "max",
+    "memoryview", "min", "next", "object", "oct", "open", "ord", "pow", "print", "property", "quit",
+    "range", "repr", "reversed", "round", "set", "setattr", "slice", "sorted", "staticmethod",
+    "str", "sum", "super", "tuple", "vars", "zip",
+    /* the text's own */
+    "self", "copy", "torch", "nn", "F", "math", "N"};
 
 static bool is_reserved(const char *name) {
   enum size size;

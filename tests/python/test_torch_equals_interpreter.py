@@ -4,7 +4,9 @@ Also here: what torch's own operators say about kernels that everybody knows, gr
 parameters, compile and export.
 """
 
+import builtins
 import itertools
+import keyword
 from pathlib import Path
 
 import pytest
@@ -330,6 +332,61 @@ def test_equals_torch_with_copies_and_stride(patterns):
     pack = bind("convolution", "Cin=16,Cout=8,H=5,W=6")
     kernel, x = module(pack, patterns), image(pack)
     torch.testing.assert_close(kernel(x), same(x, torch.cat(list(kernel.w0), 1)) / 2)
+
+
+# Its two spellings call all that a template may: a shift clamped by min(), stacked windows, a sum
+# of products of an involution.
+NAMED = """canvas 1
+kernel named
+a = input
+{0} = fc a to=KH*KW*C
+p1 = shift {0} over=H,W by=3 fill=zero
+p2 = unfold a over=H,W k=K
+p3 = group p2 each
+p4 = mul p1 p3
+p5 = fold p4 mean over=KH,KW
+p6 = unfold p5 over=W k=3
+p7 = fold p6 max over=KW
+q = fc p7 to=C
+out q
+"""
+OWN_NAMES = {
+    "torch",
+    "nn",
+    "F",
+    "math",
+    "self",
+    "x",
+    "copy",
+    "N",
+    "C",
+    "i",
+    "j",
+    "w",
+    "b",
+    "template",
+}
+
+
+@pytest.mark.parametrize("patterns", [True, False])
+def test_node_names_hide_nothing(patterns):
+    names = OWN_NAMES | {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "min_", "w0", "x0"}
+    x = torch.linspace(-1, 1, 80, dtype=torch.float64).reshape(1, 4, 5, 4)
+    want = None
+    for name in sorted(names - {"input", "out"}):
+        text = NAMED.format(name)
+        for picture in (_core.dot(text), _core.svg(text)):
+            assert f"{name} = fc a" in picture
+        code = _core.torch_code(_core.bind(text, "C=4,H=5,W=4"), patterns)
+        space: dict = {}
+        exec(compile(code, name, "exec"), space)
+        (cls,) = (v for k, v in space.items() if k.startswith("Kernel_"))
+        kernel = cls(4).double()
+        kernel.reset_parameters(torch.Generator().manual_seed(0))
+        got = kernel(x)
+        want = got if want is None else want
+        assert torch.equal(got, want), name
+        assert "min(3, H)" in code and ("zip(" in code) == patterns
 
 
 def test_weights_start_with_fan_in_scaling():
