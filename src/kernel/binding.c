@@ -7,18 +7,12 @@
 
 int weight_shape(const struct kernel *k, const struct binding *b, int node,
                  int64_t out[WEIGHT_AXES]) {
-  const struct node *n = &k->nodes[node];
-  if (!(node_row(n)->facts & FACT_WEIGHTS)) return 0;
-  const struct shape *in = node_input(k, n, 0);
-  const unsigned contracted = 1 << ROLE_CHANNEL | ROLES_WINDOW;
-  int count = 0;
-  out[count++] = b->copies;
-  if (!dim_value(&n->attrs.dim, &b->sizes, &out[count++])) return 0;
-  for (int i = 0; i < in->count; i++) {
-    if (!(contracted >> in->axis[i].role & 1)) continue;
-    if (count == WEIGHT_AXES || !dim_value(&in->axis[i].dim, &b->sizes, &out[count++])) return 0;
-  }
-  return count;
+  struct shape w;
+  if (!node_weight(k, node, &w)) return 0;
+  out[0] = b->copies;
+  for (int i = 0; i < w.count; i++)
+    if (!dim_value(&w.axis[i].dim, &b->sizes, &out[1 + i])) return 0;
+  return 1 + w.count;
 }
 
 /* -- legality -- */

@@ -195,20 +195,32 @@ bool kernel_uses(const struct kernel *k, enum size s) {
   return sizes_used(k) >> s & 1;
 }
 
+bool node_weight(const struct kernel *k, int node, struct shape *out) {
+  const struct node *n = &k->nodes[node];
+  if (!(node_row(n)->facts & FACT_WEIGHTS)) return false;
+  node_row(n)->family->weight(k, n, out);
+  return true;
+}
+
 bool kernel_has_weights(const struct kernel *k) {
   for (int i = 0; i < k->count; i++)
     if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS) return true;
   return false;
 }
 
+static bool uses_image(const struct dim *d) {
+  return dim_uses(d, SIZE_H) || dim_uses(d, SIZE_W);
+}
+
 bool kernel_needs_fixed_hw(const struct kernel *k) {
   for (int i = 0; i < k->count; i++) {
-    const struct node *n = &k->nodes[i];
-    if (!(node_row(n)->facts & FACT_WEIGHTS)) continue;
-    struct dim in = shape_product(node_input(k, n, 0), ROLES_CHANNEL);
-    struct dim out = shape_product(&n->shape, ROLES_CHANNEL);
-    if (dim_uses(&in, SIZE_H) || dim_uses(&in, SIZE_W)) return true;
-    if (dim_uses(&out, SIZE_H) || dim_uses(&out, SIZE_W)) return true;
+    struct shape w;
+    if (!node_weight(k, i, &w)) continue;
+    const struct shape *in = node_input(k, &k->nodes[i], 0);
+    int g = shape_find(in, ROLE_GROUP); /* which outputs read which inputs */
+    if (g >= 0 && uses_image(&in->axis[g].dim)) return true;
+    for (int a = 0; a < w.count; a++)
+      if (uses_image(&w.axis[a].dim)) return true;
   }
   return false;
 }

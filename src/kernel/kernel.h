@@ -31,6 +31,8 @@ void kernel_free(struct kernel *k);
 
 const struct row *node_row(const struct node *n);
 const struct shape *node_input(const struct kernel *k, const struct node *n, int i);
+/* The shape of one copy of the node's weight, its outputs first; false where it owns none. */
+bool node_weight(const struct kernel *k, int node, struct shape *out);
 
 /* Why the node could not be added to k (a clause), or NULL with its shape in *shape. */
 const char *kernel_shape_of(const struct kernel *k, const struct node *n, struct shape *shape);

@@ -66,9 +66,9 @@ struct node_use {
   int64_t written, owned, macs;
 };
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out);
-/* The layout of a node's weight: copies, to, then the contracted axes that are present (channels
- * per group, KH, KW). Returns how many axes, 0 for a node without weights. */
-enum { WEIGHT_AXES = 5 };
+/* The layout of a node's weight: copies, then the axes of node_weight. Returns how many axes, 0 for a
+ * node without weights. */
+enum { WEIGHT_AXES = AXES_MAX + 1 };
 int weight_shape(const struct kernel *k, const struct binding *b, int node,
                  int64_t out[WEIGHT_AXES]);
 

@@ -134,6 +134,9 @@ struct family {
   int (*conditions)(const struct kernel *k, const struct node *n, struct dim out[2]);
   /* Optional. Applications to tensor a (blends: of a onto b) that may be legal. */
   int (*choices)(const struct kernel *k, int a, int b, struct candidate out[CANDIDATES_MAX]);
+  /* Of a row that owns weights: the shape of one copy's weight, the axis of its outputs first, then
+   * one per role that an output sums over, in the order in which the weight is stored. */
+  void (*weight)(const struct kernel *k, const struct node *n, struct shape *out);
   /* Optional. Zero work where absent. False if a size overflows. */
   bool (*work)(const struct kernel *k, const struct node *n, const struct sizes *s, struct work *w);
   /* Meaning: appends stages to the program. */

@@ -50,6 +50,13 @@ static int choices(const struct kernel *k, int a, int b, struct candidate *out) 
   return 1;
 }
 
+static void weight(const struct kernel *k, const struct node *n, struct shape *out) {
+  struct shape contracted = *node_input(k, n, 0);
+  shape_remove(&contracted, ~(unsigned)(1 << ROLE_CHANNEL | ROLES_WINDOW));
+  *out = (struct shape){.count = 1, .axis = {{ROLE_CHANNEL, n->attrs.dim}}};
+  for (int i = 0; i < contracted.count; i++) out->axis[out->count++] = contracted.axis[i];
+}
+
 static bool work(const struct kernel *k, const struct node *n, const struct sizes *s,
                  struct work *w) {
   const struct shape *a = node_input(k, n, 0);
@@ -68,15 +75,8 @@ static void lower(struct lowering *l, int node) {
   const struct node *n = &l->k->nodes[node];
   const struct shape *a = node_input(l->k, n, 0);
   struct program *p = l->p;
-  const char *axes[AXES_MAX] = {"t"};
-  int64_t sizes[AXES_MAX] = {lowering_size(l, &n->attrs.dim)};
-  int rank = 1, index[AXES_MAX + 1], lead = l->copies > 1;
-  for (int i = 0; i < a->count; i++)
-    if ((1 << ROLE_CHANNEL | ROLES_WINDOW) >> a->axis[i].role & 1) {
-      axes[rank] = role_axis(a->axis[i].role);
-      sizes[rank++] = lowering_size(l, &a->axis[i].dim);
-    }
-  int weight = lowering_weight(l, rank, axes, sizes);
+  int64_t outputs = lowering_size(l, &n->attrs.dim);
+  int index[AXES_MAX + 1], lead = l->copies > 1, weights = lowering_weight(l, node);
   struct place at, from;
   int stage = lowering_stage(l, node, "", &n->shape, &at), contracted = 1;
   from = at;
@@ -86,7 +86,7 @@ static void lower(struct lowering *l, int node) {
     enum role role = a->axis[i].role;
     int64_t size = lowering_size(l, &a->axis[i].dim);
     if (role == ROLE_GROUP) {
-      from.axis[i] = px_div(p, at.axis[0], px_int(p, sizes[0] / size));
+      from.axis[i] = px_div(p, at.axis[0], px_int(p, outputs / size));
     } else if (ROLES_SPATIAL >> role & 1) {
       from.axis[i] = at.axis[shape_find(&n->shape, role)];
     } else {
@@ -96,7 +96,7 @@ static void lower(struct lowering *l, int node) {
     }
   }
   int value = lowering_load(l, l->tensor[n->in[0]], &from, a->count);
-  program_define(p, stage, px_mul(p, value, px_load(p, weight, lead + rank, index)));
+  program_define(p, stage, px_mul(p, value, px_load(p, weights, lead + contracted, index)));
   l->tensor[node] = stage;
 }
 
@@ -126,6 +126,7 @@ const struct family family_fc = {.name = "fully connected",
                                  .shape = shape,
                                  .conditions = conditions,
                                  .choices = choices,
+                                 .weight = weight,
                                  .work = work,
                                  .lower = lower,
                                  .torch = torch};

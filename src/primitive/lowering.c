@@ -63,15 +63,19 @@ int lowering_load(struct lowering *l, int tensor, const struct place *at, int ra
   return px_load(l->p, tensor, at->leads + rank, index);
 }
 
-int lowering_weight(struct lowering *l, int rank, const char *const *axes, const int64_t *sizes) {
-  const char *all_axes[AXES_MAX + 1];
-  int64_t all_sizes[AXES_MAX + 1];
+int lowering_weight(struct lowering *l, int node) {
+  const char *axes[AXES_MAX + 1] = {"r"};
+  int64_t sizes[AXES_MAX + 1] = {l->copies};
+  struct shape w;
   char name[16];
-  int lead = 0;
-  if (l->copies > 1) all_axes[0] = "r", all_sizes[0] = l->copies, lead = 1;
-  for (int i = 0; i < rank; i++) all_axes[lead + i] = axes[i], all_sizes[lead + i] = sizes[i];
+  int lead = l->copies > 1;
+  node_weight(l->k, node, &w);
+  for (int i = 0; i < w.count; i++) {
+    axes[lead + i] = i ? role_axis(w.axis[i].role) : "t";
+    sizes[lead + i] = lowering_size(l, &w.axis[i].dim);
+  }
   snprintf(name, sizeof name, "w%d", l->weights++);
-  return program_input(l->p, name, PROGRAM_F32, lead + rank, all_axes, all_sizes);
+  return program_input(l->p, name, PROGRAM_F32, lead + w.count, axes, sizes);
 }
 
 int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,

@@ -31,8 +31,8 @@ int lowering_stage(struct lowering *l, int node, const char *suffix, const struc
                    struct place *at);
 /* Element `at` of a node's result, of any stage with the leading axes. */
 int lowering_load(struct lowering *l, int tensor, const struct place *at, int rank);
-/* The next weight, [copies,] then `rank` axes of the given roles and sizes. */
-int lowering_weight(struct lowering *l, int rank, const char *const *axes, const int64_t *sizes);
+/* The next weight, that of `node`: [copies,] then its outputs and the axes of its other roles. */
+int lowering_weight(struct lowering *l, int node);
 /* Row-major: the flat index of axes [first, first+count) of a shape at `at`, and its inverse. */
 int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,
                      int count);

@@ -193,17 +193,11 @@ const char *spelling_weight(struct spelling *s, int node) {
 }
 
 const char *spelling_weight_as(struct spelling *s, int node, int rank, const struct dim *dims) {
-  const struct node *n = &s->k->nodes[node];
-  const struct shape *a = node_input(s->k, n, 0);
+  struct shape w;
   struct buf b = {0};
-  bool same = dim_equal(&dims[0], &n->attrs.dim);
-  int own = 1;
-  for (int i = 0; i < a->count; i++) {
-    if (!((1 << ROLE_CHANNEL | ROLES_WINDOW) >> a->axis[i].role & 1)) continue;
-    same = same && own < rank && dim_equal(&dims[own], &a->axis[i].dim);
-    own++;
-  }
-  if (same && own == rank) return spelling_weight(s, node);
+  bool same = node_weight(s->k, node, &w) && w.count == rank;
+  for (int i = 0; same && i < rank; i++) same = dim_equal(&dims[i], &w.axis[i].dim);
+  if (same) return spelling_weight(s, node);
   for (int i = 0; i < rank; i++) buf_printf(&b, "%s%s", i ? ", " : "", spelling_dim(s, &dims[i]));
   const char *list = keep(s, &b);
   return spelling_text(s, "%s.reshape(%s)", spelling_weight(s, node), list);

@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "sample/partial.h"
 
-enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8, FAMILIES_MAX = 32 };
+enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8 };
 
 struct sampler {
   struct sample_options options;
@@ -29,25 +29,40 @@ struct sampler {
   struct {
     VEC(int64_t);
   } groups; /* what G may be */
-  const struct family *plain[FAMILIES_MAX], *weighted;
-  int plain_count;
+  struct families families;
   struct kernel *scratch;
   struct {
     VEC(struct candidate);
   } candidates;
 };
 
-static void list_families(struct sampler *s) {
-  for (int i = 0; i < PRIMITIVE_COUNT; i++) {
-    const struct row *row = &primitive_rows[i];
-    bool known = !row->family->drawn || s->weighted == row->family;
-    for (int j = 0; j < s->plain_count; j++) known |= s->plain[j] == row->family;
-    if (known) continue;
+static bool is_listed(const struct families *f, const struct family *family) {
+  bool known = f->weighted == family;
+  for (int i = 0; i < f->plain_count; i++) known |= f->plain[i] == family;
+  return known;
+}
+
+/* Steps with weights are counted apart and draw one family: a second one would need a rule for how
+ * often which of them is drawn. */
+canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
+                            struct families *out) {
+  *out = (struct families){0};
+  for (const struct row *row = rows; row < rows + count; row++) {
+    const struct family *family = row->family;
+    if (!family->drawn || is_listed(out, family)) continue;
+    if (row->facts & FACT_WEIGHTS && out->weighted)
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "families '%s' and '%s' both own weights, but one such family can be drawn: set "
+                  "drawn = false in the other",
+                  out->weighted->name, family->name);
+    if (out->plain_count == FAMILIES_MAX)
+      return fail(ctx, CANVAS_BAD_INPUT, "there are more than %d families to draw", FAMILIES_MAX);
     if (row->facts & FACT_WEIGHTS)
-      s->weighted = row->family;
+      out->weighted = family;
     else
-      s->plain[s->plain_count++] = row->family;
+      out->plain[out->plain_count++] = family;
   }
+  return CANVAS_OK;
 }
 
 static void list_targets(struct sampler *s, const struct targets *targets) {
@@ -106,8 +121,9 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
   s->options = *options;
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
+  if (status == CANVAS_OK)
+    status = families_list(ctx, primitive_rows, PRIMITIVE_COUNT, &s->families);
   if (status == CANVAS_OK) {
-    list_families(s);
     list_targets(s, targets);
     status = list_groups(ctx, s, targets);
   }
@@ -163,8 +179,8 @@ static bool apply_one(struct sampler *s, struct partial *g, const struct family 
 static bool plain_step(struct sampler *s, struct partial *g, struct remaining left,
                        struct random *r) {
   const struct family *order[FAMILIES_MAX];
-  memcpy(order, s->plain, sizeof order);
-  for (int n = s->plain_count; n > 0; n--) {
+  memcpy(order, s->families.plain, sizeof order);
+  for (int n = s->families.plain_count; n > 0; n--) {
     int i = (int)random_below(r, (uint32_t)n);
     if (apply_one(s, g, order[i], left, r)) return true;
     order[i] = order[n - 1];
@@ -187,7 +203,7 @@ static bool grow(struct sampler *s, struct partial *g, struct random *r) {
     bool weighted = (int)random_below(r, (uint32_t)steps) < left.weighted;
     if (weighted) {
       left.weighted--;
-      if (!apply_one(s, g, s->weighted, left, r)) return false;
+      if (!apply_one(s, g, s->families.weighted, left, r)) return false;
     } else {
       left.plain--;
       if (!plain_step(s, g, left, r)) return false;

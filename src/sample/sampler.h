@@ -19,6 +19,16 @@ struct sample_options {
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out);
 
+/* What is drawn: types without weights, and the one with them. CANVAS_BAD_INPUT where a second
+ * drawn family owns weights. */
+enum { FAMILIES_MAX = 32 };
+struct families {
+  const struct family *plain[FAMILIES_MAX], *weighted;
+  int plain_count;
+};
+canvas_status families_list(canvas_context *ctx, const struct row *rows, int count,
+                            struct families *out);
+
 struct sampler;
 
 /* Borrows nothing. CANVAS_BAD_INPUT if no kernel can be drawn for these targets at all. */

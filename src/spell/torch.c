@@ -133,13 +133,10 @@ static void print_weights(struct spelling *s) {
   s->out = &lines;
   s->sizes = 0;
   for (int i = 0; i < k->count; i++) {
-    const struct node *n = &k->nodes[i];
-    if (s->weight[i] < 0) continue;
-    struct shape w = *node_input(k, n, 0);
-    shape_remove(&w, ~(unsigned)(1 << ROLE_CHANNEL | ROLES_WINDOW));
-    const char *axes = spelling_axes(s, &w, 0, w.count);
-    spelling_line(s, "self.w%d = nn.Parameter(torch.empty(self.copies, %s%s%s))", s->weight[i],
-                  spelling_dim(s, &n->attrs.dim), w.count ? ", " : "", axes);
+    struct shape w;
+    if (!node_weight(k, i, &w)) continue;
+    spelling_line(s, "self.w%d = nn.Parameter(torch.empty(self.copies, %s))", s->weight[i],
+                  spelling_axes(s, &w, 0, w.count));
   }
   s->out = out;
   print_locals(out, s->sizes);
@@ -213,11 +210,9 @@ static void print_reset(struct spelling *s, const double *gains) {
 }
 
 static bool has_windowed_weight(const struct kernel *k) {
-  const unsigned axes = 1 << ROLE_CHANNEL | ROLES_WINDOW;
+  struct shape w;
   for (int i = 0; i < k->count; i++)
-    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS &&
-        (shape_roles(node_input(k, &k->nodes[i], 0)) & axes) == axes)
-      return true;
+    if (node_weight(k, i, &w) && w.count == 4) return true;
   return false;
 }
 

@@ -350,6 +350,13 @@ static void weights_add_up(void **state) {
   }
 }
 
+// A row that owns weights has the hook that says their shape, and no other has.
+static void rows_with_weights_have_their_shape(void **state) {
+  CHECK_ROWS (primitive_rows, row) {
+    CHECK_INT(!!row->family->weight, !!(row->facts & FACT_WEIGHTS), row->word);
+  }
+}
+
 static void hostile_sizes(void **state) {
   canvas_context ctx = {""};
   assert_null(bound(identity, "Cin=16777216,Cout=1,H=65536,W=1,stride=16777216,K=1,x0=1", &ctx));
@@ -365,4 +372,5 @@ static void hostile_sizes(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(print_is_stable), cmocka_unit_test(at),
            cmocka_unit_test(legality), cmocka_unit_test(published_cost), cmocka_unit_test(cost),
-           cmocka_unit_test(weights_add_up), cmocka_unit_test(hostile_sizes))
+           cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
+           cmocka_unit_test(hostile_sizes))

@@ -134,6 +134,37 @@ static void draws_legal_kernels(void **state) {
   sampler_free(s);
 }
 
+/* A trial family with weights of its own, in a table of its own, beside fully connected. */
+static void rejects_a_second_family_with_weights(void **state) {
+  struct family trial = family_fc, quiet = family_fc;
+  struct row rows[PRIMITIVE_COUNT + 2];
+  struct families f;
+  memcpy(rows, primitive_rows, PRIMITIVE_COUNT * sizeof *rows);
+  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT, &f), CANVAS_OK, ctx.message);
+  CHECK(f.weighted == &family_fc, "the table as it is");
+  CHECK_INT(f.plain_count, 7, "the table as it is");
+  trial.name = "trial", quiet.name = "quiet", quiet.drawn = false;
+  rows[PRIMITIVE_COUNT] = rows[PRIMITIVE_COUNT + 1] = rows[PRIMITIVE_FC];
+  rows[PRIMITIVE_COUNT].family = &quiet;
+  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT + 1, &f), CANVAS_OK, ctx.message);
+  CHECK(f.weighted == &family_fc, "a family that is not drawn");
+  rows[PRIMITIVE_COUNT + 1].family = &trial;
+  CHECK_INT(families_list(&ctx, rows, PRIMITIVE_COUNT + 2, &f), CANVAS_BAD_INPUT, "two families");
+  CHECK_TEXT(ctx.message,
+             "families 'fully connected' and 'trial' both own weights, but one such family can be "
+             "drawn: set drawn = false in the other",
+             "two families");
+}
+
+/* A second row of a family that is drawn already is no second family. */
+static void draws_one_family_of_several_rows(void **state) {
+  struct row rows[] = {primitive_rows[PRIMITIVE_FC], primitive_rows[PRIMITIVE_RELU],
+                       primitive_rows[PRIMITIVE_FC], primitive_rows[PRIMITIVE_SIN]};
+  struct families f;
+  CHECK_INT(families_list(&ctx, rows, 4, &f), CANVAS_OK, ctx.message);
+  CHECK_INT(f.plain_count, 1, "relu and sin are one family");
+}
+
 /* Longer kernels substitute more: each must still parse back from its text. */
 static void draws_parse_back(void **state) {
   struct sampler *s = sampler_of(resnet18, "primitives=5..25", 1);
@@ -257,4 +288,5 @@ static void rejects(void **state) {
 CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stable_across_versions),
            cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
            cmocka_unit_test(is_uniform_over_types), cmocka_unit_test(draws_fast_enough),
-           cmocka_unit_test(chooses_g), cmocka_unit_test(rejects))
+           cmocka_unit_test(chooses_g), cmocka_unit_test(rejects_a_second_family_with_weights),
+           cmocka_unit_test(draws_one_family_of_several_rows), cmocka_unit_test(rejects))
