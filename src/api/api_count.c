@@ -3,6 +3,7 @@
 
 #include "api/handle.h"
 #include "api/json.h"
+#include "base/saturating.h"
 #include "program/program_cost.h"
 
 int canvas_program_stages(const canvas_program *program) {
@@ -31,18 +32,13 @@ static canvas_status count_tensor(canvas_context *ctx, const struct program *p, 
   return CANVAS_OK;
 }
 
-static bool add(int64_t *sum, int64_t value) {
-  *sum += value; /* both at most 2^62 */
-  return *sum <= (int64_t)1 << 62;
-}
-
 static canvas_status count_all(canvas_context *ctx, const struct program *p, canvas_count *out) {
   canvas_count sum = {0}, c;
   for (int i = 0; i < p->tensors.count; i++) {
     if (p->tensors.data[i].is_input) continue;
     TRY(count_tensor(ctx, p, i, &c));
-    if (!add(&sum.points, c.points) || !add(&sum.flops, c.flops) || !add(&sum.read, c.read) ||
-        !add(&sum.written, c.written))
+    if (!checked_add(&sum.points, c.points) || !checked_add(&sum.flops, c.flops) ||
+        !checked_add(&sum.read, c.read) || !checked_add(&sum.written, c.written))
       return fail(ctx, CANVAS_BAD_INPUT, "the program takes more than 2^62 operations");
   }
   *out = sum;

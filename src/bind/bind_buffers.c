@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/bind.h"
 
@@ -128,12 +129,9 @@ static canvas_status bind_layout(const struct binder *b, int index) {
 
 /* No more than 2^62; holes make it 0. */
 static void set_elements(struct bound_stage *stage) {
-  const int64_t most = (int64_t)1 << 62;
   stage->elements = 1;
-  for (int i = 0; i < stage->dims; i++) {
-    int64_t extent = stage->layout[i].extent;
-    stage->elements = extent && stage->elements > most / extent ? most : stage->elements * extent;
-  }
+  for (int i = 0; i < stage->dims; i++)
+    stage->elements = saturating_mul(stage->elements, stage->layout[i].extent);
 }
 
 /* What the text leaves open: small buffers to L1, others to the heap. */

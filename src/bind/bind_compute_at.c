@@ -3,6 +3,7 @@
  * Guarantees: a stage stands before all that read it, and none of its reduction loops is around a
  * reader; the loops inside compute_at are the inner parts of the stage's axes and nothing else.
  */
+#include "base/saturating.h"
 #include "bind/bind.h"
 
 static bool is_read_before(const struct read *r) {
@@ -51,9 +52,7 @@ static canvas_status set_own(const struct binder *b, struct bound_stage *stage) 
                     "outlive it",
                     level_name(b, step->level), stage_name(b, stage));
     if (!step->own && step->axis < 0 && step->extent)
-      stage->recomputed = step->extent > INT64_MAX / stage->recomputed
-                              ? INT64_MAX
-                              : stage->recomputed * step->extent;
+      stage->recomputed = saturating_mul(stage->recomputed, step->extent);
   }
   return CANVAS_OK;
 }

@@ -5,12 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "base/saturating.h"
 #include "bind/bind.h"
-
-static int64_t times(int64_t a, int64_t b) { /* no more than 2^62 */
-  const int64_t most = (int64_t)1 << 62;
-  return b && a > most / b ? most : a * b;
-}
 
 static const struct level *level_of(const struct binder *b, const struct axis_split *c, int part) {
   return &b->s->levels.data[c->text->level[part]];
@@ -32,7 +28,7 @@ static const char *split_stage(const struct binder *b, const struct axis_split *
 static int64_t product(const struct binder *b, const struct axis_split *c, int except) {
   int64_t all = 1;
   for (int i = 0; i < c->text->count; i++)
-    if (i != except) all = times(all, *extent_of(b, c, i));
+    if (i != except) all = saturating_mul(all, *extent_of(b, c, i));
   return all;
 }
 
@@ -167,7 +163,7 @@ static void set_loops(struct binder *b) {
     if (n->kind != NODE_LOOP || n->parent < 0) continue;
     loop->extent = 1;
     for (int j = 0; j < n->loop.count; j++) {
-      loop->extent = times(loop->extent, b->tree->extents[n->loop.level[j]]);
+      loop->extent = saturating_mul(loop->extent, b->tree->extents[n->loop.level[j]]);
       loop->dyn = loop->dyn || b->s->levels.data[n->loop.level[j]].kind == EXTENT_DYN;
     }
   }

@@ -3,6 +3,7 @@
  * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
  * operands and one more; they have to fit into the registers.
  */
+#include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/bind.h"
 
@@ -10,11 +11,6 @@ enum {
   STATEMENTS = 4096,      /* copies of stages that unrolled loops may write out */
   OPERATIONS = 256 * 1024 /* ... and operations in them */
 };
-
-static int64_t times(int64_t a, int64_t b) { /* no more than 2^62 */
-  const int64_t most = (int64_t)1 << 62;
-  return b && a > most / b ? most : a * b;
-}
 
 int lanes_of(const struct machine *machine, enum program_dtype dtype) {
   return machine->vector_bytes / (dtype == PROGRAM_F64 ? 8 : 4); /* bf16 is computed in fp32 */
@@ -60,7 +56,7 @@ int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *
   for (int i = first > start ? first : start; i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (step->axis >= tensor_of(tree, stage)->rank) continue;
-    accumulators = times(accumulators, copies(tree, stage, step));
+    accumulators = saturating_mul(accumulators, copies(tree, stage, step));
     if (marks_of(tree, step) & LOOP_VEC) row = copies(tree, stage, step);
   }
   return accumulators + row + 1;
@@ -73,11 +69,11 @@ int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage 
     const struct step *step = &stage->path[i];
     unsigned marks = marks_of(tree, step);
     if (vec || (marks & (LOOP_UNROLL | LOOP_VEC)))
-      statements = times(statements, copies(tree, stage, step));
+      statements = saturating_mul(statements, copies(tree, stage, step));
     vec = vec || (marks & LOOP_VEC);
   }
   for (int i = 0; i < PROGRAM_AXES; i++)
-    if (stage->tail[i] && stage->how[i] == TAIL_PEEL) statements = times(statements, 2);
+    if (stage->tail[i] && stage->how[i] == TAIL_PEEL) statements = saturating_mul(statements, 2);
   return statements;
 }
 
@@ -94,7 +90,7 @@ static canvas_status check_reg_buffer(const struct binder *b, const struct bound
   int64_t registers = 1;
   for (int i = 0; i < stage->steps; i++)
     if (stage->path[i].own && stage->path[i].axis < stage_tensor(b, stage)->rank)
-      registers = times(registers, copies(b->tree, stage, &stage->path[i]));
+      registers = saturating_mul(registers, copies(b->tree, stage, &stage->path[i]));
   if (registers <= b->tree->machine.registers) return CANVAS_OK;
   return reject(b, stage_place(b, stage),
                 "':reg' buffer '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
@@ -102,7 +98,7 @@ static canvas_status check_reg_buffer(const struct binder *b, const struct bound
 }
 
 static int64_t bytes_of(const struct binder *b, const struct bound_stage *stage) {
-  return times(stage->elements, program_dtype_bytes(stage_tensor(b, stage)->dtype));
+  return saturating_mul(stage->elements, program_dtype_bytes(stage_tensor(b, stage)->dtype));
 }
 
 static canvas_status check_buffers(const struct binder *b) {

@@ -3,22 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/loop_space.h"
-
-static const int64_t limit = (int64_t)1 << 62;
-
-static int64_t times(int64_t a, int64_t b) {
-  return b && a > limit / b ? limit : a * b;
-}
-
-static int64_t plus(int64_t a, int64_t b) {
-  return a > limit - b ? limit : a + b;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* What is touched, tensor by tensor. */
 struct touched {
@@ -33,13 +20,14 @@ struct touched {
 static void touch(struct touched *t, int tensor, int64_t elements) {
   int stage =
       t->tree->program->tensors.data[tensor].is_input ? -1 : loop_tree_stage(t->tree, tensor);
-  if (stage >= 0) elements = least(elements, t->tree->stages[stage].elements);
+  if (stage >= 0) elements = int_min(elements, t->tree->stages[stage].elements);
   if (!t->elements[tensor]) VEC_PUSH(&t->tensors, tensor);
   if (elements > t->elements[tensor]) t->elements[tensor] = elements;
 }
 
 static int64_t bytes_of(const struct touched *t, int tensor, int64_t elements) {
-  return times(elements, program_dtype_bytes(t->tree->program->tensors.data[tensor].dtype));
+  return saturating_mul(elements,
+                        program_dtype_bytes(t->tree->program->tensors.data[tensor].dtype));
 }
 
 static void forget(struct touched *t) {
@@ -52,7 +40,7 @@ static int64_t take(struct touched *t) {
   int64_t bytes = 0;
   for (int i = 0; i < t->tensors.count; i++) {
     int tensor = t->tensors.data[i];
-    bytes = plus(bytes, bytes_of(t, tensor, t->elements[tensor]));
+    bytes = saturating_add(bytes, bytes_of(t, tensor, t->elements[tensor]));
   }
   forget(t);
   return bytes;
@@ -62,7 +50,7 @@ static int64_t take(struct touched *t) {
 static int64_t width(struct touched *t, int index, uint32_t still, int64_t size) {
   struct loop_sum sum = {.still = still};
   if (!loop_space_add(&t->space, index, &sum) || !loop_space_run(&t->space, &sum)) return size;
-  return least(sum.high - sum.low + 1, size);
+  return int_min(sum.high - sum.low + 1, size);
 }
 
 static void touch_loads(struct touched *t, int expr, uint32_t still) {
@@ -75,7 +63,8 @@ static void touch_loads(struct touched *t, int expr, uint32_t still) {
   for (int i = 0; i < p->tensors.data[n->tensor].rank; i++) {
     int index = p->indices.data[n->first + i];
     touch_loads(t, index, still);
-    elements = times(elements, width(t, index, still, p->tensors.data[n->tensor].axes[i].size));
+    elements =
+        saturating_mul(elements, width(t, index, still, p->tensors.data[n->tensor].axes[i].size));
   }
   touch(t, n->tensor, elements);
 }
@@ -87,7 +76,7 @@ static void touch_own(struct touched *t, const struct bound_stage *stage, uint32
     int64_t values = 1;
     for (int j = 0; j < stage->steps; j++)
       if (stage->path[j].axis == i && !(still >> j & 1)) values *= stage->path[j].extent;
-    elements = times(elements, least(values, tensor->axes[i].size));
+    elements = saturating_mul(elements, int_min(values, tensor->axes[i].size));
   }
   touch(t, stage->tensor, elements);
 }
@@ -131,7 +120,7 @@ static void touched_free(struct touched *t) {
 
 static void fill_node(struct touched *t, struct footprints *out, int node) {
   const struct schedule_node *n = &t->tree->schedule->nodes.data[node];
-  out->times[node] = node ? times(out->times[n->parent], t->tree->loops[node].extent) : 1;
+  out->times[node] = node ? saturating_mul(out->times[n->parent], t->tree->loops[node].extent) : 1;
   for (int i = 0; i < t->tree->count; i++) {
     int steps = steps_to(&t->tree->stages[i], node);
     if (steps >= 0) touch_stage(t, &t->tree->stages[i], steps);
@@ -168,7 +157,7 @@ static int64_t tensor_traffic(const struct footprints *f, const int *nodes, int 
                               const int64_t *elements) {
   int at = last;
   while (at > 0 && elements[at - 1] == elements[at]) at--;
-  return times(bytes_of(f->touched, tensor, elements[at]), f->times[nodes[at]]);
+  return saturating_mul(bytes_of(f->touched, tensor, elements[at]), f->times[nodes[at]]);
 }
 
 /* The last node is the one around the outermost whose body fits. */
@@ -188,7 +177,7 @@ static int64_t traffic_below(struct footprints *f, const struct bound_stage *s, 
       elements[at] = t->elements[tensors[i]];
       forget(t);
     }
-    bytes = plus(bytes, tensor_traffic(f, nodes, last, tensors[i], elements));
+    bytes = saturating_add(bytes, tensor_traffic(f, nodes, last, tensors[i], elements));
   }
   free(tensors);
   return bytes;

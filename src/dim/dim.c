@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/saturating.h"
+
 _Static_assert(sizeof(struct dim) == 8 + SIZES + 2, "dims are compared as bytes: no padding");
 
 static const struct dim poison = {.num = 0, .den = 1};
@@ -108,13 +110,6 @@ bool dim_is_whole(const struct dim *d) {
   return d->den == 1 || above;
 }
 
-/* *value *= factor, false past 2^62 */
-static bool scale(int64_t *value, int64_t factor) {
-  if (factor > (INT64_C(1) << 62) / *value) return false;
-  *value *= factor;
-  return true;
-}
-
 bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int64_t *den) {
   int64_t n = d->num, m = d->den;
   if (!n) return false;
@@ -124,12 +119,12 @@ bool dim_ratio(const struct dim *d, const struct sizes *sizes, int64_t *num, int
     for (int p = d->power[s]; p > 0; p--) {
       int64_t common = gcd64(v, m);
       m /= common;
-      if (!scale(&n, v / common)) return false;
+      if (!checked_mul(&n, v / common)) return false;
     }
     for (int p = d->power[s]; p < 0; p++) {
       int64_t common = gcd64(v, n);
       n /= common;
-      if (!scale(&m, v / common)) return false;
+      if (!checked_mul(&m, v / common)) return false;
     }
   }
   int64_t common = gcd64(n, m);

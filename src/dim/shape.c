@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/saturating.h"
+
 int shape_find(const struct shape *s, enum role role) {
   for (int i = 0; i < s->count; i++)
     if (s->axis[i].role == role) return i;
@@ -59,8 +61,7 @@ bool shape_elements(const struct shape *s, const struct sizes *sizes, int64_t *e
   int64_t product = 1, value;
   for (int i = 0; i < s->count; i++) {
     if (!dim_value(&s->axis[i].dim, sizes, &value)) return false;
-    if (value > (INT64_C(1) << 62) / product) return false;
-    product *= value;
+    if (!checked_mul(&product, value)) return false;
   }
   *elements = product;
   return true;

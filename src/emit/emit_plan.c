@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/saturating.h"
 #include "emit/emit_base.h"
 
 static const struct schedule_node *node_at(const struct emitter *e, int node) {
@@ -103,15 +104,15 @@ static bool peeled(const struct emitter *e, int node) {
 }
 
 /* How many statements the node becomes, if what is marked is written out wherever that makes no
- * more than `most`; at most 2^40. */
+ * more than `most`. */
 static int64_t weigh(struct emitter *e, int node, int64_t most) {
   const struct schedule_node *n = node_at(e, node);
   struct node_plan *plan = &e->nodes[node];
   if (n->kind == NODE_LEAF) return 1;
-  int64_t sum = 0, limit = (int64_t)1 << 40;
+  int64_t sum = 0;
   plan->peels_below = 0;
   for (int child = n->first; child >= 0; child = node_at(e, child)->next) {
-    sum += weigh(e, child, most);
+    sum = saturating_add(sum, weigh(e, child, most));
     int below = e->nodes[child].peels_below + e->nodes[child].peels;
     if (below > plan->peels_below) plan->peels_below = below;
   }
@@ -119,18 +120,18 @@ static int64_t weigh(struct emitter *e, int node, int64_t most) {
   int64_t extent = e->tree->loops[node].extent, times = 1;
   if (n->loop.marks & LOOP_VEC) {
     int64_t vectors = (extent + plan->lanes - 1) / plan->lanes;
-    plan->pieces = vectors <= EMIT_PIECES && sum * vectors <= most;
+    plan->pieces = vectors <= EMIT_PIECES && saturating_mul(sum, vectors) <= most;
     times = plan->pieces ? vectors : 1;
     if (extent % plan->lanes) times += 4;
   } else if (n->loop.marks & LOOP_PARA && extent > 1 && !e->tree->loops[node].dyn) {
     plan->parallel = true;
   } else if (n->loop.marks & LOOP_UNROLL) {
-    plan->unrolled = extent <= most && sum * extent <= most;
+    plan->unrolled = saturating_mul(sum, extent) <= most;
     times = plan->unrolled ? extent : 1;
   }
   plan->peels = peeled(e, node) && plan->peels_below < EMIT_PEELED;
   if (plan->peels) times *= 2;
-  return sum * times > limit ? limit : sum * times;
+  return saturating_mul(sum, times);
 }
 
 static void choose_unrolled(struct emitter *e) {

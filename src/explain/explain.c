@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/bind.h"
 #include "bind/footprint.h"
@@ -195,21 +196,10 @@ static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s
     buf_printf(&cell, "[%s:%lld]", tensor->axes[d->axis].name, (long long)d->extent);
   }
   buf_puts(&cell, s->dims ? " " : "");
-  int64_t bytes =
-      s->elements > INT64_MAX / 8 ? s->elements : s->elements * program_dtype_bytes(tensor->dtype);
+  int64_t bytes = saturating_mul(s->elements, program_dtype_bytes(tensor->dtype));
   print_bytes(&cell, bytes);
   buf_printf(&cell, " %s", s->is_output ? "output" : buffer_scope_name(s->scope));
   add_cell(t, &cell);
-}
-
-static int64_t times(int64_t a, int64_t b) {
-  const int64_t most = (int64_t)1 << 62;
-  return b && a > most / b ? most : a * b;
-}
-
-static int64_t plus(int64_t a, int64_t b) {
-  const int64_t most = (int64_t)1 << 62;
-  return a > most - b ? most : a + b;
 }
 
 struct totals {
@@ -231,7 +221,7 @@ static canvas_status add_stage(canvas_context *ctx, const struct loop_tree *tree
   const struct bound_stage *s = &tree->stages[stage];
   struct program_cost cost;
   TRY(program_cost(ctx, tree->program, s->tensor, &cost));
-  int64_t flops = times(cost.flops, s->recomputed);
+  int64_t flops = saturating_mul(cost.flops, s->recomputed);
   int64_t l1 = stage_traffic(f, stage, tree->machine.l1);
   int64_t l2 = stage_traffic(f, stage, tree->machine.l2);
   add_text(t, tree->program->tensors.data[s->tensor].name);
@@ -242,7 +232,8 @@ static canvas_status add_stage(canvas_context *ctx, const struct loop_tree *tree
   add_bytes(t, l2);
   add_ratio(t, flops, l2);
   add_buffer(tree, s, t);
-  *sum = (struct totals){plus(sum->flops, flops), plus(sum->l1, l1), plus(sum->l2, l2)};
+  *sum = (struct totals){saturating_add(sum->flops, flops), saturating_add(sum->l1, l1),
+                         saturating_add(sum->l2, l2)};
   return CANVAS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/saturating.h"
 
 static const struct spatial line[] = {{"l", "kl", "length", ARG_LENGTH, 'l', 'm', 's', 't'}};
 static const struct spatial plane[] = {{"h", "kh", "height", ARG_HEIGHT, 'h', 'u', 'p', 'y'},
@@ -83,9 +84,8 @@ int build_affine(struct build *b, int a, int64_t i, int c, int64_t k) {
 
 int64_t build_product(const struct build *b, const char *letters) {
   int64_t product = 1;
-  for (; *letters; letters++)
-    if (__builtin_mul_overflow(product, b->size[(int)*letters], &product)) break;
-  return *letters || product > PROGRAM_ELEMENTS ? PROGRAM_ELEMENTS + 1 : product;
+  for (; *letters; letters++) product = saturating_mul(product, b->size[(int)*letters]);
+  return int_min(product, PROGRAM_ELEMENTS + 1);
 }
 
 int build_flatten(struct build *b, const char *letters) {

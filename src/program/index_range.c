@@ -4,9 +4,8 @@
  * those of f and g are and no axis occurs in both: then they can be reached together. Elements of
  * i32 tensors and axes with bounds have intervals that are never exact.
  */
+#include "base/saturating.h"
 #include "program/program.h"
-
-static const int64_t limit = (int64_t)1 << 62;
 
 static int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b < 0);
@@ -15,7 +14,7 @@ static int64_t floor_div(int64_t a, int64_t b) {
 static struct px_range interval(struct px_range a, struct px_range b, int64_t low, int64_t high) {
   struct px_range r = {.low = low, .high = high, .axes = a.axes | b.axes, .data = a.data || b.data};
   r.exact = a.exact && b.exact && !(a.axes & b.axes);
-  r.overflow = a.overflow || b.overflow || low < -limit || high > limit;
+  r.overflow = a.overflow || b.overflow || low < -SATURATED || high > SATURATED;
   return r;
 }
 
@@ -69,14 +68,6 @@ static struct px_range load_range(const struct program *p, const struct px_node 
   return r;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 static struct px_range binary_range(const struct program *p, const struct px_node *n) {
   struct px_range a = px_range(p, n->arg[0]), b = px_range(p, n->arg[1]);
   if (a.overflow || b.overflow) return overflowed(a, b);
@@ -86,8 +77,8 @@ static struct px_range binary_range(const struct program *p, const struct px_nod
     case PX_MUL: return product(a, b);
     case PX_DIV: return quotient(a, b);
     case PX_MOD: return remainder_of(a, b, p->nodes.data[n->arg[0]].op == PX_AXIS);
-    case PX_MIN: return interval(a, b, least(a.low, b.low), least(a.high, b.high));
-    case PX_MAX: return interval(a, b, most(a.low, b.low), most(a.high, b.high));
+    case PX_MIN: return interval(a, b, int_min(a.low, b.low), int_min(a.high, b.high));
+    case PX_MAX: return interval(a, b, int_max(a.low, b.low), int_max(a.high, b.high));
     default: return overflowed(a, b);
   }
 }
@@ -106,7 +97,7 @@ struct px_range px_range(const struct program *p, int expr) {
       a = px_range(p, n->arg[1]);
       b = px_range(p, n->arg[2]);
       if (a.overflow || b.overflow) return overflowed(a, b);
-      a = interval(a, b, least(a.low, b.low), most(a.high, b.high));
+      a = interval(a, b, int_min(a.low, b.low), int_max(a.high, b.high));
       a.exact = false;
       return a;
     default: return binary_range(p, n);

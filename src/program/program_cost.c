@@ -1,25 +1,9 @@
-/* Counts of a program: see program_cost.h. Numbers stop at `limit`, which is told at the end. */
+/* Counts of a program: see program_cost.h. Numbers stop at 2^62, which is told at the end. */
 #include "program/program_cost.h"
 
 #include <stdlib.h>
 
-static const int64_t limit = (int64_t)1 << 62;
-
-static int64_t plus(int64_t a, int64_t b) {
-  return a > limit - b ? limit : a + b;
-}
-
-static int64_t times(int64_t a, int64_t b) {
-  return b && a > limit / b ? limit : a * b;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
+#include "base/saturating.h"
 
 int program_dtype_bytes(enum program_dtype dtype) {
   static const int bytes[] = {4, 8, 2, 4};
@@ -34,10 +18,10 @@ static int64_t operations(const struct program *p, int expr) {
   if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL) return 0;
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) arg[i] = operations(p, n->arg[i]);
-  if (n->op == PX_SELECT) return plus(arg[0], most(arg[1], arg[2]));
+  if (n->op == PX_SELECT) return saturating_add(arg[0], int_max(arg[1], arg[2]));
   bool logical = n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT;
   bool free = n->arg[0] < 0 || p->nodes.data[n->arg[0]].sort == PX_INDEX || logical;
-  return plus(plus(arg[0], arg[1]), free ? 0 : 1);
+  return saturating_add(saturating_add(arg[0], arg[1]), free ? 0 : 1);
 }
 
 /* The axis that is the whole of this index; -1 if it is not one. */
@@ -76,10 +60,10 @@ static int64_t evaluations(const struct program *p, const struct program_tensor 
     int row = t->axes[i].low < 0 ? -1 : row_axis(p, t, &t->axes[i], &total);
     if (row < 0 || counted[row]) continue;
     counted[row] = counted[i] = true;
-    n = times(n, total);
+    n = saturating_mul(n, total);
   }
   for (int i = 0; i < t->rank + t->reductions; i++)
-    if (!counted[i]) n = times(n, t->axes[i].size);
+    if (!counted[i]) n = saturating_mul(n, t->axes[i].size);
   return n;
 }
 
@@ -109,7 +93,7 @@ static struct reach *reach_of(struct reaches *all, int tensor) {
 static int64_t axes_product(const struct program_tensor *t, uint32_t axes) {
   int64_t n = 1;
   for (int i = 0; i < t->rank + t->reductions; i++)
-    if (axes >> i & 1) n = times(n, t->axes[i].size);
+    if (axes >> i & 1) n = saturating_mul(n, t->axes[i].size);
   return n;
 }
 
@@ -121,14 +105,14 @@ static void reach_load(const struct program *p, const struct program_tensor *t,
   uint32_t axes = 0;
   for (int i = 0; i < from->rank; i++) {
     struct px_range r = px_range(p, p->indices.data[n->first + i]);
-    int64_t low = most(r.low, 0), high = least(r.high, from->axes[i].size - 1);
+    int64_t low = int_max(r.low, 0), high = int_min(r.high, from->axes[i].size - 1);
     if (low > high) return; /* never evaluated */
-    reach->low[i] = least(reach->low[i], low);
-    reach->high[i] = most(reach->high[i], high);
-    box = times(box, least(high - low + 1, axes_product(t, r.axes)));
+    reach->low[i] = int_min(reach->low[i], low);
+    reach->high[i] = int_max(reach->high[i], high);
+    box = saturating_mul(box, int_min(high - low + 1, axes_product(t, r.axes)));
     axes |= r.axes;
   }
-  reach->sum = plus(reach->sum, least(box, axes_product(t, axes)));
+  reach->sum = saturating_add(reach->sum, int_min(box, axes_product(t, axes)));
 }
 
 static void reach_expr(const struct program *p, const struct program_tensor *t, int expr,
@@ -156,8 +140,9 @@ static int64_t bytes_read(const struct program *p, const struct program_tensor *
     const struct program_tensor *from = &p->tensors.data[r->tensor];
     int64_t box = 1;
     for (int k = 0; k < from->rank; k++)
-      box = times(box, r->low[k] > r->high[k] ? 0 : r->high[k] - r->low[k] + 1);
-    bytes = plus(bytes, times(least(box, r->sum), program_dtype_bytes(from->dtype)));
+      box = saturating_mul(box, r->low[k] > r->high[k] ? 0 : r->high[k] - r->low[k] + 1);
+    bytes = saturating_add(bytes,
+                           saturating_mul(int_min(box, r->sum), program_dtype_bytes(from->dtype)));
   }
   free(all.data);
   return bytes;
@@ -168,11 +153,12 @@ canvas_status program_cost(canvas_context *ctx, const struct program *p, int sta
   const struct program_tensor *t = &p->tensors.data[stage];
   struct program_cost c = {.points = program_elements(p, stage), .reduction = 1};
   for (int i = 0; i < t->reductions; i++) c.reduction *= t->axes[t->rank + i].size;
-  int64_t each = plus(operations(p, t->body), t->reductions ? 1 : 0);
-  c.flops = plus(times(evaluations(p, t), each), t->reducer == REDUCE_MEAN ? c.points : 0);
+  int64_t each = saturating_add(operations(p, t->body), t->reductions ? 1 : 0);
+  c.flops = saturating_add(saturating_mul(evaluations(p, t), each),
+                           t->reducer == REDUCE_MEAN ? c.points : 0);
   c.read = bytes_read(p, t);
-  c.written = times(c.points, program_dtype_bytes(t->dtype));
-  if (c.flops >= limit || c.read >= limit)
+  c.written = saturating_mul(c.points, program_dtype_bytes(t->dtype));
+  if (c.flops >= SATURATED || c.read >= SATURATED)
     return fail(ctx, CANVAS_BAD_INPUT, "stage '%.40s' takes more than 2^62 operations", t->name);
   *out = c;
   return CANVAS_OK;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/saturating.h"
 #include "program/program.h"
 
 struct verifier {
@@ -121,11 +122,8 @@ static canvas_status check_axis(const struct verifier *v, const struct program_t
 /* The product of the sizes is at most PROGRAM_ELEMENTS. */
 static bool product_fits(const struct program_axis *axes, int count) {
   int64_t product = 1;
-  for (int i = 0; i < count; i++) {
-    if (axes[i].size > PROGRAM_ELEMENTS / product) return false;
-    product *= axes[i].size;
-  }
-  return true;
+  for (int i = 0; i < count; i++) product = saturating_mul(product, axes[i].size);
+  return product <= PROGRAM_ELEMENTS;
 }
 
 static canvas_status check_declaration(const struct verifier *v, const struct program_tensor *t) {
