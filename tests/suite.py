@@ -71,7 +71,7 @@ def main() -> int:
     print(what, flush=True)
 
     results = [stage("layers", script, "tests/layers.py")]
-    results.append(stage("sentences", script, "tests/sentences.py"))
+    results.append(stage("messages", script, "tests/messages.py"))
     built = {}
     for name in BUILDS:
         results.append(stage(f"build, {name}", build, name))

@@ -461,6 +461,39 @@ static void rejections(void **state) {
   buf_free(&text);
 }
 
+// 80 stages of 300 loads, each index of eight loops with the longest names.
+static void long_text(void **state) {
+  enum { RANK = 8, STAGES = 80, LOADS = 300 };
+  struct machine machine = machine_model();
+  struct loop_tree *tree;
+  struct buf out = {0}, text = {0}, loops = {0};
+  char name[SCHEDULE_NAME - 1] = "";
+  memset(name, 'x', sizeof name - 2);
+  buf_puts(&text, "program long\nin X f32 [a:2, b:2, c:2, d:2, e:2, f:2, g:2, h:2]\n");
+  for (int stage = 0; stage < STAGES; stage++) {
+    buf_printf(&text, "Y%d[a:2, b:2, c:2, d:2, e:2, f:2, g:2, h:2] = 1", stage);
+    for (int i = 0; i < LOADS; i++)
+      buf_printf(&text, "%s + X[a, b, c, d, e, f, g, h]", i % 100 ? "" : " * (1");
+    buf_printf(&text, ")))\nout Y%d\n", stage);
+    for (int i = 0; i < RANK; i++) buf_printf(&loops, "%s%s%c", i ? ", " : "", name, 'a' + i);
+    buf_printf(&loops, " =>\n    @Y%d = ", stage);
+    for (int i = 0; i < RANK; i++)
+      buf_printf(&loops, "%s{%s%c}/%c", i ? ", " : "", name, 'a' + i, 'a' + i);
+    buf_puts(&loops, "\n");
+  }
+  struct program *p = parsed(text.text);
+  struct schedule *s = scheduled(loops.text);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, &machine, &tree), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_c(&ctx, tree, NULL, &out), CANVAS_BAD_INPUT, "too long");
+  CHECK_TEXT(ctx.message, "the C text is longer than 32 MiB, unroll less", "too long");
+  CHECK(!out.length, "nothing is written");
+  loop_tree_free(tree);
+  schedule_free(s);
+  program_free(p);
+  buf_free(&loops);
+  buf_free(&text);
+}
+
 // ---- the schedules of examples/ ----
 
 static const struct {
@@ -610,6 +643,6 @@ static void random_schedules_of_kernels(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs), cmocka_unit_test(rejections),
-           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(random_schedules), cmocka_unit_test(random_schedules_of_kernels),
-           cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
+           cmocka_unit_test(operators), cmocka_unit_test(random_schedules),
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))

@@ -1,5 +1,5 @@
-// Sentences that no text can bring out, or only a long one: what C calls are told. The goldens show the
-// others, and tests/sentences.py sees to it that every message of src/ is shown somewhere.
+// Error messages that no text can bring out, or only a long one: what C calls are told. The goldens show the
+// others, and tests/messages.py sees to it that every message of src/ is shown somewhere.
 #include "check.h"
 
 #include <stdio.h>
