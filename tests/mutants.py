@@ -20,7 +20,7 @@ at last the Python test that does so.
 The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
 text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
 by a test that fails without any mistake. WORDs choose mutants by their names and files, --sample
-the rows that open their lists, which are quick.
+the rows that open their lists, which are quick. `./dev test --all` runs all of them.
 """
 
 import argparse
