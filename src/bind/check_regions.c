@@ -10,9 +10,9 @@
 #include "bind/loop_space.h"
 
 /* Takes what the shared loops make of the axis from the sum. How many values of the axis there are
- * for each of their steps: 0 if those do not lie side by side, -1 if they are the whole axis. */
+ * for each of their steps: 0 if that cannot be said, -1 if they are the whole axis. */
 static int64_t take_shared(const struct bound_stage *producer, int shared, int axis,
-                           struct loop_sum *sum) {
+                           struct loop_space *space, struct affine *sum) {
   int64_t inside = 1, least = INT64_MAX;
   for (int i = 0; i < producer->steps; i++) {
     const struct step *step = &producer->path[i];
@@ -21,7 +21,8 @@ static int64_t take_shared(const struct bound_stage *producer, int shared, int a
       inside *= step->extent;
       continue;
     }
-    sum->coef[i] -= step->weight;
+    if (!affine_add(space->p, sum, program_axis(space->p, space->loops, i), -step->weight))
+      return 0;
     if (step->weight < least) least = step->weight;
   }
   if (least == INT64_MAX) return -1;
@@ -29,7 +30,7 @@ static int64_t take_shared(const struct bound_stage *producer, int shared, int a
 }
 
 static canvas_status not_computed(const struct binder *b, const struct read *r, int axis,
-                                  const struct loop_sum *sum, int64_t inside) {
+                                  struct px_range at, int64_t inside) {
   const struct bound_stage *reader = &b->tree->stages[r->reader];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   const struct px_node *load = &b->p->nodes.data[r->load];
@@ -40,7 +41,7 @@ static canvas_status not_computed(const struct binder *b, const struct read *r, 
       "stage '%s' reads '%s' at '%.100s' along axis '%s': from %lld to %lld while the loops around "
       "both stand still, and 0 to %lld are computed",
       stage_name(b, reader), stage_name(b, producer), text.text,
-      stage_tensor(b, producer)->axes[axis].name, (long long)sum->low, (long long)sum->high,
+      stage_tensor(b, producer)->axes[axis].name, (long long)at.low, (long long)at.high,
       (long long)inside - 1);
   buf_free(&text);
   return status;
@@ -67,14 +68,15 @@ static canvas_status check_axis(const struct binder *b, const struct read *r,
   const struct bound_stage *reader = &b->tree->stages[r->reader];
   const struct bound_stage *producer = &b->tree->stages[r->producer];
   const struct px_node *load = &b->p->nodes.data[r->load];
-  struct loop_sum sum = {0};
-  int64_t inside = take_shared(producer, shared_steps(producer, reader), axis, &sum);
+  struct affine sum;
+  bool known = loop_space_index(space, b->p->indices.data[load->first + axis], &sum);
+  int64_t inside = take_shared(producer, shared_steps(producer, reader), axis, space, &sum);
   if (inside < 0) return CANVAS_OK;
-  if (!inside || !loop_space_add(space, b->p->indices.data[load->first + axis], &sum) ||
-      !loop_space_run(space, &sum))
-    return not_bounded(b, r, axis);
-  if (sum.low >= 0 && sum.high < inside) return CANVAS_OK;
-  return not_computed(b, r, axis, &sum, inside);
+  if (!known || !inside) return not_bounded(b, r, axis);
+  struct px_range at = affine_range(space->p, &sum, 0);
+  if (at.overflow) return not_bounded(b, r, axis);
+  if (at.low >= 0 && at.high < inside) return CANVAS_OK;
+  return not_computed(b, r, axis, at, inside);
 }
 
 static canvas_status check_reads(const struct binder *b, struct loop_space *space) {

@@ -48,9 +48,10 @@ static int64_t take(struct touched *t) {
 
 /* Values that an index takes while the steps of the mask stand still; all, if that is not known. */
 static int64_t width(struct touched *t, int index, uint32_t still, int64_t size) {
-  struct loop_sum sum = {.still = still};
-  if (!loop_space_add(&t->space, index, &sum) || !loop_space_run(&t->space, &sum)) return size;
-  return int_min(sum.high - sum.low + 1, size);
+  struct affine sum;
+  if (!loop_space_index(&t->space, index, &sum)) return size;
+  struct px_range values = affine_range(t->space.p, &sum, still);
+  return values.overflow ? size : int_min(values.high - values.low + 1, size);
 }
 
 static void touch_loads(struct touched *t, int expr, uint32_t still) {

@@ -7,6 +7,7 @@
 #define CANVAS_BIND_LOOP_SPACE_H
 
 #include "bind/loop_tree.h"
+#include "program/affine.h"
 
 struct loop_space {
   const struct loop_tree *tree;
@@ -15,21 +16,13 @@ struct loop_space {
   int axes[PROGRAM_AXES]; /* of the stage that was entered, as expressions of p */
 };
 
-/* low .. high, and coef[i] times step i of the stage's path. Steps in `still` stand still: what is
- * made of them alone is taken for 0, and loop_space_run leaves them out. */
-struct loop_sum {
-  int64_t low, high, coef[SCHEDULE_DEPTH];
-  uint32_t still;
-};
-
 /* Every extent is known. Closing frees what opening made. */
 void loop_space_open(struct loop_space *space, const struct loop_tree *tree);
 void loop_space_close(struct loop_space *space);
 void loop_space_enter(struct loop_space *space, const struct bound_stage *stage);
 
-/* sum += an index expression of the program, read by the stage; false where it cannot be bounded. */
-bool loop_space_add(struct loop_space *space, int index, struct loop_sum *sum);
-/* All steps that do not stand still run: their coefficients go into low .. high. */
-bool loop_space_run(const struct loop_space *space, struct loop_sum *sum);
+/* An index expression of the program, read by the stage that was entered, as a sum over its steps:
+ * axis i of the form is step i. False where it has too many terms. */
+bool loop_space_index(struct loop_space *space, int index, struct affine *sum);
 
 #endif

@@ -1,27 +1,15 @@
 /* The builder's expressions: index arithmetic that simplifies itself. See program.h.
  *
  * The rules are identities of integers with floor division, used only where the sizes of the axes
- * prove them (index_range.c). Sums are taken apart into terms coef * expr, where equal expressions
+ * prove them (index_range.c). Sums are taken apart into terms (affine.h), where equal expressions
  * meet: what is added and taken away cancels, and quotient and remainder join again. A sum in which
  * nothing meets stays as it was written. Values are left as they are, except for factors of one.
  */
 #include <math.h>
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "program/program.h"
-
-/* A sum taken apart: coef * expr, or a constant where expr is -1. */
-enum { TERMS = 32 };
-struct term {
-  int expr;
-  int64_t coef;
-};
-struct sum {
-  struct term term[TERMS];
-  int count;
-};
+#include "program/affine.h"
 
 static int raw(struct program *p, enum px_op op, int a, int b) {
   return px_raw(p, op, a, b, -1, 0, 0);
@@ -103,81 +91,6 @@ static int mul_constant(struct program *p, int a, int64_t c) {
   return raw(p, PX_MUL, a, px_int(p, c));
 }
 
-/* Adds times * expr to the sum; false if it has too many terms. */
-static bool take_apart(const struct program *p, int expr, int64_t times, struct sum *s) {
-  const struct px_node *n = &p->nodes.data[expr];
-  struct term t = {expr, times};
-  int64_t k, product;
-  if (n->op == PX_ADD)
-    return take_apart(p, n->arg[0], times, s) && take_apart(p, n->arg[1], times, s);
-  if (n->op == PX_SUB && times != INT64_MIN)
-    return take_apart(p, n->arg[0], times, s) && take_apart(p, n->arg[1], -times, s);
-  if (n->op == PX_MUL && constant(p, n->arg[1], &k) && !__builtin_mul_overflow(k, times, &product))
-    return take_apart(p, n->arg[0], product, s);
-  if (n->op == PX_INT && !__builtin_mul_overflow(n->integer, times, &product))
-    t = (struct term){-1, product};
-  if (s->count == TERMS) return false;
-  s->term[s->count++] = t;
-  return true;
-}
-
-/* The term to begin with: no sign in front of the sum if that can be. */
-static int leading(const struct sum *s) {
-  int constant = 0;
-  for (int i = 0; i < s->count; i++) {
-    if (s->term[i].coef > 0 && s->term[i].expr >= 0) return i;
-    if (s->term[i].expr < 0) constant = i;
-  }
-  return constant;
-}
-
-static int add_term(struct program *p, int expr, struct term t) {
-  if (p->failed) return -1;
-  if (t.expr < 0) return add_constant(p, expr, t.coef);
-  if (t.coef >= 0 || t.coef == INT64_MIN) {
-    int term = mul_constant(p, t.expr, t.coef);
-    return expr < 0 ? term : raw(p, PX_ADD, expr, term);
-  }
-  int term = mul_constant(p, t.expr, -t.coef);
-  return expr < 0 ? px_neg(p, term) : raw(p, PX_SUB, expr, term);
-}
-
-static int put_together(struct program *p, const struct sum *s) {
-  if (!s->count) return px_int(p, 0);
-  int first = leading(s);
-  struct term t = s->term[first];
-  int expr = t.expr < 0 ? px_int(p, t.coef) : add_term(p, -1, t);
-  for (int i = 0; i < s->count; i++)
-    if (i != first && s->term[i].expr >= 0) expr = add_term(p, expr, s->term[i]);
-  for (int i = 0; i < s->count; i++)
-    if (i != first && s->term[i].expr < 0) expr = add_term(p, expr, s->term[i]);
-  return expr;
-}
-
-static void drop_term(struct sum *s, int i) {
-  s->count--;
-  memmove(&s->term[i], &s->term[i + 1], (size_t)(s->count - i) * sizeof s->term[i]);
-}
-
-/* Terms of one expression become one: those from `next` on are compared with those before. */
-static bool merge_terms(const struct program *p, struct sum *s, int next) {
-  bool changed = false;
-  for (int j = s->count - 1; j >= next; j--)
-    for (int i = 0; i < next; i++) {
-      int64_t coef;
-      if (!px_same(p, s->term[i].expr, s->term[j].expr) ||
-          __builtin_add_overflow(s->term[i].coef, s->term[j].coef, &coef))
-        continue;
-      s->term[i].coef = coef;
-      drop_term(s, j);
-      changed = true;
-      break;
-    }
-  for (int i = next - 1; changed && i >= 0; i--)
-    if (!s->term[i].coef) drop_term(s, i);
-  return changed;
-}
-
 /* `q` is x/m as px_div gives it. */
 static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
   int y, z;
@@ -192,12 +105,12 @@ static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
  *
  *     q*m + x%m = x        q%n*m + x%m = x%(n*m)        x - q*m = x%m
  */
-static bool join_pair(struct program *p, struct term high, struct term low, struct term *joint) {
+static bool join_pair(struct program *p, struct affine_term high, struct affine_term low,
+                      struct affine_term *joint) {
   int x, q;
   int64_t m, n, product;
   *joint = low;
-  if (high.expr < 0 || low.expr < 0 || high.coef == INT64_MIN) return false;
-  if (low.coef == 0 || high.coef % low.coef) return false;
+  if (high.coef == INT64_MIN || high.coef % low.coef) return false;
   int64_t times = high.coef / low.coef;
   if (times < 0 && is_quotient(p, high.expr, low.expr, -times)) {
     joint->expr = raw(p, PX_MOD, low.expr, px_int(p, -times));
@@ -213,13 +126,13 @@ static bool join_pair(struct program *p, struct term high, struct term low, stru
   return joint->expr >= 0;
 }
 
-static bool join_terms(struct program *p, struct sum *s) {
-  struct term joint;
+static bool join_terms(struct program *p, struct affine *s) {
+  struct affine_term joint;
   for (int i = 0; i < s->count; i++)
     for (int j = 0; j < s->count; j++)
       if (i != j && join_pair(p, s->term[i], s->term[j], &joint)) {
         s->term[i] = joint;
-        drop_term(s, j);
+        affine_drop(s, j);
         return true;
       }
   return false;
@@ -227,13 +140,13 @@ static bool join_terms(struct program *p, struct sum *s) {
 
 /* a + times*b, in which terms meet; -1 if none do. */
 static int meet(struct program *p, int a, int b, int64_t times) {
-  struct sum s = {.count = 0};
-  if (!take_apart(p, a, 1, &s)) return -1;
-  int next = s.count;
-  if (!take_apart(p, b, times, &s)) return -1;
-  bool changed = merge_terms(p, &s, next);
+  struct affine s;
+  if (!affine_of(p, a, &s)) return -1;
+  s.merged = false;
+  if (!affine_add(p, &s, b, times)) return -1;
+  bool changed = s.merged;
   while (join_terms(p, &s)) changed = true;
-  return changed ? put_together(p, &s) : -1;
+  return changed ? affine_expr(p, &s) : -1;
 }
 
 /* `a` without the constant at its end, which is added to *c; false if that passes 64 bits. */
@@ -289,16 +202,20 @@ int px_mul(struct program *p, int a, int b) {
   return raw(p, PX_MUL, a, b);
 }
 
-/* s = k*multiple + rest */
-static void divide_terms(const struct sum *s, int64_t k, struct sum *multiple, struct sum *rest) {
-  multiple->count = rest->count = 0;
+/* s = k*multiple + rest; false if nothing is a multiple. */
+static bool divide_terms(const struct affine *s, int64_t k, struct affine *multiple,
+                         struct affine *rest) {
+  bool divides = s->constant % k == 0;
+  *multiple = (struct affine){.constant = divides ? s->constant / k : 0};
+  *rest = (struct affine){.constant = divides ? 0 : s->constant};
   for (int i = 0; i < s->count; i++) {
-    struct term t = s->term[i];
+    struct affine_term t = s->term[i];
     if (t.coef % k)
       rest->term[rest->count++] = t;
     else
-      multiple->term[multiple->count++] = (struct term){t.expr, t.coef / k};
+      multiple->term[multiple->count++] = (struct affine_term){t.expr, t.coef / k};
   }
+  return multiple->count || multiple->constant;
 }
 
 /* The expression lies in [0, k). */
@@ -309,18 +226,18 @@ static bool below(const struct program *p, int expr, int64_t k) {
 }
 
 /* Finds k | m with s = k*u + v and 0 <= v < k, the largest; false if there is none. */
-static bool split_at(struct program *p, const struct sum *s, int64_t m, int64_t *k, int *u,
+static bool split_at(struct program *p, const struct affine *s, int64_t m, int64_t *k, int *u,
                      int *v) {
   *k = 1;
   for (int i = 0; i < s->count; i++) {
     int64_t c = s->term[i].coef < -INT64_MAX ? 0 : llabs(s->term[i].coef);
-    struct sum multiple, rest;
-    if (s->term[i].expr < 0 || c <= *k || m % c) continue;
+    struct affine multiple, rest;
+    if (c <= *k || m % c) continue;
     divide_terms(s, c, &multiple, &rest);
-    int low = put_together(p, &rest);
+    int low = affine_expr(p, &rest);
     if (!below(p, low, c)) continue;
     *k = c;
-    *u = put_together(p, &multiple);
+    *u = affine_expr(p, &multiple);
     *v = low;
   }
   return *k > 1 && !p->failed;
@@ -335,17 +252,16 @@ static bool one_quotient(const struct program *p, int expr, int64_t m, int64_t *
 }
 
 static int div_constant(struct program *p, int a, int64_t m) {
-  struct sum s = {.count = 0}, multiple, rest;
+  struct affine s, multiple, rest;
   int x, u, v;
   int64_t k, q, product;
   if (m == 1) return a;
   if (one_quotient(p, a, m, &q)) return px_int(p, q);
   if (with_constant(p, a, PX_DIV, &x, &k) && k > 0 && !__builtin_mul_overflow(k, m, &product))
     return div_constant(p, x, product);
-  if (!take_apart(p, a, 1, &s)) return raw(p, PX_DIV, a, px_int(p, m));
-  divide_terms(&s, m, &multiple, &rest);
-  if (multiple.count) {
-    int whole = put_together(p, &multiple), part = put_together(p, &rest);
+  if (!affine_of(p, a, &s)) return raw(p, PX_DIV, a, px_int(p, m));
+  if (divide_terms(&s, m, &multiple, &rest)) {
+    int whole = affine_expr(p, &multiple), part = affine_expr(p, &rest);
     return p->failed ? -1 : px_add(p, whole, div_constant(p, part, m));
   }
   if (split_at(p, &s, m, &k, &u, &v)) return div_constant(p, u, m / k);
@@ -353,16 +269,15 @@ static int div_constant(struct program *p, int a, int64_t m) {
 }
 
 static int mod_constant(struct program *p, int a, int64_t m) {
-  struct sum s = {.count = 0}, multiple, rest;
+  struct affine s, multiple, rest;
   int x, u, v;
   int64_t k, q;
   if (m == 1) return px_int(p, 0);
   if (one_quotient(p, a, m, &q)) return px_sub(p, a, px_int(p, q * m));
   if (with_constant(p, a, PX_MOD, &x, &k) && k > 0 && k % m == 0) return mod_constant(p, x, m);
-  if (!take_apart(p, a, 1, &s)) return raw(p, PX_MOD, a, px_int(p, m));
-  divide_terms(&s, m, &multiple, &rest);
-  if (multiple.count) {
-    int part = put_together(p, &rest);
+  if (!affine_of(p, a, &s)) return raw(p, PX_MOD, a, px_int(p, m));
+  if (divide_terms(&s, m, &multiple, &rest)) {
+    int part = affine_expr(p, &rest);
     return p->failed ? -1 : mod_constant(p, part, m);
   }
   if (split_at(p, &s, m, &k, &u, &v)) {
@@ -456,7 +371,7 @@ int px_select(struct program *p, int condition, int then, int other) {
 
 /* What the range of a - b says of `a op b`: 1 always, 0 never, -1 it depends. */
 static int always(enum px_op op, struct px_range d) {
-  bool less = d.high < 0, no_more = d.high <= 0, more = d.low > 0, no_less = d.low >= 0;
+  bool less = d.high<0, no_more = d.high <= 0, more = d.low> 0, no_less = d.low >= 0;
   bool equal = no_more && no_less;
   switch (op) {
     case PX_LT: return less ? 1 : no_less ? 0 : -1;
