@@ -408,6 +408,17 @@ static const struct {
      "program means\nin ptr i32 [r:5] 0..30 rising\nin X f32 [k:29, j:8]\n"
      "Y[r:4, j:8] = 1 + X[k, j] // mean k:ptr[r]..ptr[r+1]\nout Y\n",
      "r, k:dyn(r), j:vec =>\n    @Y = r, j // k\n"},
+    {"indices past 32 bits",
+     "program wide\nin a i32 [i:64] 0..1000000\nin b i32 [i:64] 0..2147483647\n"
+     "in c i32 [i:64] -2147483648..2147483647\nin X f32 [x:10]\n"
+     "Y[i:64] = X[a[i]*b[i]%10] + X[(b[i]+b[i]+c[i])%10] + X[-c[i]/3%10]\n"
+     "Z[i:64] = real(b[i]+a[i]) + (if b[i]+a[i] < 3*a[i] then 1 else X[(if a[i] < 5 then b[i] "
+     "else b[i])*a[i]%10]) + real(b[i]%1000000*(a[i]%9999)) + real(min(b[i]+1, a[i]+b[i]))\n"
+     "out Y\nout Z\n",
+     "io, ii:8:vec =>\n    @Y = {io, ii}/i\n    @Z = {io, ii}/i\n"},
+    {"lanes past 32 bits",
+     "program lanes\nin X f32 [x:10]\nY[i:16] = X[i*700000000%7] + real(i*400000000)\nout Y\n",
+     "i:16:vec =>\n    @Y = i\n"},
 };
 
 static struct schedule *scheduled(const char *text) {
