@@ -101,11 +101,26 @@ static void write_call(const struct source *s, struct buf *out) {
   buf_puts(out, ");\n}\n");
 }
 
+/* Some source has a parallel loop: only then OpenMP's library is linked, whose loading costs time. */
+static bool has_threads(const struct source *sources, int count) {
+  for (int i = 0; i < count; i++)
+    if (strstr(sources[i].text, "PRAGMA(omp ") || strstr(sources[i].text, "#pragma omp "))
+      return true;
+  return false;
+}
+
+/* How many of the characters of the flags are used: -fopenmp is the last of them. */
+static int flags_length(const struct compiler *c, bool threads) {
+  const char *openmp = threads ? NULL : strstr(c->flags, " -fopenmp");
+  return (int)(openmp ? openmp - c->flags : (long)strlen(c->flags));
+}
+
 /* The file that is compiled; all that its object depends on stands in it, so it is the key as well. */
 static char *write_file(const struct compiler *c, const struct source *sources, int count,
-                        size_t *length) {
+                        bool threads, size_t *length) {
   struct buf out = {0};
   buf_printf(&out, "/* %s, machine %016llx */\n", c->text, (unsigned long long)c->machine);
+  if (!threads) buf_puts(&out, "/* without threads */\n");
   for (int i = 0; i < count; i++) {
     buf_printf(&out, "#line 1 \"%s.c\"\n%s", sources[i].function, sources[i].text);
     write_call(&sources[i], &out);
@@ -128,11 +143,12 @@ static bool check_made(const struct compiler *c, const char *work, struct object
 
 /* Compiles unit.c in the work folder. A compiler that fails leaves its reasons in `out`. */
 static canvas_status compile(canvas_context *ctx, const struct compiler *c, const char *work,
-                             double seconds, bool *made, struct object *out) {
+                             bool threads, double seconds, bool *made, struct object *out) {
   struct child_end end;
   struct buf words = {0};
   *made = false;
-  buf_printf(&words, "%s -shared -fPIC -w -o unit.so unit.c -lm", c->flags);
+  buf_printf(&words, "%.*s -shared -fPIC -w -o unit.so unit.c -lm", flags_length(c, threads),
+             c->flags);
   canvas_status status = run_words(ctx, c->command, words.text, work, seconds, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
@@ -145,14 +161,14 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c, cons
 }
 
 static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
-                                      const char *text, size_t length, double seconds,
+                                      const char *text, size_t length, bool threads, double seconds,
                                       struct object *out) {
   char *work;
   bool made = false;
   TRY(cache_work(ctx, c->cache, &work));
   char *file = path_join(work, "unit.c");
   canvas_status status = file_write(ctx, file, text, length);
-  if (status == CANVAS_OK) status = compile(ctx, c, work, seconds, &made, out);
+  if (status == CANVAS_OK) status = compile(ctx, c, work, threads, seconds, &made, out);
   if (made) status = cache_keep(ctx, c->cache, text, length, work, "unit.so", &out->path);
   free(file);
   cache_work_end(work);
@@ -166,14 +182,15 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
          left = until ? until - clock_wall() : seconds;
   size_t length;
   memset(out, 0, sizeof *out);
-  char *text = write_file(c, sources, count, &length);
+  bool threads = has_threads(sources, count);
+  char *text = write_file(c, sources, count, threads, &length);
   canvas_status status = CANVAS_OK;
   out->path = cache_find(c->cache, text, length);
   out->cached = out->path != NULL;
   if (!out->cached && left <= 0)
     snprintf(out->message, sizeof out->message, "there was no time left to compile it");
   else if (!out->cached)
-    status = compile_and_keep(ctx, c, text, length, fmin(seconds, left), out);
+    status = compile_and_keep(ctx, c, text, length, threads, fmin(seconds, left), out);
   free(text);
   return status;
 }

@@ -2,7 +2,7 @@
 // accepted, the good ones between them are, and all of it ends in time.
 //
 // With CANVAS_TEST_ALL=1 a thousand of them, mixed.
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE  // memmem
 #include "run/batch.h"
 #include "base/memory.h"
 #include "run/cache.h"
@@ -352,6 +352,44 @@ static void from_the_cache(void **state) {
   free((char *)(uintptr_t)candidate.text);
 }
 
+// Parallel code runs with the OpenMP library of gcc and of clang, and leaves nothing in shared memory;
+// code without threads is not linked with any.
+static void threads(void **state) {
+  static const struct deed parallel = {
+      "parallel", "", "\n#pragma omp parallel for\n  for (int i = 0; i < 1; i++) R;\n  return 0;",
+      FAILED_NOT, ""};
+  static const char *const commands[] = {"gcc", "clang"};
+  if (SANITIZED) skip();
+  for (int i = 0; i < 4; i++) {
+    canvas_context ctx = {.message = ""};
+    struct compiler *c;
+    const struct compiler_options options = {.command = commands[i / 2], .cache = folder};
+    const struct batch_options limits = {.limits = {.timing = 0.01}};
+    const struct deed *deed = i % 2 ? &parallel : &deeds[0];
+    struct contender candidate = {write_candidate(deed, "THREADS", 0), "f0"};
+    const struct source source = {candidate.text, "f0", 3};
+    struct object object;
+    struct buf code = {0};
+    struct verdict v;
+    if (compiler_open(&ctx, &options, &c) != CANVAS_OK) {
+      print_message("%s is not installed\n", commands[i / 2]);
+      free((char *)(uintptr_t)candidate.text);
+      continue;
+    }
+    assert_int_equal(batch_run(&ctx, c, expected, &candidate, 1, &limits, &v), CANVAS_OK);
+    check_verdict((struct order){deed, -1}, &v);
+    assert_int_equal(compiler_build(&ctx, c, &source, 1, 1, 0, &object), CANVAS_OK);
+    assert_true(file_read(object.path, 1 << 24, &code));
+    bool linked = memmem(code.text, code.length, "omp.so", 6) != NULL;
+    CHECK_INT(linked, i % 2 && strstr(compiler_text(c), "-fopenmp"), compiler_text(c));
+    buf_free(&code);
+    objects_free(&object, 1);
+    compiler_close(c);
+    free((char *)(uintptr_t)candidate.text);
+  }
+  assert_int_not_equal(system("test -d /dev/shm && ls /dev/shm | grep -q __KMP_REGISTERED_LIB"), 0);
+}
+
 // All time together is bounded: what is left over says so.
 static void bounded(void **state) {
   canvas_context ctx = {.message = ""};
@@ -436,7 +474,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_deed),     cmocka_unit_test(every_compiler),
       cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
-      cmocka_unit_test(rejections),     cmocka_unit_test(a_thousand),
+      cmocka_unit_test(rejections),     cmocka_unit_test(threads),
+      cmocka_unit_test(a_thousand),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }
