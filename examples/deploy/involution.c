@@ -27,7 +27,7 @@
  * out Y
  *
  * canvas 1
- * schedule decent
+ * schedule heuristic
  * n, c:para, h, w, k =>
  *     @b = n, c, h, w // k
  * n, c, h, w =>

@@ -94,10 +94,10 @@ void loop_tree_free(struct loop_tree *tree);                   /* NULL is fine *
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
 
 /* schedule_default.c: correct for every program, without search: each stage at the root in program
- * order, its own loops outside its reductions. With `decent`, the first loop of each stage runs in
+ * order, its own loops outside its reductions. The heuristic one: the first loop of each stage runs in
  * parallel and the innermost own axis in vectors where its size allows it. Levels are named
  * STAGE_AXIS where two stages would disagree about AXIS. */
-struct schedule *schedule_default(const struct program *program, bool decent,
+struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine);
 
 #endif

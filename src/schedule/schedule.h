@@ -32,7 +32,7 @@
 #include "program/program.h"
 
 enum {
-  SCHEDULE_NODES = 4096,               /* loops and leaves of a schedule, the root included */
+  SCHEDULE_NODES = 1 << 18,            /* loops and leaves of a schedule, the root included */
   SCHEDULE_DEPTH = 32,                 /* loops around a stage (members of groups count) */
   SCHEDULE_CHOICES = 64,               /* numbers of a `{6,7,14}` */
   SCHEDULE_PREFETCH = 1024,            /* iterations ahead */

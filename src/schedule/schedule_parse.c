@@ -4,7 +4,7 @@
  *     line     = loops "=>" [ line ]                               its body: the deeper lines below
  *              | "@" head [ "=" [ axes ] [ "//" axes ] ]
  *     axes     = axis { "," axis }
- *     axis     = NAME | "{" NAME { "," NAME } "}" "/" NAME         outer to inner
+ *     axis     = NAME [ "/" NAME ] | "{" NAME { "," NAME } "}" "/" NAME    outer to inner
  *
  * Loops and heads are read by schedule_loops.c, the selector form by schedule_selector.c; what a
  * schedule must obey beside its syntax stands in schedule_rules.c.
@@ -42,24 +42,33 @@ canvas_status schedule_read_indent(struct reader *r) {
 
 /* ---- the tree form ------------------------------------------------------------------------- */
 
-static canvas_status read_axis(struct reader *r, int leaf) {
+/* The axis, after the '/'. */
+static canvas_status read_covered(struct reader *r, struct schedule_axis *axis) {
   struct lexer *lx = &r->lx;
-  struct schedule_axis *axis = schedule_add_axis(r->s, leaf, NULL);
-  axis->line = lx->token.line;
-  axis->column = lx->token.column;
-  if (!lexer_accept(lx, "{")) return schedule_read_digit(r, axis);
-  do {
-    TRY(schedule_read_digit(r, axis));
-  } while (lexer_accept(lx, ","));
-  TRY(lexer_expect(lx, "}", "after the loops of an axis"));
-  if (!lexer_accept(lx, "/"))
-    return lexer_fail(lx, &lx->token, "missing '/' and the axis that the loops in {} cover");
   if (lx->token.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of an axis");
   axis->axis = arena_strndup(&r->s->arena, lx->token.start, (size_t)lx->token.length);
   if (axis->count == 1 && !strcmp(axis->axis, r->s->levels.data[axis->level[0]].name))
     axis->axis = NULL;
   lexer_next(lx);
   return CANVAS_OK;
+}
+
+static canvas_status read_axis(struct reader *r, int leaf) {
+  struct lexer *lx = &r->lx;
+  struct schedule_axis *axis = schedule_add_axis(r->s, leaf, NULL);
+  axis->line = lx->token.line;
+  axis->column = lx->token.column;
+  if (!lexer_accept(lx, "{")) {
+    TRY(schedule_read_digit(r, axis));
+    return lexer_accept(lx, "/") ? read_covered(r, axis) : CANVAS_OK;
+  }
+  do {
+    TRY(schedule_read_digit(r, axis));
+  } while (lexer_accept(lx, ","));
+  TRY(lexer_expect(lx, "}", "after the loops of an axis"));
+  if (!lexer_accept(lx, "/"))
+    return lexer_fail(lx, &lx->token, "missing '/' and the axis that the loops in {} cover");
+  return read_covered(r, axis);
 }
 
 static canvas_status read_axes(struct reader *r, int leaf) {

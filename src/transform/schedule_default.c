@@ -5,7 +5,8 @@
  *     n, co, h:para, w_o, ci, kh, kw, w_v:16:vec =>
  *         @Y = n, co, h, {w_o, w_v}/w // ci, kh, kw
  *
- * Without `decent` that is its own axes and then its reductions, without marks and numbers.
+ * That is the heuristic schedule. The naive one has the stage's own axes and then its reductions,
+ * without marks and numbers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,20 @@ enum {
   LONGEST = 4 * PROGRAM_NAME
 };
 
+/* What a level stands for: stages share one where it means the same to both. */
+struct meaning {
+  int64_t size;
+  const char *dyn; /* the axis that says how far it runs; NULL: a number does */
+};
+
 struct maker {
   const struct program *p;
   struct schedule *s;
-  const struct machine *machine; /* NULL: not decent */
+  const struct machine *machine; /* NULL: naive */
   bool *needed;                  /* by tensor */
   struct {
-    VEC(int64_t);
-  } sizes; /* by level; 0: over data */
+    VEC(struct meaning);
+  } meanings; /* by level */
 };
 
 /* What outputs need. */
@@ -47,37 +54,49 @@ static void find_needed(struct maker *m) {
 
 /* Levels: the name of the axis, of the stage and the axis, or of these and as many _ as it takes. */
 
-static int level_of_size(struct maker *m, const char *name, int64_t size) {
+static bool same_meaning(struct meaning a, struct meaning b) {
+  if (!a.dyn || !b.dyn) return a.dyn == b.dyn && a.size == b.size;
+  return a.size == b.size && strcmp(a.dyn, b.dyn) == 0;
+}
+
+static int level_that_means(struct maker *m, const char *name, struct meaning meaning) {
   int level = schedule_find_level(m->s, name);
-  if (level >= 0) return m->sizes.data[level] == size ? level : -1;
+  if (level >= 0) return same_meaning(m->meanings.data[level], meaning) ? level : -1;
   level = schedule_level(m->s, name);
-  VEC_PUSH(&m->sizes, size);
+  VEC_PUSH(&m->meanings, meaning);
   return level;
 }
 
-static int make_level(struct maker *m, const char *stage, const char *name, int64_t size) {
+static int make_level(struct maker *m, const char *stage, const char *name,
+                      struct meaning meaning) {
   char longer[LONGEST];
-  int level = level_of_size(m, name, size);
+  int level = level_that_means(m, name, meaning);
   int length = snprintf(longer, sizeof longer, "%s_%s", stage, name);
   while (level < 0) {
-    level = level_of_size(m, longer, size);
+    level = level_that_means(m, longer, meaning);
     longer[length++] = '_';
     longer[length] = '\0';
   }
   return level;
 }
 
-static int axis_level(struct maker *m, const struct program_tensor *t, int axis) {
+/* The axis that says how far this one runs; NULL if its size does. */
+static const char *bounding_axis(const struct maker *m, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
-  bool data = a->low >= 0;
-  int level = make_level(m, t->name, a->name, data ? 0 : a->size);
-  if (!data) return level;
+  if (a->low < 0) return NULL;
   uint32_t of = px_range(m->p, a->low).axes | px_range(m->p, a->high).axes;
   int first = 0;
   while (first < axis && !(of >> first & 1)) first++;
+  return t->axes[first].name;
+}
+
+static int axis_level(struct maker *m, const struct program_tensor *t, int axis) {
+  const struct program_axis *a = &t->axes[axis];
+  const char *dyn = bounding_axis(m, t, axis);
+  int level = make_level(m, t->name, a->name, (struct meaning){a->size, dyn});
+  if (!dyn) return level;
   m->s->levels.data[level].kind = EXTENT_DYN;
-  m->s->levels.data[level].dyn =
-      arena_strndup(&m->s->arena, t->axes[first].name, strlen(t->axes[first].name));
+  m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
   return level;
 }
 
@@ -145,9 +164,10 @@ static void split_last(struct maker *m, const struct program_tensor *t, int64_t 
   char name[PROGRAM_NAME + 8];
   const struct program_axis *a = &t->axes[t->rank - 1];
   snprintf(name, sizeof name, "%s_o", a->name);
-  nest->level[t->rank - 1] = make_level(m, t->name, name, a->size / steps);
+  nest->level[t->rank - 1] =
+      make_level(m, t->name, name, (struct meaning){.size = a->size / steps});
   snprintf(name, sizeof name, "%s_v", a->name);
-  nest->inner = make_level(m, t->name, name, steps);
+  nest->inner = make_level(m, t->name, name, (struct meaning){.size = steps});
   m->s->levels.data[nest->inner].kind = EXTENT_INT;
   m->s->levels.data[nest->inner].extent = steps;
 }
@@ -183,16 +203,19 @@ static void add_stage(struct maker *m, const struct program_tensor *t) {
   m->s->nodes.data[leaf].leaf.reductions = t->reductions;
 }
 
-struct schedule *schedule_default(const struct program *program, bool decent,
+_Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
+               "every program has a default schedule");
+
+struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine) {
   struct machine model = machine_model();
-  struct maker m = {.p = program, .s = schedule_new(decent ? "decent" : "trivial")};
-  if (decent) m.machine = machine ? machine : &model;
+  struct maker m = {.p = program, .s = schedule_new(heuristic ? "heuristic" : "naive")};
+  if (heuristic) m.machine = machine ? machine : &model;
   m.needed = mem_alloc((size_t)program->tensors.count + 1);
   find_needed(&m);
   for (int i = 0; i < program->tensors.count; i++)
     if (m.needed[i] && !program->tensors.data[i].is_input) add_stage(&m, &program->tensors.data[i]);
   free(m.needed);
-  free(m.sizes.data);
+  free(m.meanings.data);
   return m.s;
 }

@@ -312,14 +312,20 @@ static void too_deep(void **state) {
 }
 
 #define PREFIX "canvas 1\nprogram p\nin X f32 [k:16]\nY[i:16] = X[k] // sum k:0..i+1\nout Y\n"
-static const char *const programs[] = {GEMM, CONV, FLAT, SPARSE, CHAIN, PREFIX};
+// Reductions over data that share a name: of one length or two, as far as one axis says or another.
+#define PREFIXES                                                       \
+  "canvas 1\nprogram p\nin X f32 [k:16]\n"                             \
+  "S[k:9] = X[kd] // sum kd:0..k+1\nT[m:9] = S[kd] // sum kd:0..m+1\n" \
+  "U[m:4] = T[kd] // max kd:0..m+2\nV[k:9] = X[kd] // sum kd:0..k+1\n" \
+  "out T\nout U\nout V\n"
+static const char *const programs[] = {GEMM, CONV, FLAT, SPARSE, CHAIN, PREFIX, PREFIXES};
 
 static void defaults(void **state) {
   CHECK_ROWS (programs, text) {
-    for (int decent = 0; decent < 2; decent++) {
+    for (int heuristic = 0; heuristic < 2; heuristic++) {
       canvas_context ctx = {.message = ""};
       struct program *p = parse_program(*text);
-      struct schedule *s = schedule_default(p, decent, NULL);
+      struct schedule *s = schedule_default(p, heuristic, NULL);
       struct loop_tree *tree;
       if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK)
         fail_msg("%s for \"%s\"", ctx.message, *text);

@@ -42,6 +42,7 @@ static const struct {
 } forms[] = {
     {"a,b=>@x=a,b", "a, b =>\n    @x = a, b\n"},
     {"a => b => @x = a, b", "a, b =>\n    @x = a, b\n"},
+    {"a, b => @x = a/i // b / b", "a, b =>\n    @x = {a}/i // b\n"},
     {"a => b =>\n  @x = a, b", "a, b =>\n    @x = a, b\n"},
     {"a =>\n b =>\n  @x = a, b", "a, b =>\n    @x = a, b\n"},
     {"a =>\n  b =>\n          @x = a, b\n          @y = {b}/k, a\n",
@@ -232,7 +233,8 @@ static void limits_hold(void **state) {
               "line 1, column 151: more than 32 loops around one stage");
   check_limit(wide_text(), "line 1, column 179: more than 32 loops around one stage");
   check_limit(many_stages(SCHEDULE_NODES - 1), NULL);
-  check_limit(many_stages(SCHEDULE_NODES), "line 4096, column 1: more than 4095 loops and stages");
+  check_limit(many_stages(SCHEDULE_NODES),
+              "line 262144, column 1: more than 262143 loops and stages");
 }
 
 // Numbers for levels: the list, the schedule after it or the error message.
