@@ -20,6 +20,7 @@ static canvas_status check(canvas_context *ctx, const struct scheduled *s) {
   char *holes;
   canvas_status status = canvas_schedule_check(ctx, s->program, s->schedule, &facts, &holes);
   if (status != CANVAS_OK) return status;
+  schedule_warn(ctx, s->program, s->schedule, stdout);
   printf("ok: ");
   counted(facts.stages, "stage, ", "stages, ");
   counted(facts.loops, "loop", "loops");
@@ -99,7 +100,8 @@ const struct command command_schedule = {
     .summary = "check, print, explain and draw how the loops of a program run",
     .details =
         "SCHEDULE is a file, or the word default: the one that a program has without a search.\n"
-        "check says whether it is legal for the program, and which loops still need a number;\n"
+        "check says whether it is legal for the program, with warnings, and which loops need a "
+        "number;\n"
         "print writes it in its canonical form; explain tells what each loop touches and where "
         "that\n"
         "fits, and what each stage costs; dot draws loops, stages and splits for Graphviz.\n"

@@ -6,6 +6,8 @@
 #ifndef CANVAS_COMMAND_H
 #define CANVAS_COMMAND_H
 
+#include <stdio.h>
+
 #include "canvas.h"
 
 enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
@@ -122,6 +124,9 @@ canvas_schedule *schedule_read(struct arguments *a, const char *file,
 /* The schedule of --schedule (a file, `-` or the word default) with the numbers of --set, checked. NULL
  * after an error message. */
 canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program);
+/* A line for each warning. */
+canvas_status schedule_warn(canvas_context *ctx, const canvas_program *program,
+                            const canvas_schedule *schedule, FILE *to);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
 

@@ -108,6 +108,16 @@ canvas_schedule *schedule_read(struct arguments *a, const char *file,
   return NULL;
 }
 
+canvas_status schedule_warn(canvas_context *ctx, const canvas_program *program,
+                            const canvas_schedule *schedule, FILE *to) {
+  char *warnings;
+  canvas_status status = canvas_schedule_warnings(ctx, program, schedule, &warnings);
+  if (status != CANVAS_OK) return status;
+  fputs(warnings, to);
+  canvas_string_free(warnings);
+  return CANVAS_OK;
+}
+
 /* Legal for the program, and every loop has its number. */
 static bool check_schedule(struct arguments *a, const char *file, const canvas_program *program,
                            const canvas_schedule *schedule) {
@@ -118,6 +128,7 @@ static bool check_schedule(struct arguments *a, const char *file, const canvas_p
     complain_status(a, text_name(file), status);
     return false;
   }
+  schedule_warn(a->ctx, program, schedule, stderr);
   if (facts.holes)
     complain("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
   canvas_string_free(holes);

@@ -308,6 +308,10 @@ typedef struct canvas_schedule_facts {
 canvas_status canvas_schedule_check(canvas_context *ctx, const canvas_program *program,
                                     const canvas_schedule *schedule, canvas_schedule_facts *facts,
                                     char **holes);
+/* What is legal and yet hardly meant, as tiles that fill more registers than there are: a line for
+ * each, "warning: line 2, column 5: ...", "" if there is nothing; a string to be freed. */
+canvas_status canvas_schedule_warnings(canvas_context *ctx, const canvas_program *program,
+                                       const canvas_schedule *schedule, char **out);
 /* Checks, then tells: the loops with their steps, how often each runs, the bytes that an iteration
  * touches and the cache they fit in; the stages with their FLOPs (recomputation counted), how often
  * each element is computed, the vector registers of the tile, the bytes that come into each cache.

@@ -91,3 +91,15 @@ canvas_status canvas_schedule_check(canvas_context *ctx, const canvas_program *p
   loop_tree_free(tree);
   return CANVAS_OK;
 }
+
+canvas_status canvas_schedule_warnings(canvas_context *ctx, const canvas_program *program,
+                                       const canvas_schedule *schedule, char **out) {
+  struct loop_tree *tree;
+  struct buf text = {0};
+  TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), NULL, &tree));
+  buf_puts(&text, "");
+  loop_tree_print_warnings(tree, &text);
+  loop_tree_free(tree);
+  *out = buf_take(&text);
+  return CANVAS_OK;
+}

@@ -47,6 +47,7 @@ struct place {
 /* loop_tree.c */
 canvas_status reject(const struct binder *b, struct place at, const char *format, ...)
     PRINTF_LIKE(3, 4);
+void warn(const struct binder *b, struct place at, const char *format, ...) PRINTF_LIKE(3, 4);
 struct place node_place(const struct binder *b, int node);
 struct place stage_place(const struct binder *b, const struct bound_stage *stage);
 struct place level_place(const struct binder *b, int level);

@@ -97,6 +97,17 @@ static canvas_status inferred_extents(struct binder *b) {
 
 /* Whether they fit. */
 
+/* Some loop of the level is a vector, and its last lanes may be masked. */
+static bool has_masked_lanes(const struct binder *b, int level) {
+  if (b->s->levels.data[level].tail != TAIL_MASK) return false;
+  for (int i = 1; i < b->s->nodes.count; i++) {
+    const struct schedule_node *n = &b->s->nodes.data[i];
+    for (int j = 0; n->parent >= 0 && n->kind == NODE_LOOP && j < n->loop.count; j++)
+      if (n->loop.level[j] == level && n->loop.marks & LOOP_VEC) return true;
+  }
+  return false;
+}
+
 /* Another axis gave an open level a number that this one contradicts. */
 static canvas_status check_two_extents(const struct binder *b, const struct axis_split *c) {
   for (int i = 0; i < c->text->count; i++) {
@@ -122,7 +133,7 @@ static canvas_status check_product(const struct binder *b, const struct axis_spl
                   split_stage(b, c), (long long)all, (long long)c->size,
                   all > c->size ? " (':mask' and ':peel' allow a remainder)" : "");
   int64_t rest = product(b, c, 0), enough = (c->size - 1) / rest + 1;
-  if (*extent_of(b, c, 0) > enough)
+  if (*extent_of(b, c, 0) > enough && !has_masked_lanes(b, c->text->level[0]))
     return reject(b, split_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld",
                   (long long)enough, level_of(b, c, 0)->name, axis_name(b, c), split_stage(b, c),
                   (long long)*extent_of(b, c, 0));

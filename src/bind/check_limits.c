@@ -1,7 +1,8 @@
 /* Limits: registers and memory of the machine, and the length of the code.
  *
  * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
- * operands and one more; they have to fit into the registers.
+ * operands and one more; where they do not fit into the registers, compilers keep some of them in
+ * memory: a warning.
  */
 #include "base/saturating.h"
 #include "program/program_cost.h"
@@ -25,11 +26,12 @@ static unsigned marks_of(const struct loop_tree *tree, const struct step *step) 
   return tree->schedule->nodes.data[step->node].loop.marks;
 }
 
-/* Vectors for a loop that is one, or steps. */
+/* Vectors for a loop that is one (of a group its first member stands for all), or steps. */
 static int64_t copies(const struct loop_tree *tree, const struct bound_stage *stage,
                       const struct step *step) {
   int lanes = lanes_of(&tree->machine, tensor_of(tree, stage)->dtype);
-  return marks_of(tree, step) & LOOP_VEC ? (step->extent - 1) / lanes + 1 : step->extent;
+  if (!(marks_of(tree, step) & LOOP_VEC)) return step->extent;
+  return step->member ? 1 : (tree->loops[step->node].extent - 1) / lanes + 1;
 }
 
 /* The first step from which on all is vector or written out. */
@@ -57,7 +59,7 @@ int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *
     const struct step *step = &stage->path[i];
     if (step->axis >= tensor_of(tree, stage)->rank) continue;
     accumulators = saturating_mul(accumulators, copies(tree, stage, step));
-    if (marks_of(tree, step) & LOOP_VEC) row = copies(tree, stage, step);
+    if (marks_of(tree, step) & LOOP_VEC && !step->member) row = copies(tree, stage, step);
   }
   return accumulators + row + 1;
 }
@@ -77,12 +79,11 @@ int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage 
   return statements;
 }
 
-static canvas_status check_registers(const struct binder *b, const struct bound_stage *stage) {
+static void check_registers(const struct binder *b, const struct bound_stage *stage) {
   int64_t registers = stage_registers(b->tree, stage);
-  if (registers <= b->tree->machine.registers) return CANVAS_OK;
-  return reject(b, stage_place(b, stage),
-                "the tile of '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
-                (long long)registers, b->tree->machine.registers);
+  if (registers <= b->tree->machine.registers) return;
+  warn(b, stage_place(b, stage), "the tile of '%s' fills %lld registers, the machine has %d",
+       stage_name(b, stage), (long long)registers, b->tree->machine.registers);
 }
 
 /* A buffer in registers: its vectors. */
@@ -149,7 +150,7 @@ static canvas_status check_length(const struct binder *b) {
 }
 
 canvas_status check_limits(const struct binder *b) {
-  for (int i = 0; i < b->tree->count; i++) TRY(check_registers(b, &b->tree->stages[i]));
+  for (int i = 0; i < b->tree->count; i++) check_registers(b, &b->tree->stages[i]);
   TRY(check_buffers(b));
   return check_length(b);
 }

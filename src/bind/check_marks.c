@@ -28,9 +28,6 @@ static bool is_written_out(const struct binder *b, int node) {
 
 static canvas_status check_loop(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
-  if ((loop->marks & LOOP_VEC) && loop->count > 1)
-    return reject(b, node_place(b, node), "the group of loop '%s' cannot be vec",
-                  loop_name(b, node));
   int vec = marked_around(b, node, LOOP_VEC);
   if (vec >= 0 && !is_written_out(b, node))
     return reject(
@@ -46,18 +43,25 @@ static canvas_status check_loop(const struct binder *b, int node) {
 
 /* A loop and the stages inside it. */
 
+static bool is_masked(const struct binder *b, int node) {
+  const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
+  for (int i = 0; i < loop->count; i++)
+    if (b->s->levels.data[loop->level[i]].tail == TAIL_MASK) return true;
+  return false;
+}
+
 static canvas_status check_lanes(const struct binder *b, const struct bound_stage *stage,
                                  const struct step *step) {
   int lanes = lanes_of(&b->tree->machine, stage_tensor(b, stage)->dtype);
-  bool power = (step->extent & (step->extent - 1)) == 0;
-  if (!step->extent || step->extent % lanes == 0 || (power && step->extent < lanes))
+  int64_t extent = b->tree->loops[step->node].extent;
+  bool power = (extent & (extent - 1)) == 0;
+  if (!extent || extent % lanes == 0 || (power && extent < lanes) || is_masked(b, step->node))
     return CANVAS_OK;
-  if (b->s->levels.data[step->level].tail == TAIL_MASK) return CANVAS_OK;
   return reject(
       b, node_place(b, step->node),
       "vec loop '%s' has %lld steps: '%s' needs a multiple of its %d lanes, a power of two "
       "below, or ':mask'",
-      level_name(b, step->level), (long long)step->extent, stage_name(b, stage), lanes);
+      level_name(b, step->level), (long long)extent, stage_name(b, stage), lanes);
 }
 
 static canvas_status check_vec(const struct binder *b, const struct bound_stage *stage,

@@ -60,6 +60,8 @@ canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
 
 void loop_tree_free(struct loop_tree *tree) {
   if (!tree) return;
+  for (int i = 0; i < tree->warnings.count; i++) free(tree->warnings.data[i].text);
+  free(tree->warnings.data);
   free(tree->extents);
   free(tree->holes);
   free(tree->loops);
@@ -83,6 +85,27 @@ canvas_status reject(const struct binder *b, struct place at, const char *format
   va_end(args);
   if (!at.line) return fail(b->ctx, CANVAS_BAD_INPUT, "%s", message);
   return fail(b->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at.line, at.column, message);
+}
+
+void warn(const struct binder *b, struct place at, const char *format, ...) {
+  char message[MESSAGE_SIZE];
+  struct buf text = {0};
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  buf_puts(&text, message);
+  struct bind_warning warning = {at.line, at.column, buf_take(&text)};
+  VEC_PUSH(&b->tree->warnings, warning);
+}
+
+void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out) {
+  for (int i = 0; i < tree->warnings.count; i++) {
+    const struct bind_warning *w = &tree->warnings.data[i];
+    buf_puts(out, "warning: ");
+    if (w->line) buf_printf(out, "line %d, column %d: ", w->line, w->column);
+    buf_printf(out, "%s\n", w->text);
+  }
 }
 
 struct place node_place(const struct binder *b, int node) {

@@ -20,7 +20,8 @@
  * then the stage is computed again and again (`recomputed` says how often).
  *
  * Within a vec loop only unrolled loops and loops of an explicit INT may stand; it is a spatial
- * axis; its extent is a multiple of the lanes, or a power of two below them, or masked. A dyn loop
+ * axis; its extent is a multiple of the lanes, or a power of two below them, or masked, and then it
+ * may be longer than its axis. A folded group of such axes is a vec loop, too. A dyn loop
  * is neither vec nor unroll nor para, and stands inside all the digits of the axis it is a function
  * of. A para loop reduces nothing and has no para loop above it.
  */
@@ -72,6 +73,12 @@ struct bound_loop {
   bool dyn;
 };
 
+/* What is legal and yet hardly meant; line 0: of what was built by hand. */
+struct bind_warning {
+  int line, column;
+  char *text;
+};
+
 struct loop_tree {
   const struct program *program;   /* borrowed */
   const struct schedule *schedule; /* borrowed */
@@ -82,6 +89,9 @@ struct loop_tree {
   int count;
   bool *holes; /* by level: it needs a number from outside */
   int open; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
+  struct {
+    VEC(struct bind_warning);
+  } warnings; /* in the order of the stages */
 };
 
 /* loop_tree.c (with schedule_check.c, ...): binds and checks. Both are borrowed and must stay as
@@ -90,7 +100,9 @@ struct loop_tree {
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
                              const struct schedule *schedule, const struct machine *machine,
                              struct loop_tree **out);
-void loop_tree_free(struct loop_tree *tree);                   /* NULL is fine */
+void loop_tree_free(struct loop_tree *tree); /* NULL is fine */
+/* A line for each warning: "warning: line 2, column 5: ..." */
+void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
 
 /* schedule_default.c: correct for every program, without search: each stage at the root in program

@@ -234,13 +234,14 @@ static int heaps(struct emitter *e, int region) {
 
 static void children(struct emitter *e, int node);
 static void walk(struct emitter *e, int node);
-static void prefetch(struct emitter *e, int node, int level);
+static void prefetch(struct emitter *e, int node);
 
 /* The inside of a loop; `data` is what the loop is of. */
 typedef void inside(struct emitter *e, int node, int data);
 
 static void body(struct emitter *e, int node, int data) {
   (void)data;
+  if (node_at(e, node)->loop.count > 1) prefetch(e, node);
   children(e, node);
 }
 
@@ -316,7 +317,7 @@ static void counted_loop(struct emitter *e, int node, int level, int64_t from, i
   struct marks m = mark(e);
   struct block block = open_for(e, e->level_name[level], from, to, 1);
   e->digit[level] = emit_open_axis(e, e->level_name[level], from, to - from);
-  prefetch(e, node, level);
+  if (node_at(e, node)->loop.count == 1) prefetch(e, node);
   in(e, node, data);
   e->digit[level] = -1;
   forget(e, m);
@@ -426,6 +427,7 @@ static void folded_loop(struct emitter *e, int node) {
   if (plan->unrolled) return;
   struct block block = open_for(e, plan->name, 0, extent, 1);
   set_group(e, loop, emit_open_axis(e, plan->name, 0, extent));
+  prefetch(e, node);
   children(e, node);
   clear_group(e, loop);
   forget(e, m);
@@ -495,7 +497,7 @@ static void dyn_loop(struct emitter *e, int node) {
   struct block block = emit_open(e, "for (%s %s = %s; %s < %s; %s++)", e->words->index, name,
                                  low.text, name, high.text, name);
   e->digit[level] = emit_open_axis(e, name, axis->first, axis->size);
-  prefetch(e, node, level);
+  prefetch(e, node);
   children(e, node);
   e->digit[level] = -1;
   forget(e, m);
@@ -665,19 +667,22 @@ static bool lives_inside(const struct emitter *e, int stage, int node) {
   return at == node;
 }
 
-/* The addresses below an expression that move with the loop, of arrays that are not on the stack. */
-static void prefetch_loads(struct emitter *e, int expr, int node, int axis, struct buf *seen) {
+/* The addresses below an expression that move with `axes`, of arrays that are not on the stack; of
+ * the lanes of a vector that of the first. */
+static void prefetch_loads(struct emitter *e, int expr, int node, uint32_t axes, struct buf *seen) {
   if (expr < 0) return;
   struct px_node n = e->px->nodes.data[expr];
   if (n.op != PX_LOAD) {
-    for (int i = 0; i < 3; i++) prefetch_loads(e, n.arg[i], node, axis, seen);
+    for (int i = 0; i < 3; i++) prefetch_loads(e, n.arg[i], node, axes, seen);
     return;
   }
   int place = e->px->indices.data[n.first], stage = e->stage_of[n.tensor];
   bool far = stage < 0 || e->stages[stage].at.heap || e->tree->stages[stage].is_output;
   if (!far || (stage >= 0 && lives_inside(e, stage, node)) || px_range(e->px, place).data ||
-      !emit_mentions(e, place, axis))
+      !(px_range(e->px, place).axes & axes))
     return;
+  if (e->lane >= 0) place = emit_at_zero(e, place, e->lane);
+  if (emit_mentions(e, place, e->lane)) return;
   struct buf text = {0};
   buf_printf(&text, "__builtin_prefetch(&%s[", e->tensor_name[n.tensor]);
   emit_index(e, place, 0, &text);
@@ -687,21 +692,36 @@ static void prefetch_loads(struct emitter *e, int expr, int node, int axis, stru
   buf_free(&text);
 }
 
+/* How many iterations of the loop, a group as one, came before; `axes`: those that count them. */
+static int iteration(struct emitter *e, const struct schedule_loop *loop, uint32_t *axes) {
+  int at = px_int(e->px, 0);
+  *axes = 0;
+  for (int i = 0; i < loop->count; i++) {
+    int digit = e->digit[loop->level[i]];
+    at = px_add(e->px, px_mul(e->px, at, px_int(e->px, e->tree->extents[loop->level[i]])), digit);
+    *axes |= px_range(e->px, digit).axes;
+  }
+  return at;
+}
+
 /* What the loop will load some iterations later: the first element of each stretch. */
-static void prefetch(struct emitter *e, int node, int level) {
-  int ahead = node_at(e, node)->loop.prefetch, axis = e->open - 1;
-  if (!ahead || e->digit[level] < 0 || e->px->nodes.data[e->digit[level]].op != PX_AXIS) return;
+static void prefetch(struct emitter *e, int node) {
+  const struct schedule_loop *loop = &node_at(e, node)->loop;
+  int digits[GROUP_MOST];
+  uint32_t axes;
+  if (!loop->prefetch) return;
   struct marks m = mark(e);
   struct buf seen = {0};
-  int digit = e->digit[level];
-  e->digit[level] = px_add(e->px, digit, px_int(e->px, ahead));
-  for (int i = 0; i < e->tree->count; i++) {
+  for (int i = 0; i < loop->count; i++) digits[i] = e->digit[loop->level[i]];
+  int at = iteration(e, loop, &axes);
+  set_group(e, loop, px_add(e->px, at, px_int(e->px, loop->prefetch)));
+  for (int i = 0; i < e->tree->count && axes; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     if (emit_step_of(b, node) < b->steps && !e->stages[i].dead)
-      prefetch_loads(e, emit_copy(e, b, e->program->tensors.data[b->tensor].body), node, axis,
+      prefetch_loads(e, emit_copy(e, b, e->program->tensors.data[b->tensor].body), node, axes,
                      &seen);
   }
-  e->digit[level] = digit;
+  for (int i = 0; i < loop->count; i++) e->digit[loop->level[i]] = digits[i];
   forget(e, m);
   buf_free(&seen);
 }

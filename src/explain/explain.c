@@ -279,6 +279,10 @@ static void print_head(const struct loop_tree *tree, struct buf *out) {
 canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
   struct footprints f;
   print_head(tree, out);
+  if (tree->warnings.count) {
+    loop_tree_print_warnings(tree, out);
+    buf_puts(out, "\n");
+  }
   if (tree->open) {
     print_loops(tree, NULL, out);
     buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");

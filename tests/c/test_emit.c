@@ -395,6 +395,17 @@ static const struct {
      "program window\nin X f32 [i:32]\nP[i:32] = X[i] * 2\n"
      "Y[i:16] = P[i+k] // sum k:17\nout Y\n",
      "p:vec =>\n    @P = {p}/i\nk:unroll, i:vec =>\n    @Y = i // k\n"},
+    {"ahead inside a vector", PRODUCT,
+     "k, j:vec:mask, io:3:pf(1), ii:8:pf(2) => @P = {io, ii}/i, j // k\n"
+     "jo, ji:32:vec:mask, io:3:pf(1), ii:8:pf(2) => @Y = {io, ii}/i, {jo, ji}/j\n"},
+    {"ahead of a group", PRODUCT,
+     "{i, j}:para:pf(4), k => @P = i, j // k\n{i, j}:fold:pf(2) => @Y = i, j\n"},
+    {"a vector of rows and columns", PRODUCT,
+     "k, {i, j}:fold:vec => @P = i, j // k\n{i, j}:fold:vec => @Y = i, j\n"},
+    {"a vector longer than its axis",
+     "program wider\nin X f32 [h:7, w:15]\nP[h:7, w:15] = X[h, w] * 2\n"
+     "Y[h:7, w:15] = P[h, 14-w] - 1\nout Y\n",
+     "h, yw:16:vec:mask => @P = h, yw/w\nh, w:64:vec:mask => @Y = h, w\n"},
     {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
      "i:vec =>\n    @Y = i\n"},
     {"words of C",

@@ -96,7 +96,21 @@ static const struct {
     {GEMM, "jo, i, ji:8 =>\n  k => @C = i, {jo, ji}/j // k\njo, i, ji => @D = i, {jo, ji}/j\n"},
     {CHAIN, "p:5, o =>\n  @A = {o, p}/i\n  @B = {o, p}/i\n  @Z = {o, p}/i\n"},
     {SHARED, "q:2, a:5 => @A = {a, q}/i\nq, a => @Z = {a, q}/i\n"},
+    {GEMM, "k, {i, j}:fold:vec => @C = i, j // k\n{i, j}:vec:fold => @D = i, j\n"},
+    {CHAIN, "i:16:mask:vec =>\n  @A = i\n  @B = i\n  @Z = i\n"},
+    {CHAIN, "i:16:mask:vec => @A = i\ni => @B = i\n{i}:vec => @Z = i\n"},
     {CHAIN, "i => @A = i\no, p:5 =>\n  @B = {o, p}/i\n  @Z = {o, p}/i\n"},
+};
+
+// Program, schedule: it binds, and the warnings.
+static const struct {
+  const char *program, *schedule, *warnings;
+} warned[] = {
+    {GEMM, "i, k, j:unroll => @C = i, j // k\n" D,
+     "warning: line 1, column 19: the tile of 'C' fills 34 registers, the machine has 32\n"},
+    {GEMM, "k, {i, j}:fold:vec => @C = i, j // k\n" D,
+     "warning: line 1, column 23: the tile of 'C' fills 49 registers, the machine has 32\n"},
+    {GEMM, "i, k, j:vec => @C = i, j // k\n" D, ""},
 };
 
 // Program, schedule: the error message.
@@ -215,15 +229,16 @@ static const struct {
     {GEMM, "j, k, i:vec => @C = i, j // k\n" D,
      "line 1, column 7: vec loop 'i' has 12 steps: 'C' needs a multiple of its 16 lanes, a power "
      "of two below, or ':mask'"},
-    {GEMM, "k, {i, j}:fold:vec => @C = i, j // k\n" D,
-     "line 1, column 4: the group of loop 'i' cannot be vec"},
+    {CONV, "c, {h, w}:fold:vec => @P = c, h, w\no, y, x, c, r, s => @Y = o, y/h, x/w // c, r, s\n",
+     "line 1, column 4: vec loop 'h' has 72 steps: 'P' needs a multiple of its 16 lanes, a power "
+     "of two below, or ':mask'"},
+    {CONV, "c, h, w => @P = c, h, w\no, y, x, c, {r, s}:fold:vec => @Y = o, y/h, x/w // c, r, s\n",
+     "line 2, column 13: vec loop 'r' reduces 'Y'"},
     {GEMM, "i:para, j:para, k => @C = i, j // k\n" D,
      "line 1, column 9: parallel loop 'j' stands inside parallel loop 'i'"},
     {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",
      "line 1, column 1: vec loop 'i' is in no axis of 'A' inside it"},
     // limits
-    {GEMM, "i, k, j:unroll => @C = i, j // k\n" D,
-     "line 1, column 19: the tile of 'C' fills 34 registers, the machine has 32"},
     {GEMM, "i, k, j => @C:reg = i, j // k\n" D,
      "line 1, column 12: ':reg' buffer 'C' fills 384 registers, the machine has 32"},
     {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
@@ -264,6 +279,24 @@ static void accepts(void **state) {
       fail_msg("%s for \"%s\"", ctx.message, row->schedule);
     CHECK_INT(tree->open, 0, row->schedule);
     CHECK_TEXT(walk_tree(tree, 1), NULL, row->schedule);
+    loop_tree_free(tree);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
+static void warns(void **state) {
+  CHECK_ROWS (warned, row) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = parse_program(row->program);
+    struct schedule *s = parse_schedule(row->schedule);
+    struct loop_tree *tree;
+    struct buf text = {0};
+    if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK) fail_msg("%s", ctx.message);
+    buf_puts(&text, "");
+    loop_tree_print_warnings(tree, &text);
+    CHECK_TEXT(text.text, row->warnings, row->schedule);
+    buf_free(&text);
     loop_tree_free(tree);
     schedule_free(s);
     program_free(p);
@@ -337,5 +370,5 @@ static void defaults(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(rejects), cmocka_unit_test(too_deep),
-           cmocka_unit_test(defaults))
+CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(warns), cmocka_unit_test(rejects),
+           cmocka_unit_test(too_deep), cmocka_unit_test(defaults))
