@@ -33,7 +33,7 @@ from canvas import study
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 FENCE = re.compile(r"^```(canvas|console|python|sql|schedule)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
 SCHEDULE_AND_C = re.compile(r"^```schedule (\S+)\n([^`]*)^```\n```c\n([^`]*)^```$", re.M)
 TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
