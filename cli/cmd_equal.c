@@ -26,7 +26,8 @@ static int run(struct arguments *a) {
     return complain("'equal' can read only one of A and B from standard input");
   if (!read_hash(a, a->operand[0], &left) || !read_hash(a, a->operand[1], &right)) return EXIT_BAD;
   bool equal = !strcmp(left.hex, right.hex);
-  puts(equal ? "equal" : "different");
+  bool decided = equal || (left.decided && right.decided);
+  puts(equal ? "equal" : decided ? "different" : "not decided: a kernel is too symmetric");
   return equal ? EXIT_OK : EXIT_NONE;
 }
 
@@ -39,7 +40,8 @@ const struct command command_equal = {
     .details =
         "Names, the numbering of x, the order of independent nodes and swapped commutative inputs "
         "do\n"
-        "not count, neither do the sizes of a pack. Exit status 1 where they differ.\n",
+        "not count, neither do the sizes of a pack. Exit status 1 where they differ, and where a\n"
+        "kernel is so symmetric that it is not decided (none is known).\n",
     .example =
         "canvas sample --targets \"64,56,56\" >a.kernel\n"
         "  canvas show a.kernel | canvas equal - a.kernel",

@@ -6,7 +6,9 @@
 static int hash(struct arguments *a, canvas_pack *pack, void *data) {
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   (void)a, (void)data;
-  printf("%s  %s\n", canvas_kernel_hash(kernel).hex, canvas_kernel_name(kernel));
+  canvas_hash h = canvas_kernel_hash(kernel);
+  printf("%s  %s%s\n", h.hex, canvas_kernel_name(kernel),
+         h.decided ? "" : "  # not decided: too symmetric, written otherwise it has another hash");
   return EXIT_OK;
 }
 

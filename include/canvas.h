@@ -108,6 +108,8 @@ const char *canvas_kernel_name(const canvas_kernel *kernel);
  * commutative inputs do not count), different otherwise. */
 typedef struct canvas_hash {
   char hex[33]; /* 128 bits as 32 lower-case digits */
+  bool decided; /* false: too symmetric to decide (no kernel is known); a kernel that is written in
+                 * another way has another hash, though it may be the same one */
 } canvas_hash;
 canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
 

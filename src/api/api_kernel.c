@@ -17,9 +17,9 @@ const char *canvas_kernel_name(const canvas_kernel *kernel) {
 }
 
 canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
-  struct hash h = kernel_hash(kernel_of(kernel));
+  canvas_hash out = {"", false};
+  struct hash h = kernel_hash(kernel_of(kernel), &out.decided);
   uint64_t half[2] = {h.high, h.low};
-  canvas_hash out = {""};
   for (int i = 0; i < 32; i++)
     out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
   return out;

@@ -83,9 +83,13 @@ void over_print(unsigned over, struct buf *out);                    /* "KH,KW" *
 struct hash {
   uint64_t high, low;
 };
-/* Equal for isomorphic kernels: names, numbering of x, order of independent nodes and swapped
- * commutative inputs of equal shape do not count. */
-struct hash kernel_hash(const struct kernel *k);
+/* Equal for isomorphic kernels and, up to collisions of 128 bits, different for others: names,
+ * numbering of x, order of independent nodes and swapped commutative inputs of equal shape do not
+ * count. *decided (NULL: not asked for) is false for a kernel so symmetric that the search for its
+ * canonical form was given up: only the same kernel written the same way has its hash. */
+struct hash kernel_hash(const struct kernel *k, bool *decided);
+/* The same with another limit of search steps, for tests. */
+struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided);
 bool hash_equal(struct hash a, struct hash b);
 
 /* -- picture (spell/dot.c and spell/picture.c draw it) and cost (cost.c) -- */

@@ -4,25 +4,53 @@
  * refined by the colours around it (inputs in order, or as a set where a commutative blend has
  * inputs of equal shape; consumers; the variables of an attribute) until no class splits any more.
  * Where classes of several vertices remain, each vertex of the smallest class is set apart in turn
- * and refined again; the least certificate over all leaves is the answer (the scheme of
- * McKay's canonical labelling, without its pruning). The search tree is the same for isomorphic
- * kernels, and what tells two apart stands in the certificate: the colours only keep the tree small.
- * A kernel that passes the tree's limit is answered by the colours alone, which are equal
- * for isomorphic kernels too but might, for such a kernel, be equal for another one.
+ * and refined again; the least certificate over all leaves is the answer: individualisation and
+ * refinement, as in McKay's canonical labelling. What tells two kernels apart stands in the
+ * certificate; the colours only keep the tree small.
+ *
+ * Two leaves with one certificate show an automorphism, which is checked, and prune the tree: a vertex
+ * that known automorphisms move to one that was set apart before, fixing what was set apart above,
+ * would only give the same certificates again, and so would the rest of a subtree in which the second
+ * leaf was found. Without pruning the answer is the same, and sixteen equal branches have 2^15 leaves.
+ *
+ * The tree has a limit of nodes. A kernel that passes it (none is known) is not decided: its hash is
+ * of the kernel as it is written, so that another one never gets it, but neither does the same one
+ * written otherwise.
  */
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 #include "kernel/kernel.h"
 
-enum { VERTICES = KERNEL_NODES_MAX + VARIABLES, LEAVES = 720 };
+enum { VERTICES = KERNEL_NODES_MAX + VARIABLES, STEPS = 1 << 14 };
+
+typedef uint8_t vertex;
+
+/* A leaf of the tree: how it was reached, and the vertices in the order of their colours. */
+struct leaf {
+  struct hash certificate;
+  vertex path[VERTICES], order[VERTICES];
+  int depth;
+};
 
 struct colouring {
   const struct kernel *k;
   int nodes, count;              /* vertices: nodes, then all variables that occur */
   enum size variable[VARIABLES]; /* vertex nodes + i */
   bool swaps[KERNEL_NODES_MAX];  /* inputs of this node are a set */
-  int leaves;
-  struct hash best;
+};
+
+struct search {
+  const struct colouring *c;
+  int steps, limit; /* nodes of the tree */
+  vertex path[VERTICES];
+  bool found; /* a leaf; then: */
+  struct leaf first, best;
+  struct {
+    VEC(struct automorphism { vertex of[VERTICES]; });
+  } automorphisms;
 };
 
 static uint64_t mix(uint64_t h, uint64_t value) {
@@ -89,14 +117,19 @@ static int refine(const struct colouring *c, uint64_t colour[VERTICES]) {
   }
 }
 
-/* The kernel written down in the order of its (all different) colours. */
-static struct hash certificate(const struct colouring *c, const uint64_t colour[VERTICES]) {
-  int rank[VERTICES], order[VERTICES];
+static void make_order(const struct colouring *c, const uint64_t colour[VERTICES],
+                       vertex order[VERTICES]) {
   for (int v = 0; v < c->count; v++) {
-    rank[v] = 0;
-    for (int u = 0; u < c->count; u++) rank[v] += colour[u] < colour[v];
-    order[rank[v]] = v;
+    int rank = 0;
+    for (int u = 0; u < c->count; u++) rank += colour[u] < colour[v];
+    order[rank] = (vertex)v;
   }
+}
+
+/* The kernel written down in the order of its vertices. */
+static struct hash certificate(const struct colouring *c, const vertex order[VERTICES]) {
+  int rank[VERTICES];
+  for (int i = 0; i < c->count; i++) rank[order[i]] = i;
   struct hash h = {UINT64_C(0x243F6A8885A308D3), UINT64_C(0x13198A2E03707344)};
 #define WRITE(value) h.high = mix(h.high, (uint64_t)(value)), h.low = mix(~h.low, (uint64_t)(value))
   for (int i = 0; i < c->count; i++) {
@@ -120,6 +153,57 @@ static struct hash certificate(const struct colouring *c, const uint64_t colour[
   return h;
 }
 
+/* -- automorphisms -- */
+
+/* Whether node i is, with its vertices replaced, the node `to`. */
+static bool maps_node(const struct colouring *c, const struct automorphism *m, int i) {
+  if (m->of[i] >= c->nodes) return false;
+  const struct node *n = &c->k->nodes[i], *to = &c->k->nodes[m->of[i]];
+  if (own_colour(n) != own_colour(to)) return false;
+  int in[2] = {-1, -1};
+  for (int j = 0; j < node_row(n)->arity; j++) in[j] = m->of[n->in[j]];
+  bool same = in[0] == to->in[0] && in[1] == to->in[1];
+  bool swapped = c->swaps[i] && in[0] == to->in[1] && in[1] == to->in[0];
+  for (int v = c->nodes; v < c->count; v++)
+    if (m->of[v] < c->nodes || n->attrs.dim.power[c->variable[v - c->nodes]] !=
+                                   to->attrs.dim.power[c->variable[m->of[v] - c->nodes]])
+      return false;
+  return same || swapped;
+}
+
+/* What moves one leaf onto another. Equal certificates say that it is an automorphism, up to their
+ * collisions: it is looked at. */
+static bool note_automorphism(struct search *s, const struct leaf *from, const struct leaf *to,
+                              struct automorphism *m) {
+  for (int i = 0; i < s->c->count; i++) m->of[from->order[i]] = to->order[i];
+  for (int i = 0; i < s->c->nodes; i++)
+    if (!maps_node(s->c, m, i)) return false;
+  VEC_PUSH(&s->automorphisms, *m);
+  return true;
+}
+
+static bool fixes(const struct automorphism *m, const vertex *path, int depth) {
+  for (int i = 0; i < depth; i++)
+    if (m->of[path[i]] != path[i]) return false;
+  return true;
+}
+
+/* The first vertex of each one's orbit under the known automorphisms that fix the path. */
+static void make_orbits(const struct search *s, int depth, vertex first[VERTICES]) {
+  for (int v = 0; v < s->c->count; v++) first[v] = (vertex)v;
+  for (int i = 0; i < s->automorphisms.count; i++) {
+    const struct automorphism *m = &s->automorphisms.data[i];
+    if (!fixes(m, s->path, depth)) continue;
+    for (int v = 0; v < s->c->count; v++) {
+      vertex a = first[v], b = first[m->of[v]], least = a < b ? a : b, other = a < b ? b : a;
+      for (int u = 0; least != other && u < s->c->count; u++)
+        if (first[u] == other) first[u] = least;
+    }
+  }
+}
+
+/* -- the tree -- */
+
 /* The vertices of the smallest class of several, ties by colour; how many. */
 static int smallest_class(const struct colouring *c, const uint64_t colour[VERTICES],
                           int members[VERTICES]) {
@@ -138,24 +222,69 @@ static int smallest_class(const struct colouring *c, const uint64_t colour[VERTI
   return count;
 }
 
-static void search(struct colouring *c, uint64_t colour[VERTICES]) {
-  if (c->leaves > LEAVES) return;
-  if (refine(c, colour) == c->count) {
-    struct hash h = certificate(c, colour);
-    bool less = h.high < c->best.high || (h.high == c->best.high && h.low < c->best.low);
-    if (!c->leaves++ || less) c->best = h;
-    return;
+/* Where the search goes on after a leaf like an earlier one: the depth at which their paths part, if
+ * the automorphism says that the whole subtree there is like one that was searched. */
+static int depth_after(struct search *s, const struct leaf *earlier, const struct leaf *now) {
+  struct automorphism m;
+  int parts = 0;
+  if (!note_automorphism(s, earlier, now, &m)) return now->depth;
+  while (earlier->path[parts] == now->path[parts]) parts++;
+  bool whole = fixes(&m, now->path, parts) && m.of[earlier->path[parts]] == now->path[parts];
+  return whole ? parts : now->depth;
+}
+
+static int compare_hashes(struct hash a, struct hash b) {
+  if (a.high != b.high) return a.high < b.high ? -1 : 1;
+  return (a.low > b.low) - (a.low < b.low);
+}
+
+static int visit_leaf(struct search *s, const uint64_t colour[VERTICES], int depth) {
+  struct leaf now = {.depth = depth};
+  memcpy(now.path, s->path, sizeof now.path);
+  make_order(s->c, colour, now.order);
+  now.certificate = certificate(s->c, now.order);
+  if (!s->found) {
+    s->found = true;
+    s->first = s->best = now;
+    return depth;
   }
-  int members[VERTICES], count = smallest_class(c, colour, members);
-  for (int i = 0; i < count && c->leaves <= LEAVES; i++) {
+  if (hash_equal(now.certificate, s->first.certificate)) return depth_after(s, &s->first, &now);
+  int order = compare_hashes(now.certificate, s->best.certificate);
+  if (order == 0) return depth_after(s, &s->best, &now);
+  if (order < 0) s->best = now;
+  return depth;
+}
+
+/* Returns the depth at which to go on: less than `depth` where nothing new is to be found here. */
+static int visit(struct search *s, uint64_t colour[VERTICES], int depth) {
+  if (++s->steps > s->limit) return -1;
+  if (refine(s->c, colour) == s->c->count) return visit_leaf(s, colour, depth);
+  int members[VERTICES], count = smallest_class(s->c, colour, members);
+  for (int i = 0; i < count; i++) {
+    vertex first[VERTICES];
+    bool known = false;
+    make_orbits(s, depth, first);
+    for (int j = 0; j < i; j++) known |= first[members[j]] == first[members[i]];
+    if (known) continue;
     uint64_t apart[VERTICES];
     memcpy(apart, colour, sizeof apart);
     apart[members[i]] = mix(apart[members[i]], 600);
-    search(c, apart);
+    s->path[depth] = (vertex)members[i];
+    int back = visit(s, apart, depth + 1);
+    if (back < depth) return back;
   }
+  return depth;
 }
 
-struct hash kernel_hash(const struct kernel *k) {
+/* The kernel as it is written, names left out. */
+static struct hash as_written(const struct colouring *c) {
+  vertex order[VERTICES];
+  for (int v = 0; v < c->count; v++) order[v] = (vertex)v;
+  struct hash h = certificate(c, order);
+  return (struct hash){mix(h.high, 700), mix(h.low, 800)};
+}
+
+struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided) {
   struct colouring c = {.k = k, .nodes = k->count, .count = k->count};
   uint64_t colour[VERTICES] = {0};
   unsigned used = 0;
@@ -172,15 +301,18 @@ struct hash kernel_hash(const struct kernel *k) {
       c.variable[c.count - c.nodes] = (enum size)(SIZE_X0 + x);
       colour[c.count++] = 2;
     }
-  search(&c, colour);
-  if (c.leaves <= LEAVES) return c.best;
-  struct hash sum = {0, 0}; /* too symmetric: the colours as a set */
-  uint64_t coarse[VERTICES];
-  memcpy(coarse, colour, sizeof coarse);
-  refine(&c, coarse);
-  for (int v = 0; v < c.count; v++) {
-    sum.high += mix(coarse[v], 700);
-    sum.low += mix(coarse[v], 800);
-  }
-  return sum;
+  struct search *s = mem_alloc(sizeof *s);
+  s->c = &c;
+  s->limit = steps;
+  visit(s, colour, 0);
+  *decided = s->steps <= s->limit;
+  struct hash h = *decided ? s->best.certificate : as_written(&c);
+  free(s->automorphisms.data);
+  free(s);
+  return h;
+}
+
+struct hash kernel_hash(const struct kernel *k, bool *decided) {
+  bool own;
+  return kernel_hash_within(k, STEPS, decided ? decided : &own);
 }

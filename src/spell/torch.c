@@ -301,7 +301,7 @@ static void print_template(struct spelling *s, const struct plan *plan) {
 canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const double *gains,
                           bool patterns, struct buf *out) {
   TRY(kernel_verify(ctx, p->kernel));
-  struct hash hash = kernel_hash(p->kernel);
+  struct hash hash = kernel_hash(p->kernel, NULL);
   struct needs needs = needs_of(p);
   struct spelling s;
   struct plan plan;
