@@ -175,6 +175,8 @@ def read_build(folder: pathlib.Path, stripped: pathlib.Path) -> Build:
     build = Build({}, {}, {}, "", [])
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         source = os.path.relpath(entry["file"], ROOT)
+        if source.startswith("bench/"):  # built on request only
+            continue
         words = shlex.split(entry["command"])
         whole = os.path.join(entry["directory"], words[words.index("-o") + 1])
         if not os.path.exists(whole):  # of bench/: built when asked for

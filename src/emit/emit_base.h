@@ -29,12 +29,14 @@ enum {
 #define EMIT_STACK  (64 << 10)  /* bytes of one buffer on the stack ... */
 #define EMIT_STACKS (256 << 10) /* ... and of all */
 
+extern const char *const c_operations[PX_OPS][2]; /* emit_operations.c: {"expf", "exp"} */
+
 /* The words of a target. Functions and types come for fp32 and for fp64. */
 struct spelling {
-  const char *index;                /* type of loops */
-  const char *type[PROGRAM_DTYPES]; /* of elements in memory */
-  const char *function[PX_OPS][2];  /* of scalars: expf, exp */
-  const char *parallel;             /* the line above a parallel loop; %d loops run as one */
+  const char *index;                 /* type of loops */
+  const char *type[PROGRAM_DTYPES];  /* of elements in memory */
+  const char *const (*operation)[2]; /* by enum px_op: expf, exp */
+  const char *parallel;              /* the line above a parallel loop; %d loops run as one */
   const char *infinity;
 };
 
@@ -195,7 +197,6 @@ void emit_value(struct emitter *e, int expr, int bound, struct buf *out);
 void emit_vector(struct emitter *e, int expr, struct buf *out); /* of all lanes, also if the same */
 void emit_condition(struct emitter *e, int expr, struct buf *out);
 void emit_number(struct emitter *e, double number, struct buf *out);
-const char *emit_operation(enum px_op op); /* EXP */
 enum spread emit_held_spread(struct emitter *e, const struct held *h, int place);
 void emit_held(struct emitter *e, const struct held *h, int place, struct buf *out);
 const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[16]);

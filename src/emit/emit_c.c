@@ -13,18 +13,7 @@
 static const struct spelling c_words = {
     .index = "long",
     .type = {"float", "double", "uint16_t", "int32_t"},
-    .function = {[PX_MIN] = {"MIN_F32", "MIN_F64"},
-                 [PX_MAX] = {"MAX_F32", "MAX_F64"},
-                 [PX_EXP] = {"expf", "exp"},
-                 [PX_LOG] = {"logf", "log"},
-                 [PX_SIN] = {"sinf", "sin"},
-                 [PX_COS] = {"cosf", "cos"},
-                 [PX_TANH] = {"tanhf", "tanh"},
-                 [PX_SQRT] = {"sqrtf", "sqrt"},
-                 [PX_ERF] = {"erff", "erf"},
-                 [PX_ABS] = {"fabsf", "fabs"},
-                 [PX_FLOOR] = {"floorf", "floor"},
-                 [PX_POW] = {"powf", "pow"}},
+    .operation = c_operations,
     .infinity = "INFINITY",
 };
 
@@ -93,13 +82,13 @@ static void put_type(const struct emitter *e, bool wide, int lanes, struct buf *
 
 static void put_lane_function(const struct emitter *e, enum px_op op, bool wide, int lanes,
                               struct buf *out) {
-  const char *v = letters(wide, false), *name = emit_operation(op);
-  bool two = op == PX_POW;
+  const char *v = letters(wide, false), *name = scalar_ops[op].name;
+  bool two = scalar_ops[op].arity == 2;
   buf_printf(out, "#define %s_%c%d(x%s) \\\n  ({ \\\n    %s%d x_ = (x)%s; \\\n", name,
              wide ? 'D' : 'V', lanes, two ? ", y" : "", v, lanes, two ? ", y_ = (y)" : "");
   buf_printf(out,
              "    for (int i_ = 0; i_ < %d; i_++) x_[i_] = %s(x_[i_]%s); \\\n    x_; \\\n  })\n",
-             lanes, e->words->function[op][wide], two ? ", y_[i_]" : "");
+             lanes, e->words->operation[op][wide], two ? ", y_[i_]" : "");
 }
 
 static void put_vector_helper(const struct emitter *e, int helper, bool wide, int lanes,

@@ -31,15 +31,12 @@ static const char reserved[] =
     "isfinite isinf isnan isnormal signbit fpclassify math_errhandling DOMAIN SING OVERFLOW "
     "UNDERFLOW "
     "PLOSS TLOSS X_TLOSS MAXFLOAT "
-    /* functions and types that the text uses */
-    "expf exp logf log sinf sin cosf cos tanhf tanh sqrtf sqrt erff erf fabsf fabs floorf floor "
-    "powf "
-    "pow aligned_alloc free int32_t int64_t uint16_t uint32_t "
+    /* functions and types that the text uses, beside those of c_operations */
+    "aligned_alloc free int32_t int64_t uint16_t uint32_t "
     /* the text's own */
     "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 V2 V4 V8 "
     "V16 "
-    "V32 V64 D2 D4 D8 D16 D32 D64 ALL_* MAX_* MIN_* EXP_* LOG_* SIN_* COS_* TANH_* SQRT_* ERF_* "
-    "ABS_* FLOOR_* POW_* BF16_* "
+    "V32 V64 D2 D4 D8 D16 D32 D64 ALL_* BF16_* "
     "PICK_* LEAST_OF MOST_OF PRAGMA x_ y_ i_ j_ mask_ take_ to_ from_ bits_ lane lanes* points "
     "status "
     "done failed ";
@@ -122,12 +119,24 @@ static const char *free_name(struct emitter *e, const char *wish, bool (*rejects
   return kept;
 }
 
+/* expf, exp, EXP_V16 */
+static bool is_operation(const char *name) {
+  for (int op = 0; op < PX_OPS; op++) {
+    size_t letters = strlen(scalar_ops[op].name);
+    if (scalar_ops[op].binding != BIND_CALL || scalar_ops[op].sorts == SORTS_REAL) continue;
+    if (strcmp(name, c_operations[op][0]) == 0 || strcmp(name, c_operations[op][1]) == 0 ||
+        (strncmp(name, scalar_ops[op].name, letters) == 0 && name[letters] == '_'))
+      return true;
+  }
+  return false;
+}
+
 static bool not_local(const char *name) {
-  return listed(reserved, name);
+  return listed(reserved, name) || is_operation(name);
 }
 
 static bool not_global(const char *name) {
-  return listed(reserved, name) || listed(library, name);
+  return not_local(name) || listed(library, name);
 }
 
 const char *emit_name(struct emitter *e, const char *wish) {

@@ -98,11 +98,11 @@ static void accumulate(struct emitter *e, const struct statement *s, bool vector
     emit_line(e, "%s *= %s;", to.text, value);
   } else if (vector) {
     emit_use_vector(e, VECTOR_BF16_WRITE + 1 + op, e->wide, e->lanes);
-    emit_line(e, "%s = %s_%c%d(%s, %s);", to.text, emit_operation(op), e->wide ? 'D' : 'V',
+    emit_line(e, "%s = %s_%c%d(%s, %s);", to.text, scalar_ops[op].name, e->wide ? 'D' : 'V',
               e->lanes, to.text, value);
   } else {
     e->used |= (op == PX_MAX ? HELP_MAX_F32 : HELP_MIN_F32) << e->wide;
-    emit_line(e, "%s = %s(%s, %s);", to.text, e->words->function[op][e->wide], to.text, value);
+    emit_line(e, "%s = %s(%s, %s);", to.text, e->words->operation[op][e->wide], to.text, value);
   }
   buf_free(&to);
 }

@@ -297,17 +297,9 @@ static void infix(struct emitter *e, const struct px_node *n, int level, int bou
                   struct buf *out) {
   if (bound > level) buf_puts(out, "(");
   emit_value(e, n->arg[0], level, out);
-  buf_printf(out, " %s ", px_op_text(n->op));
+  buf_printf(out, " %s ", e->words->operation[n->op][e->wide]);
   emit_value(e, n->arg[1], level + 1, out);
   if (bound > level) buf_puts(out, ")");
-}
-
-const char *emit_operation(enum px_op op) {
-  static const char *const names[PX_OPS] = {
-      [PX_MIN] = "MIN", [PX_MAX] = "MAX", [PX_EXP] = "EXP",     [PX_LOG] = "LOG",
-      [PX_SIN] = "SIN", [PX_COS] = "COS", [PX_TANH] = "TANH",   [PX_SQRT] = "SQRT",
-      [PX_ERF] = "ERF", [PX_ABS] = "ABS", [PX_FLOOR] = "FLOOR", [PX_POW] = "POW"};
-  return names[op];
 }
 
 /* exp(x) of scalars, EXP_V16(x) of vectors */
@@ -315,10 +307,10 @@ static void call(struct emitter *e, int expr, const struct px_node *n, struct bu
   bool vector = in_vectors(e) && emit_spread(e, expr) != SPREAD_SAME;
   if (vector) {
     emit_use_vector(e, VECTOR_BF16_WRITE + 1 + n->op, e->wide, e->lanes);
-    buf_printf(out, "%s_%c%d(", emit_operation(n->op), e->wide ? 'D' : 'V', e->lanes);
+    buf_printf(out, "%s_%c%d(", scalar_ops[n->op].name, e->wide ? 'D' : 'V', e->lanes);
     emit_vector(e, n->arg[0], out);
   } else {
-    buf_printf(out, "%s(", e->words->function[n->op][e->wide]);
+    buf_printf(out, "%s(", e->words->operation[n->op][e->wide]);
     emit_value(e, n->arg[0], 0, out);
     if (n->op == PX_MAX || n->op == PX_MIN)
       e->used |= (n->op == PX_MAX ? HELP_MAX_F32 : HELP_MIN_F32) << e->wide;
@@ -406,7 +398,7 @@ static void compare(struct emitter *e, int expr, const struct px_node *n, struct
   bool vector = in_vectors(e) && emit_spread(e, expr) == SPREAD_LANES;
   if (vector) buf_puts(out, "(");
   for (int i = 0; i < 2; i++) {
-    if (i) buf_printf(out, " %s ", px_op_text(n->op));
+    if (i) buf_printf(out, " %s ", e->words->operation[n->op][e->wide]);
     if (index)
       emit_index(e, n->arg[i], SUM, out);
     else if (vector)
@@ -440,7 +432,7 @@ void emit_condition(struct emitter *e, int expr, struct buf *out) {
     case PX_OR:
       if (vector) buf_puts(out, "(");
       operand(e, n->arg[0], n->op, out);
-      buf_printf(out, vector ? " %.1s " : " %s ", n->op == PX_AND ? "&&" : "||");
+      buf_printf(out, vector ? " %.1s " : " %s ", e->words->operation[n->op][e->wide]);
       operand(e, n->arg[1], n->op, out);
       if (vector) buf_puts(out, ")");
       return;

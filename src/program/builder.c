@@ -181,10 +181,6 @@ int px_raw_leaf(struct program *p, struct px_node leaf) {
   return add_node(p, leaf);
 }
 
-static bool is_condition(enum px_op op) {
-  return op >= PX_LT && op <= PX_NOT;
-}
-
 /* The value of a literal: 1/2 beside a value is 0.5. */
 static int settle(struct program *p, int expr) {
   struct px_node node = p->nodes.data[expr];
@@ -242,59 +238,46 @@ static int want_index(struct program *p, int expr) {
   return program_poison(p, "an index is made of axes and integers, here it is something else");
 }
 
-/* Checks the sorts of node->arg, settles literals, and sets node->sort and node->literal. */
-static int give_sort(struct program *p, struct px_node *node) {
+/* Of numbers and comparisons: an index of indices, a value of values, a condition of either. */
+static int give_common_sort(struct program *p, struct px_node *node) {
+  const struct scalar_op *op = &scalar_ops[node->op];
   int *arg = node->arg;
-  enum px_sort sort = PX_VALUE;
-  switch (node->op) {
-    case PX_AND:
-    case PX_OR:
-      if (want_condition(p, arg[1]) < 0) return -1;
-      /* fall through */
-    case PX_NOT:
-      if (want_condition(p, arg[0]) < 0) return -1;
-      break;
-    case PX_SELECT:
-      if (want_condition(p, arg[0]) < 0 || agree(p, &arg[1], &arg[2], &sort) < 0) return -1;
-      node->literal = p->nodes.data[arg[1]].literal && p->nodes.data[arg[2]].literal;
-      break;
-    case PX_NEG:
-      sort = p->nodes.data[arg[0]].sort;
-      if (sort == PX_CONDITION) return program_poison(p, "a condition has no sign");
-      node->literal = p->nodes.data[arg[0]].literal;
-      break;
-    case PX_REAL:
-      if (want_index(p, arg[0]) < 0) return -1;
-      break;
-    case PX_EXP:
-    case PX_LOG:
-    case PX_SIN:
-    case PX_COS:
-    case PX_TANH:
-    case PX_SQRT:
-    case PX_ERF:
-    case PX_ABS:
-    case PX_FLOOR:
-      if (want_value(p, &arg[0]) < 0) return -1;
-      break;
-    case PX_POW:
-      if (want_value(p, &arg[0]) < 0 || want_value(p, &arg[1]) < 0) return -1;
-      break;
-    default: /* arithmetic and comparisons */
-      if (agree(p, &arg[0], &arg[1], &sort) < 0) return -1;
-      if (node->op == PX_MOD && sort == PX_VALUE)
-        return program_poison(p, "'%%' takes indices on both sides, here it is part of a value");
-      node->literal = p->nodes.data[arg[0]].literal && p->nodes.data[arg[1]].literal;
-  }
-  node->sort = is_condition(node->op) ? PX_CONDITION : sort;
-  if (is_condition(node->op)) node->literal = false;
+  enum px_sort sort = p->nodes.data[arg[0]].sort;
+  if (op->arity == 1 && sort == PX_CONDITION) return program_poison(p, "a condition has no sign");
+  if (op->arity == 2 && agree(p, &arg[0], &arg[1], &sort) < 0) return -1;
+  if (op->sorts == SORTS_INDICES && sort == PX_VALUE)
+    return program_poison(p, "'%%' takes indices on both sides, here it is part of a value");
+  node->sort = op->sorts == SORTS_TEST ? PX_CONDITION : sort;
+  node->literal = op->sorts != SORTS_TEST && p->nodes.data[arg[0]].literal &&
+                  (op->arity == 1 || p->nodes.data[arg[1]].literal);
   return 0;
 }
 
-static int arity(enum px_op op) {
-  if (op == PX_SELECT) return 3;
-  if (op == PX_NEG || op == PX_NOT || op == PX_REAL || (op >= PX_EXP && op <= PX_FLOOR)) return 1;
-  return 2;
+/* Checks the sorts of node->arg, settles literals, and sets node->sort and node->literal. */
+static int give_sort(struct program *p, struct px_node *node) {
+  int *arg = node->arg;
+  const struct scalar_op *op = &scalar_ops[node->op];
+  enum px_sort sort = PX_VALUE;
+  switch (op->sorts) {
+    case SORTS_LOGIC:
+      for (int i = 0; i < op->arity; i++)
+        if (want_condition(p, arg[i]) < 0) return -1;
+      break;
+    case SORTS_CHOICE:
+      if (want_condition(p, arg[0]) < 0 || agree(p, &arg[1], &arg[2], &sort) < 0) return -1;
+      node->literal = p->nodes.data[arg[1]].literal && p->nodes.data[arg[2]].literal;
+      break;
+    case SORTS_REAL:
+      if (want_index(p, arg[0]) < 0) return -1;
+      break;
+    case SORTS_VALUES:
+      for (int i = 0; i < op->arity; i++)
+        if (want_value(p, &arg[i]) < 0) return -1;
+      break;
+    default: return give_common_sort(p, node);
+  }
+  node->sort = op->sorts == SORTS_LOGIC ? PX_CONDITION : sort;
+  return 0;
 }
 
 int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column) {
@@ -302,7 +285,7 @@ int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int 
   if (p->failed) return -1;
   struct px_node node = {
       .op = (uint8_t)op, .depth = 1, .size = 1, .line = line, .column = column, .arg = {a, b, c}};
-  int n = arity(op);
+  int n = scalar_ops[op].arity;
   for (int i = 0; i < 3; i++) {
     if (i >= n)
       node.arg[i] = -1;

@@ -30,47 +30,10 @@ enum code {
   CODE_JUMP,
   CODE_JUMP_FALSE, /* to `to`; JUMP_FALSE takes the condition away */
   CODE_END,        /* one point of the reduction is done: its value is on top */
-  CODE_NOT,
-  /* of indices, then of values, in the order of enum px_op */
-  CODE_ADD_I,
-  CODE_SUB_I,
-  CODE_MUL_I,
-  CODE_DIV_I,
-  CODE_MOD_I,
-  CODE_MIN_I,
-  CODE_MAX_I,
-  CODE_NEG_I,
-  CODE_ADD,
-  CODE_SUB,
-  CODE_MUL,
-  CODE_DIV,
-  CODE_MOD_NEVER,
-  CODE_MIN,
-  CODE_MAX,
-  CODE_NEG,
-  CODE_LT_I,
-  CODE_LE_I,
-  CODE_GT_I,
-  CODE_GE_I,
-  CODE_EQ_I,
-  CODE_NE_I,
-  CODE_LT,
-  CODE_LE,
-  CODE_GT,
-  CODE_GE,
-  CODE_EQ,
-  CODE_NE,
-  CODE_EXP,
-  CODE_LOG,
-  CODE_SIN,
-  CODE_COS,
-  CODE_TANH,
-  CODE_SQRT,
-  CODE_ERF,
-  CODE_ABS,
-  CODE_FLOOR,
-  CODE_POW,
-  CODE_REAL
+/* of indices or conditions, and of values, in the order of enum px_op */
+#define X(op, ...) CODE_##op##_I, CODE_##op,
+  SCALAR_OPS(X)
+#undef X
 };
 
 struct instruction {
@@ -180,11 +143,8 @@ static void write_choice(struct writer *w, const struct px_node *n) {
 }
 
 static enum code operator_code(const struct program *p, const struct px_node *n) {
-  bool index = p->nodes.data[n->arg[0]].sort == PX_INDEX;
-  if (n->op == PX_NOT) return CODE_NOT;
-  if (n->op >= PX_ADD && n->op <= PX_NEG) return n->op - PX_ADD + (index ? CODE_ADD_I : CODE_ADD);
-  if (n->op >= PX_LT && n->op <= PX_NE) return n->op - PX_LT + (index ? CODE_LT_I : CODE_LT);
-  return n->op - PX_EXP + CODE_EXP;
+  bool value = p->nodes.data[n->arg[0]].sort == PX_VALUE;
+  return (enum code)(CODE_ADD_I + 2 * (n->op - PX_ADD) + value);
 }
 
 static void write_expr(struct writer *w, int expr) {
@@ -442,31 +402,27 @@ static canvas_status end_point(struct interpreter *in, struct frame *f, double v
   return move_on(in, f, t->rank + t->reductions, done);
 }
 
-static double function(enum code code, double x) {
-  switch (code) {
-    case CODE_EXP: return exp(x);
-    case CODE_LOG: return log(x);
-    case CODE_SIN: return sin(x);
-    case CODE_COS: return cos(x);
-    case CODE_TANH: return tanh(x);
-    case CODE_SQRT: return sqrt(x);
-    case CODE_ERF: return erf(x);
-    case CODE_ABS: return fabs(x);
-    default: return floor(x);
-  }
+/* A result goes where its type belongs: 64-bit integers and conditions to i, doubles to d. */
+static inline void put_index(union cell *cell, int64_t value) {
+  cell->i = value;
 }
 
-/* Two operands become one: an index of indices, a value of values, a condition of either. */
-#define OPERATE(to, from, type, expression)     \
-  {                                             \
-    sp--;                                       \
-    const type a = sp[-1].from, b = sp[0].from; \
-    sp[-1].to = (expression);                   \
-    break;                                      \
+static inline void put_value(union cell *cell, double value) {
+  cell->d = value;
+}
+
+#define PUT(cell, value) _Generic((value), double: put_value, default: put_index)(cell, value)
+
+/* The operands a and b become one; b is a where there is one alone. */
+#define OPERATE(from, type, arity, result)                \
+  {                                                       \
+    sp -= (arity) - 1;                                    \
+    const type a = sp[-1].from, b = sp[(arity) - 2].from; \
+    (void)a, (void)b;                                     \
+    PUT(&sp[-1], result);                                 \
+    break;                                                \
   }
-#define INDEX(expression) OPERATE(i, i, int64_t, expression)
-#define VALUE(expression) OPERATE(d, d, double, expression)
-#define TEST(expression)  OPERATE(i, d, double, expression)
+#define NEVER 0 /* the sorts of a program forbid it */
 
 /* Runs the first frame, and those that it needs, until its element is known. */
 static canvas_status run_frames(struct interpreter *in, double *out) {
@@ -513,38 +469,11 @@ static canvas_status run_frames(struct interpreter *in, double *out) {
         TRY(move_on(in, f, now->to, &done));
         break;
       case CODE_END: TRY(end_point(in, f, (--sp)->d, &done)); break;
-      case CODE_NOT: sp[-1].i = !sp[-1].i; break;
-      case CODE_ADD_I: INDEX(a + b)
-      case CODE_SUB_I: INDEX(a - b)
-      case CODE_MUL_I: INDEX(a * b)
-      case CODE_DIV_I: INDEX(floor_div(a, b))
-      case CODE_MOD_I: INDEX(floor_mod(a, b))
-      case CODE_MIN_I: INDEX(a < b ? a : b)
-      case CODE_MAX_I: INDEX(a > b ? a : b)
-      case CODE_NEG_I: sp[-1].i = -sp[-1].i; break;
-      case CODE_ADD: VALUE(a + b)
-      case CODE_SUB: VALUE(a - b)
-      case CODE_MUL: VALUE(a * b)
-      case CODE_DIV: VALUE(a / b)
-      case CODE_MOD_NEVER: break;
-      case CODE_MIN: VALUE(least(a, b))
-      case CODE_MAX: VALUE(most(a, b))
-      case CODE_NEG: sp[-1].d = -sp[-1].d; break;
-      case CODE_LT_I: INDEX(a < b)
-      case CODE_LE_I: INDEX(a <= b)
-      case CODE_GT_I: INDEX(a > b)
-      case CODE_GE_I: INDEX(a >= b)
-      case CODE_EQ_I: INDEX(a == b)
-      case CODE_NE_I: INDEX(a != b)
-      case CODE_LT: TEST(a < b)
-      case CODE_LE: TEST(a <= b)
-      case CODE_GT: TEST(a > b)
-      case CODE_GE: TEST(a >= b)
-      case CODE_EQ: TEST(a == b)
-      case CODE_NE: TEST(a != b)
-      case CODE_POW: VALUE(pow(a, b))
-      case CODE_REAL: sp[-1].d = (double)sp[-1].i; break;
-      default: sp[-1].d = function(now->code, sp[-1].d); break;
+#define X(op, text, binding, arity, sorts, counted, index, value, ...) \
+  case CODE_##op##_I: OPERATE(i, int64_t, arity, index)                \
+  case CODE_##op: OPERATE(d, double, arity, value)
+        SCALAR_OPS(X)
+#undef X
     }
     if (!done) continue;
     if (f == in->frames) {

@@ -28,6 +28,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "program/scalar_ops.h"
 
 enum {
   PROGRAM_AXES = 32,       /* axes of a tensor, reduction axes included */
@@ -52,39 +53,11 @@ enum px_op {
   PX_BOOL,   /* integer is 0 or 1: a condition */
   PX_AXIS,   /* tensor is the stage, integer the position among its axes (reduction axes last) */
   PX_LOAD,   /* tensor; its indices are p->indices.data[first .. first + rank); an index of i32 */
-  /* of indices or of values, as their arguments are */
-  PX_ADD,
-  PX_SUB,
-  PX_MUL,
-  PX_DIV,
-  PX_MOD,
-  PX_MIN,
-  PX_MAX,
-  PX_NEG,
-  PX_SELECT, /* arg[0] is the condition; only the branch taken is evaluated */
-  /* conditions; && and || evaluate their right side only if the left does not decide */
-  PX_LT,
-  PX_LE,
-  PX_GT,
-  PX_GE,
-  PX_EQ,
-  PX_NE,
-  PX_AND,
-  PX_OR,
-  PX_NOT,
-  /* values of values */
-  PX_EXP,
-  PX_LOG,
-  PX_SIN,
-  PX_COS,
-  PX_TANH,
-  PX_SQRT,
-  PX_ERF,
-  PX_ABS,
-  PX_FLOOR,
-  PX_POW,
-  PX_REAL, /* the value of an index */
-  PX_OPS
+/* operations: scalar_ops.h. Of PX_SELECT arg[0] is the condition */
+#define X(op, ...) PX_##op,
+  SCALAR_OPS(X)
+#undef X
+      PX_OPS
 };
 
 struct px_node {
@@ -153,7 +126,7 @@ canvas_status program_parse(canvas_context *ctx, const char *text, size_t length
                             struct program **out);
 void program_print(const struct program *p, struct buf *buf);
 void program_print_expr(const struct program *p, int expr, struct buf *buf);
-const char *px_op_text(enum px_op op); /* "+", "min"; "" for what is not an operator */
+const char *px_op_text(enum px_op op); /* "+", "min"; "" of leaves */
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
@@ -231,7 +204,7 @@ int px_max(struct program *p, int a, int b);
 int px_neg(struct program *p, int a);
 int px_real(struct program *p, int index);
 int px_load(struct program *p, int tensor, int rank, const int *indices);
-int px_call(struct program *p, enum px_op function, int a); /* PX_EXP .. PX_FLOOR */
+int px_call(struct program *p, enum px_op function, int a); /* of one value: PX_EXP */
 int px_pow(struct program *p, int a, int b);
 int px_select(struct program *p, int condition, int then, int other);
 int px_compare(struct program *p, enum px_op op, int a, int b); /* PX_LT .. PX_NE */
@@ -250,6 +223,7 @@ struct px_map {
   bool verbatim; /* operators are built as they stand, nothing is simplified */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
+int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */
 
 /* The same expression, node by node, of the same stage. Comparing -1 is fine. */
 bool px_same(const struct program *p, int a, int b);

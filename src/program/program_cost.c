@@ -19,9 +19,8 @@ static int64_t operations(const struct program *p, int expr) {
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) arg[i] = operations(p, n->arg[i]);
   if (n->op == PX_SELECT) return saturating_add(arg[0], int_max(arg[1], arg[2]));
-  bool logical = n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT;
-  bool free = n->arg[0] < 0 || p->nodes.data[n->arg[0]].sort == PX_INDEX || logical;
-  return saturating_add(saturating_add(arg[0], arg[1]), free ? 0 : 1);
+  bool counted = scalar_ops[n->op].counted && p->nodes.data[n->arg[0]].sort != PX_INDEX;
+  return saturating_add(saturating_add(arg[0], arg[1]), counted);
 }
 
 /* The axis that is the whole of this index; -1 if it is not one. */

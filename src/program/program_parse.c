@@ -142,14 +142,19 @@ static canvas_status parse_load(struct parser *ps, const struct token *name, enu
   return built(ps, name, *out);
 }
 
-static const enum px_op functions[] = {PX_EXP, PX_LOG,   PX_SIN, PX_COS,  PX_TANH, PX_SQRT, PX_ERF,
-                                       PX_ABS, PX_FLOOR, PX_POW, PX_REAL, PX_MIN,  PX_MAX};
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
+/* The function of this name; PX_OPS: there is none. */
+static enum px_op find_function(const struct token *name) {
+  for (int op = 0; op < PX_OPS; op++)
+    if (scalar_ops[op].binding == BIND_CALL && token_is_name(name, scalar_ops[op].text))
+      return (enum px_op)op;
+  return PX_OPS;
+}
 
 static canvas_status unknown_function(struct parser *ps, const struct token *name) {
   struct buf known = {0};
-  for (int i = 0; i < FUNCTIONS; i++)
-    buf_printf(&known, "%s%s", i ? ", " : "", px_op_text(functions[i]));
+  for (int op = 0; op < PX_OPS; op++)
+    if (scalar_ops[op].binding == BIND_CALL)
+      buf_printf(&known, "%s%s", known.length ? ", " : "", scalar_ops[op].text);
   canvas_status status = lexer_fail(&ps->lx, name, "unknown function '%.*s', there are %s",
                                     name->length < 40 ? name->length : 40, name->start, known.text);
   buf_free(&known);
@@ -158,22 +163,21 @@ static canvas_status unknown_function(struct parser *ps, const struct token *nam
 
 static canvas_status parse_call(struct parser *ps, const struct token *name, enum place place,
                                 int *out) {
-  int arg[2] = {-1, -1}, count, i = 0;
-  while (i < FUNCTIONS && !token_is_name(name, px_op_text(functions[i]))) i++;
-  if (i == FUNCTIONS) return unknown_function(ps, name);
-  enum px_op op = functions[i];
-  bool either = op == PX_MIN || op == PX_MAX;
+  int arg[2] = {-1, -1}, count;
+  enum px_op op = find_function(name);
+  if (op == PX_OPS) return unknown_function(ps, name);
+  const struct scalar_op *row = &scalar_ops[op];
+  bool either = row->sorts == SORTS_NUMBERS;
   if (place == IN_INDEX && !either)
     return lexer_fail(&ps->lx, name,
                       "'%s' gives a value, an index is made of axes, integers and tensors of i32",
-                      px_op_text(op));
-  if (!either) place = op == PX_REAL ? IN_INDEX : IN_VALUE;
+                      row->text);
+  if (!either) place = row->sorts == SORTS_REAL ? IN_INDEX : IN_VALUE;
   lexer_next(&ps->lx);
   TRY(parse_list(ps, place, ")", 2, arg, &count));
-  int wanted = either || op == PX_POW ? 2 : 1;
-  if (count != wanted)
-    return lexer_fail(&ps->lx, name, "'%s' takes %d argument%s, found %d", px_op_text(op), wanted,
-                      wanted > 1 ? "s" : "", count);
+  if (count != row->arity)
+    return lexer_fail(&ps->lx, name, "'%s' takes %d argument%s, found %d", row->text, row->arity,
+                      row->arity > 1 ? "s" : "", count);
   *out = px_raw(ps->p, op, arg[0], arg[1], -1, name->line, name->column);
   return built(ps, name, *out);
 }
@@ -247,18 +251,20 @@ static canvas_status parse_sign(struct parser *ps, enum place place, int *out) {
   return binary(ps, PX_NEG, &at, out, -1);
 }
 
-/* Takes one of the operators in `ops` (ending with PX_OPS), or says that there is none. */
-static bool accept_operator(struct parser *ps, const enum px_op *ops, enum px_op *op) {
-  for (; *ops != PX_OPS; ops++)
-    if (lexer_accept(&ps->lx, px_op_text(*op = *ops))) return true;
+/* Takes one of the operators that bind like this, or says that there is none. */
+static bool accept_operator(struct parser *ps, enum px_binding binding, enum px_op *op) {
+  for (int i = 0; i < PX_OPS; i++)
+    if (scalar_ops[i].binding == binding && lexer_accept(&ps->lx, scalar_ops[i].text)) {
+      *op = (enum px_op)i;
+      return true;
+    }
   return false;
 }
 
 static canvas_status parse_product(struct parser *ps, enum place place, int *out) {
-  static const enum px_op ops[] = {PX_MUL, PX_DIV, PX_MOD, PX_OPS};
   enum px_op op;
   TRY(parse_sign(ps, place, out));
-  for (struct token at = ps->lx.token; accept_operator(ps, ops, &op); at = ps->lx.token) {
+  for (struct token at = ps->lx.token; accept_operator(ps, BIND_MUL, &op); at = ps->lx.token) {
     int right;
     TRY(parse_sign(ps, place, &right));
     TRY(binary(ps, op, &at, out, right));
@@ -267,10 +273,9 @@ static canvas_status parse_product(struct parser *ps, enum place place, int *out
 }
 
 static canvas_status parse_sum(struct parser *ps, enum place place, int *out) {
-  static const enum px_op ops[] = {PX_ADD, PX_SUB, PX_OPS};
   enum px_op op;
   TRY(parse_product(ps, place, out));
-  for (struct token at = ps->lx.token; accept_operator(ps, ops, &op); at = ps->lx.token) {
+  for (struct token at = ps->lx.token; accept_operator(ps, BIND_ADD, &op); at = ps->lx.token) {
     int right;
     TRY(parse_product(ps, place, &right));
     TRY(binary(ps, op, &at, out, right));
@@ -279,16 +284,15 @@ static canvas_status parse_sum(struct parser *ps, enum place place, int *out) {
 }
 
 static canvas_status parse_compare(struct parser *ps, enum place place, int *out) {
-  static const enum px_op ops[] = {PX_LE, PX_LT, PX_GE, PX_GT, PX_EQ, PX_NE, PX_OPS};
   enum px_op op;
   TRY(parse_sum(ps, place, out));
   struct token at = ps->lx.token;
-  if (place != IN_CONDITION || !accept_operator(ps, ops, &op)) return CANVAS_OK;
+  if (place != IN_CONDITION || !accept_operator(ps, BIND_COMPARE, &op)) return CANVAS_OK;
   int right;
   TRY(parse_sum(ps, place, &right));
   TRY(binary(ps, op, &at, out, right));
   at = ps->lx.token;
-  if (accept_operator(ps, ops, &op))
+  if (accept_operator(ps, BIND_COMPARE, &op))
     return lexer_fail(&ps->lx, &at, "comparisons do not chain, write 'a < b && b < c'");
   return CANVAS_OK;
 }

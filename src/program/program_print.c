@@ -11,46 +11,6 @@
 
 #include "program/program.h"
 
-/* From loosest to tightest; the numbers are compared. */
-enum binding {
-  BIND_SELECT,
-  BIND_OR,
-  BIND_AND,
-  BIND_NOT,
-  BIND_COMPARE,
-  BIND_ADD,
-  BIND_MUL,
-  BIND_SIGN,
-  BIND_LEAF
-};
-
-static const struct {
-  const char *text;
-  enum binding binding;
-} spelling[PX_OPS] = {
-    [PX_INT] = {"", BIND_LEAF},      [PX_NUMBER] = {"", BIND_LEAF},
-    [PX_BOOL] = {"", BIND_LEAF},     [PX_AXIS] = {"", BIND_LEAF},
-    [PX_LOAD] = {"", BIND_LEAF},     [PX_ADD] = {"+", BIND_ADD},
-    [PX_SUB] = {"-", BIND_ADD},      [PX_MUL] = {"*", BIND_MUL},
-    [PX_DIV] = {"/", BIND_MUL},      [PX_MOD] = {"%", BIND_MUL},
-    [PX_MIN] = {"min", BIND_LEAF},   [PX_MAX] = {"max", BIND_LEAF},
-    [PX_NEG] = {"-", BIND_SIGN},     [PX_SELECT] = {"", BIND_SELECT},
-    [PX_LT] = {"<", BIND_COMPARE},   [PX_LE] = {"<=", BIND_COMPARE},
-    [PX_GT] = {">", BIND_COMPARE},   [PX_GE] = {">=", BIND_COMPARE},
-    [PX_EQ] = {"==", BIND_COMPARE},  [PX_NE] = {"!=", BIND_COMPARE},
-    [PX_AND] = {"&&", BIND_AND},     [PX_OR] = {"||", BIND_OR},
-    [PX_NOT] = {"!", BIND_NOT},      [PX_EXP] = {"exp", BIND_LEAF},
-    [PX_LOG] = {"log", BIND_LEAF},   [PX_SIN] = {"sin", BIND_LEAF},
-    [PX_COS] = {"cos", BIND_LEAF},   [PX_TANH] = {"tanh", BIND_LEAF},
-    [PX_SQRT] = {"sqrt", BIND_LEAF}, [PX_ERF] = {"erf", BIND_LEAF},
-    [PX_ABS] = {"abs", BIND_LEAF},   [PX_FLOOR] = {"floor", BIND_LEAF},
-    [PX_POW] = {"pow", BIND_LEAF},   [PX_REAL] = {"real", BIND_LEAF},
-};
-
-const char *px_op_text(enum px_op op) {
-  return spelling[op].text;
-}
-
 const char *program_dtype_name(enum program_dtype dtype) {
   static const char *const names[] = {"f32", "f64", "bf16", "i32"};
   return names[dtype];
@@ -94,7 +54,7 @@ static void print_number(struct printer *w, double value) {
   if (w->point && !reads_as_real(text)) buf_puts(w->buf, ".0");
 }
 
-static void print_at(struct printer *w, int expr, enum binding least);
+static void print_at(struct printer *w, int expr, enum px_binding least);
 
 static void print_list(struct printer *w, const int *exprs, int count) {
   for (int i = 0; i < count; i++) {
@@ -114,28 +74,26 @@ static void print_load(struct printer *w, const struct px_node *n) {
 static bool shows_value(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   char text[32];
-  switch (n->op) {
-    case PX_NUMBER: number_text(n->number, text); return reads_as_real(text);
-    case PX_ADD:
-    case PX_SUB:
-    case PX_MUL:
-    case PX_DIV:
-    case PX_MIN:
-    case PX_MAX: return shows_value(p, n->arg[0]) || shows_value(p, n->arg[1]);
-    case PX_NEG: return shows_value(p, n->arg[0]);
-    case PX_SELECT: return shows_value(p, n->arg[1]) || shows_value(p, n->arg[2]);
+  if (n->op == PX_NUMBER) {
+    number_text(n->number, text);
+    return reads_as_real(text);
+  }
+  switch (scalar_ops[n->op].sorts) {
+    case SORTS_NUMBERS:
+      return shows_value(p, n->arg[0]) || (n->arg[1] >= 0 && shows_value(p, n->arg[1]));
+    case SORTS_CHOICE: return shows_value(p, n->arg[1]) || shows_value(p, n->arg[2]);
     default: return true;
   }
 }
 
-static void print_binary(struct printer *w, const struct px_node *n, enum binding binding) {
+static void print_binary(struct printer *w, const struct px_node *n, enum px_binding binding) {
   enum px_sort sort = w->p->nodes.data[n->arg[0]].sort;
   bool compares = binding == BIND_COMPARE, point = w->point;
   bool tight = sort == PX_INDEX && !compares;
   if (compares)
     w->point = sort == PX_VALUE && !shows_value(w->p, n->arg[0]) && !shows_value(w->p, n->arg[1]);
   print_at(w, n->arg[0], compares ? BIND_ADD : binding);
-  buf_printf(w->buf, tight ? "%s" : " %s ", spelling[n->op].text);
+  buf_printf(w->buf, tight ? "%s" : " %s ", px_op_text(n->op));
   print_at(w, n->arg[1], binding + 1);
   w->point = point;
 }
@@ -150,12 +108,12 @@ static void print_select(struct printer *w, const struct px_node *n) {
 }
 
 static void print_call(struct printer *w, const struct px_node *n) {
-  buf_printf(w->buf, "%s(", spelling[n->op].text);
+  buf_printf(w->buf, "%s(", px_op_text(n->op));
   print_list(w, n->arg, n->arg[1] < 0 ? 1 : 2);
   buf_puts(w->buf, ")");
 }
 
-static void print_node(struct printer *w, const struct px_node *n, enum binding binding) {
+static void print_node(struct printer *w, const struct px_node *n, enum px_binding binding) {
   switch (n->op) {
     case PX_INT: buf_printf(w->buf, "%lld", (long long)n->integer); break;
     case PX_NUMBER: print_number(w, n->number); break;
@@ -172,7 +130,7 @@ static void print_node(struct printer *w, const struct px_node *n, enum binding 
       print_at(w, n->arg[0], BIND_LEAF);
       break;
     default:
-      if (binding == BIND_LEAF)
+      if (binding == BIND_CALL)
         print_call(w, n);
       else
         print_binary(w, n, binding);
@@ -180,9 +138,9 @@ static void print_node(struct printer *w, const struct px_node *n, enum binding 
 }
 
 /* In parentheses if it binds looser than `least`. */
-static void print_at(struct printer *w, int expr, enum binding least) {
+static void print_at(struct printer *w, int expr, enum px_binding least) {
   const struct px_node *n = &w->p->nodes.data[expr];
-  enum binding binding = spelling[n->op].binding;
+  enum px_binding binding = scalar_ops[n->op].binding;
   if (binding < least) buf_puts(w->buf, "(");
   print_node(w, n, binding);
   if (binding < least) buf_puts(w->buf, ")");

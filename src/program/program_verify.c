@@ -198,7 +198,8 @@ static canvas_status check_load(const struct verifier *v, const struct px_node *
 
 static canvas_status check_children(const struct verifier *v, const struct px_node *n,
                                     bool always) {
-  bool chooses = n->op == PX_SELECT || n->op == PX_AND || n->op == PX_OR;
+  enum px_sorts sorts = scalar_ops[n->op].sorts;
+  bool chooses = sorts == SORTS_CHOICE || sorts == SORTS_LOGIC;
   for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
     TRY(check_expr(v, n->arg[i], always && !(chooses && i > 0)));
   return CANVAS_OK;
@@ -221,7 +222,7 @@ static canvas_status check_expr(const struct verifier *v, int expr, bool always)
     default: break;
   }
   TRY(check_children(v, n, always));
-  bool compares = n->op >= PX_LT && n->op <= PX_NE;
+  bool compares = scalar_ops[n->op].sorts == SORTS_TEST;
   if (n->op == PX_REAL || (compares && v->p->nodes.data[n->arg[0]].sort == PX_INDEX)) {
     TRY(check_index(v, n->arg[0]));
     if (compares) TRY(check_index(v, n->arg[1]));

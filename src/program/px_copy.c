@@ -14,7 +14,7 @@ static int copy_load(struct program *to, const struct program *from, const struc
   return px_load(to, n->tensor, rank, indices);
 }
 
-static int copy_operator(struct program *to, enum px_op op, const int *arg) {
+int px_apply(struct program *to, enum px_op op, const int *arg) {
   switch (op) {
     case PX_ADD: return px_add(to, arg[0], arg[1]);
     case PX_SUB: return px_sub(to, arg[0], arg[1]);
@@ -25,19 +25,14 @@ static int copy_operator(struct program *to, enum px_op op, const int *arg) {
     case PX_MAX: return px_max(to, arg[0], arg[1]);
     case PX_NEG: return px_neg(to, arg[0]);
     case PX_SELECT: return px_select(to, arg[0], arg[1], arg[2]);
-    case PX_LT:
-    case PX_LE:
-    case PX_GT:
-    case PX_GE:
-    case PX_EQ:
-    case PX_NE: return px_compare(to, op, arg[0], arg[1]);
     case PX_AND: return px_and(to, arg[0], arg[1]);
     case PX_OR: return px_or(to, arg[0], arg[1]);
     case PX_NOT: return px_not(to, arg[0]);
-    case PX_POW: return px_pow(to, arg[0], arg[1]);
     case PX_REAL: return px_real(to, arg[0]);
-    default: return px_call(to, op, arg[0]);
+    default: break;
   }
+  if (scalar_ops[op].sorts == SORTS_TEST) return px_compare(to, op, arg[0], arg[1]);
+  return px_raw(to, op, arg[0], arg[1], -1, 0, 0); /* nothing to simplify */
 }
 
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
@@ -55,5 +50,5 @@ int px_copy(struct program *to, const struct program *from, int expr, const stru
   for (int i = 0; i < 3; i++)
     if (n.arg[i] >= 0) arg[i] = px_copy(to, from, n.arg[i], map);
   if (map->verbatim) return px_raw(to, n.op, arg[0], arg[1], arg[2], 0, 0);
-  return copy_operator(to, n.op, arg);
+  return px_apply(to, n.op, arg);
 }

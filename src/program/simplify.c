@@ -349,7 +349,7 @@ int px_load(struct program *p, int tensor, int rank, const int *indices) {
 }
 
 int px_call(struct program *p, enum px_op function, int a) {
-  assert(function >= PX_EXP && function <= PX_FLOOR);
+  assert(scalar_ops[function].sorts == SORTS_VALUES && scalar_ops[function].arity == 1);
   return raw(p, function, a, -1);
 }
 
@@ -384,7 +384,7 @@ static int always(enum px_op op, struct px_range d) {
 }
 
 int px_compare(struct program *p, enum px_op op, int a, int b) {
-  assert(op >= PX_LT && op <= PX_NE);
+  assert(scalar_ops[op].sorts == SORTS_TEST);
   if (both_index(p, a, b)) {
     struct px_range d = difference(p, a, b);
     int known = d.overflow ? -1 : always(op, d);

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of functions: in units of the last place, wide enough for any libm and for short polynomials. */
-#define FUNCTION_UNITS 8
-
 /* An expression and its error, both in the new program; -1: there is none. Of a condition the error is
  * the condition under which it may be decided the other way. */
 struct both {
@@ -102,64 +99,70 @@ static struct both walk_real(struct writer *w, int index) {
 }
 
 /* a / b lies within (e(a) + |a/b| e(b)) / (|b| - e(b)) of what it is. */
-static struct both walk_quotient(struct writer *w, struct both a, struct both b) {
-  int value = px_div(w->to, a.value, b.value), size = size_of(w, b.value);
+static int quotient_error(struct writer *w, struct both a, struct both b, int value) {
+  int size = size_of(w, b.value);
   int error = plus(w, a.error, scaled(w, value, b.error));
-  if (error >= 0 && b.error < 0) error = px_div(w->to, error, size);
-  if (b.error >= 0)
-    error = when(w, exceeds(w, size, b.error), px_div(w->to, error, px_sub(w->to, size, b.error)),
-                 px_number(w->to, HUGE_VAL));
-  return rounded(w, value, error, 1);
+  if (error >= 0 && b.error < 0) return px_div(w->to, error, size);
+  if (b.error < 0) return error;
+  return when(w, exceeds(w, size, b.error), px_div(w->to, error, px_sub(w->to, size, b.error)),
+              px_number(w->to, HUGE_VAL));
 }
 
-static struct both walk_product(struct writer *w, struct both a, struct both b) {
-  int value = px_mul(w->to, a.value, b.value);
+static int product_error(struct writer *w, struct both a, struct both b) {
   int error = plus(w, scaled(w, a.value, b.error), scaled(w, b.value, a.error));
-  if (a.error >= 0 && b.error >= 0) error = plus(w, error, px_mul(w->to, a.error, b.error));
-  return rounded(w, value, error, 1);
+  if (a.error < 0 || b.error < 0) return error;
+  return plus(w, error, px_mul(w->to, a.error, b.error));
 }
 
 /* |a|^b moves by a factor exp(d) where its logarithm moves by d. */
-static struct both walk_power(struct writer *w, struct both a, struct both b) {
+static int power_error(struct writer *w, struct both a, struct both b, int value) {
   struct program *to = w->to;
-  int value = px_pow(to, a.value, b.value), size = size_of(w, a.value), shift = -1;
+  int size = size_of(w, a.value), shift = -1;
   if (a.error >= 0) {
     int by = px_div(to, px_mul(to, size_of(w, b.value), a.error), px_sub(to, size, a.error));
     shift = when(w, exceeds(w, size, a.error), by, px_number(to, HUGE_VAL));
   }
   if (b.error >= 0) shift = plus(w, shift, scaled(w, px_call(to, PX_LOG, size), b.error));
-  if (shift < 0) return rounded(w, value, -1, FUNCTION_UNITS);
-  int factor = px_sub(to, px_call(to, PX_EXP, shift), px_number(to, 1));
-  return rounded(w, value, scaled(w, value, factor), FUNCTION_UNITS);
+  if (shift < 0) return -1;
+  return scaled(w, value, px_sub(to, px_call(to, PX_EXP, shift), px_number(to, 1)));
 }
 
-static int function_error(struct writer *w, enum px_op op, struct both a, int value) {
+/* By how much the operation of these operands may move; `value` is what it gives. Of more than one
+ * operand b is the second. */
+static int operand_error(struct writer *w, enum px_op op, struct both a, struct both b, int value) {
   struct program *to = w->to;
   int e = a.error;
+  switch (scalar_ops[op].error) {
+    case ERROR_SUM: return plus(w, e, b.error);
+    case ERROR_PRODUCT: return product_error(w, a, b);
+    case ERROR_QUOTIENT: return quotient_error(w, a, b, value);
+    case ERROR_POWER: return power_error(w, a, b, value);
+    case ERROR_LARGER: return larger(w, e, b.error);
+    default: break;
+  }
   if (e < 0) return -1;
-  switch (op) {
-    case PX_EXP: return scaled(w, value, px_sub(to, px_call(to, PX_EXP, e), px_number(to, 1)));
-    case PX_LOG:
+  switch (scalar_ops[op].error) {
+    case ERROR_RISING:
+      return px_sub(to, px_call(to, op, px_add(to, a.value, e)),
+                    px_call(to, op, px_sub(to, a.value, e)));
+    case ERROR_EXP: return scaled(w, value, px_sub(to, px_call(to, PX_EXP, e), px_number(to, 1)));
+    case ERROR_LOG:
       return when(w, exceeds(w, a.value, e), px_div(to, e, px_sub(to, a.value, e)),
                   px_number(to, HUGE_VAL));
-    case PX_SQRT:
+    case ERROR_SQRT:
       return when(w, exceeds(w, a.value, e), px_div(to, e, value),
                   px_call(to, PX_SQRT, times(w, 2, e)));
-    case PX_ERF: return times(w, 1.2, e); /* its slope is 2/sqrt(pi) at most */
-    default: return e;                    /* sin, cos, tanh: 1 at most */
+    default: return times(w, scalar_ops[op].slope, e);
   }
 }
 
-static struct both walk_function(struct writer *w, enum px_op op, struct both a) {
-  struct program *to = w->to;
-  int value = px_call(to, op, a.value);
-  if (op == PX_ABS || (op == PX_FLOOR && a.error < 0)) return (struct both){value, a.error};
-  if (op == PX_FLOOR)
-    return (struct both){value, px_sub(to, px_call(to, PX_FLOOR, px_add(to, a.value, a.error)),
-                                       px_call(to, PX_FLOOR, px_sub(to, a.value, a.error)))};
-  struct both out = rounded(w, value, function_error(w, op, a, value), FUNCTION_UNITS);
-  if (op == PX_SIN || op == PX_COS) /* near their zeros */
-    out.error = plus(w, out.error, px_number(to, FUNCTION_UNITS * w->unit));
+static struct both walk_operation(struct writer *w, enum px_op op, struct both a, struct both b) {
+  const struct scalar_op *row = &scalar_ops[op];
+  int value = px_apply(w->to, op, (int[]){a.value, b.value});
+  struct both out = {value, operand_error(w, op, a, b, value)};
+  if (row->units != UNITS_EXACT) out = rounded(w, value, out.error, row->units);
+  if (row->error == ERROR_WAVE)
+    out.error = plus(w, out.error, px_number(w->to, row->units * w->unit));
   return out;
 }
 
@@ -199,19 +202,6 @@ static struct both walk_logic(struct writer *w, const struct px_node *n) {
   return out;
 }
 
-static struct both walk_arithmetic(struct writer *w, enum px_op op, struct both a, struct both b) {
-  struct program *to = w->to;
-  switch (op) {
-    case PX_ADD: return rounded(w, px_add(to, a.value, b.value), plus(w, a.error, b.error), 1);
-    case PX_SUB: return rounded(w, px_sub(to, a.value, b.value), plus(w, a.error, b.error), 1);
-    case PX_MUL: return walk_product(w, a, b);
-    case PX_DIV: return walk_quotient(w, a, b);
-    case PX_POW: return walk_power(w, a, b);
-    case PX_MIN: return (struct both){px_min(to, a.value, b.value), larger(w, a.error, b.error)};
-    default: return (struct both){px_max(to, a.value, b.value), larger(w, a.error, b.error)};
-  }
-}
-
 static struct both walk(struct writer *w, int expr) {
   struct px_node n = w->from->nodes.data[expr];
   if (n.sort == PX_INDEX) return (struct both){copy_index(w, expr), -1};
@@ -221,21 +211,12 @@ static struct both walk(struct writer *w, int expr) {
     case PX_REAL: return walk_real(w, n.arg[0]);
     case PX_LOAD: return walk_load(w, &n);
     case PX_SELECT: return walk_select(w, &n);
-    case PX_LT:
-    case PX_LE:
-    case PX_GT:
-    case PX_GE:
-    case PX_EQ:
-    case PX_NE: return walk_comparison(w, &n);
-    case PX_AND:
-    case PX_OR:
-    case PX_NOT: return walk_logic(w, &n);
     default: break;
   }
-  struct both a = walk(w, n.arg[0]);
-  if (n.op == PX_NEG) return (struct both){px_neg(w->to, a.value), a.error};
-  if (n.arg[1] < 0) return walk_function(w, n.op, a);
-  return walk_arithmetic(w, n.op, a, walk(w, n.arg[1]));
+  if (scalar_ops[n.op].sorts == SORTS_TEST) return walk_comparison(w, &n);
+  if (scalar_ops[n.op].sorts == SORTS_LOGIC) return walk_logic(w, &n);
+  struct both a = walk(w, n.arg[0]), none = {-1, -1};
+  return walk_operation(w, n.op, a, n.arg[1] < 0 ? none : walk(w, n.arg[1]));
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */

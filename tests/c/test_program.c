@@ -555,8 +555,8 @@ static const struct {
     {HEAD "Y[i:3] = X[i, 0] + real(i) * i",
      "line 3, column 30: axis 'i' is an index, write real(i) for its value"},
     {HEAD "Y[i:3] = foo(i)",
-     "line 3, column 10: unknown function 'foo', there are exp, log, sin, cos, tanh, sqrt, "
-     "erf, abs, floor, pow, real, min, max"},
+     "line 3, column 10: unknown function 'foo', there are min, max, exp, log, sin, cos, "
+     "tanh, sqrt, erf, abs, floor, pow, real"},
     {HEAD "Y[i:3] = exp(1, 2)", "line 3, column 10: 'exp' takes 1 argument, found 2"},
     {HEAD "Y[i:3] = min(1)", "line 3, column 10: 'min' takes 2 arguments, found 1"},
     {HEAD "Y[i:3] = exp()", "line 3, column 10: 'exp' takes 1 argument, found 0"},

@@ -195,6 +195,23 @@ def test_the_flags_page_has_every_subcommand() -> None:
     assert sorted(told) == sorted(flags_page.subcommands())
 
 
+def test_functions_of_programs() -> None:
+    """docs/program.md names the functions that the parser knows (src/program/scalar_ops.h)."""
+    program = "program p\nY[i:1] = no_function(1)\nout Y\n"
+    done = subprocess.run(
+        [Path(sys.executable).parent / "canvas", "count", "-"],
+        input=program,
+        text=True,
+        capture_output=True,
+    )
+    known = re.search(r"there are ([\w, ]+)", done.stderr)
+    text = (ROOT / "docs/program.md").read_text()
+    told = re.search(r"and functions:(.*?), an index", text, re.S)
+    assert known and told, done.stderr
+    spans = re.findall(r"`([a-z ]+)(?:\(INDEX\))?`", told[1])
+    assert sorted(" ".join(spans).split()) == sorted(known[1].split(", "))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_tables_come_from_the_code(page: Path) -> None:
     def fresh(match: re.Match[str]) -> str:
