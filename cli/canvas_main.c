@@ -6,15 +6,7 @@
 
 #include "command.h"
 
-static const struct command *const commands[] = {
-    &command_sample,   &command_check, &command_show,       &command_cost,  &command_solve,
-    &command_eval,     &command_lower, &command_count,      &command_edit,  &command_schedule,
-    &command_compile,  &command_run,   &command_hash,       &command_equal, &command_primitives,
-    &command_operator, &command_help,  &command_completion,
-};
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
-/* Verbs that the Python package adds: for its users to be told where they are. */
+/* Subcommands that the Python package adds: for its users to be told where they are. */
 static const struct command python_subcommands[] = {
     {.subcommand = "search", .summary = "search for kernels that replace a network's convolutions"},
     {.subcommand = "trials", .summary = "list every candidate of a study"},
@@ -24,26 +16,20 @@ static const struct command python_subcommands[] = {
     {.subcommand = "export", .summary = "write a find as files that run without Canvas"},
     {.subcommand = "env", .summary = "print what a bug report should say about the machine"},
 };
-enum { PYTHON_VERBS = sizeof python_subcommands / sizeof *python_subcommands };
 
-const struct command *command_at(int i) {
-  if (i < COMMANDS) return commands[i];
-  return i < COMMANDS + PYTHON_VERBS ? &python_subcommands[i - COMMANDS] : NULL;
-}
-
-const struct command *command_find(const char *subcommand) {
-  const struct command *c;
-  for (int i = 0; (c = command_at(i)) && strcmp(c->subcommand, subcommand);) i++;
-  return c;
-}
-
-int reject_subcommand(const char *subcommand) {
-  const char *names[COMMANDS + PYTHON_VERBS];
-  for (int i = 0; i < COMMANDS + PYTHON_VERBS; i++) names[i] = command_at(i)->subcommand;
-  const char *near = nearest(subcommand, names, COMMANDS + PYTHON_VERBS);
-  if (near) return complain("unknown subcommand '%.60s', did you mean '%s'?", subcommand, near);
-  return complain("unknown subcommand '%.60s', 'canvas help' lists them", subcommand);
-}
+static const struct command *const commands[] = {&command_sample,        &command_check,
+                                                 &command_show,          &command_cost,
+                                                 &command_solve,         &command_eval,
+                                                 &command_lower,         &command_count,
+                                                 &command_edit,          &command_schedule,
+                                                 &command_compile,       &command_run,
+                                                 &command_hash,          &command_equal,
+                                                 &command_primitives,    &command_operator,
+                                                 &command_help,          &command_completion,
+                                                 &python_subcommands[0], &python_subcommands[1],
+                                                 &python_subcommands[2], &python_subcommands[3],
+                                                 &python_subcommands[4], &python_subcommands[5],
+                                                 &python_subcommands[6], NULL};
 
 /* ---- the subcommand ------------------------------------------------------------------------------ */
 
@@ -57,7 +43,7 @@ static int run_command(const struct command *c, int count, char **words) {
   if (!c->run)
     return complain("'%s' needs the Python package: pip install canvas-kas", c->subcommand);
   if (wants_help(count, words)) return print_command(c), EXIT_OK;
-  struct arguments a = {.command = c, .ctx = canvas_context_new()};
+  struct arguments a = {.command = c, .commands = commands, .ctx = canvas_context_new()};
   int answer = arguments_parse(&a, count, words) ? c->run(&a) : EXIT_BAD;
   canvas_context_free(a.ctx);
   return answer;
@@ -68,8 +54,8 @@ static int dispatch(int count, char **words) {
   const char *subcommand = words[0];
   if (!strcmp(subcommand, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
   if (!strcmp(subcommand, "--help") || !strcmp(subcommand, "-h")) subcommand = "help";
-  const struct command *c = command_find(subcommand);
-  return c ? run_command(c, count - 1, words + 1) : reject_subcommand(subcommand);
+  const struct command *c = command_find(commands, subcommand);
+  return c ? run_command(c, count - 1, words + 1) : reject_subcommand(commands, subcommand);
 }
 
 /* Whether all of stdout arrived; a full disk shows only when the last buffer is written. Of an earlier

@@ -58,9 +58,8 @@ static void offer(const char *word, size_t length, const char *help, const char 
     printf("%.*s%s%s\n", (int)length, word, *help ? "\t" : "", help);
 }
 
-static void offer_subcommands(const char *typed) {
-  const struct command *c;
-  for (int i = 0; (c = command_at(i)); i++)
+static void offer_subcommands(const struct command *const *commands, const char *typed) {
+  for (const struct command *c; (c = *commands); commands++)
     offer(c->subcommand, strlen(c->subcommand), c->summary, typed);
 }
 
@@ -111,10 +110,10 @@ static const struct option *open_option(const struct command *c, const char *bef
   return NULL;
 }
 
-static void complete(int count, char **words) {
+static void complete(const struct command *const *commands, int count, char **words) {
   const char *typed = count ? words[count - 1] : "";
-  const struct command *c = count > 1 ? command_find(words[0]) : NULL;
-  if (count < 2) offer_subcommands(typed);
+  const struct command *c = count > 1 ? command_find(commands, words[0]) : NULL;
+  if (count < 2) offer_subcommands(commands, typed);
   if (!c || !c->run) return;
   const struct option *o = open_option(c, words[count - 2]);
   if (o)
@@ -124,7 +123,7 @@ static void complete(int count, char **words) {
   else if (!strcmp(c->subcommand, "operator"))
     offer_operators(count, words, typed);
   else if (!strcmp(c->operands, "NAME"))
-    offer_subcommands(typed);
+    offer_subcommands(commands, typed);
   else if (count == 2)
     offer_choices(c->operands, typed);
 }
@@ -133,7 +132,7 @@ static void complete(int count, char **words) {
 
 static int run(struct arguments *a) {
   const char *shell = a->operand[0];
-  if (a->rest) return complete(a->rest_count, a->rest), EXIT_OK;
+  if (a->rest) return complete(a->commands, a->rest_count, a->rest), EXIT_OK;
   for (int i = 0; shell && i < SCRIPTS; i++)
     if (!strcmp(scripts[i].shell, shell)) return fputs(scripts[i].script, stdout), EXIT_OK;
   if (shell) return complain("there is completion for bash, zsh and fish, not '%.60s'", shell);

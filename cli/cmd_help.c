@@ -10,39 +10,15 @@ static const char about_files[] =
     "\"none\", 2 for bad input.\n";
 static const char python_package[] = "With the Python package (pip install canvas-kas):";
 
-static void print_subcommands(void) {
-  const struct command *c;
+static void print_subcommands(const struct command *const *commands) {
   bool python = false;
   printf("usage: canvas NAME ...\n\n");
-  for (int i = 0; (c = command_at(i)); i++) {
+  for (const struct command *c; (c = *commands); commands++) {
     if (!c->run && !python) printf("\n%s\n\n", python_package);
     python = !c->run;
     printf("  %-12s %s\n", c->subcommand, c->summary);
   }
   printf("\n%s", about_files);
-}
-
-/* "canvas check FILE", "canvas help [NAME] [FLAGS]". */
-static void print_usage(const struct command *c) {
-  bool optional = !c->least && c->most;
-  printf("canvas %s%s%s%s%s", c->subcommand,
-         optional  ? " ["
-         : c->most ? " "
-                   : "",
-         c->operands, optional ? "]" : "", c->options[0].flag ? " [FLAGS]" : "");
-}
-
-void print_command(const struct command *c) {
-  printf("usage: ");
-  print_usage(c);
-  printf("\n\n%c%s.\n%s", toupper(c->summary[0]), c->summary + 1, c->details);
-  if (c->options[0].flag) putchar('\n');
-  for (int i = 0; i < OPTIONS_MAX && c->options[i].flag; i++) {
-    const struct option *o = &c->options[i];
-    int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
-    printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
-  }
-  printf("\nExample:\n  %s\n", c->example);
 }
 
 /* ---- the manual page, in the language of man(7) -------------------------------------------- */
@@ -87,20 +63,19 @@ static void roff_command(const struct command *c) {
   printf("\n.EE\n");
 }
 
-static void print_manual(void) {
-  const struct command *c;
+static void print_manual(const struct command *const *commands) {
   bool python = false;
   printf(".TH CANVAS 1 \"\" \"canvas %s\" \"User Commands\"\n", canvas_version());
   printf(".SH NAME\ncanvas \\- find new neural operators for a network you already have\n");
   printf(".SH SYNOPSIS\n.B canvas\n.I NAME\n.RI [ FLAGS ]\n.I ...\n.SH DESCRIPTION\n");
   roff(about_files);
-  printf(".SH VERBS\n");
-  for (int i = 0; (c = command_at(i)); i++) {
+  printf(".SH SUBCOMMANDS\n");
+  for (const struct command *c; (c = *commands); commands++) {
     if (c->run) {
       roff_command(c);
       continue;
     }
-    if (!python) printf(".SH MORE VERBS\n%s\n", python_package);
+    if (!python) printf(".SH MORE SUBCOMMANDS\n%s\n", python_package);
     python = true;
     printf(".TP\n.B %s\n", c->subcommand);
     roff(c->summary);
@@ -112,10 +87,10 @@ static void print_manual(void) {
 
 static int run(struct arguments *a) {
   const char *subcommand = a->operand[0];
-  if (option_given(a, "--man")) return print_manual(), EXIT_OK;
-  if (!subcommand) return print_subcommands(), EXIT_OK;
-  const struct command *c = command_find(subcommand);
-  if (!c) return reject_subcommand(subcommand);
+  if (option_given(a, "--man")) return print_manual(a->commands), EXIT_OK;
+  if (!subcommand) return print_subcommands(a->commands), EXIT_OK;
+  const struct command *c = command_find(a->commands, subcommand);
+  if (!c) return reject_subcommand(a->commands, subcommand);
   if (c->run) return print_command(c), EXIT_OK;
   printf("%c%s.\n\n%s canvas %s --help lists its flags.\n", toupper(c->summary[0]), c->summary + 1,
          python_package, c->subcommand);

@@ -35,6 +35,7 @@ struct command {
 
 struct arguments {
   const struct command *command;
+  const struct command *const *commands; /* all of them, for what tells of others */
   canvas_context *ctx;
   const char *operand[OPERANDS_MAX]; /* NULL where absent */
   const char *value[OPTIONS_MAX];    /* NULL where not given; a switch that is given has "" */
@@ -47,14 +48,14 @@ extern const struct command command_sample, command_check, command_show, command
     command_compile, command_run, command_hash, command_equal, command_primitives, command_operator,
     command_help, command_completion;
 
-/* ---- all subcommands (canvas_main.c) ------------------------------------------------------------- */
+/* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */
 
-/* In the order of the help, those of the Python package last; NULL after the last. */
-const struct command *command_at(int i);
-const struct command *command_find(const char *subcommand);
+/* `commands`: in the order of the help, those of the Python package last; NULL after the last. */
+const struct command *command_find(const struct command *const *commands, const char *subcommand);
 /* "unknown subcommand ...", with a subcommand that is meant perhaps. */
-int reject_subcommand(const char *subcommand);
-void print_command(const struct command *c); /* what `canvas help NAME` says (cmd_help.c) */
+int reject_subcommand(const struct command *const *commands, const char *subcommand);
+void print_usage(const struct command *c);   /* "canvas check FILE", "canvas help [NAME] [FLAGS]" */
+void print_command(const struct command *c); /* what `canvas help NAME` says */
 
 /* ---- options (arguments.c) ----------------------------------------------------------------- */
 
