@@ -1,6 +1,6 @@
 /* What the files that bind a schedule share: the tree in the making, and the way to reject.
  *
- * loop_tree.c is the table of contents; each function below requires what those before it made,
+ * bind_schedule.c is the table of contents; each function below requires what those before it made,
  * and stands under the name of its file.
  */
 #ifndef CANVAS_BIND_BIND_H
@@ -44,7 +44,7 @@ struct place {
   int line, column;
 };
 
-/* loop_tree.c */
+/* bind.c */
 canvas_status reject(const struct binder *b, struct place at, const char *format, ...)
     PRINTF_LIKE(3, 4);
 void warn(const struct binder *b, struct place at, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -94,7 +94,7 @@ struct loop_tree {
   } warnings; /* in the order of the stages */
 };
 
-/* loop_tree.c (with schedule_check.c, ...): binds and checks. Both are borrowed and must stay as
+/* bind_schedule.c (with bind_*.c, check_*.c): binds and checks. Both are borrowed and must stay as
  * they are. The error message of a failure has line and column of the schedule's text. `machine` NULL:
  * machine_model. */
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
