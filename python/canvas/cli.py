@@ -1,8 +1,9 @@
 """The `canvas` command where Python is installed.
 
-A subcommand of VERBS is the module cmd_NAME with its `run(words)` and `parser()`; every other subcommand is
-the core's, which also answers unknown ones and prints the help, so that there is one command
-line.  Bad input is one sentence on standard error and exit code 2; "none" is 1; Ctrl-C is 130.
+A subcommand of SUBCOMMANDS is the module cmd_NAME with its `run(words)` and `parser()`; every
+other subcommand is the core's, which also answers unknown ones and prints the help, so that there
+is one command line.  Bad input is one message on standard error and exit code 2; "none" is 1;
+Ctrl-C is 130.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from . import _core
 from .completion import ways_to_end
 from .errors import CanvasError, NoSolution
 
-VERBS = ("search", "trials", "pareto", "replay", "train", "export", "env")
+SUBCOMMANDS = ("search", "trials", "pareto", "replay", "train", "export", "env")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,12 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(words: list[str]) -> int:
-    """`help` on a subcommand of ours and the shell's questions about one go to the subcommand, too."""
-    if words and words[0] in VERBS:
+    """`help` on a subcommand of ours and the shell's questions about one go to it, too."""
+    if words and words[0] in SUBCOMMANDS:
         return int(subcommand(words[0]).run(words[1:]))
-    if len(words) == 2 and words[0] == "help" and words[1] in VERBS:
+    if len(words) == 2 and words[0] == "help" and words[1] in SUBCOMMANDS:
         return int(subcommand(words[1]).run(["--help"]))
-    if len(words) > 3 and words[:2] == ["completion", "--"] and words[2] in VERBS:
+    if len(words) > 3 and words[:2] == ["completion", "--"] and words[2] in SUBCOMMANDS:
         for line in ways_to_end(subcommand(words[2]).parser(), words[3:]):
             print(line)
         return 0

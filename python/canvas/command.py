@@ -1,5 +1,5 @@
-"""What the subcommands written in Python share: a parser whose errors are one sentence, flags from rows
-of options, torch on first need, how a long subcommand ends.
+"""What the subcommands written in Python share: a parser whose errors are one message, flags from
+rows of options, torch on first need, how a long subcommand ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 @contextmanager
 def need_torch(subcommand: str) -> Iterator[None]:
-    """Around the imports of a subcommand that cannot do without torch: say so where it is missing."""
+    """Around the imports of a subcommand that needs torch: say so where it is missing."""
     try:
         with signals.loading("PyTorch"):
             yield

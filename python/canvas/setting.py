@@ -1,4 +1,5 @@
-"""What a subcommand works on: a word such as `runs/demo/17` and flags become a pack, options, images.
+"""What a subcommand works on: a word such as `runs/demo/17` and flags become a pack, options and
+images.
 
     runs/demo/17, runs/demo/grouped, runs/demo/find-0017    a candidate of a study
     kernel.pack, folder with a pack.txt                      a pack
@@ -193,8 +194,8 @@ def settle(
     for name in ("model", "data"):
         if values[name] is None:
             raise CanvasError(
-                f"{subcommand} needs {BY_NAME[name].flag}: '{choice.name}' comes from no study that "
-                "would tell it"
+                f"{subcommand} needs {BY_NAME[name].flag}: '{choice.name}' comes from no study "
+                "that would tell it"
             )
     return values
 

@@ -1,5 +1,5 @@
-"""What docs/flags.md says of a subcommand, made from the rows that the subcommand itself parses with: the text
-of `canvas help NAME` for subcommands of the core, the parser for those of Python.
+"""What docs/flags.md says of a subcommand, made from the rows that the subcommand itself parses
+with: the text of `canvas help NAME` for subcommands of the core, the parser for those of Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = tuple[str, str]  # a flag or an operand as it is written, what it means
 def section(subcommand: str) -> str:
     """Markdown: what the subcommand does, its flags, what is worth knowing, an example."""
     about, rows, notes, example = (
-        _python(subcommand) if subcommand in cli.VERBS else _core(subcommand)
+        _python(subcommand) if subcommand in cli.SUBCOMMANDS else _core(subcommand)
     )
     table = [f"| `{cell(flag)}` | {cell(help)} |" for flag, help in rows]
     lines = [about, ""]

@@ -48,7 +48,7 @@ def example(subcommand):
 
 
 def test_the_help_lists_the_subcommands_that_there_are():
-    assert sorted(PYTHON) == sorted(cli.VERBS)
+    assert sorted(PYTHON) == sorted(cli.SUBCOMMANDS)
     assert len(CORE) >= 12
 
 
