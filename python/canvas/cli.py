@@ -19,6 +19,7 @@ from typing import Any
 from . import _core
 from .completion import ways_to_end
 from .errors import CanvasError, NoSolution
+from .options import printable
 
 SUBCOMMANDS = ("search", "trials", "pareto", "replay", "train", "export", "env")
 
@@ -69,7 +70,7 @@ def complain(error: Exception | str, code: int) -> int:
     would try again at exit.
     """
     try:
-        print("canvas:", " ".join(str(error).split()), file=sys.stderr, flush=True)
+        print("canvas:", printable(" ".join(str(error).split())), file=sys.stderr, flush=True)
     except OSError:
         pass  # nobody is there to read it
     try:

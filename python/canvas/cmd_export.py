@@ -17,7 +17,7 @@ def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
     with need_torch("export"):
         from .export import export
-    find_models_here()
+    find_models_here(given["model"])
     folder = export(given.pop("what"), given.pop("out"), **given)
     print(f"'{folder}' holds {', '.join(sorted(path.name for path in folder.iterdir()))}")
     return 0

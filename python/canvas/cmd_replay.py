@@ -12,9 +12,9 @@ def run(words: list[str]) -> int:
     given = parser().parse_args(words)
     with need_torch("replay"):
         from .replay import replay
-    find_models_here()
+    find_models_here(given.model)
     end_by_sigterm_too()
-    result = replay(Path(given.study), given.candidate)
+    result = replay(Path(given.study), given.candidate, model=given.model)
     print(result)
     return 0 if result.same else 1
 
@@ -31,5 +31,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("study", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
         "candidate", metavar="NAME", help="baseline, a control's name, or the index of a draw"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="the study's network, where that is your own code: package.module:callable",
     )
     return parser

@@ -15,7 +15,7 @@ def run(words: list[str]) -> int:
     with need_torch("search"):
         from . import driver
     read_options(given)
-    find_models_here()
+    find_models_here(given["model"])
     end_by_sigterm_too()
     report = driver.search(**given, out=out, fresh=fresh, progress=wanted_way(progress))
     print(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
+from .options import printable_lines
 from .train_options import THREADS, TRAIN_OPTIONS
 
 WHAT = (
@@ -17,10 +18,10 @@ def run(words: list[str]) -> int:
     given = vars(parser().parse_args(words))
     with need_torch("train"):
         from . import trainer
-    find_models_here()
+    find_models_here(given["model"])
     end_by_sigterm_too()
     trained = trainer.train_network(given.pop("what"), **given)
-    print(trained)
+    print(printable_lines(str(trained)))
     print(f"The weights are in '{trained.folder / trainer.BEST}', the log in '{trainer.LOG}'.")
     return 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import Parser
+from .options import printable
 
 TRIAL_COLUMNS = (
     "candidate",
@@ -38,10 +39,14 @@ def run(words: list[str]) -> int:
             sys.stdout, TRIAL_COLUMNS, extrasaction="ignore", lineterminator="\n"
         )
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: _on_one_line(x) for key, x in row.items()} for row in rows)
     else:
         print(trial_table(rows))
     return 0
+
+
+def _on_one_line(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
 
 
 def parser() -> argparse.ArgumentParser:

@@ -65,9 +65,11 @@ def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None
             )
 
 
-def find_models_here() -> None:
-    """Look for package.module:callable in the current folder, after everywhere else."""
-    if os.getcwd() not in sys.path:
+def find_models_here(model: str | None) -> None:
+    """If the user named code of his own as package.module:callable, look for it in the current
+    folder, after everywhere else.  For all else that folder is no place to import from.
+    """
+    if model and ":" in model and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
 

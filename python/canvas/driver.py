@@ -22,7 +22,7 @@ from .data import Data, as_data, load_data
 from .errors import CanvasError, NoSolution
 from .finals import train_finals
 from .network import Recipe, plan_network
-from .options import budgets, read_options
+from .options import BY_NAME, budgets, read_option, read_options
 from .pool import Pool
 from .progress import Say, make_display, say_to_stderr
 from .report import Report, write_report
@@ -87,7 +87,7 @@ def search(
     )
     try:
         images = as_data(data, **wishes(options))
-        options["data"] = images.name
+        options["data"] = read_option(BY_NAME["data"], images.name)
         recipe = Recipe(
             options["model"],
             options["width"],

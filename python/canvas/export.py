@@ -15,7 +15,6 @@ and compared with that network on the same weights; the folder appears whole or 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import types
@@ -34,6 +33,7 @@ from .network_code import network_code
 from .pack import KernelPack
 from .report import short
 from .setting import (
+    RESULT,
     STATE,
     about,
     choose,
@@ -41,9 +41,10 @@ from .setting import (
     recipe_of,
     settle,
     training_facts,
+    training_result,
 )
 from .train_options import NETWORK_OPTIONS
-from .trainer import BEST, RESULT
+from .trainer import BEST
 
 WEIGHTS = "weights.safetensors"
 KERNEL_FILES = """ `kernel.py` is the kernel alone, `picture.svg` shows it, and `pack.txt` is what
@@ -149,7 +150,7 @@ def _product(
 def _result(folder: Path) -> dict[str, Any]:
     """How the training in `folder` ended; {} if it has not."""
     path = folder / RESULT
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    return training_result(path) if path.exists() else {}
 
 
 def _compare(code: str, product: Product) -> None:
@@ -220,10 +221,10 @@ def _figures(product: Product) -> str:
     ]
     facts, result = product.facts, product.result
     lines += _of_search(product.figures)
-    if {"epoch", "epochs", "val_accuracy"} <= facts.keys():
+    epoch, epochs, accuracy = (facts.get(name) for name in ("epoch", "epochs", "val_accuracy"))
+    if isinstance(epoch, int) and isinstance(epochs, int) and isinstance(accuracy, float):
         lines.append(
-            f"validation accuracy after epoch {facts['epoch']} of {facts['epochs']}: "
-            f"{100 * float(facts['val_accuracy']):.1f} %"
+            f"validation accuracy after epoch {epoch} of {epochs}: {100 * accuracy:.1f} %"
         )
     if result:
         lines.append(
@@ -235,17 +236,17 @@ def _figures(product: Product) -> str:
 
 def _of_search(figures: Mapping[str, float]) -> list[str]:
     lines = []
-    if "val_accuracy" in figures:
+    if {"val_accuracy", "epochs"} <= figures.keys():
         lines.append(
             f"in the search, after {figures['epochs']:.0f} epochs: validation accuracy "
             f"{100 * figures['val_accuracy']:.1f} %"
         )
-    if "test_accuracy" in figures:
+    if {"test_accuracy", "test_seeds"} <= figures.keys():
         lines.append(
             f"in its finals: test accuracy {100 * figures['test_accuracy']:.1f} %, mean of "
             f"{figures['test_seeds']:.0f} seeds"
         )
-    if "latency_ms" in figures and "speedup" in figures:
+    if {"latency_ms", "speedup", "latency_batch"} <= figures.keys():
         lines.append(
             f"there, at batch {figures['latency_batch']:.0f}: latency "
             f"{figures['latency_ms']:.2f} ms, speed-up {figures['speedup']:.2f}x"

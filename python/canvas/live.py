@@ -182,7 +182,7 @@ class LiveDisplay(Display):
             if row.name in self.trainings:
                 status = "training"
             table.add_row(
-                Text(f"find {row.name}" if row.kind == "find" else printable(row.name)),
+                Text(printable(f"find {row.name}" if row.kind == "find" else row.name)),
                 percent(row.val_accuracy if row.status == "done" else None),
                 "" if row.macs is None else f"{row.macs / self.baseline_macs:.2f}x",
                 "" if row.speedup is None else f"{row.speedup:.2f}x",

@@ -112,6 +112,17 @@ def resnet18(
 BUILT_IN: dict[str, Callable[..., nn.Module]] = {"resnet8": resnet8, "resnet18": resnet18}
 
 
+def confirm_model(stored: str, given: str | None, where: str) -> None:
+    """Reject a model that only a file names: to build it would run whatever code the file's text
+    points to.  Built-in networks are known; another must be `given` by the user, too.
+    """
+    if given is None and stored not in BUILT_IN:
+        raise CanvasError(
+            f"{where} names the model '{stored}', which is code: give it with --model, and it is "
+            "imported"
+        )
+
+
 def load_model(
     name: str,
     *,

@@ -8,6 +8,7 @@ others (how many trials, how long, how many workers) can.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -387,6 +388,29 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def stored_options(text: str) -> dict[str, Any]:
+    """The options that a study stores as JSON; one that an older canvas did not know is default.
+
+    Raises CanvasError with one message where the text is damaged.
+    """
+    stored = json_object(text)
+    try:
+        return read_options({name: value for name, value in stored.items() if name in BY_NAME})
+    except CanvasError as error:
+        raise CanvasError(f"its options: {error}") from None
+
+
+def json_object(text: Any) -> dict[str, Any]:
+    """The object that a JSON text holds; raises CanvasError with one message for anything else."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CanvasError(f"no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise CanvasError("no JSON object")
+    return value
+
+
 def budgets(options: Mapping[str, Any]) -> list[str]:
     """The budgets of a search in the core's spelling: one, or those of the sweep."""
     budget, sweep = options["budget"], options.get("budget_sweep")
@@ -412,6 +436,11 @@ def read_option(option: Option, value: Any) -> Any:
 def printable(text: str) -> str:
     """`text` with everything escaped that would not stand on one line of a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """`text` with everything escaped but its line breaks."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def changed(

@@ -117,7 +117,7 @@ def read_points(study: Study, x: str) -> list[Point]:
             continue
         chosen = picked is not None and row.id == picked.id
         error = 100 * standard_error(row, share, images)
-        points.append(Point(row.name, row.kind, value, 100 * share, error, chosen))
+        points.append(Point(printable(row.name), row.kind, value, 100 * share, error, chosen))
     if not points:
         raise NoSolution(f"no latency is taken in the study '{study.folder}' yet: --x macs")
     return mark_front(points, X_AXES[x].better)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .errors import CanvasError
-from .options import printable
+from .options import printable, printable_lines
 from .report import kernel_summary
 from .study import Candidate
 
@@ -115,7 +115,7 @@ def can_be_live() -> bool:
 def say_to_stderr(line: str) -> None:
     """A line on standard error; a full disk or a closed terminal there stops no search."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(printable_lines(line), file=sys.stderr, flush=True)
     except BrokenPipeError:  # its reader wants no more
         raise
     except OSError:
@@ -127,8 +127,8 @@ def candidate_line(candidate: Candidate, elapsed: float, baseline_macs: int) -> 
     ratio = "" if candidate.macs is None else f"{candidate.macs / baseline_macs:5.2f}x MACs"
     accuracy = "" if candidate.val_accuracy is None else f"{100 * candidate.val_accuracy:5.1f} %"
     seconds = "" if candidate.seconds is None else f"{candidate.seconds:.0f} s"
-    status = candidate.status + (f" ({printable(candidate.reason)})" if candidate.reason else "")
-    return (
+    status = candidate.status + (f" ({candidate.reason})" if candidate.reason else "")
+    return printable(
         f"[{elapsed:4.0f} s] {candidate.name:<19} {ratio:>11} {accuracy:>8} {seconds:>6}  "
         f"{status}  {kernel_summary(candidate)}"
     )

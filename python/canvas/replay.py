@@ -20,8 +20,11 @@ from .data import Data
 from .driver import load_images, memory_per_child
 from .errors import CanvasError
 from .latency import EAGER
+from .models import confirm_model
 from .network import Recipe
+from .options import printable
 from .pool import Pool
+from .progress import say_to_stderr
 from .report import align
 from .study import Candidate, Study, Timing, machine, versions
 from .timing import LATENCY_LIMIT
@@ -67,7 +70,7 @@ class Replay:
             )
         verdict = "the same training" if self.same else "another training than recorded"
         because = f" ({'; '.join(self.others)})" if self.others else ""
-        return "\n".join([align(lines, right={1, 2}), f"{verdict}{because}"])
+        return "\n".join([align(lines, right={1, 2}), printable(f"{verdict}{because}")])
 
     def _accuracies(self, number: int) -> list[str]:
         return [
@@ -85,15 +88,26 @@ def _times(speedup: float | None) -> str:
 
 
 def replay(
-    folder: Path, name: str, say: Callable[[str], None] = lambda line: print(line, file=sys.stderr)
+    folder: Path,
+    name: str,
+    say: Callable[[str], None] = say_to_stderr,
+    *,
+    model: str | None = None,
 ) -> Replay:
     """Train and time candidate `name` (baseline, a control, the index of a draw) of the study in
-    `folder` again.  Raises CanvasError with one sentence when there is nothing to repeat.
+    `folder` again.  `model`: the study's, which must be given where it is code of the user's.
+    Raises CanvasError with one message when there is nothing to repeat.
     """
     with ExitStack() as stack:
         study = stack.enter_context(Study.read(folder))
         row = _find(study, name)
         options = study.options()
+        confirm_model(options["model"], model, f"the study in '{folder}'")
+        if model not in (None, options["model"]):
+            raise CanvasError(
+                f"the study in '{folder}' is of the model '{options['model']}', not '{model}': a "
+                "replay repeats what was recorded"
+            )
         data = _images(study, options, stack)
         shape, classes = data[1], data[2]
         recipe = Recipe(

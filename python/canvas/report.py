@@ -26,6 +26,7 @@ from typing import Any
 
 from . import _core
 from .files import at_once, folder_at_once
+from .options import printable
 from .study import Candidate, Study
 
 COLUMNS = (
@@ -91,12 +92,12 @@ def make_report(study: Study, ended: str = "") -> Report:
     rows = table_rows(study.candidates(), options.get("objectives", OBJECTIVES))
     rule = options.get("pick", PICK)
     picked = pick(rows, rule)
-    words = sentence(study.candidates(), study.validation_images())
+    words = printable(sentence(study.candidates(), study.validation_images()))
     counts = trial_counts(study)
-    lines = [*head_lines(study, options, rows), "", table(rows, picked), ""]
-    lines += [pick_line(rule, rows, picked), counts_line(study, counts)]
-    lines += [ended[:1].upper() + ended[1:] + "."] if ended else []
-    lines.append(words)
+    below = [pick_line(rule, rows, picked), counts_line(study, counts)]
+    below += [ended[:1].upper() + ended[1:] + "."] if ended else []
+    lines = [*map(printable, head_lines(study, options, rows)), "", table(rows, picked), ""]
+    lines += [*map(printable, below), words]
     return Report(study.folder, rows, words, "\n".join(lines), counts, picked)
 
 
@@ -388,7 +389,10 @@ def short(value: int | None) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Rows of cells as lines with two blanks between columns; columns in `right` end flush."""
+    """Rows of cells as lines with two blanks between columns; columns in `right` end flush.
+    What would not stand on one line of a terminal is escaped.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     flush = set(right)
     return "\n".join(
@@ -497,10 +501,15 @@ def pareto_csv(rows: Sequence[Candidate], picked: Candidate | None = None) -> st
     writer.writeheader()
     for row in pareto_rows(rows, picked):
         row["picked"] = "*" if row["picked"] else ""
-        writer.writerow(
-            {name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()}
-        )
+        writer.writerow({name: _csv_cell(value) for name, value in row.items()})
     return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    """A figure with six digits, a text on one line."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return printable(value) if isinstance(value, str) else value
 
 
 FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")

@@ -22,8 +22,9 @@ from . import checkpoint, driver
 from .controls import BASELINE
 from .data import Data
 from .errors import CanvasError
+from .models import confirm_model
 from .network import Recipe
-from .options import BY_NAME, Option, read_option
+from .options import BY_NAME, Option, json_object, read_option
 from .pack import KernelPack, load
 from .placeholder import plain_name
 from .report import find_folder
@@ -31,6 +32,9 @@ from .study import FILE, Candidate, Study
 from .train_options import IMAGES, NETWORK
 
 STATE = "checkpoint.safetensors"  # in the folder of a training
+RESULT = "result.json"  # there, too: its end on the test split
+LOG_COLUMNS = ("epoch", "train_loss", "train_accuracy", "val_accuracy", "rate", "seconds")
+RESULTS = ("epoch", "val_accuracy", "test_accuracy", "standard_error", "test_images")
 FIND = re.compile(r"find-([0-9]{1,18})")  # the folder of a find
 
 
@@ -147,11 +151,26 @@ def training_facts(path: Path) -> dict[str, Any]:
                 "deviation": [float(value) for value in images["deviation"]],
                 "synthetic": bool(images["synthetic"]),
             },
-            "history": [{**row, "epoch": int(row["epoch"])} for row in facts["history"]],
+            "history": [
+                {name: (int if name == "epoch" else float)(row[name]) for name in LOG_COLUMNS}
+                for row in facts["history"]
+            ],
             "versions": dict(facts["versions"]),
         }
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
         raise CanvasError(f"'{path}' is not the checkpoint of a training of canvas") from None
+
+
+def training_result(path: Path) -> dict[str, Any]:
+    """The RESULTS in the file `path` of a training, checked."""
+    try:
+        facts = json_object(path.read_text(encoding="utf-8"))
+        return {
+            name: (int if name in ("epoch", "test_images") else float)(facts[name])
+            for name in RESULTS
+        }
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise CanvasError(f"'{path}' is not the result of a training of canvas") from None
 
 
 def about(images: Data) -> dict[str, Any]:
@@ -197,6 +216,7 @@ def settle(
                 f"{subcommand} needs {BY_NAME[name].flag}: '{choice.name}' comes from no study "
                 "that would tell it"
             )
+    confirm_model(values["model"], given.get("model"), f"'{choice.name}'")
     return values
 
 

@@ -24,6 +24,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import shutil
 import sqlite3
 import statistics
@@ -38,7 +39,7 @@ from typing import IO, Any
 from . import _core
 from .errors import CanvasError
 from .files import temporary_name
-from .options import changed
+from .options import changed, json_object, stored_options
 
 FILE = "study.db"
 LOCK = "study.lock"
@@ -359,7 +360,7 @@ class Study:
                 )
                 self._begin_session(options)
             return False
-        difference = changed(json.loads(row["options"]), options)
+        difference = changed(self.options(), options)
         if not difference and row["data_checksum"] != checksum:
             difference = "other images"
         if not difference and row["targets"] != targets:
@@ -402,7 +403,8 @@ class Study:
     def options(self) -> dict[str, Any]:
         """All options of the last run, with their values; {} before the first."""
         row = self.database.execute("SELECT options FROM study").fetchone()
-        return dict(json.loads(row["options"])) if row else {}
+        with self._intact():
+            return stored_options(row["options"]) if row else {}
 
     def fact(self, name: str) -> Any:
         """A column of the table `study`; None before the first run."""
@@ -415,14 +417,17 @@ class Study:
 
     def sessions(self) -> list[dict[str, Any]]:
         """The runs of the driver in their order: options, versions, machine, begun."""
-        return [
-            {
-                "id": row["id"],
-                "begun": row["begun"],
-                **{name: json.loads(row[name]) for name in ("options", "versions", "machine")},
-            }
-            for row in self.database.execute("SELECT * FROM session ORDER BY id")
-        ]
+        rows = self.database.execute("SELECT * FROM session ORDER BY id").fetchall()
+        stored = ("options", "versions", "machine")
+        with self._intact():
+            return [
+                {
+                    "id": row["id"],
+                    "begun": row["begun"],
+                    **{name: json_object(row[name]) for name in stored},
+                }
+                for row in rows
+            ]
 
     def machine(self) -> dict[str, Any]:
         """The machine of the last session; {} before the first."""
@@ -493,6 +498,9 @@ class Study:
         rows = self.database.execute(
             f"SELECT * FROM candidate WHERE {where} ORDER BY id", values
         ).fetchall()
+        for row in rows:
+            if row["kind"] == "find" and not re.fullmatch("[0-9]{1,18}", row["name"]):
+                raise Damaged(self.folder / FILE, f"a find is called '{row['name']}'")
         tests = self._tests() if rows else {}
         return [Candidate(**row, tests=tests.get(row["id"], ())) for row in rows]
 
@@ -645,6 +653,16 @@ class Study:
             )
 
     # ---- inside -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _intact(self) -> Iterator[None]:
+        """Around what reads stored text: what is wrong with it is wrong with the study."""
+        try:
+            yield
+        except Damaged:
+            raise
+        except CanvasError as error:
+            raise Damaged(self.folder / FILE, str(error)) from None
 
     def _check_pages(self) -> None:
         """Reject a file that is damaged, before anything is added to it."""

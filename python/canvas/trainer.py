@@ -38,18 +38,26 @@ from .data import Data
 from .errors import CanvasError, one_line
 from .models import check_model
 from .network import Recipe, build_network
-from .options import changed, printable, read_option
+from .options import changed, printable, printable_lines, read_option
 from .pack import KernelPack
 from .report import write_atomically
-from .setting import STATE, Choice, about, prepare, recipe_of, training_facts
+from .setting import (
+    LOG_COLUMNS,
+    RESULT,
+    STATE,
+    Choice,
+    about,
+    prepare,
+    recipe_of,
+    training_facts,
+    training_result,
+)
 from .study import versions
 from .train import Epoch, NotFinite, Training, device_of, part, score
 from .train_options import THREADS, TRAIN_OPTIONS
 
 WEIGHTS, BEST = "weights.safetensors", "best.safetensors"
-LOG, RESULT, LOCK = "log.csv", "result.json", "train.lock"
-RESULTS = ("epoch", "val_accuracy", "test_accuracy", "standard_error", "test_images")
-LOG_COLUMNS = ("epoch", "train_loss", "train_accuracy", "val_accuracy", "rate", "seconds")
+LOG, LOCK = "log.csv", "train.lock"
 
 Say = Callable[[str], None]
 
@@ -204,12 +212,8 @@ class Run:
                 "seconds": sum(row["seconds"] for row in self.history),
             }
             write_atomically(path, json.dumps(result, indent=1) + "\n")
-        result = json.loads(path.read_text(encoding="utf-8"))
         return Trained(
-            self.folder,
-            network.cpu().eval(),
-            self.images.name,
-            **{name: result[name] for name in RESULTS},
+            self.folder, network.cpu().eval(), self.images.name, **training_result(path)
         )
 
     def how_to_go_on(self) -> str:
@@ -348,7 +352,7 @@ def _device(name: str) -> torch.device:
 
 
 def _say_to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(printable_lines(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

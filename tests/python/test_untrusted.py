@@ -1,0 +1,222 @@
+"""A study or a training that somebody else made: nothing that its text names is run, and whatever
+is wrong with it is one message.
+"""
+
+import json
+import sqlite3
+import sys
+
+import pytest
+from made_study import CONTROLS, FINDS, add_finals, make_study
+
+from canvas import cli
+from canvas.data import load_data
+from canvas.options import OPTIONS, read_option
+from canvas.trainer import train_network
+
+MODEL = "planted_by_a_study:build"
+PLANTED = """
+open("imported", "w").close()
+from canvas.models import resnet8
+def build(channels, classes):
+    return resnet8(channels, classes, width=2)
+"""
+
+
+def change(folder, statement, *values):
+    with sqlite3.connect(folder / "study.db") as database:
+        database.execute(statement, values)
+    database.close()
+
+
+def set_option(folder, name, value):
+    """Store `value`, a JSON text, as option `name`."""
+    for table in ("study", "session"):
+        change(folder, f"UPDATE {table} SET options = json_set(options, ?, json(?))",
+               f"$.{name}", value)  # fmt: skip
+
+
+def one_message(capsys, words, code=2):
+    assert cli.main(list(map(str, words))) == code
+    printed = capsys.readouterr()
+    assert printed.out == "" and len(printed.err.splitlines()) == 1
+    assert printed.err.startswith("canvas: ") and printed.err[:-1].isprintable()
+    return printed.err
+
+
+@pytest.fixture
+def study(tmp_path):
+    folder = make_study(tmp_path / "run", CONTROLS + FINDS)
+    load_data("digits", images=100).save(folder / "data.npz")
+    return folder
+
+
+# ---- code that a text names ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    """The current folder holds a module that leaves a file where it is imported."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "planted_by_a_study.py").write_text(PLANTED)
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield here / "imported"
+    sys.modules.pop("planted_by_a_study", None)
+
+
+def other_folder(study, tmp_path):
+    """The folder of a training that names the planted module."""
+    train_network(study / "baseline", epochs=1, width=2, out=tmp_path / "t", threads=1)
+    path = tmp_path / "t/checkpoint.safetensors"
+    from canvas import checkpoint
+
+    tensors, facts = checkpoint.read(path)
+    facts["options"]["model"] = MODEL
+    checkpoint.write(path, tensors, facts)
+    return tmp_path / "t"
+
+
+def test_no_module_that_a_file_names_is_imported(study, planted, tmp_path, capsys):
+    training = other_folder(study, tmp_path)
+    set_option(study, "model", json.dumps(MODEL))
+    capsys.readouterr()
+    for words in (
+        ["train", study / "baseline"],
+        ["export", study / "baseline", "--out", "e"],
+        ["export", training, "--out", "e"],
+        ["train", training, "--epochs", "2"],
+        ["replay", study, "baseline"],
+    ):
+        message = one_message(capsys, words)
+        assert f"names the model '{MODEL}', which is code: give it with --model" in message
+    assert cli.main(["pareto", str(study)]) == 0
+    assert not planted.exists() and "planted_by_a_study" not in sys.modules
+    assert not (tmp_path / "here/e").exists()
+
+
+def test_it_is_imported_when_the_user_names_it(study, planted, capsys):
+    set_option(study, "model", json.dumps(MODEL))
+    words = ["export", str(study / "baseline"), "--out", "e", "--model", MODEL]
+    assert cli.main(words) == 0
+    assert planted.exists()
+    capsys.readouterr()
+    message = one_message(capsys, ["replay", study, "baseline", "--model", "resnet8"])
+    assert f"is of the model '{MODEL}', not 'resnet8'" in message
+
+
+def test_the_current_folder_is_no_place_to_import_from_otherwise(study, planted, capsys):
+    assert cli.main(["export", str(study / "baseline"), "--out", "e"]) == 0
+    assert str(planted.parent) not in sys.path
+
+
+# ---- damaged options ----------------------------------------------------------------------------
+
+WRONG = ["{}", "[]", '"\\u001b[31m"', "1" * 30, "-1", "true", "1e999", '""', '"x"', "0.5", "[[1]]",
+         '"' + "9" * 5000 + '"']  # fmt: skip
+
+
+def commands(folder):
+    return [
+        ["trials", folder],
+        ["pareto", folder],
+        ["pareto", folder, "--plot", "-"],
+        ["train", folder / "baseline"],
+        ["export", folder / "baseline", "--out", folder / "e"],
+        ["replay", folder, "baseline"],
+        ["search", "--model", "resnet8", "--data", "digits", "--out", folder],
+    ]
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_a_damaged_option_is_one_message(study, capsys, option):
+    for number, value in enumerate(WRONG):
+        try:
+            read_option(option, json.loads(value))
+        except ValueError:
+            set_option(study, option.name, value)
+            command = commands(study)[number % 6]  # every one meets every kind over the options
+            assert "is damaged (its options: " in one_message(capsys, command)
+            assert option.flag in one_message(capsys, ["trials", study])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[1]", '"x"', "7", "{}", "[" * 100000, "\x00", '{"model": "resnet8"']
+)
+def test_damaged_json_is_one_message(study, capsys, text):
+    change(study, "UPDATE study SET options = ?", text)
+    for command in commands(study):
+        assert "is damaged (" in one_message(capsys, command)
+
+
+def test_an_option_that_is_missing_has_its_default(study, capsys):
+    for option in OPTIONS:
+        if option.name not in ("model", "data"):
+            change(study, "UPDATE study SET options = json_remove(options, ?)", f"$.{option.name}")
+            assert cli.main(["pareto", str(study)]) == 0
+
+
+@pytest.mark.parametrize("column", ["options", "versions", "machine"])
+def test_damaged_sessions_are_one_message(study, capsys, column):
+    change(study, f"UPDATE session SET {column} = '['")
+    assert "is damaged (no JSON" in one_message(capsys, ["pareto", study])
+
+
+@pytest.mark.parametrize("value", ["x", "1", "[]", "null", "{}"])
+def test_a_damaged_training_is_one_message(study, tmp_path, capsys, value):
+    from canvas import checkpoint
+
+    train_network(study / "baseline", epochs=1, width=2, out=tmp_path / "t", threads=1)
+    path = tmp_path / "t/checkpoint.safetensors"
+    tensors, facts = checkpoint.read(path)
+    (tmp_path / "t/result.json").write_text(value)
+    capsys.readouterr()
+    assert "is not the result" in one_message(capsys, ["export", tmp_path / "t", "--out", "e"])
+    for name in facts:
+        checkpoint.write(path, tensors, {**facts, name: json.loads(value) if value != "x" else 9})
+        assert cli.main(["export", str(tmp_path / "t"), "--out", str(tmp_path / "e")]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+# ---- what a terminal would obey -----------------------------------------------------------------
+
+EVIL = "a\x1b[2Jb\rc\nd\x07e\u202ef\u2028g\x9bh"
+
+
+def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
+    add_finals(study, {"3": [0.5, 0.6], "baseline": [0.9, 0.9]})
+    change(study, "UPDATE candidate SET name = name || ?1 WHERE kind <> 'find'", EVIL)
+    for column in ("reason", "log", "budget", "engine"):
+        change(study, f"UPDATE candidate SET {column} = ?", EVIL)
+    change(study, "UPDATE study SET data = ?, targets = ?", EVIL, EVIL)
+    change(study, "UPDATE session SET machine = json_object('processor', ?)", EVIL)
+    change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, ?1, 1, ?1, 1 FROM candidate",
+           EVIL)  # fmt: skip
+    change(study, "INSERT INTO timing SELECT id, 'compiled', 1, 1, 1, ?1, 1, ?1, 1 "
+           "FROM candidate", EVIL)  # fmt: skip
+    for words in (
+        ["trials"],
+        ["trials", "-f", "csv"],
+        ["trials", "-f", "json"],
+        ["pareto"],
+        ["pareto", "-f", "csv"],
+        ["pareto", "-f", "json"],
+        ["pareto", "--plot", "-"],
+    ):
+        assert cli.main([words[0], str(study), *words[1:]]) == 0
+        out = capsys.readouterr().out
+        assert "a\\x1b[2Jb\\rc\\nd" in out or "a\\u001b[2Jb\\rc\\nd" in out
+        assert all(line.isprintable() for line in out.split("\n"))
+
+
+def test_an_error_message_is_escaped(study, capsys):
+    change(study, "UPDATE candidate SET pack = '', reason = ?", EVIL)
+    assert "\\x1b" in one_message(capsys, ["train", study / "1x1"])
+    assert "\\x1b" in one_message(capsys, ["train", study / "\x1b[2J"])
+
+
+def test_a_find_is_called_by_a_number(study, capsys):
+    change(study, "UPDATE candidate SET name = ? WHERE name = '3'", EVIL)
+    for command in commands(study)[:3]:
+        assert "is damaged (a find is called 'a\\x1b" in one_message(capsys, command)
