@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 def new_mark() -> str:
     """A mark for the next child of this process."""
-    return f"{os.getpid()}:{_since(os.getpid())}:{next(_numbers)}"
+    return f"{os.getpid()}:{born(os.getpid())}:{next(_numbers)}"
 
 
 def kill_marked(mark: str) -> None:
@@ -32,7 +32,7 @@ def kill_marked(mark: str) -> None:
 
 def kill_orphans() -> None:
     """Kill what children of drivers that are gone left behind."""
-    _kill(lambda found: _since(int(found.split(":")[0])) != found.split(":")[1])
+    _kill(lambda found: born(int(found.split(":")[0])) != found.split(":")[1])
 
 
 def _kill(wanted: Callable[[str], bool]) -> None:
@@ -61,7 +61,7 @@ def _marked() -> Iterator[tuple[int, str]]:
                 yield int(entry.name), mark
 
 
-def _since(process: int) -> str:
+def born(process: int) -> str:
     """When a process began, in the system's ticks; "" where there is none."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]

@@ -27,6 +27,7 @@ from typing import Any
 
 from .errors import CanvasError
 from .orphans import MARK, kill_marked, kill_orphans, new_mark
+from .scratch import environment_of, new_scratch, remove_scratch
 
 STARTING = 60.0  # seconds that a new child may take on top of its first job, for importing torch
 LONGEST_LINE = 1 << 20
@@ -76,6 +77,7 @@ class Pool:
         self.program = program
         self.children: list[Child] = []
         self.selector = selectors.DefaultSelector()
+        self.scratch: Path | None = None  # of all children, once there is one
         kill_orphans()
 
     def __enter__(self) -> Pool:
@@ -151,6 +153,9 @@ class Pool:
             _kill_group(child)
         for child in list(self.children):
             self._bury(child)
+        if self.scratch is not None:
+            scratch, self.scratch = self.scratch, None
+            remove_scratch(scratch)
 
     def _patience(self, seconds: float) -> float:
         now = time.monotonic()
@@ -166,6 +171,9 @@ class Pool:
         environment["PYTHONPATH"] = package + (os.pathsep + known if known else "")
         environment.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONUNBUFFERED="1")
         environment.update(TORCHINDUCTOR_COMPILE_THREADS="1")  # no compilers beside our children
+        if self.scratch is None:
+            self.scratch = new_scratch()
+        environment.update(environment_of(self.scratch))
         mark = environment[MARK] = new_mark()
         safe = ["-P"] if sys.version_info >= (3, 11) else []
         try:

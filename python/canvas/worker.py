@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .errors import one_line
 from .pool import LOST_DATA
+from .scratch import import_without_blanks
 
 if TYPE_CHECKING:
     from .data import Data
@@ -50,6 +51,7 @@ def main() -> int:
     driver, memory = int(sys.argv[1]), int(sys.argv[2])
     live_and_die_with(driver)
     limit_memory(memory)
+    import_without_blanks(sys.path)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     faulthandler.enable()  # the log of a crash says where it was

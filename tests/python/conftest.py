@@ -1,12 +1,15 @@
 """Core runs are short and the same every time; CANVAS_TEST_ALL=1 (./dev test --all) looks longer.
 
-Tests marked `nightly` run only there.
+Tests marked `nightly` run only there.  Every process of a run has a temporary folder of its own,
+and what is still in it at the end fails the last test.
 """
 
 import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -16,10 +19,18 @@ ALL = os.environ.get("CANVAS_TEST_ALL") == "1"
 # One thread for each of the two pytest processes; before anything imports torch or numpy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# What the tests compile is kept for them alone.
-if "CANVAS_CACHE" not in os.environ:
-    os.environ["CANVAS_CACHE"] = tempfile.mkdtemp(prefix="canvas-cache-")
-    atexit.register(shutil.rmtree, os.environ["CANVAS_CACHE"], ignore_errors=True)
+# Temporary files, of pytest too, and what the tests compile; pytest-xdist's processes inherit the
+# environment and make theirs in the first one's.
+TEMPORARY = Path(tempfile.mkdtemp(prefix="canvas-tests-"))
+os.environ["TMPDIR"] = str(TEMPORARY)
+tempfile.tempdir = None  # so that it is read again
+atexit.register(shutil.rmtree, TEMPORARY, ignore_errors=True)
+os.environ["CANVAS_CACHE"] = str(TEMPORARY / "cache")
+OURS = ("cache", "pytest-of-*", "canvas-tests-*")
+
+# torch.compile takes seconds for each network: what it made is kept from run to run.
+BUILD = Path(__file__).resolve().parent.parent.parent / "build"
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(BUILD / "inductor-cache"))
 
 hypothesis.settings.register_profile(
     "core", max_examples=50, derandomize=True, database=None, deadline=None
@@ -35,3 +46,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     late = [item for item in items if item.get_closest_marker("nightly")]
     config.hook.pytest_deselected(items=late)
     items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    """The temporary folder of this process is as empty after its tests as before."""
+    yield
+    from canvas.scratch import remove_old
+
+    remove_old()  # of drivers that tests have killed: the next search would do it
+    left = [path.name for path in TEMPORARY.iterdir() if not any(map(path.match, OURS))]
+    assert not left, f"left in the temporary directory: {', '.join(sorted(left))}"

@@ -2,10 +2,16 @@
 engine of the unchanged network to compare with.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+import canvas
 from canvas import latency
 from canvas.latency import compiled, measure, summarise
 
@@ -84,3 +90,40 @@ def test_a_compiler_that_fails_or_lies_is_one_line(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda network: lambda x: x + 1)
     with pytest.raises(RuntimeError, match="other results"):
         compiled(nn.Identity(), torch.ones(1))
+
+
+DRIVER = """
+import json, sys
+from canvas.network import Recipe
+from canvas.pool import Pool
+
+recipe = Recipe("resnet8", 2, (1, 8, 8), 10, "paper", 1)
+job = {"kind": "latency", "recipe": recipe.to_json(), "pack": None, "path": sys.path, "batch": 1,
+       "compile": True, "engines": ["eager", "compiled"]}
+with Pool(1) as pool:
+    pool.start(0, job, 200.0)
+    while pool.busy():
+        for _, message in pool.wait(1.0):
+            print(json.dumps(message))
+"""
+
+
+def test_paths_with_a_blank_are_no_obstacle(tmp_path):
+    """torch.compile does not quote: neither torch, nor canvas, nor the temporary folder may be
+    met on such a path.
+    """
+    place = tmp_path / "a checkout"
+    (place / "temporary files").mkdir(parents=True)
+    (place / "packages").symlink_to(Path(torch.__file__).parent.parent)
+    (place / "python").symlink_to(Path(canvas.__file__).parent.parent)
+    environment = {
+        **os.environ,
+        "TMPDIR": str(place / "temporary files"),
+        "PYTHONPATH": f"{place / 'python'}{os.pathsep}{place / 'packages'}",
+    }
+    del environment["TORCHINDUCTOR_CACHE_DIR"]
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER], env=environment, cwd=place, capture_output=True, text=True
+    )
+    assert '"missing": {}' in done.stdout and '"compiled": {"ms"' in done.stdout, done
+    assert not any((place / "temporary files").iterdir())
