@@ -3,7 +3,8 @@ that are damaged, disks that are full.  What must hold: nothing lost, nothing co
 nothing left behind, one sentence.
 
 Most searches here train nothing (faults_worker.py): what is tried is the driver's side, so that
-it can be tried often.  The nightly ones are real from end to end.  docs/reports/reliability.md counts.
+it can be tried often.  The nightly ones are real from end to end.
+docs/reports/reliability.md counts.
 """
 
 import errno
