@@ -74,30 +74,6 @@ bool affine_of(const struct program *p, int expr, struct affine *a) {
   return affine_add(p, a, expr, 1);
 }
 
-/* The term to begin with; -1: the constant. */
-static int leading(const struct affine *a) {
-  for (int i = 0; i < a->count; i++)
-    if (a->term[i].coef > 0) return i;
-  return a->constant || !a->count ? -1 : 0;
-}
-
-/* sum + term; -1 is the empty sum */
-static int join(struct program *p, int sum, struct affine_term t) {
-  if (p->failed) return -1;
-  bool minus = t.coef < 0 && t.coef != INT64_MIN;
-  int term = px_mul(p, t.expr, px_int(p, minus ? -t.coef : t.coef));
-  if (sum < 0) return minus ? px_neg(p, term) : term;
-  return px_raw(p, minus ? PX_SUB : PX_ADD, sum, term, -1, 0, 0);
-}
-
-int affine_expr(struct program *p, const struct affine *a) {
-  int first = leading(a);
-  int sum = first < 0 ? px_int(p, a->constant) : join(p, -1, a->term[first]);
-  for (int i = 0; i < a->count; i++)
-    if (i != first) sum = join(p, sum, a->term[i]);
-  return first < 0 || !a->constant ? sum : px_add(p, sum, px_int(p, a->constant));
-}
-
 struct px_range affine_range(const struct program *p, const struct affine *a, uint32_t still) {
   struct px_range sum = {.low = a->constant, .high = a->constant};
   for (int i = 0; i < a->count && !sum.overflow; i++) {
@@ -110,19 +86,6 @@ struct px_range affine_range(const struct program *p, const struct affine *a, ui
                    __builtin_add_overflow(sum.high, high, &sum.high);
   }
   return sum;
-}
-
-bool px_mentions(const struct program *p, int expr, int axis) {
-  if (expr < 0 || axis < 0) return false;
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_AXIS) return n->integer == axis;
-  if (n->op == PX_LOAD) {
-    for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
-      if (px_mentions(p, p->indices.data[n->first + i], axis)) return true;
-    return false;
-  }
-  return px_mentions(p, n->arg[0], axis) || px_mentions(p, n->arg[1], axis) ||
-         px_mentions(p, n->arg[2], axis);
 }
 
 bool affine_stride(const struct program *p, const struct affine *a, int axis, int64_t *stride) {

@@ -31,7 +31,7 @@ bool affine_of(const struct program *p, int expr, struct affine *a);
 bool affine_add(const struct program *p, struct affine *a, int expr, int64_t times);
 void affine_drop(struct affine *a, int term);
 
-/* The expression again: no sign in front of it if that can be, the constant at its end. */
+/* simplify.c: the expression again, no sign in front of it if that can be, the constant at its end. */
 int affine_expr(struct program *p, const struct affine *a);
 
 /* All values while the axes in `still` do not move: terms of those axes alone count as 0, and with
@@ -41,7 +41,7 @@ struct px_range affine_range(const struct program *p, const struct affine *a, ui
 /* How far one step of the axis moves the value; false if not always as far. */
 bool affine_stride(const struct program *p, const struct affine *a, int axis, int64_t *stride);
 
-/* The axis, by its position, occurs in an expression. Of -1 nothing does. */
+/* px_same.c: the axis, by its position, occurs in an expression. Of -1 nothing does. */
 bool px_mentions(const struct program *p, int expr, int axis);
 
 #endif

@@ -225,7 +225,7 @@ struct px_map {
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */
 
-/* The same expression, node by node, of the same stage. Comparing -1 is fine. */
+/* px_same.c: the same expression, node by node, of the same stage. Comparing -1 is fine. */
 bool px_same(const struct program *p, int a, int b);
 
 /* Without simplification, with a place in the text: what the parser builds with. */

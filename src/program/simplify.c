@@ -5,7 +5,6 @@
  * meet: what is added and taken away cancels, and quotient and remainder join again. A sum in which
  * nothing meets stays as it was written. Values are left as they are, except for factors of one.
  */
-#include <math.h>
 #include <assert.h>
 #include <stdlib.h>
 
@@ -43,30 +42,6 @@ static bool is_one(const struct program *p, int a) {
   return (n->op == PX_NUMBER && n->number == 1) || (n->op == PX_INT && n->integer == 1);
 }
 
-static bool same_load(const struct program *p, const struct px_node *x, const struct px_node *y) {
-  if (x->tensor != y->tensor) return false;
-  for (int i = 0; i < p->tensors.data[x->tensor].rank; i++)
-    if (!px_same(p, p->indices.data[x->first + i], p->indices.data[y->first + i])) return false;
-  return true;
-}
-
-bool px_same(const struct program *p, int a, int b) {
-  if (a == b) return true;
-  if (a < 0 || b < 0) return false;
-  const struct px_node *x = &p->nodes.data[a], *y = &p->nodes.data[b];
-  if (x->op != y->op || x->size != y->size || x->sort != y->sort) return false;
-  switch (x->op) {
-    case PX_INT:
-    case PX_BOOL: return x->integer == y->integer;
-    case PX_NUMBER: return x->number == y->number && !signbit(x->number) == !signbit(y->number);
-    case PX_AXIS: return x->integer == y->integer && x->tensor == y->tensor;
-    case PX_LOAD: return same_load(p, x, y);
-    default:
-      return px_same(p, x->arg[0], y->arg[0]) && px_same(p, x->arg[1], y->arg[1]) &&
-             px_same(p, x->arg[2], y->arg[2]);
-  }
-}
-
 static int add_constant(struct program *p, int a, int64_t c) {
   int x;
   int64_t k, sum;
@@ -99,6 +74,30 @@ static bool is_quotient(const struct program *p, int q, int x, int64_t m) {
   if (n == m && px_same(p, y, x)) return true;
   return with_constant(p, x, PX_DIV, &z, &k) && !__builtin_mul_overflow(k, m, &product) &&
          n == product && px_same(p, y, z);
+}
+
+/* The term to begin with; -1: the constant. */
+static int leading(const struct affine *a) {
+  for (int i = 0; i < a->count; i++)
+    if (a->term[i].coef > 0) return i;
+  return a->constant || !a->count ? -1 : 0;
+}
+
+/* sum + term; -1 is the empty sum */
+static int join(struct program *p, int sum, struct affine_term t) {
+  if (p->failed) return -1;
+  bool minus = t.coef < 0 && t.coef != INT64_MIN;
+  int term = px_mul(p, t.expr, px_int(p, minus ? -t.coef : t.coef));
+  if (sum < 0) return minus ? px_neg(p, term) : term;
+  return px_raw(p, minus ? PX_SUB : PX_ADD, sum, term, -1, 0, 0);
+}
+
+int affine_expr(struct program *p, const struct affine *a) {
+  int first = leading(a);
+  int sum = first < 0 ? px_int(p, a->constant) : join(p, -1, a->term[first]);
+  for (int i = 0; i < a->count; i++)
+    if (i != first) sum = join(p, sum, a->term[i]);
+  return first < 0 || !a->constant ? sum : px_add(p, sum, px_int(p, a->constant));
 }
 
 /* Two terms, high and low, that are one: with q = x/m,
@@ -371,7 +370,7 @@ int px_select(struct program *p, int condition, int then, int other) {
 
 /* What the range of a - b says of `a op b`: 1 always, 0 never, -1 it depends. */
 static int always(enum px_op op, struct px_range d) {
-  bool less = d.high<0, no_more = d.high <= 0, more = d.low> 0, no_less = d.low >= 0;
+  bool less = d.high < 0, no_more = d.high <= 0, more = d.low > 0, no_less = d.low >= 0;
   bool equal = no_more && no_less;
   switch (op) {
     case PX_LT: return less ? 1 : no_less ? 0 : -1;

@@ -78,7 +78,7 @@ canvas_status schedule_open_leaf(struct reader *r, const struct token *at, int p
 /* Stage, layout and scope, from after the @. */
 canvas_status schedule_read_head(struct reader *r, struct schedule_leaf *leaf);
 
-/* schedule_parse.c: settles the block of the line that begins here. */
+/* schedule_indent.c: finds the block of the line that begins here. */
 canvas_status schedule_read_indent(struct reader *r);
 
 /* schedule_selector.c: the lines of the selector form, to the end of the text. */
