@@ -172,22 +172,26 @@ static void declare_at(struct emitter *e, int compute_at) {
   }
 }
 
-/* (void)NAME; for what is computed there though nothing reads it, as edges of tiles are */
+/* (void)NAME; for the variables that are not `read` */
+static void excuse(struct emitter *e, const struct held *h, uint64_t read) {
+  int64_t variables = h->named ? h->elements / (h->inside ? 1 : h->lanes) : 1;
+  for (int j = 0; j < variables; j++) {
+    if (read >> j & 1) continue;
+    char number[16] = "";
+    if (variables > 1) snprintf(number, sizeof number, "_%d", j);
+    emit_line(e, "(void)%s%s;", h->name, number);
+    e->effects--;
+  }
+}
+
+/* For what is computed there though nothing reads it, as edges of tiles are. */
 static void excuse_unread(struct emitter *e, int compute_at) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     struct stage_plan *plan = &e->stages[i];
     const struct held *h = &plan->at;
     if (b->compute_at != compute_at || b->is_output || plan->dead) continue;
-    int64_t variables = h->named ? h->elements / (h->inside ? 1 : h->lanes) : 1;
-    uint64_t read = h->named ? plan->read : e->loaded[b->tensor];
-    for (int j = 0; j < variables; j++) {
-      if (read >> j & 1) continue;
-      char number[16] = "";
-      if (variables > 1) snprintf(number, sizeof number, "_%d", j);
-      emit_line(e, "(void)%s%s;", h->name, number);
-      e->effects--;
-    }
+    excuse(e, h, h->named ? plan->read : e->loaded[b->tensor]);
     plan->read = 0;
   }
 }
@@ -655,7 +659,10 @@ static void begin_sums(struct emitter *e, int stage) {
 static void end_sums(struct emitter *e, int stage) {
   const struct bound_stage *b = &e->tree->stages[stage];
   bool mean = e->program->tensors.data[b->tensor].reducer == REDUCE_MEAN;
-  if (mean || !e->stages[stage].direct) nest(e, stage, emit_step_of(b, b->start), MOMENT_END);
+  struct stage_plan *plan = &e->stages[stage];
+  plan->sums_read = 0;
+  if (mean || !plan->direct) nest(e, stage, emit_step_of(b, b->start), MOMENT_END);
+  if (!plan->direct && plan->sum.named) excuse(e, &plan->sum, plan->sums_read);
 }
 
 /* ---- prefetch ---- */

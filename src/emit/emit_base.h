@@ -59,10 +59,11 @@ struct stage_plan {
   bool reduces, direct;
   bool
       begins; /* direct, and in variables that are declared with the value that the sums begin from */
-  bool wide;     /* computed in fp64 */
-  uint64_t read; /* of its variables those that were */
-  bool dead;     /* nothing that reaches an output reads it */
-  int vec;       /* the vec loop around it, -1 */
+  bool wide;          /* computed in fp64 */
+  uint64_t read;      /* of its variables those that were */
+  uint64_t sums_read; /* ... of those of its accumulators */
+  bool dead;          /* nothing that reaches an output reads it */
+  int vec;            /* the vec loop around it, -1 */
 };
 
 struct node_plan {
@@ -198,6 +199,7 @@ void emit_vector(struct emitter *e, int expr, struct buf *out); /* of all lanes,
 void emit_condition(struct emitter *e, int expr, struct buf *out);
 void emit_number(struct emitter *e, double number, struct buf *out);
 enum spread emit_held_spread(struct emitter *e, const struct held *h, int place);
+int64_t emit_variable(struct emitter *e, const struct held *h, int place);
 void emit_held(struct emitter *e, const struct held *h, int place, struct buf *out);
 const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[16]);
 void emit_use_vector(struct emitter *e, int helper, bool wide, int lanes);

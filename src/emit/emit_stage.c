@@ -315,6 +315,8 @@ void emit_statement(struct emitter *e, int stage, enum moment moment) {
   int all = e->lane >= 0 && !free ? guard(e, stage, moment == MOMENT_POINT, true) : each;
   if (!e->px->failed && !decided(e, each, false)) {
     struct statement s = statement_of(e, stage, moment);
+    if (moment == MOMENT_END && !plan->direct && plan->sum.named)
+      e->stages[stage].sums_read |= UINT64_C(1) << emit_variable(e, &plan->sum, s.sum_place);
     if (e->px->failed)
       ; /* told at the end */
     else if (e->lane >= 0)

@@ -65,7 +65,7 @@ enum spread emit_held_spread(struct emitter *e, const struct held *h, int place)
 }
 
 /* Which variable: its place is a constant, and the lane across. */
-static int64_t number_of(struct emitter *e, const struct held *h, int place) {
+int64_t emit_variable(struct emitter *e, const struct held *h, int place) {
   struct terms t;
   emit_terms(e, place, &t);
   int64_t vector = (h->inside ? 1 : h->lanes) * h->across;
@@ -75,7 +75,7 @@ static int64_t number_of(struct emitter *e, const struct held *h, int place) {
 static void named(struct emitter *e, const struct held *h, int place, struct buf *out) {
   buf_puts(out, h->name);
   if (h->elements > (h->inside ? 1 : h->lanes))
-    buf_printf(out, "_%" PRId64, number_of(e, h, place));
+    buf_printf(out, "_%" PRId64, emit_variable(e, h, place));
 }
 
 /* The element of a vector that the lane being written is. */
@@ -128,7 +128,7 @@ static void load(struct emitter *e, const struct px_node *n, struct buf *out) {
   const struct held *h = held_of(e, n->tensor, &input);
   int place = index_of(e, n);
   e->loaded[n->tensor] = true;
-  if (h->named) e->stages[e->stage_of[n->tensor]].read |= UINT64_C(1) << number_of(e, h, place);
+  if (h->named) e->stages[e->stage_of[n->tensor]].read |= UINT64_C(1) << emit_variable(e, h, place);
   bool vector = emit_held_spread(e, h, place) == SPREAD_LANES;
   if (!vector && h->dtype == PROGRAM_BF16) {
     e->used |= HELP_BF16_READ;

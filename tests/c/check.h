@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -80,6 +81,7 @@
 // main() of a file of tests: CHECK_MAIN(cmocka_unit_test(a), cmocka_unit_test(b))
 #define CHECK_MAIN(...)                                     \
   int main(void) {                                          \
+    if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST")); \
     const struct CMUnitTest check_tests[] = {__VA_ARGS__};  \
     return cmocka_run_group_tests(check_tests, NULL, NULL); \
   }

@@ -71,12 +71,15 @@ static struct program *parsed(const char *text) {
   return p;
 }
 
+static int vector_bytes = 64;  // of the machine that schedules are bound for
+
 // Takes the schedule; the program is copied. False if the schedule is rejected.
 static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
                       const char *label) {
   struct candidate *c = &b->list[b->count];
   struct machine machine = machine_model();
   struct buf text = {0};
+  machine.vector_bytes = vector_bytes;
   program_print(p, &text);
   *c = (struct candidate){.p = parsed(text.text), .s = s};
   snprintf(c->label, sizeof c->label, "%s", label);
@@ -448,6 +451,90 @@ static void constructs(void **state) {
   batch_flush(&b, "-O2" THREADS);
 }
 
+// ---- every annotation beside every other ----
+
+#define NARROW                                                  \
+  "program narrow\nin A f32 [i:6, k:5]\nin B f32 [k:5, j:12]\n" \
+  "P[i:6, j:12] = A[i, k] * B[k, j] // sum k:5\nY[i:6, j:12] = max(P[i, j], 0)\nout Y\n"
+#define HALVES                                                                                   \
+  "program halves\nin A bf16 [i:6, k:5]\nin B f32 [k:5, j:12]\n"                                 \
+  "P f64 [i:6, j:12] = A[i, k] * B[k, 11-j] // mean k:5\nY bf16 [i:6, j:12] = P[i, j] + 1\nout " \
+  "Y\n"
+static const char *const annotated[] = {NARROW, HALVES};
+
+// Each * is a place for annotations.
+static const char *const nests[] = {
+    "io*, ii:4*, j*, k* =>\n    @P = {io, ii}/i, j // k\ni*, j* =>\n    @Y = i, j\n",
+    "k:5*, jo*, ji:16*, ii:4*, io:2* =>\n    @P = {io, ii}/i, {jo, ji}/j // k\n"
+    "j*, i* =>\n    @Y = i, j\n",
+    "j*, io* =>\n    k*, ii:4* =>\n        @P = {io, ii}/i, j // k\n"
+    "    ii* =>\n        @Y = {io, ii}/i, j\n",
+    "io*, jo* =>\n    k:5*, ii:4*, ji:8* =>\n        @P = {io, ii}/i, {jo, ji}/j // k\n"
+    "    ii*, ji* =>\n        @Y = {io, ii}/i, {jo, ji}/j\n",
+    "{i, j}:fold*, k:5* =>\n    @P = i, j // k\n{j, i}:fold* =>\n    @Y = i, j\n",
+    "k:5*, {io, j}:para*, ii:4* =>\n    @P = {io, ii}/i, j // k\n{j, i}:para* =>\n    @Y = i, j\n",
+    "{io, jo}:fold* =>\n    ko*, ki:3*, {ii:4, ji:8}:fold* =>\n"
+    "        @P = {io, ii}/i, {jo, ji}/j // {ko, ki}/k\n"
+    "    {ii, ji}:fold* =>\n        @Y = {io, ii}/i, {jo, ji}/j\n",
+    "io* =>\n    {ii:4, j}:para*, k* =>\n        @P = {io, ii}/i, j // k\n"
+    "    {ii, j}:fold:para* =>\n        @Y = {io, ii}/i, j\n",
+};
+
+// No annotation, one, or two of them.
+static const char *const annotations[] = {":para", ":vec", ":unroll", ":pf(2)", ":mask", ":peel"};
+enum { ALONE = sizeof annotations / sizeof *annotations, BESIDE = 1 + ALONE + ALONE * ALONE };
+
+static void put_annotations(int which, struct buf *out) {
+  if (which == 0) return;
+  if (which <= ALONE) {
+    buf_puts(out, annotations[which - 1]);
+    return;
+  }
+  which -= 1 + ALONE;
+  if (which / ALONE < which % ALONE)
+    buf_printf(out, "%s%s", annotations[which / ALONE], annotations[which % ALONE]);
+}
+
+// Up to three places have annotations, all of them 0 .. BESIDE-1, drawn.
+static struct schedule *annotated_nest(struct random *r, const char *nest) {
+  int places = 0, at = 0, which[16] = {0};
+  for (const char *c = nest; *c; c++) places += *c == '*';
+  for (int i = 0; i < 3; i++) which[edit_below(r, places)] = edit_below(r, BESIDE);
+  struct buf text = {0};
+  struct schedule *s = NULL;
+  for (const char *c = nest; *c; c++) {
+    if (*c == '*')
+      put_annotations(which[at++], &text);
+    else
+      buf_bytes(&text, c, 1);
+  }
+  canvas_status status = schedule_parse(&ctx, text.text, text.length, &s);
+  buf_free(&text);
+  return status == CANVAS_OK ? s : NULL;
+}
+
+static void annotations_together(void **state) {
+  static const int bytes[] = {64, 16, 32};
+  struct batch b = {0};
+  struct random r;
+  int draws = all() ? 60000 : SANITIZED ? 600 : 2000;
+  random_open(&r, 10, RANDOM_TEST, 3);
+  for (int i = 0; i < draws; i++) {
+    int nest = i % (int)(sizeof nests / sizeof *nests);
+    struct schedule *s = annotated_nest(&r, nests[nest]);
+    if (!s) continue;
+    struct program *p = parsed(annotated[edit_below(&r, 2)]);
+    char label[40];
+    snprintf(label, sizeof label, "draw %d of nest %d", i, nest);
+    vector_bytes = bytes[i / 8 % 3];
+    batch_add(&b, p, s, label);
+    program_free(p);
+  }
+  batch_flush(&b, "-O1" THREADS);
+  vector_bytes = 64;
+  print_message("%d accepted, %d rejected\n", b.done, b.rejected);
+}
+
 // ---- what cannot be written ----
 
 static void rejections(void **state) {
@@ -664,7 +751,8 @@ static void random_schedules_of_kernels(void **state) {
   batch_flush(&b, "-O1");
 }
 
-CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs), cmocka_unit_test(rejections),
+CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
+           cmocka_unit_test(annotations_together), cmocka_unit_test(rejections),
            cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
            cmocka_unit_test(operators), cmocka_unit_test(random_schedules),
            cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
