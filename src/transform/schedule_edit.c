@@ -322,6 +322,40 @@ canvas_status edit_reorder(canvas_context *ctx, const struct loop_tree *tree, in
   return finish(ctx, tree, s, out);
 }
 
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Members of two loops that follow each other, in one; 0 if there are too many. */
+static int join_members(struct schedule_loop *x, const struct schedule_loop *y) {
+  if (x->count + y->count > GROUP_MOST) return 0;
+  for (int i = 0; i < y->count; i++) x->level[x->count++] = y->level[i];
+  return x->count;
+}
+
+canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int node,
+                         unsigned marks, struct schedule **out) {
+  const struct schedule_node *n = &tree->schedule->nodes.data[node];
+  if (!is_loop(tree->schedule, node) || n->first != n->last || !is_loop(tree->schedule, n->first))
+    return fail(ctx, CANVAS_BAD_INPUT, "one loop in another become a group, here is no such pair");
+  struct schedule *s = schedule_copy(tree->schedule);
+  struct schedule_loop *loop = &node_at(s, node)->loop;
+  if (!join_members(loop, &node_at(s, n->first)->loop))
+    return abandon(s, fail(ctx, CANVAS_BAD_INPUT, "more than %d loops in a group", GROUP_MOST));
+  loop->marks = marks;
+  drop_child(s, node);
+  return finish(ctx, tree, s, out);
+}
+
+canvas_status edit_ungroup(canvas_context *ctx, const struct loop_tree *tree, int node,
+                           struct schedule **out) {
+  if (!is_loop(tree->schedule, node) || tree->schedule->nodes.data[node].loop.count == 1)
+    return fail(ctx, CANVAS_BAD_INPUT, "a group becomes single loops, here is none");
+  struct schedule *s = schedule_copy(tree->schedule);
+  const struct schedule_loop group = node_at(s, node)->loop;
+  node_at(s, node)->loop = (struct schedule_loop){.level = {group.level[0]}, .count = 1};
+  for (int i = group.count - 1; i > 0; i--) insert_below(s, node, group.level[i], 0);
+  return finish(ctx, tree, s, out);
+}
+
 /* ---- move ---------------------------------------------------------------------------------- */
 
 static bool is_around(const struct schedule *s, int outer, int node) {

@@ -29,6 +29,13 @@ canvas_status edit_reorder(canvas_context *ctx, const struct loop_tree *tree, in
 canvas_status edit_move(canvas_context *ctx, const struct loop_tree *tree, int stage, int parent,
                         int before, struct schedule **out);
 
+/* x, y  ->  {x, y} with these marks, where `node` is x and y all that stands in it; either may be a
+ * group. And back: {x, y}  ->  x, y without marks. */
+canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int node,
+                         unsigned marks, struct schedule **out);
+canvas_status edit_ungroup(canvas_context *ctx, const struct loop_tree *tree, int node,
+                           struct schedule **out);
+
 /* The marks (enum loop_mark) and the prefetch of one loop. */
 canvas_status edit_mark(canvas_context *ctx, const struct loop_tree *tree, int node, unsigned marks,
                         int prefetch, struct schedule **out);

@@ -48,11 +48,13 @@ static canvas_status random_buffer(canvas_context *ctx, struct random *r,
 static canvas_status random_step(canvas_context *ctx, struct random *r,
                                  const struct loop_tree *tree, struct schedule **out) {
   static const unsigned marks[] = {0, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
+  static const unsigned fused[] = {LOOP_FOLD, LOOP_PARA, LOOP_FOLD | LOOP_PARA,
+                                   LOOP_FOLD | LOOP_VEC, LOOP_FOLD | LOOP_UNROLL};
   static const enum level_tail tails[] = {TAIL_NONE, TAIL_MASK, TAIL_PEEL};
   const struct schedule *s = tree->schedule;
   int level = edit_below(r, s->levels.count), node = edit_below(r, s->nodes.count);
   int stage = edit_below(r, tree->count), number = edit_below(r, 9);
-  switch (edit_below(r, 11)) {
+  switch (edit_below(r, 14)) {
     case 0:
     case 1: return edit_split(ctx, tree, level, 2 + edit_below(r, 7), out);
     case 2: return edit_merge(ctx, tree, level, edit_below(r, s->levels.count), out);
@@ -62,10 +64,19 @@ static canvas_status random_step(canvas_context *ctx, struct random *r,
       if (s->nodes.data[node].kind == NODE_LEAF) node = s->nodes.data[node].parent;
       return edit_move(ctx, tree, stage, node, random_child(r, s, node), out);
     case 6:
-    case 7:
-      return edit_mark(ctx, tree, node, marks[edit_below(r, 4)], number < 4 ? number : 0, out);
+    case 7: {
+      bool group = s->nodes.data[node].loop.count > 1;
+      unsigned chosen = group ? fused[edit_below(r, 5)] : marks[edit_below(r, 4)];
+      return edit_mark(ctx, tree, node, chosen, number < 4 ? number : 0, out);
+    }
     case 8: return edit_tail(ctx, tree, level, tails[edit_below(r, 3)], out);
     case 9: return random_buffer(ctx, r, tree, out);
+    case 10: return edit_group(ctx, tree, node, fused[edit_below(r, 5)], out);
+    case 11:
+      if (number > 2) return edit_group(ctx, tree, node, fused[edit_below(r, 5)], out);
+      return edit_ungroup(ctx, tree, node, out);
+    case 12:  // longer than its axis, where it is a vector and masked
+      return edit_extent(ctx, tree, level, EXTENT_INT, 8 << edit_below(r, 3), out);
     default: break;
   }
   return edit_extent(ctx, tree, level, edit_below(r, 3) ? EXTENT_INT : EXTENT_OPEN, 1 + number,

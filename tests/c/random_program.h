@@ -205,6 +205,29 @@ static void random_sparse(struct random_program *g) {
   program_define(p, y, px_mul(p, px_load(p, val, 1, &e), px_load(p, dense, 2, (int[]){column, n})));
 }
 
+// Sums as far as an axis says, one of the other: their reductions share a name and differ in length,
+// in the axis that bounds them, or not at all.
+static void random_dependent(struct random_program *g) {
+  static const char *const own[][2] = {{"x0", "x1"}, {"x1", "x0"}, {"d0", "x1"}};
+  struct program *p = g->p;
+  int64_t rows = 5 + random_choice(g, 6), width = 1 + random_choice(g, 8);
+  int from = program_input(p, "U", PROGRAM_F32, 2, own[0], (int64_t[]){rows + 1, width});
+  for (int i = 0, stages = 2 + random_choice(g, 2); i < stages; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "dep%d", i);
+    int64_t size = rows - random_choice(g, 2);
+    int y =
+        program_stage(p, name, PROGRAM_F32, 2, own[random_choice(g, 3)], (int64_t[]){size, width});
+    int low = px_int(p, 0), high = px_add(p, program_axis(p, y, 0), px_int(p, 1));
+    int e =
+        program_reduce_range(p, y, random_choice(g, 3) ? REDUCE_SUM : REDUCE_MAX, "e", low, high);
+    int at[] = {e, program_axis(p, y, 1)};
+    program_define(p, y, px_load(p, from, 2, at));
+    rows = size;
+    from = y;
+  }
+}
+
 static struct program *random_program(uint64_t seed) {
   static const char *const axes[] = {"x0", "x1", "x2"};
   static const int64_t some[] = {1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16};
@@ -220,6 +243,7 @@ static struct program *random_program(uint64_t seed) {
     program_input(g.p, name, random_choice(&g, 8) ? PROGRAM_F32 : PROGRAM_BF16, rank, axes, sizes);
   }
   if (random_choice(&g, 8) == 0) random_sparse(&g);
+  if (seed % 6 == 5) random_dependent(&g);
   int stage = -1;
   for (int i = 0; i < stages; i++) {
     int made = random_stage(&g, i);

@@ -25,7 +25,8 @@ static canvas_context ctx;
 #if defined(__clang__)
 #define COMPILER "clang"
 #else
-#define COMPILER "gcc"
+// gcc takes a vector of 2 doubles that is filled lane by lane for one that may be uninitialized.
+#define COMPILER "gcc -Wno-maybe-uninitialized"
 #endif
 #if SANITIZED
 #define SANITIZE "-g -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -499,7 +500,10 @@ static void put_annotations(int which, struct buf *out) {
 static struct schedule *annotated_nest(struct random *r, const char *nest) {
   int places = 0, at = 0, which[16] = {0};
   for (const char *c = nest; *c; c++) places += *c == '*';
-  for (int i = 0; i < 3; i++) which[edit_below(r, places)] = edit_below(r, BESIDE);
+  for (int i = 0; i < 3; i++) {
+    int place = edit_below(r, places);
+    which[place] = edit_below(r, BESIDE);
+  }
   struct buf text = {0};
   struct schedule *s = NULL;
   for (const char *c = nest; *c; c++) {
