@@ -79,6 +79,9 @@ canvas_status bind_buffers(struct binder *b);
 /* check_marks.c: vec, para, unroll and groups. */
 canvas_status check_marks(const struct binder *b);
 
+/* check_loads.c: what is loaded lies in its tensor, or is marked to be guarded. */
+canvas_status check_loads(const struct binder *b);
+
 /* check_regions.c: what is read was computed. check_limits.c: registers, buffers, length of code.
  * Both need every number. */
 canvas_status check_regions(const struct binder *b);

@@ -14,6 +14,7 @@ static canvas_status bind_all(struct binder *b) {
   TRY(bind_compute_at(b));
   TRY(bind_buffers(b));
   TRY(check_marks(b));
+  TRY(check_loads(b));
   if (b->tree->open) return CANVAS_OK;
   TRY(check_regions(b));
   return check_limits(b);

@@ -9,6 +9,7 @@ void loop_tree_free(struct loop_tree *tree) {
   free(tree->warnings.data);
   free(tree->extents);
   free(tree->holes);
+  free(tree->guarded);
   free(tree->loops);
   free(tree->stages);
   free(tree);

@@ -87,7 +87,8 @@ struct loop_tree {
   struct bound_loop *loops;   /* by node */
   struct bound_stage *stages; /* in the order of the text */
   int count;
-  bool *holes; /* by level: it needs a number from outside */
+  bool *guarded; /* by node of the program: loads that code must guard (px_copy) */
+  bool *holes;   /* by level: it needs a number from outside */
   int open; /* holes without a number: structure was checked, sizes were not. 0: all is checked */
   struct {
     VEC(struct bind_warning);

@@ -37,7 +37,7 @@ struct spelling {
   const char *type[PROGRAM_DTYPES];  /* of elements in memory */
   const char *const (*operation)[2]; /* by enum px_op: expf, exp */
   const char *parallel;              /* the line above a parallel loop; %d loops run as one */
-  const char *infinity;
+  const char *infinity, *nan;
 };
 
 /* Where values are held: those of a stage, or its accumulators. */

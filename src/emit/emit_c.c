@@ -15,6 +15,7 @@ static const struct spelling c_words = {
     .type = {"float", "double", "uint16_t", "int32_t"},
     .operation = c_operations,
     .infinity = "INFINITY",
+    .nan = "NAN",
 };
 
 /* ---- the prelude ---- */

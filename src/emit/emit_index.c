@@ -99,7 +99,7 @@ static void axes_of(struct emitter *e, const struct bound_stage *b, int axes[PRO
 int emit_copy(struct emitter *e, const struct bound_stage *b, int expr) {
   int axes[PROGRAM_AXES];
   axes_of(e, b, axes);
-  struct px_map map = {.axis = axes, .load = load, .data = e};
+  struct px_map map = {.axis = axes, .load = load, .data = e, .guarded = e->tree->guarded};
   return px_copy(e->px, e->program, expr, &map);
 }
 

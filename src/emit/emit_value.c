@@ -254,6 +254,11 @@ void emit_number(struct emitter *e, double number, struct buf *out) {
   char text[40];
   bool wide = e->wide;
   double want = wide ? number : (double)(float)number;
+  if (isnan(want)) { /* beside a load that is guarded */
+    e->used |= HELP_MATH;
+    buf_puts(out, e->words->nan);
+    return;
+  }
   if (isinf(want)) {
     e->used |= HELP_MATH;
     buf_printf(out, "%s%s", want < 0 ? "-" : "", e->words->infinity);

@@ -151,6 +151,16 @@ struct px_range {
 struct px_range px_range(const struct program *p, int expr);
 void px_bounds(const struct program *p, struct program_axis *axis); /* first, size of low..high */
 
+/* load_range.c: guarded[node] is set for each load of the stage that is not proved to lie in its
+ * tensor, by the ranges of its indices and the conditions around it. The answer is the first of them
+ * that is evaluated for every element, or in the bounds of an axis; load -1: there is none. Where a
+ * guarded load is out of range, code reads nan, or 0 of i32. */
+struct px_escape {
+  int load, index;   /* the node, and which of its indices */
+  int64_t low, high; /* its range; INT64_MIN, INT64_MAX: not bounded */
+};
+struct px_escape program_escape(const struct program *p, int tensor, bool *guarded);
+
 /* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program
  * (-1 in, -1 out) and program_verify, called once at the end, reports the first one. Names are
  * copied.
@@ -220,7 +230,8 @@ struct px_map {
   const int *axis;
   int (*load)(struct program *to, int tensor, int rank, const int *indices, void *data);
   void *data;
-  bool verbatim; /* operators are built as they stand, nothing is simplified */
+  bool verbatim;       /* operators are built as they stand, nothing is simplified */
+  const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

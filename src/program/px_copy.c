@@ -3,15 +3,29 @@
  * Everything is built anew by the simplifying builder, so that what the sizes of the new axes decide
  * is decided: this is how stages are inlined, tensors packed and loops put in the place of axes.
  */
+#include <math.h>
+
 #include "program/program.h"
 
-static int copy_load(struct program *to, const struct program *from, const struct px_node *n,
+/* if every index is inside the tensor then load else nan, or 0 of i32 */
+static int guard_load(struct program *to, const struct program_tensor *t, const int *indices,
+                      int load) {
+  int inside = px_bool(to, true);
+  for (int i = 0; i < t->rank; i++)
+    inside = px_and(to, inside, px_inside(to, indices[i], 0, t->axes[i].size));
+  return px_select(to, inside, load, t->dtype == PROGRAM_I32 ? px_int(to, 0) : px_number(to, NAN));
+}
+
+static int copy_load(struct program *to, const struct program *from, int expr,
                      const struct px_map *map) {
+  const struct px_node load = from->nodes.data[expr], *n = &load;
   int rank = from->tensors.data[n->tensor].rank, indices[PROGRAM_AXES];
   for (int i = 0; i < rank; i++)
     indices[i] = px_copy(to, from, from->indices.data[n->first + i], map);
-  if (map->load) return map->load(to, n->tensor, rank, indices, map->data);
-  return px_load(to, n->tensor, rank, indices);
+  int copy = map->load ? map->load(to, n->tensor, rank, indices, map->data)
+                       : px_load(to, n->tensor, rank, indices);
+  if (!map->guarded || !map->guarded[expr]) return copy;
+  return guard_load(to, &from->tensors.data[n->tensor], indices, copy);
 }
 
 int px_apply(struct program *to, enum px_op op, const int *arg) {
@@ -44,7 +58,7 @@ int px_copy(struct program *to, const struct program *from, int expr, const stru
     case PX_NUMBER: return px_number(to, n.number);
     case PX_BOOL: return px_bool(to, n.integer);
     case PX_AXIS: return map->axis[n.integer];
-    case PX_LOAD: return copy_load(to, from, &n, map);
+    case PX_LOAD: return copy_load(to, from, expr, map);
     default: break;
   }
   for (int i = 0; i < 3; i++)

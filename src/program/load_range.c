@@ -1,0 +1,404 @@
+/* Loads that may leave their tensors, as far as ranges and the conditions around them tell.
+ *
+ * A condition that holds where a load is evaluated bounds a sum of terms: `1 <= h + kh` is the fact
+ * 1 <= h + kh <= no bound. An index is taken apart into terms too; its range is the sum of theirs,
+ * and what each fact about some of these terms leaves of it. && and || are taken apart where both
+ * sides are known, bounds of x/m, min and max are passed on to what stands in them.
+ */
+#include <stdlib.h>
+
+#include "program/program.h"
+
+enum { FORM_TERMS = 12 };
+
+struct span {
+  int64_t low, high; /* INT64_MIN, INT64_MAX: no bound */
+};
+static const struct span unbounded = {INT64_MIN, INT64_MAX};
+
+/* constant + sum of coef * term */
+struct form {
+  int count, term[FORM_TERMS];
+  int64_t coef[FORM_TERMS], constant;
+};
+
+struct fact {
+  struct form form; /* without constant */
+  struct span span;
+};
+
+struct walker {
+  const struct program *p;
+  bool *guarded;
+  bool zeros; /* some i32 load of the stage reads 0 where its index is out of range */
+  bool strict;
+  struct {
+    VEC(struct fact);
+  } facts;
+  struct px_escape first;
+};
+
+static const struct px_node *node_of(const struct walker *w, int expr) {
+  return &w->p->nodes.data[expr];
+}
+
+/* ---- spans ---- */
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static struct span common(struct span a, struct span b) {
+  return (struct span){most(a.low, b.low), least(a.high, b.high)};
+}
+
+static bool bounded(struct span s) {
+  return s.low != INT64_MIN && s.high != INT64_MAX;
+}
+
+static struct span plus(struct span a, struct span b) {
+  struct span r;
+  if (a.low == INT64_MIN || b.low == INT64_MIN || __builtin_add_overflow(a.low, b.low, &r.low))
+    r.low = INT64_MIN;
+  if (a.high == INT64_MAX || b.high == INT64_MAX || __builtin_add_overflow(a.high, b.high, &r.high))
+    r.high = INT64_MAX;
+  return r;
+}
+
+static struct span scaled(struct span s, int64_t by) {
+  struct span r = unbounded;
+  int64_t a = 0, z = 0;
+  bool low = s.low != INT64_MIN && !__builtin_mul_overflow(s.low, by, &a);
+  bool high = s.high != INT64_MAX && !__builtin_mul_overflow(s.high, by, &z);
+  if (!by) return (struct span){0, 0};
+  if (low) *(by > 0 ? &r.low : &r.high) = a;
+  if (high) *(by > 0 ? &r.high : &r.low) = z;
+  return r;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
+
+/* The whole numbers x with low <= by * x <= high. */
+static struct span divided(struct span s, int64_t by) {
+  if (by == INT64_MIN) return unbounded;
+  if (by < 0) {
+    s = scaled(s, -1);
+    by = -by;
+  }
+  if (s.low != INT64_MIN) s.low = -floor_div(-s.low, by);
+  if (s.high != INT64_MAX) s.high = floor_div(s.high, by);
+  return s;
+}
+
+static struct span product(struct span a, struct span b) {
+  struct span r = {INT64_MAX, INT64_MIN};
+  if (!bounded(a) || !bounded(b)) return unbounded;
+  const int64_t left[] = {a.low, a.high}, right[] = {b.low, b.high};
+  for (int i = 0; i < 4; i++) {
+    int64_t end;
+    if (__builtin_mul_overflow(left[i / 2], right[i % 2], &end)) return unbounded;
+    r = (struct span){least(r.low, end), most(r.high, end)};
+  }
+  return r;
+}
+
+/* ---- sums of terms ---- */
+
+static bool add_term(const struct walker *w, struct form *f, int expr, int64_t coef) {
+  const int64_t largest = (int64_t)1 << 61;
+  int at = 0;
+  while (at < f->count && !px_same(w->p, f->term[at], expr)) at++;
+  if (at == FORM_TERMS || coef > largest || coef < -largest) return false;
+  if (at == f->count) {
+    f->term[f->count] = expr;
+    f->coef[f->count++] = 0;
+  }
+  f->coef[at] += coef;
+  return f->coef[at] <= largest && f->coef[at] >= -largest;
+}
+
+/* f += times * expr; false where that is no short sum */
+static bool add_expr(const struct walker *w, struct form *f, int expr, int64_t times) {
+  const struct px_node *n = node_of(w, expr);
+  int64_t part;
+  switch (n->op) {
+    case PX_INT:
+      return !__builtin_mul_overflow(times, n->integer, &part) &&
+             !__builtin_add_overflow(f->constant, part, &f->constant);
+    case PX_NEG: return times != INT64_MIN && add_expr(w, f, n->arg[0], -times);
+    case PX_ADD: return add_expr(w, f, n->arg[0], times) && add_expr(w, f, n->arg[1], times);
+    case PX_SUB:
+      return times != INT64_MIN && add_expr(w, f, n->arg[0], times) &&
+             add_expr(w, f, n->arg[1], -times);
+    case PX_MUL:
+      for (int i = 0; i < 2; i++) {
+        const struct px_node *factor = node_of(w, n->arg[i]);
+        if (factor->op != PX_INT) continue;
+        return !__builtin_mul_overflow(times, factor->integer, &part) &&
+               add_expr(w, f, n->arg[1 - i], part);
+      }
+      break;
+    default: break;
+  }
+  return add_term(w, f, expr, times);
+}
+
+static void drop_cancelled(struct form *f) {
+  int kept = 0;
+  for (int i = 0; i < f->count; i++) {
+    if (!f->coef[i]) continue;
+    f->term[kept] = f->term[i];
+    f->coef[kept++] = f->coef[i];
+  }
+  f->count = kept;
+}
+
+/* ---- facts ---- */
+
+static void assume_expr(struct walker *w, int expr, struct span span);
+
+/* What a bound of one term says of what stands in it. */
+static void assume_inside(struct walker *w, int term, struct span span) {
+  const struct px_node *n = node_of(w, term);
+  if (n->op == PX_DIV) {
+    int64_t m = node_of(w, n->arg[1])->integer;
+    struct span inside = scaled(span, m);
+    if (inside.high != INT64_MAX) inside = plus(inside, (struct span){0, m - 1});
+    assume_expr(w, n->arg[0], inside);
+  } else if (n->op == PX_MIN || n->op == PX_MAX) {
+    if (n->op == PX_MIN)
+      span.high = INT64_MAX;
+    else
+      span.low = INT64_MIN;
+    for (int i = 0; i < 2; i++) assume_expr(w, n->arg[i], span);
+  }
+}
+
+/* low <= form <= high */
+static void assume_form(struct walker *w, struct form *f, struct span span) {
+  if (f->constant == INT64_MIN) return;
+  span = plus(span, (struct span){-f->constant, -f->constant});
+  f->constant = 0;
+  drop_cancelled(f);
+  if (!f->count || (span.low == INT64_MIN && span.high == INT64_MAX)) return;
+  VEC_PUSH(&w->facts, ((struct fact){*f, span}));
+  if (f->count == 1) assume_inside(w, f->term[0], divided(span, f->coef[0]));
+}
+
+static void assume_expr(struct walker *w, int expr, struct span span) {
+  struct form f = {0};
+  if (add_expr(w, &f, expr, 1)) assume_form(w, &f, span);
+}
+
+static enum px_op opposite(enum px_op op) {
+  switch (op) {
+    case PX_LT: return PX_GE;
+    case PX_LE: return PX_GT;
+    case PX_GT: return PX_LE;
+    case PX_GE: return PX_LT;
+    case PX_EQ: return PX_NE;
+    default: return PX_EQ;
+  }
+}
+
+/* Of the difference of the two sides. */
+static struct span span_of_comparison(enum px_op op) {
+  switch (op) {
+    case PX_LT: return (struct span){INT64_MIN, -1};
+    case PX_LE: return (struct span){INT64_MIN, 0};
+    case PX_GT: return (struct span){1, INT64_MAX};
+    case PX_GE: return (struct span){0, INT64_MAX};
+    case PX_EQ: return (struct span){0, 0};
+    default: return unbounded;
+  }
+}
+
+static void assume(struct walker *w, int condition, bool holds) {
+  const struct px_node *n = node_of(w, condition);
+  if (n->op == PX_NOT) {
+    assume(w, n->arg[0], !holds);
+  } else if (n->op == (holds ? PX_AND : PX_OR)) {
+    assume(w, n->arg[0], holds);
+    assume(w, n->arg[1], holds);
+  } else if (n->op >= PX_LT && n->op <= PX_NE && node_of(w, n->arg[0])->sort == PX_INDEX) {
+    struct form f = {0};
+    enum px_op op = holds ? n->op : opposite(n->op);
+    if (add_expr(w, &f, n->arg[0], 1) && add_expr(w, &f, n->arg[1], -1))
+      assume_form(w, &f, span_of_comparison(op));
+  }
+}
+
+/* ---- ranges ---- */
+
+static struct span range_of(struct walker *w, int expr);
+
+static struct span range_of_select(struct walker *w, const struct px_node *n) {
+  struct span branch[2];
+  int facts = w->facts.count;
+  for (int i = 0; i < 2; i++) {
+    assume(w, n->arg[0], i == 0);
+    branch[i] = range_of(w, n->arg[1 + i]);
+    w->facts.count = facts;
+  }
+  return (struct span){least(branch[0].low, branch[1].low), most(branch[0].high, branch[1].high)};
+}
+
+static struct span range_of_division(struct walker *w, const struct px_node *n) {
+  struct span a = range_of(w, n->arg[0]);
+  int64_t m = node_of(w, n->arg[1])->integer;
+  int64_t low = a.low == INT64_MIN ? a.low : floor_div(a.low, m);
+  int64_t high = a.high == INT64_MAX ? a.high : floor_div(a.high, m);
+  if (n->op == PX_DIV) return (struct span){low, high};
+  if (bounded(a) && low == high) return (struct span){a.low - low * m, a.high - low * m};
+  return (struct span){0, m - 1};
+}
+
+static struct span range_of_load(const struct walker *w, int expr, const struct px_node *n) {
+  const struct program_tensor *t = &w->p->tensors.data[n->tensor];
+  if (w->guarded[expr]) return (struct span){least(t->least, 0), most(t->most, 0)};
+  return (struct span){t->least, t->most};
+}
+
+/* Of what is no sum, and of sums too long to be taken apart. */
+static struct span range_of_term(struct walker *w, int expr) {
+  const struct px_node *n = node_of(w, expr);
+  struct span a = unbounded, b = unbounded;
+  switch (n->op) {
+    case PX_INT: return (struct span){n->integer, n->integer};
+    case PX_AXIS: {
+      const struct program_axis *axis = &w->p->tensors.data[n->tensor].axes[n->integer];
+      return (struct span){axis->first, axis->first + axis->size - 1};
+    }
+    case PX_LOAD: return range_of_load(w, expr, n);
+    case PX_SELECT: return range_of_select(w, n);
+    case PX_DIV:
+    case PX_MOD: return range_of_division(w, n);
+    default: break;
+  }
+  a = range_of(w, n->arg[0]);
+  if (n->arg[1] >= 0) b = range_of(w, n->arg[1]);
+  switch (n->op) {
+    case PX_NEG: return scaled(a, -1);
+    case PX_ADD: return plus(a, b);
+    case PX_SUB: return plus(a, scaled(b, -1));
+    case PX_MUL: return product(a, b);
+    case PX_MIN: return (struct span){least(a.low, b.low), least(a.high, b.high)};
+    case PX_MAX: return (struct span){most(a.low, b.low), most(a.high, b.high)};
+    default: return unbounded;
+  }
+}
+
+/* What facts about this term alone leave of its range. */
+static struct span refined(const struct walker *w, int term, struct span span) {
+  for (int i = 0; i < w->facts.count; i++) {
+    const struct fact *f = &w->facts.data[i];
+    if (f->form.count == 1 && px_same(w->p, f->form.term[0], term))
+      span = common(span, divided(f->span, f->form.coef[0]));
+  }
+  return span;
+}
+
+/* The range of a sum of which a multiple of the fact's sum is a part. */
+static struct span by_fact(const struct walker *w, const struct fact *fact, const struct form *f,
+                           const struct span *terms) {
+  bool part[FORM_TERMS] = {false};
+  int64_t times = 0;
+  struct span sum = {f->constant, f->constant};
+  for (int i = 0; i < fact->form.count; i++) {
+    int at = 0;
+    while (at < f->count && !px_same(w->p, f->term[at], fact->form.term[i])) at++;
+    if (at == f->count || f->coef[at] % fact->form.coef[i]) return unbounded;
+    if (i && f->coef[at] / fact->form.coef[i] != times) return unbounded;
+    times = f->coef[at] / fact->form.coef[i];
+    part[at] = true;
+  }
+  for (int i = 0; i < f->count; i++)
+    if (!part[i]) sum = plus(sum, scaled(terms[i], f->coef[i]));
+  return plus(sum, scaled(fact->span, times));
+}
+
+static struct span range_of(struct walker *w, int expr) {
+  struct form f = {0};
+  struct span terms[FORM_TERMS], sum;
+  struct px_range plain = px_range(w->p, expr);
+  if (!add_expr(w, &f, expr, 1)) return range_of_term(w, expr);
+  drop_cancelled(&f);
+  sum = (struct span){f.constant, f.constant};
+  for (int i = 0; i < f.count; i++) {
+    terms[i] = refined(w, f.term[i], range_of_term(w, f.term[i]));
+    sum = plus(sum, scaled(terms[i], f.coef[i]));
+  }
+  for (int i = 0; i < w->facts.count; i++)
+    sum = common(sum, by_fact(w, &w->facts.data[i], &f, terms));
+  if (!w->zeros && !plain.overflow) sum = common(sum, (struct span){plain.low, plain.high});
+  return sum;
+}
+
+/* ---- the walk ---- */
+
+static void walk(struct walker *w, int expr, bool always);
+
+static void check_index(struct walker *w, int load, int i, bool always) {
+  const struct px_node *n = node_of(w, load);
+  const struct program_tensor *t = &w->p->tensors.data[n->tensor];
+  int index = w->p->indices.data[n->first + i];
+  struct px_range r = px_range(w->p, index);
+  if (!w->zeros && !r.overflow && r.low >= 0 && r.high < t->axes[i].size) return;
+  struct span s = range_of(w, index);
+  if (s.low >= 0 && s.high < t->axes[i].size) return;
+  w->guarded[load] = true;
+  if (t->dtype == PROGRAM_I32) w->zeros = true;
+  if (always && w->first.load < 0) w->first = (struct px_escape){load, i, s.low, s.high};
+}
+
+static void walk_load(struct walker *w, int load, bool always) {
+  const struct px_node *n = node_of(w, load);
+  int rank = w->p->tensors.data[n->tensor].rank;
+  for (int i = 0; i < rank; i++) walk(w, w->p->indices.data[n->first + i], always);
+  for (int i = 0; i < rank; i++) check_index(w, load, i, always);
+}
+
+/* Where the condition holds, or does not. */
+static void walk_under(struct walker *w, int condition, bool holds, int expr) {
+  int facts = w->facts.count;
+  assume(w, condition, holds);
+  walk(w, expr, w->strict);
+  w->facts.count = facts;
+}
+
+static void walk(struct walker *w, int expr, bool always) {
+  const struct px_node *n = node_of(w, expr);
+  if (n->op == PX_LOAD) {
+    walk_load(w, expr, always);
+    return;
+  }
+  if (n->arg[0] >= 0) walk(w, n->arg[0], always);
+  bool chooses = n->op == PX_SELECT || n->op == PX_AND || n->op == PX_OR;
+  if (chooses) {
+    walk_under(w, n->arg[0], n->op != PX_OR, n->arg[1]);
+    if (n->op == PX_SELECT) walk_under(w, n->arg[0], false, n->arg[2]);
+    return;
+  }
+  for (int i = 1; i < 3; i++)
+    if (n->arg[i] >= 0) walk(w, n->arg[i], always);
+}
+
+struct px_escape program_escape(const struct program *p, int tensor, bool *guarded) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  struct walker w = {.p = p, .guarded = guarded, .strict = true, .first = {.load = -1}};
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    if (t->axes[i].low < 0) continue;
+    walk(&w, t->axes[i].low, true);
+    walk(&w, t->axes[i].high, true);
+  }
+  w.strict = false;
+  if (t->body >= 0) walk(&w, t->body, true);
+  free(w.facts.data);
+  return w.first;
+}
