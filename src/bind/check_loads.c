@@ -26,14 +26,12 @@ static canvas_status out_of_range(const struct binder *b, const struct bound_sta
   print_end(escape->low, &low);
   print_end(escape->high, &high);
   print_place(load, &where);
-  canvas_status status =
-      fail(b->ctx, CANVAS_BAD_INPUT,
-           "stage '%.40s' may load '%.40s' out of range%s: index '%.100s' runs from %s to %s as "
-           "far as is "
-           "known, axis '%.40s' has size %lld; put the load under a condition on that index%s",
-           stage_name(b, stage), to->name, where.text ? where.text : "", at.text, low.text,
-           high.text, to->axes[escape->index].name, (long long)to->axes[escape->index].size,
-           px_range(b->p, index).data ? ", or declare a smaller range of the i32 input" : "");
+  canvas_status status = fail(
+      b->ctx, CANVAS_BAD_INPUT,
+      "stage '%.40s' may load '%.40s' out of range%s: index '%.100s' runs from %s to %s as "
+      "far as is known, axis '%.40s' has size %lld; put the load under a condition on that index",
+      stage_name(b, stage), to->name, where.text ? where.text : "", at.text, low.text, high.text,
+      to->axes[escape->index].name, (long long)to->axes[escape->index].size);
   buf_free(&at);
   buf_free(&low);
   buf_free(&high);

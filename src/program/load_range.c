@@ -304,23 +304,38 @@ static struct span refined(const struct walker *w, int term, struct span span) {
   return span;
 }
 
-/* The range of a sum of which a multiple of the fact's sum is a part. */
+static int place_of(const struct walker *w, const struct form *f, int term) {
+  int at = 0;
+  while (at < f->count && !px_same(w->p, f->term[at], term)) at++;
+  return at;
+}
+
+/* The range of f, written as `times` the fact's sum and a rest. */
 static struct span by_fact(const struct walker *w, const struct fact *fact, const struct form *f,
-                           const struct span *terms) {
-  bool part[FORM_TERMS] = {false};
-  int64_t times = 0;
+                           const struct span *terms, int64_t times) {
+  struct form rest = *f;
   struct span sum = {f->constant, f->constant};
   for (int i = 0; i < fact->form.count; i++) {
-    int at = 0;
-    while (at < f->count && !px_same(w->p, f->term[at], fact->form.term[i])) at++;
-    if (at == f->count || f->coef[at] % fact->form.coef[i]) return unbounded;
-    if (i && f->coef[at] / fact->form.coef[i] != times) return unbounded;
-    times = f->coef[at] / fact->form.coef[i];
-    part[at] = true;
+    int64_t part;
+    int at = place_of(w, f, fact->form.term[i]);
+    if (at == f->count || __builtin_mul_overflow(fact->form.coef[i], times, &part) ||
+        __builtin_sub_overflow(rest.coef[at], part, &rest.coef[at]))
+      return unbounded;
   }
-  for (int i = 0; i < f->count; i++)
-    if (!part[i]) sum = plus(sum, scaled(terms[i], f->coef[i]));
+  for (int i = 0; i < f->count; i++) sum = plus(sum, scaled(terms[i], rest.coef[i]));
   return plus(sum, scaled(fact->span, times));
+}
+
+/* ... with each number of times that takes a term away whole. */
+static struct span by_fact_at_best(const struct walker *w, const struct fact *fact,
+                                   const struct form *f, const struct span *terms) {
+  struct span best = unbounded;
+  for (int i = 0; i < fact->form.count; i++) {
+    int at = place_of(w, f, fact->form.term[i]);
+    if (at == f->count || f->coef[at] % fact->form.coef[i]) continue;
+    best = common(best, by_fact(w, fact, f, terms, f->coef[at] / fact->form.coef[i]));
+  }
+  return best;
 }
 
 static struct span range_of(struct walker *w, int expr) {
@@ -335,7 +350,7 @@ static struct span range_of(struct walker *w, int expr) {
     sum = plus(sum, scaled(terms[i], f.coef[i]));
   }
   for (int i = 0; i < w->facts.count; i++)
-    sum = common(sum, by_fact(w, &w->facts.data[i], &f, terms));
+    sum = common(sum, by_fact_at_best(w, &w->facts.data[i], &f, terms));
   if (!w->zeros && !plain.overflow) sum = common(sum, (struct span){plain.low, plain.high});
   return sum;
 }

@@ -431,6 +431,15 @@ static const struct {
      "else b[i])*a[i]%10]) + real(b[i]%1000000*(a[i]%9999)) + real(min(b[i]+1, a[i]+b[i]))\n"
      "out Y\nout Z\n",
      "io, ii:8:vec =>\n    @Y = {io, ii}/i\n    @Z = {io, ii}/i\n"},
+    {"loads under conditions that prove nothing",
+     "program guarded\nin X f32 [x:32]\nin a i32 [i:32] -40..40\nin b i32 [i:32] 0..32\n"
+     "Y[i:32] = if X[i] > 100 then X[i*20] else 1\n"
+     "V[i:32] = if X[i] > 100 then X[i+7] else X[i]\n"
+     "Z[i:32] = if (if 0 <= a[i] && a[i] < 30 then 1 else 0) == 1 then X[a[i]+2] else X[b[i]]\n"
+     "U[i:32] = if X[i] > 100 then real(a[i*30]) + X[a[i*9]] else 2\n"
+     "out Y\nout V\nout Z\nout U\n",
+     "io, ii:8:vec =>\n    @Y = {io, ii}/i\n    @V = {io, ii}/i\n    @Z = {io, ii}/i\n"
+     "    @U = {io, ii}/i\n"},
     {"lanes past 32 bits",
      "program lanes\nin X f32 [x:10]\nY[i:16] = X[i*700000000%7] + real(i*400000000)\nout Y\n",
      "i:16:vec =>\n    @Y = i\n"},

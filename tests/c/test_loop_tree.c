@@ -370,5 +370,97 @@ static void defaults(void **state) {
   }
 }
 
+// What Y[i:700, j:9] loads of X f32 [x:10], a i32 [n:50] -9..99, F f32 [i:700]: so many loads are
+// guarded, or it is rejected with these words.
+static const struct {
+  const char *value;
+  int guarded;
+  const char *message;
+} loads[] = {
+    {"X[j]", 0, ""},
+    {"X[i*i]", 0,
+     "stage 'Y' may load 'X' out of range (line 6, column 17 of the program): index 'i*i' runs "
+     "from "
+     "0 to 488601 as far as is known, axis 'x' has size 10; put the load under a condition on that "
+     "index"},
+    {"F[i] + X[i*j]", 0, "index 'i*j' runs from 0 to 5592"},
+    {"if X[j*j] < 3 then 1 else 2", 0, "index 'j*j' runs from 0 to 64"},
+    {"if F[j*j] < 3 && X[j*j] < 3 then 1 else 2", 1, ""},
+    {"if F[j*j] < 3 || X[j*j] < 3 then 1 else 2", 1, ""},
+    {"if F[i] < 100 then X[i*20] else 0", 1, ""},
+    {"if F[i] < 100 then X[i] else X[i+1]", 2, ""},
+    // a condition that bounds the index, however it is said
+    {"if i < 10 then X[i] else 0", 0, ""},
+    {"if i <= 10 then X[i] else 0", 1, ""},
+    {"if 10 > i then X[i] else 0", 0, ""},
+    {"if i >= 10 then 0 else X[i]", 0, ""},
+    {"if !(i >= 10) then X[i] else 0", 0, ""},
+    {"if i >= 10 || F[i] < 0 then 0 else X[i]", 0, ""},
+    {"if i >= 10 && F[i] < 0 then 0 else X[i]", 1, ""},
+    {"if i >= 10 || X[i] < 0 then 0 else 1", 0, ""},
+    {"if i < 10 && X[i] < 0 then 0 else 1", 0, ""},
+    {"if i == 7 then X[i] else 0", 0, ""},
+    {"if i != 7 then 0 else X[i]", 0, ""},
+    {"if i == 7 then 0 else X[i]", 1, ""},
+    {"if F[i] < 0 then (if i < 12 then X[i-2] else 0) else 1", 1, ""},
+    {"if 2 <= i && i < 12 then X[i-2] else 0", 0, ""},
+    {"if 2 <= i then (if i < 12 then X[i-2] else 0) else 1", 0, ""},
+    {"if 3 <= i+j && i+j < 13 then X[j+i-3] else 0", 0, ""},
+    {"if 3 <= i+j && i+j < 14 then X[j+i-3] else 0", 1, ""},
+    {"if i-j < 5 && j < i then X[i-j-1] else 0", 0, ""},
+    {"if i-j < 5 && j < i then X[(i-j)*2] + X[2*i-2*j+1] else 0", 0, ""},
+    {"if i+j < 6 && j < 4 then X[i+2*j] else 0", 0, ""},
+    {"if i*j < 10 then X[i*j] else 0", 0, ""},
+    {"if i/7 < 2 then X[i-i%7] else 0", 1, ""},
+    {"if i/7 < 1 then X[i] else 0", 0, ""},
+    {"if (i-9)/3 == 2 then X[i-14] else 0", 0, ""},
+    {"if (i+j)/2 < 5 then X[(i+j)/2] else 0", 0, ""},
+    {"if max(i, j) < 10 then X[i] else 0", 0, ""},
+    {"if min(i, j) < 10 then X[i] else 0", 1, ""},
+    {"X[min(i, 9)] + X[max(0, 9-i)] + X[max(min(i-j, 9), 0)]", 0, ""},
+    {"X[if i < 10 then i else 9]", 0, ""},
+    {"X[if i < 10 then i else 10]", 0, "runs from 0 to 10"},
+    {"X[i%10] + X[(i*i-3)%10] + X[i%12%10]", 0, ""},
+    // data
+    {"X[a[j]]", 0, "index 'a[j]' runs from -9 to 98"},
+    {"if 0 <= a[j] && a[j] < 10 then X[a[j]] else 0", 0, ""},
+    {"if a[j] < 10 then X[a[j]] else 0", 1, ""},
+    {"if a[j] < 10 then X[max(a[j], 0)] else 0", 0, ""},
+    {"if i < 10 then X[a[j] - a[j] + i] else 0", 0, ""},
+    {"if F[i] < 0 then X[min(max(a[i], 0), 9)] else 0", 1, ""},
+    {"if F[i] < 0 then X[max(min(a[i], 9), 3)-3] else 0", 1, ""},
+    {"if F[i] < 0 && a[i] > 2 then X[min(a[i], 9)] else 0", 2, ""},
+    {"if F[i] < 0 then real(a[i]) else 0", 1, ""},
+};
+
+static void loads_in_range(void **state) {
+  CHECK_ROWS (loads, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0};
+    buf_printf(&text,
+               "canvas 1\nprogram loads\nin X f32 [x:10]\nin a i32 [n:50] -9..99\n"
+               "in F f32 [i:700]\nY[i:700, j:9] = %s\nout Y\n",
+               row->value);
+    struct program *p;
+    if (program_parse(&ctx, text.text, text.length, &p) != CANVAS_OK) {
+      CHECK(*row->message && strstr(ctx.message, row->message), ctx.message);
+      buf_free(&text);
+      continue;
+    }
+    struct schedule *s = schedule_default(p, false, NULL);
+    struct loop_tree *tree = NULL;
+    int guarded = 0;
+    canvas_status status = loop_tree_bind(&ctx, p, s, NULL, &tree);
+    if (!strstr(ctx.message, row->message) || (status == CANVAS_OK) != !*row->message)
+      fail_msg("\"%s\" for \"%s\"", ctx.message, row->value);
+    for (int i = 0; tree && i < p->nodes.count; i++) guarded += tree->guarded[i];
+    CHECK_INT(guarded, row->guarded, row->value);
+    loop_tree_free(tree);
+    schedule_free(s);
+    program_free(p);
+    buf_free(&text);
+  }
+}
+
 CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(warns), cmocka_unit_test(rejects),
-           cmocka_unit_test(too_deep), cmocka_unit_test(defaults))
+           cmocka_unit_test(too_deep), cmocka_unit_test(defaults), cmocka_unit_test(loads_in_range))
