@@ -54,7 +54,7 @@ void lexer_skip_line(struct lexer *lx); /* to the token after the next line brea
  * names of layers hold dots and digits. */
 void lexer_word(struct lexer *lx);
 
-/* "line L, column C: <sentence>"; lexer_unexpected says what stands there instead of `wanted`. */
+/* "line L, column C: <message>"; lexer_unexpected says what stands there instead of `wanted`. */
 canvas_status lexer_fail(struct lexer *lx, const struct token *at, const char *format, ...)
     PRINTF_LIKE(3, 4);
 canvas_status lexer_unexpected(struct lexer *lx, const char *wanted);

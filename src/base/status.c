@@ -1,4 +1,4 @@
-/* The context's sentence: control characters of quoted input never reach a terminal. */
+/* The context's error message: control characters of quoted input never reach a terminal. */
 #include "base/status.h"
 
 #include <stdarg.h>

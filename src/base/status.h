@@ -1,7 +1,7 @@
 /* Errors: a status is returned, the error message stands in the context.
  *
  * A function that can fail returns `canvas_status` and writes its result through its last argument.
- * `fail` composes the one sentence (what first, the subject in quotes, what to do) and returns the
+ * `fail` composes the one error message (what first, the subject in quotes, what to do) and returns the
  * status, so that a check reads `return fail(ctx, CANVAS_BAD_INPUT, "...")`; TRY passes a failure on.
  */
 #ifndef CANVAS_BASE_STATUS_H

@@ -1,7 +1,7 @@
 /* Identity of kernels: a hash of a canonical form.
  *
  * The vertices are the nodes and the variables x. Colours start from what a vertex is and are
- * refined by the colours around it (inputs in order, or as a set where a commutative blend has
+ * refined by the colours around it (inputs in order, or as a set where a commutative binary op has
  * inputs of equal shape; consumers; the variables of an attribute) until no class splits any more.
  * Where classes of several vertices remain, each vertex of the smallest class is set apart in turn
  * and refined again; the least certificate over all leaves is the answer: individualisation and

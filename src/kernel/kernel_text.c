@@ -182,7 +182,7 @@ static canvas_status check_shape(struct lexer *lx, const struct node *n) {
   return status;
 }
 
-/* kernel_add with the place of the node in front of its sentence. */
+/* kernel_add with the place of the node in front of its error message. */
 static canvas_status add_at(struct lexer *lx, const struct token *at, struct kernel *k,
                             const struct node *n) {
   canvas_status status = kernel_add(lx->ctx, k, n);

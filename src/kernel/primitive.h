@@ -16,7 +16,7 @@ struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
 
 /* Facts of a primitive. */
 enum {
-  FACT_LINEAR = 1,   /* linear in its input (a blend: in each of its inputs) */
+  FACT_LINEAR = 1,   /* linear in its input (a binary op: in each of its inputs) */
   FACT_WEIGHTS = 2,  /* owns weights */
   FACT_MOVES = 4,    /* moves data only: an index map, no arithmetic */
   FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
@@ -106,7 +106,7 @@ struct work {
   int64_t elementwise; /* every other scalar operation: paper's P counts per primitive */
 };
 
-/* An application that may be drawn: a node still without shape, and what a blend must put for a
+/* An application that may be drawn: a node still without shape, and what a binary op must put for a
  * variable first (x = -1: nothing). */
 struct attrs {
   struct dim dim; /* ATTR_TO, ATTR_BY, ATTR_SCALE */
@@ -127,12 +127,12 @@ enum { CANDIDATES_MAX = 96 }; /* of one tensor, or one ordered pair, in one fami
 struct family {
   const char *name; /* as in Table 1 of the paper */
   bool drawn;       /* a type of the sampler (not input and output) */
-  bool blends;      /* two inputs: `choices` is asked for ordered pairs */
+  bool binary;      /* two inputs: `choices` is asked for ordered pairs */
   /* The result's shape; NULL, or why the node is illegal (a clause without subject). */
   const char *(*shape)(const struct kernel *k, const struct node *n, struct shape *out);
   /* Optional. Dims that must be whole although no shape shows them; how many. */
   int (*conditions)(const struct kernel *k, const struct node *n, struct dim out[2]);
-  /* Optional. Applications to tensor a (blends: of a onto b) that may be legal. */
+  /* Optional. Applications to tensor a (binary: of a onto b) that may be legal. */
   int (*choices)(const struct kernel *k, int a, int b, struct candidate out[CANDIDATES_MAX]);
   /* Of a row that owns weights: the shape of one copy's weight, the axis of its outputs first, then
    * one per role that an output sums over, in the order in which the weight is stored. */

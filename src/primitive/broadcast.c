@@ -1,4 +1,4 @@
-/* broadcast: blends a left tensor onto a right one (paper Table 1 and 6.2).
+/* broadcast: binary operations of a left tensor and a right one (paper Table 1 and 6.2).
  *
  * Of the final shapes the common suffix is stripped, then the common prefix; what remains on both
  * sides is flattened row-major to sizes l and r, l | r, and output element q reads left element
@@ -64,7 +64,7 @@ static bool work(const struct kernel *k, const struct node *n, const struct size
   return shape_elements(&n->shape, s, &w->elementwise);
 }
 
-static int blend(struct program *p, enum primitive op, int a, int b) {
+static int binary(struct program *p, enum primitive op, int a, int b) {
   switch (op) {
     case PRIMITIVE_ADD: return px_add(p, a, b);
     case PRIMITIVE_SUB: return px_sub(p, a, b);
@@ -89,7 +89,7 @@ static void lower(struct lowering *l, int node) {
   lowering_unflatten(l, left, q, m.prefix, left_middle, &from);
   int a = lowering_load(l, l->tensor[n->in[0]], &from, left->count);
   int b = lowering_load(l, l->tensor[n->in[1]], &at, right->count);
-  program_define(l->p, stage, blend(l->p, n->op, a, b));
+  program_define(l->p, stage, binary(l->p, n->op, a, b));
   l->tensor[node] = stage;
 }
 
@@ -139,7 +139,7 @@ static void torch(struct spelling *s, int node) {
 
 const struct family family_broadcast = {.name = "broadcast",
                                         .drawn = true,
-                                        .blends = true,
+                                        .binary = true,
                                         .shape = shape,
                                         .conditions = conditions,
                                         .choices = choices,

@@ -1,7 +1,7 @@
 /* Programs by hand: tensors, and nodes with their sorts. See program.h; simplify.c is on top.
  *
  * A call checks what keeps the arrays sound and the sorts right; all else is left to
- * program_verify, so that each rule and its sentence stand once.
+ * program_verify, so that each rule and its error message stand once.
  */
 #include <assert.h>
 #include <stdarg.h>

@@ -83,7 +83,7 @@ static int source(const struct kernel *k, int node, bool moved) {
 }
 
 /* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, a second
- * time, or a blend of a tensor with itself (a - a). Two fully connected primitives on one tensor
+ * time, or a binary op of a tensor with itself (a - a). Two fully connected primitives on one tensor
  * differ by their weights. */
 static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct kernel *k = g->k;

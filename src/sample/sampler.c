@@ -157,8 +157,8 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   int nodes = s->scratch->count;
   s->candidates.count = 0;
   for (int a = 0; a < nodes; a++) {
-    if (!f->blends && partial_width_allows(g, a, -1, left)) gather(s, a, -1, f);
-    for (int b = 0; f->blends && b < nodes; b++)
+    if (!f->binary && partial_width_allows(g, a, -1, left)) gather(s, a, -1, f);
+    for (int b = 0; f->binary && b < nodes; b++)
       if (b != a && partial_width_allows(g, a, b, left)) gather(s, a, b, f);
   }
 }

@@ -168,7 +168,7 @@ static void inputs(void **state) {
   expected_free(other);
 }
 
-// The largest of nothing is -inf, whose rounding is no number: nothing else passes for it.
+// A max over an empty range is -inf, whose rounding is no number: nothing else passes for it.
 static void infinite(void **state) {
   struct expected *e =
       expect("program m\nin X f32 [k:8]\nY[i:8] = X[k] // max k:0..i\nout Y\n", NULL);

@@ -31,7 +31,7 @@ static int compare_forms(const void *a, const void *b) {
   return memcmp(a, b, sizeof(struct form));
 }
 
-/* The kernel with node order[i] in line i: a commutative blend of equal shapes names its earlier line
+/* The kernel with node order[i] in line i: a commutative binary op of equal shapes names its earlier line
  * first, variables count from x0 in the order in which lines first use them. */
 static void write_form(const struct kernel *k, const int order[NODES], struct form *out) {
   int line_of[NODES], number[VARIABLES], numbers = 0;
@@ -140,7 +140,7 @@ static void list_families(const struct kernel *k, struct steps *out) {
                                                   &family_softmax, &family_broadcast};
   for (size_t f = 0; f < sizeof families / sizeof *families; f++)
     for (int a = 0; a < k->count; a++)
-      for (int b = families[f]->blends ? 0 : k->count - 1; b < k->count; b++) {
+      for (int b = families[f]->binary ? 0 : k->count - 1; b < k->count; b++) {
         struct candidate found[CANDIDATES_MAX];
         int count = families[f]->choices(k, a, b, found);
         for (int i = 0; i < count; i++) {
@@ -194,7 +194,7 @@ static void list_wirings(const struct kernel *k, struct steps *out) {
   }
 }
 
-/* A node that nobody reads must be the last: every blend can take away one. */
+/* A node that nobody reads must be the last: every binary op can take away one. */
 static bool can_end(const struct kernel *k, int left) {
   uint64_t used = 0;
   int unread = 0;
@@ -353,7 +353,7 @@ static void swap(int *a, int *b) {
 /* Eight branches, alike but for whom branch i goes together with: branch turn[i]. `shared` says how:
  * by reading its node (`mul`: in either order), or by a variable. They are summed up as a tree. The same kernel is written in
  * many ways: the branches stand in any `order`, a bit of `flips` swaps two halves of the tree.
- * A `crowd` of sixteen equal branches, blended as a tree, stands beside them if asked for. */
+ * A `crowd` of sixteen equal branches, added as a tree, stands beside them if asked for. */
 static struct hash ring(const char *shared, const int turn[8], const int order[8], unsigned flips,
                         const char *crowd) {
   char body[4096] = "", name = 'e';

@@ -182,7 +182,7 @@ static void draws_parse_back(void **state) {
   sampler_free(s);
 }
 
-/* Uniform by type. Blends are drawn more often, as every branch must be merged again; unfold and
+/* Uniform by type. Binary ops are drawn more often, as every branch must be merged again; unfold and
  * group less, as they apply once to a tensor. */
 static void is_uniform_over_types(void **state) {
   struct sampler *s = sampler_of("64,16,16", "primitives=12 require=none", 3);
@@ -207,7 +207,7 @@ static void is_uniform_over_types(void **state) {
   }
   CHECK_INT(n, 7, "types beside fully connected");
   for (int t = 0; t < n; t++) {
-    if (types[t].f->blends) continue;
+    if (types[t].f->binary) continue;
     if (types[t].count < least) least = types[t].count;
     if (types[t].count > most) most = types[t].count;
   }

@@ -1,5 +1,5 @@
 // Schedules as text: both forms, what is canonical, what is rejected without a program, numbers by
-// --set, schedules by hand. The sentences of parsing are goldens (tests/golden/schedule_text.txt).
+// --set, schedules by hand. The error messages of parsing are goldens (tests/golden/schedule_text.txt).
 #include "schedule/schedule.h"
 
 #include <stdio.h>
