@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNED = 64, ZONE_PAINT = 0xA5 };
+enum { ALIGNED = 64, CANARY = 0xA5 };
 #define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
 
 static size_t round_up(size_t size, size_t to) {
@@ -69,31 +69,32 @@ void element_put(enum program_dtype dtype, void *data, int64_t i, double value) 
   }
 }
 
-/* ---- paint ----------------------------------------------------------------------------------- */
+/* ---- canary and poison ----------------------------------------------------------------------- */
 
-static const uint64_t paint_f64[2] = {0x7FF4A5A5A5A5A5A5u, 0x7FF5B6B6B6B6B6B6u};
-static const uint16_t paint_half[2] = {0x7FA5, 0x7FB6}; /* twice it is a nan of f32 */
+static const uint64_t poison_f64[2] = {0x7FF4A5A5A5A5A5A5u, 0x7FF5B6B6B6B6B6B6u};
+static const uint16_t poison_half[2] = {0x7FA5, 0x7FB6}; /* twice it is a nan of f32 */
 
-void block_paint(const struct block *b, enum program_dtype dtype, int coat) {
-  memset(b->first, ZONE_PAINT, (size_t)(b->data - b->first));
-  memset(b->data + b->size, ZONE_PAINT, (size_t)(b->end - b->data) - b->size);
+void block_poison(const struct block *b, enum program_dtype dtype, int pattern) {
+  memset(b->first, CANARY, (size_t)(b->data - b->first));
+  memset(b->data + b->size, CANARY, (size_t)(b->end - b->data) - b->size);
   if (dtype == PROGRAM_F64)
-    for (size_t i = 0; i < b->size / 8; i++) ((uint64_t *)(void *)b->data)[i] = paint_f64[coat];
+    for (size_t i = 0; i < b->size / 8; i++) ((uint64_t *)(void *)b->data)[i] = poison_f64[pattern];
   else
-    for (size_t i = 0; i < b->size / 2; i++) ((uint16_t *)(void *)b->data)[i] = paint_half[coat];
+    for (size_t i = 0; i < b->size / 2; i++)
+      ((uint16_t *)(void *)b->data)[i] = poison_half[pattern];
 }
 
-bool element_painted(enum program_dtype dtype, const void *data, int64_t i, int coat) {
-  const uint16_t half = paint_half[coat];
-  if (dtype == PROGRAM_F64) return ((const uint64_t *)data)[i] == paint_f64[coat];
+bool element_poisoned(enum program_dtype dtype, const void *data, int64_t i, int pattern) {
+  const uint16_t half = poison_half[pattern];
+  if (dtype == PROGRAM_F64) return ((const uint64_t *)data)[i] == poison_f64[pattern];
   if (dtype == PROGRAM_BF16) return ((const uint16_t *)data)[i] == half;
   return ((const uint32_t *)data)[i] == ((uint32_t)half << 16 | half);
 }
 
 int64_t block_harm(const struct block *b) {
   for (const unsigned char *p = b->data; p-- > b->first;)
-    if (*p != ZONE_PAINT) return p - b->data;
+    if (*p != CANARY) return p - b->data;
   for (const unsigned char *p = b->data + b->size; p < b->end; p++)
-    if (*p != ZONE_PAINT) return p - (b->data + b->size) + 1;
+    if (*p != CANARY) return p - (b->data + b->size) + 1;
   return 0;
 }

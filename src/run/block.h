@@ -3,9 +3,9 @@
  *     | no access | zone ... tensor ... zone | no access |
  *
  * The tensor begins at a multiple of 64 bytes. An input has no zones and ends right before what
- * cannot be accessed, so that reading past its end crashes; while a candidate runs it is read-only. The zones
- * around an output, and the output itself, are painted before a run: the paint of the zones has to be
- * there after it, that of the output has not.
+ * cannot be accessed, so that reading past its end crashes; while a candidate runs it is read-only.
+ * Before a run the zones around an output are filled with a canary, which has to be there after it,
+ * and the output with poison, which has to be gone.
  */
 #ifndef CANVAS_RUN_BLOCK_H
 #define CANVAS_RUN_BLOCK_H
@@ -32,11 +32,12 @@ size_t dtype_bytes(enum program_dtype dtype);
 double element_get(enum program_dtype dtype, const void *data, int64_t i);
 void element_put(enum program_dtype dtype, void *data, int64_t i, double value);
 
-/* Two coats that differ in every element; each is a nan that no arithmetic makes. */
-void block_paint(const struct block *b, enum program_dtype dtype, int coat);
-bool element_painted(enum program_dtype dtype, const void *data, int64_t i, int coat);
+/* Fills in the canary and one of two patterns of poison: they differ in every element, and each is a
+ * nan that no arithmetic makes. */
+void block_poison(const struct block *b, enum program_dtype dtype, int pattern);
+bool element_poisoned(enum program_dtype dtype, const void *data, int64_t i, int pattern);
 
-/* 0 if the zones are as they were painted; else the offset from the tensor's first byte (negative), or
+/* 0 if the canary lives; else the offset from the tensor's first byte (negative), or
  * from its end, plus 1, of the nearest byte that is not. */
 int64_t block_harm(const struct block *b);
 

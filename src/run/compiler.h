@@ -3,7 +3,7 @@
  * $CANVAS_CC (a program, and words that come before ours) or the first that works of cc, gcc and
  * clang. What it can do is found out once, by trying: a row of flags is used if a small file compiles
  * with it; the answer lies in the cache. It runs as a child with limits: a compiler that dies, hangs,
- * prints rubbish or writes nothing costs the sources it was given, and the end of what it said is told.
+ * prints noise or writes nothing costs the sources it was given, and the end of what it said is told.
  */
 #ifndef CANVAS_RUN_COMPILER_H
 #define CANVAS_RUN_COMPILER_H

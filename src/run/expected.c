@@ -230,8 +230,9 @@ void expected_seal(const struct expected *e) {
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-void expected_paint(const struct expected *e, int coat) {
-  for (int i = 0; i < e->outputs; i++) block_paint(&e->output[i].memory, e->output[i].dtype, coat);
+void expected_poison(const struct expected *e, int pattern) {
+  for (int i = 0; i < e->outputs; i++)
+    block_poison(&e->output[i].memory, e->output[i].dtype, pattern);
 }
 
 /* "Y[0, 3, 5]" */
@@ -287,13 +288,13 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
   return t;
 }
 
-static void tell_wrong(const struct expected_output *o, struct tally t, int coat,
+static void tell_wrong(const struct expected_output *o, struct tally t, int pattern,
                        struct verdict *v) {
   char place[256];
   int64_t at = o->at[t.first];
   double got = element_get(o->dtype, o->memory.data, at);
   place_text(o, at, place, sizeof place);
-  if (element_painted(o->dtype, o->memory.data, at, coat))
+  if (element_poisoned(o->dtype, o->memory.data, at, pattern))
     verdict_fail(v, FAILED_WRONG, "%s is never written; %lld of %lld elements are wrong", place,
                  (long long)t.wrong, (long long)o->count);
   else
@@ -303,13 +304,13 @@ static void tell_wrong(const struct expected_output *o, struct tally t, int coat
                  (long long)o->count);
 }
 
-void expected_compare(const struct expected *e, int coat, struct verdict *v) {
+void expected_compare(const struct expected *e, int pattern, struct verdict *v) {
   for (int i = 0; i < e->outputs; i++) {
     const struct expected_output *o = &e->output[i];
     if (!check_zones(o, v)) return;
     struct tally t = compare_output(o, v);
     if (!t.wrong) continue;
-    tell_wrong(o, t, coat, v);
+    tell_wrong(o, t, pattern, v);
     return;
   }
   if (!v->compared)
@@ -324,7 +325,7 @@ static bool same_again(const struct expected_output *o, const unsigned char *fir
     const unsigned char *a = first + (size_t)i * bytes, *b = o->memory.data + (size_t)i * bytes;
     if (!memcmp(a, b, bytes)) continue;
     place_text(o, i, place, sizeof place);
-    if (element_painted(o->dtype, first, i, 0) && element_painted(o->dtype, o->memory.data, i, 1))
+    if (element_poisoned(o->dtype, first, i, 0) && element_poisoned(o->dtype, o->memory.data, i, 1))
       verdict_fail(v, FAILED_WRONG, "%s is never written", place);
     else
       verdict_fail(v, FAILED_WRONG, "%s is %.9g in one run and %.9g in the next", place,

@@ -48,13 +48,13 @@ void expected_free(struct expected *e); /* NULL is fine */
 /* Everything but the outputs' memory becomes read-only in this process. */
 void expected_seal(const struct expected *e);
 
-/* The outputs, painted in `coat`, get ready for a run; then the verdict on what a run made of them: FAILED_NOT
- * or FAILED_WRONG with the first wrong element. */
-void expected_paint(const struct expected *e, int coat);
-void expected_compare(const struct expected *e, int coat, struct verdict *v);
+/* The outputs, poisoned with `pattern`, get ready for a run; then the verdict on what a run made of
+ * them: FAILED_NOT or FAILED_WRONG with the first wrong element. */
+void expected_poison(const struct expected *e, int pattern);
+void expected_compare(const struct expected *e, int pattern, struct verdict *v);
 
-/* Verdict on a second run, into the other coat, beside a copy of what the first made of each output: the
- * same, and everything written. */
+/* Verdict on a second run, over the other pattern, beside a copy of what the first made of each
+ * output: the same, and everything written. */
 void expected_repeat(const struct expected *e, unsigned char *const *first, struct verdict *v);
 
 #endif

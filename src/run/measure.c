@@ -60,8 +60,7 @@ static uint64_t seal_of(const struct answer *a, uint64_t token) {
 #if defined(__GNUC__)
 __attribute__((noinline, no_sanitize_address))
 #endif
-static void
-spoil_memory(int byte) {
+static void spoil_memory(int byte) {
   volatile unsigned char below[1 << 18];
   for (size_t i = 0; byte && i < sizeof below; i++) below[i] = (unsigned char)byte;
 #ifdef __GLIBC__
@@ -98,9 +97,9 @@ static bool load(struct trial *t, struct verdict *v) {
   return t->call != NULL;
 }
 
-/* One run into a coat of paint; false if the function says it failed. */
-static bool run_once(struct trial *t, int coat, struct verdict *v) {
-  expected_paint(t->e, coat);
+/* One run over a pattern of poison; false if the function says it failed. */
+static bool run_once(struct trial *t, int pattern, struct verdict *v) {
+  expected_poison(t->e, pattern);
   errno = 0;
   int status = t->call(t->pointers);
   if (status == 1)

@@ -1,7 +1,7 @@
 /* A candidate in a child of its own: loaded, run, compared with the interpreter, and only then timed.
  *
- *     load -> run into the first coat of paint -> compare with what is expected
- *          -> run into the second, malloc's memory full of rubbish both times -> the same, all written
+ *     load -> run over the first poison -> compare with what is expected
+ *          -> run over the second, malloc's memory poisoned both times -> the same, all written
  *          -> warm up -> timed samples -> the outputs are still the same
  *
  * Time is processor time of the thread, the only one that runs: other work on the machine moves it

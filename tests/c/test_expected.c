@@ -35,7 +35,7 @@ static float *output(const struct expected *e) {
 }
 
 static void write_right(const struct expected *e) {
-  expected_paint(e, 0);
+  expected_poison(e, 0);
   for (int i = 0; i < A * B * C; i++) output(e)[i] = right(e, i);
 }
 
@@ -173,7 +173,7 @@ static void infinite(void **state) {
   struct expected *e =
       expect("program m\nin X f32 [k:8]\nY[i:8] = X[k] // max k:0..i\nout Y\n", NULL);
   const float *x = (const float *)(void *)e->input[0].data;
-  expected_paint(e, 0);
+  expected_poison(e, 0);
   float most = -INFINITY;
   for (int i = 0; i < 8; i++) {
     output(e)[i] = most;
@@ -193,7 +193,7 @@ static void unbounded(void **state) {
       "canvas 1\nprogram p\nin X f32 [i:4]\nS[i:4] = X[i] * 3 - X[i] * 3\nY[i:4] = 1 / S[i]\nout "
       "Y\n",
       NULL);
-  expected_paint(e, 0);
+  expected_poison(e, 0);
   struct verdict v = compare(e);
   assert_int_equal(v.failure, FAILED_WRONG);
   assert_string_equal(v.message, "no element can be checked, rounding has no bound for any");
