@@ -193,6 +193,7 @@ static void excuse_unread(struct emitter *e, int compute_at) {
     if (b->compute_at != compute_at || b->is_output || plan->dead) continue;
     excuse(e, h, h->named ? plan->read : e->loaded[b->tensor]);
     plan->read = 0;
+    e->loaded[b->tensor] = false;
   }
 }
 
