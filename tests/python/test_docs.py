@@ -6,6 +6,7 @@
 ```python     runs in an empty folder
 ```sql        runs on an empty study
 ```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program
+a table's rows "For people from TVM and Halide": their last column is such a schedule, or a command
 ```c           right after a schedule: the inside of the function that `canvas compile` writes
 <!-- canvas NAME ... --> up to <!-- end -->     what that command prints
 <!-- flags of NAME --> up to <!-- end -->       what flags_page.py makes of its rows
@@ -130,6 +131,26 @@ def test_schedule_means_this_c(page: Path, program: str, schedule: str, code: st
         page.write_text(page.read_text().replace(code, actual))
         return
     assert matches(code, actual), actual
+
+
+def primitives() -> list[object]:
+    """The examples in the table of docs/schedule.md for people from TVM and Halide."""
+    page = (ROOT / "docs/schedule.md").read_text()
+    rows = re.findall(r"^\|.*\|$", page.split("## For people from TVM and Halide")[1], re.M)
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    rows = [row for row in rows if len(row) == 4 and row[3].startswith("`")]
+    return [pytest.param("\n".join(re.findall(r"`(.*?)`", row[3])), id=row[0]) for row in rows]
+
+
+@pytest.mark.parametrize("example", primitives())
+def test_primitive_of_others_is_said_so(example: str) -> None:
+    command = "canvas schedule check examples/programs/product.program -"
+    if example.startswith("canvas edit"):
+        text = run(f"{example}; echo status $?")
+        assert text.endswith("status 0\n"), text
+    else:
+        text = run(command, input=example)
+        assert text.startswith("ok"), text
 
 
 @pytest.mark.parametrize("page, body", examples("console"))
