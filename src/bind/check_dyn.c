@@ -30,7 +30,7 @@ static canvas_status check_name(const struct binder *b, const struct axis_split 
                 part_name(b, c, 0), of, t->axes[c->axis].name, t->name);
 }
 
-/* What the bounds depend on is settled outside the loop. */
+/* What the bounds depend on is known outside the loop. */
 static canvas_status check_outside(const struct binder *b, const struct axis_split *c,
                                    uint32_t axes) {
   const struct bound_stage *stage = &b->tree->stages[c->stage];

@@ -9,7 +9,7 @@
 #include "bind/bind.h"
 
 enum {
-  STATEMENTS = 4096,      /* copies of stages that unrolled loops may write out */
+  STATEMENTS = 4096,      /* copies of stages that unrolling may make */
   OPERATIONS = 256 * 1024 /* ... and operations in them */
 };
 
@@ -34,8 +34,8 @@ static int64_t copies(const struct loop_tree *tree, const struct bound_stage *st
   return step->member ? 1 : (tree->loops[step->node].extent - 1) / lanes + 1;
 }
 
-/* The first step from which on all is vector or written out. */
-static int first_written_out(const struct loop_tree *tree, const struct bound_stage *stage) {
+/* The first step from which on all is vector or unrolled. */
+static int first_unrolled(const struct loop_tree *tree, const struct bound_stage *stage) {
   int first = stage->steps, vec = stage->steps;
   for (int i = 0; i < stage->steps; i++)
     if (vec == stage->steps && (marks_of(tree, &stage->path[i]) & LOOP_VEC)) vec = i;
@@ -54,7 +54,7 @@ static int first_of_node(const struct bound_stage *stage, int node) {
 int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage) {
   int64_t accumulators = 1, row = 1;
   if (stage->start < 0) return 0;
-  int first = first_written_out(tree, stage), start = first_of_node(stage, stage->start);
+  int first = first_unrolled(tree, stage), start = first_of_node(stage, stage->start);
   for (int i = first > start ? first : start; i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (step->axis >= tensor_of(tree, stage)->rank) continue;
@@ -135,15 +135,14 @@ static canvas_status check_length(const struct binder *b) {
     int64_t more = stage_statements(b->tree, stage) - 1;
     statements += more;
     if (statements > STATEMENTS)
-      return reject(
-          b, stage_place(b, stage),
-          "'%s' is written out %lld times, which is too long: all stages together at most "
-          "%d times",
-          stage_name(b, stage), (long long)more + 1, STATEMENTS);
+      return reject(b, stage_place(b, stage),
+                    "'%s' is unrolled %lld times, which is too long: all stages together at most "
+                    "%d times",
+                    stage_name(b, stage), (long long)more + 1, STATEMENTS);
     operations += more * b->p->nodes.data[stage_tensor(b, stage)->body].size;
     if (operations > OPERATIONS)
       return reject(b, stage_place(b, stage),
-                    "'%s' is written out %lld times, which is too long: its expression is large",
+                    "'%s' is unrolled %lld times, which is too long: its expression is large",
                     stage_name(b, stage), (long long)more + 1);
   }
   return CANVAS_OK;

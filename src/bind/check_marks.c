@@ -1,4 +1,4 @@
-/* Marks: what may be a vector, run in parallel or be written out.
+/* Marks: what may be a vector, run in parallel or be unrolled.
  */
 #include "bind/bind.h"
 
@@ -17,7 +17,7 @@ static int marked_around(const struct binder *b, int node, unsigned mark) {
 /* A loop by itself, and under the loops around it. */
 
 /* Unrolled, or of an extent that the text gives. */
-static bool is_written_out(const struct binder *b, int node) {
+static bool is_unrolled(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   if (loop->marks & (LOOP_VEC | LOOP_PARA)) return false;
   if (loop->marks & LOOP_UNROLL) return true;
@@ -29,7 +29,7 @@ static bool is_written_out(const struct binder *b, int node) {
 static canvas_status check_loop(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   int vec = marked_around(b, node, LOOP_VEC);
-  if (vec >= 0 && !is_written_out(b, node))
+  if (vec >= 0 && !is_unrolled(b, node))
     return reject(
         b, node_place(b, node),
         "loop '%s' stands inside vec loop '%s' and is neither unrolled nor of a given extent",

@@ -68,7 +68,7 @@ struct level {
 enum loop_mark {
   LOOP_PARA = 1,   /* its iterations run in parallel */
   LOOP_VEC = 2,    /* ... are lanes of vectors; within it only unrolled loops */
-  LOOP_UNROLL = 4, /* ... are written out */
+  LOOP_UNROLL = 4, /* ... are unrolled */
   LOOP_FOLD = 8    /* of a group: fused into one loop, so that a tile may hold several rows */
 };
 
@@ -140,7 +140,7 @@ const char *loop_mark_name(enum loop_mark mark);
 const char *level_tail_name(enum level_tail tail);      /* "" for TAIL_NONE */
 const char *buffer_scope_name(enum buffer_scope scope); /* "" for SCOPE_AUTO */
 
-/* schedule_rules.c: every rule that needs no program (parsing ends with it). A sentence has the line
+/* schedule_rules.c: every rule that needs no program (parsing ends with it). An error message has the line
  * and column of the text; of what was built by hand it has none. */
 canvas_status schedule_verify(canvas_context *ctx, const struct schedule *s);
 

@@ -244,13 +244,13 @@ static const struct {
     {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
      "line 1, column 6: ':l1' buffer 'A' takes 80000 bytes, of 49152 in L1 49152 are left"},
     {LARGE, "i:unroll => @A = i\ni => @Z = i\n",
-     "line 1, column 13: 'A' is written out 20000 times, which is too long: all stages together at "
+     "line 1, column 13: 'A' is unrolled 20000 times, which is too long: all stages together at "
      "most 4096 times"},
     {HUGE, "i, j => @A = i, j\ni, j => @Z = i, j\n",
      "line 1, column 9: buffer 'A' takes 17179869184 bytes, of 4294967296 for buffers 4294967296 "
      "are left"},
     {LONG, "i:unroll => @Z = i\n",
-     "line 1, column 13: 'Z' is written out 4000 times, which is too long: its expression is "
+     "line 1, column 13: 'Z' is unrolled 4000 times, which is too long: its expression is "
      "large"},
 };
 
