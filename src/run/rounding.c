@@ -260,6 +260,16 @@ static int at_axes(struct writer *w, int tensor, const struct program_tensor *t)
   return px_load(w->to, tensor, t->rank, w->axis);
 }
 
+/* The error of no points at all is none, not the maximum over an empty range. */
+static int at_least_zero(struct writer *w, const struct program_tensor *t, int stage) {
+  bool data = false;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) data = data || t->axes[i].low >= 0;
+  if (!data) return stage;
+  int above = open_error(w, t, REDUCE_NONE);
+  program_define(w->to, above, px_max(w->to, at_axes(w, stage, t), px_number(w->to, 0)));
+  return above;
+}
+
 /* The stage that bounds the reduction; -1: it is exact. */
 static int bound_reduction(struct writer *w, const struct program_tensor *t, int value) {
   double points = 1;
@@ -274,7 +284,7 @@ static int bound_reduction(struct writer *w, const struct program_tensor *t, int
   if (t->reducer != REDUCE_PROD) { /* the largest of what stands in the place of the extreme */
     program_define(w->to, stage, or_zero(w, b.error));
     w->to->tensors.data[stage].reducer = REDUCE_MAX;
-    return b.error < 0 ? -1 : stage;
+    return b.error < 0 ? -1 : at_least_zero(w, t, stage);
   }
   int most = plus(w, size_of(w, b.value), b.error);
   program_define(w->to, stage, times(w, 1 + w->unit, most));
