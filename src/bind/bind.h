@@ -6,6 +6,7 @@
 #ifndef CANVAS_BIND_BIND_H
 #define CANVAS_BIND_BIND_H
 
+#include "bind/loop_space.h"
 #include "bind/loop_tree.h"
 
 /* An axis of a stage, and the levels that it is made of: `{yt, yo, yi}/y` of a leaf. */
@@ -37,6 +38,7 @@ struct binder {
   struct {
     VEC(struct read);
   } reads;
+  struct loop_space space; /* where every number is known */
 };
 
 /* Where an error message points; line 0: the thing was built by hand, the error message points nowhere. */
@@ -82,12 +84,30 @@ canvas_status check_marks(const struct binder *b);
 /* check_loads.c: what is loaded lies in its tensor, or is marked to be guarded. */
 canvas_status check_loads(const struct binder *b);
 
-/* check_regions.c: what is read was computed. check_limits.c: registers, buffers, length of code.
- * Both need every number. */
-canvas_status check_regions(const struct binder *b);
+/* The rest needs every number.
+ * check_regions.c: what is read was computed. check_limits.c: registers, buffers, length of code. */
+canvas_status check_regions(struct binder *b);
 canvas_status check_limits(const struct binder *b);
 int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage);
 int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage);
 int lanes_of(const struct machine *machine, enum program_dtype dtype);
+
+/* bind_lanes.c: the vec loop around each stage, what it is computed in, the lanes of vectors. */
+void bind_lanes(struct binder *b);
+bool within_vec(const struct bound_stage *stage, int node, bool itself);
+
+/* bind_unroll.c: what is unrolled, peeled and parallel, and how long the code is. */
+void bind_unroll(struct binder *b);
+
+/* named_places.c: whether all places of a stage's buffer are constants, once what is unrolled is. */
+struct named_places {
+  int lanes; /* of each variable */
+  int64_t lane_stride;
+};
+bool find_named_places(struct binder *b, const struct bound_stage *stage,
+                       struct named_places *places);
+
+/* bind_storage.c: where values and accumulators live, and which are dead. */
+void bind_storage(struct binder *b);
 
 #endif

@@ -5,6 +5,16 @@
 
 #include "bind/bind.h"
 
+/* What every number is needed for. */
+static canvas_status bind_numbers(struct binder *b) {
+  TRY(check_regions(b));
+  TRY(check_limits(b));
+  bind_lanes(b);
+  bind_unroll(b);
+  bind_storage(b);
+  return CANVAS_OK;
+}
+
 static canvas_status bind_all(struct binder *b) {
   TRY(schedule_verify(b->ctx, b->s));
   TRY(bind_names(b));
@@ -16,8 +26,10 @@ static canvas_status bind_all(struct binder *b) {
   TRY(check_marks(b));
   TRY(check_loads(b));
   if (b->tree->open) return CANVAS_OK;
-  TRY(check_regions(b));
-  return check_limits(b);
+  loop_space_open(&b->space, b->tree);
+  canvas_status status = bind_numbers(b);
+  loop_space_close(&b->space);
+  return status;
 }
 
 static struct loop_tree *new_tree(const struct program *program, const struct schedule *schedule,

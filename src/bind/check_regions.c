@@ -7,7 +7,6 @@
  * and to s cancels; the rest is bounded by intervals.
  */
 #include "bind/bind.h"
-#include "bind/loop_space.h"
 
 /* Takes what the shared loops make of the axis from the sum. How many values of the axis there are
  * for each of their steps: 0 if that cannot be said, -1 if they are the whole axis. */
@@ -79,21 +78,12 @@ static canvas_status check_axis(const struct binder *b, const struct read *r,
   return not_computed(b, r, axis, at, inside);
 }
 
-static canvas_status check_reads(const struct binder *b, struct loop_space *space) {
+canvas_status check_regions(struct binder *b) {
   for (int i = 0; i < b->reads.count; i++) {
     const struct read *r = &b->reads.data[i];
-    loop_space_enter(space, &b->tree->stages[r->reader]);
+    loop_space_enter(&b->space, &b->tree->stages[r->reader]);
     for (int j = 0; j < stage_tensor(b, &b->tree->stages[r->producer])->rank; j++)
-      TRY(check_axis(b, r, space, j));
+      TRY(check_axis(b, r, &b->space, j));
   }
   return CANVAS_OK;
-}
-
-canvas_status check_regions(const struct binder *b) {
-  struct loop_space space;
-  if (!b->reads.count) return CANVAS_OK;
-  loop_space_open(&space, b->tree);
-  canvas_status status = check_reads(b, &space);
-  loop_space_close(&space);
-  return status;
 }

@@ -21,6 +21,22 @@ int loop_tree_stage(const struct loop_tree *tree, int tensor) {
   return -1;
 }
 
+unsigned loop_marks(const struct loop_tree *tree, int node) {
+  const struct schedule_node *n = &tree->schedule->nodes.data[node];
+  return n->kind == NODE_LOOP ? n->loop.marks : 0;
+}
+
+int stage_step(const struct bound_stage *stage, int node) {
+  int i = 0;
+  while (i < stage->steps && stage->path[i].node != node) i++;
+  return i;
+}
+
+bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage, int step) {
+  int axis = stage->path[step].axis;
+  return axis >= 0 && axis < tree->program->tensors.data[stage->tensor].rank;
+}
+
 void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out) {
   for (int i = 0; i < tree->warnings.count; i++) {
     const struct bind_warning *w = &tree->warnings.data[i];

@@ -30,6 +30,7 @@
 
 #include "program/program.h"
 #include "bind/machine.h"
+#include "bind/storage.h"
 #include "schedule/schedule.h"
 
 /* One level on the path to a stage: a loop, or a member of a group. */
@@ -66,11 +67,28 @@ struct bound_stage {
   int64_t elements;   /* of the buffer */
   int64_t recomputed; /* times that each element is computed; 1 */
   enum buffer_scope scope;
+
+  /* with every number known */
+  int vec;              /* node: the vec loop around it, -1 */
+  bool wide;            /* computed in fp64, else in fp32 */
+  bool dead;            /* nothing that reaches an output reads it: it is not computed */
+  struct storage value; /* of its elements */
+  struct storage sum; /* of its accumulators; none: it does not reduce, or accumulates in `value` */
+  bool direct;        /* it reduces and accumulates in `value` */
+  bool declares_init; /* ... in variables that are declared with what sums begin from */
 };
 
 struct bound_loop {
   int64_t extent; /* product of the members'; dyn: the most; 0 for leaves and the root */
   bool dyn;
+
+  /* with every number known */
+  int lanes;          /* vec: of a vector */
+  bool unrolled;      /* its iterations, of a vec loop its vectors, are code of their own */
+  bool peels;         /* the rest of its tiles is code of its own */
+  int peels_below;    /* such loops in one another */
+  bool parallel;      /* its iterations run in parallel */
+  int64_t statements; /* that it and what is in it make; of a leaf 1, of the root all */
 };
 
 /* What is legal and yet hardly meant; line 0: of what was built by hand. */
@@ -105,6 +123,10 @@ void loop_tree_free(struct loop_tree *tree); /* NULL is fine */
 /* A line for each warning: "warning: line 2, column 5: ..." */
 void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
+unsigned loop_marks(const struct loop_tree *tree, int node);   /* 0 for leaves and the root */
+int stage_step(const struct bound_stage *stage, int node);     /* its first step; `steps`: none */
+bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
+                   int step); /* the step is a digit of an axis that does not reduce */
 
 /* schedule_default.c: correct for every program, without search: each stage at the root in program
  * order, its own loops outside its reductions. The heuristic one: the first loop of each stage runs in

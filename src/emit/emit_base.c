@@ -127,15 +127,15 @@ void emit_close(struct emitter *e, struct block block) {
 /* ---- buffers ---- */
 
 static const char *held_type(struct emitter *e, const struct held *h, char name[16]) {
-  if (!h->named && !h->inside) return e->words->type[h->dtype];
-  return emit_vector_type(e, h->dtype == PROGRAM_F64, h->lanes, name);
+  if (h->at.kind != STORAGE_NAMED && !h->at.per_lane) return e->words->type[h->at.dtype];
+  return emit_vector_type(e, h->at.dtype == PROGRAM_F64, h->at.lanes, name);
 }
 
 /* v16 acc_0 = START, acc_1 = START; without a start where that comes by a statement */
 static void declare_names(struct emitter *e, const struct held *h, const char *start) {
   struct buf text = {0};
   char type[16];
-  int64_t variables = h->inside ? h->elements : h->elements / h->lanes;
+  int64_t variables = storage_variables(&h->at);
   buf_printf(&text, "%s ", held_type(e, h, type));
   for (int64_t i = 0; i < variables; i++) {
     buf_printf(&text, "%s%s", i ? ", " : "", h->name);
@@ -150,13 +150,13 @@ static void declare_names(struct emitter *e, const struct held *h, const char *s
 static void declare_array(struct emitter *e, const struct held *h) {
   char type[16], text[256];
   snprintf(text, sizeof text, "_Alignas(64) %s %s[%" PRId64 "];", held_type(e, h, type), h->name,
-           h->elements);
+           h->at.elements);
   put_declaration(e, text);
 }
 
 static void declare(struct emitter *e, const struct held *h, const char *start) {
-  if (h->heap) return;
-  if (h->named)
+  if (h->at.kind == STORAGE_HEAP) return;
+  if (h->at.kind == STORAGE_NAMED)
     declare_names(e, h, start);
   else
     declare_array(e, h);
@@ -166,15 +166,14 @@ static void declare(struct emitter *e, const struct held *h, const char *start) 
 static void declare_at(struct emitter *e, int compute_at) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
-    const struct stage_plan *plan = &e->stages[i];
-    if (b->compute_at == compute_at && !b->is_output && !plan->dead && !plan->begins)
-      declare(e, &plan->at, NULL);
+    if (b->compute_at == compute_at && !b->is_output && !b->dead && !b->declares_init)
+      declare(e, &e->stages[i].value, NULL);
   }
 }
 
 /* (void)NAME; for the variables that are not `read` */
 static void excuse(struct emitter *e, const struct held *h, uint64_t read) {
-  int64_t variables = h->named ? h->elements / (h->inside ? 1 : h->lanes) : 1;
+  int64_t variables = h->at.kind == STORAGE_NAMED ? storage_variables(&h->at) : 1;
   for (int j = 0; j < variables; j++) {
     if (read >> j & 1) continue;
     char number[16] = "";
@@ -189,9 +188,9 @@ static void excuse_unread(struct emitter *e, int compute_at) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
     struct stage_plan *plan = &e->stages[i];
-    const struct held *h = &plan->at;
-    if (b->compute_at != compute_at || b->is_output || plan->dead) continue;
-    excuse(e, h, h->named ? plan->read : e->loaded[b->tensor]);
+    const struct held *h = &plan->value;
+    if (b->compute_at != compute_at || b->is_output || b->dead) continue;
+    excuse(e, h, h->at.kind == STORAGE_NAMED ? plan->read : e->loaded[b->tensor]);
     plan->read = 0;
     e->loaded[b->tensor] = false;
   }
@@ -202,8 +201,10 @@ typedef void on_held(struct emitter *e, const struct held *h, void *data);
 static void each_heap(struct emitter *e, int region, on_held *call, void *data) {
   for (int i = 0; i < e->tree->count; i++) {
     const struct stage_plan *plan = &e->stages[i];
-    if (plan->at.heap && plan->at.region == region) call(e, &plan->at, data);
-    if (plan->sum.heap && plan->sum.region == region) call(e, &plan->sum, data);
+    if (plan->value.at.kind == STORAGE_HEAP && plan->value.at.region == region)
+      call(e, &plan->value, data);
+    if (plan->sum.at.kind == STORAGE_HEAP && plan->sum.at.region == region)
+      call(e, &plan->sum, data);
   }
 }
 
@@ -213,7 +214,7 @@ static void allocate(struct emitter *e, const struct held *h, void *data) {
   e->used |= HELP_HEAP;
   const char *name = held_type(e, h, type);
   snprintf(text, sizeof text, "%s *%s = aligned_alloc(64, %" PRId64 ");", name, h->name,
-           (emit_bytes(h) + 63) / 64 * 64);
+           (storage_bytes(&h->at) + 63) / 64 * 64);
   put_declaration(e, text);
   buf_printf(missing, "%s!%s", missing->length ? " || " : "", h->name);
 }
@@ -264,29 +265,13 @@ static void copy(struct emitter *e, int node, inside *in, int data) {
   }
 }
 
-struct marks {
-  int nodes, indices, open;
-};
-
-static struct marks mark(const struct emitter *e) {
-  return (struct marks){e->px->nodes.count, e->px->indices.count, e->open};
-}
-
-/* Forgets the axes and expressions since the mark. */
-static void forget(struct emitter *e, struct marks m) {
-  e->open = m.open;
-  if (e->px->failed) return;
-  e->px->nodes.count = m.nodes;
-  e->px->indices.count = m.indices;
-}
-
 static void at_constant(struct emitter *e, int node, int level, int64_t value, inside *in,
                         int data) {
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   e->digit[level] = px_int(e->px, value);
   copy(e, node, in, data);
   e->digit[level] = -1;
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
 }
 
 /* for (long NAME = from; NAME < to; NAME++), in parallel if that is asked for */
@@ -319,18 +304,18 @@ static void counted_loop(struct emitter *e, int node, int level, int64_t from, i
     at_constant(e, node, level, from, in, data);
     return;
   }
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   struct block block = open_for(e, e->level_name[level], from, to, 1);
-  e->digit[level] = emit_open_axis(e, e->level_name[level], from, to - from);
+  e->digit[level] = loop_space_axis(&e->space, e->level_name[level], from, to - from);
   if (node_at(e, node)->loop.count == 1) prefetch(e, node);
   in(e, node, data);
   e->digit[level] = -1;
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
   emit_close(e, block);
 }
 
 static bool below(const struct bound_stage *b, int node) {
-  return emit_step_of(b, node) < b->steps;
+  return stage_step(b, node) < b->steps;
 }
 
 /* Of a level that is opened next: how many of its iterations any stage needs (`some`), and how
@@ -353,14 +338,14 @@ static void tiles(struct emitter *e, int node, int level, int64_t extent, int64_
     int64_t weight = b->path[at].weight;
     for (int j = at + 1; j < b->steps; j++)
       if (b->path[j].axis == axis) inner += (b->path[j].extent - 1) * b->path[j].weight;
-    int outer = emit_axis(e, b, axis);
+    int outer = space_axis(&e->space, b, axis);
     struct px_range base = {0};
     if (outer >= 0) base = px_range(e->px, outer);
     int64_t alive = base.low < size ? (size - base.low + weight - 1) / weight : 0;
     int64_t whole = base.high + inner < size ? (size - base.high - inner + weight - 1) / weight : 0;
     if (alive > extent) alive = extent;
     if (alive > *some) *some = alive;
-    bool peels = e->nodes[node].peels && b->how[axis] == TAIL_PEEL;
+    bool peels = e->tree->loops[node].peels && b->how[axis] == TAIL_PEEL;
     if (peels && whole < *full) *full = whole;
   }
 }
@@ -372,10 +357,10 @@ static void level_loop(struct emitter *e, int node, int level, int64_t extent, i
   int parallel = e->parallel;
   bool copied = e->copied;
   tiles(e, node, level, extent, &some, &full);
-  if (e->nodes[node].parallel && (e->region || node_at(e, node)->loop.count > 1))
+  if (e->tree->loops[node].parallel && (e->region || node_at(e, node)->loop.count > 1))
     some = full = extent;
   if (full > some) full = some;
-  if (e->nodes[node].unrolled) {
+  if (e->tree->loops[node].unrolled) {
     e->copied |= some > 1;
     for (int64_t i = 0; i < some; i++) at_constant(e, node, level, i, in, data);
   } else {
@@ -417,25 +402,25 @@ static void clear_group(struct emitter *e, const struct schedule_loop *loop) {
 /* A group as one loop: its members are quotients and remainders. */
 static void folded_loop(struct emitter *e, int node) {
   const struct schedule_loop *loop = &node_at(e, node)->loop;
-  struct node_plan *plan = &e->nodes[node];
+  const struct bound_loop *bound = &e->tree->loops[node];
   int64_t extent = e->tree->loops[node].extent;
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   bool copied = e->copied;
-  e->copied |= plan->unrolled;
-  for (int64_t i = 0; plan->unrolled && i < extent; i++) {
+  e->copied |= bound->unrolled;
+  for (int64_t i = 0; bound->unrolled && i < extent; i++) {
     set_group(e, loop, px_int(e->px, i));
     copy(e, node, body, 0);
     clear_group(e, loop);
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
   }
   e->copied = copied;
-  if (plan->unrolled) return;
-  struct block block = open_for(e, plan->name, 0, extent, 1);
-  set_group(e, loop, emit_open_axis(e, plan->name, 0, extent));
+  if (bound->unrolled) return;
+  struct block block = open_for(e, e->nodes[node].name, 0, extent, 1);
+  set_group(e, loop, loop_space_axis(&e->space, e->nodes[node].name, 0, extent));
   prefetch(e, node);
   children(e, node);
   clear_group(e, loop);
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
   emit_close(e, block);
 }
 
@@ -445,8 +430,8 @@ static void vec_piece(struct emitter *e, int node, int base, int lanes) {
   int at = base;
   e->lanes = lanes;
   if (lanes > 1) {
-    int lane = emit_open_axis(e, "lane", 0, lanes);
-    e->lane = e->open - 1;
+    int lane = loop_space_axis(&e->space, "lane", 0, lanes);
+    e->lane = e->space.open - 1;
     at = px_add(e->px, base, lane);
   }
   set_group(e, loop, at);
@@ -458,28 +443,28 @@ static void vec_piece(struct emitter *e, int node, int base, int lanes) {
 
 static void vec_loop(struct emitter *e, int node) {
   const struct schedule_loop *loop = &node_at(e, node)->loop;
-  struct node_plan *plan = &e->nodes[node];
+  const struct bound_loop *bound = &e->tree->loops[node];
   int64_t extent = e->tree->loops[node].extent, some = extent, full, at = 0;
   if (loop->count == 1) tiles(e, node, loop->level[0], extent, &some, &full);
-  int64_t whole = some == extent ? extent / plan->lanes * plan->lanes
-                                 : (some + plan->lanes - 1) / plan->lanes * plan->lanes;
-  if (whole > extent) whole = extent / plan->lanes * plan->lanes;
-  struct marks m = mark(e);
+  int64_t whole = some == extent ? extent / bound->lanes * bound->lanes
+                                 : (some + bound->lanes - 1) / bound->lanes * bound->lanes;
+  if (whole > extent) whole = extent / bound->lanes * bound->lanes;
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   bool copied = e->copied;
-  e->copied |= some > plan->lanes;
-  if (!plan->pieces && whole > plan->lanes) {
-    struct block block = open_for(e, plan->name, 0, whole, plan->lanes);
-    int base = emit_open_axis(e, plan->name, 0, whole - plan->lanes + 1);
-    vec_piece(e, node, base, plan->lanes);
-    forget(e, m);
+  e->copied |= some > bound->lanes;
+  if (!bound->unrolled && whole > bound->lanes) {
+    struct block block = open_for(e, e->nodes[node].name, 0, whole, bound->lanes);
+    int base = loop_space_axis(&e->space, e->nodes[node].name, 0, whole - bound->lanes + 1);
+    vec_piece(e, node, base, bound->lanes);
+    loop_space_rollback(&e->space, m);
     emit_close(e, block);
     at = whole;
   }
   while (at < extent && at < some) {
-    int lanes = plan->lanes;
+    int lanes = bound->lanes;
     while (at + lanes > extent) lanes /= 2;
     vec_piece(e, node, px_int(e->px, at), lanes);
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
     at += lanes;
   }
   e->copied = copied;
@@ -489,23 +474,23 @@ static void vec_loop(struct emitter *e, int node) {
 static void dyn_loop(struct emitter *e, int node) {
   int level = node_at(e, node)->loop.level[0], stage = 0, step = 0;
   for (; stage < e->tree->count; stage++) {
-    step = emit_step_of(&e->tree->stages[stage], node);
+    step = stage_step(&e->tree->stages[stage], node);
     if (step < e->tree->stages[stage].steps && e->tree->stages[stage].path[step].axis >= 0) break;
   }
   const struct bound_stage *b = &e->tree->stages[stage];
   const struct program_axis *axis = &e->program->tensors.data[b->tensor].axes[b->path[step].axis];
   const char *name = e->level_name[level];
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   struct buf low = {0}, high = {0};
-  emit_index(e, emit_copy(e, b, axis->low), 0, &low);
-  emit_index(e, emit_copy(e, b, axis->high), 1, &high);
+  emit_index(e, space_expr(&e->space, b, axis->low), 0, &low);
+  emit_index(e, space_expr(&e->space, b, axis->high), 1, &high);
   struct block block = emit_open(e, "for (%s %s = %s; %s < %s; %s++)", e->words->index, name,
                                  low.text, name, high.text, name);
-  e->digit[level] = emit_open_axis(e, name, axis->first, axis->size);
+  e->digit[level] = loop_space_axis(&e->space, name, axis->first, axis->size);
   prefetch(e, node);
   children(e, node);
   e->digit[level] = -1;
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
   emit_close(e, block);
   buf_free(&low);
   buf_free(&high);
@@ -567,19 +552,19 @@ static void nest_level(struct emitter *e, int stage, int step, enum moment momen
                        int64_t to) {
   const struct bound_stage *b = &e->tree->stages[stage];
   const struct step *s = &b->path[step];
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   if (to - from == 1) {
     e->digit[s->level] = px_int(e->px, from);
     nest(e, stage, step + 1, moment);
     e->digit[s->level] = -1;
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
     return;
   }
   struct block block = open_for(e, e->level_name[s->level], from, to, 1);
-  e->digit[s->level] = emit_open_axis(e, e->level_name[s->level], from, to - from);
+  e->digit[s->level] = loop_space_axis(&e->space, e->level_name[s->level], from, to - from);
   nest(e, stage, step + 1, moment);
   e->digit[s->level] = -1;
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
   emit_close(e, block);
 }
 
@@ -587,24 +572,25 @@ static void nest_vec(struct emitter *e, int stage, int step, enum moment moment)
   const struct bound_stage *b = &e->tree->stages[stage];
   int node = b->path[step].node, next = step;
   const struct schedule_loop *loop = &node_at(e, node)->loop;
-  struct node_plan *plan = &e->nodes[node];
-  int64_t extent = e->tree->loops[node].extent, whole = extent / plan->lanes * plan->lanes, at = 0;
+  const struct bound_loop *bound = &e->tree->loops[node];
+  int64_t extent = e->tree->loops[node].extent, whole = extent / bound->lanes * bound->lanes,
+          at = 0;
   while (next < b->steps && b->path[next].node == node) next++;
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   while (at < extent) {
-    int lanes = plan->lanes;
+    int lanes = bound->lanes;
     while (at + lanes > extent) lanes /= 2;
-    bool rolled = !plan->pieces && at == 0 && whole > lanes;
+    bool rolled = !bound->unrolled && at == 0 && whole > lanes;
     struct block block = {0};
     int base = px_int(e->px, at);
     if (rolled) {
-      block = open_for(e, plan->name, 0, whole, lanes);
-      base = emit_open_axis(e, plan->name, 0, whole - lanes + 1);
+      block = open_for(e, e->nodes[node].name, 0, whole, lanes);
+      base = loop_space_axis(&e->space, e->nodes[node].name, 0, whole - lanes + 1);
     }
     e->lanes = lanes;
     if (lanes > 1) {
-      int lane = emit_open_axis(e, "lane", 0, lanes);
-      e->lane = e->open - 1;
+      int lane = loop_space_axis(&e->space, "lane", 0, lanes);
+      e->lane = e->space.open - 1;
       base = px_add(e->px, base, lane);
     }
     set_group(e, loop, base);
@@ -612,7 +598,7 @@ static void nest_vec(struct emitter *e, int stage, int step, enum moment moment)
     clear_group(e, loop);
     e->lane = -1;
     e->lanes = 1;
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
     if (rolled) emit_close(e, block);
     at = rolled ? whole : at + lanes;
   }
@@ -620,7 +606,7 @@ static void nest_vec(struct emitter *e, int stage, int step, enum moment moment)
 
 static void nest(struct emitter *e, int stage, int step, enum moment moment) {
   const struct bound_stage *b = &e->tree->stages[stage];
-  while (step < b->steps && !emit_spatial(e, b, step)) step++;
+  while (step < b->steps && !stage_spatial(e->tree, b, step)) step++;
   if (step == b->steps) {
     emit_statement(e, stage, moment);
     return;
@@ -628,7 +614,7 @@ static void nest(struct emitter *e, int stage, int step, enum moment moment) {
   const struct step *s = &b->path[step];
   if (node_at(e, s->node)->loop.marks & LOOP_VEC) {
     nest_vec(e, stage, step, moment);
-  } else if (e->nodes[s->node].unrolled) {
+  } else if (e->tree->loops[s->node].unrolled) {
     for (int64_t i = 0; i < s->extent; i++) nest_level(e, stage, step, moment, i, i + 1);
   } else {
     nest_level(e, stage, step, moment, 0, s->extent);
@@ -639,12 +625,12 @@ static void nest(struct emitter *e, int stage, int step, enum moment moment) {
 static void begin_sums(struct emitter *e, int stage) {
   const struct bound_stage *b = &e->tree->stages[stage];
   const struct stage_plan *plan = &e->stages[stage];
-  const struct held *h = plan->direct ? &plan->at : &plan->sum;
+  const struct held *h = b->direct ? &plan->value : &plan->sum;
   enum program_reducer reducer = e->program->tensors.data[b->tensor].reducer;
-  e->wide = plan->wide;
-  if (plan->direct ? plan->begins : h->named) {
+  e->wide = b->wide;
+  if (b->direct ? b->declares_init : h->at.kind == STORAGE_NAMED) {
     struct buf start = {0};
-    int lanes = h->inside ? e->lanes : h->lanes;
+    int lanes = h->at.per_lane ? e->lanes : h->at.lanes;
     if (lanes > 1 && emit_start_of(reducer) == 0)
       buf_puts(&start, "{0}");
     else
@@ -653,8 +639,8 @@ static void begin_sums(struct emitter *e, int stage) {
     buf_free(&start);
     return;
   }
-  if (!plan->direct) declare(e, h, NULL);
-  nest(e, stage, emit_step_of(b, b->start), MOMENT_START);
+  if (!b->direct) declare(e, h, NULL);
+  nest(e, stage, stage_step(b, b->start), MOMENT_START);
 }
 
 static void end_sums(struct emitter *e, int stage) {
@@ -662,8 +648,8 @@ static void end_sums(struct emitter *e, int stage) {
   bool mean = e->program->tensors.data[b->tensor].reducer == REDUCE_MEAN;
   struct stage_plan *plan = &e->stages[stage];
   plan->sums_read = 0;
-  if (mean || !plan->direct) nest(e, stage, emit_step_of(b, b->start), MOMENT_END);
-  if (!plan->direct && plan->sum.named) excuse(e, &plan->sum, plan->sums_read);
+  if (mean || !b->direct) nest(e, stage, stage_step(b, b->start), MOMENT_END);
+  if (b->sum.kind == STORAGE_NAMED) excuse(e, &plan->sum, plan->sums_read);
 }
 
 /* ---- prefetch ---- */
@@ -684,13 +670,14 @@ static void prefetch_loads(struct emitter *e, int expr, int node, uint32_t axes,
     for (int i = 0; i < 3; i++) prefetch_loads(e, n.arg[i], node, axes, seen);
     return;
   }
-  int place = e->px->indices.data[n.first], stage = e->stage_of[n.tensor];
-  bool far = stage < 0 || e->stages[stage].at.heap || e->tree->stages[stage].is_output;
+  int place = e->px->indices.data[n.first], stage = e->space.stage_of[n.tensor];
+  bool far = stage < 0 || e->stages[stage].value.at.kind == STORAGE_HEAP ||
+             e->tree->stages[stage].is_output;
   if (!far || (stage >= 0 && lives_inside(e, stage, node)) || px_range(e->px, place).data ||
       !(px_range(e->px, place).axes & axes))
     return;
   if (e->lane >= 0) place = emit_at_zero(e, place, e->lane);
-  if (emit_mentions(e, place, e->lane)) return;
+  if (px_mentions(e->px, place, e->lane)) return;
   struct buf text = {0};
   buf_printf(&text, "__builtin_prefetch(&%s[", e->tensor_name[n.tensor]);
   emit_index(e, place, 0, &text);
@@ -718,19 +705,19 @@ static void prefetch(struct emitter *e, int node) {
   int digits[GROUP_MOST];
   uint32_t axes;
   if (!loop->prefetch) return;
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   struct buf seen = {0};
   for (int i = 0; i < loop->count; i++) digits[i] = e->digit[loop->level[i]];
   int at = iteration(e, loop, &axes);
   set_group(e, loop, px_add(e->px, at, px_int(e->px, loop->prefetch)));
   for (int i = 0; i < e->tree->count && axes; i++) {
     const struct bound_stage *b = &e->tree->stages[i];
-    if (emit_step_of(b, node) < b->steps && !e->stages[i].dead)
-      prefetch_loads(e, emit_copy(e, b, e->program->tensors.data[b->tensor].body), node, axes,
-                     &seen);
+    if (stage_step(b, node) < b->steps && !e->tree->stages[i].dead)
+      prefetch_loads(e, space_expr(&e->space, b, e->program->tensors.data[b->tensor].body), node,
+                     axes, &seen);
   }
   for (int i = 0; i < loop->count; i++) e->digit[loop->level[i]] = digits[i];
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
   buf_free(&seen);
 }
 
@@ -747,8 +734,8 @@ static int known_guard(struct emitter *e, int stage, uint64_t *axes) {
     bool known = b->tail[i] && !(e->guarded[stage] >> i & 1);
     for (int j = 0; known && j < b->steps; j++)
       known = b->path[j].axis != i || e->digit[b->path[j].level] >= 0;
-    int value = known ? emit_axis(e, b, i) : -1;
-    if (value < 0 || (e->lane >= 0 && emit_mentions(e, value, e->lane))) continue;
+    int value = known ? space_axis(&e->space, b, i) : -1;
+    if (value < 0 || (e->lane >= 0 && px_mentions(e->px, value, e->lane))) continue;
     *axes |= (uint64_t)1 << i;
     condition =
         px_and(e->px, condition, px_compare(e->px, PX_LT, value, px_int(e->px, t->axes[i].size)));
@@ -758,28 +745,28 @@ static int known_guard(struct emitter *e, int stage, uint64_t *axes) {
 
 static void child_of(struct emitter *e, int child) {
   for (int i = 0; i < e->tree->count; i++)
-    if (e->tree->stages[i].start == child && !e->stages[i].dead) begin_sums(e, i);
+    if (e->tree->stages[i].start == child && !e->tree->stages[i].dead) begin_sums(e, i);
   walk(e, child);
   for (int i = 0; i < e->tree->count; i++)
-    if (e->tree->stages[i].start == child && !e->stages[i].dead) end_sums(e, i);
+    if (e->tree->stages[i].start == child && !e->tree->stages[i].dead) end_sums(e, i);
 }
 
 /* A loop with one stage below, under what is known of its tails already. */
 static void guarded_child(struct emitter *e, int child) {
   int stage = e->nodes[child].stage;
   uint64_t axes = 0;
-  struct marks m = mark(e);
+  struct space_checkpoint m = loop_space_checkpoint(&e->space);
   int condition = known_guard(e, stage, &axes);
   struct px_node n = {.op = PX_BOOL, .integer = true};
   if (!e->px->failed) n = e->px->nodes.data[condition];
   if (n.op == PX_BOOL && n.integer) {
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
     child_of(e, child);
   } else if (n.op != PX_BOOL) {
     struct buf text = {0};
     emit_condition(e, condition, &text);
     struct block block = emit_open(e, "if (%s)", text.text);
-    forget(e, m);
+    loop_space_rollback(&e->space, m);
     e->copied = false;
     e->guarded[stage] |= axes;
     child_of(e, child);
@@ -787,12 +774,12 @@ static void guarded_child(struct emitter *e, int child) {
     emit_close(e, block);
     buf_free(&text);
   }
-  forget(e, m);
+  loop_space_rollback(&e->space, m);
 }
 
 static void children(struct emitter *e, int node) {
   e->parallel = 0;
-  if (e->region && e->nodes[node].parallel) emit_line(e, "if (failed) continue;");
+  if (e->region && e->tree->loops[node].parallel) emit_line(e, "if (failed) continue;");
   bool region = e->region;
   e->region = false;
   declare_at(e, node);
@@ -808,13 +795,13 @@ static void children(struct emitter *e, int node) {
 static void walk(struct emitter *e, int node) {
   const struct schedule_node *n = node_at(e, node);
   if (e->out.length > EMIT_BYTES || e->px->failed) return;
-  if (n->kind == NODE_LOOP && e->nodes[node].parallel) {
+  if (n->kind == NODE_LOOP && e->tree->loops[node].parallel) {
     parallel_loop(e, node);
   } else if (n->kind == NODE_LOOP) {
     loop_of(e, node);
   } else {
     int stage = e->nodes[node].stage;
-    if (!e->stages[stage].dead) emit_statement(e, stage, MOMENT_POINT);
+    if (!e->tree->stages[stage].dead) emit_statement(e, stage, MOMENT_POINT);
   }
 }
 

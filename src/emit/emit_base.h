@@ -1,33 +1,23 @@
 /* What the targets share: a bound tree is walked once and its text is written in the words of a
  * table, so that a target of the C family is a table, a frame around the text, and little more.
  *
- * Each loop that stands open is an axis of a scratch program's one stage. A digit of an axis is
- * then an expression over these axes, a constant where its loop is written out, and px_copy with
- * the digits' sums in the place of a program's axes gives every index: px_range and the simplifier
- * decide what the loops decide (emit_index.c).
+ * The bound tree says what is unrolled and where values live (storage.h); loop_space.h makes the
+ * indices of the loops that stand open.
  *
- *     emit_plan.c    before: what is written out, where each stage's values are held, names
+ *     emit_plan.c    before: names, and where variables are declared
  *     emit_base.c    the walk: loops, guards, buffers, where accumulators begin and end
  *     emit_stage.c   one point of a stage: its statement, in lanes where it stands in a vec loop
  *     emit_value.c   expressions of values, and the conditions among them
- *     emit_index.c   places and indices
+ *     emit_index.c   indices
  *     emit_names.c   names that are free in the target's language
  */
 #ifndef CANVAS_EMIT_EMIT_BASE_H
 #define CANVAS_EMIT_EMIT_BASE_H
 
+#include "bind/loop_space.h"
 #include "emit/emit.h"
 
-enum {
-  EMIT_LANES = 64,       /* most lanes of a vector */
-  EMIT_PIECES = 8,       /* vectors of a vec loop that are written out; more are a loop */
-  EMIT_NAMES = 64,       /* values of a buffer that get names of their own */
-  EMIT_PEELED = 5,       /* peeled loops in one another: each doubles the text; more: a condition */
-  EMIT_STATEMENTS = 4096 /* written out, of the whole text: beyond it loops stay loops */
-};
-#define EMIT_BYTES  (32 << 20)  /* of text */
-#define EMIT_STACK  (64 << 10)  /* bytes of one buffer on the stack ... */
-#define EMIT_STACKS (256 << 10) /* ... and of all */
+#define EMIT_BYTES (32 << 20) /* of text */
 
 extern const char *const c_operations[PX_OPS][2]; /* emit_operations.c: {"expf", "exp"} */
 
@@ -40,42 +30,23 @@ struct spelling {
   const char *infinity, *nan;
 };
 
-/* Where values are held: those of a stage, or its accumulators. */
+/* Where values live, and their name: those of a stage, or its accumulators. */
 struct held {
   const char *name;
-  enum program_dtype dtype; /* of an element; of names the type that the stage is computed in */
-  int64_t elements;
-  int lanes;      /* elements of each variable: 1, or of a vector's length */
-  int64_t across; /* named: from one lane to the next */
-  bool named;     /* all places are constants: NAME_0, NAME_1, ... instead of NAME[place] */
-  bool inside;    /* it lives within a vec loop: what is one element to a lane is a vector to all */
-  bool heap;
-  int region; /* heap: the loop that allocates it (0: the function) */
+  struct storage at;
 };
 
 struct stage_plan {
-  struct held at;  /* its values */
-  struct held sum; /* its accumulators, unless they are `at` itself: direct */
-  bool reduces, direct;
-  bool
-      begins; /* direct, and in variables that are declared with the value that the sums begin from */
-  bool wide;          /* computed in fp64 */
+  struct held value;  /* its values */
+  struct held sum;    /* its accumulators, unless they are its values: direct */
   uint64_t read;      /* of its variables those that were */
   uint64_t sums_read; /* ... of those of its accumulators */
-  bool dead;          /* nothing that reaches an output reads it */
-  int vec;            /* the vec loop around it, -1 */
 };
 
 struct node_plan {
   const char *name; /* of the variable, where several levels are one loop */
-  bool unrolled;    /* written out indeed */
-  bool pieces;      /* vec: its vectors are */
-  int lanes;        /* vec: of a vector */
-  int peels_below;  /* such loops in one another */
-  bool peels;       /* the rest of its tiles is indeed code of its own */
   int stage;        /* the only stage below; -1: there are several */
   bool declares;    /* its body begins with variables */
-  bool parallel;    /* its iterations run in parallel indeed */
 };
 
 /* What the text needs defined before it. */
@@ -125,7 +96,6 @@ struct emitter {
   struct node_plan *nodes;   /* by node */
   const char **tensor_name;  /* by tensor */
   const char **level_name;   /* by level */
-  int *stage_of;             /* by tensor; -1: an input */
 
   /* text */
   struct buf out;
@@ -137,16 +107,14 @@ struct emitter {
   int effects;    /* ... that are no declarations: without any the block goes */
 
   /* where the walk stands */
-  struct program *px; /* scratch; tensor `loops` is the stage whose axes are the loops */
-  int loops;
-  int open;                            /* axes in use */
-  const char *axis_name[PROGRAM_AXES]; /* by axis */
-  int *digit;                          /* by level: its value here; -1: not open */
-  uint64_t *guarded;                   /* by stage: axes whose condition stands around already */
-  int lanes;                           /* of its vectors here; 1: scalars */
-  int lane;                            /* the axis that counts the lanes; -1: none */
-  bool one_by_one;                     /* lanes are written one by one, `lane` is a loop */
-  struct buf before;                   /* gathered vectors of the statement being written */
+  struct loop_space space;
+  struct program *px; /* of the space */
+  int *digit;         /* of the space, by level: its value here; -1: not open */
+  uint64_t *guarded;  /* by stage: axes whose condition stands around already */
+  int lanes;          /* of its vectors here; 1: scalars */
+  int lane;           /* the axis that counts the lanes; -1: none */
+  bool one_by_one;    /* lanes are written one by one, `lane` is a loop */
+  struct buf before;  /* gathered vectors of the statement being written */
   int gathered;
   bool wide; /* the statement is computed in fp64 */
   struct {
@@ -170,9 +138,6 @@ const char *emit_function_name(struct emitter *e, const char *wish);
 
 /* emit_plan.c */
 void emit_plan(struct emitter *e, const char *function);
-int emit_step_of(const struct bound_stage *b, int node); /* its first step; `steps`: none */
-bool emit_spatial(const struct emitter *e, const struct bound_stage *b, int step);
-int64_t emit_bytes(const struct held *h);
 
 /* emit_base.c */
 void emit_walk(struct emitter *e); /* the function's body */
@@ -205,25 +170,6 @@ const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[
 void emit_use_vector(struct emitter *e, int helper, bool wide, int lanes);
 
 /* emit_index.c */
-enum { EMIT_TERMS = 64 };
-struct term {
-  int expr;
-  int64_t coef;
-};
-struct terms {
-  struct term term[EMIT_TERMS];
-  int count;
-  int64_t constant;
-  bool full;
-};
-void emit_open_scratch(struct emitter *e);
-int emit_open_axis(struct emitter *e, const char *name, int64_t first, int64_t size);
-int emit_axis(struct emitter *e, const struct bound_stage *b, int axis);
-int emit_copy(struct emitter *e, const struct bound_stage *b, int expr);
-int emit_place(struct emitter *e, const struct bound_stage *b);
-int emit_sum_place(struct emitter *e, const struct bound_stage *b);
-void emit_terms(const struct emitter *e, int index, struct terms *t);
-bool emit_mentions(const struct emitter *e, int expr, int axis);
 bool emit_stride(const struct emitter *e, int index, int axis, int64_t *stride);
 int emit_at_zero(struct emitter *e, int index, int axis);
 void emit_index(struct emitter *e, int expr, int bound, struct buf *out);

@@ -140,7 +140,7 @@ static void put_vector_helper(const struct emitter *e, int helper, bool wide, in
 static void put_vectors(const struct emitter *e, struct buf *out) {
   for (int helper = 0; helper < VECTOR_HELPERS; helper++)
     for (int wide = 0; wide < 2; wide++)
-      for (int lanes = 2; lanes <= EMIT_LANES; lanes *= 2) {
+      for (int lanes = 2; lanes <= MOST_LANES; lanes *= 2) {
         if (!(e->used_vectors[helper][wide] >> (lanes - 1) & 1)) continue;
         if (helper == VECTOR_TYPE)
           put_type(e, wide, lanes, out);
@@ -262,13 +262,15 @@ canvas_status emit_c_open(canvas_context *ctx, struct emitter *e, const struct l
                         .words = &c_words,
                         .lane = -1,
                         .lanes = 1};
-  emit_open_scratch(e);
+  loop_space_open(&e->space, tree);
+  e->px = e->space.p;
+  e->digit = e->space.digit;
   emit_plan(e, options && options->function ? options->function : tree->program->name);
   return CANVAS_OK;
 }
 
 void emit_c_close(struct emitter *e) {
-  program_free(e->px);
+  loop_space_close(&e->space);
   arena_free(&e->arena);
   free(e->names.data);
   free(e->known.data);

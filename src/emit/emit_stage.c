@@ -39,9 +39,9 @@ static int guard(struct emitter *e, int stage, bool reductions, bool all_lanes) 
   int condition = px_bool(e->px, true);
   for (int i = 0; i < t->rank + (reductions ? t->reductions : 0); i++) {
     if (!b->tail[i] || e->guarded[stage] >> i & 1) continue;
-    int value = emit_axis(e, b, i);
+    int value = space_axis(&e->space, b, i);
     if (value < 0) continue;
-    if (all_lanes && emit_mentions(e, value, e->lane)) value = last_lane(e, value);
+    if (all_lanes && px_mentions(e->px, value, e->lane)) value = last_lane(e, value);
     int met = value < 0 ? px_bool(e->px, false)
                         : px_compare(e->px, PX_LT, value, px_int(e->px, t->axes[i].size));
     condition = px_and(e->px, condition, met);
@@ -59,8 +59,8 @@ static bool decided(const struct emitter *e, int condition, bool value) {
 /* `to = value;` of scalars */
 static void assign(struct emitter *e, const struct statement *s, const char *value) {
   struct buf to = {0};
-  bool rounds = s->t->dtype == PROGRAM_BF16 && s->to == &s->plan->at;
-  bool stored = s->to->dtype == PROGRAM_BF16;
+  bool rounds = s->t->dtype == PROGRAM_BF16 && s->to == &s->plan->value;
+  bool stored = s->to->at.dtype == PROGRAM_BF16;
   emit_held(e, s->to, s->place, &to);
   if (rounds) {
     e->used |= stored ? HELP_BF16_WRITE : HELP_BF16_ROUND;
@@ -73,7 +73,7 @@ static void assign(struct emitter *e, const struct statement *s, const char *val
 
 static void assign_vector(struct emitter *e, const struct statement *s, const char *value) {
   struct buf to = {0};
-  if (s->to->dtype == PROGRAM_BF16) {
+  if (s->to->at.dtype == PROGRAM_BF16) {
     emit_use_vector(e, VECTOR_BF16_WRITE, false, e->lanes);
     e->used |= HELP_BF16_WRITE;
     emit_index(e, emit_at_zero(e, s->place, e->lane), 0, &to);
@@ -128,7 +128,7 @@ void emit_start_value(struct emitter *e, enum program_reducer reducer, int lanes
 /* How many points a mean is of; one that only the data tell is counted first, in `points`. */
 static void divisor(struct emitter *e, const struct statement *s, struct buf *out) {
   int64_t points = 1;
-  int axes = 0, open = e->open;
+  int axes = 0, open = e->space.open;
   struct block blocks[PROGRAM_AXES];
   int digits[PROGRAM_AXES];
   const struct step *steps[PROGRAM_AXES];
@@ -143,13 +143,13 @@ static void divisor(struct emitter *e, const struct statement *s, struct buf *ou
     int j = 0;
     while (s->b->path[j].axis != i) j++;
     steps[axes] = &s->b->path[j];
-    emit_index(e, emit_copy(e, s->b, axis->low), 0, &low);
-    emit_index(e, emit_copy(e, s->b, axis->high), 1, &high);
+    emit_index(e, space_expr(&e->space, s->b, axis->low), 0, &low);
+    emit_index(e, space_expr(&e->space, s->b, axis->high), 1, &high);
     const char *name = e->level_name[steps[axes]->level];
     blocks[axes] = emit_open(e, "for (%s %s = %s; %s < %s; %s++)", e->words->index, name, low.text,
                              name, high.text, name);
     digits[axes] = e->digit[steps[axes]->level];
-    e->digit[steps[axes]->level] = emit_open_axis(e, name, axis->first, axis->size);
+    e->digit[steps[axes]->level] = loop_space_axis(&e->space, name, axis->first, axis->size);
     axes++;
     buf_free(&low);
     buf_free(&high);
@@ -163,7 +163,7 @@ static void divisor(struct emitter *e, const struct statement *s, struct buf *ou
     e->digit[steps[axes]->level] = digits[axes];
     emit_close(e, blocks[axes]);
   }
-  e->open = open;
+  e->space.open = open;
   buf_printf(out, "(%s)points", e->words->type[e->wide ? PROGRAM_F64 : PROGRAM_F32]);
 }
 
@@ -180,13 +180,13 @@ static void value_of(struct emitter *e, const struct statement *s, struct buf *o
   switch (s->moment) {
     case MOMENT_START: emit_start_value(e, s->t->reducer, vector ? e->lanes : 1, out); return;
     case MOMENT_POINT:
-      if (s->plan->reduces && s->t->reducer != REDUCE_MAX && s->t->reducer != REDUCE_MIN)
+      if (s->b->start >= 0 && s->t->reducer != REDUCE_MAX && s->t->reducer != REDUCE_MIN)
         emit_value(e, s->body, s->t->reducer == REDUCE_PROD ? 1 : 0, out);
       else
         emit_vector(e, s->body, out);
       return;
     default:
-      emit_held(e, s->plan->direct ? &s->plan->at : &s->plan->sum, s->sum_place, out);
+      emit_held(e, s->b->direct ? &s->plan->value : &s->plan->sum, s->sum_place, out);
       if (s->t->reducer != REDUCE_MEAN) return;
       struct buf points = {0};
       divisor(e, s, &points);
@@ -217,7 +217,7 @@ static void put(struct emitter *e, const struct statement *s) {
     put_lines(e, e->before.text);
     buf_free(&e->before);
   }
-  if (s->moment == MOMENT_POINT && s->plan->reduces)
+  if (s->moment == MOMENT_POINT && s->b->start >= 0)
     accumulate(e, s, vector, value.text);
   else if (vector)
     assign_vector(e, s, value.text);
@@ -231,11 +231,12 @@ static void put(struct emitter *e, const struct statement *s) {
 
 static bool fits_vectors(struct emitter *e, const struct statement *s) {
   const struct held *to = s->to;
-  bool rounds = s->t->dtype == PROGRAM_BF16 && to->dtype != PROGRAM_BF16 && to == &s->plan->at;
+  bool rounds =
+      s->t->dtype == PROGRAM_BF16 && to->at.dtype != PROGRAM_BF16 && to == &s->plan->value;
   if (counted(s) || emit_held_spread(e, to, s->place) != SPREAD_LANES) return false;
   if (s->moment == MOMENT_POINT) return !rounds && emit_spread(e, s->body) != SPREAD_SCATTERED;
   if (s->moment == MOMENT_START) return true;
-  return !rounds && emit_held_spread(e, s->plan->direct ? &s->plan->at : &s->plan->sum,
+  return !rounds && emit_held_spread(e, s->b->direct ? &s->plan->value : &s->plan->sum,
                                      s->sum_place) == SPREAD_LANES;
 }
 
@@ -271,7 +272,7 @@ static void put_guarded(struct emitter *e, const struct statement *s, int condit
 static void put_in_vec(struct emitter *e, const struct statement *s, int all, int each) {
   if (!fits_vectors(e, s) || decided(e, all, false)) {
     put_lanes(e, s, each);
-  } else if (!emit_mentions(e, each, e->lane)) {
+  } else if (!px_mentions(e->px, each, e->lane)) {
     put_guarded(e, s, all);
   } else if (decided(e, all, true)) {
     put(e, s);
@@ -296,27 +297,28 @@ static void put_in_vec(struct emitter *e, const struct statement *s, int all, in
 static struct statement statement_of(struct emitter *e, int stage, enum moment moment) {
   struct statement s = {.b = &e->tree->stages[stage], .plan = &e->stages[stage], .moment = moment};
   s.t = &e->program->tensors.data[s.b->tensor];
-  bool sums = s.plan->reduces && !s.plan->direct && moment != MOMENT_END;
-  s.to = sums ? &s.plan->sum : &s.plan->at;
-  s.place = sums ? emit_sum_place(e, s.b) : emit_place(e, s.b);
-  s.sum_place = s.plan->direct || moment != MOMENT_END ? s.place : emit_sum_place(e, s.b);
-  s.body = moment == MOMENT_POINT ? emit_copy(e, s.b, s.t->body) : -1;
+  bool sums = s.b->start >= 0 && !s.b->direct && moment != MOMENT_END;
+  s.to = sums ? &s.plan->sum : &s.plan->value;
+  s.place = sums ? space_sum_place(&e->space, s.b) : space_place(&e->space, s.b);
+  s.sum_place = s.b->direct || moment != MOMENT_END ? s.place : space_sum_place(&e->space, s.b);
+  s.body = moment == MOMENT_POINT ? space_expr(&e->space, s.b, s.t->body) : -1;
   return s;
 }
 
 /* Variables and accumulators of its own begin without asking: nobody sees those that overshoot. */
 void emit_statement(struct emitter *e, int stage, enum moment moment) {
   int nodes = e->px->nodes.count, indices = e->px->indices.count;
-  e->wide = e->stages[stage].wide;
+  e->wide = e->tree->stages[stage].wide;
   e->known.count = 0;
-  const struct stage_plan *plan = &e->stages[stage];
-  bool free = moment == MOMENT_START && (plan->direct ? plan->at.named : true);
+  const struct bound_stage *b = &e->tree->stages[stage];
+  bool free = moment == MOMENT_START && (b->direct ? b->value.kind == STORAGE_NAMED : true);
   int each = free ? px_bool(e->px, true) : guard(e, stage, moment == MOMENT_POINT, false);
   int all = e->lane >= 0 && !free ? guard(e, stage, moment == MOMENT_POINT, true) : each;
   if (!e->px->failed && !decided(e, each, false)) {
     struct statement s = statement_of(e, stage, moment);
-    if (moment == MOMENT_END && !plan->direct && plan->sum.named)
-      e->stages[stage].sums_read |= UINT64_C(1) << emit_variable(e, &plan->sum, s.sum_place);
+    if (moment == MOMENT_END && b->sum.kind == STORAGE_NAMED)
+      e->stages[stage].sums_read |= UINT64_C(1)
+                                    << emit_variable(e, &e->stages[stage].sum, s.sum_place);
     if (e->px->failed)
       ; /* told at the end */
     else if (e->lane >= 0)

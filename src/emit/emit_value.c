@@ -43,63 +43,62 @@ const char *emit_vector_type(struct emitter *e, bool wide, int lanes, char name[
 /* ---- what is held somewhere ---- */
 
 static const struct held *held_of(struct emitter *e, int tensor, struct held *input) {
-  int stage = e->stage_of[tensor];
-  if (stage >= 0) return &e->stages[stage].at;
-  *input = (struct held){.name = e->tensor_name[tensor],
-                         .dtype = e->program->tensors.data[tensor].dtype,
-                         .lanes = 1,
-                         .across = 1};
+  int stage = e->space.stage_of[tensor];
+  if (stage >= 0) return &e->stages[stage].value;
+  *input = (struct held){
+      e->tensor_name[tensor],
+      {.dtype = e->program->tensors.data[tensor].dtype, .lanes = 1, .lane_stride = 1}};
   return input;
 }
 
 enum spread emit_held_spread(struct emitter *e, const struct held *h, int place) {
   int64_t stride;
   enum program_dtype want = e->wide ? PROGRAM_F64 : PROGRAM_F32;
-  bool vector = h->dtype == want || (h->dtype == PROGRAM_BF16 && want == PROGRAM_F32);
+  bool vector = h->at.dtype == want || (h->at.dtype == PROGRAM_BF16 && want == PROGRAM_F32);
   if (!in_vectors(e)) return SPREAD_SAME;
-  if (h->inside) return vector ? SPREAD_LANES : SPREAD_SCATTERED;
+  if (h->at.per_lane) return vector ? SPREAD_LANES : SPREAD_SCATTERED;
   if (!emit_stride(e, place, e->lane, &stride)) return SPREAD_SCATTERED;
   if (stride == 0) return SPREAD_SAME;
-  if (stride != h->across || !vector) return SPREAD_SCATTERED;
-  return h->named && h->lanes != e->lanes ? SPREAD_SCATTERED : SPREAD_LANES;
+  if (stride != h->at.lane_stride || !vector) return SPREAD_SCATTERED;
+  return h->at.kind == STORAGE_NAMED && h->at.lanes != e->lanes ? SPREAD_SCATTERED : SPREAD_LANES;
 }
 
 /* Which variable: its place is a constant, and the lane across. */
 int64_t emit_variable(struct emitter *e, const struct held *h, int place) {
-  struct terms t;
-  emit_terms(e, place, &t);
-  int64_t vector = (h->inside ? 1 : h->lanes) * h->across;
-  return t.constant / vector * h->across + t.constant % h->across;
+  struct affine t;
+  affine_of(e->px, place, &t);
+  int64_t vector = (h->at.per_lane ? 1 : h->at.lanes) * h->at.lane_stride;
+  return t.constant / vector * h->at.lane_stride + t.constant % h->at.lane_stride;
 }
 
 static void named(struct emitter *e, const struct held *h, int place, struct buf *out) {
   buf_puts(out, h->name);
-  if (h->elements > (h->inside ? 1 : h->lanes))
+  if (h->at.elements > (h->at.per_lane ? 1 : h->at.lanes))
     buf_printf(out, "_%" PRId64, emit_variable(e, h, place));
 }
 
 /* The element of a vector that the lane being written is. */
 static void lane_of(struct emitter *e, const struct held *h, int place, struct buf *out) {
-  struct terms t;
-  emit_terms(e, place, &t);
-  if (h->inside ? e->one_by_one : h->named && h->lanes > 1 && t.count)
+  struct affine t;
+  affine_of(e->px, place, &t);
+  if (h->at.per_lane ? e->one_by_one : h->at.kind == STORAGE_NAMED && h->at.lanes > 1 && t.count)
     buf_puts(out, "[lane]");
-  else if (!h->inside && h->named && h->lanes > 1)
-    buf_printf(out, "[%" PRId64 "]", t.constant / h->across % h->lanes);
+  else if (!h->at.per_lane && h->at.kind == STORAGE_NAMED && h->at.lanes > 1)
+    buf_printf(out, "[%" PRId64 "]", t.constant / h->at.lane_stride % h->at.lanes);
 }
 
 static void held_in_vectors(struct emitter *e, const struct held *h, int place, struct buf *out) {
-  if (h->named) {
+  if (h->at.kind == STORAGE_NAMED) {
     named(e, h, place, out);
     return;
   }
-  if (h->inside) {
+  if (h->at.per_lane) {
     buf_printf(out, "%s[", h->name);
     emit_index(e, place, 0, out);
     buf_puts(out, "]");
     return;
   }
-  int helper = h->dtype == PROGRAM_BF16 ? VECTOR_BF16_READ : VECTOR_TYPE;
+  int helper = h->at.dtype == PROGRAM_BF16 ? VECTOR_BF16_READ : VECTOR_TYPE;
   emit_use_vector(e, helper, e->wide, e->lanes);
   buf_printf(out, "%s%d(%s[", helper == VECTOR_TYPE ? e->wide ? "D" : "V" : "BF16_READ", e->lanes,
              h->name);
@@ -113,7 +112,7 @@ void emit_held(struct emitter *e, const struct held *h, int place, struct buf *o
     held_in_vectors(e, h, place, out);
     return;
   }
-  if (h->named) {
+  if (h->at.kind == STORAGE_NAMED) {
     named(e, h, place, out);
   } else {
     buf_printf(out, "%s[", h->name);
@@ -128,16 +127,17 @@ static void load(struct emitter *e, const struct px_node *n, struct buf *out) {
   const struct held *h = held_of(e, n->tensor, &input);
   int place = index_of(e, n);
   e->loaded[n->tensor] = true;
-  if (h->named) e->stages[e->stage_of[n->tensor]].read |= UINT64_C(1) << emit_variable(e, h, place);
+  if (h->at.kind == STORAGE_NAMED)
+    e->stages[e->space.stage_of[n->tensor]].read |= UINT64_C(1) << emit_variable(e, h, place);
   bool vector = emit_held_spread(e, h, place) == SPREAD_LANES;
-  if (!vector && h->dtype == PROGRAM_BF16) {
+  if (!vector && h->at.dtype == PROGRAM_BF16) {
     e->used |= HELP_BF16_READ;
     buf_puts(out, "BF16_READ(");
     emit_held(e, h, place, out);
     buf_puts(out, ")");
     return;
   }
-  if (!vector && (h->dtype == PROGRAM_F64) != e->wide)
+  if (!vector && (h->at.dtype == PROGRAM_F64) != e->wide)
     buf_printf(out, "(%s)", e->words->type[e->wide ? PROGRAM_F64 : PROGRAM_F32]);
   emit_held(e, h, place, out);
 }
@@ -179,9 +179,9 @@ static bool look_for_harm(struct emitter *e, const struct px_node *n) {
   if (n->sort == PX_INDEX) return true;
   if (n->op == PX_LOAD) {
     struct px_range r = px_range(e->px, index_of(e, n));
-    struct held input = {.elements = 0};
+    struct held input = {.at = {.elements = 0}};
     const struct held *h = held_of(e, n->tensor, &input);
-    int64_t elements = h == &input ? program_elements(e->program, n->tensor) : h->elements;
+    int64_t elements = h == &input ? program_elements(e->program, n->tensor) : h->at.elements;
     return !r.data && !r.overflow && r.low >= 0 && r.high < elements;
   }
   return harmless(e, n->arg[0]) && harmless(e, n->arg[1]) && harmless(e, n->arg[2]);
@@ -219,7 +219,8 @@ static enum spread condition_spread(struct emitter *e, const struct px_node *n) 
 
 static enum spread find_spread(struct emitter *e, int expr) {
   const struct px_node node = *node_of(e, expr), *n = &node; /* the scratch program may grow */
-  if (n->sort == PX_INDEX) return emit_mentions(e, expr, e->lane) ? SPREAD_SCATTERED : SPREAD_SAME;
+  if (n->sort == PX_INDEX)
+    return px_mentions(e->px, expr, e->lane) ? SPREAD_SCATTERED : SPREAD_SAME;
   switch (n->op) {
     case PX_NUMBER:
     case PX_BOOL: return SPREAD_SAME;

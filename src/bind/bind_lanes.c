@@ -1,0 +1,40 @@
+/* Lanes: the vec loop around each stage, what a stage is computed in, and how many lanes the vectors
+ * of a loop have.
+ */
+#include "bind/bind.h"
+
+static void find_vec(struct binder *b, struct bound_stage *stage) {
+  stage->vec = -1;
+  stage->wide = stage_tensor(b, stage)->dtype == PROGRAM_F64;
+  for (int i = 0; i < stage->steps; i++)
+    if (loop_marks(b->tree, stage->path[i].node) & LOOP_VEC) stage->vec = stage->path[i].node;
+}
+
+/* `node`, the compute-at loop or the start of the stage, stands in its vec loop or is it. */
+bool within_vec(const struct bound_stage *stage, int node, bool itself) {
+  int at = stage_step(stage, node);
+  return stage->vec >= 0 && at < stage->steps && stage_step(stage, stage->vec) + !itself <= at;
+}
+
+/* The most that the registers and the loop hold; a whole part of the loop if the stage's values or
+ * accumulators live within it. */
+static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
+  int64_t extent = b->tree->loops[stage->vec].extent;
+  bool lives = within_vec(stage, stage->compute_at, true) || within_vec(stage, stage->start, false);
+  int most = b->tree->machine.vector_bytes / (stage->wide ? 8 : 4), lanes = 1;
+  if (most > MOST_LANES) most = MOST_LANES;
+  while (2 * lanes <= most && 2 * lanes <= extent && !(lives && extent % (2 * lanes))) lanes *= 2;
+  return lanes;
+}
+
+/* A vector holds as many elements as its widest stage's registers do. */
+void bind_lanes(struct binder *b) {
+  for (int i = 0; i < b->tree->count; i++) {
+    struct bound_stage *stage = &b->tree->stages[i];
+    find_vec(b, stage);
+    if (stage->vec < 0) continue;
+    struct bound_loop *loop = &b->tree->loops[stage->vec];
+    int lanes = lanes_for(b, stage);
+    if (!loop->lanes || lanes < loop->lanes) loop->lanes = lanes;
+  }
+}

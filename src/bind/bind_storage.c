@@ -1,0 +1,158 @@
+/* Where the values and the accumulators of each stage live: see storage.h.
+ *
+ * Guarantees: what is dead has no storage, what is read by what is not dead has some; all arrays on
+ * the stack together take no more than STACK_BYTES.
+ */
+#include <stdlib.h>
+
+#include "bind/bind.h"
+#include "program/program_cost.h"
+
+int64_t storage_variables(const struct storage *s) {
+  return s->per_lane ? s->elements : s->elements / s->lanes;
+}
+
+int64_t storage_bytes(const struct storage *s) {
+  return s->elements * program_dtype_bytes(s->dtype) * (s->per_lane ? s->lanes : 1);
+}
+
+const char *storage_kind_name(enum storage_kind kind) {
+  static const char *const names[] = {"", "output", "registers", "stack", "heap"};
+  return names[kind];
+}
+
+static enum program_dtype computed_in(const struct bound_stage *stage) {
+  return stage->wide ? PROGRAM_F64 : PROGRAM_F32;
+}
+
+/* ---- what no output needs ---- */
+
+static void mark_read(struct binder *b, int reader, bool *alive) {
+  for (int i = 0; i < b->reads.count; i++)
+    if (b->reads.data[i].reader == reader) alive[b->reads.data[i].producer] = true;
+}
+
+/* Readers stand behind what they read. */
+static void find_dead(struct binder *b) {
+  bool *alive = mem_alloc((size_t)b->tree->count + 1);
+  for (int i = b->tree->count - 1; i >= 0; i--) {
+    struct bound_stage *stage = &b->tree->stages[i];
+    stage->dead = !stage->is_output && !alive[i];
+    if (!stage->dead) mark_read(b, i, alive);
+  }
+  free(alive);
+}
+
+/* ---- values ---- */
+
+/* Named if that can be, else an array; where arrays go is for choose_memory to say. */
+static void store_values(struct binder *b, struct bound_stage *stage) {
+  struct storage *s = &stage->value;
+  struct named_places places;
+  *s = (struct storage){.kind = STORAGE_OUTPUT,
+                        .dtype = stage_tensor(b, stage)->dtype,
+                        .elements = stage->elements,
+                        .lanes = 1,
+                        .lane_stride = 1};
+  if (stage->is_output) return;
+  bool named = stage->elements <= NAMED_VARIABLES * MOST_LANES &&
+               find_named_places(b, stage, &places) &&
+               stage->elements / places.lanes <= NAMED_VARIABLES;
+  s->kind = named ? STORAGE_NAMED : STORAGE_STACK;
+  s->per_lane = within_vec(stage, stage->compute_at, true);
+  if (s->per_lane) {
+    s->lanes = b->tree->loops[stage->vec].lanes;
+  } else if (named) {
+    s->lanes = places.lanes;
+    s->lane_stride = places.lane_stride;
+  }
+  if (named || s->per_lane) s->dtype = computed_in(stage);
+}
+
+/* ---- accumulators ---- */
+
+/* The step is unrolled; where it counts lanes, in whole vectors. */
+static bool names_step(const struct binder *b, const struct bound_stage *stage,
+                       const struct step *step) {
+  const struct bound_loop *loop = &b->tree->loops[step->node];
+  if (step->node != stage->vec) return loop->unrolled;
+  return loop->unrolled && step->extent % loop->lanes == 0 &&
+         b->s->nodes.data[step->node].loop.count == 1;
+}
+
+/* They have the shape of the loops within `start` that do not reduce. */
+static struct storage sums_of(const struct binder *b, const struct bound_stage *stage) {
+  struct storage s = {.dtype = computed_in(stage), .elements = 1, .lanes = 1, .lane_stride = 1};
+  bool named = true;
+  for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
+    const struct step *step = &stage->path[i];
+    if (!stage_spatial(b->tree, stage, i) || step->extent == 1) continue;
+    s.elements *= step->extent;
+    named = named && names_step(b, stage, step);
+    if (step->node == stage->vec) s.lanes = b->tree->loops[step->node].lanes;
+  }
+  named = named && s.elements / s.lanes <= NAMED_VARIABLES;
+  s.kind = named ? STORAGE_NAMED : STORAGE_STACK;
+  s.per_lane = within_vec(stage, stage->start, false);
+  if (s.per_lane)
+    s.lanes = b->tree->loops[stage->vec].lanes;
+  else if (!named)
+    s.lanes = 1;
+  return s;
+}
+
+/* Nothing but loops of one iteration stands between the reduction and where its values live. */
+static bool begins_where_it_lives(const struct binder *b, const struct bound_stage *stage) {
+  int around = b->s->nodes.data[stage->start].parent;
+  while (around != stage->compute_at && b->tree->loops[around].extent == 1)
+    around = b->s->nodes.data[around].parent;
+  return around == stage->compute_at;
+}
+
+/* Accumulators of their own are worth it in registers only; bf16 would round each sum. */
+static void store_sums(struct binder *b, struct bound_stage *stage) {
+  if (stage->start < 0) return;
+  struct storage sum = sums_of(b, stage);
+  bool rounds = stage_tensor(b, stage)->dtype == PROGRAM_BF16;
+  bool value_named = stage->value.kind == STORAGE_NAMED, sum_named = sum.kind == STORAGE_NAMED;
+  stage->direct = !rounds && (value_named || !sum_named);
+  stage->declares_init = stage->direct && value_named && begins_where_it_lives(b, stage);
+  for (int i = 0; i < PROGRAM_AXES; i++)
+    if (stage->tail[i]) stage->declares_init = false;
+  if (!stage->direct) stage->sum = sum;
+}
+
+/* ---- memory ---- */
+
+/* The loop whose body allocates what lives as long as one iteration of `node`: a parallel one, where
+ * each thread needs its own, or else the function. */
+static int region_of(const struct binder *b, int node) {
+  for (; node > 0; node = b->s->nodes.data[node].parent)
+    if (b->tree->loops[node].parallel) return node;
+  return 0;
+}
+
+static void choose_memory(const struct binder *b, struct storage *s, int around, bool heap,
+                          int64_t *left) {
+  if (s->kind != STORAGE_STACK) return;
+  int64_t bytes = storage_bytes(s);
+  s->region = region_of(b, around);
+  if (heap || bytes > STACK_BUFFER || bytes > *left)
+    s->kind = STORAGE_HEAP;
+  else
+    *left -= bytes;
+}
+
+void bind_storage(struct binder *b) {
+  int64_t left = STACK_BYTES;
+  find_dead(b);
+  for (int i = 0; i < b->tree->count; i++) {
+    struct bound_stage *stage = &b->tree->stages[i];
+    if (stage->dead) continue;
+    store_values(b, stage);
+    store_sums(b, stage);
+    choose_memory(b, &stage->value, stage->compute_at, stage->scope == SCOPE_HEAP, &left);
+    if (stage->start >= 0)
+      choose_memory(b, &stage->sum, b->s->nodes.data[stage->start].parent, false, &left);
+  }
+}
