@@ -139,7 +139,7 @@ static int print_draw(struct arguments *a, struct stream *s, int64_t index, canv
   canvas_status status = solvable(a, s, kernel, groups);
   if (status == CANVAS_NONE) {
     s->unsolved++;
-    tell(s, index, "no solution", canvas_context_message(a->ctx));
+    tell(s, index, "not solved", canvas_context_message(a->ctx));
     return EXIT_OK;
   }
   if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
@@ -203,7 +203,7 @@ const struct command command_sample = {
         "with.\n"
         "Draw i is the same for the same seed, targets and options on any machine. Draws that "
         "fail,\n"
-        "repeat an earlier kernel or have no solution within the budget are passed over.\n",
+        "repeat an earlier kernel or have no sizes within the budget are passed over.\n",
     .example = "canvas sample --targets \"64,56,56;128,28,28\" --count 2 --budget macs=0.5x",
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--seed", "S", "seed of the stream (default 1)"},

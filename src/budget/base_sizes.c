@@ -14,7 +14,7 @@
 
 struct visit {
   canvas_context *ctx;
-  const struct problem *p;
+  struct problem *p;
   struct binding *b;
   bool simple; /* this pass is about dims with at most one variable, of power one */
 };
@@ -47,6 +47,7 @@ static bool visit_dim(void *data, int node, const struct dim *d) {
     too_large(v, node, d);
     return false;
   }
+  if (den > 1 && !v->simple) v->p->separate = false;
   *value *= den;
   if (*value <= SIZE_LIMIT) return true;
   fail(v->ctx, CANVAS_NONE, "target '%s': x%d must be a multiple of %lld, over the limit of %lld",
@@ -55,7 +56,7 @@ static bool visit_dim(void *data, int node, const struct dim *d) {
 }
 
 /* lcm_ij of one target. */
-static canvas_status smallest(canvas_context *ctx, const struct problem *p, struct binding *b) {
+static canvas_status smallest(canvas_context *ctx, struct problem *p, struct binding *b) {
   for (int x = 0; x < VARIABLES; x++) b->sizes.value[SIZE_X0 + x] = p->variables >> x & 1;
   for (int pass = 0; pass < 2; pass++) {
     struct visit v = {ctx, p, b, pass == 0};
@@ -82,11 +83,22 @@ static canvas_status scale(canvas_context *ctx, struct problem *p, int first) {
   return CANVAS_OK;
 }
 
-canvas_status problem_base(canvas_context *ctx, struct problem *p) {
-  int first = 0;
+canvas_status problem_units(canvas_context *ctx, struct problem *p) {
+  p->separate = true;
   for (int i = 0; i < p->count; i++) {
     TRY(smallest(ctx, p, &p->bindings[i]));
-    if (p->bindings[i].sizes.value[SIZE_C] < p->bindings[first].sizes.value[SIZE_C]) first = i;
+    p->unit[i] = p->bindings[i].sizes;
   }
+  return CANVAS_OK;
+}
+
+canvas_status problem_scale(canvas_context *ctx, struct problem *p) {
+  int first = 0;
+  for (int i = 0; i < p->count; i++)
+    if (p->bindings[i].sizes.value[SIZE_C] < p->bindings[first].sizes.value[SIZE_C]) first = i;
   return scale(ctx, p, first);
+}
+
+void problem_unscale(struct problem *p) {
+  for (int i = 0; i < p->count; i++) p->bindings[i].sizes = p->unit[i];
 }

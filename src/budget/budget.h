@@ -31,6 +31,7 @@ const char *budget_kind_name(enum budget_kind kind);        /* "macs", "params" 
 struct solve_trace {
   int rounds;    /* iterations of growth in which something was doubled */
   int doublings; /* of one variable at one target */
+  int steps;     /* afterwards, of a power of two of units */
   int free;      /* pairs of a target and a variable */
   int64_t baseline[BUDGET_KINDS], base[BUDGET_KINDS], used[BUDGET_KINDS];
   int64_t most[BUDGET_KINDS]; /* INT64_MAX: no budget */
@@ -40,11 +41,13 @@ struct solve_options {
   int64_t g;                 /* G of every binding; 0: 1 unless the kernel uses G, then an error */
   bool exempt;               /* copies without weights are allowed (the identity control) */
   int64_t elements_limit;    /* of one tensor, per sample; 0 = 2^25 */
+  bool paper;                /* base values and doublings alone, as published */
   struct solve_trace *trace; /* NULL, or filled in as far as the solver came */
 };
 
-/* A binding of k for every target that fills the budget. CANVAS_NONE: no solution, the context
- * names the constraint that failed and by how much. */
+/* A binding of k for every target that fills the budget. CANVAS_NONE: no solution exists, the context
+ * names the constraint that failed and by how much; or, where its message begins with "not found",
+ * the solver did not find one. */
 canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
                            const struct targets *targets, const struct budget *budget,
                            const struct solve_options *options, struct pack **out);

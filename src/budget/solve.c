@@ -1,9 +1,11 @@
 /* The solver by constraints: sizes for every target that fill the budget.
  *
- *   resolve the budget against the layers replaced -> base values -> do they fit? -> growth ->
- *   is the least reached? -> bindings, each checked whole
+ *   resolve the budget against the layers replaced -> base values -> do they fit? -> doublings ->
+ *   single steps -> is the least reached? -> exchange -> bindings, each checked whole
  *
- * "No solution" is an ordinary answer (CANVAS_NONE) and names the constraint that failed.
+ * Base values that do not fit are tried again without their scaling by channels. "No solution" is an
+ * ordinary answer (CANVAS_NONE) and names the constraint that failed; where it is not proven, it says
+ * "not found".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -79,31 +81,32 @@ static void describe(const struct bound *b, int64_t value, int64_t base, struct 
   buf_printf(out, " of %lld)", (long long)base);
 }
 
-static canvas_status reject(canvas_context *ctx, int kind, int64_t value, const char *what,
-                            const struct bound *b, int64_t limit, int64_t base) {
+/* `proven`: no other sizes can do better. */
+static canvas_status reject(canvas_context *ctx, bool proven, int kind, int64_t value,
+                            const char *what, const struct bound *b, int64_t limit, int64_t base) {
   struct buf text = {0};
   describe(b, limit, base, &text);
-  canvas_status status =
-      fail(ctx, CANVAS_NONE, "%s %lld of the %s of %s", budget_kind_name((enum budget_kind)kind),
-           (long long)value, what, text.text);
+  canvas_status status = fail(ctx, CANVAS_NONE, "%s%s %lld of the %s of %s",
+                              proven ? "" : "not found: ", budget_kind_name((enum budget_kind)kind),
+                              (long long)value, what, text.text);
   buf_free(&text);
   return status;
 }
 
-static canvas_status check_most(canvas_context *ctx, const struct budget *budget,
+static canvas_status check_most(canvas_context *ctx, bool proven, const struct budget *budget,
                                 const struct problem *p, const struct solve_trace *t) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++)
     if (t->base[kind] > p->most[kind])
-      return reject(ctx, kind, t->base[kind], "base sizes are over the budget", &budget->most[kind],
-                    p->most[kind], t->baseline[kind]);
+      return reject(ctx, proven, kind, t->base[kind], "base sizes are over the budget",
+                    &budget->most[kind], p->most[kind], t->baseline[kind]);
   return CANVAS_OK;
 }
 
-static canvas_status check_least(canvas_context *ctx, const struct budget *budget,
+static canvas_status check_least(canvas_context *ctx, bool proven, const struct budget *budget,
                                  const struct problem *p, const struct solve_trace *t) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++)
     if (t->used[kind] < p->least[kind])
-      return reject(ctx, kind, t->used[kind], "largest sizes that fit are under the least",
+      return reject(ctx, proven, kind, t->used[kind], "largest sizes that fit are under the least",
                     &budget->least[kind], p->least[kind], t->baseline[kind]);
   return CANVAS_OK;
 }
@@ -115,6 +118,7 @@ static void set_up(struct problem *p, const struct kernel *k, const struct targe
   *p = (struct problem){.kernel = k, .variables = kernel_variables(k), .count = targets->count};
   p->elements_limit = options->elements_limit ? options->elements_limit : ELEMENTS_LIMIT_DEFAULT;
   p->bindings = mem_alloc((size_t)p->count * sizeof *p->bindings);
+  p->unit = mem_alloc((size_t)p->count * sizeof *p->unit);
   for (int i = 0; i < p->count; i++) {
     struct binding *b = &p->bindings[i];
     b->target = targets->data[i];
@@ -131,19 +135,46 @@ static canvas_status check_bindings(canvas_context *ctx, const struct problem *p
   return CANVAS_OK;
 }
 
-static canvas_status find_sizes(canvas_context *ctx, struct problem *p, const struct budget *budget,
-                                bool exempt, struct solve_trace *t) {
+/* Whether the sizes so far, where growth begins, are legal and within the budget. */
+static canvas_status check_base(canvas_context *ctx, const struct problem *p,
+                                const struct budget *budget, const struct solve_options *options,
+                                struct solve_trace *t) {
   struct spending total;
-  TRY(problem_base(ctx, p));
-  TRY(check_bindings(ctx, p, exempt));
+  TRY(check_bindings(ctx, p, options->exempt));
   if (!problem_total(p, &total))
     return fail(ctx, CANVAS_NONE, "the cost of the base sizes passes 2^62");
   memcpy(t->base, total.of, sizeof t->base);
-  TRY(check_most(ctx, budget, p, t));
-  problem_grow(p, t);
+  return check_most(ctx, p->separate || options->paper, budget, p, t);
+}
+
+/* Base values; without their scaling where they do not fit with it, unless asked for the paper's. */
+static canvas_status find_base(canvas_context *ctx, struct problem *p, const struct budget *budget,
+                               const struct solve_options *options, struct solve_trace *t) {
+  TRY(problem_units(ctx, p));
+  canvas_status status = problem_scale(ctx, p);
+  if (status == CANVAS_OK) status = check_base(ctx, p, budget, options, t);
+  if (status == CANVAS_OK || options->paper) return status;
+  problem_unscale(p);
+  return check_base(ctx, p, budget, options, t);
+}
+
+static void note_used(const struct problem *p, struct solve_trace *t) {
+  struct spending total;
   problem_total(p, &total);
   memcpy(t->used, total.of, sizeof t->used);
-  return check_least(ctx, budget, p, t);
+}
+
+static canvas_status find_sizes(canvas_context *ctx, struct problem *p, const struct budget *budget,
+                                const struct solve_options *options, struct solve_trace *t) {
+  TRY(find_base(ctx, p, budget, options, t));
+  problem_grow(p, t);
+  if (!options->paper) problem_fill(p, t);
+  note_used(p, t);
+  canvas_status status = check_least(ctx, true, budget, p, t);
+  if (status == CANVAS_OK || options->paper) return status;
+  enum exchange answer = problem_exchange(p);
+  note_used(p, t);
+  return check_least(ctx, answer == EXCHANGE_NONE, budget, p, t);
 }
 
 static canvas_status make_pack(canvas_context *ctx, const struct problem *p, struct pack **out) {
@@ -168,8 +199,9 @@ canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
   set_up(&p, k, targets, options);
   canvas_status status = set_limits(ctx, budget, trace->baseline, &p);
   memcpy(trace->most, p.most, sizeof trace->most);
-  if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options->exempt, trace);
+  if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options, trace);
   if (status == CANVAS_OK) status = make_pack(ctx, &p, out);
   free(p.bindings);
+  free(p.unit);
   return status;
 }

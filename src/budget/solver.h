@@ -1,4 +1,5 @@
-/* The two steps of the solver by constraints (paper 6.3): base values, then growth.
+/* The steps of the solver by constraints: base values and doublings (paper 6.3), then single steps that
+ * fill the rest, and an exchange of sizes where a least is not reached.
  *
  * x_ij, variable j at target i, lives in bindings[i].sizes. All comparisons are of whole numbers,
  * so that a budget of exactly the cost is met on every machine.
@@ -13,6 +14,8 @@ struct problem {
   unsigned variables;       /* a bit per x of the kernel */
   int count;                /* targets */
   struct binding *bindings; /* one per target */
+  struct sizes *unit;       /* of each target: the least value of each x; its multiples are whole */
+  bool separate;            /* no other values are: no dim with a denominator joins two variables */
   int64_t elements_limit;
   int64_t least[BUDGET_KINDS], most[BUDGET_KINDS]; /* 0, INT64_MAX: none */
 };
@@ -25,12 +28,25 @@ struct spending {
 bool problem_spending(const struct problem *p, const struct binding *b, struct spending *out);
 bool problem_total(const struct problem *p, struct spending *out);
 
-/* Sets every x_ij to its base value (base_sizes.c): the smallest values that make every dim and
- * condition whole, then scaled so that x_ij / x_1j is about C_i / C_1, target 1 the one with the
- * fewest channels. CANVAS_NONE where no value can. */
-canvas_status problem_base(canvas_context *ctx, struct problem *p);
+/* -- base_sizes.c -- */
+/* Sets every x_ij to its unit, the smallest value that makes every dim and condition whole.
+ * CANVAS_NONE where no value can. */
+canvas_status problem_units(canvas_context *ctx, struct problem *p);
+/* Scales the units so that x_ij / x_1j is about C_i / C_1, target 1 the one with the fewest channels:
+ * the base values of the paper. CANVAS_NONE where one is too large. */
+canvas_status problem_scale(canvas_context *ctx, struct problem *p);
+void problem_unscale(struct problem *p); /* back to the units */
 
-/* Doubles the x_ij while the budgets and limits allow it (doubling.c). The base must fit. */
+/* -- growth.c -- */
+/* Doubles the x_ij while the budgets and limits allow it. The sizes so far must fit. */
 void problem_grow(struct problem *p, struct solve_trace *trace);
+/* Adds units to the x_ij until no single one fits any more. */
+void problem_fill(struct problem *p, struct solve_trace *trace);
+
+/* -- exchange.c -- */
+/* Looks for sizes that reach every least, beginning with those that are near. The units must fit. If
+ * there are none, the sizes stay. GIVEN_UP: not all were tried. */
+enum exchange { EXCHANGE_FOUND, EXCHANGE_NONE, EXCHANGE_GIVEN_UP };
+enum exchange problem_exchange(struct problem *p);
 
 #endif

@@ -151,7 +151,7 @@ struct question {
 };
 
 // "x0=12; x0=60" (targets in order), or the error message why not with its status in front.
-static const char *solve(const struct question *q, struct solve_trace *trace) {
+static const char *solve_as(const struct question *q, bool paper, struct solve_trace *trace) {
   static char answer[MESSAGE_SIZE + 8];
   canvas_context ctx = {""};
   struct kernel *k = kernel_of(q->kernel);
@@ -159,7 +159,7 @@ static const char *solve(const struct question *q, struct solve_trace *trace) {
   struct budget b;
   struct pack *p;
   struct buf out = {0};
-  struct solve_options options = {q->g, q->exempt, q->elements_limit, trace};
+  struct solve_options options = {q->g, q->exempt, q->elements_limit, paper, trace};
   if (targets_parse(&ctx, q->targets, strlen(q->targets), &t)) fail_msg("%s", ctx.message);
   if (budget_parse(&ctx, q->budget, strlen(q->budget), &b)) fail_msg("%s", ctx.message);
   canvas_status status = budget_solve(&ctx, k, &t, &b, &options, &p);
@@ -180,6 +180,11 @@ static const char *solve(const struct question *q, struct solve_trace *trace) {
   targets_free(&t);
   kernel_free(k);
   return answer;
+}
+
+// As published: base values and doublings.
+static const char *solve(const struct question *q, struct solve_trace *trace) {
+  return solve_as(q, true, trace);
 }
 
 // The paper's figure 3 with G = 4, K = 3 and 5, C = 64 and 256. The layers cost
@@ -343,6 +348,75 @@ static void answers(void **state) {
   }
 }
 
+// What comes after the published steps.
+static const struct {
+  struct question q;
+  const char *expected;
+  int steps;
+} filled[] = {
+    // single units fill what doublings leave: 128 -> 144, exactly half of the 3x3 convolution
+    {{narrow, "64,8,8", "macs=0.45x..0.5x", 0, 0, false}, "x0=144", 1},
+    {{narrow, "64,8,8", "macs=0.5x..0.5x", 0, 0, false}, "x0=144", 1},
+    {{narrow, "64,8,8", "macs=0.487x", 0, 0, false}, "x0=140", 2},
+    {{narrow, "64,8,8", "macs=0.496x..0.499x", 0, 0, false}, "x0=143", 4},
+    {{narrow, "64,8,8", "macs=0.497x..0.499x", 0, 0, false},
+     "none: macs 1171456 of the largest sizes that fit are under the least of 1172571 (0.497x of "
+     "2359296)",
+     0},
+    // ... in units: multiples of 12 and of 20
+    {{figure3, FIGURE3, "macs=46764032,params=none", 4, 0, false}, "x0=48; x0=240", 0},
+    {{figure3, FIGURE3, "macs=51580928,params=none", 4, 0, false}, "x0=48; x0=280", 1},
+    {{figure3, FIGURE3, "macs=53788672,params=none", 4, 0, false}, "x0=48; x0=300", 2},
+    // the cheaper one first, ties by target and variable, larger powers of two before smaller ones
+    {{narrow, "8,2,2;8,2,2", "macs=384,params=none", 0, 0, false}, "x0=4; x0=2", 0},
+    {{narrow, "8,2,2;8,2,2", "macs=448,params=none", 0, 0, false}, "x0=5; x0=2", 1},
+    {{narrow, "8,2,2;8,2,2", "macs=704,params=none", 0, 0, false}, "x0=7; x0=4", 2},
+    // what no budget bounds stays at its power of two, whatever else there is room for
+    {{narrow, "4,4,4", "macs=none,params=none", 0, 1000, false}, "x0=32", 0},
+    {{narrow, "4,4,4", "macs=1000000,params=none", 0, 1000, false}, "x0=62", 4},
+    // base values that do not fit are tried without their scaling by channels
+    {{narrow, "8,1,1;64,1,1", "macs=1040,params=none", 0, 0, false}, "x0=1; x0=8", 0},
+    {{narrow, "8,1,1;64,1,1", "macs=1039,params=none", 0, 0, false}, "x0=32; x0=4", 0},
+    {{narrow, "8,1,1;64,1,1", "macs=144,params=none", 0, 0, false}, "x0=1; x0=1", 0},
+    {{narrow, "8,1,1;64,1,1", "macs=143,params=none", 0, 0, false},
+     "none: macs 144 of the base sizes are over the budget of 143",
+     0},
+    {{narrow, "a 8 8 1 1 1\nb 64 64 1 1 1", "macs=none,params=none", 0, 300, false},
+     "x0=32; x0=4",
+     0},
+    // exchange: one x takes the budget that the other needs to reach the least
+    {{narrow, "a 6 6 1 1 1\nb 10 10 1 1 1", "macs=84..84,params=none", 0, 0, false},
+     "x0=2; x0=3",
+     0},
+    {{narrow, "a 6 6 1 1 1\nb 10 10 1 1 1", "macs=100..100,params=none", 0, 0, false},
+     "x0=5; x0=2",
+     0},
+    {{narrow, "a 6 6 1 1 1\nb 10 10 1 1 1", "macs=34..34,params=none", 0, 0, false},
+     "none: macs 32 of the largest sizes that fit are under the least of 34",
+     0},
+    {{narrow, "8,2,2", "macs=0.5x..0.8x,params=0.1x", 0, 0, false},
+     "none: macs 192 of the largest sizes that fit are under the least of 1152 (0.5x of 2304)",
+     0},
+    // a dim of two variables: other values than multiples may be whole, so nothing is proven
+    {{mixed, "8,1,1", "macs=39,params=none", 0, 0, false},
+     "none: not found: macs 40 of the base sizes are over the budget of 39",
+     0},
+    {{mixed, "8,1,1", "macs=41..43,params=none", 0, 0, false},
+     "none: not found: macs 40 of the largest sizes that fit are under the least of 41",
+     0},
+};
+
+static void fills_what_is_left(void **state) {
+  CHECK_ROWS (filled, row) {
+    struct solve_trace trace;
+    char input[512];
+    snprintf(input, sizeof input, "%s\n%s\n%s", row->q.kernel, row->q.targets, row->q.budget);
+    const char *answer = solve_as(&row->q, false, &trace);
+    CHECK_TEXT(answer, row->expected, input);
+    if (answer[0] == 'x' && row->steps) CHECK_INT(trace.steps, row->steps, input);
+  }
+}
+
 static void trace_says_what_was_done(void **state) {
   struct question q = {figure3, FIGURE3, "macs=50M,params=none", 4, 0, false};
   struct solve_trace t;
@@ -452,6 +526,7 @@ static bool expected_base(const struct kernel *k, struct pack *p) {
 struct trial {
   struct kernel *kernel;
   bool separate;
+  bool whole;  // not only what is published
   struct targets targets;
   struct solve_options options;
   struct solve_trace trace;
@@ -493,6 +568,7 @@ static struct bound exactly(int64_t value) {
 static canvas_status solve_trial(struct trial *t, const struct budget *b, canvas_context *ctx,
                                  struct pack **out) {
   t->options.trace = &t->trace;
+  t->options.paper = !t->whole;
   return budget_solve(ctx, t->kernel, &t->targets, b, &t->options, out);
 }
 
@@ -576,10 +652,7 @@ static void check_budgets(struct trial *t, const struct pack *base, struct rando
   }
 }
 
-// The base: by the letter of the paper where that is defined, else what the solver says, or NULL.
-static struct pack *base_of(struct trial *t) {
-  canvas_context ctx = {""};
-  struct budget none = no_budget;
+static struct pack *empty_pack(const struct trial *t) {
   struct pack *p = pack_new(t->kernel);
   for (int i = 0; i < t->targets.count; i++) {
     struct binding b = {.target = t->targets.data[i]};
@@ -587,6 +660,14 @@ static struct pack *base_of(struct trial *t) {
     b.sizes.value[SIZE_G] = kernel_uses(t->kernel, SIZE_G) ? t->options.g : 1;
     VEC_PUSH(p, b);
   }
+  return p;
+}
+
+// The base: by the letter of the paper where that is defined, else what the solver says, or NULL.
+static struct pack *base_of(struct trial *t) {
+  canvas_context ctx = {""};
+  struct budget none = no_budget;
+  struct pack *p = empty_pack(t);
   if (t->separate && expected_base(t->kernel, p)) return p;
   if (t->separate) {
     pack_free(p);
@@ -629,6 +710,137 @@ static void brute_force(void **state) {
   CHECK(solved > TRIALS / 4 && rejected > TRIALS / 20, "the trials cover both answers");
 }
 
+// -- the whole solver against all combinations of multiples of the units --
+
+struct all {
+  const struct trial *trial;
+  const struct budget *budget;
+  struct pack *pack;
+  int64_t *size[TARGETS_TRIED * 2], unit[TARGETS_TRIED * 2];
+  int pairs;
+  int64_t tried;
+};
+
+enum { COMBINATIONS = 4000 };
+
+// The units by brute force; false where there are none or too many.
+static bool list_all(struct all *a) {
+  for (int i = 0; i < a->pack->count; i++)
+    for (int x = 0; x < VARIABLES; x++) {
+      if (!(kernel_variables(a->trial->kernel) >> x & 1)) continue;
+      if (a->pairs == TARGETS_TRIED * 2) return false;
+      int64_t unit = smallest(a->trial->kernel, &a->pack->data[i], x);
+      if (!unit) return false;
+      a->unit[a->pairs] = unit;
+      a->size[a->pairs++] = &a->pack->data[i].sizes.value[SIZE_X0 + x];
+    }
+  for (int i = 0; i < a->pairs; i++) *a->size[i] = a->unit[i];
+  return a->pairs > 0;
+}
+
+// Whether a combination with pairs from `at` on chosen is within the budget, least and most.
+static bool any(struct all *a, int at) {
+  if (++a->tried > COMBINATIONS || !affordable(a->trial, a->budget, a->pack)) return false;
+  if (at == a->pairs) {
+    struct cost c;
+    pack_cost(a->pack, &c);
+    return c.macs >= a->budget->least[BUDGET_MACS].num &&
+           c.params >= a->budget->least[BUDGET_PARAMS].num;
+  }
+  bool found = false;
+  for (; !found && affordable(a->trial, a->budget, a->pack); *a->size[at] += a->unit[at])
+    found = any(a, at + 1);
+  *a->size[at] = a->unit[at];
+  return found;
+}
+
+// No x can be given one unit more, unless that would cost nothing.
+static void check_filled(const struct all *a, const struct budget *b) {
+  for (int i = 0; i < a->pairs; i++) {
+    struct cost before, after;
+    pack_cost(a->pack, &before);
+    *a->size[i] += a->unit[i];
+    if (affordable(a->trial, b, a->pack)) {
+      pack_cost(a->pack, &after);
+      CHECK(!b->most[BUDGET_MACS].given || after.macs == before.macs, a->trial->name);
+      CHECK(!b->most[BUDGET_PARAMS].given || after.params == before.params, a->trial->name);
+    }
+    *a->size[i] -= a->unit[i];
+  }
+}
+
+struct tally {
+  int found, none, given_up, missed;
+};
+
+// One budget: what the solver says against whether there is a combination.
+static void check_answer(struct trial *t, struct all *a, const struct budget *b, struct tally *n) {
+  canvas_context ctx = {""};
+  struct pack *p;
+  struct cost c;
+  a->budget = b;
+  a->tried = 0;
+  bool exists = any(a, 0);
+  if (!exists && a->tried > COMBINATIONS) return;
+  canvas_status status = solve_trial(t, b, &ctx, &p);
+  bool proven = strncmp(ctx.message, "not found", 9) != 0;
+  if (status == CANVAS_OK) {
+    CHECK(exists && affordable(t, b, p), t->name);
+    pack_cost(p, &c);
+    CHECK(c.macs >= b->least[BUDGET_MACS].num && c.params >= b->least[BUDGET_PARAMS].num, t->name);
+    for (int i = 0, pair = 0; i < p->count; i++)
+      for (int s = SIZE_X0; s < SIZES; s++)
+        if (p->data[i].sizes.value[s]) *a->size[pair++] = p->data[i].sizes.value[s];
+    if (!b->least[BUDGET_MACS].given && !b->least[BUDGET_PARAMS].given) check_filled(a, b);
+    for (int i = 0; i < a->pairs; i++) *a->size[i] = a->unit[i];
+    pack_free(p);
+    n->found++;
+    return;
+  }
+  CHECK_INT(status, CANVAS_NONE, ctx.message);
+  CHECK(!proven || !exists, ctx.message);
+  n->none += proven;
+  n->given_up += !proven;
+  n->missed += exists;
+}
+
+static void against_all_combinations(void **state) {
+  enum { TRIALS = 200 };
+  struct tally n = {0};
+  for (uint64_t index = 0; index < TRIALS; index++) {
+    struct random r;
+    struct trial t;
+    make_trial(&t, 1000 + index);
+    random_open(&r, 9, RANDOM_TEST, index);
+    t.whole = true;
+    struct all a = {.trial = &t, .pack = empty_pack(&t)};
+    const struct budget none = no_budget;
+    if (t.separate && list_all(&a) && affordable(&t, &none, a.pack)) {
+      struct cost c;
+      pack_cost(a.pack, &c);
+      const int64_t units[BUDGET_KINDS] = {c.macs, c.params};
+      for (int tries = 0; tries < 6; tries++) {
+        struct budget b = no_budget;
+        for (int kind = 0; kind < BUDGET_KINDS; kind++) {
+          if (kind == BUDGET_PARAMS && !random_below(&r, 3)) continue;
+          int64_t most = units[kind] * (8 + (int64_t)random_below(&r, 60)) / 10 + 1;
+          b.most[kind] = exactly(most);
+          if (tries % 2) b.least[kind] = exactly(most - most * (int64_t)random_below(&r, 12) / 100);
+          if (kind == BUDGET_PARAMS && random_below(&r, 2)) b.least[kind] = (struct bound){0};
+        }
+        check_answer(&t, &a, &b, &n);
+      }
+    }
+    pack_free(a.pack);
+    targets_free(&t.targets);
+    kernel_free(t.kernel);
+  }
+  printf("%d found, %d proven to have none, %d given up, of which %d have one\n", n.found, n.none,
+         n.given_up, n.missed);
+  CHECK(n.found > 200 && n.none > 100, "the trials cover both answers");
+  CHECK(n.missed * 50 <= n.found, "one of fifty may be missed");
+}
+
 // -- hostile sizes --
 
 static const struct question hostile[] = {
@@ -648,8 +860,10 @@ static const struct question hostile[] = {
 
 static void hostile_sizes(void **state) {
   CHECK_ROWS (hostile, row) {
-    const char *answer = solve(row, NULL);
-    CHECK(answer[0] == 'x' || strncmp(answer, "none: ", 6) == 0, answer);
+    for (int paper = 0; paper < 2; paper++) {
+      const char *answer = solve_as(row, paper, NULL);
+      CHECK(answer[0] == 'x' || strncmp(answer, "none: ", 6) == 0, answer);
+    }
   }
 }
 
@@ -671,5 +885,6 @@ static void many_variables(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(answers),
            cmocka_unit_test(trace_says_what_was_done), cmocka_unit_test(shares_are_exact),
-           cmocka_unit_test(brute_force), cmocka_unit_test(hostile_sizes),
+           cmocka_unit_test(brute_force), cmocka_unit_test(fills_what_is_left),
+           cmocka_unit_test(against_all_combinations), cmocka_unit_test(hostile_sizes),
            cmocka_unit_test(many_variables))

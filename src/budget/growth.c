@@ -1,28 +1,36 @@
-/* Growth of the variables: the second step of the solver by constraints (paper 6.3).
+/* Growth of the variables: the second step of the solver by constraints (paper 6.3), and what it
+ * leaves.
  *
- * One round: for every pair (i, j) what doubling x_ij costs, as the largest share of a budget; in
- * ascending order, ties by (i, j), each is doubled once where budgets and limits still allow it.
+ * Doubling. One round: for every pair (i, j) what doubling x_ij costs, as the largest share of a budget;
+ * in ascending order, ties by (i, j), each is doubled once where budgets and limits still allow it.
  * The rounds end when nothing was doubled. Costs only rise, so a pair that once did not fit never
  * fits again and leaves the list: at the end no variable can be doubled.
+ *
+ * Filling. The same rounds add 2^n units, n from the largest power below any x_ij down to 0: each
+ * level needs one round, as twice its step was rejected before. At the end no x_ij can be given one
+ * unit more. What costs nothing of any budget is left at its power of two.
  */
 #include <stdlib.h>
 
 #include "budget/solver.h"
 
-/* A pair and the share of its dearest budget that a doubling takes: delta/budget. */
+/* A pair, the value that it would be given, and the share of its dearest budget that this takes:
+ * delta/budget. */
 struct step {
   int target, variable;
+  int64_t to;
   int64_t delta, budget;
-  struct spending then; /* of the target after the doubling; valid while its version is `version` */
+  struct spending then; /* of the target after the step; valid while its version is `version` */
   int version;
 };
 
 struct growth {
   struct problem *p;
   struct spending *now; /* of each target */
-  int *version;         /* of each target: how often it was doubled */
+  int *version;         /* of each target: how many steps it took */
   struct spending total;
   uint64_t nodes[VARIABLES]; /* those whose use depends on the variable */
+  int level;                 /* filling: 2^level units are added */
   VEC(struct step);          /* the pairs that still fit */
 };
 
@@ -61,14 +69,14 @@ bool problem_total(const struct problem *p, struct spending *out) {
   return true;
 }
 
-/* s->then: what the target would spend with x_ij doubled; false where a limit forbids it. Only
+/* s->then: what the target would spend after the step; false where a limit forbids it. Only
  * nodes that hold x_j, or read a tensor that does, change. */
-static bool doubled(const struct growth *g, struct step *s) {
+static bool measure(const struct growth *g, struct step *s) {
   struct binding b = g->p->bindings[s->target];
   uint64_t nodes = g->nodes[s->variable];
   struct spending before, after;
   spending_of(g->p, &b, nodes, &before);
-  b.sizes.value[SIZE_X0 + s->variable] *= 2;
+  b.sizes.value[SIZE_X0 + s->variable] = s->to;
   if (!spending_of(g->p, &b, nodes, &after)) return false;
   for (int kind = 0; kind < BUDGET_KINDS; kind++) {
     int64_t rest = g->now[s->target].of[kind] - before.of[kind];
@@ -89,10 +97,10 @@ static bool within(const struct growth *g, int i, const struct spending *then,
   return true;
 }
 
-/* Writes the share of the dearest budget into *s; false if the doubling does not fit. */
+/* Writes the share of the dearest budget into *s; false if the step does not fit. */
 static bool price(struct growth *g, struct step *s) {
   struct spending total;
-  if (!doubled(g, s) || !within(g, s->target, &s->then, &total)) return false;
+  if (!measure(g, s) || !within(g, s->target, &s->then, &total)) return false;
   s->delta = 0;
   s->budget = 1;
   for (int kind = 0; kind < BUDGET_KINDS; kind++) {
@@ -112,12 +120,12 @@ static int by_price(const void *left, const void *right) {
   return (a->variable > b->variable) - (a->variable < b->variable);
 }
 
-/* Doubles x_ij if that fits now. */
+/* Takes the step if it fits now. */
 static bool take(struct growth *g, struct step *s) {
   struct spending total;
-  if (s->version != g->version[s->target] && !doubled(g, s)) return false;
+  if (s->version != g->version[s->target] && !measure(g, s)) return false;
   if (!within(g, s->target, &s->then, &total)) return false;
-  g->p->bindings[s->target].sizes.value[SIZE_X0 + s->variable] *= 2;
+  g->p->bindings[s->target].sizes.value[SIZE_X0 + s->variable] = s->to;
   g->version[s->target]++;
   g->now[s->target] = s->then;
   g->total = total;
@@ -145,6 +153,40 @@ static bool depends(const struct kernel *k, const struct node *n, enum size x) {
   return false;
 }
 
+static int64_t *size_of(const struct growth *g, const struct step *s) {
+  return &g->p->bindings[s->target].sizes.value[SIZE_X0 + s->variable];
+}
+
+static int64_t unit_of(const struct growth *g, const struct step *s) {
+  return g->p->unit[s->target].value[SIZE_X0 + s->variable];
+}
+
+static bool price_doubling(struct growth *g, struct step *s) {
+  s->to = 2 * *size_of(g, s);
+  return price(g, s);
+}
+
+static bool price_filling(struct growth *g, struct step *s) {
+  int64_t more = unit_of(g, s) << g->level, now = *size_of(g, s);
+  s->to = now + more;
+  return more < now && price(g, s) && s->delta;
+}
+
+static void list_pairs(struct growth *g) {
+  g->count = 0;
+  for (int i = 0; i < g->p->count; i++)
+    for (int x = 0; x < VARIABLES; x++)
+      if (g->p->variables >> x & 1) VEC_PUSH(g, ((struct step){.target = i, .variable = x}));
+}
+
+/* One round over the listed pairs; how many steps were taken, which stay listed. */
+static int take_round(struct growth *g, bool (*propose)(struct growth *, struct step *)) {
+  filter(g, propose);
+  qsort(g->data, (size_t)g->count, sizeof *g->data, by_price);
+  filter(g, take); /* the first always fits */
+  return g->count;
+}
+
 static void set_up(struct growth *g, struct problem *p) {
   *g = (struct growth){.p = p};
   g->now = mem_alloc((size_t)p->count * sizeof *g->now);
@@ -153,27 +195,42 @@ static void set_up(struct growth *g, struct problem *p) {
     for (int i = 0; i < p->kernel->count; i++)
       if (depends(p->kernel, &p->kernel->nodes[i], (enum size)(SIZE_X0 + x)))
         g->nodes[x] |= UINT64_C(1) << i;
-  for (int i = 0; i < p->count; i++) {
-    problem_spending(p, &p->bindings[i], &g->now[i]);
-    for (int x = 0; x < VARIABLES; x++)
-      if (p->variables >> x & 1) VEC_PUSH(g, ((struct step){.target = i, .variable = x}));
-  }
+  for (int i = 0; i < p->count; i++) problem_spending(p, &p->bindings[i], &g->now[i]);
   problem_total(p, &g->total);
+  list_pairs(g);
+}
+
+static void tear_down(struct growth *g) {
+  free(g->now);
+  free(g->version);
+  free(g->data);
 }
 
 void problem_grow(struct problem *p, struct solve_trace *trace) {
   struct growth g;
   set_up(&g, p);
   trace->free = g.count;
-  for (;;) {
-    filter(&g, price);
-    if (!g.count) break;
-    qsort(g.data, (size_t)g.count, sizeof *g.data, by_price);
-    filter(&g, take); /* the first always fits */
+  for (int taken; (taken = take_round(&g, price_doubling));) {
     trace->rounds++;
-    trace->doublings += g.count;
+    trace->doublings += taken;
   }
-  free(g.now);
-  free(g.version);
-  free(g.data);
+  tear_down(&g);
+}
+
+/* The largest power of two in any x_ij, counted in units. */
+static int highest_level(const struct growth *g) {
+  int level = 0;
+  for (int i = 0; i < g->count; i++)
+    while (*size_of(g, &g->data[i]) / unit_of(g, &g->data[i]) >> (level + 1)) level++;
+  return level;
+}
+
+void problem_fill(struct problem *p, struct solve_trace *trace) {
+  struct growth g;
+  set_up(&g, p);
+  for (g.level = highest_level(&g); g.level >= 0; g.level--) {
+    list_pairs(&g);
+    trace->steps += take_round(&g, price_filling);
+  }
+  tear_down(&g);
 }
