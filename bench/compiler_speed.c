@@ -148,7 +148,7 @@ static double compile_seconds(struct subject *s, const char *cache) {
 static void open_subject(struct subject *s, const char *program, const char *schedule,
                          const char *values) {
   struct buf text = {0};
-  s->machine = machine_model();
+  s->machine = machine_avx512;
   random_open(&s->random, 1, RANDOM_TEST, 0);
   must(file_read(program, 1 << 24, &text), program);
   must(program_parse(&ctx, text.text, text.length, &s->program) == CANVAS_OK, program);

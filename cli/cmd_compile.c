@@ -15,7 +15,8 @@ enum { KIND_C, KIND_SO, KIND_HEADER, KINDS };
 struct output {
   int kind;
   const char *path; /* "-": standard output */
-  char *made;       /* the text, or the path of an object; NULL until there is one */
+  canvas_machine *machine;
+  char *made; /* the text, or the path of an object; NULL until there is one */
 };
 
 /* ---- the file, whole or not at all ----------------------------------------------------------- */
@@ -82,21 +83,20 @@ static int copy_object(const char *object, const char *path) {
 /* ---- the subcommand -------------------------------------------------------------------------------- */
 
 static canvas_status make(struct arguments *a, const struct program_item *item,
-                          const canvas_schedule *schedule, struct output *out) {
+                          const canvas_bound *bound, struct output *out) {
   const canvas_emit_options options = {.source = item->source, .header = out->kind == KIND_HEADER};
-  if (out->kind == KIND_SO)
-    return canvas_program_compile(a->ctx, item->program, schedule, &options, &out->made);
-  return canvas_program_emit(a->ctx, item->program, schedule, &options, &out->made);
+  if (out->kind == KIND_SO) return canvas_bound_compile(a->ctx, bound, &options, &out->made);
+  return canvas_bound_emit(a->ctx, bound, &options, &out->made);
 }
 
 static int compile(struct arguments *a, const struct program_item *item, void *data) {
   struct output *out = data;
   if (out->made)
     return complain("the file holds more than one program, choose one of a pack with --target");
-  canvas_schedule *schedule = schedule_chosen(a, item->program);
-  if (!schedule) return EXIT_BAD;
-  canvas_status status = make(a, item, schedule, out);
-  canvas_schedule_free(schedule);
+  struct bound_item chosen;
+  if (!bound_chosen(a, item->program, out->machine, &chosen)) return EXIT_BAD;
+  canvas_status status = make(a, item, chosen.bound, out);
+  bound_drop(&chosen);
   if (status == CANVAS_OK) return EXIT_OK;
   complain_status(a, item->name, status);
   return EXIT_BAD;
@@ -121,10 +121,13 @@ static bool choose_kind(struct arguments *a, struct output *out) {
 static int run(struct arguments *a) {
   struct output out = {.path = option_required(a, "-o")};
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
+  out.machine = machine_chosen(a);
+  if (!out.machine) return EXIT_BAD;
   int answer = programs_each(a, a->operand[0], compile, &out);
   if (answer == EXIT_OK)
     answer = out.kind == KIND_SO ? copy_object(out.made, out.path) : write_text(out.made, out.path);
   canvas_string_free(out.made);
+  canvas_machine_free(out.machine);
   return answer;
 }
 
@@ -149,6 +152,7 @@ const struct command command_compile = {
                 {"-N", "BATCH", "samples of a batch (default 1)"},
                 {"--schedule", "FILE", "how the loops run (default: the word default)"},
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
                 {"-o", "OUT", "the file to write; - for standard output"}},
     .run = run,

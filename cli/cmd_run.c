@@ -9,6 +9,7 @@
 struct run {
   int64_t seed, repeats, seconds;
   char *compiler;
+  canvas_machine *machine;
 };
 
 /* What one program came to. */
@@ -94,8 +95,8 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
       .seed = (uint64_t)r->seed, .repeats = (int)r->repeats, .seconds = (double)r->seconds};
   canvas_count count = {0};
   char *text = canvas_schedule_print(schedule);
-  canvas_status status =
-      canvas_program_run(a->ctx, program, (const char *const[]){text}, 1, &options, &out->verdict);
+  canvas_status status = canvas_program_run(
+      a->ctx, program, r->machine, (const char *const[]){text}, 1, &options, &out->verdict);
   canvas_string_free(text);
   if (status != CANVAS_OK) return status;
   for (int i = 0; i < canvas_program_outputs(program); i++)
@@ -107,10 +108,10 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
 static int run_program(struct arguments *a, const struct program_item *item, void *data) {
   const struct run *r = data;
   struct outcome out = {.name = item->name};
-  canvas_schedule *schedule = schedule_chosen(a, item->program);
-  if (!schedule) return EXIT_BAD;
-  canvas_status status = measure(a, item->program, schedule, r, &out);
-  canvas_schedule_free(schedule);
+  struct bound_item chosen;
+  if (!bound_chosen(a, item->program, r->machine, &chosen)) return EXIT_BAD;
+  canvas_status status = measure(a, item->program, chosen.schedule, r, &out);
+  bound_drop(&chosen);
   if (status != CANVAS_OK) {
     complain_status(a, item->name, status);
     return EXIT_BAD;
@@ -129,10 +130,13 @@ static int run(struct arguments *a) {
       !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats) ||
       !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds))
     return EXIT_BAD;
+  r.machine = machine_chosen(a);
+  if (!r.machine) return EXIT_BAD;
   r.compiler = canvas_compiler_name(a->ctx);
-  if (!r.compiler) return complain("%s", canvas_context_message(a->ctx));
-  int answer = programs_each(a, a->operand[0], run_program, &r);
+  int answer = r.compiler ? programs_each(a, a->operand[0], run_program, &r)
+                          : complain("%s", canvas_context_message(a->ctx));
   canvas_string_free(r.compiler);
+  canvas_machine_free(r.machine);
   return answer;
 }
 
@@ -156,6 +160,7 @@ const struct command command_run = {
                 {"-N", "BATCH", "samples of a batch (default 1)"},
                 {"--schedule", "FILE", "how the loops run (default: the word default)"},
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
                 {"--seconds", "S", "what the code may take, all runs together (default 10)"},

@@ -4,23 +4,17 @@
 
 #include "command.h"
 
-struct scheduled {
-  canvas_program *program;
-  canvas_schedule *schedule;
-};
-
 /* ---- the actions --------------------------------------------------------------------------- */
 
 static int counted(int count, const char *one, const char *many) {
   return printf("%d %s", count, count == 1 ? one : many);
 }
 
-static canvas_status check(canvas_context *ctx, const struct scheduled *s) {
-  canvas_schedule_facts facts;
-  char *holes;
-  canvas_status status = canvas_schedule_check(ctx, s->program, s->schedule, &facts, &holes);
-  if (status != CANVAS_OK) return status;
-  schedule_warn(ctx, s->program, s->schedule, stdout);
+static canvas_status check(canvas_context *ctx, const canvas_bound *bound) {
+  (void)ctx;
+  canvas_bound_facts facts = canvas_bound_describe(bound);
+  char *holes = canvas_bound_holes(bound);
+  warnings_print(bound, stdout);
   printf("ok: ");
   counted(facts.stages, "stage, ", "stages, ");
   counted(facts.loops, "loop", "loops");
@@ -31,30 +25,24 @@ static canvas_status check(canvas_context *ctx, const struct scheduled *s) {
   return CANVAS_OK;
 }
 
-static canvas_status print(canvas_context *ctx, const struct scheduled *s) {
+static canvas_status explain(canvas_context *ctx, const canvas_bound *bound) {
+  char *text;
+  canvas_status status = canvas_bound_explain(ctx, bound, &text);
+  if (status == CANVAS_OK) put_text(text);
+  return status;
+}
+
+static canvas_status dot(canvas_context *ctx, const canvas_bound *bound) {
   (void)ctx;
-  put_text(canvas_schedule_print(s->schedule));
+  put_text(canvas_bound_dot(bound));
   return CANVAS_OK;
-}
-
-static canvas_status explain(canvas_context *ctx, const struct scheduled *s) {
-  char *text;
-  canvas_status status = canvas_schedule_explain(ctx, s->program, s->schedule, &text);
-  if (status == CANVAS_OK) put_text(text);
-  return status;
-}
-
-static canvas_status dot(canvas_context *ctx, const struct scheduled *s) {
-  char *text;
-  canvas_status status = canvas_schedule_dot(ctx, s->program, s->schedule, &text);
-  if (status == CANVAS_OK) put_text(text);
-  return status;
 }
 
 static const struct action {
   const char *name;
-  canvas_status (*run)(canvas_context *ctx, const struct scheduled *s);
-} actions[] = {{"check", check}, {"print", print}, {"explain", explain}, {"dot", dot}};
+  canvas_status (*run)(canvas_context *ctx,
+                       const canvas_bound *bound); /* NULL: print it, unbound */
+} actions[] = {{"check", check}, {"print", NULL}, {"explain", explain}, {"dot", dot}};
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static const struct action *find_action(const char *name) {
@@ -71,24 +59,36 @@ static const struct action *find_action(const char *name) {
   return NULL;
 }
 
-static int act(struct arguments *a, const struct action *action, struct scheduled *s) {
+static int print(struct arguments *a, const canvas_program *program,
+                 const canvas_machine *machine) {
+  canvas_schedule *schedule = schedule_read(a, a->operand[2], program, machine);
+  if (!schedule) return EXIT_BAD;
+  put_text(canvas_schedule_print(schedule));
+  canvas_schedule_free(schedule);
+  return EXIT_OK;
+}
+
+static int act(struct arguments *a, const struct action *action, const canvas_program *program,
+               const canvas_machine *machine) {
   const char *file = a->operand[2];
-  s->program = program_read(a, a->operand[1]);
-  if (s->program) s->schedule = schedule_read(a, file, s->program);
-  if (!s->schedule) return EXIT_BAD;
-  canvas_status status = action->run(a->ctx, s);
+  struct bound_item item;
+  if (!action->run) return print(a, program, machine);
+  if (!bound_read(a, file, program, machine, &item)) return EXIT_BAD;
+  canvas_status status = action->run(a->ctx, item.bound);
+  bound_drop(&item);
   return status == CANVAS_OK ? EXIT_OK : complain_status(a, text_name(file), status);
 }
 
 static int run(struct arguments *a) {
-  struct scheduled s = {.schedule = NULL};
   const struct action *action = find_action(a->operand[0]);
   if (!action) return EXIT_BAD;
   if (!strcmp(a->operand[1], "-") && !strcmp(a->operand[2], "-"))
     return complain("'schedule' can read only one of PROGRAM and SCHEDULE from standard input");
-  int answer = act(a, action, &s);
-  canvas_program_free(s.program);
-  canvas_schedule_free(s.schedule);
+  canvas_machine *machine = machine_chosen(a);
+  canvas_program *program = machine ? program_read(a, a->operand[1]) : NULL;
+  int answer = program ? act(a, action, program, machine) : EXIT_BAD;
+  canvas_program_free(program);
+  canvas_machine_free(machine);
   return answer;
 }
 
@@ -111,6 +111,7 @@ const struct command command_schedule = {
         "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
         "    canvas lower - >a.program\n"
         "canvas schedule print a.program default",
-    .options = {{"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"}},
+    .options = {{"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--machine", "FILE", "what the schedule is bound for (default: here)"}},
     .run = run,
 };

@@ -11,7 +11,7 @@
 #include "canvas.h"
 
 enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
-enum { OPTIONS_MAX = 10, OPERANDS_MAX = 32 };
+enum { OPTIONS_MAX = 12, OPERANDS_MAX = 32 };
 
 struct option {
   const char *flag;    /* "--seed"; a short flag is "-N" */
@@ -45,8 +45,8 @@ struct arguments {
 
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
-    command_compile, command_run, command_hash, command_equal, command_primitives, command_operator,
-    command_help, command_completion;
+    command_compile, command_run, command_machine, command_hash, command_equal, command_primitives,
+    command_operator, command_help, command_completion;
 
 /* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */
 
@@ -119,15 +119,28 @@ typedef int program_visit(struct arguments *a, const struct program_item *item, 
  * stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
 int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
 
+/* The word here, or a machine's file. NULL after an error message. */
+canvas_machine *machine_read(struct arguments *a, const char *file);
+/* The machine of --machine, this one without it. NULL after an error message. */
+canvas_machine *machine_chosen(struct arguments *a);
+
 /* A file, `-` or the word default, with the numbers of --set. NULL after an error message. */
-canvas_schedule *schedule_read(struct arguments *a, const char *file,
-                               const canvas_program *program);
-/* The schedule of --schedule (a file, `-` or the word default) with the numbers of --set, checked. NULL
- * after an error message. */
-canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program);
+canvas_schedule *schedule_read(struct arguments *a, const char *file, const canvas_program *program,
+                               const canvas_machine *machine);
+/* A schedule and what it is bound for. */
+struct bound_item {
+  canvas_schedule *schedule;
+  canvas_bound *bound;
+};
+/* The same, bound. False after an error message. */
+bool bound_read(struct arguments *a, const char *file, const canvas_program *program,
+                const canvas_machine *machine, struct bound_item *out);
+/* The same for --schedule; every loop has its number. */
+bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
+                  struct bound_item *out);
+void bound_drop(struct bound_item *item);
 /* A line for each warning. */
-canvas_status schedule_warn(canvas_context *ctx, const canvas_program *program,
-                            const canvas_schedule *schedule, FILE *to);
+void warnings_print(const canvas_bound *bound, FILE *to);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Programs and schedules of the command line: FILE is a kernel, a pack or a program, which --at, --target and
- * -N make into programs; --schedule and --set say how their loops run. */
+ * -N make into programs; --schedule and --set say how their loops run, --machine on what. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,14 +79,31 @@ int programs_each(struct arguments *a, const char *file, program_visit *visit, v
   return answer;
 }
 
+/* ---- machines -------------------------------------------------------------------------------- */
+
+canvas_machine *machine_read(struct arguments *a, const char *file) {
+  canvas_machine *machine = NULL;
+  struct text text;
+  if (!strcmp(file, "here")) return canvas_machine_here();
+  if (!text_read(file, &text)) return NULL;
+  canvas_status status = canvas_machine_parse(a->ctx, text.bytes, text.length, &machine);
+  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  text_free(&text);
+  return machine;
+}
+
+canvas_machine *machine_chosen(struct arguments *a) {
+  return machine_read(a, option_text(a, "--machine", "here"));
+}
+
 /* ---- schedules ------------------------------------------------------------------------------- */
 
 static bool read_schedule(struct arguments *a, const char *file, const canvas_program *program,
-                          canvas_schedule **out) {
+                          const canvas_machine *machine, canvas_schedule **out) {
   struct text text = {.name = file};
   canvas_status status;
   if (!strcmp(file, "default")) {
-    status = canvas_schedule_default(a->ctx, program, out);
+    status = canvas_schedule_default(a->ctx, program, machine, out);
   } else {
     if (!text_read(file, &text)) return false;
     status = canvas_schedule_parse(a->ctx, text.bytes, text.length, out);
@@ -96,11 +113,11 @@ static bool read_schedule(struct arguments *a, const char *file, const canvas_pr
   return status == CANVAS_OK;
 }
 
-canvas_schedule *schedule_read(struct arguments *a, const char *file,
-                               const canvas_program *program) {
+canvas_schedule *schedule_read(struct arguments *a, const char *file, const canvas_program *program,
+                               const canvas_machine *machine) {
   const char *numbers = option_text(a, "--set", NULL);
   canvas_schedule *schedule = NULL;
-  if (!read_schedule(a, file, program, &schedule)) return NULL;
+  if (!read_schedule(a, file, program, machine, &schedule)) return NULL;
   canvas_status status = numbers ? canvas_schedule_set(a->ctx, schedule, numbers) : CANVAS_OK;
   if (status == CANVAS_OK) return schedule;
   complain_flag(a, "--set", status);
@@ -108,37 +125,38 @@ canvas_schedule *schedule_read(struct arguments *a, const char *file,
   return NULL;
 }
 
-canvas_status schedule_warn(canvas_context *ctx, const canvas_program *program,
-                            const canvas_schedule *schedule, FILE *to) {
-  char *warnings;
-  canvas_status status = canvas_schedule_warnings(ctx, program, schedule, &warnings);
-  if (status != CANVAS_OK) return status;
+void warnings_print(const canvas_bound *bound, FILE *to) {
+  char *warnings = canvas_bound_warnings(bound);
   fputs(warnings, to);
   canvas_string_free(warnings);
-  return CANVAS_OK;
 }
 
-/* Legal for the program, and every loop has its number. */
-static bool check_schedule(struct arguments *a, const char *file, const canvas_program *program,
-                           const canvas_schedule *schedule) {
-  canvas_schedule_facts facts;
-  char *holes;
-  canvas_status status = canvas_schedule_check(a->ctx, program, schedule, &facts, &holes);
-  if (status != CANVAS_OK) {
-    complain_status(a, text_name(file), status);
-    return false;
-  }
-  schedule_warn(a->ctx, program, schedule, stderr);
-  if (facts.holes)
-    complain("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
-  canvas_string_free(holes);
-  return !facts.holes;
+void bound_drop(struct bound_item *item) {
+  canvas_bound_free(item->bound);
+  canvas_schedule_free(item->schedule);
+  *item = (struct bound_item){0};
 }
 
-canvas_schedule *schedule_chosen(struct arguments *a, const canvas_program *program) {
+bool bound_read(struct arguments *a, const char *file, const canvas_program *program,
+                const canvas_machine *machine, struct bound_item *out) {
+  *out = (struct bound_item){.schedule = schedule_read(a, file, program, machine)};
+  if (!out->schedule) return false;
+  canvas_status status = canvas_bound_new(a->ctx, program, out->schedule, machine, &out->bound);
+  if (status == CANVAS_OK) return true;
+  complain_status(a, text_name(file), status);
+  bound_drop(out);
+  return false;
+}
+
+bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
+                  struct bound_item *out) {
   const char *file = option_text(a, "--schedule", "default");
-  canvas_schedule *schedule = schedule_read(a, file, program);
-  if (!schedule || check_schedule(a, file, program, schedule)) return schedule;
-  canvas_schedule_free(schedule);
-  return NULL;
+  if (!bound_read(a, file, program, machine, out)) return false;
+  warnings_print(out->bound, stderr);
+  if (!canvas_bound_describe(out->bound).holes) return true;
+  char *holes = canvas_bound_holes(out->bound);
+  complain("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
+  canvas_string_free(holes);
+  bound_drop(out);
+  return false;
 }

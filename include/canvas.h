@@ -4,8 +4,8 @@
  * program -> schedule -> code. Everything but the sampler has a text form that parses back to the same
  * object.
  *
- * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower`, `_default` or
- * `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
+ * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower`, `_default`,
+ * `_here` or `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
  * every other pointer is borrowed and lives as long as the object it was asked of.
  *
  * Errors: a function that can fail returns a status, writes its result through its last argument
@@ -46,6 +46,8 @@ typedef struct canvas_reader canvas_reader;
 typedef struct canvas_sampler canvas_sampler;
 typedef struct canvas_program canvas_program;
 typedef struct canvas_schedule canvas_schedule;
+typedef struct canvas_machine canvas_machine;
+typedef struct canvas_bound canvas_bound;
 
 enum { CANVAS_TEXT_LIMIT = 16 << 20 }; /* bytes of one text */
 
@@ -287,6 +289,16 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out);
 
+/* ---- machines: what schedules are bound for (docs/machine.md) -------------------------------- */
+
+/* The one that this process runs on, as far as the processor and the system say. */
+canvas_machine *canvas_machine_here(void);
+/* The only machine of a text. Errors name line and column. */
+canvas_status canvas_machine_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_machine **out);
+void canvas_machine_free(canvas_machine *machine);
+char *canvas_machine_print(const canvas_machine *machine); /* all keys; parses back */
+
 /* ---- schedules: how the loops of a program run (docs/schedule.md) --------------------------- */
 
 /* Both forms are read, the tree is printed. Names are looked up in a program by the functions below. */
@@ -297,35 +309,41 @@ char *canvas_schedule_print(const canvas_schedule *schedule);
 /* Gives loops their numbers, "iw=14,yo=4". A list that is rejected changes nothing. */
 canvas_status canvas_schedule_set(canvas_context *ctx, canvas_schedule *schedule,
                                   const char *numbers);
-/* Correct for every program, without search; the same on every machine. */
+/* Correct for every program and machine, without search. */
 canvas_status canvas_schedule_default(canvas_context *ctx, const canvas_program *program,
-                                      canvas_schedule **out);
+                                      const canvas_machine *machine, canvas_schedule **out);
+
+/* ---- bound: a program, a schedule and a machine, checked --------------------------------------- */
+
+/* Whether the schedule is legal for the program on the machine; while it has holes (loops that need a
+ * number), as far as can be said without them. `schedule` NULL: the default one, which the bound object
+ * owns. Program and schedule are borrowed: they stay, and stay as they are, until it is freed; the
+ * machine is copied. */
+canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
+                               const canvas_schedule *schedule, const canvas_machine *machine,
+                               canvas_bound **out);
+void canvas_bound_free(canvas_bound *bound);
+const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound);
 
 /* A hole is a loop that still needs a number; `following` more have theirs once the holes do. */
-typedef struct canvas_schedule_facts {
+typedef struct canvas_bound_facts {
   int stages, loops, holes, following;
-} canvas_schedule_facts;
-/* Whether the schedule is legal for the program; while it has holes, as far as can be said without
- * them. *holes: their names, "iw, yo", "" if there are none; a string to be freed. */
-canvas_status canvas_schedule_check(canvas_context *ctx, const canvas_program *program,
-                                    const canvas_schedule *schedule, canvas_schedule_facts *facts,
-                                    char **holes);
+} canvas_bound_facts;
+canvas_bound_facts canvas_bound_describe(const canvas_bound *bound);
+char *canvas_bound_holes(const canvas_bound *bound); /* their names, "iw, yo"; "" without any */
 /* What is legal and yet hardly meant, as tiles that fill more registers than there are: a line for
- * each, "warning: line 2, column 5: ...", "" if there is nothing; a string to be freed. */
-canvas_status canvas_schedule_warnings(canvas_context *ctx, const canvas_program *program,
-                                       const canvas_schedule *schedule, char **out);
-/* Checks, then tells: the loops with their steps, how often each runs, the bytes that an iteration
- * touches and the cache they fit in; the stages with their FLOPs (recomputation counted), how often
- * each element is computed, the vector registers of the tile, the bytes that come into each cache.
- * With holes the loops only. */
-canvas_status canvas_schedule_explain(canvas_context *ctx, const canvas_program *program,
-                                      const canvas_schedule *schedule, char **out);
-/* Checks, then draws, for Graphviz: the loops as a tree over the stages, what flows between them, the
- * splits of the axes. */
-canvas_status canvas_schedule_dot(canvas_context *ctx, const canvas_program *program,
-                                  const canvas_schedule *schedule, char **out);
+ * each, "warning: line 2, column 5: ..."; "" without any. */
+char *canvas_bound_warnings(const canvas_bound *bound);
 
-/* ---- code: programs as C (docs/native.md) --------------------------------------------------- */
+/* The loops with their steps, how often each runs, the bytes that an iteration touches and the cache
+ * they fit in; the stages with their FLOPs (recomputation counted), how often each element is computed,
+ * the vector registers of the tile, the bytes that come into each cache. With holes the loops only.
+ * CANVAS_BAD_INPUT where a number passes 2^62. */
+canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out);
+/* For Graphviz: the loops as a tree over the stages, what flows between them, the splits of the axes. */
+char *canvas_bound_dot(const canvas_bound *bound);
+
+/* ---- code: bound programs as C (docs/native.md) ----------------------------------------------- */
 
 typedef struct canvas_emit_options {
   const char *function; /* NULL: canvas_program_function */
@@ -333,19 +351,17 @@ typedef struct canvas_emit_options {
   bool header;          /* the declaration alone */
 } canvas_emit_options;
 /* One C file with one function, which takes a pointer for each input and then each output: whole
- * tensors, row-major. `schedule` NULL: the default one; `options` may be NULL. */
-canvas_status canvas_program_emit(canvas_context *ctx, const canvas_program *program,
-                                  const canvas_schedule *schedule,
-                                  const canvas_emit_options *options, char **out);
+ * tensors, row-major. `options` may be NULL. CANVAS_BAD_INPUT: it has holes. */
+canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
+                                const canvas_emit_options *options, char **out);
 /* The function's name: the program's, or one near it where that means something in C. */
 char *canvas_program_function(const canvas_program *program);
 
-/* Compiles it with the machine's own compiler ($CANVAS_CC, or cc, gcc, clang); *out is the path of a
- * shared object in the cache ($CANVAS_CACHE, or ~/.cache/canvas), freed as a string. CANVAS_IO: no
- * compiler works, or it rejects. */
-canvas_status canvas_program_compile(canvas_context *ctx, const canvas_program *program,
-                                     const canvas_schedule *schedule,
-                                     const canvas_emit_options *options, char **out);
+/* Compiles it with an installed compiler ($CANVAS_CC, or cc, gcc, clang) for the target of the bound
+ * machine; *out is the path of a shared object in the cache ($CANVAS_CACHE, or ~/.cache/canvas), freed
+ * as a string. CANVAS_IO: no compiler works, or it rejects. */
+canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
+                                   const canvas_emit_options *options, char **out);
 char *canvas_compiler_name(
     canvas_context *ctx); /* with flags and version; NULL: an error message says why */
 
@@ -382,13 +398,13 @@ typedef struct canvas_run_options {
   int repeats;          /* timed samples: 30 */
 } canvas_run_options;
 /* Compiles, checks and times the program under each of `count` schedules, given as texts, NULL for the
- * default one, into out[0 .. count). Whatever one of them does, the others are judged: a child with
+ * default one, bound for `machine`, into out[0 .. count). Whatever one of them does, the others are judged: a child with
  * limits runs it, its outputs are compared with the interpreter's before it is timed. Options NULL: seed
  * 1. A status other than CANVAS_OK: nothing was judged, there is no compiler, or the program cannot be
  * evaluated. */
 canvas_status canvas_program_run(canvas_context *ctx, const canvas_program *program,
-                                 const char *const *schedules, int count,
-                                 const canvas_run_options *options, canvas_verdict *out);
+                                 const canvas_machine *machine, const char *const *schedules,
+                                 int count, const canvas_run_options *options, canvas_verdict *out);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

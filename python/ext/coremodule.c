@@ -547,31 +547,55 @@ static PyObject *core_signature(PyObject *module, PyObject *text) {
   return NULL;
 }
 
+/* A text, or none where the object is None; false with an exception. */
+static bool get_optional(PyObject *module, PyObject *given, struct text *out) {
+  *out = (struct text){0};
+  return given == Py_None || get_text(module, given, out);
+}
+
 /* *function too where that went well. */
-static canvas_status compile_program(canvas_context *ctx, const canvas_program *program,
-                                     const struct text *schedule, char **path, char **function) {
-  canvas_schedule *chosen = NULL;
-  canvas_status status = CANVAS_OK;
-  if (schedule) status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &chosen);
-  if (status == CANVAS_OK) status = canvas_program_compile(ctx, program, chosen, NULL, path);
+static canvas_status compile_bound(canvas_context *ctx, const canvas_program *program,
+                                   const canvas_schedule *schedule, const canvas_machine *machine,
+                                   char **path, char **function) {
+  canvas_bound *bound = NULL;
+  canvas_status status = canvas_bound_new(ctx, program, schedule, machine, &bound);
+  if (status == CANVAS_OK) status = canvas_bound_compile(ctx, bound, NULL, path);
   if (status == CANVAS_OK) *function = canvas_program_function(program);
-  canvas_schedule_free(chosen);
+  canvas_bound_free(bound);
+  return status;
+}
+
+static canvas_status compile_texts(canvas_context *ctx, const canvas_program *program,
+                                   const struct text *schedule, const struct text *machine,
+                                   char **path, char **function) {
+  canvas_schedule *s = NULL;
+  canvas_machine *m = NULL;
+  canvas_status status = CANVAS_OK;
+  if (machine->bytes)
+    status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
+  else
+    m = canvas_machine_here();
+  if (status == CANVAS_OK && schedule->bytes)
+    status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
+  if (status == CANVAS_OK) status = compile_bound(ctx, program, s, m, path, function);
+  canvas_schedule_free(s);
+  canvas_machine_free(m);
   return status;
 }
 
 static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"program", "schedule", NULL};
-  PyObject *text, *given = Py_None;
-  struct text schedule;
+  static char *names[] = {"program", "schedule", "machine", NULL};
+  PyObject *text, *given = Py_None, *on = Py_None;
+  struct text schedule, machine;
   char *path = NULL, *function = NULL;
   canvas_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|O", names, &text, &given)) return NULL;
-  if (given != Py_None && !get_text(module, given, &schedule)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &given, &on)) return NULL;
+  if (!get_optional(module, given, &schedule) || !get_optional(module, on, &machine)) return NULL;
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
   Py_BEGIN_ALLOW_THREADS status =
-      compile_program(ctx, program, given == Py_None ? NULL : &schedule, &path, &function);
+      compile_texts(ctx, program, &schedule, &machine, &path, &function);
   canvas_program_free(program);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) return raise_status(module, status, ctx);
   canvas_context_free(ctx);
@@ -670,7 +694,7 @@ static PyMethodDef methods[] = {
     {"signature", core_signature, METH_O,
      DOC("signature($module, program, /)", "The inputs and the outputs of a program.")},
     {"compile", WITH_KEYWORDS(core_compile),
-     DOC("compile($module, program, schedule=None)",
+     DOC("compile($module, program, schedule=None, machine=None)",
          "(path, function) of a shared object in the cache.")},
     {"operator_program", WITH_KEYWORDS(core_operator_program),
      DOC("operator_program($module, name, arguments)", "The program of an operator.")},

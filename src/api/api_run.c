@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "base/memory.h"
+#include "emit/emit.h"
 #include "run/batch.h"
 
 _Static_assert((int)CANVAS_FAILED_RUN == (int)FAILED_RUN, "the kinds of failure are the same");
@@ -24,13 +25,13 @@ char *canvas_compiler_name(canvas_context *ctx) {
 
 /* ---- an object to keep ----------------------------------------------------------------------- */
 
-static canvas_status compile_text(canvas_context *ctx, const char *text, const char *function,
-                                  int pointers, char **out) {
-  const struct source source = {text, function, pointers};
+static canvas_status compile_text(canvas_context *ctx, const struct source *source,
+                                  const char *target, char **out) {
+  const struct compiler_options options = {.target = target};
   struct compiler *c;
   struct object object;
-  TRY(compiler_open(ctx, NULL, &c));
-  canvas_status status = compiler_build(ctx, c, &source, 1, 1, 0, &object);
+  TRY(compiler_open(ctx, &options, &c));
+  canvas_status status = compiler_build(ctx, c, source, 1, 1, 0, &object);
   compiler_close(c);
   if (status != CANVAS_OK) return status;
   if (!object.path) return fail(ctx, CANVAS_IO, "it does not compile: %.900s", object.message);
@@ -38,17 +39,17 @@ static canvas_status compile_text(canvas_context *ctx, const char *text, const c
   return CANVAS_OK;
 }
 
-canvas_status canvas_program_compile(canvas_context *ctx, const canvas_program *program,
-                                     const canvas_schedule *schedule,
-                                     const canvas_emit_options *options, char **out) {
-  const struct program *p = program_of(program);
+canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
+                                   const canvas_emit_options *options, char **out) {
+  const struct program *p = bound->tree->program;
   canvas_emit_options how = options ? *options : (canvas_emit_options){0};
   char *text, *name = NULL;
   how.header = false;
-  if (!how.function) how.function = name = canvas_program_function(program);
-  canvas_status status = canvas_program_emit(ctx, program, schedule, &how, &text);
+  if (!how.function) how.function = name = emit_c_function(p->name);
+  canvas_status status = canvas_bound_emit(ctx, bound, &how, &text);
   if (status == CANVAS_OK) {
-    status = compile_text(ctx, text, how.function, p->inputs.count + p->outputs.count, out);
+    const struct source source = {text, how.function, p->inputs.count + p->outputs.count};
+    status = compile_text(ctx, &source, bound->tree->machine.target, out);
     free(text);
   }
   free(name);
@@ -91,9 +92,11 @@ static void field_close(struct field *f) {
 }
 
 /* The C of one schedule's text, NULL for the default one. What it fails at is its verdict. */
-static void write_candidate(canvas_context *ctx, const canvas_program *program, const char *text,
-                            struct field *f, int i) {
+static void write_candidate(canvas_context *ctx, const canvas_program *program,
+                            const canvas_machine *machine, const char *text, struct field *f,
+                            int i) {
   canvas_schedule *schedule = NULL;
+  canvas_bound *bound = NULL;
   char *code;
   snprintf(f->names[i], sizeof f->names[i], "candidate_%d", i);
   const canvas_emit_options options = {.function = f->names[i]};
@@ -101,10 +104,13 @@ static void write_candidate(canvas_context *ctx, const canvas_program *program, 
     verdict_fail(&f->verdicts[i], FAILED_PARSE, "%s", ctx->message);
     return;
   }
-  if (canvas_program_emit(ctx, program, schedule, &options, &code) != CANVAS_OK)
+  canvas_status status = canvas_bound_new(ctx, program, schedule, machine, &bound);
+  if (status == CANVAS_OK) status = canvas_bound_emit(ctx, bound, &options, &code);
+  if (status != CANVAS_OK)
     verdict_fail(&f->verdicts[i], FAILED_CHECK, "%s", ctx->message);
   else
     f->candidates[i] = (struct contender){code, f->names[i]};
+  canvas_bound_free(bound);
   canvas_schedule_free(schedule);
 }
 
@@ -134,13 +140,14 @@ static canvas_status judge(canvas_context *ctx, const canvas_program *program,
 }
 
 canvas_status canvas_program_run(canvas_context *ctx, const canvas_program *program,
-                                 const char *const *schedules, int count,
-                                 const canvas_run_options *options, canvas_verdict *out) {
+                                 const canvas_machine *machine, const char *const *schedules,
+                                 int count, const canvas_run_options *options,
+                                 canvas_verdict *out) {
   const canvas_run_options standard = {.seed = 1};
   struct field f;
   field_open(&f, count);
   for (int i = 0; i < count; i++)
-    write_candidate(ctx, program, schedules ? schedules[i] : NULL, &f, i);
+    write_candidate(ctx, program, machine, schedules ? schedules[i] : NULL, &f, i);
   canvas_status status = judge(ctx, program, options ? options : &standard, &f);
   for (int i = 0; status == CANVAS_OK && i < count; i++) out[i] = verdict_out(&f.verdicts[i]);
   field_close(&f);

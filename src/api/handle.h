@@ -1,11 +1,12 @@
 /* What stands behind the opaque handles of canvas.h.
  *
- * A kernel, a pack, a sampler, a program and a schedule are the internal object itself under its public name;
- * a list of targets, a budget and a reader are small structs of their own.
+ * A kernel, a pack, a sampler, a program, a schedule and a machine are the internal object itself under its public name;
+ * a list of targets, a budget, a bound schedule and a reader are small structs of their own.
  */
 #ifndef CANVAS_API_HANDLE_H
 #define CANVAS_API_HANDLE_H
 
+#include "bind/loop_tree.h"
 #include "budget/budget.h"
 #include "kernel/pack.h"
 #include "program/program.h"
@@ -18,6 +19,11 @@ struct canvas_targets {
 
 struct canvas_budget {
   struct budget budget;
+};
+
+struct canvas_bound {
+  struct loop_tree *tree;
+  struct schedule *made; /* the default schedule, where none was given; else NULL */
 };
 
 static inline const struct kernel *kernel_of(const canvas_kernel *kernel) {
@@ -34,6 +40,10 @@ static inline const struct program *program_of(const canvas_program *program) {
 
 static inline const struct schedule *schedule_of(const canvas_schedule *schedule) {
   return (const struct schedule *)schedule;
+}
+
+static inline const struct machine *machine_of(const canvas_machine *machine) {
+  return (const struct machine *)machine;
 }
 
 static inline canvas_cost cost_out(const struct cost *c) {

@@ -37,7 +37,7 @@ static struct loop_tree *new_tree(const struct program *program, const struct sc
   struct loop_tree *tree = mem_alloc(sizeof *tree);
   tree->program = program;
   tree->schedule = schedule;
-  tree->machine = machine ? *machine : machine_model();
+  tree->machine = *machine;
   tree->extents = mem_alloc(((size_t)schedule->levels.count + 1) * sizeof *tree->extents);
   tree->holes = mem_alloc((size_t)schedule->levels.count + 1);
   tree->loops = mem_alloc((size_t)schedule->nodes.count * sizeof *tree->loops);

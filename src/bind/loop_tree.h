@@ -114,8 +114,7 @@ struct loop_tree {
 };
 
 /* bind_schedule.c (with bind_*.c, check_*.c): binds and checks. Both are borrowed and must stay as
- * they are. The error message of a failure has line and column of the schedule's text. `machine` NULL:
- * machine_model. */
+ * they are. The error message of a failure has line and column of the schedule's text. */
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
                              const struct schedule *schedule, const struct machine *machine,
                              struct loop_tree **out);

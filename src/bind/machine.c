@@ -1,62 +1,178 @@
-/* What this machine has, as far as the compiler and the system say. See machine.h. */
+/* What this machine has, as far as the processor and the system say. See machine.h. */
+#ifdef __linux__
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
 #include "bind/machine.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-static int vector_bytes(void) {
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
 #if defined(__x86_64__) || defined(__i386__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx2") ? 32 : 16;
+#include <cpuid.h>
+
+struct cpuid {
+  unsigned eax, ebx, ecx, edx;
+};
+
+/* Zeros where the processor has no such leaf. */
+static struct cpuid cpuid_leaf(unsigned leaf, unsigned sub) {
+  struct cpuid r = {0};
+  if (!__get_cpuid_count(leaf, sub, &r.eax, &r.ebx, &r.ecx, &r.edx)) return (struct cpuid){0};
+  return r;
+}
+
+/* The register files that the system saves (XCR0); 0 where it does not say. */
+static unsigned saved_state(void) {
+  unsigned low = 0, high = 0;
+  if (!(cpuid_leaf(1, 0).ecx >> 27 & 1)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 3 << 17 };
+
+static void find_tiles(struct machine *m, unsigned saved, struct cpuid seven, struct cpuid more) {
+  if ((saved & TILE_STATE) != TILE_STATE || !(seven.edx >> 24 & 1)) return;
+  if (seven.edx >> 25 & 1) m->tiles |= TILES_INT8;
+  if (seven.edx >> 22 & 1) m->tiles |= TILES_BF16;
+  if (more.eax >> 21 & 1) m->tiles |= TILES_FP16;
+}
+
+static void find_instructions(struct machine *m) {
+  struct cpuid one = cpuid_leaf(1, 0), seven = cpuid_leaf(7, 0);
+  struct cpuid more = seven.eax >= 1 ? cpuid_leaf(7, 1) : (struct cpuid){0};
+  unsigned saved = saved_state();
+  bool avx = (saved & AVX_STATE) == AVX_STATE && seven.ebx >> 5 & 1;
+  bool avx512 = avx && (saved & AVX512_STATE) == AVX512_STATE && seven.ebx >> 16 & 1;
+  m->vector_bytes = avx512 ? 64 : avx ? 32 : 16;
+  m->registers = avx512 ? 32 : 16;
+  m->fma = avx && one.ecx >> 12 & 1;
+  if (avx512 && more.eax >> 5 & 1) m->bf16 = BF16_CONVERT | BF16_DOT;
+  find_tiles(m, saved, seven, more);
+}
+
 #elif defined(__aarch64__)
-  return 16;
-#else
-  return 32;
+
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
+
+static void find_instructions(struct machine *m) {
+  m->vector_bytes = 16;
+  m->registers = 32;
+  m->fma = 1;
+#ifdef AT_HWCAP2
+  if (getauxval(AT_HWCAP2) >> 14 & 1) m->bf16 = BF16_CONVERT | BF16_DOT;
 #endif
 }
 
-static int registers(int bytes) {
-#if defined(__aarch64__)
-  (void)bytes;
-  return 32;
 #else
-  return bytes == 64 ? 32 : 16;
-#endif
+
+static void find_instructions(struct machine *m) {
+  m->vector_bytes = 32;
+  m->registers = 16;
 }
 
-/* sysconf's answer, or what is usual: some systems say 0 or -1. */
-static int64_t cache(int name, int64_t usual) {
-  long bytes = name >= 0 ? sysconf(name) : 0;
-  return bytes > 0 ? bytes : usual;
+#endif
+
+/* ---- caches, cores, memory ------------------------------------------------------------------- */
+
+enum { MOST_BITS = 50 }; /* of a size that is believed */
+
+static bool is_size(int64_t bytes) {
+  return bytes > 0 && bytes <= (int64_t)1 << MOST_BITS;
+}
+
+/* The number that a file of the system begins with, "32768K" or "max"; 0 if there is none. */
+static int64_t file_number(const char *path) {
+  char text[32] = "", *end;
+  FILE *file = fopen(path, "r");
+  if (!file) return 0;
+  bool read = fgets(text, sizeof text, file) != NULL;
+  fclose(file);
+  if (!read || !isdigit((unsigned char)*text)) return 0;
+  int64_t number = strtoll(text, &end, 10);
+  if (!is_size(number)) return 0;
+  return *end == 'K' ? number << 10 : *end == 'M' ? number << 20 : number;
+}
+
+/* What the system's files say about the data cache of a level; 0. */
+static int64_t cache_file(int level, const char *what) {
+  char path[80];
+  for (int i = 0; i < 8; i++) {
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
+    if (file_number(path) != level) continue;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
+    FILE *file = fopen(path, "r");
+    bool code = file && fgetc(file) == 'I';
+    if (file) fclose(file);
+    if (code) continue;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, what);
+    return file_number(path);
+  }
+  return 0;
+}
+
+/* sysconf's answer, or the files', or what is usual: some systems say 0 or -1. */
+static int64_t cache(int name, int level, int64_t usual) {
+  int64_t bytes = name >= 0 ? sysconf(name) : 0;
+  if (!is_size(bytes)) bytes = cache_file(level, "size");
+  return is_size(bytes) ? bytes : usual;
 }
 
 #ifdef _SC_LEVEL1_DCACHE_SIZE
-enum { L1 = _SC_LEVEL1_DCACHE_SIZE, L2 = _SC_LEVEL2_CACHE_SIZE };
+enum { L1 = _SC_LEVEL1_DCACHE_SIZE, L2 = _SC_LEVEL2_CACHE_SIZE, L3 = _SC_LEVEL3_CACHE_SIZE };
 #else
-enum { L1 = -1, L2 = -1 };
+enum { L1 = -1, L2 = -1, L3 = -1 };
 #endif
 
-/* Half of what there is. */
+static int cache_line(void) {
+  int64_t bytes = cache_file(1, "coherency_line_size");
+  return bytes == 32 || bytes == 128 || bytes == 256 ? (int)bytes : 64;
+}
+
+/* Processors that this process may run on. */
+static int cores(void) {
+  long count = 0;
+#ifdef __linux__
+  cpu_set_t set;
+  if (!sched_getaffinity(0, sizeof set, &set)) count = CPU_COUNT(&set);
+#endif
+#ifdef _SC_NPROCESSORS_ONLN
+  if (count < 1) count = sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+  return count < 1 ? 1 : count > 1 << 20 ? 1 << 20 : (int)count;
+}
+
+/* Half of what there is, or of what a container may use. */
 static int64_t memory(void) {
+  int64_t bytes = (int64_t)8 << 30;
 #ifdef _SC_PHYS_PAGES
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) return (int64_t)pages * page / 2;
+  if (pages > 0 && page > 0 && is_size((int64_t)pages * page)) bytes = (int64_t)pages * page;
 #endif
-  return (int64_t)4 << 30;
+  int64_t most = file_number("/sys/fs/cgroup/memory.max");
+  return (most > 1 && most < bytes ? most : bytes) / 2;
 }
 
 struct machine machine_here(void) {
-  int bytes = vector_bytes();
-  return (struct machine){.vector_bytes = bytes,
-                          .registers = registers(bytes),
-                          .l1 = cache(L1, 32 << 10),
-                          .l2 = cache(L2, 1 << 20),
-                          .memory = memory()};
-}
-
-struct machine machine_model(void) {
-  return (struct machine){.vector_bytes = 64,
-                          .registers = 32,
-                          .l1 = 48 << 10,
-                          .l2 = 2 << 20,
-                          .memory = (int64_t)4 << 30};
+  struct machine m = {.name = "here",
+                      .target = "native",
+                      .line = cache_line(),
+                      .l1 = cache(L1, 1, 32 << 10),
+                      .l2 = cache(L2, 2, 1 << 20),
+                      .l3 = cache(L3, 3, 0),
+                      .cores = cores(),
+                      .memory = memory()};
+  find_instructions(&m);
+  return m;
 }

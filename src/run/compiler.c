@@ -16,6 +16,7 @@ enum {
   OBJECT_MOST = 256 << 20, /* bytes of a file that a compiler writes */
   MEMORY_MOST = 4,         /* GiB for a compiler */
   FILE_SECONDS = 60,
+  FLAGS = 160,    /* bytes */
   NAME_MOST = 200 /* bytes of a function's name */
 };
 
@@ -31,14 +32,14 @@ static const char *const clang_flags[] = {
     "-O2",
     NULL,
 };
-static const char *const other_flags[] = {"-O2", NULL};
+static const char *const other_flags[] = {"-O2", "-O2 -march=native", NULL};
 
 struct compiler {
   char *command; /* as it was given */
   char *cache;
   double seconds;
   char version[256]; /* the first line of --version */
-  const char *flags;
+  char flags[FLAGS];
   char *text;
   uint64_t machine; /* a hash of what -march=native looks at */
 };
@@ -298,9 +299,20 @@ static void write_text(struct compiler *c) {
     if (*p == '*') *p = '_';
 }
 
+/* A row of flags for the target; false where it is for any and a target was named. */
+static bool set_flags(struct compiler *c, const char *row, const char *target) {
+  static const char native[] = "-march=native";
+  const char *at = strstr(row, native);
+  if (!at && strcmp(target, "native")) return false;
+  int before = at ? (int)(at - row) : (int)strlen(row);
+  snprintf(c->flags, sizeof c->flags, "%.*s%s%.60s%s", before, row, at ? "-march=" : "",
+           at ? target : "", at ? at + strlen(native) : "");
+  return true;
+}
+
 /* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`. */
 static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const char *const *rows,
-                               bool *works, char *why, size_t size) {
+                               const char *target, bool *works, char *why, size_t size) {
   static const struct source trial = {
       "int canvas_trial(float *x);\nint canvas_trial(float *x) {\n#pragma omp parallel for\n"
       "  for (int i = 0; i < 64; i++) x[i] *= 2;\n  return 0;\n}\n",
@@ -308,7 +320,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
   *works = false;
   for (; *rows && !*works; rows++) {
     struct object object;
-    c->flags = *rows;
+    if (!set_flags(c, *rows, target)) continue;
     write_text(c);
     TRY(build_file(ctx, c, &trial, 1, 0, &object));
     *works = object.path != NULL;
@@ -320,7 +332,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
 
 /* Asks one command who it is and what it can. */
 static canvas_status try_command(canvas_context *ctx, struct compiler *c, const char *command,
-                                 bool *works, char *why, size_t size) {
+                                 const char *target, bool *works, char *why, size_t size) {
   struct child_end end;
   free(c->command);
   command += strspn(command, " \t\n");
@@ -334,19 +346,21 @@ static canvas_status try_command(canvas_context *ctx, struct compiler *c, const 
     return CANVAS_OK;
   }
   keep_version(c, end.said);
-  return try_flags(ctx, c, rows_of_flags(end.said), works, why, size);
+  return try_flags(ctx, c, rows_of_flags(end.said), target, works, why, size);
 }
 
-static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command) {
+static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command,
+                            const char *target) {
   static const char *const known[] = {"cc", "gcc", "clang"};
   char why[MESSAGE_SIZE] = "";
   bool works = false;
   if (!command) command = getenv("CANVAS_CC");
   if (command && command[strspn(command, " \t\n")]) {
-    TRY(try_command(ctx, c, command, &works, why, sizeof why));
+    TRY(try_command(ctx, c, command, target, &works, why, sizeof why));
     return works ? CANVAS_OK : fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s", why);
   }
-  for (int i = 0; i < 3 && !works; i++) TRY(try_command(ctx, c, known[i], &works, why, sizeof why));
+  for (int i = 0; i < 3 && !works; i++)
+    TRY(try_command(ctx, c, known[i], target, &works, why, sizeof why));
   if (works) return CANVAS_OK;
   return fail(ctx, CANVAS_IO,
               "no C compiler works, of cc, gcc and clang: %.600s; install gcc or clang, or say in "
@@ -357,10 +371,11 @@ static canvas_status choose(canvas_context *ctx, struct compiler *c, const char 
 canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *options,
                             struct compiler **out) {
   struct compiler *c = mem_alloc(sizeof *c);
+  const char *target = options && options->target ? options->target : "native";
   c->seconds = options && options->seconds > 0 ? options->seconds : FILE_SECONDS;
   c->machine = hash_machine();
   canvas_status status = cache_open(ctx, options ? options->cache : NULL, &c->cache);
-  if (status == CANVAS_OK) status = choose(ctx, c, options ? options->command : NULL);
+  if (status == CANVAS_OK) status = choose(ctx, c, options ? options->command : NULL, target);
   if (status == CANVAS_OK)
     *out = c;
   else

@@ -15,6 +15,7 @@
 struct compiler_options {
   const char *command; /* "gcc-12 -m64" */
   const char *cache;   /* folder */
+  const char *target;  /* for -march; a word; "native" */
   double seconds;      /* for one file of one source, and half as much for each further one; 60 */
 };
 

@@ -208,9 +208,8 @@ _Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
 
 struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine) {
-  struct machine model = machine_model();
   struct maker m = {.p = program, .s = schedule_new(heuristic ? "heuristic" : "naive")};
-  if (heuristic) m.machine = machine ? machine : &model;
+  if (heuristic) m.machine = machine;
   m.needed = mem_alloc((size_t)program->tensors.count + 1);
   find_needed(&m);
   for (int i = 0; i < program->tensors.count; i++)

@@ -3,6 +3,7 @@
 #define CANVAS_TESTS_RANDOM_EDIT_H
 
 #include "base/random.h"
+#include "machines.h"
 #include "transform/schedule_edit.h"
 
 static int edit_below(struct random *r, int count) {
@@ -87,7 +88,7 @@ static canvas_status random_step(canvas_context *ctx, struct random *r,
 static inline struct schedule *random_schedule(const struct program *p, struct random *r,
                                                int edits) {
   canvas_context ctx;
-  struct machine machine = machine_model();
+  const struct machine machine = machine_avx512;
   struct schedule *s = schedule_default(p, edit_below(r, 2), &machine), *next;
   for (int tries = 12 * edits; tries > 0 && edits > 0; tries--) {
     struct loop_tree *tree;

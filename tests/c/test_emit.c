@@ -3,6 +3,7 @@
 // seeded random inputs. What it may differ by is bounded by src/run/rounding.h, element by element.
 //
 // CANVAS_TEST_ALL=1: more sampled kernels and more schedules.
+#include "machines.h"
 #include "check.h"
 
 #include <dlfcn.h>
@@ -78,7 +79,7 @@ static int vector_bytes = 64;  // of the machine that schedules are bound for
 static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
                       const char *label) {
   struct candidate *c = &b->list[b->count];
-  struct machine machine = machine_model();
+  const struct machine machine = machine_avx512;
   struct buf text = {0};
   machine.vector_bytes = vector_bytes;
   program_print(p, &text);
@@ -347,8 +348,8 @@ static struct program *example(const char *file, const char *at) {
 }
 
 static void add_defaults(struct batch *b, const struct program *p, const char *label) {
-  struct machine machine = machine_model();
-  CHECK(batch_add(b, p, schedule_default(p, false, NULL), label), ctx.message);
+  const struct machine machine = machine_avx512;
+  CHECK(batch_add(b, p, schedule_default(p, false, &machine_avx512), label), ctx.message);
   CHECK(batch_add(b, p, schedule_default(p, true, &machine), label), ctx.message);
 }
 
@@ -551,7 +552,7 @@ static void annotations_together(void **state) {
 // ---- what cannot be written ----
 
 static void rejections(void **state) {
-  struct machine machine = machine_model();
+  const struct machine machine = machine_avx512;
   struct loop_tree *tree;
   struct buf out = {0}, text = {0};
   struct program *p = parsed(PRODUCT);
@@ -586,7 +587,7 @@ static void rejections(void **state) {
 // 80 stages of 300 loads, each index of eight loops with the longest names.
 static void long_text(void **state) {
   enum { RANK = 8, STAGES = 80, LOADS = 300 };
-  struct machine machine = machine_model();
+  const struct machine machine = machine_avx512;
   struct loop_tree *tree;
   struct buf out = {0}, text = {0}, loops = {0};
   char name[SCHEDULE_NAME - 1] = "";

@@ -1,6 +1,7 @@
 // Binding schedules: what is accepted computes what the interpreter says, what is rejected says why.
 #include "base/random.h"
 #include "bind/bind.h"
+#include "machines.h"
 #include "walk_tree.h"
 
 #include "check.h"
@@ -275,7 +276,7 @@ static void accepts(void **state) {
     struct program *p = parse_program(row->program);
     struct schedule *s = parse_schedule(row->schedule);
     struct loop_tree *tree;
-    if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK)
+    if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) != CANVAS_OK)
       fail_msg("%s for \"%s\"", ctx.message, row->schedule);
     CHECK_INT(tree->open, 0, row->schedule);
     CHECK_TEXT(walk_tree(tree, 1), NULL, row->schedule);
@@ -292,7 +293,8 @@ static void warns(void **state) {
     struct schedule *s = parse_schedule(row->schedule);
     struct loop_tree *tree;
     struct buf text = {0};
-    if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK) fail_msg("%s", ctx.message);
+    if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) != CANVAS_OK)
+      fail_msg("%s", ctx.message);
     buf_puts(&text, "");
     loop_tree_print_warnings(tree, &text);
     CHECK_TEXT(text.text, row->warnings, row->schedule);
@@ -309,7 +311,7 @@ static void rejects(void **state) {
     struct program *p = parse_program(row->program);
     struct schedule *s = parse_schedule(row->schedule);
     struct loop_tree *tree = NULL;
-    loop_tree_bind(&ctx, p, s, NULL, &tree);
+    loop_tree_bind(&ctx, p, s, &machine_avx512, &tree);
     CHECK_TEXT(ctx.message, row->message, row->schedule);
     schedule_free(s);
     program_free(p);
@@ -333,12 +335,12 @@ static void too_deep(void **state) {
   for (int i = 0; i < SCHEDULE_DEPTH; i++) axis->level[axis->count++] = i;
   other = schedule_add_axis(s, leaf, "x");
   other->level[other->count++] = SCHEDULE_DEPTH;
-  assert_int_equal(loop_tree_bind(&ctx, p, s, NULL, &tree), CANVAS_BAD_INPUT);
+  assert_int_equal(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_BAD_INPUT);
   CHECK_TEXT(ctx.message, "stage 'A' has no axis 'x'", "deep");
   s->nodes.data[leaf].leaf.axes.data[1].axis = "k";
   program_free(p);
   p = parse_program("canvas 1\nprogram p\nin X f32 [i:1]\nA[i:1, k:1] = X[i]\nout A\n");
-  assert_int_equal(loop_tree_bind(&ctx, p, s, NULL, &tree), CANVAS_BAD_INPUT);
+  assert_int_equal(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_BAD_INPUT);
   CHECK_TEXT(ctx.message, "stage 'A' stands inside more than 32 loops", "deep");
   schedule_free(s);
   program_free(p);
@@ -358,9 +360,9 @@ static void defaults(void **state) {
     for (int heuristic = 0; heuristic < 2; heuristic++) {
       canvas_context ctx = {.message = ""};
       struct program *p = parse_program(*text);
-      struct schedule *s = schedule_default(p, heuristic, NULL);
+      struct schedule *s = schedule_default(p, heuristic, &machine_avx512);
       struct loop_tree *tree;
-      if (loop_tree_bind(&ctx, p, s, NULL, &tree) != CANVAS_OK)
+      if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) != CANVAS_OK)
         fail_msg("%s for \"%s\"", ctx.message, *text);
       CHECK_TEXT(walk_tree(tree, 2), NULL, *text);
       loop_tree_free(tree);

@@ -47,11 +47,13 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static void every_schedule_has_its_verdict(void **state) {
   canvas_context *ctx = canvas_context_new();
   canvas_program *p = parse(ctx);
+  canvas_machine *here = canvas_machine_here();
+  canvas_bound *bound;
   const canvas_run_options options = {.repeats = 5};
   const char *schedules[ROWS];
   canvas_verdict verdicts[ROWS];
   for (int i = 0; i < ROWS; i++) schedules[i] = rows[i].schedule;
-  if (canvas_program_run(ctx, p, schedules, ROWS, &options, verdicts) != CANVAS_OK)
+  if (canvas_program_run(ctx, p, here, schedules, ROWS, &options, verdicts) != CANVAS_OK)
     fail_msg("%s", canvas_context_message(ctx));
   for (int i = 0; i < ROWS; i++) {
     const char *of = rows[i].schedule ? rows[i].schedule : "default";
@@ -62,12 +64,17 @@ static void every_schedule_has_its_verdict(void **state) {
   }
   // None of them can be run: no compiler is asked for.
   setenv("CANVAS_CC", "canvas-no-such-compiler", 1);
-  CHECK_INT(canvas_program_run(ctx, p, schedules + 2, 3, NULL, verdicts), CANVAS_OK, "bad ones");
-  CHECK_INT(canvas_program_run(ctx, p, schedules, ROWS, NULL, verdicts), CANVAS_IO, "no compiler");
+  CHECK_INT(canvas_program_run(ctx, p, here, schedules + 2, 3, NULL, verdicts), CANVAS_OK,
+            "bad ones");
+  CHECK_INT(canvas_program_run(ctx, p, here, schedules, ROWS, NULL, verdicts), CANVAS_IO,
+            "no compiler");
   char *path;
-  CHECK_INT(canvas_program_compile(ctx, p, NULL, NULL, &path), CANVAS_IO, "no compiler");
+  CHECK_INT(canvas_bound_new(ctx, p, NULL, here, &bound), CANVAS_OK, "the default schedule");
+  CHECK_INT(canvas_bound_compile(ctx, bound, NULL, &path), CANVAS_IO, "no compiler");
   assert_null(canvas_compiler_name(ctx));
   unsetenv("CANVAS_CC");
+  canvas_bound_free(bound);
+  canvas_machine_free(here);
   canvas_program_free(p);
   canvas_context_free(ctx);
 }
@@ -75,11 +82,14 @@ static void every_schedule_has_its_verdict(void **state) {
 static void compiled_to_keep(void **state) {
   canvas_context *ctx = canvas_context_new();
   canvas_program *p = parse(ctx);
+  canvas_machine *here = canvas_machine_here();
+  canvas_bound *bound;
   char *path, *again, *function = canvas_program_function(p), *name = canvas_compiler_name(ctx);
   assert_string_equal(function, "rows");
   assert_non_null(strstr(name, "-O2"));
-  assert_int_equal(canvas_program_compile(ctx, p, NULL, NULL, &path), CANVAS_OK);
-  assert_int_equal(canvas_program_compile(ctx, p, NULL, NULL, &again), CANVAS_OK);
+  assert_int_equal(canvas_bound_new(ctx, p, NULL, here, &bound), CANVAS_OK);
+  assert_int_equal(canvas_bound_compile(ctx, bound, NULL, &path), CANVAS_OK);
+  assert_int_equal(canvas_bound_compile(ctx, bound, NULL, &again), CANVAS_OK);
   assert_string_equal(path, again);
   assert_int_equal(access(path, R_OK), 0);
   assert_memory_equal(path, folder, strlen(folder));
@@ -87,6 +97,8 @@ static void compiled_to_keep(void **state) {
   canvas_string_free(again);
   canvas_string_free(function);
   canvas_string_free(name);
+  canvas_bound_free(bound);
+  canvas_machine_free(here);
   canvas_program_free(p);
   canvas_context_free(ctx);
 }

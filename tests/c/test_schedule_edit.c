@@ -2,6 +2,7 @@
 // computes what the interpreter says, however it came about.
 #include "base/random.h"
 #include "random_edit.h"
+#include "machines.h"
 #include "random_program.h"
 #include "transform/schedule_edit.h"
 #include "walk_tree.h"
@@ -101,7 +102,7 @@ static void single_edits(void **state) {
     struct buf text = {0};
     assert_int_equal(program_parse(&ctx, GEMM, strlen(GEMM), &p), CANVAS_OK);
     assert_int_equal(schedule_parse(&ctx, row->before, strlen(row->before), &s), CANVAS_OK);
-    assert_int_equal(loop_tree_bind(&ctx, p, s, NULL, &tree), CANVAS_OK);
+    assert_int_equal(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK);
     if (apply(&ctx, tree, row->operation, row->x, row->y, row->number, &edited) == CANVAS_OK)
       schedule_print(edited, &text);
     const char *head = "canvas 1\n", *got = edited ? text.text : ctx.message;
@@ -141,7 +142,7 @@ static const char *text_of(const struct editor *e) {
 static void bind_editor(struct editor *e) {
   loop_tree_free(e->tree);
   e->tree = NULL;
-  if (loop_tree_bind(&e->ctx, e->p, e->s, NULL, &e->tree) != CANVAS_OK)
+  if (loop_tree_bind(&e->ctx, e->p, e->s, &machine_avx512, &e->tree) != CANVAS_OK)
     fail_msg("%s for \"%s\"", e->ctx.message, text_of(e));
 }
 
@@ -150,7 +151,7 @@ static void open_editor(struct editor *e, uint64_t seed) {
   random_open(&e->r, seed, RANDOM_TEST, 9);
   if (program_verify(&e->ctx, e->p) != CANVAS_OK)
     fail_msg("%s for program %d", e->ctx.message, (int)seed);
-  e->s = schedule_default(e->p, seed % 2, NULL);
+  e->s = schedule_default(e->p, seed % 2, &machine_avx512);
   bind_editor(e);
 }
 
@@ -323,7 +324,7 @@ static bool try_damage(struct editor *e, uint64_t seed) {
   struct schedule *old = e->s, *s = schedule_copy(e->s);
   struct loop_tree *tree, *old_tree = e->tree;
   for (int i = 1 + below(e, 3); i > 0; i--) damage(e, s);
-  bool accepted = loop_tree_bind(&e->ctx, e->p, s, NULL, &tree) == CANVAS_OK;
+  bool accepted = loop_tree_bind(&e->ctx, e->p, s, &machine_avx512, &tree) == CANVAS_OK;
   if (accepted) {
     e->s = s;
     e->tree = tree;

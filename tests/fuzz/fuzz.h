@@ -25,6 +25,9 @@ void must(bool holds, const char *what);
  * shorter than the context's room for it, which would mean that its end was cut off. */
 bool fine(const canvas_context *ctx, canvas_status status);
 
+/* 64-byte vectors, the same everywhere; to be freed. */
+canvas_machine *fuzz_machine(canvas_context *ctx);
+
 /* print -> parse -> print is stable, the hash survives it, facts and pictures are there; its pack for
  * small layers, if there is one, keeps check_pack and check_module. */
 void check_kernel(canvas_context *ctx, const canvas_kernel *kernel);

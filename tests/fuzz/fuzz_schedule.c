@@ -31,44 +31,49 @@ static void take_text(canvas_context *ctx, canvas_status status, char *text, con
 }
 
 /* What is made of a legal schedule: a table, a picture and, without holes, C. */
-static void check_uses(canvas_context *ctx, const canvas_program *program,
-                       const canvas_schedule *schedule, bool holes) {
+static void check_uses(canvas_context *ctx, const canvas_bound *bound, bool holes) {
   char *text = NULL;
-  canvas_status status = canvas_schedule_explain(ctx, program, schedule, &text);
+  canvas_status status = canvas_bound_explain(ctx, bound, &text);
   take_text(ctx, status, text, "a schedule is explained");
-  status = canvas_schedule_dot(ctx, program, schedule, &text);
-  take_text(ctx, status, text, "a schedule is drawn");
-  status = canvas_program_emit(ctx, program, schedule, NULL, &text);
+  take_text(ctx, CANVAS_OK, canvas_bound_dot(bound), "a schedule is drawn");
+  status = canvas_bound_emit(ctx, bound, NULL, &text);
   must(!holes || status != CANVAS_OK, "a schedule with holes is no code");
   take_text(ctx, status, text, "a schedule becomes code");
 }
 
-/* A schedule that the program allows still is what it says after a print. */
-static void check_for(canvas_context *ctx, const canvas_program *program,
-                      const canvas_schedule *schedule) {
-  canvas_schedule_facts facts, same;
-  char *holes, *text;
+/* What was printed of a bound schedule is bound again, with the same facts. */
+static void check_again(canvas_context *ctx, const canvas_program *program,
+                        const canvas_machine *machine, const canvas_bound *bound) {
+  canvas_bound_facts facts = canvas_bound_describe(bound), same;
   canvas_schedule *again = NULL;
-  if (!fine(ctx, canvas_schedule_check(ctx, program, schedule, &facts, &holes))) return;
-  must(!*holes == !facts.holes, "holes have names");
-  must(facts.stages > 0 && facts.following >= 0, "a schedule has stages");
-  canvas_string_free(holes);
-  text = canvas_schedule_print(schedule);
+  canvas_bound *second = NULL;
+  char *text = canvas_schedule_print(canvas_bound_schedule(bound));
   must(fine(ctx, canvas_schedule_parse(ctx, text, strlen(text), &again)), "it parses again");
-  must(fine(ctx, canvas_schedule_check(ctx, program, again, &same, &holes)), "it is legal again");
+  must(fine(ctx, canvas_bound_new(ctx, program, again, machine, &second)), "it is legal again");
+  same = canvas_bound_describe(second);
   must(!memcmp(&facts, &same, sizeof facts), "it has the same facts");
-  canvas_string_free(holes);
   canvas_string_free(text);
+  canvas_bound_free(second);
   canvas_schedule_free(again);
-  check_uses(ctx, program, schedule, facts.holes);
 }
 
-static void check_default(canvas_context *ctx, const canvas_program *program) {
-  canvas_schedule *schedule = NULL;
-  if (!fine(ctx, canvas_schedule_default(ctx, program, &schedule))) return;
-  check_text(ctx, schedule);
-  check_for(ctx, program, schedule);
-  canvas_schedule_free(schedule);
+/* A schedule that the program allows still is what it says after a print. NULL: the default one. */
+static void check_for(canvas_context *ctx, const canvas_program *program,
+                      const canvas_schedule *schedule) {
+  canvas_machine *machine = fuzz_machine(ctx);
+  canvas_bound *bound = NULL;
+  if (fine(ctx, canvas_bound_new(ctx, program, schedule, machine, &bound))) {
+    canvas_bound_facts facts = canvas_bound_describe(bound);
+    char *holes = canvas_bound_holes(bound);
+    must(!*holes == !facts.holes, "holes have names");
+    must(facts.stages > 0 && facts.following >= 0, "a schedule has stages");
+    canvas_string_free(holes);
+    if (!schedule) check_text(ctx, canvas_bound_schedule(bound));
+    check_again(ctx, program, machine, bound);
+    check_uses(ctx, bound, facts.holes);
+  }
+  canvas_bound_free(bound);
+  canvas_machine_free(machine);
 }
 
 /* Where the line of the cut is; NULL without one. The text need not end with a NUL. */
@@ -83,7 +88,7 @@ void fuzz(canvas_context *ctx, const char *text, size_t size) {
   canvas_schedule *schedule = NULL;
   const char *end = find_cut(text, size), *start = end ? end + sizeof cut - 1 : text;
   if (end && fine(ctx, canvas_program_parse(ctx, text, (size_t)(end - text), &program)))
-    check_default(ctx, program);
+    check_for(ctx, program, NULL);
   if (fine(ctx, canvas_schedule_parse(ctx, start, size - (size_t)(start - text), &schedule))) {
     check_text(ctx, schedule);
     if (program) check_for(ctx, program, schedule);

@@ -32,6 +32,15 @@ bool fine(const canvas_context *ctx, canvas_status status) {
   return false;
 }
 
+canvas_machine *fuzz_machine(canvas_context *ctx) {
+  static const char text[] =
+      "canvas 1\nmachine fuzz\nvector_bytes 64\nvector_registers 32\nl1 48 KiB\nl2 2 MiB\n"
+      "memory 4 GiB\n";
+  canvas_machine *machine = NULL;
+  must(fine(ctx, canvas_machine_parse(ctx, text, strlen(text), &machine)), "a machine parses");
+  return machine;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   canvas_context *ctx = canvas_context_new();
   clock_t start = clock();

@@ -17,7 +17,8 @@ A file tests/golden/*.txt holds many cases. Every line says by its first charact
 
 A case has its own empty folder; its files and commands come in the order written, so a command
 can use what an earlier one left. Commands run without standard input (write `printf ... | canvas
-check -`), with `canvas` first in PATH, LC_ALL=C and a cache of compiled code for each case. A last
+check -`), with `canvas` first in PATH, LC_ALL=C, a cache of compiled code for each case and the
+machines of examples/machines beside its folder: `--machine ../avx512.txt`. A last
 line without its newline is followed by a line `\\`. Nothing is normalised but the version:
 `canvas 1.2.3` is written `canvas VERSION`.
 
@@ -82,6 +83,8 @@ def run_case(case: list[str], canvas: pathlib.Path) -> list[str]:
         folder.mkdir()
         tools.mkdir()
         (tools / "canvas").symlink_to(canvas)
+        for machine in (HERE.parents[1] / "examples/machines").glob("*.txt"):
+            (folder.parent / machine.name).symlink_to(machine)
         lines = []
         file = None
         for line in case:

@@ -1,0 +1,123 @@
+/* A program, a schedule and a machine, bound once: what all that follows takes. */
+#include <stdlib.h>
+
+#include "api/handle.h"
+#include "emit/emit.h"
+#include "explain/explain.h"
+
+canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
+                               const canvas_schedule *schedule, const canvas_machine *machine,
+                               canvas_bound **out) {
+  struct canvas_bound b = {0};
+  canvas_schedule *made = NULL;
+  if (!schedule) TRY(canvas_schedule_default(ctx, program, machine, &made));
+  canvas_status status = loop_tree_bind(
+      ctx, program_of(program), schedule_of(made ? made : schedule), machine_of(machine), &b.tree);
+  if (status != CANVAS_OK) {
+    canvas_schedule_free(made);
+    return status;
+  }
+  b.made = (struct schedule *)made;
+  *out = mem_alloc(sizeof **out);
+  **out = b;
+  return CANVAS_OK;
+}
+
+void canvas_bound_free(canvas_bound *bound) {
+  if (!bound) return;
+  loop_tree_free(bound->tree);
+  if (bound->made) schedule_free(bound->made);
+  free(bound);
+}
+
+const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound) {
+  return (const canvas_schedule *)bound->tree->schedule;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+char *canvas_bound_holes(const canvas_bound *bound) {
+  const struct loop_tree *tree = bound->tree;
+  struct buf out = {0};
+  buf_puts(&out, "");
+  for (int i = 0; i < tree->schedule->levels.count; i++)
+    if (tree->holes[i])
+      buf_printf(&out, "%s%s", out.length ? ", " : "", tree->schedule->levels.data[i].name);
+  return buf_take(&out);
+}
+
+struct counter {
+  const struct loop_tree *tree;
+  bool *seen; /* by level */
+  canvas_bound_facts *facts;
+  int unknown; /* levels without an extent, holes included */
+};
+
+static void count_loop(struct counter *c, const struct schedule_loop *loop) {
+  c->facts->loops++;
+  for (int i = 0; i < loop->count; i++) {
+    int level = loop->level[i];
+    c->unknown += !c->seen[level] && !c->tree->extents[level];
+    c->seen[level] = true;
+  }
+}
+
+static void count_below(struct counter *c, int node) {
+  const struct schedule_node *nodes = c->tree->schedule->nodes.data;
+  for (int child = nodes[node].first; child >= 0; child = nodes[child].next) {
+    if (nodes[child].kind == NODE_LOOP)
+      count_loop(c, &nodes[child].loop);
+    else
+      c->facts->stages++;
+    count_below(c, child);
+  }
+}
+
+canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
+  const struct loop_tree *tree = bound->tree;
+  canvas_bound_facts facts = {.holes = tree->open};
+  struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
+  count_below(&c, 0);
+  free(c.seen);
+  facts.following = c.unknown - tree->open;
+  return facts;
+}
+
+char *canvas_bound_warnings(const canvas_bound *bound) {
+  struct buf text = {0};
+  buf_puts(&text, "");
+  loop_tree_print_warnings(bound->tree, &text);
+  return buf_take(&text);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out) {
+  struct buf text = {0};
+  canvas_status status = schedule_explain(ctx, bound->tree, &text);
+  if (status == CANVAS_OK) *out = buf_take(&text);
+  buf_free(&text);
+  return status;
+}
+
+char *canvas_bound_dot(const canvas_bound *bound) {
+  struct buf text = {0};
+  schedule_dot(bound->tree, &text);
+  return buf_take(&text);
+}
+
+canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
+                                const canvas_emit_options *options, char **out) {
+  const struct emit_options given = {.function = options ? options->function : NULL,
+                                     .source = options ? options->source : NULL};
+  struct buf text = {0};
+  canvas_status status = options && options->header ? emit_c_header(ctx, bound->tree, &given, &text)
+                                                    : emit_c(ctx, bound->tree, &given, &text);
+  if (status == CANVAS_OK) *out = buf_take(&text);
+  buf_free(&text);
+  return status;
+}
+
+char *canvas_program_function(const canvas_program *program) {
+  return emit_c_function(program_of(program)->name);
+}

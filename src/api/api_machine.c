@@ -1,0 +1,34 @@
+/* Machines: the one that this process runs on, or a text. */
+#include <stdlib.h>
+
+#include "api/handle.h"
+#include "base/memory.h"
+
+static canvas_machine *keep(const struct machine *machine) {
+  struct machine *copy = mem_alloc(sizeof *copy);
+  *copy = *machine;
+  return (canvas_machine *)copy;
+}
+
+canvas_machine *canvas_machine_here(void) {
+  struct machine m = machine_here();
+  return keep(&m);
+}
+
+canvas_status canvas_machine_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_machine **out) {
+  struct machine m;
+  TRY(machine_parse(ctx, text, length, &m));
+  *out = keep(&m);
+  return CANVAS_OK;
+}
+
+void canvas_machine_free(canvas_machine *machine) {
+  free(machine);
+}
+
+char *canvas_machine_print(const canvas_machine *machine) {
+  struct buf out = {0};
+  machine_print(machine_of(machine), &out);
+  return buf_take(&out);
+}
