@@ -100,6 +100,8 @@ def collect_seeds(target: str) -> None:
         texts += solved(kernels)
     elif target == "targets":
         texts += [(ROOT / "examples/targets/resnet18.txt").read_text()]
+    elif target == "machine":
+        texts += [path.read_text() for path in (ROOT / "examples/machines").glob("*.txt")]
     elif target == "program":
         texts += [canvas("lower", "-", "--target", "t1", given=pack) for pack in solved(kernels)]
     elif target == "edit":

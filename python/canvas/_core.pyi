@@ -98,11 +98,14 @@ def signature(program: str, /) -> tuple[list[_Row], list[_Row]]:
     rise never fall along the last axis, from least to most.
     """
 
-def compile(program: str, schedule: str | None = None) -> tuple[str, str]:
+def compile(
+    program: str, schedule: str | None = None, machine: str | None = None
+) -> tuple[str, str]:
     """(path, function): a shared object in the cache and the name of its function, which takes a
     pointer for each input, then each output, and answers 0, or 1 where there is no memory.
 
-    `schedule`: None for the default one.  Error also where no compiler works.
+    `schedule`: None for the default one; `machine`: None for this one.  Error also where no
+    compiler works.
     """
 
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:

@@ -170,10 +170,10 @@ static canvas_status parse_number(struct lexer *lx, const struct row *row, int64
   return CANVAS_OK;
 }
 
-static canvas_status unknown_word(struct lexer *lx, const struct row *row, const char *none) {
+static canvas_status unknown_word(struct lexer *lx, const struct row *row, const char *one) {
   struct buf all = {0};
-  buf_puts(&all, none);
-  for (int i = 0; row->words[i]; i++) buf_printf(&all, ", %s", row->words[i]);
+  buf_printf(&all, "%s of", one);
+  for (int i = 0; row->words[i]; i++) buf_printf(&all, "%s %s", i ? "," : "", row->words[i]);
   canvas_status status = lexer_unexpected(lx, all.text);
   buf_free(&all);
   return status;
@@ -185,7 +185,7 @@ static canvas_status parse_words(struct lexer *lx, const struct row *row, int64_
   do {
     int i = 0;
     while (row->words[i] && !lexer_is(lx, row->words[i])) i++;
-    if (!row->words[i]) return unknown_word(lx, row, *out ? "another of" : "none");
+    if (!row->words[i]) return unknown_word(lx, row, *out ? "another" : "none, or some");
     *out |= INT64_C(1) << i;
     lexer_next(lx);
   } while (lexer_accept(lx, ","));

@@ -5,7 +5,8 @@
               a line `...` stands for any lines
 ```python     runs in an empty folder
 ```sql        runs on an empty study
-```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program
+```schedule P  a schedule: `canvas schedule check` accepts it for examples/programs/P.program on
+              examples/machines/avx512.txt
 a table's rows "For people from TVM and Halide": their last column is such a schedule, or a command
 ```c           right after a schedule: the inside of the function that `canvas compile` writes
 <!-- canvas NAME ... --> up to <!-- end -->     what that command prints
@@ -39,6 +40,7 @@ FENCE = re.compile(r"^```(canvas|console|python|sql|schedule)(?: (\S+))?\n(.*?)^
 SCHEDULE_AND_C = re.compile(r"^```schedule (\S+)\n([^`]*)^```\n```c\n([^`]*)^```$", re.M)
 TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 WALK = "<!-- walk -->"
+MACHINE = ROOT / "examples/machines/avx512.txt"  # what schedules of the pages are bound for
 UPDATE = os.environ.get("CANVAS_UPDATE") == "1"
 
 
@@ -109,7 +111,7 @@ def test_kernel_text_is_legal(page: Path, body: str) -> None:
 def test_schedule_is_legal(program: str, body: str) -> None:
     file = ROOT / f"examples/programs/{program}.program"
     done = subprocess.run(
-        [Path(sys.executable).parent / "canvas", "schedule", "check", file, "-"],
+        [Path(sys.executable).parent / "canvas", "schedule", "check", file, "-", "--machine", MACHINE],
         input=body,
         text=True,
         capture_output=True,
@@ -123,7 +125,8 @@ def test_schedule_is_legal(program: str, body: str) -> None:
 )
 def test_schedule_means_this_c(page: Path, program: str, schedule: str, code: str) -> None:
     file = f"examples/programs/{program}.program"
-    text = run(f"canvas compile {file} --schedule - --emit c -o -", input=schedule)
+    command = f"canvas compile {file} --schedule - --machine {MACHINE.relative_to(ROOT)}"
+    text = run(f"{command} --emit c -o -", input=schedule)
     function = re.search(r"^int \w+\([^{]*\{\n(.*?)^  return 0;\n\}", text, re.S | re.M)
     assert function, text
     actual = textwrap.dedent(function[1])
