@@ -79,7 +79,7 @@ static int vector_bytes = 64;  // of the machine that schedules are bound for
 static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
                       const char *label) {
   struct candidate *c = &b->list[b->count];
-  const struct machine machine = machine_avx512;
+  struct machine machine = machine_avx512;
   struct buf text = {0};
   machine.vector_bytes = vector_bytes;
   program_print(p, &text);

@@ -449,10 +449,10 @@ static void loads_in_range(void **state) {
       buf_free(&text);
       continue;
     }
-    struct schedule *s = schedule_default(p, false, NULL);
+    struct schedule *s = schedule_default(p, false, &machine_avx512);
     struct loop_tree *tree = NULL;
     int guarded = 0;
-    canvas_status status = loop_tree_bind(&ctx, p, s, NULL, &tree);
+    canvas_status status = loop_tree_bind(&ctx, p, s, &machine_avx512, &tree);
     if (!strstr(ctx.message, row->message) || (status == CANVAS_OK) != !*row->message)
       fail_msg("\"%s\" for \"%s\"", ctx.message, row->value);
     for (int i = 0; tree && i < p->nodes.count; i++) guarded += tree->guarded[i];
