@@ -2,20 +2,7 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "kernel/primitive.h"
-
-static const struct {
-  unsigned bit;
-  const char *name, *form;
-} attributes[] = {
-    {ATTR_TO, "to", "to=DIM"},
-    {ATTR_BY, "by", "by=DIM"},
-    {ATTR_OVER, "over", "over=AXES"},
-    {ATTR_K, "k", "k=K"},
-    {ATTR_SHIFT, "by", "by=PIXELS"},
-    {ATTR_FILL, "fill", "[fill=zero]"},
-    {ATTR_SCALE, "scale", "[scale=DIM]"},
-};
+#include "kernel/attributes.h"
 
 static const struct {
   unsigned bit;
@@ -37,8 +24,8 @@ static void print_form(const struct row *r, struct buf *out) {
   buf_puts(out, r->word);
   for (int i = 0; i < r->arity; i++) buf_puts(out, i ? " b" : " a");
   if (*r->mode) buf_printf(out, " %s", r->mode);
-  for (size_t i = 0; i < COUNT(attributes); i++)
-    if (r->attributes & attributes[i].bit) buf_printf(out, " %s", attributes[i].form);
+  for (int i = 0; i < ATTRIBUTE_COUNT; i++)
+    if (r->attributes >> i & 1) buf_printf(out, " %s", attributes[i].form);
 }
 
 static void print_facts(const struct row *r, struct buf *out) {
@@ -63,10 +50,10 @@ static void print_columns(struct buf *out) {
 
 static void print_attribute_names(const struct row *r, struct buf *out) {
   const char *comma = "";
-  for (size_t i = 0; i < COUNT(attributes); i++) {
-    if (!(r->attributes & attributes[i].bit)) continue;
+  for (int i = 0; i < ATTRIBUTE_COUNT; i++) {
+    if (!(r->attributes >> i & 1)) continue;
     buf_puts(out, comma);
-    json_string(out, attributes[i].name);
+    json_string(out, attributes[i].key);
     comma = ", ";
   }
 }

@@ -77,7 +77,6 @@ const char *kernel_reach(const struct kernel *k);
 canvas_status kernel_parse(struct lexer *lx, struct kernel **out);
 void kernel_print(const struct kernel *k, struct buf *out);
 void node_print(const struct kernel *k, int node, struct buf *out); /* without name and shape */
-void over_print(unsigned over, struct buf *out);                    /* "KH,KW" */
 
 /* -- identity (kernel_hash.c) -- */
 struct hash {

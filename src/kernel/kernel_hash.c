@@ -22,6 +22,7 @@
 
 #include "base/memory.h"
 
+#include "kernel/attributes.h"
 #include "kernel/kernel.h"
 
 enum { VERTICES = KERNEL_NODES_MAX + VARIABLES, STEPS = 1 << 14 };
@@ -66,9 +67,9 @@ bool hash_equal(struct hash a, struct hash b) {
 
 /* What a node is, apart from its neighbours and variables. */
 static uint64_t own_colour(const struct node *n) {
-  uint64_t h = mix(1, (uint64_t)n->op);
-  h = mix(h, n->attrs.over | (uint64_t)n->attrs.zero_fill << 32);
-  h = mix(h, (uint64_t)(int64_t)n->attrs.amount);
+  uint64_t h = mix(1, (uint64_t)n->op), numbers[ATTRS_NUMBERS];
+  attrs_numbers(&n->attrs, numbers);
+  for (int i = 0; i < ATTRS_NUMBERS; i++) h = mix(h, numbers[i]);
   h = mix(h, (uint64_t)n->attrs.dim.num << 32 | (uint32_t)n->attrs.dim.den);
   for (int s = 0; s < SIZE_X0; s++) h = mix(h, (uint64_t)(int64_t)n->attrs.dim.power[s]);
   return h;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/attributes.h"
 #include "kernel/kernel.h"
 
 enum { VERSION = 1 };
@@ -54,72 +55,11 @@ static canvas_status parse_input(struct lexer *lx, const struct kernel *k, int *
   return CANVAS_OK;
 }
 
-static canvas_status parse_over(struct lexer *lx, unsigned *over) {
-  do {
-    enum role role;
-    const struct token *t = &lx->token;
-    if (t->kind != TOKEN_NAME || !role_parse(t->start, t->length, &role))
-      return lexer_unexpected(lx, "an axis (G, C, KH, KW, H or W)");
-    if (*over >> role & 1)
-      return lexer_fail(lx, t, "axis '%s' stands twice in over=", role_name(role));
-    *over |= 1u << role;
-    lexer_next(lx);
-  } while (lexer_accept(lx, ","));
-  return CANVAS_OK;
-}
-
-static canvas_status parse_amount(struct lexer *lx, int *amount, bool sign, int limit) {
-  const struct token start = lx->token;
-  bool minus = sign && lexer_accept(lx, "-");
-  const struct token *t = &lx->token;
-  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
-  if (t->integer > limit) return lexer_fail(lx, &start, "number is over the limit of %d", limit);
-  *amount = minus ? -(int)t->integer : (int)t->integer;
-  lexer_next(lx);
-  return CANVAS_OK;
-}
-
-/* The value after `key=`; `bit` is the attribute of the row that the key means. */
-static canvas_status parse_value(struct lexer *lx, unsigned bit, struct attrs *a) {
-  switch (bit) {
-    case ATTR_TO:
-    case ATTR_BY:
-    case ATTR_SCALE: return dim_parse(lx, &a->dim);
-    case ATTR_OVER: return parse_over(lx, &a->over);
-    case ATTR_SHIFT: return parse_amount(lx, &a->amount, true, 1 << 20);
-    case ATTR_FILL: a->zero_fill = true; return lexer_expect(lx, "zero", "after 'fill='");
-    default: break;
-  }
-  if (lexer_accept(lx, "K")) { /* ATTR_K */
-    a->amount = 0;
-    return CANVAS_OK;
-  }
-  const struct token start = lx->token;
-  TRY(parse_amount(lx, &a->amount, false, 1 << 20));
-  if (a->amount < 1) return lexer_fail(lx, &start, "window k=0 is not K or an odd number");
-  return CANVAS_OK;
-}
-
-static unsigned attribute_named(const struct row *row, const struct lexer *lx) {
-  static const struct {
-    const char *key;
-    unsigned bit;
-  } keys[] = {{"to", ATTR_TO},    {"by", ATTR_BY},     {"over", ATTR_OVER},  {"k", ATTR_K},
-              {"by", ATTR_SHIFT}, {"fill", ATTR_FILL}, {"scale", ATTR_SCALE}};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (lexer_is(lx, keys[i].key) && row->attributes & keys[i].bit) return keys[i].bit;
-  return 0;
-}
-
-static const char *attribute_key(unsigned bit) {
-  switch (bit) {
-    case ATTR_TO: return "to";
-    case ATTR_OVER: return "over";
-    case ATTR_K: return "k";
-    case ATTR_FILL: return "fill";
-    case ATTR_SCALE: return "scale";
-    default: return "by";
-  }
+/* The attribute of the row that stands here; -1: it has none of that name. */
+static int attribute_named(const struct row *row, const struct lexer *lx) {
+  for (int i = 0; i < ATTRIBUTE_COUNT; i++)
+    if (row->attributes >> i & 1 && lexer_is(lx, attributes[i].key)) return i;
+  return -1;
 }
 
 /* Picks the row of the node's word that has this mode; says whether there is one. */
@@ -146,24 +86,23 @@ static canvas_status parse_attributes(struct lexer *lx, struct node *n) {
       lexer_next(lx);
       continue;
     }
-    unsigned bit = attribute_named(node_row(n), lx);
-    if (!bit)
+    int attribute = attribute_named(node_row(n), lx);
+    if (attribute < 0)
       return lexer_fail(lx, &key, "'%s' has no attribute '%.*s'", node_row(n)->word,
                         key.length < 40 ? key.length : 40, key.start);
-    if (seen & bit) return lexer_fail(lx, &key, "attribute '%s' stands twice", attribute_key(bit));
-    seen |= bit;
+    if (seen >> attribute & 1)
+      return lexer_fail(lx, &key, "attribute '%s' stands twice", attributes[attribute].key);
+    seen |= 1u << attribute;
     lexer_next(lx);
     TRY(lexer_expect(lx, "=", "after the attribute's name"));
-    TRY(parse_value(lx, bit, &n->attrs));
+    TRY(attribute_parse(lx, (enum attribute)attribute, &n->attrs));
   }
   const struct row *row = node_row(n);
   if (*row->mode && !mode)
     return lexer_fail(lx, &start, "'%s' needs its mode, for example '%s'", row->word, row->mode);
-  unsigned needed = row->attributes & ~(unsigned)ATTRS_OPTIONAL & ~seen;
-  for (unsigned bit = 1; bit <= needed; bit <<= 1)
-    if (needed & bit)
-      return lexer_fail(lx, &start, "'%s' needs the attribute '%s='", row->word,
-                        attribute_key(bit));
+  for (int i = 0; i < ATTRIBUTE_COUNT; i++)
+    if (!attributes[i].optional && (row->attributes & ~seen) >> i & 1)
+      return lexer_fail(lx, &start, "'%s' needs the attribute '%s='", row->word, attributes[i].key);
   return CANVAS_OK;
 }
 
@@ -278,28 +217,13 @@ canvas_status kernel_parse(struct lexer *lx, struct kernel **out) {
   return CANVAS_OK;
 }
 
-void over_print(unsigned over, struct buf *out) {
-  static const char *const names[ROLES] = {"G", "C", "KH", "KW", "H", "W"};
-  const char *comma = "";
-  for (int r = 0; r < ROLES; r++)
-    if (over >> r & 1) buf_printf(out, "%s%s", comma, names[r]), comma = ",";
-}
-
 void node_print(const struct kernel *k, int node, struct buf *out) {
   const struct node *n = &k->nodes[node];
   const struct row *row = node_row(n);
   buf_puts(out, row->word);
   for (int i = 0; i < row->arity; i++) buf_printf(out, " %s", k->nodes[n->in[i]].name);
   if (*row->mode) buf_printf(out, " %s", row->mode);
-  if (row->attributes & ATTR_TO) buf_puts(out, " to="), dim_print(&n->attrs.dim, out);
-  if (row->attributes & ATTR_BY) buf_puts(out, " by="), dim_print(&n->attrs.dim, out);
-  if (row->attributes & ATTR_OVER) buf_puts(out, " over="), over_print(n->attrs.over, out);
-  if (row->attributes & ATTR_K && n->attrs.amount) buf_printf(out, " k=%d", n->attrs.amount);
-  if (row->attributes & ATTR_K && !n->attrs.amount) buf_puts(out, " k=K");
-  if (row->attributes & ATTR_SHIFT) buf_printf(out, " by=%d", n->attrs.amount);
-  if (row->attributes & ATTR_FILL && n->attrs.zero_fill) buf_puts(out, " fill=zero");
-  if (row->attributes & ATTR_SCALE && !dim_is_one(&n->attrs.dim))
-    buf_puts(out, " scale="), dim_print(&n->attrs.dim, out);
+  attributes_print(row->attributes, &n->attrs, out);
 }
 
 void kernel_print(const struct kernel *k, struct buf *out) {

@@ -23,16 +23,32 @@ enum {
   FACT_SEES = 16     /* brings neighbours along the axes of over= */
 };
 
-/* Attributes of a primitive, in the order they are printed. */
+/* clang-format off */
+/* Attributes of primitives, in the order in which they are printed (attributes.h).
+ *
+ *   ATTR_TO   key      in the docs     enum value_kind
+ *   |         |        |               |         may be left out
+ *   |         |        |               |         |  */
+#define ATTRIBUTES(X) \
+  X(TO,       "to",    "to=DIM",       DIM,      false) /* channels of the result */ \
+  X(BY,       "by",    "by=DIM",       DIM,      false) /* groups */ \
+  X(OVER,     "over",  "over=AXES",    AXES,     false) /* G, C, KH, KW, H, W */ \
+  X(K,        "k",     "k=K",          WINDOW,   false) /* K, or a number */ \
+  X(SHIFT,    "by",    "by=PIXELS",    PIXELS,   false) /* of either sign */ \
+  X(FILL,     "fill",  "[fill=zero]",  ZERO,     true)  /* zeros come in where otherwise the other end does */ \
+  X(SCALE,    "scale", "[scale=DIM]",  DIM,      true)  /* a factor of the result */
+/* clang-format on */
+
+enum attribute {
+#define X(id, ...) ATTRIBUTE_##id,
+  ATTRIBUTES(X)
+#undef X
+      ATTRIBUTE_COUNT
+};
 enum {
-  ATTR_TO = 1,     /* to=DIM: channels of the result */
-  ATTR_BY = 2,     /* by=DIM: groups */
-  ATTR_OVER = 4,   /* over=AXES: G, C, KH, KW, H, W */
-  ATTR_K = 8,      /* k=K or k=NUMBER: window */
-  ATTR_SHIFT = 16, /* by=NUMBER: pixels, either sign */
-  ATTR_FILL = 32,  /* fill=zero: optional, zeros come in where otherwise the other end does */
-  ATTR_SCALE = 64, /* scale=DIM: optional, a factor of the result */
-  ATTRS_OPTIONAL = ATTR_FILL | ATTR_SCALE
+#define X(id, ...) ATTR_##id = 1 << ATTRIBUTE_##id,
+  ATTRIBUTES(X)
+#undef X
 };
 
 /* clang-format off */
@@ -109,10 +125,10 @@ struct work {
 /* An application that may be drawn: a node still without shape, and what a binary op must put for a
  * variable first (x = -1: nothing). */
 struct attrs {
-  struct dim dim; /* ATTR_TO, ATTR_BY, ATTR_SCALE */
-  unsigned over;  /* ATTR_OVER: a bit per role */
-  int amount;     /* ATTR_K: the window, 0 = K; ATTR_SHIFT: pixels */
-  bool zero_fill; /* ATTR_FILL */
+  struct dim dim; /* DIM */
+  unsigned over;  /* AXES: a bit per role */
+  int amount;     /* WINDOW: 0 = K; PIXELS */
+  bool zero_fill; /* ZERO */
 };
 struct candidate {
   enum primitive op;

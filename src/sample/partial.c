@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernel/attributes.h"
+
 void partial_start(struct partial *g) {
   g->reach[0] = node_reach(g->k, 0, g->reach);
   memset(g->consumers, 0, sizeof g->consumers);
@@ -95,8 +97,7 @@ static bool pruned(const struct partial *g, const struct candidate *c) {
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&
-        n->attrs.over == c->attrs.over && n->attrs.amount == c->attrs.amount &&
-        n->attrs.zero_fill == c->attrs.zero_fill && dim_equal(&n->attrs.dim, &c->attrs.dim))
+        attrs_equal(&n->attrs, &c->attrs))
       return true;
   }
   return false;

@@ -1,0 +1,107 @@
+/* Attributes of nodes: see attributes.h. */
+#include "kernel/attributes.h"
+
+#include <string.h>
+
+const struct attribute_row attributes[ATTRIBUTE_COUNT] = {
+#define X(id, key, form, kind, optional) {key, form, VALUE_##kind, optional},
+    ATTRIBUTES(X)
+#undef X
+};
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+enum { AMOUNT_LIMIT = 1 << 20 };
+
+static canvas_status parse_over(struct lexer *lx, unsigned *over) {
+  do {
+    enum role role;
+    const struct token *t = &lx->token;
+    if (t->kind != TOKEN_NAME || !role_parse(t->start, t->length, &role))
+      return lexer_unexpected(lx, "an axis (G, C, KH, KW, H or W)");
+    if (*over >> role & 1)
+      return lexer_fail(lx, t, "axis '%s' stands twice in over=", role_name(role));
+    *over |= 1u << role;
+    lexer_next(lx);
+  } while (lexer_accept(lx, ","));
+  return CANVAS_OK;
+}
+
+static canvas_status parse_amount(struct lexer *lx, int *amount, bool sign) {
+  const struct token start = lx->token;
+  bool minus = sign && lexer_accept(lx, "-");
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
+  if (t->integer > AMOUNT_LIMIT)
+    return lexer_fail(lx, &start, "number is over the limit of %d", AMOUNT_LIMIT);
+  *amount = minus ? -(int)t->integer : (int)t->integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+static canvas_status parse_window(struct lexer *lx, int *amount) {
+  const struct token start = lx->token;
+  *amount = 0;
+  if (lexer_accept(lx, "K")) return CANVAS_OK;
+  TRY(parse_amount(lx, amount, false));
+  if (*amount < 1) return lexer_fail(lx, &start, "window k=0 is not K or an odd number");
+  return CANVAS_OK;
+}
+
+canvas_status attribute_parse(struct lexer *lx, enum attribute attribute, struct attrs *a) {
+  switch (attributes[attribute].kind) {
+    case VALUE_DIM: return dim_parse(lx, &a->dim);
+    case VALUE_AXES: return parse_over(lx, &a->over);
+    case VALUE_WINDOW: return parse_window(lx, &a->amount);
+    case VALUE_PIXELS: return parse_amount(lx, &a->amount, true);
+    default: a->zero_fill = true; return lexer_expect(lx, "zero", "after 'fill='");
+  }
+}
+
+static void print_over(unsigned over, struct buf *out) {
+  static const char *const names[ROLES] = {"G", "C", "KH", "KW", "H", "W"};
+  const char *comma = "";
+  for (int r = 0; r < ROLES; r++)
+    if (over >> r & 1) buf_printf(out, "%s%s", comma, names[r]), comma = ",";
+}
+
+/* Left out: an optional attribute that says nothing. */
+static bool says_nothing(const struct attribute_row *row, const struct attrs *a) {
+  if (!row->optional) return false;
+  return row->kind == VALUE_ZERO ? !a->zero_fill : dim_is_one(&a->dim);
+}
+
+static void print_value(enum value_kind kind, const struct attrs *a, struct buf *out) {
+  switch (kind) {
+    case VALUE_DIM: dim_print(&a->dim, out); return;
+    case VALUE_AXES: print_over(a->over, out); return;
+    case VALUE_ZERO: buf_puts(out, "zero"); return;
+    default:
+      if (kind == VALUE_WINDOW && !a->amount)
+        buf_puts(out, "K");
+      else
+        buf_printf(out, "%d", a->amount);
+  }
+}
+
+void attributes_print(unsigned which, const struct attrs *a, struct buf *out) {
+  for (int i = 0; i < ATTRIBUTE_COUNT; i++) {
+    if (!(which >> i & 1) || says_nothing(&attributes[i], a)) continue;
+    buf_printf(out, " %s=", attributes[i].key);
+    print_value(attributes[i].kind, a, out);
+  }
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+void attrs_numbers(const struct attrs *a, uint64_t out[ATTRS_NUMBERS]) {
+  out[0] = a->over | (uint64_t)a->zero_fill << 32;
+  out[1] = (uint64_t)(int64_t)a->amount;
+}
+
+bool attrs_equal(const struct attrs *a, const struct attrs *b) {
+  uint64_t x[ATTRS_NUMBERS], y[ATTRS_NUMBERS];
+  attrs_numbers(a, x);
+  attrs_numbers(b, y);
+  return !memcmp(x, y, sizeof x) && dim_equal(&a->dim, &b->dim);
+}
