@@ -228,6 +228,80 @@ static void random_dependent(struct random_program *g) {
   }
 }
 
+struct random_wild {
+  int row, column;          // axes
+  int large, near, floats;  // inputs: i32 of all that is positive, i32 around 0, f32
+  int64_t rows, columns, length;
+};
+
+static int random_load(struct random_program *g, int tensor, int index) {
+  return px_load(g->p, tensor, 1, &index);
+}
+
+// An index that may be anywhere: products and squares of axes, i32 elements beyond 32 bits.
+static int random_wild_index(struct random_program *g, const struct random_wild *w) {
+  struct program *p = g->p;
+  int a = random_load(g, w->large, w->row), b = random_load(g, w->near, w->column);
+  switch (random_choice(g, 8)) {
+    case 0: return px_mul(p, w->row, w->column);
+    case 1: return px_sub(p, px_mul(p, w->row, w->row), w->column);
+    case 2: return px_mul(p, a, b);
+    case 3: return px_add(p, px_add(p, a, a), px_add(p, b, px_int(p, 2000000000)));
+    case 4: return px_add(p, px_mul(p, w->column, px_int(p, 700000000)), b);
+    case 5: return px_sub(p, b, px_mul(p, w->row, px_int(p, 3)));
+    case 6: return px_sub(p, px_neg(p, a), px_div(p, b, px_int(p, 3)));
+    default: return px_sub(p, px_mul(p, w->column, px_int(p, 3)), w->row);
+  }
+}
+
+// The load of one of three inputs, where it is in range: by a remainder, a clamp, a condition that
+// proves it, or one that does not though it is the same.
+static int random_wild_load(struct random_program *g, const struct random_wild *w, int index) {
+  struct program *p = g->p;
+  int real = random_choice(g, 4) == 0;
+  int tensor = real ? w->near : w->floats, zero = px_number(p, 0);
+  int64_t size = real ? w->columns : w->length;
+  int inside = px_inside(p, index, 0, size), value;
+  int wrap = random_choice(g, 6);
+  if (wrap == 0) index = px_mod(p, index, px_int(p, size));
+  if (wrap == 1) index = px_max(p, px_min(p, index, px_int(p, size - 1)), px_int(p, 0));
+  value = random_load(g, tensor, index);
+  if (real) value = px_mul(p, px_real(p, value), px_number(p, 0.001));
+  if (wrap == 2) return px_select(p, inside, value, zero);
+  if (wrap < 2) return value;
+  int hidden = px_compare(p, PX_EQ, px_select(p, inside, px_int(p, 1), px_int(p, 0)), px_int(p, 1));
+  value = px_select(p, hidden, value, zero);
+  if (wrap == 3) return value;
+  int at = px_mod(p, random_choice(g, 2) ? w->row : w->column, px_int(p, w->length));
+  int test = px_compare(p, PX_LT, random_load(g, w->floats, at), px_number(p, 0.25));
+  return wrap == 4 ? px_select(p, test, value, zero)
+                   : px_select(p, px_and(p, test, hidden), value, px_number(p, 1));
+}
+
+// Loads wherever data and products of axes point, in some stages that follow one another.
+static void random_wild(struct random_program *g) {
+  static const char *const axes[] = {"x0", "x1"};
+  struct program *p = g->p;
+  struct random_wild w = {.rows = 2 + random_choice(g, 20),
+                          .columns = 1 + random_choice(g, 2) * 15 + random_choice(g, 20),
+                          .length = 3 + random_choice(g, 30)};
+  w.large = program_input(p, "large", PROGRAM_I32, 1, axes, &w.rows);
+  w.near = program_input(p, "near", PROGRAM_I32, 1, axes, &w.columns);
+  w.floats = program_input(p, "wild_x", PROGRAM_F32, 1, axes, &w.length);
+  program_input_range(p, w.large, 0, INT32_MAX, false);
+  program_input_range(p, w.near, random_choice(g, 2) ? -1000000 : -9, 40, false);
+  int stage = program_stage(p, "wild", PROGRAM_F32, 2, axes, (int64_t[]){w.rows, w.columns});
+  w.row = program_axis(p, stage, 0);
+  w.column = program_axis(p, stage, 1);
+  int value = px_number(p, 0.5);
+  for (int i = 0, loads = 1 + random_choice(g, 3); i < loads; i++)
+    value = px_add(p, value, random_wild_load(g, &w, random_wild_index(g, &w)));
+  if (random_choice(g, 3) == 0)
+    value =
+        px_add(p, value, px_mul(p, px_real(p, random_wild_index(g, &w)), px_number(p, 0x1p-30)));
+  program_define(p, stage, value);
+}
+
 static struct program *random_program(uint64_t seed) {
   static const char *const axes[] = {"x0", "x1", "x2"};
   static const int64_t some[] = {1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16};
@@ -244,6 +318,7 @@ static struct program *random_program(uint64_t seed) {
   }
   if (random_choice(&g, 8) == 0) random_sparse(&g);
   if (seed % 6 == 5) random_dependent(&g);
+  if (seed % 6 == 3) random_wild(&g);
   int stage = -1;
   for (int i = 0; i < stages; i++) {
     int made = random_stage(&g, i);

@@ -62,7 +62,8 @@ struct batch {
   struct candidate list[BATCH];
   int count;
   struct buf text;
-  int done, rejected;  // over all flushes
+  int done, rejected;   // over all flushes
+  const char *options;  // of flushes where it is full
 };
 
 static void batch_flush(struct batch *b, const char *options);
@@ -95,7 +96,7 @@ static bool batch_add(struct batch *b, const struct program *p, struct schedule 
   snprintf(c->name, sizeof c->name, "f%d", b->done + b->count);
   struct emit_options options = {.function = c->name};
   CHECK_INT(emit_c(&ctx, c->tree, &options, &b->text), CANVAS_OK, ctx.message);
-  if (++b->count == BATCH) batch_flush(b, "-O1");
+  if (++b->count == BATCH) batch_flush(b, b->options ? b->options : "-O1");
   return true;
 }
 
@@ -661,7 +662,7 @@ static void operators(void **state) {
 // ---- random schedules ----
 
 static void random_schedules(void **state) {
-  struct batch b = {0};
+  struct batch b = {.options = "-O2 -march=native" THREADS};
   int programs = all() ? 1500 : SANITIZED ? 30 : 80;
   for (int i = 0; i < programs; i++) {
     struct random r;
@@ -670,11 +671,13 @@ static void random_schedules(void **state) {
     struct program *p = random_program((uint64_t)i);
     CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
     snprintf(label, sizeof label, "random program %d", i);
+    vector_bytes = 16 << i % 3;
     for (int j = 0; j < 2; j++)
       CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
     program_free(p);
   }
-  batch_flush(&b, "-O1");
+  vector_bytes = 64;
+  batch_flush(&b, b.options);
 }
 
 // ---- sampled kernels ----
