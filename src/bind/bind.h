@@ -85,29 +85,34 @@ canvas_status check_marks(const struct binder *b);
 canvas_status check_loads(const struct binder *b);
 
 /* The rest needs every number.
- * check_regions.c: what is read was computed. check_limits.c: registers, buffers, length of code. */
+ * check_regions.c: what is read was computed. check_limits.c: registers and buffers. */
 canvas_status check_regions(struct binder *b);
 canvas_status check_limits(const struct binder *b);
 int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *stage);
-int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage);
 int lanes_of(const struct machine *machine, enum program_dtype dtype);
 
 /* bind_lanes.c: the vec loop around each stage, what it is computed in, the lanes of vectors. */
 void bind_lanes(struct binder *b);
 bool within_vec(const struct bound_stage *stage, int node, bool itself);
 
-/* bind_unroll.c: what is unrolled, peeled and parallel, and how long the code is. */
-void bind_unroll(struct binder *b);
+/* bind_unroll.c: what is unrolled, peeled and parallel, and how long the code is: what is marked
+ * `unroll` is unrolled, or rejected. */
+canvas_status bind_unroll(struct binder *b);
+int64_t stage_copies(const struct loop_tree *tree, const struct bound_stage *stage);
 
 /* named_places.c: whether all places of a stage's buffer are constants, once what is unrolled is. */
 struct named_places {
   int lanes; /* of each variable */
   int64_t lane_stride;
+  const struct bound_stage
+      *at;  /* false: where a place is none, the stage or one that reads it ... */
+  int loop; /* ... and the loop that it depends on; -1: for another reason */
 };
 bool find_named_places(struct binder *b, const struct bound_stage *stage,
                        struct named_places *places);
 
-/* bind_storage.c: where values and accumulators live, and which are dead. */
-void bind_storage(struct binder *b);
+/* bind_storage.c: where values and accumulators live, and which are dead; what is told to live in
+ * registers does, or is rejected. */
+canvas_status bind_storage(struct binder *b);
 
 #endif

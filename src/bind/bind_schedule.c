@@ -10,9 +10,8 @@ static canvas_status bind_numbers(struct binder *b) {
   TRY(check_regions(b));
   TRY(check_limits(b));
   bind_lanes(b);
-  bind_unroll(b);
-  bind_storage(b);
-  return CANVAS_OK;
+  TRY(bind_unroll(b));
+  return bind_storage(b);
 }
 
 static canvas_status bind_all(struct binder *b) {

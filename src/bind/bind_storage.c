@@ -45,19 +45,52 @@ static void find_dead(struct binder *b) {
 
 /* ---- values ---- */
 
+/* Why it is no variables though the text says `reg`. */
+static canvas_status reject_reg(const struct binder *b, const struct bound_stage *stage,
+                                const struct named_places *places) {
+  const struct bound_stage *at = places->at ? places->at : stage;
+  const char *name = stage_name(b, stage), *where = stage_name(b, at);
+  if (places->loop < 0)
+    return reject(b, stage_place(b, stage),
+                  "':reg' buffer '%s' cannot be in registers: its place at '%s' is no constant, or "
+                  "not of the same lanes everywhere",
+                  name, where);
+  return reject(
+      b, stage_place(b, stage),
+      "':reg' buffer '%s' cannot be in registers: its place at '%s' depends on loop '%s', "
+      "%s",
+      name, where, loop_name(b, places->loop),
+      b->tree->loops[places->loop].unrolled ? "which is no whole number of vectors"
+                                            : "which is not unrolled");
+}
+
+static canvas_status check_reg(const struct binder *b, const struct bound_stage *stage,
+                               const struct named_places *places) {
+  const struct storage *s = &stage->value;
+  if (!places->lanes) return reject_reg(b, stage, places);
+  int64_t variables = stage->elements / places->lanes;
+  if (s->kind != STORAGE_NAMED)
+    return reject(b, stage_place(b, stage),
+                  "':reg' buffer '%s' cannot be in registers: it needs %lld variables, at most %d",
+                  stage_name(b, stage), (long long)variables, NAMED_VARIABLES);
+  if (storage_variables(s) > b->tree->machine.registers)
+    warn(b, stage_place(b, stage), "':reg' buffer '%s' fills %lld registers, the machine has %d",
+         stage_name(b, stage), (long long)storage_variables(s), b->tree->machine.registers);
+  return CANVAS_OK;
+}
+
 /* Named if that can be, else an array; where arrays go is for choose_memory to say. */
-static void store_values(struct binder *b, struct bound_stage *stage) {
+static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
   struct storage *s = &stage->value;
-  struct named_places places;
+  struct named_places places = {0};
   *s = (struct storage){.kind = STORAGE_OUTPUT,
                         .dtype = stage_tensor(b, stage)->dtype,
                         .elements = stage->elements,
                         .lanes = 1,
                         .lane_stride = 1};
-  if (stage->is_output) return;
-  bool named = stage->elements <= NAMED_VARIABLES * MOST_LANES &&
-               find_named_places(b, stage, &places) &&
-               stage->elements / places.lanes <= NAMED_VARIABLES;
+  if (stage->is_output) return CANVAS_OK;
+  if (!find_named_places(b, stage, &places)) places.lanes = 0;
+  bool named = places.lanes && stage->elements / places.lanes <= NAMED_VARIABLES;
   s->kind = named ? STORAGE_NAMED : STORAGE_STACK;
   s->per_lane = within_vec(stage, stage->compute_at, true);
   if (s->per_lane) {
@@ -67,6 +100,7 @@ static void store_values(struct binder *b, struct bound_stage *stage) {
     s->lane_stride = places.lane_stride;
   }
   if (named || s->per_lane) s->dtype = computed_in(stage);
+  return stage->scope == SCOPE_REG ? check_reg(b, stage, &places) : CANVAS_OK;
 }
 
 /* ---- accumulators ---- */
@@ -143,16 +177,17 @@ static void choose_memory(const struct binder *b, struct storage *s, int around,
     *left -= bytes;
 }
 
-void bind_storage(struct binder *b) {
+canvas_status bind_storage(struct binder *b) {
   int64_t left = STACK_BYTES;
   find_dead(b);
   for (int i = 0; i < b->tree->count; i++) {
     struct bound_stage *stage = &b->tree->stages[i];
     if (stage->dead) continue;
-    store_values(b, stage);
+    TRY(store_values(b, stage));
     store_sums(b, stage);
     choose_memory(b, &stage->value, stage->compute_at, stage->scope == SCOPE_HEAP, &left);
     if (stage->start >= 0)
       choose_memory(b, &stage->sum, b->s->nodes.data[stage->start].parent, false, &left);
   }
+  return CANVAS_OK;
 }

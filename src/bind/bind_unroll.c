@@ -1,7 +1,8 @@
 /* What is unrolled, peeled and parallel, and how many statements that makes.
  *
- * What is marked is unrolled wherever that makes no more than `most` statements, the largest power
- * of two for which the whole is short enough.
+ * What is marked `unroll` is unrolled, or the schedule is rejected. The vectors of a vec loop are
+ * unrolled where they are few and make no more than `most` statements, the largest power of two for
+ * which the whole is short enough.
  */
 #include "base/saturating.h"
 #include "bind/bind.h"
@@ -25,8 +26,8 @@ static bool is_peeled(const struct binder *b, int node) {
   return false;
 }
 
-/* How often the statements of a loop stand in the code. */
-static int64_t copies(const struct binder *b, int node, int64_t statements, int64_t most) {
+/* How often the body of a loop stands in the code. */
+static int64_t copies_of(const struct binder *b, int node, int64_t statements, int64_t most) {
   struct bound_loop *loop = &b->tree->loops[node];
   unsigned marks = loop_marks(b->tree, node);
   int64_t times = 1;
@@ -37,8 +38,8 @@ static int64_t copies(const struct binder *b, int node, int64_t statements, int6
   } else if ((marks & LOOP_PARA) && loop->extent > 1 && !loop->dyn) {
     loop->parallel = true;
   } else if (marks & LOOP_UNROLL) {
-    loop->unrolled = saturating_mul(statements, loop->extent) <= most;
-    times = loop->unrolled ? loop->extent : 1;
+    loop->unrolled = true;
+    times = loop->extent;
   }
   loop->peels = is_peeled(b, node) && loop->peels_below < PEELED_LOOPS;
   return loop->peels ? 2 * times : times;
@@ -56,13 +57,66 @@ static void count_statements(struct binder *b, int node, int64_t most) {
     loop->statements = saturating_add(loop->statements, inner->statements);
     if (peels > loop->peels_below) loop->peels_below = peels;
   }
-  if (n->kind == NODE_LOOP)
-    loop->statements = saturating_mul(loop->statements, copies(b, node, loop->statements, most));
+  loop->copies = n->kind == NODE_LOOP ? copies_of(b, node, loop->statements, most) : 1;
+  loop->statements = saturating_mul(loop->statements, loop->copies);
 }
 
-void bind_unroll(struct binder *b) {
-  for (int64_t most = MOST_STATEMENTS / 4; most >= 1; most /= 2) {
-    count_statements(b, 0, most);
-    if (b->tree->loops[0].statements <= MOST_STATEMENTS) return;
+/* ---- limits ---- */
+
+/* The outermost unrolled loops, each as often as the loops around it stand in the code. */
+static canvas_status check_unrolled(const struct binder *b, int node, int64_t times, int64_t *all) {
+  const struct bound_loop *loop = &b->tree->loops[node];
+  if (!(loop_marks(b->tree, node) & LOOP_UNROLL) || !loop->unrolled) {
+    times = saturating_mul(times, loop->copies);
+    for (int i = b->s->nodes.data[node].first; i >= 0; i = b->s->nodes.data[i].next)
+      TRY(check_unrolled(b, i, times, all));
+    return CANVAS_OK;
   }
+  if (loop->statements > UNROLLED_STATEMENTS)
+    return reject(b, node_place(b, node),
+                  "loop '%s' unrolls into %lld statements, at most %d; split it, or unroll less "
+                  "inside it",
+                  loop_name(b, node), (long long)loop->statements, UNROLLED_STATEMENTS);
+  int64_t more = saturating_mul(times, loop->statements), before = *all;
+  *all = saturating_add(*all, more);
+  if (*all <= MOST_STATEMENTS) return CANVAS_OK;
+  return reject(
+      b, node_place(b, node),
+      "loop '%s' unrolls into %lld statements, those before it into %lld, all together at "
+      "most %d; unroll fewer loops",
+      loop_name(b, node), (long long)more, (long long)before, MOST_STATEMENTS);
+}
+
+int64_t stage_copies(const struct loop_tree *tree, const struct bound_stage *stage) {
+  int64_t copies = 1;
+  for (int at = stage->node; at > 0; at = tree->schedule->nodes.data[at].parent)
+    copies = saturating_mul(copies, tree->loops[at].copies);
+  return copies;
+}
+
+/* Large expressions are not repeated without end either. */
+static canvas_status check_operations(const struct binder *b) {
+  int64_t operations = 0;
+  for (int i = 0; i < b->tree->count; i++) {
+    const struct bound_stage *stage = &b->tree->stages[i];
+    int64_t copies = stage_copies(b->tree, stage);
+    int size = b->p->nodes.data[stage_tensor(b, stage)->body].size;
+    operations = saturating_add(operations, saturating_mul(copies - 1, size));
+    if (operations > MOST_OPERATIONS)
+      return reject(
+          b, stage_place(b, stage),
+          "'%s' stands %lld times in the code, which is too long: its expression is large",
+          stage_name(b, stage), (long long)copies);
+  }
+  return CANVAS_OK;
+}
+
+canvas_status bind_unroll(struct binder *b) {
+  int64_t all = 0;
+  for (int64_t most = UNROLLED_STATEMENTS; most >= 1; most /= 2) {
+    count_statements(b, 0, most);
+    if (b->tree->loops[0].statements <= MOST_STATEMENTS) break;
+  }
+  TRY(check_unrolled(b, 0, 1, &all));
+  return check_operations(b);
 }

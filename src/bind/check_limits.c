@@ -1,4 +1,4 @@
-/* Limits: registers and memory of the machine, and the length of the code.
+/* Limits: registers and memory of the machine.
  *
  * An unrolled tile keeps one accumulator for each of its vectors, and beside them one row of
  * operands and one more; where they do not fit into the registers, compilers keep some of them in
@@ -7,11 +7,6 @@
 #include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/bind.h"
-
-enum {
-  STATEMENTS = 4096,      /* copies of stages that unrolling may make */
-  OPERATIONS = 256 * 1024 /* ... and operations in them */
-};
 
 int lanes_of(const struct machine *machine, enum program_dtype dtype) {
   return machine->vector_bytes / (dtype == PROGRAM_F64 ? 8 : 4); /* bf16 is computed in fp32 */
@@ -64,38 +59,11 @@ int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *
   return accumulators + row + 1;
 }
 
-int64_t stage_statements(const struct loop_tree *tree, const struct bound_stage *stage) {
-  int64_t statements = 1;
-  bool vec = false;
-  for (int i = 0; i < stage->steps; i++) {
-    const struct step *step = &stage->path[i];
-    unsigned marks = marks_of(tree, step);
-    if (vec || (marks & (LOOP_UNROLL | LOOP_VEC)))
-      statements = saturating_mul(statements, copies(tree, stage, step));
-    vec = vec || (marks & LOOP_VEC);
-  }
-  for (int i = 0; i < PROGRAM_AXES; i++)
-    if (stage->tail[i] && stage->how[i] == TAIL_PEEL) statements = saturating_mul(statements, 2);
-  return statements;
-}
-
 static void check_registers(const struct binder *b, const struct bound_stage *stage) {
   int64_t registers = stage_registers(b->tree, stage);
   if (registers <= b->tree->machine.registers) return;
   warn(b, stage_place(b, stage), "the tile of '%s' fills %lld registers, the machine has %d",
        stage_name(b, stage), (long long)registers, b->tree->machine.registers);
-}
-
-/* A buffer in registers: its vectors. */
-static canvas_status check_reg_buffer(const struct binder *b, const struct bound_stage *stage) {
-  int64_t registers = 1;
-  for (int i = 0; i < stage->steps; i++)
-    if (stage->path[i].own && stage->path[i].axis < stage_tensor(b, stage)->rank)
-      registers = saturating_mul(registers, copies(b->tree, stage, &stage->path[i]));
-  if (registers <= b->tree->machine.registers) return CANVAS_OK;
-  return reject(b, stage_place(b, stage),
-                "':reg' buffer '%s' fills %lld registers, the machine has %d", stage_name(b, stage),
-                (long long)registers, b->tree->machine.registers);
 }
 
 static int64_t bytes_of(const struct binder *b, const struct bound_stage *stage) {
@@ -110,7 +78,6 @@ static canvas_status check_buffers(const struct binder *b) {
     const struct schedule_leaf *leaf = &b->s->nodes.data[stage->node].leaf;
     int64_t bytes = bytes_of(b, stage);
     if (stage->is_output) continue;
-    if (leaf->scope == SCOPE_REG) TRY(check_reg_buffer(b, stage));
     if (leaf->scope == SCOPE_L1 && bytes > m->l1 - l1)
       return reject(b, stage_place(b, stage),
                     "':l1' buffer '%s' takes %lld bytes, of %lld in L1 %lld are left",
@@ -127,29 +94,7 @@ static canvas_status check_buffers(const struct binder *b) {
   return CANVAS_OK;
 }
 
-/* What unrolling adds to the code. */
-static canvas_status check_length(const struct binder *b) {
-  int64_t statements = 0, operations = 0;
-  for (int i = 0; i < b->tree->count; i++) {
-    const struct bound_stage *stage = &b->tree->stages[i];
-    int64_t more = stage_statements(b->tree, stage) - 1;
-    statements += more;
-    if (statements > STATEMENTS)
-      return reject(b, stage_place(b, stage),
-                    "'%s' is unrolled %lld times, which is too long: all stages together at most "
-                    "%d times",
-                    stage_name(b, stage), (long long)more + 1, STATEMENTS);
-    operations += more * b->p->nodes.data[stage_tensor(b, stage)->body].size;
-    if (operations > OPERATIONS)
-      return reject(b, stage_place(b, stage),
-                    "'%s' is unrolled %lld times, which is too long: its expression is large",
-                    stage_name(b, stage), (long long)more + 1);
-  }
-  return CANVAS_OK;
-}
-
 canvas_status check_limits(const struct binder *b) {
   for (int i = 0; i < b->tree->count; i++) check_registers(b, &b->tree->stages[i]);
-  TRY(check_buffers(b));
-  return check_length(b);
+  return check_buffers(b);
 }

@@ -88,6 +88,7 @@ struct bound_loop {
   bool peels;         /* the rest of its tiles is code of its own */
   int peels_below;    /* such loops in one another */
   bool parallel;      /* its iterations run in parallel */
+  int64_t copies;     /* so often its body stands in the code */
   int64_t statements; /* that it and what is in it make; of a leaf 1, of the root all */
 };
 

@@ -14,7 +14,7 @@ static bool take_step(const struct binder *b, const struct step *step, int64_t c
   if (!(loop_marks(b->tree, step->node) & LOOP_VEC)) return true;
   if (step->extent % loop->lanes || b->s->nodes.data[step->node].loop.count > 1 || coef < 1)
     return false;
-  *here = (struct named_places){loop->lanes, coef};
+  *here = (struct named_places){loop->lanes, coef, NULL, -1};
   return true;
 }
 
@@ -34,12 +34,16 @@ static bool constant_place(const struct binder *b, const struct bound_stage *at,
                            struct named_places *places) {
   const struct program *p = b->space.p;
   struct affine place;
-  struct named_places here = {1, 1};
+  struct named_places here = {1, 1, NULL, -1};
+  places->at = at;
   if (!affine_of(p, expr, &place)) return false;
   for (int i = 0; i < place.count; i++) {
     const struct px_node *n = &p->nodes.data[place.term[i].expr];
     if (n->op != PX_AXIS) return false;
-    if (!take_step(b, &at->path[n->integer], place.term[i].coef, &here)) return false;
+    const struct step *step = &at->path[n->integer];
+    if (take_step(b, step, place.term[i].coef, &here)) continue;
+    places->loop = step->node;
+    return false;
   }
   int64_t inner = inner_place(b, at, &place, here.lanes * here.lane_stride);
   if (here.lanes > 1 && (inner < 0 || inner >= here.lane_stride)) return false;
@@ -67,7 +71,7 @@ static bool constant_loads(const struct binder *b, const struct bound_stage *rea
 
 bool find_named_places(struct binder *b, const struct bound_stage *stage,
                        struct named_places *places) {
-  *places = (struct named_places){0};
+  *places = (struct named_places){.loop = -1};
   loop_space_enter(&b->space, stage);
   bool constant = constant_place(b, stage, space_place(&b->space, stage), places);
   for (int i = 0, last = -1; constant && i < b->reads.count; i++) {

@@ -16,13 +16,15 @@
 #include "program/program.h"
 
 enum {
-  MOST_LANES = 64,         /* of a vector */
-  UNROLLED_VECTORS = 8,    /* of a vec loop; more of them are a loop */
-  NAMED_VARIABLES = 64,    /* of one buffer */
-  PEELED_LOOPS = 5,        /* in one another: each doubles the code; more: a condition */
-  MOST_STATEMENTS = 4096,  /* of the whole code, as far as unrolling makes them */
-  STACK_BUFFER = 64 << 10, /* bytes of one array on the stack ... */
-  STACK_BYTES = 256 << 10  /* ... and of all */
+  MOST_LANES = 64,              /* of a vector */
+  UNROLLED_VECTORS = 8,         /* of a vec loop; more of them are a loop */
+  NAMED_VARIABLES = 64,         /* of one buffer */
+  PEELED_LOOPS = 5,             /* in one another: each doubles the code; more: a condition */
+  UNROLLED_STATEMENTS = 1024,   /* of one unrolled loop, with what is in it */
+  MOST_STATEMENTS = 4096,       /* of all unrolled loops together */
+  MOST_OPERATIONS = 256 * 1024, /* of expressions in the copies of stages */
+  STACK_BUFFER = 64 << 10,      /* bytes of one array on the stack ... */
+  STACK_BYTES = 256 << 10       /* ... and of all */
 };
 
 enum storage_kind {

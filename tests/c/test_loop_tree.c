@@ -47,6 +47,9 @@
   "canvas 1\nprogram huge\nin X f32 [i:1]\nA[i:65536, j:65536] = X[0]\n" \
   "Z[i:65536, j:65536] = A[i, j]\nout Z\n"
 #define TEN "X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i] + X[i]"
+#define FIVE                                                                        \
+  "canvas 1\nprogram five\nin X f32 [i:1000]\nA[i:1000] = X[i]\nB[i:1000] = A[i]\n" \
+  "C[i:1000] = B[i]\nE[i:1000] = C[i]\nZ[i:1000] = E[i]\nout Z\n"
 #define LONG                                    \
   "canvas 1\nprogram long\nin X f32 [i:4000]\n" \
   "Z[i:4000] = " TEN " + " TEN " + " TEN " + " TEN " + " TEN " + " TEN "\nout Z\n"
@@ -241,18 +244,43 @@ static const struct {
      "line 1, column 1: vec loop 'i' is in no axis of 'A' inside it"},
     // limits
     {GEMM, "i, k, j => @C:reg = i, j // k\n" D,
-     "line 1, column 12: ':reg' buffer 'C' fills 384 registers, the machine has 32"},
+     "line 1, column 12: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
+     "loop "
+     "'i', which is not unrolled"},
+    {GEMM, "i, k, j:unroll => @C:reg = i, j // k\n" D,
+     "line 1, column 19: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
+     "loop "
+     "'i', which is not unrolled"},
+    {GEMM, "i =>\n  k, j:unroll => @C:reg = i, j // k\n  j => @D = i, j\n",
+     "line 2, column 18: ':reg' buffer 'C' cannot be in registers: its place at 'D' depends on "
+     "loop "
+     "'j', which is not unrolled"},
+    {GEMM, "i:unroll, k, j:unroll => @C:reg = i, j // k\ni:unroll, j:unroll => @D = i, j\n",
+     "line 1, column 26: ':reg' buffer 'C' cannot be in registers: it needs 384 variables, at most "
+     "64"},
     {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
      "line 1, column 6: ':l1' buffer 'A' takes 80000 bytes, of 49152 in L1 49152 are left"},
     {LARGE, "i:unroll => @A = i\ni => @Z = i\n",
-     "line 1, column 13: 'A' is unrolled 20000 times, which is too long: all stages together at "
-     "most 4096 times"},
+     "line 1, column 1: loop 'i' unrolls into 20000 statements, at most 1024; split it, or unroll "
+     "less inside it"},
+    {LARGE, "io, ii:2000:unroll => @A = {io, ii}/i\ni => @Z = i\n",
+     "line 1, column 5: loop 'ii' unrolls into 2000 statements, at most 1024; split it, or unroll "
+     "less inside it"},
+    {FIVE,
+     "i:unroll => @A = i\ni:unroll => @B = i\ni:unroll => @C = i\ni:unroll => @E = i\n"
+     "i:unroll => @Z = i\n",
+     "line 5, column 1: loop 'i' unrolls into 1000 statements, those before it into 4000, all "
+     "together "
+     "at most 4096; unroll fewer loops"},
     {HUGE, "i, j => @A = i, j\ni, j => @Z = i, j\n",
      "line 1, column 9: buffer 'A' takes 17179869184 bytes, of 4294967296 for buffers 4294967296 "
      "are left"},
-    {LONG, "i:unroll => @Z = i\n",
-     "line 1, column 13: 'Z' is unrolled 4000 times, which is too long: its expression is "
+    {LONG, "io:peel, ii:1023:unroll => @Z = {io, ii}/i\n",
+     "line 1, column 28: 'Z' stands 2046 times in the code, which is too long: its expression is "
      "large"},
+    {LONG, "i:unroll => @Z = i\n",
+     "line 1, column 1: loop 'i' unrolls into 4000 statements, at most 1024; split it, or unroll "
+     "less inside it"},
 };
 
 static struct program *parse_program(const char *text) {
