@@ -16,11 +16,6 @@ int64_t storage_bytes(const struct storage *s) {
   return s->elements * program_dtype_bytes(s->dtype) * (s->per_lane ? s->lanes : 1);
 }
 
-const char *storage_kind_name(enum storage_kind kind) {
-  static const char *const names[] = {"", "output", "registers", "stack", "heap"};
-  return names[kind];
-}
-
 static enum program_dtype computed_in(const struct bound_stage *stage) {
   return stage->wide ? PROGRAM_F64 : PROGRAM_F32;
 }

@@ -47,6 +47,5 @@ struct storage {
 
 int64_t storage_variables(const struct storage *s); /* of a named one */
 int64_t storage_bytes(const struct storage *s);
-const char *storage_kind_name(enum storage_kind kind); /* "registers", "stack" */
 
 #endif

@@ -8,11 +8,11 @@
 #include "base/saturating.h"
 #include "program/program_cost.h"
 #include "bind/bind.h"
-#include "bind/footprint.h"
+#include "bind/features.h"
 
 /* ---- tables: cells in rows, the first column to the left, the others to the right -------------- */
 
-enum { COLUMNS = 8 };
+enum { COLUMNS = 9 };
 
 struct table {
   int columns;
@@ -115,13 +115,13 @@ void schedule_loop_text(const struct schedule *s, const struct schedule_loop *lo
 
 struct explainer {
   const struct loop_tree *tree;
-  const struct footprints *f; /* NULL: holes are open */
+  const struct features *f; /* NULL: holes are open */
   struct table *t;
 };
 
 static void add_fit(const struct explainer *e, int node) {
   const struct machine *m = &e->tree->machine;
-  int64_t bytes = e->f->body[node];
+  int64_t bytes = e->f->loops[node].bytes;
   add_text(e->t, bytes <= m->l1 ? "L1" : bytes <= m->l2 ? "L2" : "memory");
 }
 
@@ -137,8 +137,8 @@ static void add_steps(const struct explainer *e, int node) {
 
 static void add_body(const struct explainer *e, int node) {
   if (!e->f) return;
-  add_count(e->t, e->f->times[node]);
-  add_bytes(e->t, e->f->body[node]);
+  add_count(e->t, e->f->loops[node].times);
+  add_bytes(e->t, e->f->loops[node].bytes);
   add_fit(e, node);
 }
 
@@ -170,7 +170,7 @@ static void add_children(const struct explainer *e, int node, int depth) {
   }
 }
 
-static void print_loops(const struct loop_tree *tree, const struct footprints *f, struct buf *out) {
+static void print_loops(const struct loop_tree *tree, const struct features *f, struct buf *out) {
   static const char *const all[] = {"loop", "steps", "times", "touched", "fits in", NULL};
   static const char *const open[] = {"loop", "steps", NULL};
   struct table t = {0};
@@ -187,80 +187,83 @@ static void print_loops(const struct loop_tree *tree, const struct footprints *f
 
 /* ---- stages -------------------------------------------------------------------------------- */
 
-/* "[k:576][yi:14] 32 KiB l1" */
+/* "8 vector registers of 16", "1 register", "32 KiB on the stack" */
+static void print_storage(const struct storage *s, struct buf *out) {
+  if (s->kind == STORAGE_NAMED) {
+    long long variables = storage_variables(s);
+    buf_printf(out, "%lld %sregister%s", variables, s->lanes > 1 ? "vector " : "",
+               variables > 1 ? "s" : "");
+    if (s->lanes > 1) buf_printf(out, " of %d", s->lanes);
+    return;
+  }
+  print_bytes(out, storage_bytes(s));
+  buf_puts(out, s->kind == STORAGE_STACK  ? " on the stack"
+                : s->kind == STORAGE_HEAP ? " on the heap"
+                                          : " output");
+}
+
+/* "[k:576][yi:14] 32 KiB on the stack, sums: 8 registers" */
 static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s, struct table *t) {
   const struct program_tensor *tensor = &tree->program->tensors.data[s->tensor];
   struct buf cell = {0};
-  for (int i = 0; i < s->dims; i++) {
+  for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
     buf_printf(&cell, "[%s:%lld]", tensor->axes[d->axis].name, (long long)d->extent);
   }
-  buf_puts(&cell, s->dims ? " " : "");
-  int64_t bytes = saturating_mul(s->elements, program_dtype_bytes(tensor->dtype));
-  print_bytes(&cell, bytes);
-  buf_printf(&cell, " %s", s->is_output ? "output" : buffer_scope_name(s->scope));
+  buf_puts(&cell, s->dims && !s->dead ? " " : "");
+  if (s->dead)
+    buf_puts(&cell, "not computed: nothing reads it");
+  else
+    print_storage(&s->value, &cell);
+  if (s->sum.kind != STORAGE_NONE) {
+    buf_puts(&cell, ", sums: ");
+    print_storage(&s->sum, &cell);
+  }
   add_cell(t, &cell);
 }
 
-struct totals {
-  int64_t flops, l1, l2;
-};
-
-static void add_registers(const struct loop_tree *tree, const struct bound_stage *s,
-                          struct table *t) {
-  int64_t registers = stage_registers(tree, s);
-  if (registers)
-    add_count(t, registers);
+static void add_known(struct table *t, int64_t count) {
+  if (count)
+    add_count(t, count);
   else
     add_text(t, "");
 }
 
-static canvas_status add_stage(canvas_context *ctx, const struct loop_tree *tree,
-                               struct footprints *f, int stage, struct table *t,
-                               struct totals *sum) {
+static void add_stage(const struct loop_tree *tree, const struct features *f, int stage,
+                      struct table *t) {
   const struct bound_stage *s = &tree->stages[stage];
-  struct program_cost cost;
-  TRY(program_cost(ctx, tree->program, s->tensor, &cost));
-  int64_t flops = saturating_mul(cost.flops, s->recomputed);
-  int64_t l1 = stage_traffic(f, stage, tree->machine.l1);
-  int64_t l2 = stage_traffic(f, stage, tree->machine.l2);
+  const struct stage_features *numbers = &f->stages[stage];
   add_text(t, tree->program->tensors.data[s->tensor].name);
-  add_amount(t, flops);
-  add_count(t, s->recomputed);
-  add_registers(tree, s, t);
-  add_bytes(t, l1);
-  add_bytes(t, l2);
-  add_ratio(t, flops, l2);
+  add_amount(t, numbers->flops);
+  add_count(t, s->dead ? 0 : s->recomputed);
+  add_count(t, numbers->copies);
+  add_known(t, numbers->registers);
+  add_bytes(t, numbers->into_l1);
+  add_bytes(t, numbers->into_l2);
+  add_ratio(t, numbers->flops, numbers->into_l2);
   add_buffer(tree, s, t);
-  *sum = (struct totals){saturating_add(sum->flops, flops), saturating_add(sum->l1, l1),
-                         saturating_add(sum->l2, l2)};
-  return CANVAS_OK;
 }
 
-static void add_totals(struct table *t, const struct totals *sum) {
+static void add_totals(const struct features *f, struct table *t) {
   add_text(t, "all");
-  add_amount(t, sum->flops);
+  add_amount(t, f->all.flops);
   add_text(t, "");
+  add_count(t, f->all.copies);
   add_text(t, "");
-  add_bytes(t, sum->l1);
-  add_bytes(t, sum->l2);
-  add_ratio(t, sum->flops, sum->l2);
+  add_bytes(t, f->all.into_l1);
+  add_bytes(t, f->all.into_l2);
+  add_ratio(t, f->all.flops, f->all.into_l2);
   add_text(t, "");
 }
 
-static canvas_status print_stages(canvas_context *ctx, const struct loop_tree *tree,
-                                  struct footprints *f, struct buf *out) {
-  static const char *const names[] = {"stage",   "FLOPs",      "computed", "registers", "into L1",
-                                      "into L2", "FLOPs/byte", "buffer",   NULL};
+static void print_stages(const struct loop_tree *tree, const struct features *f, struct buf *out) {
+  static const char *const names[] = {"stage",   "FLOPs",   "computed",   "in code", "registers",
+                                      "into L1", "into L2", "FLOPs/byte", "buffer",  NULL};
   struct table t = {0};
-  struct totals sum = {0};
-  canvas_status status = CANVAS_OK;
   add_header(&t, names);
-  for (int i = 0; i < tree->count && status == CANVAS_OK; i++)
-    status = add_stage(ctx, tree, f, i, &t, &sum);
-  if (status == CANVAS_OK) add_totals(&t, &sum);
+  for (int i = 0; i < tree->count; i++) add_stage(tree, f, i, &t);
+  add_totals(f, &t);
   print_table(&t, out);
-  return status;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -277,7 +280,7 @@ static void print_head(const struct loop_tree *tree, struct buf *out) {
 }
 
 canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree, struct buf *out) {
-  struct footprints f;
+  struct features f;
   print_head(tree, out);
   if (tree->warnings.count) {
     loop_tree_print_warnings(tree, out);
@@ -288,10 +291,12 @@ canvas_status schedule_explain(canvas_context *ctx, const struct loop_tree *tree
     buf_printf(out, "\n%d hole%s: numbers tell the rest\n", tree->open, tree->open > 1 ? "s" : "");
     return CANVAS_OK;
   }
-  footprints_open(tree, &f);
-  print_loops(tree, &f, out);
-  buf_puts(out, "\n");
-  canvas_status status = print_stages(ctx, tree, &f, out);
-  footprints_close(&f);
+  canvas_status status = features_of(ctx, tree, &f);
+  if (status == CANVAS_OK) {
+    print_loops(tree, &f, out);
+    buf_puts(out, "\n");
+    print_stages(tree, &f, out);
+  }
+  features_free(&f);
   return status;
 }
