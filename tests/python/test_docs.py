@@ -111,7 +111,15 @@ def test_kernel_text_is_legal(page: Path, body: str) -> None:
 def test_schedule_is_legal(program: str, body: str) -> None:
     file = ROOT / f"examples/programs/{program}.program"
     done = subprocess.run(
-        [Path(sys.executable).parent / "canvas", "schedule", "check", file, "-", "--machine", MACHINE],
+        [
+            Path(sys.executable).parent / "canvas",
+            "schedule",
+            "check",
+            file,
+            "-",
+            "--machine",
+            MACHINE,
+        ],
         input=body,
         text=True,
         capture_output=True,
@@ -147,7 +155,7 @@ def primitives() -> list[object]:
 
 @pytest.mark.parametrize("example", primitives())
 def test_primitive_of_others_is_said_so(example: str) -> None:
-    command = "canvas schedule check examples/programs/product.program -"
+    command = f"canvas schedule check examples/programs/product.program - --machine {MACHINE}"
     if example.startswith("canvas edit"):
         text = run(f"{example}; echo status $?")
         assert text.endswith("status 0\n"), text
