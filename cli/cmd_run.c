@@ -89,15 +89,14 @@ static void print_json(const struct outcome *o, const char *compiler) {
 /* ---- the subcommand -------------------------------------------------------------------------------- */
 
 static canvas_status measure(struct arguments *a, const canvas_program *program,
-                             const canvas_schedule *schedule, const struct run *r,
-                             struct outcome *out) {
+                             const canvas_bound *bound, const struct run *r, struct outcome *out) {
   const canvas_run_options options = {
       .seed = (uint64_t)r->seed, .repeats = (int)r->repeats, .seconds = (double)r->seconds};
   canvas_count count = {0};
-  char *text = canvas_schedule_print(schedule);
-  canvas_status status = canvas_program_run(
-      a->ctx, program, r->machine, (const char *const[]){text}, 1, &options, &out->verdict);
-  canvas_string_free(text);
+  canvas_measurer *measurer = NULL;
+  canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
+  if (status == CANVAS_OK) status = canvas_measurer_run(a->ctx, measurer, &bound, 1, &out->verdict);
+  canvas_measurer_free(measurer);
   if (status != CANVAS_OK) return status;
   for (int i = 0; i < canvas_program_outputs(program); i++)
     out->elements += canvas_program_output(program, i).elements;
@@ -110,7 +109,7 @@ static int run_program(struct arguments *a, const struct program_item *item, voi
   struct outcome out = {.name = item->name};
   struct bound_item chosen;
   if (!bound_chosen(a, item->program, r->machine, &chosen)) return EXIT_BAD;
-  canvas_status status = measure(a, item->program, chosen.schedule, r, &out);
+  canvas_status status = measure(a, item->program, chosen.bound, r, &out);
   bound_drop(&chosen);
   if (status != CANVAS_OK) {
     complain_status(a, item->name, status);

@@ -12,7 +12,6 @@ file(GLOB sources CONFIGURE_DEPENDS src/*/*.c cli/*.c)
 list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.c)
 add_library(canvas_objects OBJECT ${sources})
 target_include_directories(canvas_objects PUBLIC include PRIVATE src)
-target_compile_definitions(canvas_objects PRIVATE CANVAS_VERSION="${PROJECT_VERSION}")
 target_compile_options(canvas_objects PRIVATE -fno-lto)
 target_link_libraries(canvas_objects PUBLIC m ${CMAKE_DL_LIBS})
 

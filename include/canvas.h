@@ -23,6 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CANVAS_VERSION_MAJOR 0
+#define CANVAS_VERSION_MINOR 1
+#define CANVAS_VERSION_PATCH 0
+#define CANVAS_VERSION       "0.1.0"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -48,12 +53,14 @@ typedef struct canvas_program canvas_program;
 typedef struct canvas_schedule canvas_schedule;
 typedef struct canvas_machine canvas_machine;
 typedef struct canvas_bound canvas_bound;
+typedef struct canvas_code canvas_code;
+typedef struct canvas_measurer canvas_measurer;
 
 enum { CANVAS_TEXT_LIMIT = 16 << 20 }; /* bytes of one text */
 
 /* ---- contexts and strings ------------------------------------------------------------------ */
 
-const char *canvas_version(void); /* "0.1.0" */
+const char *canvas_version(void); /* of the library that runs; CANVAS_VERSION is the header's */
 
 canvas_context *canvas_context_new(void);
 void canvas_context_free(canvas_context *ctx);
@@ -365,12 +372,23 @@ canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *boun
 char *canvas_compiler_name(
     canvas_context *ctx); /* with flags and version; NULL: an error message says why */
 
+/* Compiles it for the machine that this process runs on, whatever it is bound for, and loads it.
+ * CANVAS_IO: no compiler works, or what was compiled cannot be loaded. */
+canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out);
+/* inputs[i] and outputs[k] are whole tensors of the program, row-major, in the order of
+ * canvas_program_input and canvas_program_output: float, double, uint16_t (bf16) or int32_t. They do not
+ * overlap. Nothing is checked: memory that is too small, or an element of i32 out of its range, is read
+ * and written all the same. Several threads may call one code. CANVAS_IO: there is no memory for its
+ * buffers. */
+canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
+                               const void *const *inputs, void *const *outputs);
+void canvas_code_close(canvas_code *code);
+
 /* ---- running: checked, then timed (docs/native.md) ------------------------------------------ */
 
 typedef enum canvas_failure {
   CANVAS_FAILED_NOT,     /* correct, and timed */
-  CANVAS_FAILED_PARSE,   /* its schedule is no schedule */
-  CANVAS_FAILED_CHECK,   /* ... or none of the program's */
+  CANVAS_FAILED_CHECK,   /* it has holes, or other inputs and outputs */
   CANVAS_FAILED_COMPILE, /* the compiler rejected it, died, hung or wrote nothing */
   CANVAS_FAILED_LOAD,    /* what was compiled cannot be loaded */
   CANVAS_FAILED_CRASH,   /* its process died, or ended by itself */
@@ -379,7 +397,7 @@ typedef enum canvas_failure {
   CANVAS_FAILED_WRONG, /* an element is wrong, never written, or outside the output */
   CANVAS_FAILED_RUN    /* it answered with an error of its own */
 } canvas_failure;
-const char *canvas_failure_name(canvas_failure failure); /* "ok", "parse", "check", ... */
+const char *canvas_failure_name(canvas_failure failure); /* "ok", "check", ... */
 
 typedef struct canvas_verdict {
   canvas_failure failure;
@@ -394,17 +412,23 @@ typedef struct canvas_verdict {
 typedef struct canvas_run_options {
   uint64_t seed;        /* of the inputs (canvas_program_fill) */
   double seconds;       /* for one candidate: 10 */
-  double total_seconds; /* for all of them: no limit */
+  double total_seconds; /* for all of one call: no limit */
   int repeats;          /* timed samples: 30 */
 } canvas_run_options;
-/* Compiles, checks and times the program under each of `count` schedules, given as texts, NULL for the
- * default one, bound for `machine`, into out[0 .. count). Whatever one of them does, the others are judged: a child with
- * limits runs it, its outputs are compared with the interpreter's before it is timed. Options NULL: seed
- * 1. A status other than CANVAS_OK: nothing was judged, there is no compiler, or the program cannot be
- * evaluated. */
-canvas_status canvas_program_run(canvas_context *ctx, const canvas_program *program,
-                                 const canvas_machine *machine, const char *const *schedules,
-                                 int count, const canvas_run_options *options, canvas_verdict *out);
+/* Keeps a compiler, the inputs and the values that are expected of one program over many candidates.
+ * The program is borrowed. `options` NULL: seed 1. CANVAS_IO: there is no compiler, or the program takes
+ * too much memory or time to evaluate. */
+canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
+                                  const canvas_run_options *options, canvas_measurer **out);
+void canvas_measurer_free(canvas_measurer *measurer);
+const char *canvas_measurer_compiler(const canvas_measurer *measurer); /* with flags and version */
+/* Compiles, checks and times each of `count` candidates into out[0 .. count): the program, or what edits
+ * made of it, bound with any schedule, for any machine, compiled for this one. Whatever one of them does,
+ * the others are judged: a child with limits runs it, its outputs are compared with the interpreter's
+ * before it is timed. A status other than CANVAS_OK: nothing was judged. One thread per measurer. */
+canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,
+                                  const canvas_bound *const *candidates, int count,
+                                  canvas_verdict *out);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

@@ -117,7 +117,3 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
   buf_free(&text);
   return status;
 }
-
-char *canvas_program_function(const canvas_program *program) {
-  return emit_c_function(program_of(program)->name);
-}

@@ -4,10 +4,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-#ifndef CANVAS_VERSION
-#define CANVAS_VERSION "unknown"
-#endif
-
 const char *canvas_version(void) {
   return CANVAS_VERSION;
 }

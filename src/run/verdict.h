@@ -6,8 +6,7 @@
 
 enum failure {
   FAILED_NOT,     /* correct, and timed */
-  FAILED_PARSE,   /* its schedule is no schedule */
-  FAILED_CHECK,   /* ... or none of the program's */
+  FAILED_CHECK,   /* it has holes, or other inputs and outputs */
   FAILED_COMPILE, /* the compiler rejected it, died, hung or wrote nothing */
   FAILED_LOAD,    /* what was compiled cannot be loaded, or loading it ends the process */
   FAILED_CRASH,   /* its process died, or ended by itself */
@@ -17,7 +16,7 @@ enum failure {
   FAILED_RUN,   /* it answered with an error of its own */
   FAILURES
 };
-const char *failure_name(enum failure failure); /* "ok", "parse", ... */
+const char *failure_name(enum failure failure); /* "ok", "check", ... */
 
 struct verdict {
   enum failure failure;

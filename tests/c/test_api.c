@@ -50,6 +50,14 @@ static canvas_targets *targets_of(const char *text) {
   return targets;
 }
 
+static void the_header_is_of_this_library(void **state) {
+  char numbers[32];
+  snprintf(numbers, sizeof numbers, "%d.%d.%d", CANVAS_VERSION_MAJOR, CANVAS_VERSION_MINOR,
+           CANVAS_VERSION_PATCH);
+  assert_string_equal(canvas_version(), CANVAS_VERSION);
+  assert_string_equal(canvas_version(), numbers);
+}
+
 static void nothing_is_freed_quietly(void **state) {
   canvas_targets_free(NULL);
   canvas_budget_free(NULL);
@@ -58,6 +66,11 @@ static void nothing_is_freed_quietly(void **state) {
   canvas_reader_close(NULL);
   canvas_sampler_free(NULL);
   canvas_program_free(NULL);
+  canvas_schedule_free(NULL);
+  canvas_machine_free(NULL);
+  canvas_bound_free(NULL);
+  canvas_code_close(NULL);
+  canvas_measurer_free(NULL);
   canvas_context_free(NULL);
   canvas_string_free(NULL);
 }
@@ -409,7 +422,7 @@ static void the_table_has_three_forms(void **state) {
 }
 
 CHECK_MAIN(
-    cmocka_unit_test(nothing_is_freed_quietly),
+    cmocka_unit_test(the_header_is_of_this_library), cmocka_unit_test(nothing_is_freed_quietly),
     cmocka_unit_test_setup_teardown(a_kernel_prints_what_it_parsed, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_text_holds_one_kernel, open_context, close_context),
     cmocka_unit_test_setup_teardown(a_reader_walks_many, open_context, close_context),

@@ -1,4 +1,4 @@
-// The public functions that compile and run: schedules as texts, each with its own verdict.
+// The public functions that compile and run: candidates with verdicts, code that is kept or called.
 #define _DEFAULT_SOURCE
 #include "canvas.h"
 
@@ -30,51 +30,128 @@ static canvas_program *parse(canvas_context *ctx) {
   return p;
 }
 
+// ---- the measurer -------------------------------------------------------------------------------
+
 static const struct {
-  const char *schedule;
+  const char *schedule;  // NULL: the default one
   canvas_failure failure;
   const char *kind, *message;
 } rows[] = {
     {NULL, CANVAS_FAILED_NOT, "ok", ""},
     {"i, j =>\n    @Y = i // j\n", CANVAS_FAILED_NOT, "ok", ""},
-    {"i, j\n", CANVAS_FAILED_PARSE, "parse", "line 1, column "},
-    {"i, k =>\n    @Y = i // k\n", CANVAS_FAILED_CHECK, "check", "line 2, column 15: "},
     {"io:?, ii:?, j =>\n    @Y = {io, ii}/i // j\n", CANVAS_FAILED_CHECK, "check", "holes"},
     {"io:2, ii:3, j =>\n    @Y = {io, ii}/i // j\n", CANVAS_FAILED_NOT, "ok", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static void every_schedule_has_its_verdict(void **state) {
+struct candidates {
+  canvas_schedule *schedules[ROWS];
+  canvas_bound *bound[ROWS];
+};
+
+static void bind_rows(canvas_context *ctx, const canvas_program *p, struct candidates *c) {
+  canvas_machine *here = canvas_machine_here();
+  for (int i = 0; i < ROWS; i++) {
+    const char *text = rows[i].schedule;
+    c->schedules[i] = NULL;
+    if (text) canvas_schedule_parse(ctx, text, strlen(text), &c->schedules[i]);
+    CHECK_INT(canvas_bound_new(ctx, p, c->schedules[i], here, &c->bound[i]), CANVAS_OK, text);
+  }
+  canvas_machine_free(here);
+}
+
+static void drop_rows(struct candidates *c) {
+  for (int i = 0; i < ROWS; i++) {
+    canvas_bound_free(c->bound[i]);
+    canvas_schedule_free(c->schedules[i]);
+  }
+}
+
+static const canvas_bound *const *list(const struct candidates *c) {
+  return (const canvas_bound *const *)c->bound;
+}
+
+static void every_candidate_has_its_verdict(void **state) {
   canvas_context *ctx = canvas_context_new();
   canvas_program *p = parse(ctx);
+  const canvas_run_options options = {.repeats = 5};
+  struct candidates c;
+  canvas_measurer *m;
+  canvas_verdict verdicts[ROWS];
+  bind_rows(ctx, p, &c);
+  CHECK_INT(canvas_measurer_new(ctx, p, &options, &m), CANVAS_OK, "a measurer");
+  assert_non_null(strstr(canvas_measurer_compiler(m), "-O2"));
+  for (int again = 0; again < 2; again++) {
+    if (canvas_measurer_run(ctx, m, list(&c), ROWS, verdicts) != CANVAS_OK)
+      fail_msg("%s", canvas_context_message(ctx));
+    for (int i = 0; i < ROWS; i++) {
+      const char *of = rows[i].schedule ? rows[i].schedule : "default";
+      CHECK_TEXT(canvas_failure_name(verdicts[i].failure), rows[i].kind, of);
+      CHECK(strstr(verdicts[i].message, rows[i].message), verdicts[i].message);
+      CHECK_INT(verdicts[i].compared, rows[i].failure ? 0 : 6, of);
+      CHECK(rows[i].failure || verdicts[i].median > 0, of);
+    }
+  }
+  CHECK_INT(canvas_measurer_run(ctx, m, NULL, 0, NULL), CANVAS_OK, "none");
+  canvas_measurer_free(m);
+  drop_rows(&c);
+  canvas_program_free(p);
+  canvas_context_free(ctx);
+}
+
+// What an edit made of the program is measured as well; a program of other tensors is not.
+static void programs_that_compute_the_same(void **state) {
+  static const char other[] =
+      "canvas 1\nprogram columns\nin X f32 [i:6, j:9]\nY[i:6] = X[i, j] // sum j:9\nout Y\n";
+  canvas_context *ctx = canvas_context_new();
+  canvas_machine *here = canvas_machine_here();
+  canvas_program *p = parse(ctx), *edited, *columns;
+  canvas_bound *bound[2];
+  canvas_measurer *m;
+  canvas_verdict verdicts[2];
+  CHECK_INT(canvas_program_edit(ctx, p, "cache Y as C", 12, &edited), CANVAS_OK, "an edit");
+  CHECK_INT(canvas_program_parse(ctx, other, sizeof other - 1, &columns), CANVAS_OK, other);
+  CHECK_INT(canvas_bound_new(ctx, edited, NULL, here, &bound[0]), CANVAS_OK, "edited");
+  CHECK_INT(canvas_bound_new(ctx, columns, NULL, here, &bound[1]), CANVAS_OK, "columns");
+  CHECK_INT(canvas_measurer_new(ctx, p, NULL, &m), CANVAS_OK, "a measurer");
+  CHECK_INT(canvas_measurer_run(ctx, m, (const canvas_bound *const *)bound, 2, verdicts), CANVAS_OK,
+            "both");
+  CHECK_TEXT(canvas_failure_name(verdicts[0].failure), "ok", verdicts[0].message);
+  CHECK_TEXT(verdicts[1].message,
+             "program 'columns' has not the inputs and outputs of 'rows', which is measured", "");
+  canvas_measurer_free(m);
+  for (int i = 0; i < 2; i++) canvas_bound_free(bound[i]);
+  canvas_program_free(columns);
+  canvas_program_free(edited);
+  canvas_program_free(p);
+  canvas_machine_free(here);
+  canvas_context_free(ctx);
+}
+
+// ---- code ---------------------------------------------------------------------------------------
+
+static canvas_bound *bind_default(canvas_context *ctx, const canvas_program *p) {
   canvas_machine *here = canvas_machine_here();
   canvas_bound *bound;
-  const canvas_run_options options = {.repeats = 5};
-  const char *schedules[ROWS];
-  canvas_verdict verdicts[ROWS];
-  for (int i = 0; i < ROWS; i++) schedules[i] = rows[i].schedule;
-  if (canvas_program_run(ctx, p, here, schedules, ROWS, &options, verdicts) != CANVAS_OK)
-    fail_msg("%s", canvas_context_message(ctx));
-  for (int i = 0; i < ROWS; i++) {
-    const char *of = rows[i].schedule ? rows[i].schedule : "default";
-    CHECK_TEXT(canvas_failure_name(verdicts[i].failure), rows[i].kind, of);
-    CHECK(strstr(verdicts[i].message, rows[i].message), verdicts[i].message);
-    CHECK_INT(verdicts[i].compared, rows[i].failure ? 0 : 6, of);
-    CHECK(rows[i].failure || verdicts[i].median > 0, of);
-  }
-  // None of them can be run: no compiler is asked for.
-  setenv("CANVAS_CC", "canvas-no-such-compiler", 1);
-  CHECK_INT(canvas_program_run(ctx, p, here, schedules + 2, 3, NULL, verdicts), CANVAS_OK,
-            "bad ones");
-  CHECK_INT(canvas_program_run(ctx, p, here, schedules, ROWS, NULL, verdicts), CANVAS_IO,
-            "no compiler");
-  char *path;
   CHECK_INT(canvas_bound_new(ctx, p, NULL, here, &bound), CANVAS_OK, "the default schedule");
+  canvas_machine_free(here);
+  return bound;
+}
+
+static void without_a_compiler(void **state) {
+  canvas_context *ctx = canvas_context_new();
+  canvas_program *p = parse(ctx);
+  canvas_bound *bound = bind_default(ctx, p);
+  canvas_measurer *m;
+  canvas_code *code;
+  char *path;
+  setenv("CANVAS_CC", "canvas-no-such-compiler", 1);
+  CHECK_INT(canvas_measurer_new(ctx, p, NULL, &m), CANVAS_IO, "no compiler");
   CHECK_INT(canvas_bound_compile(ctx, bound, NULL, &path), CANVAS_IO, "no compiler");
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_IO, "no compiler");
   assert_null(canvas_compiler_name(ctx));
   unsetenv("CANVAS_CC");
   canvas_bound_free(bound);
-  canvas_machine_free(here);
   canvas_program_free(p);
   canvas_context_free(ctx);
 }
@@ -82,12 +159,10 @@ static void every_schedule_has_its_verdict(void **state) {
 static void compiled_to_keep(void **state) {
   canvas_context *ctx = canvas_context_new();
   canvas_program *p = parse(ctx);
-  canvas_machine *here = canvas_machine_here();
-  canvas_bound *bound;
+  canvas_bound *bound = bind_default(ctx, p);
   char *path, *again, *function = canvas_program_function(p), *name = canvas_compiler_name(ctx);
   assert_string_equal(function, "rows");
   assert_non_null(strstr(name, "-O2"));
-  assert_int_equal(canvas_bound_new(ctx, p, NULL, here, &bound), CANVAS_OK);
   assert_int_equal(canvas_bound_compile(ctx, bound, NULL, &path), CANVAS_OK);
   assert_int_equal(canvas_bound_compile(ctx, bound, NULL, &again), CANVAS_OK);
   assert_string_equal(path, again);
@@ -98,13 +173,55 @@ static void compiled_to_keep(void **state) {
   canvas_string_free(function);
   canvas_string_free(name);
   canvas_bound_free(bound);
-  canvas_machine_free(here);
   canvas_program_free(p);
   canvas_context_free(ctx);
 }
 
+static void compiled_for_a_target(void **state) {
+  static const char text[] =
+      "canvas 1\nmachine odd\nvector_bytes 16\nvector_registers 16\nl1 1 KiB\nl2 1 MiB\n"
+      "memory 1 GiB\ntarget no-such-processor\n";
+  canvas_context *ctx = canvas_context_new();
+  canvas_program *p = parse(ctx);
+  canvas_machine *odd;
+  canvas_bound *bound;
+  canvas_code *code;
+  char *path;
+  CHECK_INT(canvas_machine_parse(ctx, text, sizeof text - 1, &odd), CANVAS_OK, text);
+  CHECK_INT(canvas_bound_new(ctx, p, NULL, odd, &bound), CANVAS_OK, "odd");
+  CHECK_INT(canvas_bound_compile(ctx, bound, NULL, &path), CANVAS_IO, "an unknown target");
+  CHECK(strstr(canvas_context_message(ctx), "no-such-processor"), canvas_context_message(ctx));
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, "code for here");
+  canvas_code_close(code);
+  canvas_bound_free(bound);
+  canvas_machine_free(odd);
+  canvas_program_free(p);
+  canvas_context_free(ctx);
+}
+
+static void called(void **state) {
+  canvas_context *ctx = canvas_context_new();
+  canvas_program *p = parse(ctx);
+  canvas_bound *bound = bind_default(ctx, p);
+  canvas_code *code;
+  float x[6 * 8], y[6];
+  for (int i = 0; i < 6 * 8; i++) x[i] = (float)i;
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
+  canvas_bound_free(bound);  // the code needs neither
+  canvas_program_free(p);
+  CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x}, (void *[]){y}), CANVAS_OK, "a call");
+  for (int i = 0; i < 6; i++) assert_true(y[i] == (float)(64 * i + 28));
+  canvas_code_close(code);
+  canvas_code_close(NULL);
+  canvas_context_free(ctx);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_schedule_has_its_verdict),
-                                     cmocka_unit_test(compiled_to_keep)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_candidate_has_its_verdict),
+                                     cmocka_unit_test(programs_that_compute_the_same),
+                                     cmocka_unit_test(without_a_compiler),
+                                     cmocka_unit_test(compiled_to_keep),
+                                     cmocka_unit_test(compiled_for_a_target),
+                                     cmocka_unit_test(called)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

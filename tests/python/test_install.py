@@ -103,6 +103,25 @@ def test_pkg_config(prefix, tmp_path, language, kind):
     assert run(tmp_path / "p", LD_LIBRARY_PATH=str(folder.parent)) == kernel(prefix)
 
 
+@pytest.mark.parametrize("name", ["libcanvas.so", "libcanvas.a"])
+def test_the_example_of_c_measures_and_calls(prefix, tmp_path, name):
+    examples = ROOT / "examples"
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include", "-o", tmp_path / "m"]
+    found = library(prefix, name)
+    run("cc", *words, examples / "c/measure.c", found, "-lm", "-ldl")
+    said = run(
+        tmp_path / "m",
+        examples / "programs/product.program",
+        examples / "c/product.schedule",
+        LD_LIBRARY_PATH=str(found.parent),
+        CANVAS_CACHE=str(tmp_path / "cache"),
+    )
+    assert said.count(": correct, ") == 2, said
+    assert "equal to the interpreter's" in said, said
+    said = run(tmp_path / "m", examples / "schedules/e1.schedule", rejected=True)
+    assert "expected 'program'" in said, said
+
+
 @pytest.mark.parametrize(
     "compiler, standard",
     [

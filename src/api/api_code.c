@@ -1,0 +1,109 @@
+/* Bound programs as machine code: compiled to keep, or to call from here. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "base/memory.h"
+#include "emit/emit.h"
+#include "run/compiler.h"
+
+char *canvas_compiler_name(canvas_context *ctx) {
+  struct compiler *c;
+  if (compiler_open(ctx, NULL, &c) != CANVAS_OK) return NULL;
+  char *text = mem_strdup(compiler_text(c));
+  compiler_close(c);
+  return text;
+}
+
+char *canvas_program_function(const canvas_program *program) {
+  return emit_c_function(program_of(program)->name);
+}
+
+/* ---- an object to keep ----------------------------------------------------------------------- */
+
+static canvas_status compile_text(canvas_context *ctx, const struct source *source,
+                                  const char *target, char **out) {
+  const struct compiler_options options = {.target = target};
+  struct compiler *c;
+  struct object object;
+  TRY(compiler_open(ctx, &options, &c));
+  canvas_status status = compiler_build(ctx, c, source, 1, 1, 0, &object);
+  compiler_close(c);
+  if (status != CANVAS_OK) return status;
+  if (!object.path) return fail(ctx, CANVAS_IO, "it does not compile: %.900s", object.message);
+  *out = object.path;
+  return CANVAS_OK;
+}
+
+static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound, const char *target,
+                                 const canvas_emit_options *options, char **out) {
+  const struct program *p = bound->tree->program;
+  canvas_emit_options how = options ? *options : (canvas_emit_options){0};
+  char *text, *name = NULL;
+  how.header = false;
+  if (!how.function) how.function = name = emit_c_function(p->name);
+  canvas_status status = canvas_bound_emit(ctx, bound, &how, &text);
+  if (status == CANVAS_OK) {
+    const struct source source = {text, how.function, p->inputs.count + p->outputs.count};
+    status = compile_text(ctx, &source, target, out);
+    free(text);
+  }
+  free(name);
+  return status;
+}
+
+canvas_status canvas_bound_compile(canvas_context *ctx, const canvas_bound *bound,
+                                   const canvas_emit_options *options, char **out) {
+  return compile_for(ctx, bound, bound->tree->machine.target, options, out);
+}
+
+/* ---- code to call ---------------------------------------------------------------------------- */
+
+struct canvas_code {
+  void *object;
+  int (*call)(void *const *); /* inputs, then outputs */
+  int inputs, outputs;
+};
+
+static const char function[] = "canvas_code";
+
+canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
+  const canvas_emit_options options = {.function = function};
+  const struct program *p = bound->tree->program;
+  struct canvas_code code = {.inputs = p->inputs.count, .outputs = p->outputs.count};
+  char *path, name[64];
+  TRY(compile_for(ctx, bound, "native", &options, &path));
+  code.object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  free(path);
+  if (!code.object)
+    return fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
+  snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
+  *(void **)&code.call = dlsym(code.object, name);
+  if (!code.call) {
+    dlclose(code.object);
+    return fail(ctx, CANVAS_IO, "what was compiled has no function '%s'", name);
+  }
+  *out = mem_alloc(sizeof **out);
+  **out = code;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
+                               const void *const *inputs, void *const *outputs) {
+  size_t each = sizeof *outputs;
+  void **all = mem_alloc((size_t)(code->inputs + code->outputs + 1) * each);
+  if (code->inputs) memcpy(all, inputs, (size_t)code->inputs * each);
+  memcpy(all + code->inputs, outputs, (size_t)code->outputs * each);
+  int answer = code->call(all);
+  free(all);
+  return answer ? fail(ctx, CANVAS_IO, "there is no memory for the buffers of the code")
+                : CANVAS_OK;
+}
+
+void canvas_code_close(canvas_code *code) {
+  if (!code) return;
+  dlclose(code->object);
+  free(code);
+}
