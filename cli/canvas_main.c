@@ -1,5 +1,6 @@
 /* The canvas command: finds the subcommand's row, parses by it, runs it, and checks that stdout took it. */
 #include <errno.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,13 +70,17 @@ static bool flush_output(void) {
   return false;
 }
 
-/* A closed pipe is an error of write, not a signal, while the command runs. */
+/* A closed pipe is an error of write, not a signal, while the command runs; numbers are written with a
+ * point, whatever locale the host program has set. */
 int canvas_main(int argc, char **argv) {
+  locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), around = uselocale(plain);
   struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
   sigemptyset(&ignore.sa_mask);
   bool set = !sigaction(SIGPIPE, &ignore, &before);
   int answer = dispatch(argc > 1 ? argc - 1 : 0, argv + 1);
   if (!flush_output()) answer = EXIT_BAD;
   if (set) sigaction(SIGPIPE, &before, NULL);
+  uselocale(around);
+  if (plain) freelocale(plain);
   return answer;
 }

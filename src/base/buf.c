@@ -2,11 +2,11 @@
 #include "base/buf.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 
 static void reserve(struct buf *buf, size_t extra) {
   size_t need = buf->length + extra + 1;
@@ -31,11 +31,11 @@ void buf_puts(struct buf *buf, const char *text) {
 void buf_printf(struct buf *buf, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  int length = vsnprintf(NULL, 0, format, args);
+  int length = text_vformat(NULL, 0, format, args);
   va_end(args);
   reserve(buf, (size_t)length);
   va_start(args, format);
-  vsnprintf(buf->text + buf->length, (size_t)length + 1, format, args);
+  text_vformat(buf->text + buf->length, (size_t)length + 1, format, args);
   va_end(args);
   buf->length += (size_t)length;
 }

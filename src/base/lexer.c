@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -44,7 +46,7 @@ static void read_number(struct lexer *lx, struct token *t) {
   memcpy(digits, s, length);
   digits[length] = '\0';
   errno = 0;
-  t->real = strtod(digits, NULL);
+  t->real = number_parse(digits);
   if (real) {
     t->kind = errno == ERANGE && t->real > 1 ? TOKEN_BAD : TOKEN_REAL;
     return;
@@ -157,7 +159,7 @@ void lexer_word(struct lexer *lx) {
   struct token *t = &lx->token;
   if (t->kind == TOKEN_END || t->kind == TOKEN_NEWLINE) return;
   lx->p = t->start;
-  while (lx->p < lx->end && *lx->p > ' ' && *lx->p < 0x7f && *lx->p != '#') lx->p++;
+  while (lx->p<lx->end && * lx->p> ' ' && *lx->p < 0x7f && *lx->p != '#') lx->p++;
   t->length = (int)(lx->p - t->start);
   t->kind = t->length ? TOKEN_NAME : TOKEN_BAD;
   if (!t->length) t->length = 1, lx->p++;
@@ -167,7 +169,7 @@ canvas_status lexer_fail(struct lexer *lx, const struct token *at, const char *f
   char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  text_vformat(message, sizeof message, format, args);
   va_end(args);
   return fail(lx->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at->line, at->column, message);
 }

@@ -2,12 +2,13 @@
 #include "base/status.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+
+#include "base/number.h"
 
 canvas_status fail(canvas_context *ctx, canvas_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(ctx->message, sizeof ctx->message, format, args);
+  text_vformat(ctx->message, sizeof ctx->message, format, args);
   va_end(args);
   for (char *p = ctx->message; *p; p++) {
     unsigned char c = (unsigned char)*p;

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/number.h"
+
 canvas_status reject(const struct binder *b, struct place at, const char *format, ...) {
   char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  text_vformat(message, sizeof message, format, args);
   va_end(args);
   if (!at.line) return fail(b->ctx, CANVAS_BAD_INPUT, "%s", message);
   return fail(b->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", at.line, at.column, message);
@@ -19,7 +21,7 @@ void warn(const struct binder *b, struct place at, const char *format, ...) {
   struct buf text = {0};
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  text_vformat(message, sizeof message, format, args);
   va_end(args);
   buf_puts(&text, message);
   struct bind_warning warning = {at.line, at.column, buf_take(&text)};

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static const struct schedule_node *node_at(const struct emitter *e, int node) {
   return &e->schedule->nodes.data[node];
 }
@@ -52,10 +54,10 @@ void emit_wrapped(const char *text, size_t length, int depth, struct buf *out) {
 static void print_into(struct buf *out, const char *format, va_list args) {
   va_list again;
   va_copy(again, args);
-  int length = vsnprintf(NULL, 0, format, again);
+  int length = text_vformat(NULL, 0, format, again);
   va_end(again);
   char *text = mem_alloc((size_t)length + 1);
-  vsnprintf(text, (size_t)length + 1, format, args);
+  text_vformat(text, (size_t)length + 1, format, args);
   buf_bytes(out, text, (size_t)length);
   free(text);
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #include "emit/emit_base.h"
 
 static const struct px_node *node_of(const struct emitter *e, int expr) {
@@ -266,8 +268,8 @@ void emit_number(struct emitter *e, double number, struct buf *out) {
     return;
   }
   for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, want);
-    double read = strtod(text, NULL);
+    text_format(text, sizeof text, "%.*g", digits, want);
+    double read = number_parse(text);
     if (wide ? read == want : (float)read == (float)want) break;
   }
   buf_printf(out, "%s%s%s", text, strpbrk(text, ".e") ? "" : ".0", wide ? "" : "f");

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* -- names -- */
 
 /* No local is called like a keyword, a builtin or a module that the text names: what it says there
@@ -83,10 +85,10 @@ static const char *keep(struct spelling *s, struct buf *b) {
 static const char *compose(struct spelling *s, const char *format, va_list args) {
   va_list again;
   va_copy(again, args);
-  size_t size = (size_t)vsnprintf(NULL, 0, format, again) + 1;
+  size_t size = (size_t)text_vformat(NULL, 0, format, again) + 1;
   va_end(again);
   char *text = arena_alloc(&s->arena, size);
-  vsnprintf(text, size, format, args);
+  text_vformat(text, size, format, args);
   return text;
 }
 

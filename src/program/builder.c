@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #include "program/program.h"
 
 struct program *program_new(const char *name) {
@@ -32,7 +34,7 @@ int program_poison(struct program *p, const char *format, ...) {
   if (p->failed) return -1;
   va_list args;
   va_start(args, format);
-  vsnprintf(p->error, sizeof p->error, format, args);
+  text_vformat(p->error, sizeof p->error, format, args);
   va_end(args);
   p->failed = true;
   return -1;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #include "program/program.h"
 
 const char *program_dtype_name(enum program_dtype dtype) {
@@ -34,11 +36,11 @@ static void number_text(double value, char text[32]) {
   } else if (value == 0) {
     strcpy(text, signbit(value) ? "-0.0" : "0");
   } else if (value == floor(value) && fabs(value) < 1e15) {
-    snprintf(text, 32, "%.0f", value);
+    text_format(text, 32, "%.0f", value);
   } else {
     for (int digits = 1; digits <= 17; digits++) {
-      snprintf(text, 32, "%.*g", digits, value);
-      if (strtod(text, NULL) == value) return;
+      text_format(text, 32, "%.*g", digits, value);
+      if (number_parse(text) == value) return;
     }
   }
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/saturating.h"
+#include "base/number.h"
 #include "program/program.h"
 
 struct verifier {
@@ -28,7 +29,7 @@ static canvas_status reject(const struct verifier *v, int line, int column, cons
   char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  text_vformat(message, sizeof message, format, args);
   va_end(args);
   if (!line) return fail(v->ctx, CANVAS_BAD_INPUT, "%s", message);
   return fail(v->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, message);

@@ -19,6 +19,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/number.h"
+
 double clock_wall(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -306,7 +308,9 @@ void child_describe(const struct child_end *end, const struct child_limits *limi
                     size_t size) {
   switch (end->how) {
     case CHILD_EXITED: snprintf(text, size, "ended with status %d", end->code); break;
-    case CHILD_OUT_OF_TIME: snprintf(text, size, "ran longer than %.3g s", limits->seconds); break;
+    case CHILD_OUT_OF_TIME:
+      text_format(text, size, "ran longer than %.3g s", limits->seconds);
+      break;
     case CHILD_OUT_OF_MEMORY:
       snprintf(text, size, "took more memory than there is (the limit is %lld MiB)",
                (long long)limits->memory >> 20);

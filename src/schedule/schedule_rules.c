@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #include "schedule/schedule.h"
 
 struct checker {
@@ -28,7 +30,7 @@ static canvas_status reject(struct checker *c, int line, int column, const char 
   char message[MESSAGE_SIZE];
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  text_vformat(message, sizeof message, format, args);
   va_end(args);
   if (!line) return fail(c->ctx, CANVAS_BAD_INPUT, "%s", message);
   return fail(c->ctx, CANVAS_BAD_INPUT, "line %d, column %d: %s", line, column, message);
