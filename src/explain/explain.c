@@ -108,9 +108,7 @@ void schedule_loop_text(const struct schedule *s, const struct schedule_loop *lo
   for (int i = 0; i < loop->count; i++)
     buf_printf(out, "%s%s", i ? ", " : "", s->levels.data[loop->level[i]].name);
   buf_puts(out, loop->count > 1 ? "}" : "");
-  for (unsigned mark = LOOP_PARA; mark <= LOOP_FOLD; mark *= 2)
-    if (loop->marks & mark) buf_printf(out, ":%s", loop_mark_name((enum loop_mark)mark));
-  if (loop->prefetch) buf_printf(out, ":pf(%d)", loop->prefetch);
+  schedule_print_marks(loop, out);
 }
 
 struct explainer {

@@ -65,11 +65,38 @@ struct level {
   int line, column;     /* of its first mention, 0 if built */
 };
 
+/* clang-format off */
+/* Marks of loops, in the order in which they are printed.
+ *
+ *   LOOP_FOLD  in the text
+ *   |          |          a way to run a loop: no two of them, none where it depends on data
+ *   |          |          |      makes one loop of a group
+ *   |          |          |      |  */
+#define LOOP_MARKS(X) \
+  X(FOLD,      "fold",    false, true)  /* of a group: fused, so that a tile may hold several rows */ \
+  X(PARA,      "para",    true,  true)  /* its iterations run in parallel */ \
+  X(VEC,       "vec",     true,  false) /* ... are lanes of vectors; within it only unrolled loops */ \
+  X(UNROLL,    "unroll",  true,  false) /* ... are unrolled */
+/* clang-format on */
+
+enum {
+#define X(id, ...) MARK_##id,
+  LOOP_MARKS(X)
+#undef X
+      MARKS
+};
 enum loop_mark {
-  LOOP_PARA = 1,   /* its iterations run in parallel */
-  LOOP_VEC = 2,    /* ... are lanes of vectors; within it only unrolled loops */
-  LOOP_UNROLL = 4, /* ... are unrolled */
-  LOOP_FOLD = 8    /* of a group: fused into one loop, so that a tile may hold several rows */
+#define X(id, ...) LOOP_##id = 1 << MARK_##id,
+  LOOP_MARKS(X)
+#undef X
+};
+enum {
+#define X(id, text, way, groups) | (way) << MARK_##id
+  LOOP_WAYS = 0 LOOP_MARKS(X), /* marks that are ways to run a loop */
+#undef X
+#define X(id, text, way, groups) | (groups) << MARK_##id
+  LOOP_GROUPS = 0 LOOP_MARKS(X) /* ... that make one loop of a group */
+#undef X
 };
 
 enum { GROUP_MOST = 8 }; /* levels of one group */
@@ -135,8 +162,9 @@ struct schedule {
 canvas_status schedule_parse(canvas_context *ctx, const char *text, size_t length,
                              struct schedule **out);
 void schedule_print(const struct schedule *s, struct buf *buf);
-void schedule_print_extent(const struct level *level, struct buf *buf); /* "14", "?", "" */
-const char *loop_mark_name(enum loop_mark mark);
+void schedule_print_extent(const struct level *level, struct buf *buf);       /* "14", "?", "" */
+void schedule_print_marks(const struct schedule_loop *loop, struct buf *buf); /* ":vec:pf(2)" */
+extern const char *const loop_mark_names[MARKS];
 const char *level_tail_name(enum level_tail tail);      /* "" for TAIL_NONE */
 const char *buffer_scope_name(enum buffer_scope scope); /* "" for SCOPE_AUTO */
 

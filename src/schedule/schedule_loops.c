@@ -129,16 +129,21 @@ enum word {
   WORD_DYN,
   WORD_MASK,
   WORD_PEEL,
-  WORD_PARA,
-  WORD_VEC,
-  WORD_UNROLL,
-  WORD_FOLD,
-  WORD_PF,
+#define X(id, ...) WORD_##id,
+  LOOP_MARKS(X)
+#undef X
+      WORD_PF,
   WORD_REORDER,
   WORDS
 };
-static const char *const words[WORDS] = {"dyn",    "mask", "peel", "para",   "vec",
-                                         "unroll", "fold", "pf",   "reorder"};
+/* clang-format off */
+static const char *const words[WORDS] = {
+    "dyn", "mask", "peel",
+#define X(id, text, ...) text,
+    LOOP_MARKS(X)
+#undef X
+    "pf", "reorder"};
+/* clang-format on */
 
 /* What was given already, a bit each: WORDS more for the extent. */
 static canvas_status once(struct reader *r, const struct token *at, unsigned *seen, int bit) {
@@ -190,14 +195,11 @@ static canvas_status read_prefetch(struct reader *r, struct loop_item *item) {
 }
 
 static canvas_status read_mark(struct reader *r, enum word word, struct loop_item *item) {
-  switch (word) {
-    case WORD_PARA: item->loop.marks |= LOOP_PARA; break;
-    case WORD_VEC: item->loop.marks |= LOOP_VEC; break;
-    case WORD_UNROLL: item->loop.marks |= LOOP_UNROLL; break;
-    case WORD_FOLD: item->loop.marks |= LOOP_FOLD; break;
-    case WORD_PF: return read_prefetch(r, item);
-    default: item->kind = ITEM_REORDER;
-  }
+  if (word == WORD_PF) return read_prefetch(r, item);
+  if (word == WORD_REORDER)
+    item->kind = ITEM_REORDER;
+  else
+    item->loop.marks |= 1u << (word - WORD_PEEL - 1);
   return CANVAS_OK;
 }
 
@@ -208,10 +210,15 @@ static canvas_status unknown_word(struct reader *r) {
   if (near)
     return lexer_fail(&r->lx, t, "unknown annotation '%.*s', did you mean '%s'?", shown(t),
                       t->start, near);
-  return lexer_fail(&r->lx, t,
-                    "unknown annotation '%.*s', there are a number, ?, {6,7}, dyn(x), mask, peel, "
-                    "para, vec, unroll, fold, pf(4) and reorder",
-                    shown(t), t->start);
+  struct buf marks = {0};
+  for (int i = 0; i < MARKS; i++) buf_printf(&marks, "%s, ", loop_mark_names[i]);
+  canvas_status status =
+      lexer_fail(&r->lx, t,
+                 "unknown annotation '%.*s', there are a number, ?, {6,7}, dyn(x), mask, peel, "
+                 "%spf(4) and reorder",
+                 shown(t), t->start, marks.text);
+  buf_free(&marks);
+  return status;
 }
 
 static bool at_extent(const struct lexer *lx) {
@@ -273,7 +280,7 @@ static canvas_status check_item(struct reader *r, bool selector, const struct lo
   if (reorder && (item->loop.marks || item->loop.prefetch))
     return lexer_fail(&r->lx, &item->at,
                       "a set to reorder has no marks, its loops have them below");
-  if (!reorder && item->loop.count > 1 && !(item->loop.marks & (LOOP_PARA | LOOP_FOLD)))
+  if (!reorder && item->loop.count > 1 && !(item->loop.marks & LOOP_GROUPS))
     return lexer_fail(&r->lx, &item->at,
                       selector ? "a group is one loop: say so by ':para' or ':fold', or ':reorder'"
                                : "a group is one loop: say so by ':para' or ':fold'");

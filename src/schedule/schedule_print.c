@@ -7,14 +7,16 @@
 
 enum { INDENT = 4 };
 
-const char *loop_mark_name(enum loop_mark mark) {
-  switch (mark) {
-    case LOOP_PARA: return "para";
-    case LOOP_VEC: return "vec";
-    case LOOP_UNROLL: return "unroll";
-    case LOOP_FOLD: return "fold";
-  }
-  return "";
+const char *const loop_mark_names[MARKS] = {
+#define X(id, text, ...) text,
+    LOOP_MARKS(X)
+#undef X
+};
+
+void schedule_print_marks(const struct schedule_loop *loop, struct buf *buf) {
+  for (int i = 0; i < MARKS; i++)
+    if (loop->marks >> i & 1) buf_printf(buf, ":%s", loop_mark_names[i]);
+  if (loop->prefetch) buf_printf(buf, ":pf(%d)", loop->prefetch);
 }
 
 const char *level_tail_name(enum level_tail tail) {
@@ -58,16 +60,13 @@ static void print_level(struct printer *w, int at) {
 }
 
 static void print_loop(struct printer *w, const struct schedule_loop *loop) {
-  static const enum loop_mark order[] = {LOOP_FOLD, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
   if (loop->count > 1) buf_puts(w->buf, "{");
   for (int i = 0; i < loop->count; i++) {
     if (i) buf_puts(w->buf, ", ");
     print_level(w, loop->level[i]);
   }
   if (loop->count > 1) buf_puts(w->buf, "}");
-  for (int i = 0; i < 4; i++)
-    if (loop->marks & order[i]) buf_printf(w->buf, ":%s", loop_mark_name(order[i]));
-  if (loop->prefetch) buf_printf(w->buf, ":pf(%d)", loop->prefetch);
+  schedule_print_marks(loop, w->buf);
 }
 
 static void print_axis(struct printer *w, const struct schedule_axis *axis) {

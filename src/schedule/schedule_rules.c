@@ -120,24 +120,34 @@ static bool has_dyn(const struct checker *c, const struct schedule_loop *loop) {
   return false;
 }
 
+static const char *first_mark(unsigned marks) {
+  int i = 0;
+  while (!(marks >> i & 1)) i++;
+  return loop_mark_names[i];
+}
+
+static canvas_status two_ways(struct checker *c, const struct schedule_node *n, unsigned ways) {
+  return reject(c, n->line, n->column, "loop '%.40s' cannot be both '%s' and '%s'",
+                level_name(c, n->loop.level[0]), first_mark(ways), first_mark(ways & (ways - 1)));
+}
+
 /* Marks that no program makes sense of. */
 static canvas_status check_marks(struct checker *c, const struct schedule_node *n) {
   const struct schedule_loop *loop = &n->loop;
   const char *name = level_name(c, loop->level[0]);
-  unsigned ways = loop->marks & (LOOP_PARA | LOOP_VEC | LOOP_UNROLL);
-  if (ways & (ways - 1))
-    return reject(c, n->line, n->column, "loop '%.40s' is to be two of para, vec and unroll", name);
+  unsigned ways = loop->marks & LOOP_WAYS;
+  if (ways & (ways - 1)) return two_ways(c, n, ways);
   if (loop->count == 1 && loop->marks & LOOP_FOLD)
     return reject(c, n->line, n->column, "'fold' makes one loop of several, '%.40s' is one", name);
-  if (loop->count > 1 && !(loop->marks & (LOOP_PARA | LOOP_FOLD)))
+  if (loop->count > 1 && !(loop->marks & LOOP_GROUPS))
     return reject(c, n->line, n->column, "group of '%.40s' has neither 'para' nor 'fold'", name);
   if (loop->prefetch && loop->marks & LOOP_VEC)
     return reject(c, n->line, n->column, "loop '%.40s' is a vector, nothing can be ahead in it",
                   name);
   if (!has_dyn(c, loop)) return CANVAS_OK;
   if (ways)
-    return reject(c, n->line, n->column,
-                  "loop '%.40s' depends on data, it is not para, vec or unroll", name);
+    return reject(c, n->line, n->column, "loop '%.40s' depends on data, it cannot be '%s'", name,
+                  first_mark(ways));
   if (loop->count > 1)
     return reject(c, n->line, n->column, "a loop of group '%.40s' depends on data, it stands alone",
                   name);

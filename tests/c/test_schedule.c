@@ -333,7 +333,7 @@ static void what_is_built_wrong_is_rejected(void **state) {
     const char *message;
   } rows[] = {
       {0, "nothing stands in loop 'z'"},
-      {1, "loop 'yi' is to be two of para, vec and unroll"},
+      {1, "loop 'yi' cannot be both 'vec' and 'unroll'"},
       {2, "group of 'yi' has neither 'para' nor 'fold'"},
       {3, "stage '@Y' stands twice, first on line 0"},
   };
