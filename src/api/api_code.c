@@ -77,13 +77,12 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
   TRY(compile_for(ctx, bound, "native", &options, &path));
   code.object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   free(path);
-  if (!code.object)
-    return fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
-  *(void **)&code.call = dlsym(code.object, name);
+  if (code.object) *(void **)&code.call = dlsym(code.object, name);
   if (!code.call) {
-    dlclose(code.object);
-    return fail(ctx, CANVAS_IO, "what was compiled has no function '%s'", name);
+    fail(ctx, CANVAS_IO, "what was compiled cannot be loaded: %.900s", dlerror());
+    if (code.object) dlclose(code.object);
+    return CANVAS_IO;
   }
   *out = mem_alloc(sizeof **out);
   **out = code;
@@ -98,8 +97,7 @@ canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
   memcpy(all + code->inputs, outputs, (size_t)code->outputs * each);
   int answer = code->call(all);
   free(all);
-  return answer ? fail(ctx, CANVAS_IO, "there is no memory for the buffers of the code")
-                : CANVAS_OK;
+  return answer ? fail(ctx, CANVAS_IO, "no memory for the buffers of the code") : CANVAS_OK;
 }
 
 void canvas_code_close(canvas_code *code) {

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -199,6 +200,28 @@ static void compiled_for_a_target(void **state) {
   canvas_context_free(ctx);
 }
 
+// A compiler whose objects are none.
+static void not_loaded(void **state) {
+  canvas_context *ctx = canvas_context_new();
+  canvas_program *p = parse(ctx);
+  canvas_bound *bound = bind_default(ctx, p);
+  canvas_code *code;
+  char script[128];
+  snprintf(script, sizeof script, "%s/junk", folder);
+  FILE *file = fopen(script, "w");
+  fputs("#!/bin/sh\n[ \"$1\" = --version ] || echo junk >unit.so\n", file);
+  fclose(file);
+  chmod(script, 0700);
+  setenv("CANVAS_CC", script, 1);
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_IO, "junk");
+  CHECK(strstr(canvas_context_message(ctx), "what was compiled cannot be loaded: "),
+        canvas_context_message(ctx));
+  unsetenv("CANVAS_CC");
+  canvas_bound_free(bound);
+  canvas_program_free(p);
+  canvas_context_free(ctx);
+}
+
 static void called(void **state) {
   canvas_context *ctx = canvas_context_new();
   canvas_program *p = parse(ctx);
@@ -222,6 +245,7 @@ int main(void) {
                                      cmocka_unit_test(without_a_compiler),
                                      cmocka_unit_test(compiled_to_keep),
                                      cmocka_unit_test(compiled_for_a_target),
+                                     cmocka_unit_test(not_loaded),
                                      cmocka_unit_test(called)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

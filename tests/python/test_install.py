@@ -108,7 +108,7 @@ def test_the_example_of_c_measures_and_calls(prefix, tmp_path, name):
     examples = ROOT / "examples"
     words = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include", "-o", tmp_path / "m"]
     found = library(prefix, name)
-    run("cc", *words, examples / "c/measure.c", found, "-lm", "-ldl")
+    run("cc", *words, examples / "c/measure_schedules.c", found, "-lm", "-ldl")
     said = run(
         tmp_path / "m",
         examples / "programs/product.program",
