@@ -270,6 +270,13 @@ static const struct {
      "none: target 't1': node 'b' of kernel 'thirds' needs a whole number for C/3, which is 16/3",
      0},
 
+    {{KERNEL("coarse",
+             "b = fc a to=x0\nc = group b by=65536\nd = fold c mean over=G\ne = fc d to=C\n"
+             "out e\n"),
+      "1,8,8;1024,8,8", "macs=none,params=none", 0, 0, false},
+     "none: target 't1': the base size of x0 is over the limit of 16777216",
+     0},
+
     // copies and strides: the cost counts the copies, H and W are those inside the kernel
     {{narrow, "a 8 32 5 7 3 2", "macs=768,params=none", 0, 0, false}, "x0=1", 0},
     {{narrow, "a 8 32 5 7 3 2", "macs=767,params=none", 0, 0, false},

@@ -156,6 +156,20 @@ static void rejects_a_second_family_with_weights(void **state) {
              "two families");
 }
 
+static void rejects_too_many_families(void **state) {
+  struct family many[FAMILIES_MAX + 1];
+  struct row rows[FAMILIES_MAX + 1];
+  struct families f;
+  for (int i = 0; i <= FAMILIES_MAX; i++) {
+    many[i] = family_map;
+    rows[i] = primitive_rows[PRIMITIVE_RELU];
+    rows[i].family = &many[i];
+  }
+  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX, &f), CANVAS_OK, ctx.message);
+  CHECK_INT(families_list(&ctx, rows, FAMILIES_MAX + 1, &f), CANVAS_BAD_INPUT, "one more");
+  CHECK_TEXT(ctx.message, "there are more than 32 families to draw", "one more");
+}
+
 /* A second row of a family that is drawn already is no second family. */
 static void draws_one_family_of_several_rows(void **state) {
   struct row rows[] = {primitive_rows[PRIMITIVE_FC], primitive_rows[PRIMITIVE_RELU],
@@ -289,4 +303,5 @@ CHECK_MAIN(cmocka_unit_test(depends_on_the_index_only), cmocka_unit_test(is_stab
            cmocka_unit_test(draws_legal_kernels), cmocka_unit_test(draws_parse_back),
            cmocka_unit_test(is_uniform_over_types), cmocka_unit_test(draws_fast_enough),
            cmocka_unit_test(chooses_g), cmocka_unit_test(rejects_a_second_family_with_weights),
-           cmocka_unit_test(draws_one_family_of_several_rows), cmocka_unit_test(rejects))
+           cmocka_unit_test(draws_one_family_of_several_rows),
+           cmocka_unit_test(rejects_too_many_families), cmocka_unit_test(rejects))
