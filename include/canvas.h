@@ -350,6 +350,20 @@ canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *boun
 /* For Graphviz: the loops as a tree over the stages, what flows between them, the splits of the axes. */
 char *canvas_bound_dot(const canvas_bound *bound);
 
+/* One change of the schedule, checked as a whole: *out is bound as `bound` is and owns its schedule;
+ * it borrows the same program.
+ *
+ *     split LOOP INT                 merge OUTER INNER           extent LOOP INT|open|?
+ *     reorder LOOP                   group LOOP {MARK}           ungroup LOOP
+ *     mark LOOP {MARK} [pf INT]      tail LOOP mask|peel|none
+ *     move STAGE to LOOP|root [before STAGE]
+ *     keep STAGE NAME {, NAME} [reg|l1|heap]
+ *
+ * LOOP is a name, with `of STAGE` where several loops have it; MARK is para, vec, unroll or fold; `reorder`
+ * and `group` take the loop and the only one in it. CANVAS_BAD_INPUT says why an edit is not allowed. */
+canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
+                                size_t length, canvas_bound **out);
+
 /* ---- code: bound programs as C (docs/native.md) ----------------------------------------------- */
 
 typedef struct canvas_emit_options {

@@ -4,6 +4,7 @@
 #include "api/handle.h"
 #include "emit/emit.h"
 #include "explain/explain.h"
+#include "transform/schedule_edit_text.h"
 
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
                                const canvas_schedule *schedule, const canvas_machine *machine,
@@ -18,6 +19,21 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
     return status;
   }
   b.made = (struct schedule *)made;
+  *out = mem_alloc(sizeof **out);
+  **out = b;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
+                                size_t length, canvas_bound **out) {
+  const struct loop_tree *tree = bound->tree;
+  struct canvas_bound b = {0};
+  TRY(schedule_edit_text(ctx, tree, edit, length, &b.made));
+  canvas_status status = loop_tree_bind(ctx, tree->program, b.made, &tree->machine, &b.tree);
+  if (status != CANVAS_OK) {
+    schedule_free(b.made);
+    return status;
+  }
   *out = mem_alloc(sizeof **out);
   **out = b;
   return CANVAS_OK;
