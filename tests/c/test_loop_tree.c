@@ -243,6 +243,15 @@ static const struct {
     {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",
      "line 1, column 1: vec loop 'i' is in no axis of 'A' inside it"},
     // limits
+    {GEMM,
+     "i =>\n  jo:unroll, k, ji:12:vec:mask => @C:reg = i, {jo, ji}/j // k\n"
+     "  jo:unroll, ji:vec => @D = i, {jo, ji}/j\n",
+     "line 2, column 35: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
+     "loop 'ji', which is no whole number of vectors"},
+    {GEMM, "i =>\n  k, j:vec => @C:reg = i, j // k\n  j:unroll => @D = i, j\n",
+     "line 2, column 15: ':reg' buffer 'C' cannot be in registers: its place at 'D' is no "
+     "constant, "
+     "or not of the same lanes everywhere"},
     {GEMM, "i, k, j => @C:reg = i, j // k\n" D,
      "line 1, column 12: ':reg' buffer 'C' cannot be in registers: its place at 'C' depends on "
      "loop "

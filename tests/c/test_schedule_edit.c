@@ -17,7 +17,7 @@
 #define PLAIN    "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"
 #define PARALLEL "i:para, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"
 
-enum operation { SPLIT, MERGE, REORDER, MOVE, MARK, TAIL, EXTENT, BUFFER };
+enum operation { SPLIT, MERGE, REORDER, MOVE, MARK, TAIL, EXTENT, BUFFER, GROUP, UNGROUP };
 
 // Loops are named: `x` is a level, or the first loop that carries it; `y` another, or a stage.
 static const struct {
@@ -62,6 +62,11 @@ static const struct {
     {EXTENT, "i", "", 0, PLAIN, "i:?, j, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"},
     {EXTENT, "i", "", 11, PLAIN, "the parts of axis 'i' of 'C' multiply up to 11, not 12"},
     {EXTENT, "i", "", -1, PLAIN, "loop 'i' cannot be given this extent"},
+    {GROUP, "i", "", LOOP_PARA, PLAIN,
+     "{i, j}:para, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n"},
+    {GROUP, "k", "", 0, PLAIN, "one loop in another become a group, here is no such pair"},
+    {UNGROUP, "i", "", 0, "{i, j}:fold, k =>\n    @C = i, j // k\ni, j =>\n    @D = i, j\n", PLAIN},
+    {UNGROUP, "i", "", 0, PLAIN, "a group becomes single loops, here is none"},
     {BUFFER, "", "C", SCOPE_HEAP, PLAIN,
      "i, j, k =>\n    @C[j][i]:heap = i, j // k\ni, j =>\n    @D = i, j\n"},
     {BUFFER, "", "D", SCOPE_HEAP, PLAIN, "'D' is an output, the program says how it is laid out"},
@@ -89,6 +94,8 @@ static canvas_status apply(canvas_context *ctx, const struct loop_tree *tree,
     case TAIL: return edit_tail(ctx, tree, level, (enum level_tail)number, out);
     case EXTENT:
       return edit_extent(ctx, tree, level, number ? EXTENT_INT : EXTENT_HOLE, number, out);
+    case GROUP: return edit_group(ctx, tree, node, (unsigned)number, out);
+    case UNGROUP: return edit_ungroup(ctx, tree, node, out);
     default: return edit_buffer(ctx, tree, stage, 2, layout, (enum buffer_scope)number, out);
   }
 }
