@@ -4,9 +4,9 @@ candidate.
     ./dev bench compiler [--json]
 
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
-the numbers that their comments give) and under their default schedules. bench/compiler_speed.c does
-the work: rates are calls per second of processor time, the median of five rounds; the last column
-is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
+the numbers that their comments give) and under their default schedules. bench/compiler_speed.c
+does the work: rates are calls per second of processor time, the median of five rounds; the last
+column is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
     tests/layers.py [--longest]
 
-The arrows of the design are the table LAYERS; a wish for a new arrow is a change of that table.
+The arrows of the design are the table LAYERS, and for Python PACKAGES in tests/rooms.py; a wish
+for a new arrow is a change of those tables.
 Before the tree is looked at, each rule is tried on a planted violation. One line `ok NAME` or
 `not ok NAME` for each rule; --longest lists the ten longest functions, as information.
 """
@@ -13,7 +14,9 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import rooms
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -115,7 +118,8 @@ def check_package(tree: Tree) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: {node.value!r} goes round canvas._core"
             for module in imported(node):
                 last = module.rpartition(".")[2]
-                if last.startswith("_core") and module not in ("canvas._core", "._core"):
+                roads = ("canvas._core", "." * (path.count("/") - 1) + "_core")
+                if last.startswith("_core") and module not in roads:
                     yield f"{path}:{node.lineno}: the core is canvas._core, not {module}"
 
 
@@ -130,7 +134,7 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-CHECKS = (check_includes, check_guards, check_names, check_package)
+CHECKS = (check_includes, check_guards, check_names, check_package, *rooms.CHECKS)
 
 # For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {
@@ -167,14 +171,16 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
             {"python/canvas/a.py": "core = ctypes.CDLL('libcanvas.so.0')\n"},
             {"python/canvas/a.py": "import _core\n"},
             {"python/canvas/a.py": "from canvas_core import _core\n"},
+            {"python/canvas/nn/a.py": "from ._core import draw\n"},
         ],
         {"python/canvas/a.py": "from canvas import _core\nfrom ._core import draw\nimport json\n"},
     ),
+    **rooms.PLANTED,
 }
 
 
-def self_test(name: str) -> Iterator[str]:
-    check = globals()[name]
+def self_test(check: Callable[[Tree], Iterator[str]]) -> Iterator[str]:
+    name = check.__name__
     rejected, passed = PLANTED[name]
     for tree in rejected:
         if not list(check(tree)):
@@ -243,7 +249,7 @@ def main(arguments: list[str]) -> int:
         return 0
     failed = False
     for check in CHECKS:
-        complaints = list(self_test(check.__name__)) or list(check(tree))
+        complaints = list(self_test(check)) or list(check(tree))
         for complaint in complaints:
             print(complaint)
         failed |= bool(complaints)

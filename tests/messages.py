@@ -4,9 +4,9 @@
     tests/messages.py [--all]
 
 Messages are found in src/ as the strings given to the functions of FAILING, and as the clauses
-that shape rules return; what stands for a %-conversion may be anything. A message that no golden case
-(tests/golden/*.txt) and no string of a C test holds fails the check; only `no memory ...`, which a
-machine without memory would say, is let pass. --all prints every message.
+that shape rules return; what stands for a %-conversion may be anything. A message that no golden
+case (tests/golden/*.txt) and no string of a C test holds fails the check; only `no memory ...`,
+which a machine without memory would say, is let pass. --all prints every message.
 """
 
 import ast

@@ -12,25 +12,23 @@ need.
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import CanvasError, NoSolution
+from .nn.pack import KernelPack, load, save
 from .operators import operator_program
-from .pack import KernelPack, load, save
 
 if TYPE_CHECKING:
-    from .compiled import Compiled, compile_program
-    from .convert import Conversion, convert
     from .data import data_from, load_data
-    from .driver import search
-    from .export import export
-    from .placeholder import Placeholder, get_placeholders, replace, sample, seed
-    from .plot import plot_pareto
-    from .replay import replay
-    from .trainer import train_network
+    from .deploy.export import export
+    from .deploy.trainer import train_network
+    from .nn.compiled import Compiled, compile_program
+    from .nn.convert import Conversion, convert
+    from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
+    from .reporting.plot import plot_pareto
+    from .runner.driver import search
+    from .runner.replay import replay
 
 __version__ = _core.version()
 
@@ -61,22 +59,22 @@ __all__ = [
 
 # What is loaded on first need, most of it because it needs torch, by the module that holds it.
 _LAZY = {
-    "Compiled": "compiled",
-    "compile_program": "compiled",
-    "Conversion": "convert",
-    "convert": "convert",
+    "Compiled": "nn.compiled",
+    "compile_program": "nn.compiled",
+    "Conversion": "nn.convert",
+    "convert": "nn.convert",
     "data_from": "data",
-    "export": "export",
+    "export": "deploy.export",
     "load_data": "data",
-    "Placeholder": "placeholder",
-    "get_placeholders": "placeholder",
-    "replace": "placeholder",
-    "sample": "placeholder",
-    "seed": "placeholder",
-    "search": "driver",
-    "plot_pareto": "plot",
-    "replay": "replay",
-    "train_network": "trainer",
+    "Placeholder": "nn.placeholder",
+    "get_placeholders": "nn.placeholder",
+    "replace": "nn.placeholder",
+    "sample": "nn.placeholder",
+    "seed": "nn.placeholder",
+    "search": "runner.driver",
+    "plot_pareto": "reporting.plot",
+    "replay": "runner.replay",
+    "train_network": "deploy.trainer",
 }
 
 
@@ -97,16 +95,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(types.ModuleType):
-    """Keeps `canvas.convert` the function: importing the submodule of that name would set it to
-    the module.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _LAZY and isinstance(value, types.ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

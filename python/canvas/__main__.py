@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import signals
+from .workers import signals
 
 for descriptor in (0, 1, 2):  # what is closed would be taken by the next file that is opened
     try:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import CanvasError
+from .text import printable
 
 
 @dataclass(frozen=True)
@@ -431,16 +432,6 @@ def read_option(option: Option, value: Any) -> Any:
     except ValueError as error:
         shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
         raise CanvasError(f"{option.flag} takes {error}, not '{printable(shown)}'") from None
-
-
-def printable(text: str) -> str:
-    """`text` with everything escaped that would not stand on one line of a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def printable_lines(text: str) -> str:
-    """`text` with everything escaped but its line breaks."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def changed(

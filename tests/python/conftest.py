@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def nothing_is_left_behind() -> Iterator[None]:
     """The temporary folder of this process is as empty after its tests as before."""
     yield
-    from canvas.scratch import remove_old
+    from canvas.workers.scratch import remove_old
 
     remove_old()  # of drivers that tests have killed: the next search would do it
     left = [path.name for path in TEMPORARY.iterdir() if not any(map(path.match, OURS))]

@@ -43,9 +43,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from canvas import cli, driver, pool  # noqa: F401
 from canvas.data import as_data
-from canvas.network import Recipe, plan_network
+from canvas.nn.network import Recipe, plan_network
+from canvas.runner import driver
+from canvas.workers import pool
 
 HERE = Path(__file__).parent
 EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "subprocess.Popen")

@@ -1,7 +1,7 @@
 """A worker that trains nothing: it answers at once, as the real one would, with figures that are a
 function of the job.  So the driver's side of a fault can be tried hundreds of times.
 
-    python faults_worker.py DRIVER MEMORY      as canvas.worker, see there
+    python faults_worker.py DRIVER MEMORY      as canvas.workers.worker, see there
 
 With CANVAS_FAULTS its trainings misbehave by turns, see faults_misdeeds.py.
 """
@@ -15,8 +15,9 @@ sys.path.append(str(Path(__file__).parent))
 
 import faults_misdeeds
 
-from canvas import _core, worker
+from canvas import _core
 from canvas.errors import one_line
+from canvas.workers import worker
 
 BASELINE_MACS = 60064  # of faults_models:build on digits
 CONTROLS = ("identity", "pointwise", "depthwise_separable", "grouped")

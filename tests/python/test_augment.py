@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from canvas.augment import Augmentation, generator
 from canvas.data import Data
-from canvas.train import train
+from canvas.data.augment import Augmentation, generator
+from canvas.training.train import train
 
 
 def batch(count=64, channels=2, height=6, width=5):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from canvas import checkpoint
 from canvas.errors import CanvasError
+from canvas.training import checkpoint
 
 TENSORS = {
     "float": torch.randn(3, 4),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from canvas.cli import main
-from canvas.cmd_search import parser as search_parser
+from canvas.cli.cmd_search import parser as search_parser
 from canvas.errors import CanvasError
 from canvas.options import OPTIONS, read_duration, read_options
 from canvas.study import Study

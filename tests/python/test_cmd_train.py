@@ -11,9 +11,9 @@ import pytest
 from made_study import CONTROLS, FINDS, add_finals, make_study
 
 from canvas import _core, cli
-from canvas.controls import DEPTHWISE_SEPARABLE
 from canvas.data import load_data
-from canvas.network import Recipe, plan_network
+from canvas.nn.controls import DEPTHWISE_SEPARABLE
+from canvas.nn.network import Recipe, plan_network
 from canvas.study import Study
 
 NETWORK = ["--model", "resnet8", "--width", "2"]
@@ -160,7 +160,7 @@ def test_an_export_of_a_candidate_has_the_figures_of_the_study(study, tmp_path, 
 
 def test_the_study_s_own_images_are_taken(study, monkeypatch, capsys, tmp_path):
     """They are not read again: their files may be elsewhere by now, or they had none."""
-    monkeypatch.setattr("canvas.driver.load_data", lambda *a, **k: pytest.fail("read again"))
+    monkeypatch.setattr("canvas.data.readers.load_data", lambda *a, **k: pytest.fail("read again"))
     words = ["train", str(study / "baseline"), "--epochs", "1", "--out", str(tmp_path / "t")]
     assert cli.main(words) == 0
     assert f"of {len(load_data('digits').test[1])} images" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from canvas import _core
-from canvas.controls import group_counts, grouped, solve_controls
+from canvas.nn.controls import group_counts, grouped, solve_controls
 
 TARGETS = """# a stage of a network
 a 16 16 16 16 3 1 1

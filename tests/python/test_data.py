@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-import canvas.images_digits as module
-from canvas.augment import Augmentation
+import canvas.data.images_digits as module
 from canvas.data import DATA_HELP, READERS, SPLITS, Data, as_data, load_data
+from canvas.data.augment import Augmentation
+from canvas.data.images import Wishes, check_memory, machine_memory, split
+from canvas.data.images_digits import digits_scattered
 from canvas.errors import CanvasError
-from canvas.images import Wishes, check_memory, machine_memory, split
-from canvas.images_digits import digits_scattered
 
 # Studies of old hold these; a change of one bit of an image or a label would orphan them.
 CHECKSUMS = {

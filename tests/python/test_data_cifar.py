@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-import canvas.images_cifar as module
-from canvas.augment import Augmentation
+import canvas.data.images_cifar as module
 from canvas.data import load_data
+from canvas.data.augment import Augmentation
 from canvas.errors import CanvasError
 
 PER_FILE = 40

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import canvas.images
-from canvas.augment import Augmentation
+import canvas.data.images
 from canvas.data import SPLITS, load_data
+from canvas.data.augment import Augmentation
 from canvas.errors import CanvasError
 
 
@@ -249,7 +249,7 @@ def test_what_does_not_fit_is_rejected_before_anything_is_decoded(tmp_path, monk
     name = plant(tmp_path, CAT_DOG)
     for path in (tmp_path / "train").rglob("*.png"):
         path.write_bytes(b"")
-    monkeypatch.setattr(canvas.images, "machine_memory", lambda: 60 * 3 * 32 * 32 * 4 * 2 - 1)
+    monkeypatch.setattr(canvas.data.images, "machine_memory", lambda: 60 * 3 * 32 * 32 * 4 * 2 - 1)
     with pytest.raises(CanvasError, match="60 images of 32x32 would take "):
         load_data(name, image_size=32)
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
-import canvas.images
-from canvas.augment import Augmentation
+import canvas.data.images
 from canvas.data import SPLITS, as_data, data_from
+from canvas.data.augment import Augmentation
 from canvas.errors import CanvasError
 
 
@@ -166,7 +166,7 @@ GOOD = (torch.zeros(1, 6, 6), 0)
     ],
 )
 def test_what_cannot_be_used_is_one_sentence(value, words, monkeypatch):
-    monkeypatch.setattr(canvas.images, "machine_memory", lambda: 10**6)
+    monkeypatch.setattr(canvas.data.images, "machine_memory", lambda: 10**6)
     with pytest.raises(CanvasError, match=words) as caught:
         as_data(value)
     assert "\n" not in str(caught.value)

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from canvas.data import SPLITS, load_data
-from canvas.images_synthetic import CLASSES, _ranks
-from canvas.train import train
+from canvas.data.images_synthetic import CLASSES, _ranks
+from canvas.training.train import train
 
 
 def network(window):

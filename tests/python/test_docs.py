@@ -31,7 +31,7 @@ from pathlib import Path
 import flags_page
 import pytest
 
-from canvas import study
+from canvas.study import schema as study
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]

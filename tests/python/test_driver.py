@@ -5,12 +5,12 @@ import time
 import pytest
 
 from canvas.errors import CanvasError
-from canvas.network import Plan
+from canvas.nn.network import Plan
 from canvas.options import read_options
-from canvas.progress import Display
-from canvas.search_run import Run
+from canvas.reporting.progress import Display
+from canvas.runner.search_run import Run
+from canvas.runner.trials import Trials
 from canvas.study import Study
-from canvas.trials import Trials
 
 EPOCHS = 4
 

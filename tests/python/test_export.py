@@ -11,13 +11,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from canvas import KernelPack, _core, checkpoint, network_code
-from canvas.controls import DEPTHWISE_SEPARABLE, GROUPED, IDENTITY, POINTWISE
+from canvas import KernelPack, _core
 from canvas.data import Data
+from canvas.deploy import network_code
+from canvas.deploy.export import export
+from canvas.deploy.trainer import train_network
 from canvas.errors import CanvasError
-from canvas.export import export
-from canvas.network import Recipe, build_network, plan_network
-from canvas.trainer import train_network
+from canvas.nn.controls import DEPTHWISE_SEPARABLE, GROUPED, IDENTITY, POINTWISE
+from canvas.nn.network import Recipe, build_network, plan_network
+from canvas.training import checkpoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kernels"
 

@@ -300,7 +300,7 @@ def test_kill_9_at_twenty_moments_in_real_trainings(tmp_path, drivers, really_un
 def test_a_worker_whose_driver_died_before_it_could_ask_ends_by_itself():
     """Between fork and prctl: the parent is not the driver any more."""
     worker = subprocess.Popen(
-        [sys.executable, "-m", "canvas.worker", "1", "0"],
+        [sys.executable, "-m", "canvas.workers.worker", "1", "0"],
         env=ENVIRONMENT,
         stdin=subprocess.PIPE,  # held open: the end of its jobs is not what ends it
     )

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from canvas.finals import Finals, final_seeds, finalists, train_finals
-from canvas.network import Plan, Recipe
+from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
-from canvas.progress import Display
-from canvas.search_run import Run
+from canvas.reporting.progress import Display
+from canvas.runner.finals import Finals, final_seeds, finalists, train_finals
+from canvas.runner.search_run import Run
 from canvas.study import Study
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import canvas
-from canvas import latency
-from canvas.latency import compiled, measure, summarise
+from canvas.nn import latency
+from canvas.nn.latency import compiled, measure, summarise
 
 
 def test_the_first_round_does_not_count():
@@ -94,8 +94,8 @@ def test_a_compiler_that_fails_or_lies_is_one_line(monkeypatch):
 
 DRIVER = """
 import json, sys
-from canvas.network import Recipe
-from canvas.pool import Pool
+from canvas.nn.network import Recipe
+from canvas.workers.pool import Pool
 
 recipe = Recipe("resnet8", 2, (1, 8, 8), 10, "paper", 1)
 job = {"kind": "latency", "recipe": recipe.to_json(), "pack": None, "path": sys.path, "batch": 1,

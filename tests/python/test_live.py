@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from canvas import live, progress
 from canvas.errors import CanvasError
-from canvas.live import LiveDisplay, clock
-from canvas.progress import Display, Silent, make_display, wanted_way
+from canvas.reporting import displays, live
+from canvas.reporting.displays import make_display, wanted_way
+from canvas.reporting.live import LiveDisplay, clock
+from canvas.reporting.progress import Display, Silent
 from canvas.study import Candidate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -232,7 +233,7 @@ def test_the_way_that_is_chosen(monkeypatch, way, tty, term, expected):
     assert type(make_display(way, None, "net", None, 0.0)) is expected
     if expected is LiveDisplay:
         assert type(make_display(way, print, "net", None, 0.0)) is Display  # `say` wants lines
-        monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(displays.importlib.util, "find_spec", lambda name: None)
         assert type(make_display(way, None, "net", None, 0.0)) is Display  # rich is not there
 
 

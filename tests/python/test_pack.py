@@ -181,6 +181,6 @@ def test_import_without_torch():
 
 
 def test_convert_stays_a_function():
-    import canvas.convert
+    import canvas.nn.convert
 
     assert callable(canvas.convert) and callable(canvas.search)

@@ -15,7 +15,7 @@ import pytest
 from made_study import CONTROLS, FINDS, make_study
 
 from canvas.cli import main
-from canvas.report import make_report
+from canvas.reporting.report import make_report
 from canvas.study import Study
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import canvas  # noqa: E402
-from canvas.placeholder import Placeholder, run_quietly  # noqa: E402
+from canvas.nn.placeholder import Placeholder, run_quietly  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -16,8 +16,8 @@ from made_study import CONTROLS, FINDS, add_finals, make_study
 
 import canvas
 from canvas.errors import CanvasError, NoSolution
-from canvas.labels import Box, place_labels, text_width, wrap
-from canvas.plot import X_AXES, Figure, Point, Scale, nice_step, pareto_svg, plot_pareto
+from canvas.reporting.labels import Box, place_labels, text_width, wrap
+from canvas.reporting.plot import X_AXES, Figure, Point, Scale, nice_step, pareto_svg, plot_pareto
 from canvas.study import Study
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from canvas.pool import Pool
+from canvas.workers.pool import Pool
 
 CHILD = """
 import json, os, signal, subprocess, sys, time
@@ -59,7 +59,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def pool(monkeypatch):
-    monkeypatch.setattr("canvas.pool.STARTING", 0.0)
+    monkeypatch.setattr("canvas.workers.pool.STARTING", 0.0)
     with Pool(2, program=("-c", CHILD)) as pool:
         yield pool
 

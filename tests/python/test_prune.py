@@ -2,7 +2,7 @@
 
 import pytest
 
-from canvas.prune import Finished, best_curve, keeps_up, lag, threshold
+from canvas.runner.prune import Finished, best_curve, keeps_up, lag, threshold
 
 GOOD = Finished(0, macs=100, curve=[0.1, 0.5, 0.8, 0.9])
 FAST = Finished(1, macs=40, curve=[0.6, 0.7, 0.7, 0.7])  # ahead at first, lower in the end

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from canvas.cli import main
-from canvas.driver import search
 from canvas.errors import CanvasError
-from canvas.replay import replay
+from canvas.runner.driver import search
+from canvas.runner.replay import replay
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from canvas.report import (
+from canvas.reporting.report import (
     COLUMNS,
     best_control,
     front,

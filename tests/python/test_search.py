@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from faults import soon
 
-from canvas.driver import search
 from canvas.errors import CanvasError
-from canvas.report import COLUMNS
+from canvas.reporting.report import COLUMNS
+from canvas.runner.driver import search
 from canvas.study import Study
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -177,7 +177,7 @@ def children_of(pid):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"canvas.worker" in words and str(pid).encode() in words:
+            if b"canvas.workers.worker" in words and str(pid).encode() in words:
                 found.append(int(entry.name))
     return found
 

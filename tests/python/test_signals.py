@@ -10,7 +10,7 @@ import pytest
 # Is told to end, and told again while it tidies up.
 TIDY = """
 import os, signal, sys
-from canvas.signals import ignore_all, interrupt_at_any
+from canvas.workers.signals import ignore_all, interrupt_at_any
 number = int(sys.argv[1])
 for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(each, signal.SIG_IGN if sys.argv[2] == "ignored" else signal.SIG_DFL)

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import pytest
 
-from canvas import study as study_module
-from canvas.network import Plan, Recipe
+from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
-from canvas.progress import Display
-from canvas.search_run import Run
+from canvas.reporting.progress import Display
+from canvas.runner.search_run import Run
+from canvas.runner.timing import time_networks
 from canvas.study import Study
-from canvas.timing import time_networks
+from canvas.study import records as study_module
 
 FIGURES = {"ms": 2.0, "spread_ms": 0.1, "speedup": 1.5, "against": "compiled"}
 

@@ -18,8 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
-from canvas.check import check, compare, small_packs  # noqa: E402
-from canvas.pack import load_class  # noqa: E402
+from canvas.nn.check import check, compare, small_packs  # noqa: E402
+from canvas.nn.pack import load_class  # noqa: E402
 
 torch.set_num_threads(1)
 

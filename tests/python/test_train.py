@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from canvas.augment import Augmentation
 from canvas.data import Data
+from canvas.data.augment import Augmentation
 from canvas.models import load_model
-from canvas.train import NotFinite, Training, _batches, score, train
+from canvas.training.train import NotFinite, Training, _batches, score, train
 
 
 def tiny(test=0.0, count=65):

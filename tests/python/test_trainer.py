@@ -7,14 +7,16 @@ import os
 import pytest
 import torch
 
-from canvas import _core, checkpoint, trainer
-from canvas.augment import Augmentation
-from canvas.controls import DEPTHWISE_SEPARABLE
+from canvas import _core
 from canvas.data import Data
+from canvas.data.augment import Augmentation
+from canvas.deploy import trainer
+from canvas.deploy.trainer import train_network
 from canvas.errors import CanvasError
-from canvas.network import Recipe, plan_network
-from canvas.pack import KernelPack
-from canvas.trainer import train_network
+from canvas.nn.controls import DEPTHWISE_SEPARABLE
+from canvas.nn.network import Recipe, plan_network
+from canvas.nn.pack import KernelPack
+from canvas.training import checkpoint
 
 
 def images(count=33, test=0.0, offset=0.0):

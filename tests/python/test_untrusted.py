@@ -11,8 +11,8 @@ from made_study import CONTROLS, FINDS, add_finals, make_study
 
 from canvas import cli
 from canvas.data import load_data
+from canvas.deploy.trainer import train_network
 from canvas.options import OPTIONS, read_option
-from canvas.trainer import train_network
 
 MODEL = "planted_by_a_study:build"
 PLANTED = """
@@ -70,7 +70,7 @@ def other_folder(study, tmp_path):
     """The folder of a training that names the planted module."""
     train_network(study / "baseline", epochs=1, width=2, out=tmp_path / "t", threads=1)
     path = tmp_path / "t/checkpoint.safetensors"
-    from canvas import checkpoint
+    from canvas.training import checkpoint
 
     tensors, facts = checkpoint.read(path)
     facts["options"]["model"] = MODEL
@@ -165,7 +165,7 @@ def test_damaged_sessions_are_one_message(study, capsys, column):
 
 @pytest.mark.parametrize("value", ["x", "1", "[]", "null", "{}"])
 def test_a_damaged_training_is_one_message(study, tmp_path, capsys, value):
-    from canvas import checkpoint
+    from canvas.training import checkpoint
 
     train_network(study / "baseline", epochs=1, width=2, out=tmp_path / "t", threads=1)
     path = tmp_path / "t/checkpoint.safetensors"

@@ -68,7 +68,11 @@ def test_wheel_holds_the_package_and_one_extension(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if name.startswith("canvas/")}
     package = ROOT / "python/canvas"
-    ours = {f"canvas/{path.name}" for path in package.iterdir() if path.suffix in (".py", ".pyi")}
+    ours = {
+        f"canvas/{path.relative_to(package).as_posix()}"
+        for path in package.rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+    }
     assert names == ours | {"canvas/py.typed", "canvas/_core.abi3.so"}
 
 

@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import canvas  # noqa: E402
 from canvas import _core  # noqa: E402
-from canvas.check import check, small_packs  # noqa: E402
-from canvas.pack import load_class  # noqa: E402
+from canvas.nn.check import check, small_packs  # noqa: E402
+from canvas.nn.pack import load_class  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))

@@ -6,8 +6,8 @@ import json
 import pytest
 import torch
 
-from canvas import worker
 from canvas.data import Data
+from canvas.workers import worker
 
 
 @pytest.fixture

@@ -1,0 +1,98 @@
+"""The `canvas` command where Python is installed.
+
+A subcommand of SUBCOMMANDS is the module cmd_NAME with its `run(words)` and `parser()`; every
+other subcommand is the core's, which also answers unknown ones and prints the help, so that there
+is one command line.  Bad input is one message on standard error and exit code 2; "none" is 1;
+Ctrl-C is 130.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from ..errors import CanvasError, NoSolution
+from ..text import printable
+from .completion import ways_to_end
+
+SUBCOMMANDS = ("search", "trials", "pareto", "replay", "train", "export", "env")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; `argv` without the program's name (default: the process's).  Returns the
+    exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = run(words)
+        sys.stdout.flush()
+        return code
+    except NoSolution as error:
+        return complain(error, 1)
+    except CanvasError as error:
+        return complain(error, 2)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        drop_output()  # so that the last flush at exit is quiet too
+        return 141
+    except OSError as error:
+        return complain(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
+    except sqlite3.Error as error:
+        return complain(f"the study cannot be used: {error}", 2)
+
+
+def run(words: list[str]) -> int:
+    """`help` on a subcommand of ours and the shell's questions about one go to it, too."""
+    if words and words[0] in SUBCOMMANDS:
+        return int(subcommand(words[0]).run(words[1:]))
+    if len(words) == 2 and words[0] == "help" and words[1] in SUBCOMMANDS:
+        return int(subcommand(words[1]).run(["--help"]))
+    if len(words) > 3 and words[:2] == ["completion", "--"] and words[2] in SUBCOMMANDS:
+        for line in ways_to_end(subcommand(words[2]).parser(), words[3:]):
+            print(line)
+        return 0
+    return core(words)
+
+
+def subcommand(name: str) -> Any:
+    return importlib.import_module(f".cmd_{name}", __package__)
+
+
+def complain(error: Exception | str, code: int) -> int:
+    """One sentence on standard error.  What standard output did not take is given up: Python
+    would try again at exit.
+    """
+    try:
+        print("canvas:", printable(" ".join(str(error).split())), file=sys.stderr, flush=True)
+    except OSError:
+        pass  # nobody is there to read it
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+    return code
+
+
+def drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def core(words: list[str]) -> int:
+    """A subcommand of the core; a reader that goes away ends it like any C program."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _core.main(["canvas", *words])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

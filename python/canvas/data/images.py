@@ -1,0 +1,239 @@
+"""The steps that all readers of images share, in the order in which a reader takes them.
+
+    Wishes          what the user asked for; None stands for the reader's habit
+    split           which image goes into which split, at most so many of them
+    check_memory    reject what this machine could not hold, before anything is decoded
+    finish          0..255 -> 0..1 -> normalised, and the Data with what a training does to it
+
+Photographs are normalised, flipped and shifted by an eighth of their side unless the user says
+otherwise; everything else is taken as it is.  Which image is in which split follows from one fixed
+seed: the splits are part of the task and do not change with the seed of a search.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import CanvasError
+from ..text import printable
+from .augment import Augmentation
+from .dataset import SPLITS, Data, Split
+
+DATA_SEED = 0
+VALIDATION_SHARE = 0.1  # of the training images, where no validation images are given
+TEST_SHARE = 0.2  # of all images, where no others are given
+LIMITS = {"image_size": (4, 4096), "images": (2, 100_000_000), "crop": (0, 1024)}
+CROP_SHARE = 8  # photographs are shifted by up to 1/8 of their side
+CHUNK = 1024  # images at a time where a copy of all would be too many
+DIGITS = 4  # decimals of mean and deviation: the same on every machine, and as people quote them
+
+Groups = list[np.ndarray]  # indices of images, one array per class
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asks of a reader; None leaves it to the reader.
+
+    `image_size` is the side in pixels, `images` the largest number of training images (validation
+    included; the same share of each class), `normalize` and `flip` are yes or no, `crop` is the
+    largest shift in pixels.  Raises CanvasError with one sentence for a value that cannot be.
+    """
+
+    image_size: int | None = None
+    images: int | None = None
+    normalize: bool | None = None
+    flip: bool | None = None
+    crop: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in LIMITS.items():
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and low <= value <= high):
+                raise CanvasError(
+                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
+                )
+        for name in ("normalize", "flip"):
+            if getattr(self, name) not in (None, True, False):
+                raise CanvasError(f"{name} must be True or False, not {getattr(self, name)!r}")
+
+    def reject(self, name: str, data: str, why: str) -> None:
+        """Raise CanvasError where wish `name` was made and `data` cannot fulfil it."""
+        if getattr(self, name):
+            raise CanvasError(f"data '{data}' {why}: leave {name} out")
+
+
+def quoted(name: object) -> str:
+    """'name' for a sentence, with what a terminal cannot show escaped."""
+    return f"'{printable(str(name))}'"
+
+
+def split(
+    labels: Mapping[str, np.ndarray], names: Sequence[str], wishes: Wishes
+) -> list[tuple[str, np.ndarray]]:
+    """For train, validation and test: the source of its images, and which of them, sorted.
+
+    `labels` gives the sources that are there, "train" always, "validation" and "test" perhaps: for
+    each image a whole number that indexes `names`.  Without "test" a fifth of each class of train
+    becomes that, without "validation" then a tenth of what is left.  `wishes.images` bounds train
+    and validation together.  Raises CanvasError where a class has too few images.
+    """
+    random = np.random.default_rng(DATA_SEED)
+    groups = {
+        source: [random.permutation(np.flatnonzero(of == label)) for label in range(len(names))]
+        for source, of in labels.items()
+    }
+    train, validation, test = (groups.get(part, []) for part in SPLITS)
+    if not test:
+        test, train = _cut(train, TEST_SHARE, "test", names)
+    if wishes.images is not None:
+        kept = _cap(train + validation, wishes.images, names, 1 if validation else 2)
+        train, validation = kept[: len(names)], kept[len(names) :]
+    if not validation:
+        validation, train = _cut(train, VALIDATION_SHARE, "validation", names)
+    return [
+        (part if part in labels else "train", np.sort(np.concatenate(chosen)))
+        for part, chosen in zip(SPLITS, (train, validation, test))
+    ]
+
+
+def pick(sources: Mapping[str, Split], names: Sequence[str], wishes: Wishes) -> list[Split]:
+    """Train, validation and test of images that are in memory; see `split`."""
+    parts = split({source: of.numpy() for source, (_, of) in sources.items()}, names, wishes)
+    return [(sources[source][0][chosen], sources[source][1][chosen]) for source, chosen in parts]
+
+
+def _cut(groups: Groups, share: float, what: str, names: Sequence[str]) -> tuple[Groups, Groups]:
+    """(`share` of each class, at least one image; the rest)."""
+    for name, group in zip(names, groups):
+        if len(group) < 2:
+            raise CanvasError(
+                f"class {quoted(name)} has too few training images for {what} images to be cut "
+                f"from them: give it more, or {what} images of their own"
+            )
+    sizes = [max(1, round(share * len(group))) for group in groups]
+    return (
+        [group[:size] for group, size in zip(groups, sizes)],
+        [group[size:] for group, size in zip(groups, sizes)],
+    )
+
+
+def _cap(groups: Groups, images: int, names: Sequence[str], least: int) -> Groups:
+    """The same share of each group, `images` in all; each keeps at least `least`."""
+    sizes = [len(group) for group in groups]
+    total = sum(sizes)
+    if images >= total:
+        return groups
+    quotas = [images * size // total for size in sizes]
+    by_remainder = sorted(range(len(sizes)), key=lambda i: (-(images * sizes[i] % total), i))
+    for i in by_remainder[: images - sum(quotas)]:
+        quotas[i] += 1
+    for i, (quota, size) in enumerate(zip(quotas, sizes)):
+        if quota < min(least, size):
+            name = names[i % len(names)]
+            raise CanvasError(
+                f"{images} images would leave {quota} of the {size} of class {quoted(name)}: "
+                f"ask for at least {math.ceil(least * total / min(filter(None, sizes)))}"
+            )
+    return [group[:quota] for group, quota in zip(groups, quotas)]
+
+
+def check_memory(count: int, shape: tuple[int, int, int]) -> None:
+    """Reject `count` images of `shape` that would take more than half of this machine's memory."""
+    half = machine_memory() // 2
+    needed = 4 * count * math.prod(shape)
+    if needed > half:
+        raise CanvasError(
+            f"{count} images of {shape[1]}x{shape[2]} would take {needed / 1e9:.1f} GB, more than "
+            f"half of this machine's memory ({half / 1e9:.1f} GB): take fewer with --images or "
+            "smaller ones with --image-size"
+        )
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def finish(
+    name: str,
+    description: str,
+    splits: Sequence[Split],
+    classes: int,
+    wishes: Wishes,
+    *,
+    photographs: bool = False,
+    synthetic: bool = False,
+) -> Data:
+    """The Data of three splits of (images [N, C, H, W], uint8 or float32; labels [N] int64).
+
+    uint8 means 0..255; float32 images are normalised in place.  `photographs` decides where
+    `wishes` say nothing.  What is done to the images is added to `description`.
+    """
+    images = [_to_float(images) for images, _ in splits]
+    augmentation = _augmentation(wishes, images[0].shape[-1], photographs)
+    mean: tuple[float, ...] = ()
+    deviation: tuple[float, ...] = ()
+    if photographs if wishes.normalize is None else wishes.normalize:
+        mean, deviation = _normalize(images)
+    treatment = ["normalised per channel"] * bool(mean) + augmentation.words()
+    train, validation, test = ((scaled, labels) for scaled, (_, labels) in zip(images, splits))
+    return Data(
+        name,
+        train,
+        validation,
+        test,
+        classes,
+        "; ".join([description, *treatment]),
+        augmentation=augmentation,
+        mean=mean,
+        deviation=deviation,
+        synthetic=synthetic,
+    )
+
+
+def counted(splits: Sequence[Split], classes: int, sources: Container[str]) -> str:
+    """`900 training, 100 validation (cut from train) and 200 test images of 10 classes, 32x32`."""
+    train, validation, test = (
+        f"{len(labels)} {word}" + " (cut from train)" * (part not in sources)
+        for part, word, (_, labels) in zip(SPLITS, ("training", "validation", "test"), splits)
+    )
+    height, width = splits[0][0].shape[-2:]
+    return f"{train}, {validation} and {test} images of {classes} classes, {height}x{width}"
+
+
+def _to_float(images: Tensor) -> Tensor:
+    return images if images.dtype == torch.float32 else images.float().div_(255)
+
+
+def _augmentation(wishes: Wishes, side: int, photographs: bool) -> Augmentation:
+    crop = side // CROP_SHARE * photographs if wishes.crop is None else wishes.crop
+    if crop > side // 2:
+        raise CanvasError(f"crop must be at most half of the images' side of {side}, not {crop}")
+    return Augmentation(photographs if wishes.flip is None else wishes.flip, crop)
+
+
+def _normalize(images: list[Tensor]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Normalise all splits, in place, by mean and deviation per channel of the first, the training
+    split; returns both.  A channel that is the same everywhere is shifted only.
+    """
+    count = images[0].numel() // images[0].shape[1]
+    total = torch.zeros(images[0].shape[1], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    for chunk in images[0].split(CHUNK):
+        total += chunk.double().sum((0, 2, 3))
+        squares += chunk.double().square().sum((0, 2, 3))
+    variance = (squares / count - (total / count).square()).clamp(min=0)
+    mean = [round(value, DIGITS) for value in (total / count).tolist()]
+    deviation = [round(value, DIGITS) or 1.0 for value in variance.sqrt().tolist()]
+    for split in images:
+        split -= torch.tensor(mean)[:, None, None]
+        split /= torch.tensor(deviation)[:, None, None]
+    return tuple(mean), tuple(deviation)

@@ -1,0 +1,172 @@
+"""Image files in folders, one folder per class.
+
+    PATH/train/CLASS/...   at any depth, .jpg .jpeg .png .bmp .gif .webp .tif .tiff .ppm .pgm
+    PATH/val/CLASS/...     with test/ beside it: for validation
+    PATH/test/CLASS/...    kept for the very end; so is val/ where there is no test/
+
+What is missing is cut from train: a tenth for validation, a fifth for test.  Classes are the names
+of the folders of train, sorted.  Files are listed first and only those chosen are decoded: turned
+as their camera says, converted to RGB, the shorter side scaled to the image size, the middle cut
+out.  The size is that of the first training image, but 64 at most, unless the user names one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import CanvasError, one_line
+from ..text import printable
+from .dataset import Data, Split
+from .images import LIMITS, Wishes, check_memory, counted, finish, quoted, split
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+LARGEST = 64  # side of the images where the user names none
+BATCH = 64  # files that a thread reads at a time
+
+Files = dict[str, list[str]]  # class -> its files, sorted
+
+
+def read_folder(name: str, path: str, wishes: Wishes) -> Data:
+    """The images under folder `path` as photographs, 3 x side x side."""
+    root = Path(os.path.expanduser(path))
+    sources = _sources(root)
+    names = list(sources["train"])
+    labels: dict[str, np.ndarray] = {
+        source: np.repeat(np.arange(len(names)), [len(files[name]) for name in names])
+        for source, files in sources.items()
+    }
+    paths = {source: [p for of in files.values() for p in of] for source, files in sources.items()}
+    parts = split(labels, names, wishes)
+    side = wishes.image_size or _natural_side(paths["train"][0])
+    check_memory(sum(len(chosen) for _, chosen in parts), (3, side, side))
+    splits: list[Split] = [
+        (
+            _decode_all([paths[source][i] for i in chosen], side),
+            torch.from_numpy(labels[source][chosen]),
+        )
+        for source, chosen in parts
+    ]
+    description = f"{counted(splits, len(names), sources)}, from {printable(str(root))}"
+    return finish(name, description, splits, len(names), wishes, photographs=True)
+
+
+def _sources(root: Path) -> dict[str, Files]:
+    """The files of train and of what is there of validation and test; classes in sorted order."""
+    if not (root / "train").is_dir():
+        there = "has no folder 'train'" if root.is_dir() else "is no folder"
+        raise CanvasError(f"{quoted(root)} {there}: images are looked for as train/CLASS/FILE")
+    sources = {"train": _classes(root / "train")}
+    names = list(sources["train"])
+    if len(names) < 2:
+        raise CanvasError(
+            f"{quoted(root / 'train')} has {len(names) or 'no'} class folder"
+            f"{' only' * len(names)}: there must be two classes at least"
+        )
+    beside = [folder for folder in ("test", "val") if (root / folder).is_dir()]
+    for source, folder in zip(("test", "validation"), beside):
+        sources[source] = _classes(root / folder)
+        _check_same(names, list(sources[source]), root / folder)
+    return sources
+
+
+def _check_same(names: Sequence[str], others: Sequence[str], folder: Path) -> None:
+    """Reject a split whose classes are not those of train."""
+    for name in sorted(set(names) ^ set(others)):
+        where = f"is in 'train' but not in {quoted(folder)}"
+        if name in others:
+            where = f"is in {quoted(folder)} but not in 'train'"
+        raise CanvasError(f"class {quoted(name)} {where}: all splits must have the same classes")
+
+
+def _classes(folder: Path) -> Files:
+    """The image files of each class folder of `folder`; hidden files are none."""
+    with os.scandir(folder) as entries:
+        names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+    files = {name: _images(folder / name) for name in names}
+    for name, found in files.items():
+        if not found:
+            raise CanvasError(
+                f"class folder {quoted(folder / name)} has no image: files ending in "
+                f"{' '.join(ENDINGS)} are looked for"
+            )
+    return files
+
+
+def _images(folder: Path) -> list[str]:
+    """The image files in and below `folder`, sorted."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: list[str] = []
+    for place, _, names in os.walk(folder, onerror=fail):
+        found += (
+            os.path.join(place, name)
+            for name in names
+            if name.lower().endswith(ENDINGS) and not name.startswith(".")
+        )
+    return sorted(found)
+
+
+def _natural_side(path: str) -> int:
+    """The side of the images where the user names none; `path` is the first of them."""
+    with _opened(path) as image:
+        return max(LIMITS["image_size"][0], min(LARGEST, *image.size))
+
+
+def _decode_all(paths: Sequence[str], side: int) -> Tensor:
+    """uint8 [N, 3, side, side]."""
+    images: np.ndarray = np.empty((len(paths), 3, side, side), np.uint8)
+
+    def fill(start: int) -> None:
+        for i, path in enumerate(paths[start : start + BATCH], start):
+            images[i] = _decode(path, side)
+
+    threads = ThreadPoolExecutor(min(8, os.cpu_count() or 1))
+    try:
+        for _ in threads.map(fill, range(0, len(paths), BATCH)):
+            pass
+    finally:  # after an error or Ctrl-C no further batch is begun
+        threads.shutdown(cancel_futures=True)
+    return torch.from_numpy(images)
+
+
+def _decode(path: str, side: int) -> np.ndarray:
+    """uint8 [3, side, side]."""
+    from PIL import Image, ImageOps
+
+    with _opened(path) as image:
+        if image.mode.startswith(("I", "F")):
+            raise ValueError(f"it has {image.mode} pixels, more than 8 bits: convert it first")
+        image.draft("RGB", (side, side))  # a large JPEG is decoded at a fraction of its size
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+        if upright.size != (side, side):
+            upright = ImageOps.fit(upright, (side, side), Image.Resampling.BILINEAR)
+        return np.asarray(upright).transpose(2, 0, 1)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """The Pillow image of a file; whatever goes wrong with it is one sentence that names it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise CanvasError(
+            "data 'folder' needs Pillow, not installed here: pip install pillow"
+        ) from error
+    try:
+        if not os.path.isfile(path):
+            raise ValueError("it is no file")
+        with Image.open(path) as image:
+            yield image
+    except Exception as error:  # decoders of broken files raise anything
+        raise CanvasError(f"image {quoted(path)} cannot be read: {one_line(error)}") from error

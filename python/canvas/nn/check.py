@@ -1,0 +1,143 @@
+"""Does the PyTorch module compute what the kernel means?
+
+The core's interpreter is the definition: the kernel is lowered to a program and evaluated in
+double precision.  The module, with and without patterns, must give the same output in float64 on
+seeded weights and a seeded image:
+
+    max |module - interpreter| <= 1e-9 * max(1, max |interpreter|)
+
+`check` does so on small bindings made like those of the pack: the same groups, windows, strides
+and copies, the fewest channels that are legal, images of 5 x 6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from ..errors import CanvasError, NoSolution
+
+if TYPE_CHECKING:
+    from .pack import KernelPack
+
+TOLERANCE = 1e-9
+LIMIT = 1e100  # larger values mean nothing
+STEPS = 250_000  # of the interpreter for one binding; with more, elements are sampled
+HEIGHT, WIDTH = 5, 6  # after the stride; unequal, so that swapped axes show
+
+
+def check(pack: KernelPack, seed: int = 0) -> float:
+    """Compare a pack's module with the interpreter on small bindings like its own; the largest
+    error, relative to max(1, max |interpreter|).
+
+    Raises ArithmeticError where they differ by more than 1e-9, CanvasError where no small binding
+    is legal.
+    """
+    return max(compare(small, seed=seed) for small in small_packs(pack))
+
+
+def small_packs(pack: KernelPack) -> list[KernelPack]:
+    """The kernel at one small binding for every kind of binding that the pack has."""
+    kinds: dict[tuple[int, ...], dict[str, int]] = {}
+    for b in pack.module.BINDINGS:
+        wider = (b["cout"] > b["cin"]) - (b["cout"] < b["cin"])
+        kinds.setdefault((b.get("g", 1), b["kh"], b["kw"], b["stride"], wider), b)
+    return [_small_pack(pack, kind, b) for kind, b in kinds.items()]
+
+
+def _small_pack(pack: KernelPack, kind: tuple[int, ...], binding: dict[str, int]) -> KernelPack:
+    groups, kh, kw, stride, wider = kind
+    largest, why = min(binding["cin"], binding["cout"]), ""
+    grains = [m for m in (2, 3, 4, 6, 8, 12, 16, 24, 32) if groups * m < largest]
+    for channels in [*(groups * m for m in grains if groups * m >= 4), largest]:
+        cin, cout = channels * (2 if wider < 0 else 1), channels * (2 if wider > 0 else 1)
+        height, width = HEIGHT * stride - (stride > 1), WIDTH * stride
+        target = f"small {cin} {cout} {height} {width} {kh}x{kw} {stride} 1"
+        for budget in ("macs=1x", "macs=30x", "macs=none"):
+            try:
+                options = f"G={groups} exempt=1"
+                return type(pack)(
+                    _core.solve(pack.kernel, target, f"{budget},params=none", options)
+                )
+            except NoSolution as error:
+                why = str(error)
+    raise CanvasError(f"no small sizes to check '{pack.name}' at: {why}")
+
+
+def compare(
+    pack: KernelPack, target: int = 0, seed: int = 0, elements: int | None = None
+) -> float:
+    """Compare module and interpreter at one binding of a pack, with and without patterns; the
+    largest relative error.
+
+    `elements`: how many outputs are compared, chosen by the seed, first and last among them (None:
+    as many as the interpreter has time for).  Raises ArithmeticError where they differ.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    modules = [_module(pack, target, patterns) for patterns in (True, False)]
+    if pack.params:
+        modules[0].reset_parameters(generator)
+    modules[1].load_state_dict(modules[0].state_dict())
+    binding = modules[0].BINDINGS[target]
+    x = torch.randn(
+        1, binding["cin"], binding["h"], binding["w"], generator=generator, dtype=torch.float64
+    )
+    with torch.no_grad():
+        results = [module(x).flatten() for module in modules]
+    places = _places(results[0].numel(), elements, pack.cost["targets"][target], generator)
+    wanted = interpret(pack, target, x, list(modules[0].parameters()), places)
+    return max(
+        _error(pack, result[places], wanted, places, how)
+        for result, how in zip(results, ("with patterns", "without patterns"))
+    )
+
+
+def interpret(
+    pack: KernelPack, target: int, x: Tensor, weights: list[Any], places: Tensor
+) -> Tensor:
+    """Elements of the interpreter's output for one image; float64, places int64."""
+    program = _core.lower(pack.text, target)
+    arrays = [x, *(weight.squeeze(0) if weight.shape[0] == 1 else weight for weight in weights)]
+    inputs = [array.detach().contiguous().numpy().tobytes() for array in arrays]
+    answer = _core.evaluate(program, inputs, places.numpy().tobytes())
+    return torch.frombuffer(bytearray(answer), dtype=torch.float64)
+
+
+def _module(pack: KernelPack, target: int, patterns: bool) -> Any:
+    """An instance in float64; its class is forgotten afterwards."""
+    names: dict[str, Any] = {"__name__": "canvas._checked"}
+    exec(_core.torch_code(pack.text, patterns), names)
+    cls = names[pack.name]
+    binding = cls.BINDINGS[target]
+    return cls(binding["cin"], target=binding["name"]).double().eval()
+
+
+def _places(
+    count: int, wanted: int | None, cost: dict[str, Any], generator: torch.Generator
+) -> Tensor:
+    if wanted is None:
+        steps = cost["macs"] + cost["elementwise"] + cost["activations"]
+        wanted = max(32, count * STEPS // max(steps, 1))
+    if wanted >= count:
+        return torch.arange(count)
+    some = torch.randint(count, (wanted,), generator=generator)
+    some[0], some[-1] = 0, count - 1
+    return some
+
+
+def _error(pack: KernelPack, result: Tensor, wanted: Tensor, places: Tensor, how: str) -> float:
+    size = wanted.abs().max().item()
+    if not size <= LIMIT:
+        raise OverflowError(f"values of '{pack.name}' pass 1e100")
+    errors = (result - wanted).abs()
+    error = errors.max().item() / max(1.0, size)
+    if error <= TOLERANCE:
+        return error
+    at = int(errors.nan_to_num(nan=torch.inf).argmax())
+    raise ArithmeticError(
+        f"element {int(places[at])} of '{pack.name}' {how} is {result[at].item():.12g}, "
+        f"the interpreter says {wanted[at].item():.12g}"
+    )

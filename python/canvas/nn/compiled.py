@@ -1,0 +1,190 @@
+"""Programs as machine code, callable on NumPy arrays and torch CPU tensors.
+
+The core writes C for a program under a schedule and has the machine's compiler make a shared
+object of it (docs/native.md); a ``Compiled`` calls the one function in it.  Code that reads and
+writes memory by itself must not be called on the wrong memory: whatever is given is checked
+first, and what does not fit is told in one sentence.  The interpreter lock is free while the code
+runs, and several threads may call one object.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core
+from ..errors import CanvasError
+
+# How the element types of programs are called; NumPy has no bf16 and holds its bits.
+_NUMPY = {"f32": "float32", "f64": "float64", "bf16": "uint16", "i32": "int32"}
+_TORCH = {"f32": "float32", "f64": "float64", "bf16": "bfloat16", "i32": "int32"}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output: whole, row-major.  Elements of i32 lie in [least, most]; where they are
+    `rising` they never fall along the last axis, from least to most.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    least: int = 0
+    most: int = 0
+    rising: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype} {list(self.shape)}"
+
+
+class Compiled:
+    """A program as a function: ``compiled(x, w)`` answers the output, or a tuple of several.
+
+    Arguments are the program's inputs in order, NumPy arrays or torch CPU tensors, all of one
+    kind; so is what is answered.  `program` and `schedule` are texts (None: the default schedule).
+    Raises CanvasError where an argument has another dtype or shape than its input, is not
+    contiguous, or holds an index out of its range; MemoryError where the code finds no memory.
+    """
+
+    def __init__(self, program: str, schedule: str | None = None) -> None:
+        self.program, self.schedule = program, schedule
+        inputs, outputs = _core.signature(program)
+        self.inputs = [Tensor(*row) for row in inputs]
+        self.outputs = [Tensor(*row) for row in outputs]
+        self.path, self.function = _core.compile(program, schedule)
+        try:
+            self._code = getattr(ctypes.CDLL(self.path), self.function)
+        except OSError as error:
+            raise CanvasError(f"cannot load what was compiled: {error}") from None
+        self._code.argtypes = [ctypes.c_void_p] * (len(inputs) + len(outputs))
+        self._code.restype = ctypes.c_int
+
+    def __call__(self, *arrays: Any) -> Any:
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(tensor.name for tensor in self.inputs)
+            raise CanvasError(f"expected {len(self.inputs)} inputs ({names}), not {len(arrays)}")
+        torch = _torch_of(arrays[0]) if arrays else None
+        for tensor, array in zip(self.inputs, arrays):
+            (_check_torch if torch else _check_numpy)(tensor, array)
+        made = [_new_torch(t, torch) if torch else _new_numpy(t) for t in self.outputs]
+        pointers = [_address(array) for array in (*arrays, *made)]
+        if self._code(*pointers):
+            raise MemoryError("there is no memory for the buffers of the code")
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, row)) for row in (self.inputs, self.outputs))
+        return f"Compiled({self.function}: {inputs} -> {outputs})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, (self.program, self.schedule)
+
+
+def compile_program(program: str, schedule: str | None = None) -> Compiled:
+    """A program's text (docs/program.md) as machine code, under a schedule's text
+    (docs/schedule.md) or the default one.
+
+    Raises CanvasError in one sentence where either is wrong, or no C compiler works.
+    """
+    return Compiled(program, schedule)
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def _torch_of(array: Any) -> Any:
+    """The module torch if this is one of its tensors; torch is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(array, torch.Tensor) else None
+
+
+def _check_torch(tensor: Tensor, array: Any) -> None:
+    torch = _torch_of(array)
+    if torch is None:
+        raise CanvasError(
+            f"input '{tensor.name}' is {_kind(array)}, not a torch tensor as the first one is"
+        )
+    if array.device.type != "cpu" or array.layout != torch.strided:
+        raise CanvasError(f"input '{tensor.name}' is not a dense tensor on the CPU")
+    if array.requires_grad and torch.is_grad_enabled():
+        raise CanvasError(
+            f"input '{tensor.name}' requires a gradient, which code has not: give it under "
+            "torch.no_grad() or detached"
+        )
+    _check(tensor, array, str(array.dtype).removeprefix("torch."), _TORCH[tensor.dtype])
+    if not array.is_contiguous():
+        raise CanvasError(f"input '{tensor.name}' is not contiguous, give it .contiguous()")
+    _check_range(tensor, array)
+
+
+def _check_numpy(tensor: Tensor, array: Any) -> None:
+    import numpy
+
+    if not isinstance(array, numpy.ndarray):
+        raise CanvasError(
+            f"input '{tensor.name}' is {_kind(array)}, not a NumPy array or torch tensor"
+        )
+    _check(tensor, array, array.dtype.name, _NUMPY[tensor.dtype])
+    if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+        raise CanvasError(
+            f"input '{tensor.name}' is not contiguous in C order, give it through "
+            "numpy.ascontiguousarray"
+        )
+    _check_range(tensor, array)
+
+
+def _check(tensor: Tensor, array: Any, dtype: str, wanted: str) -> None:
+    if dtype != wanted and not (tensor.dtype == "bf16" and dtype == "bfloat16"):
+        raise CanvasError(f"input '{tensor.name}' is of {dtype}, not {wanted}")
+    if tuple(array.shape) != tensor.shape:
+        raise CanvasError(
+            f"input '{tensor.name}' has shape {list(array.shape)}, not {list(tensor.shape)}"
+        )
+
+
+def _check_range(tensor: Tensor, array: Any) -> None:
+    """Indices: one out of range would read or write anywhere."""
+    if tensor.dtype != "i32":
+        return
+    low, high = int(array.min()), int(array.max())
+    if low < tensor.least or high > tensor.most:
+        raise CanvasError(
+            f"input '{tensor.name}' holds indices from {low} to {high}, outside of "
+            f"{tensor.least} to {tensor.most}"
+        )
+    if tensor.rising and not (
+        bool((array[..., 0] == tensor.least).all())
+        and bool((array[..., -1] == tensor.most).all())
+        and bool((array[..., 1:] >= array[..., :-1]).all())
+    ):
+        raise CanvasError(
+            f"input '{tensor.name}' has to rise along its last axis, from {tensor.least} to "
+            f"{tensor.most}"
+        )
+
+
+def _kind(array: Any) -> str:
+    name = f"{type(array).__module__}.{type(array).__qualname__}"
+    return f"a {name.removeprefix('builtins.')}"
+
+
+# ---- memory -------------------------------------------------------------------------------------
+
+
+def _new_torch(tensor: Tensor, torch: Any) -> Any:
+    return torch.empty(tensor.shape, dtype=getattr(torch, _TORCH[tensor.dtype]))
+
+
+def _new_numpy(tensor: Tensor) -> Any:
+    import numpy
+
+    if math.prod(tensor.shape) * 8 > sys.maxsize:
+        raise MemoryError(f"output '{tensor.name}' is larger than any memory")
+    return numpy.empty(tensor.shape, dtype=_NUMPY[tensor.dtype])
+
+
+def _address(array: Any) -> int:
+    return int(array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data)

@@ -1,0 +1,105 @@
+"""What every find is measured against: operators that everybody knows, written as kernels.
+
+A control is a kernel text and goes the way of a find: solved for the targets, turned into the
+same kind of module, trained and timed by the same code.  Only `grouped` must obey the budget
+(its group count is the smallest that does); the others stand in the table whatever they cost.
+The unchanged network is the baseline, which has no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import _core
+from ..errors import CanvasError, NoSolution
+
+BASELINE = "baseline"
+
+IDENTITY = """canvas 1
+kernel identity
+a = input
+out a
+"""
+
+POINTWISE = """canvas 1
+kernel pointwise
+a = input
+b = fc a to=C
+out b
+"""
+
+DEPTHWISE_SEPARABLE = """canvas 1
+kernel depthwise_separable
+a = input
+b = group a each
+c = unfold b over=H,W k=K
+d = fc c to=C
+e = fc d to=C
+out e
+"""
+
+GROUPED = """canvas 1
+kernel grouped
+a = input
+b = group a by=G
+c = unfold b over=H,W k=K
+d = fc c to=C
+out d
+"""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control that was solved (`pack`), or the reason why it is missing."""
+
+    name: str
+    pack: str = ""
+    missing: str = ""
+
+
+def solve_controls(targets: str) -> list[Control]:
+    """Identity, 1x1 and depth-wise separable, whatever they cost, in the order of the table."""
+    free = "macs=none,params=none"
+    return [
+        _control("identity", IDENTITY, targets, free, "exempt=1"),
+        _control("1x1", POINTWISE, targets, free, ""),
+        _control("depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, ""),
+    ]
+
+
+def grouped(targets: str, budget: str) -> Control:
+    """The grouped convolution with the fewest groups that the budget allows."""
+    missing = ""
+    for groups in group_counts(targets):
+        try:
+            return Control("grouped", _core.solve(GROUPED, targets, budget, f"G={groups}"))
+        except NoSolution as error:
+            missing = str(error)
+    return Control(
+        "grouped", missing=missing or "the channel counts have no common divisor above 1"
+    )
+
+
+def group_counts(targets: str) -> list[int]:
+    """Common divisors above 1 of all channel counts in a targets text, smallest first."""
+    counts = channel_counts(targets)
+    low = min(counts)
+    return [g for g in range(2, low + 1) if all(count % g == 0 for count in counts)]
+
+
+def channel_counts(targets: str) -> Sequence[int]:
+    """C_in and C_out of every line `name C_in C_out H W ...` of a targets text."""
+    counts: list[int] = []
+    for line in targets.splitlines():
+        words = line.partition("#")[0].replace(",", " ").split()
+        if words:
+            counts += [int(words[1]), int(words[2])]
+    return counts
+
+
+def _control(name: str, kernel: str, targets: str, budget: str, options: str) -> Control:
+    try:
+        return Control(name, _core.solve(kernel, targets, budget, options))
+    except CanvasError as error:
+        return Control(name, missing=str(error))

@@ -1,0 +1,105 @@
+"""How long a forward of a whole network takes, compared with the unchanged network.
+
+All networks run in one process, one thread, in evaluation mode without gradients, by turns: one
+sample of each, then the same backwards, ...  What counts is the process's CPU time, so that others
+on the machine disturb little.  A sample is as many forwards as make the unchanged network take
+SAMPLE seconds; of ROUNDS rounds the first is thrown away (caches, allocator).
+
+The unchanged network runs eagerly and, if asked for, under torch.compile; whichever has the
+smaller median is what others are compared with.  A speed-up is the median of the rounds' ratios,
+not the ratio of medians: a slow moment hits all halves of a round.  The driver sees to it that
+nothing of ours trains meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import one_line
+
+ROUNDS = 30
+SAMPLE = 0.005
+EAGER, COMPILED = "eager", "compiled"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds of one forward (median, interquartile range) and how much faster than the
+    unchanged network, whose engine is `against`.
+    """
+
+    ms: float
+    spread_ms: float
+    speedup: float
+    against: str
+
+
+def compiled(network: nn.Module, images: Tensor) -> nn.Module:
+    """`network` under torch.compile, compiled for `images` [N, C, H, W].
+
+    Raises RuntimeError with one line where that cannot be done, as without a C++ compiler.
+    """
+    network.eval()
+    try:
+        with torch.no_grad():
+            faster = torch.compile(network)
+            expected, got = network(images), faster(images)
+    except Exception as error:  # a compiler has many ways to fail
+        raise RuntimeError(f"torch.compile: {one_line(error)}") from error
+    if not torch.allclose(expected, got, rtol=1e-3, atol=1e-3 * float(expected.abs().max())):
+        raise RuntimeError("torch.compile: the compiled network gives other results")
+    return faster
+
+
+def measure(
+    unchanged: Mapping[str, nn.Module],
+    candidate: Mapping[str, nn.Module],
+    images: Tensor,
+    rounds: int = ROUNDS,
+) -> dict[str, Latency]:
+    """Time the engines of `candidate` beside those of the unchanged network on `images`
+    [N, C, H, W]; both map engine to network, and all are set to evaluation mode.
+    """
+    networks = [*unchanged.values(), *candidate.values()]
+    for network in networks:
+        network.eval()
+    with torch.no_grad():
+        for network in networks:
+            _seconds(network, images, 1)
+        forwards = max(1, math.ceil(SAMPLE / max(_seconds(networks[0], images, 1), 1e-6)))
+        samples: list[list[float]] = [[] for _ in networks]
+        for number in range(rounds):
+            order = range(len(networks)) if number % 2 == 0 else reversed(range(len(networks)))
+            for i in order:
+                samples[i].append(_seconds(networks[i], images, forwards))
+    ours = dict(zip(candidate, samples[len(unchanged) :]))
+    return summarise(dict(zip(unchanged, samples)), ours)
+
+
+def summarise(
+    unchanged: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]]
+) -> dict[str, Latency]:
+    """Medians, spreads and speed-ups of seconds per round; the first round does not count."""
+    against = min(unchanged, key=lambda engine: statistics.median(unchanged[engine][1:]))
+    answer = {}
+    for engine, seconds in candidate.items():
+        kept = [second * 1e3 for second in seconds[1:]]
+        low, median, high = statistics.quantiles(kept, n=4, method="inclusive")
+        ratios = [theirs / ours for theirs, ours in zip(unchanged[against][1:], seconds[1:])]
+        answer[engine] = Latency(median, high - low, statistics.median(ratios), against)
+    return answer
+
+
+def _seconds(network: nn.Module, images: Tensor, forwards: int) -> float:
+    """CPU seconds of one forward, the mean of `forwards` in a row."""
+    start = time.process_time_ns()
+    for _ in range(forwards):
+        network(images)
+    return max(time.process_time_ns() - start, 1) / forwards / 1e9

@@ -1,0 +1,167 @@
+"""The networks that a search can take: two of our own, or any callable of yours.
+
+A model is named by one string, because a name can travel to a child process where code must not:
+
+    resnet8, resnet18          built in, with a `width` (channels of the first stage)
+    package.module:callable    your function or class; it must return a torch.nn.Module
+
+A callable of yours is handed those of these facts that its signature names (a plain
+``**kwargs`` names none):
+
+    channels, in_channels, in_chans    channels of the images
+    classes, num_classes               number of classes
+    image_size, img_size               height (= width) of the images
+    width                              only when the user asked for one
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import CanvasError, one_line
+from .built_in import BUILT_IN
+
+
+def confirm_model(stored: str, given: str | None, where: str) -> None:
+    """Reject a model that only a file names: to build it would run whatever code the file's text
+    points to.  Built-in networks are known; another must be `given` by the user, too.
+    """
+    if given is None and stored not in BUILT_IN:
+        raise CanvasError(
+            f"{where} names the model '{stored}', which is code: give it with --model, and it is "
+            "imported"
+        )
+
+
+def load_model(
+    name: str,
+    *,
+    channels: int = 3,
+    classes: int = 10,
+    image_size: int = 32,
+    width: int | None = None,
+) -> nn.Module:
+    """Build the network called `name` for images [channels, image_size, image_size] and
+    `classes` classes.
+
+    Raises CanvasError with one sentence for a name that does not exist, a module that cannot be
+    imported, and a callable that fails or returns something that is no torch.nn.Module.
+    """
+    build, arguments = model_call(
+        name, channels=channels, classes=classes, image_size=image_size, width=width
+    )
+    try:
+        model = build(**arguments)
+    except Exception as error:
+        raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
+    if not isinstance(model, nn.Module):
+        raise CanvasError(
+            f"model '{name}' returned a {type(model).__name__}, it must return a torch.nn.Module"
+        )
+    return model
+
+
+def model_call(
+    name: str, *, channels: int, classes: int, image_size: int, width: int | None
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The callable behind `name` and those of the facts that it is handed, by keyword."""
+    build = _find(name)
+    facts: dict[str, Any] = {
+        "channels": channels,
+        "in_channels": channels,
+        "in_chans": channels,
+        "classes": classes,
+        "num_classes": classes,
+        "image_size": image_size,
+        "img_size": image_size,
+    }
+    if width is not None:
+        facts["width"] = width
+    accepted = _keyword_names(build)
+    if width is not None and "width" not in accepted:
+        raise CanvasError(f"model '{name}' takes no width: leave --width out")
+    return build, {key: facts[key] for key in facts if key in accepted}
+
+
+def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int) -> None:
+    """Reject a network that does not map [2, *shape] to [2, classes]; the network is left as it
+    was.
+    """
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            output = model(torch.zeros(2, *shape))
+    except Exception as error:
+        size = "x".join(map(str, shape))
+        raise CanvasError(
+            f"model '{name}' does not take images of {size}: {one_line(error)}"
+        ) from error
+    finally:
+        model.train(training)
+    if not isinstance(output, Tensor) or tuple(output.shape) != (2, classes):
+        got = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise CanvasError(
+            f"model '{name}' must answer [N, {classes}] for N images of this data, not {got} for 2"
+        )
+
+
+def _find(name: str) -> Any:
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    module_name, colon, attribute = name.partition(":")
+    if not colon:
+        known = " and ".join(BUILT_IN)
+        raise CanvasError(
+            f"no model is called '{name}': there are {known}, "
+            "or name your own as package.module:callable"
+        )
+    parts = module_name.split(".")
+    if not all(part.isidentifier() for part in parts) or not attribute:
+        raise CanvasError(f"model '{name}' is not of the form package.module:callable")
+    try:
+        target: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise CanvasError(
+                f"model '{name}': there is no module '{error.name}'; "
+                "install it or start in its folder"
+            ) from error
+        raise CanvasError(
+            f"model '{name}': its module needs '{error.name}', not installed"
+        ) from error
+    except Exception as error:
+        raise CanvasError(
+            f"model '{name}': its module cannot be imported: {one_line(error)}"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            raise CanvasError(f"model '{name}': module '{module_name}' has no '{attribute}'")
+        target = getattr(target, part)
+    if not callable(target):
+        raise CanvasError(f"model '{name}' is a {type(target).__name__}, it must be callable")
+    return target
+
+
+def _keyword_names(build: Callable[..., Any]) -> set[str]:
+    """The parameters that may be given by keyword; of ``**kwargs`` nothing is assumed but
+    num_classes.
+    """
+    try:
+        parameters = inspect.signature(build).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    names = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        names.add("num_classes")  # torchvision's and timm's builders pass it on
+    return names

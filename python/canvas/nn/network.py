@@ -1,0 +1,108 @@
+"""A network by its names: model, images, policy and, for a candidate, the text of a pack.
+
+The driver and its children build the same network from the same few words (a `Recipe`), so that
+nothing but text travels between them.  The model is built afresh every time with the seed's
+weights; converting and replacing then change only the layers that a kernel replaces.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from .convert import convert, replace
+from .load_model import check_model, load_model
+from .pack import KernelPack
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a network is built from; images are [channels, height, width]."""
+
+    model: str
+    width: int | None
+    shape: tuple[int, int, int]
+    classes: int
+    policy: str
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, words: Mapping[str, Any]) -> Recipe:
+        return cls(**{**words, "shape": tuple(words["shape"])})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The unchanged network as a search sees it: its targets, its whole cost for one image, one
+    forward's seconds.
+    """
+
+    targets: str
+    table: str
+    macs: int
+    params: int
+    seconds: float
+
+
+def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
+    """Convert the unchanged network once; raises CanvasError where nothing can be replaced or it
+    does not fit the data.
+    """
+    model = build_network(recipe)
+    check_model(model, recipe.model, recipe.shape, recipe.classes)
+    macs, params = cost(model, recipe.shape)
+    seconds = forward_seconds(model, torch.zeros(batch, *recipe.shape))
+    conversion = convert(model, torch.zeros(1, *recipe.shape), policy=recipe.policy)
+    return Plan(conversion.targets, str(conversion), macs, params, seconds)
+
+
+def forward_seconds(model: nn.Module, images: torch.Tensor) -> float:
+    """Wall seconds of one forward, roughly: the second of two."""
+    model.eval()
+    with torch.no_grad():
+        model(images)
+        start = time.perf_counter()
+        model(images)
+        return time.perf_counter() - start
+
+
+def build_network(recipe: Recipe, pack: str | None = None) -> nn.Module:
+    """The network with fresh weights; with the text of a pack, its targets are replaced by the
+    kernel.
+    """
+    channels, height, _ = recipe.shape
+    torch.manual_seed(recipe.seed)
+    model = load_model(
+        recipe.model,
+        channels=channels,
+        classes=recipe.classes,
+        image_size=height,
+        width=recipe.width,
+    )
+    if pack is None:
+        return model
+    example = torch.zeros(1, *recipe.shape)
+    model = convert(model, example, policy=recipe.policy, inplace=True).model
+    torch.manual_seed(recipe.seed + 1)
+    return replace(model, KernelPack(pack))
+
+
+def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:
+    """(MACs of one image, parameters) of the whole network: half of what torch's FlopCounterMode
+    counts.
+    """
+    training = model.training
+    model.eval()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(torch.zeros(1, *shape))
+    model.train(training)
+    return counter.get_total_flops() // 2, sum(p.numel() for p in model.parameters())

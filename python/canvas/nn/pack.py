@@ -1,0 +1,211 @@
+"""A kernel with its sizes: text, cost, and the PyTorch module made of it.
+
+A pack is its text.  Code is made anew from text that the core has parsed and checked; code that
+was stored somewhere is never executed.  The module's class lives in a real (generated) Python
+module with its source in linecache, so that tracebacks and ``inspect.getsource`` show it; its
+instances pickle as the text of the pack and their weights, so that ``copy.deepcopy``,
+``torch.save(model)`` and child processes work without any file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import linecache
+import os
+import sys
+import types
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from ..errors import CanvasError
+
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+TEXT_LIMIT = 16 << 20  # bytes, as in the core
+
+
+class KernelPack:
+    """A kernel and one binding per target, from their text.
+
+    Raises CanvasError where the text is no pack.  Two packs of the same canonical text are equal.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = _core.print_pack(text)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's text, without sizes."""
+        return _core.print_kernels(self.text)
+
+    @cached_property
+    def hash(self) -> str:
+        """32 hex digits, equal for isomorphic kernels; the sizes do not count."""
+        return _core.hash(self.text)
+
+    @property
+    def name(self) -> str:
+        """The name of the class: ``Kernel_`` and 16 digits of the hash."""
+        return f"Kernel_{self.hash[:16]}"
+
+    @cached_property
+    def torch_code(self) -> str:
+        """The module's source: it imports torch alone and may be pasted anywhere."""
+        return _core.torch_code(self.text, True)
+
+    @property
+    def graphviz(self) -> str:
+        """A picture of the kernel in Graphviz's language."""
+        return _core.dot(self.text)
+
+    @property
+    def svg(self) -> str:
+        """A picture of the kernel as SVG; its <desc> holds the kernel's text."""
+        return _core.svg(self.text)
+
+    @cached_property
+    def cost(self) -> dict[str, Any]:
+        """What one sample costs over all targets: macs, flops (2*macs), params, activations,
+        elementwise, bytes (float32), and the same per target in the list ``targets``.
+        """
+        return dict(json.loads(_core.cost(self.text)))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one sample, summed over the targets."""
+        return int(self.cost["macs"])
+
+    @property
+    def params(self) -> int:
+        """Weights, summed over the targets."""
+        return int(self.cost["params"])
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """The names of the layers that the pack has sizes for."""
+        return [target["name"] for target in self.cost["targets"]]
+
+    @cached_property
+    def module(self) -> type[Any]:
+        """The torch.nn.Module class.  ``module(c, h, w)`` wants sizes that fit one target,
+        ``module(c, target=name)`` names it; ``module.pack`` is this pack.
+        """
+        return load_class(self, patterns=True)
+
+    def compile(
+        self,
+        at: str | None = None,
+        *,
+        target: str | None = None,
+        batch: int = 1,
+        schedule: str | None = None,
+    ) -> Compiled:
+        """The kernel at one target as machine code: a callable on NumPy arrays or torch CPU
+        tensors, the image ``[batch, C_in, H, W]`` and the weights in the order and layout that
+        ``canvas lower`` shows.
+
+        `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
+        of several; `schedule`: the text of one (None: the default one).  Raises CanvasError in
+        one sentence where sizes or schedule do not fit, or no C compiler works.
+        """
+        from .compiled import Compiled
+
+        bound = "\nbind " in self.text
+        if bound == (at is not None):
+            has = "bind lines, leave 'at' away" if bound else "no bind lines, give sizes in 'at'"
+            raise CanvasError(f"'{self.name}' has {has}")
+        sized = self if at is None else KernelPack(_core.bind(self.text, at))
+        names = sized.targets
+        if target is None and len(names) > 1:
+            raise CanvasError(f"'{self.name}' has {len(names)} targets, name one of them")
+        if target is not None and target not in names:
+            raise CanvasError(f"'{self.name}' is bound to no target '{target}'")
+        index = 0 if target is None else names.index(target)
+        return Compiled(_core.lower(sized.text, index, batch), schedule)
+
+    def check(self) -> None:
+        """Compare the module with the interpreter (canvas.check.check); raises ArithmeticError."""
+        from .check import check
+
+        check(self)
+
+    def __repr__(self) -> str:
+        return f"KernelPack({self.name}, {len(self.targets)} targets)"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KernelPack) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KernelPack, (self.text,)
+
+
+def save(pack: KernelPack, path: str | os.PathLike[str]) -> None:
+    """Write the text of a pack."""
+    if not isinstance(pack, KernelPack):
+        raise CanvasError(f"save takes a KernelPack, not {type(pack).__name__}")
+    try:
+        Path(path).write_text(pack.text, encoding="utf-8")
+    except OSError as error:
+        raise CanvasError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def load(path: str | os.PathLike[str]) -> KernelPack:
+    """Read the text of a pack; nothing in the file is executed.  Raises CanvasError if it is no
+    pack.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(TEXT_LIMIT + 1)
+    except OSError as error:
+        raise CanvasError(f"cannot read '{path}': {error.strerror}") from None
+    try:
+        return KernelPack(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise CanvasError(f"'{path}' is not text; canvas.save writes packs as text") from None
+    except CanvasError as error:
+        raise CanvasError(f"'{path}': {error}") from None
+
+
+def load_class(pack: KernelPack, patterns: bool) -> type[Any]:
+    """The class of a pack's code, the same object for the same code.
+
+    The code is the core's own answer to the pack's text.
+    """
+    code = pack.torch_code if patterns else _core.torch_code(pack.text, False)
+    digest = hashlib.sha256((pack.text + code).encode()).hexdigest()[:16]
+    module_name = f"canvas._kernels.{pack.name}_{digest}"
+    if module_name not in sys.modules:
+        sys.modules[module_name] = _execute(code, module_name, pack, patterns)
+    return vars(sys.modules[module_name])[pack.name]
+
+
+def _execute(code: str, module_name: str, pack: KernelPack, patterns: bool) -> types.ModuleType:
+    filename = f"<{module_name}>"
+    linecache.cache[filename] = (len(code), None, code.splitlines(True), filename)
+    module = types.ModuleType(module_name)
+    module.__file__ = filename
+    exec(compile(code, filename, "exec"), vars(module))
+    cls = vars(module)[pack.name]
+    cls.pack = pack
+    cls.patterns = patterns
+    cls.__reduce__ = _reduce
+    return module
+
+
+def _reduce(kernel: Any) -> tuple[Any, ...]:
+    return _rebuild, (type(kernel).pack.text, type(kernel).patterns), dict(vars(kernel))
+
+
+def _rebuild(text: str, patterns: bool) -> Any:
+    cls: Any = load_class(KernelPack(text), patterns)
+    return cls.__new__(cls)

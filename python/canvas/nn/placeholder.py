@@ -1,0 +1,393 @@
+"""Places in a network where a kernel goes: find, learn their shapes, draw a kernel, put it in.
+
+    draw:     targets of all placeholders -> kernel and its sizes -> KernelPack
+    replace:  KernelPack -> one module per placeholder, bound by the target's name
+
+A placeholder stays where it is and holds the kernel, so that a network can be given another kernel
+later: the weights are ``<path>.kernel.w0`` in its state_dict.
+
+The process seed: `sample` without a seed takes the next draw of the stream that belongs to it, 0
+when the process starts (so that a script prints the same kernel twice), set by `seed`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .. import _core
+from ..errors import CanvasError, NoSolution, one_line
+from .pack import KernelPack
+
+DRAWS = 1000  # indices that one call of `sample` tries
+NAME_LIMIT = 120
+
+
+@dataclass(frozen=True)
+class Target:
+    """A layer to replace: channels, height and width of its input, window, stride."""
+
+    name: str
+    cin: int
+    cout: int
+    h: int
+    w: int
+    kh: int = 3
+    kw: int = 3
+    stride: int = 1
+
+    def line(self) -> str:
+        """The target as a line of a targets text."""
+        window = f"{self.kh}x{self.kw}"
+        return f"{self.name} {self.cin} {self.cout} {self.h} {self.w} {window} {self.stride} 1"
+
+    def sizes(self) -> tuple[int, ...]:
+        return self.cin, self.cout, self.kh, self.kw, self.h, self.w, self.stride
+
+
+class Placeholder(nn.Module):
+    """Where a kernel goes; until then the identity, or the convolution that `canvas.convert` found
+    here.
+
+    Put in by hand it accepts [N, C, H, W] and, as identity only, [N, C, W] and [N, C].  For
+    budgets it then counts as a dense 3x3 convolution C -> C.  A bias of the convolution stays and
+    is added after the kernel.
+    """
+
+    kernel: nn.Module | None
+    original: nn.Module | None
+    bias: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = None
+        self.original = None
+        self.register_parameter("bias", None)
+        self.target: Target | None = None
+        self.by_hand = True
+
+    @classmethod
+    def instead_of(cls, layer: nn.Module, target: Target) -> Placeholder:
+        """A placeholder that computes `layer` until it is replaced."""
+        placeholder = cls()
+        placeholder.original = layer
+        placeholder.target = target
+        placeholder.by_hand = False
+        return placeholder
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kernel is not None:
+            y = self.kernel(x)
+            return y if self.bias is None else y + self.bias[:, None, None]
+        if self.original is not None:
+            return self.original(x)
+        if self.by_hand and not 2 <= x.dim() <= 4:
+            raise CanvasError(f"a placeholder takes tensors of 2 to 4 axes, not {list(x.shape)}")
+        return x
+
+    def put(self, kernel: nn.Module) -> None:
+        """Hold `kernel`; the convolution is dropped but for its bias."""
+        if self.original is not None:
+            self.bias = self.original.bias
+            del self.original
+            self.original = None
+        self.kernel = kernel
+
+    def extra_repr(self) -> str:
+        if self.target is None:
+            return ""
+        return self.target.line() + (" (counts as dense 3x3)" if self.by_hand else "")
+
+
+# -- finding and learning --
+
+
+def get_placeholders(module: nn.Module, example_input: Any = None) -> dict[str, Placeholder]:
+    """The placeholders of a network by their paths, in the order of its modules.
+
+    With an example (a tensor, or a tuple or dict of arguments) they learn the shape of their input
+    from one forward pass that leaves the network as it was: no gradients, no update of BatchNorm,
+    modes restored. Raises CanvasError where a module is no network, has no
+    placeholder, does not run, or a shape fits no kernel.
+    """
+    if not isinstance(module, nn.Module):
+        raise CanvasError(f"a torch.nn.Module is needed, not {type(module).__name__}")
+    found = {
+        path: child for path, child in module.named_modules() if isinstance(child, Placeholder)
+    }
+    if not found:
+        raise CanvasError(
+            "the network has no placeholder; put canvas.Placeholder() into it or canvas.convert it"
+        )
+    if example_input is not None:
+        _learn(module, found, example_input)
+    return found
+
+
+def _learn(module: nn.Module, found: Mapping[str, Placeholder], example_input: Any) -> None:
+    shapes: dict[nn.Module, list[tuple[int, ...]]] = {}
+
+    def note(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+        shapes.setdefault(layer, []).append(tuple(inputs[0].shape))
+
+    with _without_kernels(child for child in found.values() if child.by_hand):
+        run_quietly(module, example_input, dict.fromkeys(found.values(), note))
+    for path, child in found.items():
+        seen = _target(path or "placeholder", shapes.get(child, []))
+        converted = not child.by_hand and child.target
+        child.target = replaced(converted, h=seen.h, w=seen.w) if converted else seen
+
+
+@contextmanager
+def _without_kernels(placeholders: Any) -> Iterator[None]:
+    """Identities meanwhile: a kernel whose weights fix H and W would reject another example."""
+    kept = [(child, child.kernel) for child in placeholders]
+    for child, _ in kept:
+        child.kernel = None
+    try:
+        yield
+    finally:
+        for child, kernel in kept:
+            child.kernel = kernel
+
+
+def _target(path: str, shapes: Sequence[tuple[int, ...]]) -> Target:
+    if not shapes:
+        raise CanvasError(f"placeholder '{path}' is not reached by the example input")
+    if len({shape[1:] for shape in shapes}) > 1:
+        seen = " and ".join(str(list(shape)) for shape in dict.fromkeys(shapes))
+        raise CanvasError(f"placeholder '{path}' sees inputs of different shapes: {seen}")
+    shape = shapes[0]
+    if len(shape) != 4:
+        raise CanvasError(f"placeholder '{path}' sees {list(shape)}; a kernel needs [N, C, H, W]")
+    return Target(path, shape[1], shape[1], shape[2], shape[3])
+
+
+def run_quietly(module: nn.Module, example_input: Any, pre_hooks: Mapping[nn.Module, Any]) -> None:
+    """One forward pass that leaves no trace: evaluation mode, no gradient, hooks removed, modes
+    restored.
+
+    Raises CanvasError if the network does not run on the example.
+    """
+    args, kwargs = _arguments(module, example_input)
+    modes = [(child, child.training) for child in module.modules()]
+    handles = [layer.register_forward_pre_hook(hook) for layer, hook in pre_hooks.items()]
+    try:
+        module.eval()
+        with torch.no_grad():
+            module(*args, **kwargs)
+    except CanvasError:
+        raise
+    except Exception as error:
+        raise CanvasError(
+            f"the network does not run on the example input: {one_line(error)}"
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+        for child, training in modes:
+            child.training = training
+
+
+def _arguments(module: nn.Module, example_input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Tensors of the example are taken to where the network is."""
+    device = _home(module)[0]
+
+    def move(value: Any) -> Any:
+        return value.to(device) if isinstance(value, Tensor) and device is not None else value
+
+    if isinstance(example_input, Mapping):
+        return (), {name: move(value) for name, value in example_input.items()}
+    if isinstance(example_input, (tuple, list)):
+        return tuple(move(value) for value in example_input), {}
+    if isinstance(example_input, Tensor):
+        return (move(example_input),), {}
+    raise CanvasError(
+        "the example input is a tensor, or a tuple or dict of arguments, "
+        f"not {type(example_input).__name__}"
+    )
+
+
+def _home(module: nn.Module) -> tuple[torch.device | None, torch.dtype | None]:
+    """Device and dtype of a network: of its first parameter or buffer of floating point."""
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if tensor.is_floating_point():
+            return tensor.device, tensor.dtype
+    return None, None
+
+
+def known_targets(placeholders: Mapping[str, Placeholder]) -> list[Target]:
+    """The targets of placeholders, renamed where a targets text cannot hold the name."""
+    targets: list[Target] = []
+    names: set[str] = set()
+    for path, child in placeholders.items():
+        if child.target is None:
+            raise CanvasError(
+                f"the shape of placeholder '{path}' is not known yet; give an example_input"
+            )
+        name = plain_name(child.target.name, names)
+        child.target = replaced(child.target, name=name)
+        targets.append(child.target)
+    return targets
+
+
+def plain_name(path: str, taken: set[str]) -> str:
+    """A path in the characters that names of targets may have, different from those taken (it is
+    added).
+    """
+    plain = re.sub(r"[^A-Za-z0-9_.:/+-]", "_", path)[-NAME_LIMIT:] or "placeholder"
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}_{number}"
+    taken.add(name)
+    return name
+
+
+def targets_text(targets: Sequence[Target]) -> str:
+    """The lines of a targets text."""
+    return "".join(target.line() + "\n" for target in targets)
+
+
+# -- drawing --
+
+
+class _Process:
+    """The process seed and the next draw of its stream."""
+
+    seed = 0
+    index = 0
+
+
+def seed(number: int) -> None:
+    """Start the stream of the process seed `number` (0 <= number < 2**63) from its first draw."""
+    _check_whole("seed", number)
+    _Process.seed, _Process.index = number, 0
+
+
+def sample(
+    module: nn.Module,
+    example_input: Any = None,
+    budget: str | None = None,
+    seed: int | None = None,
+    index: int | None = None,
+    primitives: str | tuple[int, int] | None = None,
+    groups: int | None = None,
+    require: str | None = None,
+) -> KernelPack:
+    """A kernel for all placeholders of a network, with sizes that fill the budget.
+
+    `budget`: text such as "macs=0.5x,params=0.5x" (multiples of the layers replaced; what is not
+    named keeps 1.0x; a placeholder put in by hand counts as a dense 3x3 convolution C -> C).
+    `seed` and `index`: draw `index` of the stream of `seed`, the same on any machine; without
+    `index` the first draw that fits; without `seed` the next ones of the process seed
+    (canvas.seed).  `primitives`: "5..12" or (5, 12).  `groups`: the G of grouped primitives.
+    `require`: "reach" (see neighbours and mix all channels; the default) or "none".
+
+    Raises CanvasError for bad input and NoSolution where no kernel fits.
+    """
+    targets = targets_text(known_targets(get_placeholders(module, example_input)))
+    budget = "macs=1x" if budget is None else budget
+    options = _draw_options(primitives, groups, require)
+    if seed is not None:
+        _check_whole("seed", seed)
+    if index is not None:
+        _check_whole("index", index)
+        return _draw(targets, _Process.seed if seed is None else seed, index, options, budget)
+    return _first(targets, seed, options, budget)
+
+
+def _first(targets: str, seed: int | None, options: str, budget: str) -> KernelPack:
+    why = ""
+    for turn in range(DRAWS):
+        at = (seed, turn) if seed is not None else (_Process.seed, _Process.index)
+        if seed is None:
+            _Process.index += 1
+        try:
+            return _draw(targets, *at, options, budget)
+        except NoSolution as error:
+            why = str(error)
+    raise NoSolution(f"none of {DRAWS} draws fits the budget '{budget}'; the last one: {why}")
+
+
+def _draw(targets: str, seed: int, index: int, options: str, budget: str) -> KernelPack:
+    drawn = _core.draw(targets, seed, index, options)
+    if drawn is None:
+        raise NoSolution(f"draw {index} of seed {seed} is skipped: none of its tries was legal")
+    kernel, groups = drawn
+    return KernelPack(_core.solve(kernel, targets, budget, f"G={groups}"))
+
+
+def _draw_options(
+    primitives: str | tuple[int, int] | None, groups: int | None, require: str | None
+) -> str:
+    words = []
+    if isinstance(primitives, tuple):
+        primitives = "..".join(str(number) for number in primitives)
+    for name, value in (("primitives", primitives), ("groups", groups), ("require", require)):
+        if value is not None:
+            words.append(f"{name}={value}")
+    return " ".join(words)
+
+
+def _check_whole(name: str, number: Any) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
+        raise CanvasError(f"{name} is a whole number from 0 to 2^63 - 1, not {number!r}")
+
+
+# -- replacing --
+
+
+def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Module:
+    """Put a kernel into all placeholders of a network and return the network.
+
+    `kernel`: a pack or its `module`: each placeholder gets the binding of its target's name, else
+    the one with its sizes. Any other class is called as ``kernel(c, h, w)``, for placeholders put
+    in by hand.  Weights are new, drawn from torch's generator, on the device and in the dtype of
+    the network.  Raises CanvasError, and then nothing is replaced.
+    """
+    placeholders = get_placeholders(module)
+    known_targets(placeholders)
+    made = [_make(child, kernel) for child in placeholders.values()]
+    homes = [_home_of(child, module) for child in placeholders.values()]
+    for child, new, (device, dtype) in zip(placeholders.values(), made, homes):
+        child.put(new.to(device=device, dtype=dtype).train(child.training))
+    return module
+
+
+def _make(placeholder: Placeholder, kernel: Any) -> nn.Module:
+    target = placeholder.target
+    assert target is not None
+    pack = kernel if isinstance(kernel, KernelPack) else getattr(kernel, "pack", None)
+    if isinstance(pack, KernelPack):
+        return pack.module(target.cin, target=_binding_for(pack, target))
+    if not (isinstance(kernel, type) and issubclass(kernel, nn.Module)):
+        raise CanvasError(f"replace takes a KernelPack or a module's class, not {kernel!r}")
+    if target.cin != target.cout or target.stride != 1:
+        raise CanvasError(f"'{kernel.__name__}' has no pack, it cannot replace '{target.line()}'")
+    return kernel(target.cin, target.h, target.w)
+
+
+def _binding_for(pack: KernelPack, target: Target) -> str:
+    bindings = pack.module.BINDINGS
+    keys = ("cin", "cout", "kh", "kw", "h", "w", "stride")
+    fits = [b["name"] for b in bindings if tuple(b[key] for key in keys) == target.sizes()]
+    if target.name in fits:
+        return target.name
+    if len(fits) == 1:
+        return fits[0]
+    many = "several bindings of these sizes" if fits else "no binding"
+    raise CanvasError(f"{pack.name} has {many} for '{target.line()}'; sample for this network")
+
+
+def _home_of(child: Placeholder, module: nn.Module) -> tuple[Any, Any]:
+    """Where the kernel goes: where the layer before it was, else where the network is."""
+    device, dtype = _home(child)
+    return (device, dtype) if device is not None else _home(module)

@@ -1,0 +1,224 @@
+"""The search: draw, solve, train, prune, finals, time, report.
+
+    trials --> finals on the test split --> latency --> table
+ several at a time                       one at a time
+
+`search` is the table of contents.  The driver owns the study file and decides; children train and
+answer.  Ctrl-C and kill -9 cost at most the trainings that were under way: the same call goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import _core
+from ..data import Data, as_data
+from ..data.readers import image_options
+from ..errors import CanvasError, NoSolution
+from ..nn.controls import IDENTITY
+from ..nn.network import Recipe, plan_network
+from ..options import BY_NAME, budgets, read_option, read_options
+from ..reporting.displays import make_display
+from ..reporting.progress import Say, say_to_stderr
+from ..reporting.report import Report, write_report
+from ..study import SETTLED, Study, writing
+from ..workers.pool import Pool
+from .finals import train_finals
+from .search_run import Callback, Run
+from .timing import time_networks
+from .trials import Trials, add_controls, draw_options
+
+
+def search(
+    model: str,
+    data: Any,
+    *,
+    budget: str | None = None,
+    trials: int = 40,
+    epochs: int = 6,
+    time_limit: float | str | None = None,
+    seed: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    say: Say | None = None,
+    progress: str = "lines",
+    callbacks: Sequence[Callback] = (),
+    storage: str | os.PathLike[str] | None = None,
+    load_if_exists: bool = True,
+    timeout: float | str | None = None,
+    n_trials: int | None = None,
+    **others: Any,
+) -> Report:
+    """Search for kernels that replace the convolutions of `model` under `budget`, and return the
+    table.
+
+    `model` is `resnet8`, `resnet18` or `package.module:callable`.  `data` is a name such as
+    `digits-scattered` or `folder:PATH`, a torch Dataset or DataLoader, a tuple (train, test) or
+    (train, validation, test) of them, or a `canvas.data.Data`.  `budget` counts the layers
+    replaced (default `macs=0.5x`).  `time_limit` is in seconds or like "10m" and covers
+    everything.  `out` is the folder of the study (default canvas-runs/MODEL-DATA); the same call
+    goes on with what is there, `fresh` starts over.  `say` receives one line of progress at a time
+    (default: standard error); `progress` is "lines", "off", or "live" for a table on a terminal.
+    `callbacks` are called as callback(study, candidate) after every candidate; `study.stop()`
+    ends the search.  `others` are the remaining options of `canvas search --help`, with
+    underscores.
+
+    For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
+    `time_limit`, `n_trials` is `trials`; load_if_exists=False rejects a study that is there.
+
+    Raises CanvasError with one sentence on bad input, and KeyboardInterrupt on Ctrl-C after the
+    children are gone.
+    """
+    begun = time.monotonic()
+    options = read_options(
+        {
+            "model": model,
+            "data": data if isinstance(data, str) else type(data).__name__,
+            "budget": budget,
+            "trials": trials if n_trials is None else n_trials,
+            "epochs": epochs,
+            "time_limit": time_limit if timeout is None else timeout,
+            "seed": seed,
+            **others,
+        }
+    )
+    try:
+        images = as_data(data, **image_options(options))
+        options["data"] = read_option(BY_NAME["data"], images.name)
+        recipe = Recipe(
+            options["model"],
+            options["width"],
+            images.shape,
+            images.classes,
+            options["policy"],
+            options["seed"],
+        )
+        plan = plan_network(recipe, options["latency_batch"])
+        check_question(plan.targets, options)
+        folder = study_folder(out, storage, options)
+        if not load_if_exists and not fresh and (folder / "study.db").exists():
+            raise CanvasError(
+                f"there is a study in '{folder}': load_if_exists=True goes on with it"
+            )
+        title = f"{options['model']} on {images.name}"
+        display = make_display(progress, say, title, options["time_limit"], begun)
+        with writing(folder):
+            study = Study.open(folder, fresh)
+    except KeyboardInterrupt:
+        (say or say_to_stderr)("stopped before the search began: the same command starts it")
+        raise
+    with study:
+        return run_search(Run(study, options, recipe, plan, begun, display, callbacks), images)
+
+
+def run_search(run: Run, images: Data) -> Report:
+    """All stages on an open study; Ctrl-C leaves it ready to go on."""
+    workers, folder = run.options["workers"], run.study.folder
+    try:
+        begin(run, images)
+        with Pool(workers, memory_per_child(workers)) as pool:
+            Trials(run).train(pool)
+            train_finals(run, pool)
+            pool.shrink(1)
+            time_networks(run, pool)
+        run.display.close()
+        with writing(folder):
+            return write_report(run.study, run.ended)
+    except KeyboardInterrupt:
+        interrupted(run)
+        raise
+    except sqlite3.Error as error:
+        raise CanvasError(f"the study in '{folder}' cannot be written: {error}") from error
+    finally:
+        run.display.close()
+
+
+def begin(run: Run, images: Data) -> None:
+    """Record the question, store the images for the children, queue the baseline and the
+    controls.
+    """
+    study, options = run.study, run.options
+    splits = (len(images.validation[1]), len(images.test[1]))
+    what = images.description
+    if images.synthetic and not what.startswith("synthetic"):
+        what = f"synthetic images: {what}"
+    known = study.begin(options, what, images.checksum, splits, run.plan.targets)
+    run.data = (study.folder / "data.npz").resolve()
+    with writing(study.folder):
+        images.save(run.data)
+    run.display.line(f"{options['model']} on {images.name}: {what}")
+    run.display.line(run.plan.table.rstrip())
+    add_controls(run)
+    run.display.begin(study.candidates(), run.plan.macs)
+    if known:
+        run.display.line(f"going on with '{study.folder}': {trials_kept(run)} are there")
+
+
+def trials_kept(run: Run) -> str:
+    """`7 of 24 trials`: what is settled."""
+    done = run.study.select("find", SETTLED)
+    return f"{len(done)} of {run.options['trials'] * len(budgets(run.options))} trials"
+
+
+def interrupted(run: Run) -> None:
+    """After Ctrl-C: children are gone by now; say what is kept and how to go on."""
+    for candidate in run.study.select(status="running"):
+        run.study.put_back(candidate.id)
+    run.display.farewell(
+        f"stopped: {trials_kept(run)} are kept in '{run.study.folder}', the same command goes on"
+    )
+
+
+def study_folder(
+    out: str | os.PathLike[str] | None,
+    storage: str | os.PathLike[str] | None,
+    options: dict[str, Any],
+) -> Path:
+    """Where the study lives: `out`, or `storage` as users of Optuna write it, or the default
+    canvas-runs/MODEL-DATA in the current folder.
+    """
+    if storage is not None:
+        if out is not None:
+            raise CanvasError("'out' and 'storage' both name the study: leave one of them out")
+        place = os.fspath(storage)
+        if "://" in place:
+            scheme, _, rest = place.partition(":///")
+            if scheme != "sqlite" or not rest:
+                raise CanvasError(
+                    f"storage '{place}' is not of the form sqlite:///FOLDER/study.db"
+                )
+            place = rest
+        path = Path(place)
+        return path.parent if path.name == "study.db" else path
+    if out is not None:
+        return Path(out)
+    words = f"{options['model']}-{options['data']}"
+    return Path("canvas-runs") / "".join(c if c.isalnum() or c in "-_." else "-" for c in words)
+
+
+def check_question(targets: str, options: dict[str, Any]) -> None:
+    """Let the core judge budgets and draw options before anything is trained."""
+    for budget in budgets(options):
+        try:
+            _core.solve(IDENTITY, targets, budget, "exempt=1")
+        except NoSolution:
+            pass  # the identity may well miss a minimum; the budget itself was understood
+        except CanvasError as error:
+            raise CanvasError(f"--budget '{budget}' cannot be: {error}") from None
+    try:
+        _core.draw(targets, options["seed"], 0, draw_options(options))
+    except CanvasError as error:
+        raise CanvasError(f"no kernel can be '{draw_options(options)}': {error}") from None
+
+
+def memory_per_child(workers: int) -> int:
+    """Bytes of data that one child may take: its share of four fifths of the machine, at least 2
+    GiB.
+    """
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(2 << 30, total * 4 // 5 // workers)

@@ -1,0 +1,235 @@
+"""A row of a study once more: trained and timed again, recorded and new figures side by side.
+
+The study holds all that a training follows from: options, seed, images (by their checksum), the
+pack.  On the machine and with the versions that made the row the curve must come out equal to the
+last digit; where they differ, the difference is named beside the figures.  Nothing is written to
+the study.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data import Data, load_images
+from ..environment import machine, versions
+from ..errors import CanvasError
+from ..nn.latency import EAGER
+from ..nn.load_model import confirm_model
+from ..nn.network import Recipe
+from ..reporting.progress import say_to_stderr
+from ..reporting.report import align
+from ..study import Candidate, Study, Timing
+from ..text import printable
+from ..workers.pool import Pool
+from .driver import memory_per_child
+from .timing import LATENCY_LIMIT
+
+YEAR = 366 * 24 * 3600.0  # a replay has no limit but Ctrl-C
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What was recorded and what came now: curves are accuracies on validation by epoch, 0..1;
+    `others` names versions and machine that are not those of the row.
+    """
+
+    candidate: Candidate
+    recorded: list[float]
+    curve: list[float]
+    failure: str
+    timings: list[tuple[Timing, dict[str, Any]]]  # recorded, and ms, spread_ms, speedup now
+    others: list[str]
+
+    @property
+    def same(self) -> bool:
+        """Whether the training went exactly as recorded (a failure: failed again)."""
+        failed = self.candidate.status == "failed"
+        return self.curve == self.recorded and bool(self.failure) == failed
+
+    def __str__(self) -> str:
+        lines = [["", "recorded", "again"]]
+        for number in range(max(len(self.recorded), len(self.curve))):
+            lines.append([f"accuracy, epoch {number + 1}", *self._accuracies(number)])
+        if self.failure or self.candidate.status == "failed":
+            lines.append(["failure", self.candidate.reason or "-", self.failure or "-"])
+        for was, now in self.timings:
+            lines.append(
+                [
+                    f"latency, {was.engine}",
+                    _milliseconds(was.latency_ms, was.spread_ms),
+                    _milliseconds(now.get("ms"), now.get("spread_ms")),
+                ]
+            )
+            lines.append(
+                [f"speed-up, {was.engine}", _times(was.speedup), _times(now.get("speedup"))]
+            )
+        verdict = "the same training" if self.same else "another training than recorded"
+        because = f" ({'; '.join(self.others)})" if self.others else ""
+        return "\n".join([align(lines, right={1, 2}), printable(f"{verdict}{because}")])
+
+    def _accuracies(self, number: int) -> list[str]:
+        return [
+            f"{100 * curve[number]:.4f} %" if number < len(curve) else "-"
+            for curve in (self.recorded, self.curve)
+        ]
+
+
+def _milliseconds(ms: float | None, spread: float | None) -> str:
+    return "-" if ms is None else f"{ms:.2f} ms +- {spread or 0:.2f}"
+
+
+def _times(speedup: float | None) -> str:
+    return "-" if speedup is None else f"{speedup:.2f}x"
+
+
+def replay(
+    folder: Path,
+    name: str,
+    say: Callable[[str], None] = say_to_stderr,
+    *,
+    model: str | None = None,
+) -> Replay:
+    """Train and time candidate `name` (baseline, a control, the index of a draw) of the study in
+    `folder` again.  `model`: the study's, which must be given where it is code of the user's.
+    Raises CanvasError with one message when there is nothing to repeat.
+    """
+    with ExitStack() as stack:
+        study = stack.enter_context(Study.read(folder))
+        row = _find(study, name)
+        options = study.options()
+        confirm_model(options["model"], model, f"the study in '{folder}'")
+        if model not in (None, options["model"]):
+            raise CanvasError(
+                f"the study in '{folder}' is of the model '{options['model']}', not '{model}': a "
+                "replay repeats what was recorded"
+            )
+        data = _images(study, options, stack)
+        shape, classes = data[1], data[2]
+        recipe = Recipe(
+            options["model"], options["width"], shape, classes, options["policy"], options["seed"]
+        )
+        common = {
+            "recipe": recipe.to_json(),
+            "pack": row.pack or None,
+            "deterministic": options.get("deterministic", False),
+            "path": sys.path,
+        }
+        recorded = study.curve(row.id)
+        pool = stack.enter_context(Pool(1, memory_per_child(1)))
+        say(f"training {name} again: {len(recorded) or options['epochs']} epochs")
+        train = {
+            **common,
+            "kind": "accuracy",
+            "check": row.kind != "baseline",
+            "data": str(data[0]),
+            "epochs": options["epochs"],
+            "batch_size": options["batch_size"],
+            "test": False,
+        }
+        curve, failure = _train(pool, train, len(recorded), row.status == "pruned", say)
+        timings = study.timings(row.id)
+        if timings and not failure:
+            say(f"timing {name} again")
+        again = {} if failure or not timings else _time(pool, common, timings)
+        return Replay(
+            row,
+            recorded,
+            curve,
+            failure,
+            [(timing, again.get(timing.engine, {})) for timing in timings],
+            _differences(study, row),
+        )
+
+
+def _find(study: Study, name: str) -> Candidate:
+    rows = study.select(name=name)
+    if not rows:
+        raise CanvasError(
+            f"the study in '{study.folder}' has no candidate '{name}'; "
+            f"canvas trials {study.folder} lists them"
+        )
+    row = rows[0]
+    if row.status in ("new", "running"):
+        raise CanvasError(f"candidate '{name}' of '{study.folder}' was not trained yet")
+    if not row.pack and row.kind != "baseline":
+        raise CanvasError(f"candidate '{name}' of '{study.folder}' never had sizes: {row.reason}")
+    return row
+
+
+def _images(
+    study: Study, options: dict[str, Any], stack: ExitStack
+) -> tuple[Path, tuple[int, int, int], int]:
+    """The file of the images, their shape, the number of classes: the study's own copy, or read
+    again if it is gone.
+    """
+    path = (study.folder / "data.npz").resolve()
+    images = Data.read(path) if path.is_file() else load_images(options)
+    if images.checksum != study.fact("data_checksum"):
+        raise CanvasError(
+            f"the images of '{options['data']}' are not those of the study in '{study.folder}'"
+        )
+    if not path.is_file():
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data.npz"
+        images.save(path)
+    return path, images.shape, images.classes
+
+
+def _train(
+    pool: Pool, words: dict[str, Any], epochs: int, pruned: bool, say: Callable[[str], None]
+) -> tuple[list[float], str]:
+    """The curve, cut where the recorded one was pruned, and why it failed."""
+    curve: list[float] = []
+    pool.start(0, words, YEAR)
+    while pool.busy():
+        for _, message in pool.wait(1.0):
+            if message["event"] == "epoch":
+                curve.append(float(message["accuracy"]))
+                say(f"epoch {len(curve)}: {100 * curve[-1]:.1f} %")
+                pool.answer(0, not (pruned and len(curve) == epochs))
+            elif message["event"] == "failed":
+                return curve, f"{message['kind']}: {message['reason']}"
+    return curve, ""
+
+
+def _time(pool: Pool, common: dict[str, Any], timings: list[Timing]) -> dict[str, Any]:
+    """Figures by engine, of the engines that were timed."""
+    engines = [timing.engine for timing in timings]
+    words = {
+        **common,
+        "kind": "latency",
+        "batch": timings[0].batch,
+        "compile": any(timing.against not in ("", EAGER) for timing in timings)
+        or len(engines) > 1,
+        "engines": engines,
+    }
+    pool.start(0, words, LATENCY_LIMIT)
+    while pool.busy():
+        for _, message in pool.wait(1.0):
+            if message["event"] == "done":
+                return dict(message["timed"])
+    return {}
+
+
+def _differences(study: Study, row: Candidate) -> list[str]:
+    """Versions and machine that are not those of the session that trained the row."""
+    session = next((s for s in study.sessions() if s["id"] == row.session), None)
+    if session is None:
+        return []
+    different = [
+        f"{name} {value} instead of {session['versions'].get(name)}"
+        for name, value in versions().items()
+        if session["versions"].get(name) != value
+    ]
+    here = machine()
+    different += [
+        f"{name} {here[name]} instead of {session['machine'].get(name)}"
+        for name in ("processor", "cores", "system")
+        if session["machine"].get(name) != here[name]
+    ]
+    return different

@@ -1,0 +1,109 @@
+"""What the stages of a search share: the open study, the question, the clock, where to tell.
+
+trials.py    draw, solve, train, prune
+finals.py    the finalists and the controls once more from other seeds, on the test split
+timing.py    latency, one network at a time while nothing trains
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..nn.latency import ROUNDS, SAMPLE
+from ..nn.network import Plan, Recipe
+from ..reporting.progress import Display
+from ..study import Candidate, Study
+
+Callback = Callable[[Study, Candidate], None]
+
+WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
+TIMING_SLACK = 5  # finds may well be slower than the unchanged network
+COMPILING = 15.0  # seconds kept for torch.compile of one network
+TIME_IS_UP = "the time limit came before {}; the same command goes on"
+
+
+@dataclass
+class Run:
+    """One run of a search on an open study.
+
+    `deadline` is a moment of time.monotonic(), `ended` says why the search ended early.
+    """
+
+    study: Study
+    options: dict[str, Any]
+    recipe: Recipe
+    plan: Plan
+    begun: float
+    display: Display
+    callbacks: Sequence[Callback] = ()
+    data: Path = Path()
+    ended: str = ""
+    deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        limit = self.options["time_limit"]
+        self.deadline = math.inf if limit is None else self.begun + limit
+
+    def job(self, kind: str, candidate: Candidate, seed: int | None = None) -> dict[str, Any]:
+        """The words that every job of a child needs; `seed` instead of the search's own."""
+        recipe = self.recipe if seed is None else replace(self.recipe, seed=seed)
+        return {
+            "kind": kind,
+            "recipe": recipe.to_json(),
+            "pack": candidate.pack or None,
+            "deterministic": self.options["deterministic"],
+            "path": sys.path,
+        }
+
+    def training(self, candidate: Candidate, epochs: int, **words: Any) -> dict[str, Any]:
+        """The job of training `candidate`."""
+        return {
+            **self.job("accuracy", candidate, words.pop("seed", None)),
+            "check": candidate.kind != "baseline",
+            "data": str(self.data),
+            "epochs": epochs,
+            "batch_size": self.options["batch_size"],
+            "test": False,
+            **words,
+        }
+
+    def tell(self, candidate: Candidate) -> None:
+        """A candidate came to an end: for the display and for callbacks."""
+        self.display.finished(candidate, time.monotonic() - self.begun, self.plan.macs)
+        for callback in self.callbacks:
+            callback(self.study, candidate)
+
+    def baseline_seconds(self) -> float | None:
+        """Seconds of training the unchanged network; None while unknown."""
+        baseline = self.study.select("baseline", "done")
+        return baseline[0].seconds if baseline else None
+
+    # ---- the clock ----------------------------------------------------------------------------
+
+    def timing_moment(self) -> float:
+        """When timing must begin so that latency and table are ready in time."""
+        rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
+        one = TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds)
+        return self.deadline - WRAP_UP - COMPILING * self._to_compile() - one * (rows + 1)
+
+    def _to_compile(self) -> int:
+        """How many networks are timed under torch.compile, at most."""
+        if self.options["compile"] == "no":
+            return 0
+        if not self.options["finalists"]:
+            return 1
+        rows = self.study.candidates()
+        finds = [row for row in rows if row.kind == "find"]
+        finals = self.options["finalists"] * len({find.budget for find in finds})
+        return len(rows) - len(finds) + min(finals, len(finds))
+
+    def time_is_up(self, before: str) -> None:
+        """The limit ended the search before `before`: say so, once."""
+        if not self.ended:
+            self.ended = TIME_IS_UP.format(before)

@@ -1,0 +1,305 @@
+"""The trials of a search: draw, solve, train, prune.
+
+    draw i --> solve --> [child: check by the interpreter, train, score] --> prune --> done
+      a pure function of (seed, i)         several at a time
+
+Draws are taken in order; the n-th find is solved for budget n mod (number of budgets), so that a
+time limit leaves every budget of a sweep with its share.  A failure of a candidate is a row of the
+study, never the end of the search.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from .. import _core
+from ..errors import CanvasError, NoSolution
+from ..nn.controls import BASELINE, Control, grouped, solve_controls
+from ..options import budgets
+from ..study import Candidate
+from ..workers.pool import Message, Pool
+from .finals import expected_seconds
+from .prune import Finished, best_curve, keeps_up, lag, threshold
+from .search_run import Run
+
+DRY = 2000  # draws in a row without a candidate after which the search gives up
+SLOWEST = 6  # a training may take this many times what the unchanged network took ...
+SHORTEST = 30.0  # ... but at least this many seconds
+
+
+def draw_options(options: dict[str, Any]) -> str:
+    """The options of a draw in the core's spelling."""
+    words = [f"primitives={options['primitives']}", f"require={options['require']}"]
+    if options["groups"] is not None:
+        words.append(f"groups={options['groups']}")
+    return " ".join(words)
+
+
+def add_controls(run: Run) -> None:
+    """The baseline and each control that is not in the study yet (a kill may have come between
+    two).
+    """
+    study = run.study
+    there = {candidate.name for candidate in study.candidates() if candidate.kind != "find"}
+    if BASELINE not in there:
+        study.add(BASELINE, "baseline")
+    for failed in study.select("baseline", "failed"):
+        study.put_back(failed.id)  # nothing can be compared without it
+    for control, budget in all_controls(run):
+        if control.name in there:
+            continue
+        if control.missing:
+            study.add_failed(control.name, "control", f"unsolved: {control.missing}", budget)
+            run.display.line(f"control {control.name} is missing: {control.missing}")
+            continue
+        study.add(
+            control.name,
+            "control",
+            _kernel_of(control.pack),
+            control.pack,
+            _core.hash(control.pack),
+            layer_macs(control.pack),
+            budget,
+        )
+
+
+def all_controls(run: Run) -> list[tuple[Control, str]]:
+    """Controls with the budget that they were solved for; the grouped convolution once for each
+    budget.
+    """
+    targets, all_budgets = run.plan.targets, budgets(run.options)
+    controls = [(control, "") for control in solve_controls(targets)]
+    for budget in all_budgets:
+        control = grouped(targets, budget)
+        if len(all_budgets) > 1:
+            sizes = budget.partition(",")[0].partition("=")[2]
+            control = Control(f"{control.name}-{sizes}", control.pack, control.missing)
+        controls.append((control, budget))
+    return controls
+
+
+class Trials:
+    """The candidates of a search on their way: the queue, the verdicts."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.study = run.study
+        self.options = run.options
+        self.display = run.display
+        self.budgets = budgets(run.options)
+        self.queue: list[int] = []  # candidates that a study left over
+        self.finds = 0  # candidates that came of draws
+        # candidate -> (epoch, accuracy) without a verdict
+        self.waiting: dict[int, tuple[int, float]] = {}
+
+    def total(self) -> int:
+        """Finds that the search shall train."""
+        return int(self.options["trials"]) * len(self.budgets)
+
+    def train(self, pool: Pool) -> None:
+        """Train until the trials are done or the time is up; then nothing is under way."""
+        self.queue = [candidate.id for candidate in self.study.select(status="new")]
+        self.finds = len(self.study.select("find"))
+        self.display.phase("", self.total())
+        while True:
+            while pool.has_room() and self._time_to_start() and (job := self._next()) is not None:
+                self._start(pool, job)
+            if not pool.busy():
+                break
+            for id, message in pool.wait(0.5):
+                self._hear(pool, id, message)
+            self._judge(pool)
+            if time.monotonic() > self._last_moment():
+                self._stop_all(pool)
+
+    # ---- what comes next ----------------------------------------------------------------------
+
+    def _next(self) -> int | None:
+        """The next candidate to train: what was left over first, then new draws."""
+        if self.study.stopped and not self.run.ended:
+            self.run.ended = "a callback stopped the search"
+        if self.run.ended:
+            return None
+        if self.queue:
+            return self.queue.pop(0)
+        return self._draw() if self.finds < self.total() else None
+
+    def _draw(self) -> int | None:
+        """Draw until an index gives a new kernel that fits the budget, and record every index on
+        the way.
+        """
+        counts: dict[str, int] = {}
+        first = self.study.next_draw()
+        for index in range(first, first + DRY):
+            outcome, reason = self._try(index)
+            if outcome == "trial":
+                self.finds += 1
+                return self.study.select(name=str(index))[0].id
+            self.study.record_draw(index, outcome, reason)
+            counts[outcome] = counts.get(outcome, 0) + 1
+            if time.monotonic() > self._last_moment():
+                return None
+        seen = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        self.run.ended = f"{DRY} draws in a row gave no new kernel within the budget ({seen})"
+        return None
+
+    def _try(self, index: int) -> tuple[str, str]:
+        """Draw and solve one index; a new kernel becomes a candidate."""
+        targets = self.run.plan.targets
+        budget = self.budgets[self.finds % len(self.budgets)]
+        drawn = _core.draw(targets, self.options["seed"], index, draw_options(self.options))
+        if drawn is None:
+            return "skipped", ""
+        kernel, groups = drawn
+        hash = _core.hash(kernel)
+        twin = self.study.named_by_hash(hash, budget)
+        if twin is not None:
+            return "duplicate", f"the same kernel as {twin}"
+        try:
+            pack = _core.solve(kernel, targets, budget, f"G={groups}")
+        except NoSolution as error:
+            return "unsolved", str(error)
+        self.study.add(str(index), "find", kernel, pack, hash, layer_macs(pack), budget)
+        return "trial", ""
+
+    def _start(self, pool: Pool, id: int) -> None:
+        candidate = self.study.candidate(id)
+        self.study.started(id)
+        words = self.run.training(candidate, self.options["epochs"])
+        pool.start(id, words, self._train_limit())
+        self.display.started(candidate.name, self.options["epochs"])
+
+    def _train_limit(self) -> float:
+        """Seconds that a training may take."""
+        if self.options["train_limit"] is not None:
+            return float(self.options["train_limit"])
+        seconds = self.run.baseline_seconds()
+        return 24 * 3600.0 if seconds is None else max(SHORTEST, SLOWEST * seconds)
+
+    # ---- what a child says --------------------------------------------------------------------
+
+    def _hear(self, pool: Pool, id: int, message: Message) -> None:
+        """One message of a child about candidate `id`; what is pruned has nothing more to say."""
+        if self.study.candidate(id).status != "running":
+            return
+        try:
+            self._obey(id, message)
+        except CanvasError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            pool.stop(id)
+            self._finish(id, "failed", f"error: the child sent a message that cannot be ({error})")
+
+    def _obey(self, id: int, message: Message) -> None:
+        event = message["event"]
+        if event == "built":
+            self.study.built(id, int(message["macs"]), int(message["params"]))
+        elif event == "epoch":
+            number, accuracy = int(message["number"]), float(message["accuracy"])
+            if not 0 <= accuracy <= 1 or number != len(self.study.curve(id)):
+                raise ValueError(f"epoch {number}, accuracy {accuracy}")
+            self.study.epoch(
+                id, number, accuracy, float(message["loss"]), float(message["seconds"])
+            )
+            self.display.epoch(self.study.candidate(id).name, accuracy)
+            self.waiting[id] = (number, accuracy)
+        elif event == "done":
+            if len(self.study.curve(id)) != self.options["epochs"]:
+                raise ValueError("done before the last epoch")
+            self._finish(id, "done")
+        elif event == "failed":
+            reason = f"{message['kind']}: {message['reason']}"
+            self._finish(id, "failed", reason, str(message.get("log", "")))
+        else:
+            raise ValueError(f"event {event}")
+
+    def _judge(self, pool: Pool) -> None:
+        """Give every training that waits its verdict, unless a candidate that counts for it is
+        not settled yet.
+        """
+        for id, (epoch, accuracy) in sorted(self.waiting.items()):
+            candidate = self.study.candidate(id)
+            if (
+                candidate.kind == "find"
+                and epoch >= self.options["grace"]
+                and not self._settled_before(candidate)
+            ):
+                continue
+            del self.waiting[id]
+            best = self._best_curve(candidate) if candidate.kind == "find" else None
+            if keeps_up(accuracy, epoch, self.options["epochs"], self.options["grace"], best):
+                pool.answer(id, True)
+                continue
+            assert best is not None
+            wanted = threshold(epoch, self.options["epochs"]) * best[epoch]
+            pool.answer(id, False)
+            self._finish(
+                id,
+                "pruned",
+                f"{100 * accuracy:.1f} % after epoch {epoch + 1}, {100 * wanted:.1f} % wanted",
+            )
+
+    def _settled_before(self, candidate: Candidate) -> bool:
+        assert candidate.number is not None
+        last = candidate.number - lag(self.options["workers"])
+        under_way = self.study.select("find", ("new", "running"))
+        return all(other.number is None or other.number > last for other in under_way)
+
+    def _best_curve(self, candidate: Candidate) -> Any:
+        assert candidate.number is not None and candidate.macs is not None
+        finished = [
+            Finished(other.number or 0, other.macs or 0, self.study.curve(other.id))
+            for other in self.study.select("find", "done")
+        ]
+        return best_curve(
+            self.options["prune"],
+            candidate.number,
+            candidate.macs,
+            finished,
+            lag(self.options["workers"]),
+        )
+
+    def _finish(self, id: int, status: str, reason: str = "", log: str = "") -> None:
+        self.waiting.pop(id, None)
+        self.study.finished(id, status, reason, log)
+        candidate = self.study.candidate(id)
+        self.run.tell(candidate)
+        if candidate.kind == "baseline" and status == "failed":
+            raise CanvasError(f"the unchanged network cannot be trained: {reason}")
+
+    # ---- the clock ----------------------------------------------------------------------------
+
+    def _last_moment(self) -> float:
+        """When training must have ended so that finals, latency and table are ready in time."""
+        return self.run.timing_moment() - expected_seconds(self.run)
+
+    def _time_to_start(self) -> bool:
+        """Whether a new training could end in time; the first one always gets its chance."""
+        seconds = self.run.baseline_seconds() or 0.0
+        if time.monotonic() + seconds < self._last_moment():
+            return True
+        self.run.time_is_up("all trials were done")
+        return False
+
+    def _stop_all(self, pool: Pool) -> None:
+        """The time is up: what is under way is new again."""
+        for id in pool.busy():
+            pool.stop(id)
+            self.waiting.pop(id, None)
+            candidate = self.study.candidate(id)
+            if candidate.status == "running":
+                self.study.put_back(id)
+                self.display.ended(candidate.name)
+        self.run.time_is_up("all trials were done")
+
+
+def layer_macs(pack: str) -> int:
+    """MACs of the layers replaced: what the budget counts."""
+    return int(json.loads(_core.cost(pack))["macs"])
+
+
+def _kernel_of(pack: str) -> str:
+    """The kernel text of a pack: all lines but the bindings."""
+    return "".join(line for line in pack.splitlines(keepends=True) if not line.startswith("bind "))

@@ -1,0 +1,12 @@
+"""A study: everything that a search did, in one SQLite file; only this package speaks SQL.
+
+schema -> store -> queries -> records      tables, the file, what is read, what is written
+"""
+
+from .queries import final_epochs
+from .records import Study
+from .rows import SETTLED, Candidate, Timing
+from .schema import VERSION
+from .store import FILE, writing
+
+__all__ = ["FILE", "SETTLED", "VERSION", "Candidate", "Study", "Timing", "final_epochs", "writing"]

@@ -1,0 +1,135 @@
+"""What a study is asked: its question, its runs, its candidates and what became of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..options import json_object, stored_options
+from .rows import Candidate, Timing
+from .store import FILE, Damaged, Store
+
+
+class Queries(Store):
+    """A study that is read."""
+
+    def timed_otherwise(self, options: Mapping[str, Any]) -> bool:
+        """Whether there are latencies of another batch size."""
+        batch = options["latency_batch"]
+        return bool(self._one(f"SELECT count(*) FROM timing WHERE batch <> {int(batch)}"))
+
+    def options(self) -> dict[str, Any]:
+        """All options of the last run, with their values; {} before the first."""
+        row = self.database.execute("SELECT options FROM study").fetchone()
+        with self._intact():
+            return stored_options(row["options"]) if row else {}
+
+    def fact(self, name: str) -> Any:
+        """A column of the table `study`; None before the first run."""
+        row = self.database.execute("SELECT * FROM study").fetchone()
+        return None if row is None else row[name]
+
+    def validation_images(self) -> int:
+        """How many images accuracies are measured on."""
+        return self.fact("validation_images") or 0
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The runs of the driver in their order: options, versions, machine, begun."""
+        rows = self.database.execute("SELECT * FROM session ORDER BY id").fetchall()
+        stored = ("options", "versions", "machine")
+        with self._intact():
+            return [
+                {
+                    "id": row["id"],
+                    "begun": row["begun"],
+                    **{name: json_object(row[name]) for name in stored},
+                }
+                for row in rows
+            ]
+
+    def machine(self) -> dict[str, Any]:
+        """The machine of the last session; {} before the first."""
+        sessions = self.sessions()
+        return sessions[-1]["machine"] if sessions else {}
+
+    def next_draw(self) -> int:
+        """The first index that was never drawn."""
+        return int(self._one("SELECT coalesce(max(idx) + 1, 0) FROM draw"))
+
+    def draw_counts(self) -> dict[str, int]:
+        rows = self.database.execute("SELECT outcome, count(*) AS n FROM draw GROUP BY outcome")
+        return {row["outcome"]: row["n"] for row in rows}
+
+    def named_by_hash(self, hash: str, budget: str) -> str | None:
+        """The candidate that has this kernel already, a control or one of the same budget."""
+        row = self.database.execute(
+            "SELECT name FROM candidate WHERE hash = ? AND (budget = ? OR kind = 'control')",
+            (hash, budget),
+        ).fetchone()
+        return None if row is None else str(row["name"])
+
+    def candidates(self, where: str = "1", *values: Any) -> list[Candidate]:
+        """The rows that satisfy `where`, a condition in SQL, in the order of training."""
+        rows = self.database.execute(
+            f"SELECT * FROM candidate WHERE {where} ORDER BY id", values
+        ).fetchall()
+        for row in rows:
+            if row["kind"] == "find" and not re.fullmatch("[0-9]{1,18}", row["name"]):
+                raise Damaged(self.folder / FILE, f"a find is called '{row['name']}'")
+        tests = self._tests() if rows else {}
+        return [Candidate(**row, tests=tests.get(row["id"], ())) for row in rows]
+
+    def _tests(self) -> dict[int, tuple[float, ...]]:
+        """Test accuracies by candidate, of the finals that the last run asked for."""
+        tests: dict[int, tuple[float, ...]] = {}
+        for row in self.database.execute(
+            "SELECT candidate, test_accuracy FROM final WHERE status = 'done' AND epochs = ? "
+            "ORDER BY candidate, seed",
+            (final_epochs(self.options()),),
+        ):
+            tests[row["candidate"]] = (*tests.get(row["candidate"], ()), row["test_accuracy"])
+        return tests
+
+    def select(
+        self, kind: str = "", status: str | Sequence[str] = (), name: str = ""
+    ) -> list[Candidate]:
+        """The candidates of this kind, status (or one of several) and name, in the order of
+        training; what is not given may be anything.
+        """
+        wanted = [status] if isinstance(status, str) else list(status)
+        where = ["1", *["kind = ?"] * bool(kind), *["name = ?"] * bool(name)]
+        if wanted:
+            where.append(f"status IN ({', '.join('?' * len(wanted))})")
+        values = [value for value in (kind, name, *wanted) if value]
+        return self.candidates(" AND ".join(where), *values)
+
+    def candidate(self, id: int) -> Candidate:
+        return self.candidates("id = ?", id)[0]
+
+    def curve(self, id: int) -> list[float]:
+        """Validation accuracy by epoch, 0..1."""
+        rows = self.database.execute(
+            "SELECT accuracy FROM epoch WHERE candidate = ? ORDER BY number", (id,)
+        )
+        return [row["accuracy"] for row in rows]
+
+    def timings(self, id: int) -> list[Timing]:
+        rows = self.database.execute(
+            "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason FROM timing "
+            "WHERE candidate = ? ORDER BY engine DESC",
+            (id,),
+        )
+        return [Timing(**row) for row in rows]
+
+    def final_seeds(self, id: int, epochs: int) -> set[int]:
+        """The seeds that a finalist was trained from already, failed ones included."""
+        rows = self.database.execute(
+            "SELECT seed FROM final WHERE candidate = ? AND epochs = ?", (id, epochs)
+        )
+        return {row["seed"] for row in rows}
+
+
+def final_epochs(options: Mapping[str, Any]) -> int:
+    """How long finalists are trained."""
+    return int(options.get("final_epochs") or options.get("epochs") or 0)

@@ -1,0 +1,288 @@
+"""What the driver writes into a study, each in one transaction.
+
+What is recorded is the truth: rows that a killed driver left `running` are `new` again when the
+next one opens the study, and draws are a pure function of (seed, index), so the same command goes
+on where the last one ended.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..environment import machine, versions
+from ..errors import CanvasError
+from ..options import changed
+from .queries import Queries
+from .rows import Timing
+from .schema import REQUIRES
+
+
+class Study(Queries):
+    """An open study; `Study.open` for the driver, `Study.read` for everybody else."""
+
+    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[str] | None) -> None:
+        super().__init__(folder, database, lock)
+        self.session: int | None = None  # the run of the driver, once `begin` was called
+        self.stopped = False
+
+    def stop(self) -> None:
+        """End the search after the trainings that are under way; for callbacks."""
+        self.stopped = True
+
+    def begin(
+        self,
+        options: Mapping[str, Any],
+        data: str,
+        checksum: str,
+        images: tuple[int, int],
+        targets: str,
+    ) -> bool:
+        """Record the question, or see that it is the one recorded, and begin a session; True if
+        the study was there already.
+
+        `images` are those of the validation and of the test split.  Raises CanvasError that names
+        the difference when options of the question, the images or the layers differ.
+        """
+        row = self.database.execute("SELECT options, data_checksum, targets FROM study").fetchone()
+        if row is None:
+            with self._transaction():
+                self.database.execute(
+                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        json.dumps(options),
+                        options["seed"],
+                        data,
+                        checksum,
+                        *images,
+                        targets,
+                        time.time(),
+                    ),
+                )
+                self._begin_session(options)
+            return False
+        difference = changed(self.options(), options)
+        if not difference and row["data_checksum"] != checksum:
+            difference = "other images"
+        if not difference and row["targets"] != targets:
+            difference = "other layers to replace"
+        if difference:
+            raise CanvasError(
+                f"the study in '{self.folder}' asks something else ({difference} now): "
+                "choose another --out, or --fresh to start over"
+            )
+        with self._transaction():
+            self.database.execute(
+                "UPDATE study SET options = ?, validation_images = ?, test_images = ?",
+                (json.dumps(options), *images),
+            )
+            if self.machine() != machine() or self.timed_otherwise(options):
+                self._forget_timings()
+            self._begin_session(options)
+        return True
+
+    def _begin_session(self, options: Mapping[str, Any]) -> None:
+        row = self.database.execute(
+            "INSERT INTO session (options, versions, machine, begun) VALUES (?, ?, ?, ?)",
+            (json.dumps(options), json.dumps(versions()), json.dumps(machine()), time.time()),
+        )
+        self.session = row.lastrowid
+
+    def _forget_timings(self) -> None:
+        """Latencies of another machine do not compare with those to come: take them again."""
+        self.database.execute("DELETE FROM timing")
+        self.database.execute(
+            "UPDATE candidate SET latency_ms = NULL, latency_spread_ms = NULL, speedup = NULL, "
+            "engine = ''"
+        )
+
+    def record_draw(self, index: int, outcome: str, reason: str = "") -> None:
+        """A draw that gave no candidate."""
+        with self._transaction():
+            self.database.execute("INSERT INTO draw VALUES (?, ?, ?)", (index, outcome, reason))
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        kernel: str = "",
+        pack: str = "",
+        hash: str | None = None,
+        layer_macs: int | None = None,
+        budget: str = "",
+    ) -> None:
+        """A new candidate with its accuracy task; a find is recorded as a draw in the same
+        transaction.
+        """
+        with self._transaction():
+            number = None
+            if kind == "find":
+                number = self._one("SELECT count(*) FROM candidate WHERE kind = 'find'")
+                self.database.execute(
+                    "INSERT INTO draw (idx, outcome) VALUES (?, 'trial')", (int(name),)
+                )
+            row = self.database.execute(
+                "INSERT INTO candidate (name, kind, number, kernel, pack, hash, layer_macs, "
+                "budget, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'new')",
+                (name, kind, number, kernel, pack, hash, layer_macs, budget),
+            )
+            self._add_task(row.lastrowid, "accuracy")
+
+    def add_failed(self, name: str, kind: str, reason: str, budget: str = "") -> None:
+        """A control that cannot even be built: it is shown with its reason."""
+        with self._transaction():
+            self.database.execute(
+                "INSERT INTO candidate (name, kind, budget, status, reason) "
+                "VALUES (?, ?, ?, 'failed', ?)",
+                (name, kind, budget, reason),
+            )
+
+    # ---- the course of a training -------------------------------------------------------------
+
+    def started(self, id: int) -> None:
+        """A training begins: from its first epoch, whatever an earlier attempt recorded."""
+        with self._transaction():
+            self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
+            self.database.execute(
+                "UPDATE candidate SET status = 'running', session = ? WHERE id = ?",
+                (self.session, id),
+            )
+            self._set_task(id, "accuracy", "running")
+
+    def built(self, id: int, macs: int, params: int) -> None:
+        with self._transaction():
+            self.database.execute(
+                "UPDATE candidate SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
+            )
+
+    def epoch(self, id: int, number: int, accuracy: float, loss: float, seconds: float) -> None:
+        with self._transaction():
+            self.database.execute(
+                "INSERT INTO epoch VALUES (?, ?, ?, ?, ?)", (id, number, accuracy, loss, seconds)
+            )
+            self.database.execute(
+                "UPDATE candidate SET val_accuracy = ?, seconds = ? WHERE id = ?",
+                (accuracy, seconds, id),
+            )
+
+    def finished(self, id: int, status: str, reason: str = "", log: str = "") -> None:
+        """A training ended: done, pruned or failed."""
+        with self._transaction():
+            self.database.execute(
+                "UPDATE candidate SET status = ?, reason = ?, log = ? WHERE id = ?",
+                (status, reason, log, id),
+            )
+            if status == "failed":
+                self.database.execute(
+                    "UPDATE candidate SET val_accuracy = NULL WHERE id = ?", (id,)
+                )
+            self._set_task(id, "accuracy", "failed" if status == "failed" else "done", reason)
+            if status == "done":
+                self._add_task(id, "latency")
+
+    def put_back(self, id: int) -> None:
+        """A training was interrupted by us: it is new again and keeps nothing."""
+        with self._transaction():
+            self._put_back(id)
+
+    # ---- latency and finals --------------------------------------------------------------------
+
+    def latency(self, id: int, rows: Sequence[Timing]) -> None:
+        """The engines of a candidate; the fastest of them is what tables quote."""
+        best = max(rows, key=lambda row: row.speedup or 0.0)
+        with self._transaction():
+            self._record_timings(id, rows)
+            self.database.execute(
+                "UPDATE candidate SET latency_ms = ?, latency_spread_ms = ?, speedup = ?, "
+                "engine = ? WHERE id = ?",
+                (best.latency_ms, best.spread_ms, best.speedup, best.engine, id),
+            )
+            self._set_task(id, "latency", "done")
+
+    def latency_failed(self, id: int, rows: Sequence[Timing], reason: str) -> None:
+        """The candidate has no figures: its timings carry the reason."""
+        with self._transaction():
+            self._record_timings(id, rows)
+            self._set_task(id, "latency", "failed", reason)
+
+    def final(
+        self,
+        id: int,
+        seed: int,
+        epochs: int,
+        scores: tuple[float, float] | None,
+        seconds: float | None,
+        reason: str = "",
+    ) -> None:
+        """A finalist trained from `seed`: (validation, test) accuracy, or why there are none."""
+        validation, test = scores or (None, None)
+        with self._transaction():
+            self.database.execute(
+                "INSERT OR REPLACE INTO final VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    id,
+                    seed,
+                    epochs,
+                    "done" if scores else "failed",
+                    reason,
+                    validation,
+                    test,
+                    seconds,
+                    self.session,
+                ),
+            )
+
+    def _record_timings(self, id: int, rows: Sequence[Timing]) -> None:
+        for row in rows:
+            self.database.execute(
+                "INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    id,
+                    row.engine,
+                    row.latency_ms,
+                    row.spread_ms,
+                    row.speedup,
+                    row.against,
+                    row.batch,
+                    row.reason,
+                    self.session,
+                ),
+            )
+
+    def recover(self) -> None:
+        """A driver that was killed left rows running: they are to be done again."""
+        with self._transaction():
+            for row in self.database.execute(
+                "SELECT id FROM candidate WHERE status = 'running'"
+            ).fetchall():
+                self._put_back(row["id"])
+            self.database.execute("UPDATE task SET state = 'queued' WHERE state = 'running'")
+
+    def _put_back(self, id: int) -> None:
+        self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
+        self.database.execute(
+            "UPDATE candidate SET status = 'new', val_accuracy = NULL, seconds = NULL, "
+            "session = NULL WHERE id = ?",
+            (id,),
+        )
+        self.database.execute(
+            "UPDATE task SET state = 'queued' WHERE candidate = ? AND kind = 'accuracy'", (id,)
+        )
+
+    def _add_task(self, id: int | None, kind: str) -> None:
+        self.database.execute(
+            "INSERT OR IGNORE INTO task (candidate, kind, requires, state) "
+            "VALUES (?, ?, ?, 'queued')",
+            (id, kind, REQUIRES[kind]),
+        )
+
+    def _set_task(self, id: int, kind: str, state: str, reason: str = "") -> None:
+        self.database.execute(
+            "UPDATE task SET state = ?, reason = ?, attempt = attempt + (? = 'running') "
+            "WHERE candidate = ? AND kind = ?",
+            (state, reason, state, id, kind),
+        )

@@ -1,0 +1,163 @@
+"""A study: everything that a search did, in one SQLite file that any SQLite tool can open.
+
+    study       one row: the question as asked, checksum of the images, layers to replace
+    session     one row per run of the driver: versions, machine, all options of that run
+    draw        one row per index of the sampler: trial, skipped, duplicate or unsolved
+    candidate   one row per network (baseline, controls, finds): texts, results, failure
+    epoch       the accuracy curve of each candidate
+    timing      latency per candidate and engine (eager, compiled)
+    final       a finalist trained once more from another seed, scored on the test split
+    task        what is to be done, and what a worker must offer to do it
+
+The driver is the only writer; readers may look at any time (WAL).  What is recorded is the truth:
+rows that a killed driver left `running` are `new` again when the next one opens the study, and
+draws are a pure function of (seed, index), so the same command goes on where the last one ended.
+A lock beside the file keeps a second driver out.
+
+Only text and numbers are stored: code is always made again from a pack that the core has parsed
+and checked.  A study of an older format is brought up to date when a search opens it.
+"""
+
+from __future__ import annotations
+
+APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
+VERSION = 2
+
+CANDIDATE = """
+CREATE TABLE candidate (
+  id         INTEGER PRIMARY KEY,       -- in the order of training
+  name       TEXT NOT NULL UNIQUE,      -- baseline, the control's name, or the index of the draw
+  kind       TEXT NOT NULL CHECK (kind IN ('baseline', 'control', 'find')),
+  number     INTEGER UNIQUE,            -- finds: 0, 1, 2, ... without the draws that gave none
+  budget     TEXT NOT NULL DEFAULT '',  -- what it was solved for; '' where no budget counts
+  kernel     TEXT NOT NULL DEFAULT '',  -- kernel text; '' for the baseline
+  pack       TEXT NOT NULL DEFAULT '',  -- kernel text with one line of sizes per target
+  hash       TEXT,                      -- of the kernel, equal for isomorphic ones
+  layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
+  status     TEXT NOT NULL CHECK (status IN ('new', 'running', 'done', 'pruned', 'failed')),
+  reason     TEXT NOT NULL DEFAULT '',  -- why failed or pruned: kind and sentence
+  log        TEXT NOT NULL DEFAULT '',  -- last lines of output of a failed one
+  macs       INTEGER,                   -- of the whole network, one image
+  params     INTEGER,                   -- of the whole network
+  val_accuracy REAL,                    -- after the last epoch trained, 0..1
+  latency_ms REAL,                      -- one forward of the whole network, its fastest engine
+  latency_spread_ms REAL,               -- interquartile range
+  speedup    REAL,                      -- against the fastest engine of the unchanged network
+  engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager or compiled
+  seconds    REAL,                      -- of training
+  session    INTEGER,                   -- the run of the driver that trained it
+  UNIQUE (hash, budget)
+) STRICT;
+"""
+
+SESSION = """
+CREATE TABLE session (
+  id       INTEGER PRIMARY KEY,
+  options  TEXT NOT NULL,               -- JSON, every option with its value
+  versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite
+  machine  TEXT NOT NULL,               -- JSON: processor, cores, system
+  begun    REAL NOT NULL                -- seconds since 1970
+) STRICT;
+"""
+
+FINAL = """
+CREATE TABLE final (
+  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  seed      INTEGER NOT NULL,
+  epochs    INTEGER NOT NULL,
+  status    TEXT NOT NULL CHECK (status IN ('done', 'failed')),
+  reason    TEXT NOT NULL DEFAULT '',
+  val_accuracy  REAL,                   -- 0..1
+  test_accuracy REAL,                   -- 0..1
+  seconds   REAL,
+  session   INTEGER,
+  PRIMARY KEY (candidate, seed, epochs)
+) STRICT;
+"""
+
+TIMING = """
+CREATE TABLE timing (
+  candidate  INTEGER NOT NULL REFERENCES candidate (id),
+  engine     TEXT NOT NULL CHECK (engine IN ('eager', 'compiled')),
+  latency_ms REAL,                      -- one forward of the whole network, median
+  spread_ms  REAL,                      -- interquartile range
+  speedup    REAL,                      -- median over rounds of unchanged / this
+  against    TEXT NOT NULL DEFAULT '',  -- the unchanged network's faster engine
+  batch      INTEGER NOT NULL,
+  reason     TEXT NOT NULL DEFAULT '',  -- why there are no figures
+  session    INTEGER,
+  PRIMARY KEY (candidate, engine)
+) STRICT;
+"""
+
+SCHEMA = f"""
+CREATE TABLE study (
+  id            INTEGER PRIMARY KEY CHECK (id = 1),
+  options       TEXT NOT NULL,          -- JSON, every option with its value
+  seed          INTEGER NOT NULL,
+  data          TEXT NOT NULL,          -- what the images are, in words
+  data_checksum TEXT NOT NULL,          -- sha256
+  validation_images INTEGER NOT NULL,   -- in the split that scores are taken on
+  test_images   INTEGER NOT NULL,       -- in the split for finalists and controls
+  targets       TEXT NOT NULL,          -- the layers that are replaced, one line each
+  created       REAL NOT NULL           -- seconds since 1970
+) STRICT;
+{SESSION}
+CREATE TABLE draw (
+  idx     INTEGER PRIMARY KEY,
+  outcome TEXT NOT NULL CHECK (outcome IN ('trial', 'skipped', 'duplicate', 'unsolved')),
+  reason  TEXT NOT NULL DEFAULT ''
+) STRICT;
+{CANDIDATE}
+CREATE TABLE epoch (
+  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  number    INTEGER NOT NULL,
+  accuracy  REAL NOT NULL,
+  loss      REAL NOT NULL,
+  seconds   REAL NOT NULL,
+  PRIMARY KEY (candidate, number)
+) STRICT;
+{TIMING}
+{FINAL}
+CREATE TABLE task (
+  id        INTEGER PRIMARY KEY,
+  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency')),
+  requires  TEXT NOT NULL,              -- JSON: what a worker must offer
+  state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed')),
+  attempt   INTEGER NOT NULL DEFAULT 0,
+  reason    TEXT NOT NULL DEFAULT '',
+  UNIQUE (candidate, kind)
+) STRICT;
+"""
+
+# How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
+# the eager network alone: they are taken again.
+UPGRADES = {
+    1: f"""
+ALTER TABLE candidate RENAME TO old_candidate;
+{CANDIDATE}
+INSERT INTO candidate (id, name, kind, number, budget, kernel, pack, hash, layer_macs, status,
+                       reason, log, macs, params, val_accuracy, seconds, session)
+  SELECT id, name, kind, number,
+         CASE WHEN kind = 'find' OR name = 'grouped'
+              THEN (SELECT json_extract(options, '$.budget') FROM study) ELSE '' END,
+         kernel, pack, hash, layer_macs, status, reason, log, macs, params, val_accuracy, seconds,
+         CASE WHEN status IN ('done', 'pruned', 'failed') THEN 1 END
+  FROM old_candidate;
+DROP TABLE old_candidate;
+{SESSION}
+INSERT INTO session SELECT 1, options, versions, machine, created FROM study;
+{TIMING}
+{FINAL}
+ALTER TABLE study ADD COLUMN test_images INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE study DROP COLUMN versions;
+ALTER TABLE study DROP COLUMN machine;
+DELETE FROM task WHERE kind = 'latency';
+INSERT INTO task (candidate, kind, requires, state)
+  SELECT id, 'latency', '{{"cores": 1, "exclusive": true}}', 'queued'
+  FROM candidate WHERE status = 'done';
+"""
+}
+
+REQUIRES = {"accuracy": '{"cores": 1}', "latency": '{"cores": 1, "exclusive": true}'}

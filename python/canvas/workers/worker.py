@@ -1,0 +1,241 @@
+"""A child process that trains or times candidates, one at a time, and tells the driver what
+happens.
+
+    driver                                     python -m canvas.workers.worker
+      | {"kind": "accuracy", "pack": ...}  ->    |   JSON, one object per line
+      |   <- {"event": "built", "macs": ...}     |
+      |   <- {"event": "epoch", "number": 0 ...} |   waits for the verdict
+      | {"go": true}  ->                         |
+      |   <- {"event": "done", ...}              |   or "stopped", or "failed" with its reason
+
+Text comes in and numbers go out; no code, no pickle.  Whatever else writes to standard output
+(a model of the user's, a library) is sent to standard error, of which the driver keeps the last
+lines.  The child dies with its driver (PR_SET_PDEATHSIG), leaves no core file, cannot take more
+memory than it was given and is what the system shall end first when all memory is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ..errors import one_line
+from .pool import LOST_DATA
+from .scratch import import_without_blanks
+
+if TYPE_CHECKING:
+    from ..data import Data
+
+PR_SET_PDEATHSIG = 1
+OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
+LOG_TAIL = 8192
+
+Job = dict[str, Any]
+Tell = Callable[..., None]
+
+
+def main() -> int:
+    """Serve jobs from standard input until it ends; arguments: the driver's process id, bytes of
+    memory (0: any).
+    """
+    driver, memory = int(sys.argv[1]), int(sys.argv[2])
+    live_and_die_with(driver)
+    limit_memory(memory)
+    import_without_blanks(sys.path)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    faulthandler.enable()  # the log of a crash says where it was
+
+    def tell(event: str, **facts: Any) -> None:
+        answers.write(json.dumps({"event": event, **facts}) + "\n")
+        answers.flush()
+
+    for line in sys.stdin:
+        serve(json.loads(line), tell, sys.stdin)
+    return 0
+
+
+def live_and_die_with(driver: int) -> None:
+    """Ask the kernel to kill this process when its driver is gone (Linux; elsewhere the closed
+    pipe ends it).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != driver:
+        os._exit(1)
+
+
+def limit_memory(memory: int) -> None:
+    """No more than `memory` bytes of data (0: any), and no core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    try:
+        Path("/proc/self/oom_score_adj").write_text(OUT_OF_MEMORY_SCORE)
+    except OSError:
+        pass  # not Linux, or not allowed
+
+
+def serve(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Do one job; every failure that can still speak becomes a typed `failed`."""
+    try:
+        for folder in job.get("path", []):
+            if folder not in sys.path:
+                sys.path.append(folder)
+        import torch
+
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)  # numbers below 1e-38 cost time and mean nothing here
+        torch.use_deterministic_algorithms(True, warn_only=not job.get("deterministic"))
+        KINDS[job["kind"]](job, tell, answers)
+    except Exception as error:
+        log = traceback.format_exc()[-LOG_TAIL:]
+        kind = failure_kind(error)
+        own_words = kind in ("nan", "wrong_result", LOST_DATA)
+        reason = str(error) if own_words else one_line(error)
+        tell("failed", kind=kind, reason=reason, log=log)
+
+
+def failure_kind(error: BaseException) -> str:
+    """nan, wrong_result, lost_data, out_of_memory or error."""
+    from ..training.train import NotFinite
+
+    if isinstance(error, NotFinite):
+        return "nan"
+    if isinstance(error, WrongResult):
+        return "wrong_result"
+    if isinstance(error, LostData):
+        return LOST_DATA
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or ("alloc" in text and "memory" in text):
+        return "out_of_memory"
+    return "error"
+
+
+class WrongResult(ArithmeticError):
+    """The module and the interpreter of the core do not agree about a kernel."""
+
+
+class LostData(OSError):
+    """The images that the driver stored cannot be read any more."""
+
+
+def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Check the kernel, train the network, tell every epoch and obey the verdict; a final is
+    scored on the test split at its end.
+    """
+    import time
+
+    from ..nn.network import Recipe, build_network, cost
+    from ..training.train import Epoch, score, train
+
+    recipe = Recipe.from_json(job["recipe"])
+    data = read_data(Path(job["data"]))
+    if job["pack"] is not None and job["check"]:
+        check(job["pack"])
+    network = build_network(recipe, job["pack"])
+    macs, params = cost(network, recipe.shape)
+    tell("built", macs=macs, params=params)
+    start = time.monotonic()
+
+    def go_on(epoch: Epoch) -> bool:
+        seconds = time.monotonic() - start
+        tell(
+            "epoch", number=epoch.number, accuracy=epoch.accuracy, loss=epoch.loss, seconds=seconds
+        )
+        verdict = answers.readline()
+        return bool(verdict) and bool(json.loads(verdict)["go"])
+
+    curve = train(network, data, job["epochs"], recipe.seed, job["batch_size"], go_on)
+    if len(curve) < job["epochs"]:
+        tell("stopped")
+    elif job["test"]:
+        tell("done", test_accuracy=score(network, data.test))
+    else:
+        tell("done")
+
+
+def read_data(path: Path) -> Data:
+    """The images; raises LostData, for without them no candidate can be judged."""
+    from ..data import Data
+
+    try:
+        return Data.read(path)
+    except MemoryError:
+        raise
+    except Exception as error:  # a file cut short can fail in any way
+        raise LostData(f"the images in '{path}' cannot be read: {one_line(error)}") from error
+
+
+def check(pack: str) -> None:
+    """Reject a kernel whose module does not compute what the interpreter says."""
+    from ..nn.pack import KernelPack
+
+    try:
+        KernelPack(pack).check()
+    except ArithmeticError as error:
+        raise WrongResult(str(error)) from error
+
+
+def latency(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Time the candidate, eagerly and if asked for compiled, beside the unchanged network."""
+    import torch
+
+    from ..nn.latency import COMPILED, EAGER, compiled, measure
+    from ..nn.network import Recipe, build_network
+
+    recipe = Recipe.from_json(job["recipe"])
+    images = torch.rand(job["batch"], *recipe.shape, generator=torch.Generator().manual_seed(0))
+    unchanged, reason = unchanged_engines(job, images)
+    engines = {EAGER: build_network(recipe, job["pack"])}
+    missing = {}
+    if job["pack"] is None:
+        engines = unchanged
+    elif COMPILED in job["engines"] and not reason:
+        try:
+            engines[COMPILED] = compiled(build_network(recipe, job["pack"]), images)
+        except RuntimeError as error:
+            reason = str(error)
+    if COMPILED in job["engines"] and reason:
+        missing[COMPILED] = reason
+    timed = measure(unchanged, engines, images)
+    tell("done", timed={name: asdict(figures) for name, figures in timed.items()}, missing=missing)
+
+
+_unchanged: dict[str, tuple[dict[str, Any], str]] = {}
+
+
+def unchanged_engines(job: Job, images: Any) -> tuple[dict[str, Any], str]:
+    """The unchanged network by engine, and why it is not compiled if it should be.  Compiling
+    takes long: the child keeps it.
+    """
+    from ..nn.latency import COMPILED, EAGER, compiled
+    from ..nn.network import Recipe, build_network
+
+    key = json.dumps([job["recipe"], job["batch"], job["compile"]], sort_keys=True)
+    if key not in _unchanged:
+        recipe = Recipe.from_json(job["recipe"])
+        engines, reason = {EAGER: build_network(recipe)}, ""
+        if job["compile"]:
+            try:
+                engines[COMPILED] = compiled(build_network(recipe), images)
+            except RuntimeError as error:
+                reason = str(error)
+        _unchanged[key] = (engines, reason)
+    return _unchanged[key]
+
+
+KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {"accuracy": accuracy, "latency": latency}
+
+if __name__ == "__main__":
+    sys.exit(main())
