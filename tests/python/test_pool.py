@@ -160,7 +160,7 @@ def test_a_worker_does_not_outlive_its_driver(tmp_path):
     """kill -9 of the driver, which then cannot tidy up, ends the real worker too."""
     driver = (
         "import os, time\n"
-        "from canvas.pool import Pool\n"
+        "from canvas.workers.pool import Pool\n"
         "pool = Pool(1)\n"
         "pool.start(1, {'kind': 'nothing'}, 60)\n"
         "print(pool.children[0].process.pid, flush=True)\n"

@@ -1,5 +1,5 @@
 """The `canvas` command where Python is installed."""
 
-from .entry import SUBCOMMANDS, main
+from .entry import SUBCOMMANDS, main, subcommand
 
-__all__ = ["SUBCOMMANDS", "main"]
+__all__ = ["SUBCOMMANDS", "main", "subcommand"]
