@@ -15,7 +15,8 @@ def job(tmp_path, monkeypatch):
     """A job on tiny images; models come from a module in tmp_path."""
     torch.manual_seed(0)
     split = (torch.randn(8, 1, 4, 4), torch.arange(8) % 2)
-    Data("tiny", split, split, split, 2, "").save(tmp_path / "data.npz")
+    images = Data("tiny", split, split, split, 2, "")
+    images.save(tmp_path / "data.npz")
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *a, **k: None)
     (tmp_path / "worker_models.py").write_text(
@@ -53,7 +54,7 @@ def job(tmp_path, monkeypatch):
         "recipe": recipe,
         "pack": None,
         "check": False,
-        "data": str(tmp_path / "data.npz"),
+        "images": {"checksum": images.checksum, "file": str(tmp_path / "data.npz")},
         "epochs": 2,
         "batch_size": 4,
         "test": False,
@@ -112,3 +113,18 @@ def test_a_kernel_that_computes_something_else_is_a_wrong_result(job, monkeypatc
 def test_a_job_that_makes_no_sense_is_a_failure_too(job):
     assert run({"kind": "dance"})[-1]["event"] == "failed"
     assert run({})[-1]["event"] == "failed"
+
+
+@pytest.mark.parametrize("change", ["other", "cut", "gone"])
+def test_other_images_than_the_job_names_are_rejected(job, tmp_path, change):
+    path = tmp_path / "data.npz"
+    job["images"] = {**job["images"]}
+    if change == "other":
+        job["images"]["checksum"] = "0" * 64
+    elif change == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    else:
+        path.unlink()
+    told = run(job, True, True)
+    assert [(m["event"], m["kind"]) for m in told] == [("failed", "lost_data")]
+    assert ("are others than the search began with" in told[0]["reason"]) == (change == "other")

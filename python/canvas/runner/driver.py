@@ -148,7 +148,7 @@ def begin(run: Run, images: Data) -> None:
     if images.synthetic and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     known = study.begin(options, what, images.checksum, splits, run.plan.targets)
-    run.data = (study.folder / "data.npz").resolve()
+    run.data, run.checksum = (study.folder / "data.npz").resolve(), images.checksum
     with writing(study.folder):
         images.save(run.data)
     run.display.line(f"{options['model']} on {images.name}: {what}")

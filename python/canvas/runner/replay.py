@@ -127,7 +127,7 @@ def replay(
             **common,
             "kind": "accuracy",
             "check": row.kind != "baseline",
-            "data": str(data[0]),
+            "images": {"checksum": study.fact("data_checksum"), "file": str(data[0])},
             "epochs": options["epochs"],
             "batch_size": options["batch_size"],
             "test": False,

@@ -42,7 +42,8 @@ class Run:
     begun: float
     display: Display
     callbacks: Sequence[Callback] = ()
-    data: Path = Path()
+    data: Path = Path()  # the file of the images ...
+    checksum: str = ""  # ... and their checksum, by which jobs name them
     ended: str = ""
     deadline: float = field(init=False)
 
@@ -66,7 +67,7 @@ class Run:
         return {
             **self.job("accuracy", candidate, words.pop("seed", None)),
             "check": candidate.kind != "baseline",
-            "data": str(self.data),
+            "images": {"checksum": self.checksum, "file": str(self.data)},
             "epochs": epochs,
             "batch_size": self.options["batch_size"],
             "test": False,

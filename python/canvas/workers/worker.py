@@ -127,7 +127,7 @@ class WrongResult(ArithmeticError):
 
 
 class LostData(OSError):
-    """The images that the driver stored cannot be read any more."""
+    """The images that the driver stored cannot be read any more, or are others."""
 
 
 def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
@@ -140,7 +140,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     from ..training.train import Epoch, score, train
 
     recipe = Recipe.from_json(job["recipe"])
-    data = read_data(Path(job["data"]))
+    data = read_images(**job["images"])
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
     network = build_network(recipe, job["pack"])
@@ -165,16 +165,24 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell("done")
 
 
-def read_data(path: Path) -> Data:
-    """The images; raises LostData, for without them no candidate can be judged."""
+def read_images(checksum: str, file: str) -> Data:
+    """The images with this checksum, from `file`; raises LostData where they are not there, for
+    without them no candidate can be judged.
+    """
     from ..data import Data
 
     try:
-        return Data.read(path)
+        images = Data.read(Path(file))
     except MemoryError:
         raise
     except Exception as error:  # a file cut short can fail in any way
-        raise LostData(f"the images in '{path}' cannot be read: {one_line(error)}") from error
+        raise LostData(f"the images in '{file}' cannot be read: {one_line(error)}") from error
+    if images.checksum != checksum:
+        raise LostData(
+            f"the images in '{file}' are others than the search began with: their checksum is "
+            f"{images.checksum[:16]}..., not {checksum[:16]}..."
+        )
+    return images
 
 
 def check(pack: str) -> None:
