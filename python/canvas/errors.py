@@ -1,8 +1,8 @@
-"""What becomes of a user's mistake: one sentence, never a traceback.
+"""What becomes of a user's mistake: one message, never a traceback.
 
 The C core raises ``CanvasError`` (a ValueError) for bad input and ``NoSolution`` where the
 answer is "none"; the Python side raises the same two, so that one ``except canvas.CanvasError``
-catches all of them.  The command line prints the sentence on standard error and exits with 2, or
+catches all of them.  The command line prints the message on standard error and exits with 2, or
 with 1 for NoSolution.
 """
 
@@ -20,5 +20,5 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     """
     text = str(error).strip().splitlines()
     first = text[0].strip() if text else ""
-    sentence = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    return sentence if len(sentence) <= limit else sentence[: limit - 3] + "..."
+    line = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return line if len(line) <= limit else line[: limit - 3] + "..."

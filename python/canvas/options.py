@@ -374,7 +374,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """All options with their values: what is given (None = not given) is read, the rest is
     default.
 
-    Raises CanvasError with one sentence that names the flag, the value and what is expected.
+    Raises CanvasError with one message that names the flag, the value and what is expected.
     """
     for name in given:
         if name not in BY_NAME:

@@ -22,7 +22,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-PATIENCE = 240.0  # seconds for what takes one on a machine that has nothing else to do
+TIMEOUT = 240.0  # seconds for what takes one on a machine that has nothing else to do
 
 QUESTION = {
     "--model": "faults_models:build",
@@ -87,8 +87,8 @@ class Done:
     out: str
     err: str
 
-    def sentence(self) -> str:
-        """The one sentence of a rejection."""
+    def message(self) -> str:
+        """The one message of a rejection."""
         assert self.code == 2, self
         lines = [line for line in self.err.splitlines() if line.startswith("canvas: ")]
         assert len(lines) == 1 and self.err.endswith(lines[0] + "\n"), self
@@ -105,11 +105,11 @@ class Driver:
     out: str
     err: str
 
-    def wait(self, seconds: float = PATIENCE) -> Done:
+    def wait(self, seconds: float = TIMEOUT) -> Done:
         status = self.drivers.ask({"wait": self.pid, "seconds": seconds})
         if status is None:
             os.killpg(self.pid, signal.SIGKILL)
-            self.drivers.ask({"wait": self.pid, "seconds": PATIENCE})
+            self.drivers.ask({"wait": self.pid, "seconds": TIMEOUT})
             raise AssertionError(f"it hangs: {self.said()}")
         return Done(os.waitstatus_to_exitcode(status), text(self.out), self.said())
 
@@ -119,7 +119,7 @@ class Driver:
 
     def until(self, word: str, times: int = 1) -> None:
         """Until it has said `word` so often."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while self.said().count(word) < times:
             assert time.monotonic() < end and self.runs(), self.said()
             time.sleep(0.01)
@@ -159,7 +159,7 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 # What was trained, trained finally, timed, by which run of the search, with its own figures.
-SETTLED = """
+ENDED = """
   SELECT 'training', candidate.id, session, attempt, seconds FROM candidate
     JOIN task ON task.candidate = candidate.id AND task.kind = 'accuracy'
     WHERE status IN ('done', 'pruned', 'failed')
@@ -168,10 +168,10 @@ SETTLED = """
 """
 
 
-def settled(folder: Path) -> set[tuple[Any, ...]]:
+def ended(folder: Path) -> set[tuple[Any, ...]]:
     """What a search need not do again; nothing where it has not begun."""
     try:
-        return set(asked(folder, SETTLED))
+        return set(asked(folder, ENDED))
     except sqlite3.OperationalError:
         return set()
 

@@ -81,8 +81,8 @@ def main() -> None:
 def prepare() -> None:
     """The data and the plan of the usual question are found once."""
     images, plan = as_data("digits"), plan_network(USUAL)
-    driver.as_data = lambda name, **wishes: (
-        as_data(name, **wishes) if any(wishes.values()) else images
+    driver.as_data = lambda name, **requested: (
+        as_data(name, **requested) if any(requested.values()) else images
     )
     driver.plan_network = lambda recipe, *batch: (
         plan if recipe == USUAL else plan_network(recipe, *batch)

@@ -65,7 +65,7 @@ def foreign(header):
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [
         (None, "cannot read .*: No such file"),
         (b"", "is no file of weights"),
@@ -76,12 +76,12 @@ def foreign(header):
         (foreign({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}), "is no file of"),
     ],
 )
-def test_what_is_no_file_of_weights_is_one_sentence(tmp_path, content, sentence):
+def test_what_is_no_file_of_weights_is_one_message(tmp_path, content, message):
     path = tmp_path / "x.safetensors"
     if content is not None:
         path.write_bytes(content)
     for read in (checkpoint.read, checkpoint.read_facts):
-        with pytest.raises(CanvasError, match=sentence) as caught:
+        with pytest.raises(CanvasError, match=message) as caught:
             read(path)
         assert "\n" not in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_files_of_others_have_no_facts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("weights", "sentence"),
+    ("weights", "message"),
     [
         ({"weight": torch.zeros(2, 2)}, "'bias' is missing$"),
         ({}, "'weight' is missing and 1 more"),
@@ -104,10 +104,10 @@ def test_files_of_others_have_no_facts(tmp_path):
         ),
     ],
 )
-def test_weights_of_another_network_are_rejected_by_name(tmp_path, weights, sentence):
+def test_weights_of_another_network_are_rejected_by_name(tmp_path, weights, message):
     layer = nn.Linear(2, 2)
     before = layer.weight.clone()
-    with pytest.raises(CanvasError, match=f"'x' are of another network: {sentence}"):
+    with pytest.raises(CanvasError, match=f"'x' are of another network: {message}"):
         checkpoint.load_weights(layer, weights, "x")
     assert torch.equal(layer.weight, before)
 

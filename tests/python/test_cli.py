@@ -1,4 +1,4 @@
-"""The command line: one sentence for every mistake, and the core answers what is not ours."""
+"""The command line: one message for every mistake, and the core answers what is not ours."""
 
 import json
 import os
@@ -17,7 +17,7 @@ GOOD = ["--model", "resnet8", "--data", "digits"]
 
 
 def rejected(capsys, words):
-    """Exit code and sentence of a command that must be rejected."""
+    """Exit code and message of a command that must be rejected."""
     code = main(words)
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and err.strip(), (out, err)
@@ -26,7 +26,7 @@ def rejected(capsys, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         ([], "needs --model"),
         (["--model", "resnet8"], "needs --data"),
@@ -74,14 +74,14 @@ def rejected(capsys, words):
         ([*GOOD, "stray"], "stray"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_search_is_one_sentence_and_code_2(capsys, tmp_path, words, sentence):
+def test_a_mistake_in_search_is_one_message_and_code_2(capsys, tmp_path, words, message):
     code, said = rejected(capsys, ["search", "--out", str(tmp_path / "out"), *words])
-    assert (code, sentence in said) == (2, True), said
+    assert (code, message in said) == (2, True), said
     assert not (tmp_path / "out" / "study.db").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         ([], "DIR"),
         (["no such folder"], "there is no study in 'no such folder'"),
@@ -89,9 +89,9 @@ def test_a_mistake_in_search_is_one_sentence_and_code_2(capsys, tmp_path, words,
         (["\0"], "study"),
     ],
 )
-def test_a_mistake_in_trials_is_one_sentence_and_code_2(capsys, words, sentence):
+def test_a_mistake_in_trials_is_one_message_and_code_2(capsys, words, message):
     code, said = rejected(capsys, ["trials", *words])
-    assert (code, sentence in said) == (2, True), said
+    assert (code, message in said) == (2, True), said
 
 
 def test_the_core_answers_what_is_not_ours(capfd):

@@ -18,7 +18,7 @@ from canvas.study import Study
 
 NETWORK = ["--model", "resnet8", "--width", "2"]
 SMALL = [*NETWORK, "--data", "digits", "--images", "300", "--threads", "1"]
-PATIENCE = 120  # seconds until a process that should have spoken is given up
+TIMEOUT = 120  # seconds until a process that should have spoken is given up
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(pack, tmp_path, numb
     with start(pack, *SMALL, "--epochs", "5000", "--out", tmp_path) as process:
         wait_for(process, "epoch    1/5000")
         process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE)
+        _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
     last = errors.splitlines()[-1]
     assert last.startswith("stopped after epoch ") and "--resume goes on" in last
@@ -82,7 +82,7 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(pack, tmp_path, numb
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         ([], "the following arguments are required: WHAT; canvas train --help lists the flags"),
         (
@@ -103,11 +103,11 @@ def test_an_interrupt_ends_it_at_once_and_says_how_to_go_on(pack, tmp_path, numb
         ([__file__, *SMALL], "test_cmd_train.py': "),
     ],
 )
-def test_bad_input_is_one_sentence(pack, tmp_path, monkeypatch, capsys, words, sentence):
+def test_bad_input_is_one_message(pack, tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["train", *[pack if word == "PACK" else word for word in words]]) == 2
     printed = capsys.readouterr()
-    assert sentence in printed.err and printed.out == ""
+    assert message in printed.err and printed.out == ""
     assert len(printed.err.splitlines()) == 1 and printed.err.startswith("canvas: ")
 
 
@@ -167,7 +167,7 @@ def test_the_study_s_own_images_are_taken(study, monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "sentence"),
+    ("word", "message"),
     [
         ("", "is a whole study: name a candidate of it, such as"),
         ("999999", "has no candidate '999999'; canvas trials"),
@@ -176,8 +176,8 @@ def test_the_study_s_own_images_are_taken(study, monkeypatch, capsys, tmp_path):
         ("grouped", "control 'grouped' of '"),
     ],
 )
-def test_what_a_study_has_not_is_one_sentence(study, capsys, word, sentence):
+def test_what_a_study_has_not_is_one_message(study, capsys, word, message):
     for subcommand in (["train"], ["export", "--out", "e"]):
         assert cli.main([*subcommand, str(study / word)]) == 2
         printed = capsys.readouterr().err
-        assert sentence in printed and len(printed.splitlines()) == 1
+        assert message in printed and len(printed.splitlines()) == 1

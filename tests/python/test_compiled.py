@@ -122,7 +122,7 @@ def test_several_outputs_and_indices():
     np.testing.assert_allclose(y, [5, 0, sum(val[e] * x[ind[e]] for e in range(2, 9))])
     np.testing.assert_allclose(twice, 2 * y)
     bad = np.where(ind == 3, 5, ind).astype("i4")
-    for wrong, sentence in [
+    for wrong, message in [
         ((val, bad, ptr, x), "'ind' holds indices from 0 to 5, outside of 0 to 4"),
         ((val, bad - 6, ptr, x), "'ind' holds indices from -6 to -1, outside of 0 to 4"),
         ((val, ind, ptr[::-1].copy(), x), "'ptr' has to rise along its last axis, from 0 to 9"),
@@ -131,7 +131,7 @@ def test_several_outputs_and_indices():
         ((val, ind, np.array([0, 2, 2, 8], "i4"), x), "'ptr' has to rise"),
         ((val, ind.astype("i8"), ptr, x), "'ind' is of int64, not int32"),
     ]:
-        with pytest.raises(canvas.CanvasError, match=sentence):
+        with pytest.raises(canvas.CanvasError, match=message):
             rows(*wrong)
 
 
@@ -147,7 +147,7 @@ def test_bf16():
 
 
 @pytest.mark.parametrize(
-    "wrong, sentence",
+    "wrong, message",
     [
         (lambda x, w: (), r"expected 2 inputs \(X, W\), not 0"),
         (lambda x, w: (x, w, w), r"expected 2 inputs \(X, W\), not 3"),
@@ -165,15 +165,15 @@ def test_bf16():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(wrong, sentence):
+def test_what_does_not_fit_is_told(wrong, message):
     smooth = canvas.compile_program(SMOOTH)
-    with pytest.raises(canvas.CanvasError, match=sentence) as error:
+    with pytest.raises(canvas.CanvasError, match=message) as error:
         smooth(*wrong(*arguments()))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "options, sentence",
+    "options, message",
     [
         ({}, "has no bind lines, give sizes in 'at'"),
         ({"at": "C=8"}, "H is missing"),
@@ -183,8 +183,8 @@ def test_what_does_not_fit_is_told(wrong, sentence):
         ({"at": AT, "schedule": "=>"}, "line 1, column 1"),
     ],
 )
-def test_what_cannot_be_compiled_is_told(options, sentence):
-    with pytest.raises(canvas.CanvasError, match=sentence):
+def test_what_cannot_be_compiled_is_told(options, message):
+    with pytest.raises(canvas.CanvasError, match=message):
         canvas.KernelPack(KERNEL).compile(**options)
 
 

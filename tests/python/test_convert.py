@@ -212,7 +212,7 @@ def test_strides_and_copies_end_to_end():
 
 
 @pytest.mark.parametrize(
-    ("net", "options", "sentence"),
+    ("net", "options", "message"),
     [
         (nn.Linear(4, 4), {}, "has no convolution"),
         (nn.Conv2d(4, 4, 1), {}, "single convolution"),
@@ -232,7 +232,7 @@ def test_strides_and_copies_end_to_end():
         (chain(nn.Conv2d(4, 4, 1)), {"example_input": None}, "not NoneType"),
     ],
 )
-def test_bad_input_is_one_sentence(net, options, sentence):
-    with pytest.raises(canvas.CanvasError, match=re.escape(sentence)) as error:
+def test_bad_input_is_one_message(net, options, message):
+    with pytest.raises(canvas.CanvasError, match=re.escape(message)) as error:
         canvas.convert(net, **{"example_input": IMAGE, **options})
     assert "\n" not in str(error.value)

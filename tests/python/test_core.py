@@ -1,4 +1,4 @@
-"""canvas._core: every function once, bad input as one sentence, threads, and no leaks."""
+"""canvas._core: every function once, bad input as one message, threads, and no leaks."""
 
 import array
 import gc
@@ -72,7 +72,7 @@ def test_hash_ignores_names() -> None:
     assert _core.hash(_core.bind(CONV, AT)) == _core.hash(CONV)
 
 
-def test_reach_is_a_sentence_or_nothing() -> None:
+def test_reach_is_a_message_or_nothing() -> None:
     assert _core.reach(CONV) == ""
     assert _core.reach(IDENTITY) == "it sees no neighbours along H"
 
@@ -203,11 +203,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(BAD)))
-def test_bad_input_is_one_sentence(number: int) -> None:
-    call, sentence = BAD[number]
+def test_bad_input_is_one_message(number: int) -> None:
+    call, message = BAD[number]
     with pytest.raises(_core.Error) as caught:
         call()
-    assert sentence in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, _core.NoSolution)
 

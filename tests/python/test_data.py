@@ -1,4 +1,4 @@
-"""Data by name and by value: digits that never change, splits that share nothing, one sentence."""
+"""Data by name and by value: digits that never change, splits that share nothing, one message."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ import torch
 import canvas.data.images_digits as module
 from canvas.data import DATA_HELP, READERS, SPLITS, Data, as_data, load_data
 from canvas.data.augment import Augmentation
-from canvas.data.images import Wishes, check_memory, machine_memory, split
+from canvas.data.images import Requested, check_memory, machine_memory, split
 from canvas.data.images_digits import digits_scattered
 from canvas.errors import CanvasError
 
@@ -76,7 +76,7 @@ def test_a_field_holds_its_digit_whole_and_fragments_of_its_own_split_only():
 
 
 def test_another_seed_gives_other_images(scattered):
-    assert digits_scattered("", "", Wishes(), seed=1).checksum != scattered.checksum
+    assert digits_scattered("", "", Requested(), seed=1).checksum != scattered.checksum
 
 
 def test_what_is_saved_is_what_is_read(tmp_path):
@@ -102,7 +102,7 @@ def test_the_checksum_covers_images_and_labels():
 
 
 @pytest.mark.parametrize(
-    ("name", "wishes", "words"),
+    ("name", "requested", "words"),
     [
         ("mnist", {}, "no data is called 'mnist': there are digits, digits-"),
         ("", {}, "no data is called ''"),
@@ -129,9 +129,9 @@ def test_the_checksum_covers_images_and_labels():
         ("digits", {"flip": 2}, "flip must be True or False, not 2"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(name, wishes, words):
+def test_what_cannot_be_is_one_message(name, requested, words):
     with pytest.raises(CanvasError, match=words) as caught:
-        load_data(name, **wishes)
+        load_data(name, **requested)
     assert "\n" not in str(caught.value)
 
 
@@ -153,12 +153,12 @@ def test_fewer_images_are_the_same_share_of_each_class():
 
 def test_no_image_is_in_two_splits_and_none_is_lost():
     labels = {"train": np.arange(100) % 3}
-    (_, train), (_, validation), (source, test) = split(labels, "abc", Wishes())
+    (_, train), (_, validation), (source, test) = split(labels, "abc", Requested())
     assert source == "train"
     assert sorted([*train, *validation, *test]) == list(range(100))
     for part in (train, validation, test):
         assert list(part) == sorted(part)
-    (_, train), (_, validation), (_, test) = split(labels, "abc", Wishes(images=40))
+    (_, train), (_, validation), (_, test) = split(labels, "abc", Requested(images=40))
     assert len(train) + len(validation) == 40
     assert len({*train, *validation, *test}) == 40 + len(test) == 61
 

@@ -161,7 +161,7 @@ def odd_label(files):
         ),
     ],
 )
-def test_a_broken_archive_is_one_sentence(tmp_path, damage, words):
+def test_a_broken_archive_is_one_message(tmp_path, damage, words):
     with pytest.raises(CanvasError, match=words) as caught:
         load_data(f"cifar10:{damage(tmp_path)}")
     assert "\n" not in str(caught.value)

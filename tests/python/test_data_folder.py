@@ -36,7 +36,7 @@ VALS = {"val/cat": 1, "val/dog": 2}
 
 
 @pytest.mark.parametrize(
-    ("counts", "wishes", "expected"),
+    ("counts", "requested", "expected"),
     [
         (CAT_DOG | TESTS, {}, (54, 6, 7)),
         (CAT_DOG | VALS, {}, (54, 6, 3)),  # one set beside train is kept for the end
@@ -48,8 +48,8 @@ VALS = {"val/cat": 1, "val/dog": 2}
         (CAT_DOG | VALS | TESTS, {"images": 62}, (59, 3, 7)),
     ],
 )
-def test_what_is_missing_is_cut_from_train(tmp_path, counts, wishes, expected):
-    data = load_data(plant(tmp_path, counts), **wishes)
+def test_what_is_missing_is_cut_from_train(tmp_path, counts, requested, expected):
+    data = load_data(plant(tmp_path, counts), **requested)
     assert sizes(data) == expected
     assert data.classes == 2 and data.shape == (3, 8, 8)
     beside = sum(f"{folder}/cat" in counts for folder in ("val", "test"))
@@ -238,7 +238,7 @@ def break_folder_for_file(root):
         (break_folder_for_file, "dog/000.png' cannot be read: ValueError: it is no file"),
     ],
 )
-def test_a_broken_folder_is_one_sentence(tmp_path, damage, words):
+def test_a_broken_folder_is_one_message(tmp_path, damage, words):
     name = damage(tmp_path)
     with pytest.raises(CanvasError, match=words) as caught:
         load_data(name)

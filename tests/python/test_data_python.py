@@ -165,7 +165,7 @@ GOOD = (torch.zeros(1, 6, 6), 0)
         (Stream(dataset(), endless=True), "would take .*more than half of this machine's memory"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(value, words, monkeypatch):
+def test_what_cannot_be_used_is_one_message(value, words, monkeypatch):
     monkeypatch.setattr(canvas.data.images, "machine_memory", lambda: 10**6)
     with pytest.raises(CanvasError, match=words) as caught:
         as_data(value)
@@ -173,16 +173,16 @@ def test_what_cannot_be_used_is_one_sentence(value, words, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "words"),
+    ("requested", "words"),
     [
         ({"image_size": 8}, "a torch Dataset gives its images in one size: leave image_size out"),
         ({"images": 5}, "5 images would leave 1 of the 16 of class '2': ask for at least 6"),
         ({"crop": 4}, "crop must be at most half of the images' side of 6, not 4"),
     ],
 )
-def test_wishes_that_cannot_be(wishes, words):
+def test_wishes_that_cannot_be(requested, words):
     with pytest.raises(CanvasError, match=words):
-        as_data(dataset(), **wishes)
+        as_data(dataset(), **requested)
 
 
 def test_classes_may_be_named():

@@ -229,7 +229,7 @@ def test_readme_and_code_are_lines_that_fit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         ({}, "canvas export needs --model: 'baseline' comes from no study"),
         ({"model": "resnet8"}, "canvas export needs --data"),
@@ -242,10 +242,10 @@ def test_readme_and_code_are_lines_that_fit(tmp_path):
         ({"out": Path(__file__) / "e"}, "cannot write"),
     ],
 )
-def test_bad_input_is_one_sentence_and_nothing_is_written(tmp_path, words, sentence):
+def test_bad_input_is_one_message_and_nothing_is_written(tmp_path, words, message):
     if "weights" in words or "out" in words:
         words = {"model": "resnet8", "width": 2, "data": data(), **words}
-    with pytest.raises(CanvasError, match=sentence):
+    with pytest.raises(CanvasError, match=message):
         export("baseline", words.pop("out", tmp_path / "e"), **words)
     assert list(tmp_path.iterdir()) == []
 

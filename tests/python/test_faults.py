@@ -1,6 +1,6 @@
 """What happens to long jobs: candidates that misbehave, drivers that are killed or stopped, files
 that are damaged, disks that are full.  What must hold: nothing lost, nothing counted twice,
-nothing left behind, one sentence.
+nothing left behind, one message.
 
 Most searches here train nothing (faults_worker.py): what is tried is the driver's side, so that
 it can be tried often.  The nightly ones are real from end to end.
@@ -26,10 +26,11 @@ import pytest
 from faults import (
     ENVIRONMENT,
     HERE,
-    PATIENCE,
+    TIMEOUT,
     Drivers,
     asked,
     connection,
+    ended,
     family,
     files,
     half_written,
@@ -37,7 +38,6 @@ from faults import (
     remount,
     rows,
     search,
-    settled,
     small_disk,
     soon,
 )
@@ -70,10 +70,10 @@ def goes_on_to_the_same_end(drivers, folder, undisturbed, **order):
     """The same command once more ends as the undisturbed search did, does nothing again and
     leaves nothing.
     """
-    kept = settled(folder)
+    kept = ended(folder)
     done = drivers.run(search(folder), **{**QUICK, **order})
     assert done.code == 0, done
-    assert kept <= settled(folder)
+    assert kept <= ended(folder)
     assert rows(folder) == undisturbed[1]
     assert files(folder) == undisturbed[2]
     assert half_written(folder) == []
@@ -180,8 +180,8 @@ def test_lost_images_end_the_search_and_blame_no_candidate(drivers, tmp_path, un
     driver = drivers.start(search(folder, "--epochs", "1"), **BRIEF)
     driver.until("convolutions replaced")  # the images are stored, no child has read them yet
     (folder / "data.npz").write_bytes(b"PK\3\4")
-    sentence = driver.wait().sentence()
-    assert "the images in" in sentence and "cannot be read" in sentence
+    message = driver.wait().message()
+    assert "the images in" in message and "cannot be read" in message
     assert {row[0] for row in asked(folder, "SELECT status FROM candidate")} <= {"new", "running"}
     goes_on_to_the_same_end(drivers, folder, undisturbed)
 
@@ -251,10 +251,10 @@ def really_undisturbed(drivers, tmp_path_factory):
 
 
 def goes_on_to_the_real_end(drivers, folder, really_undisturbed):
-    kept = settled(folder)
+    kept = ended(folder)
     done = drivers.run(search(folder, "--images", "300"), **BRIEF)
     assert done.code == 0, done
-    assert kept <= settled(folder)
+    assert kept <= ended(folder)
     assert rows(folder) == really_undisturbed[1]
     assert files(folder) == really_undisturbed[2] and half_written(folder) == []
 
@@ -271,8 +271,8 @@ def test_kill_9_five_times_in_real_trainings(drivers, tmp_path, really_undisturb
         os.kill(driver.pid, signal.SIGKILL)
         assert driver.wait().code in (-signal.SIGKILL, 0)
         assert none_left(driver.pid)
-        assert kept <= settled(folder)
-        kept = settled(folder)
+        assert kept <= ended(folder)
+        kept = ended(folder)
     goes_on_to_the_real_end(drivers, folder, really_undisturbed)
 
 
@@ -305,7 +305,7 @@ def test_a_worker_whose_driver_died_before_it_could_ask_ends_by_itself():
         stdin=subprocess.PIPE,  # held open: the end of its jobs is not what ends it
     )
     try:
-        assert worker.wait(PATIENCE) == 1
+        assert worker.wait(TIMEOUT) == 1
     finally:
         worker.kill()
         worker.communicate()
@@ -316,13 +316,13 @@ def test_what_a_killed_driver_left_is_ended_by_the_next_search(drivers, tmp_path
     folder = tmp_path / "s"
     environment = {"CANVAS_FAULTS": "haunt", "CANVAS_COUNTER": str(tmp_path / "count")}
     driver = drivers.start(search(folder), environment=environment, **QUICK)
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not still_alive(tmp_path) and time.monotonic() < end:
         time.sleep(0.05)
     assert len(family(driver.pid)) == 2
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while len(family(driver.pid)) > 1 and time.monotonic() < end:
         time.sleep(0.05)
     assert [str(process) for process in family(driver.pid)] == still_alive(tmp_path)
@@ -341,7 +341,7 @@ def test_a_second_search_is_rejected_whatever_it_wants(drivers, tmp_path, undist
     ended = "SELECT name, status FROM candidate WHERE status NOT IN ('new', 'running')"
     before = asked(folder, ended)
     for more in ([], ["--fresh"], ["--workers=4"]):
-        said = drivers.run([*search(folder), *more], **QUICK).sentence()
+        said = drivers.run([*search(folder), *more], **QUICK).message()
         assert "another search is running in" in said
     assert before and asked(folder, ended) == before
     os.kill(first.pid, signal.SIGKILL)
@@ -421,16 +421,16 @@ def test_a_damaged_study_is_rejected_and_left_alone(tmp_path, undisturbed, row):
 
 
 @pytest.mark.parametrize("damage", [cut(0.5), scribble(3)])
-def test_a_damaged_study_is_one_sentence_and_fresh_starts_over(
+def test_a_damaged_study_is_one_message_and_fresh_starts_over(
     drivers, tmp_path, undisturbed, damage
 ):
     folder = tmp_path / "s"
     shutil.copytree(undisturbed[0], folder)
     damage(folder / "study.db")
-    said = drivers.run(search(folder), **QUICK).sentence()
+    said = drivers.run(search(folder), **QUICK).message()
     assert "is damaged" in said and "--fresh to start over" in said
     listed = drivers.run(["trials", str(folder)])
-    assert listed.code == 0 or listed.sentence()
+    assert listed.code == 0 or listed.message()
     done = drivers.run([*search(folder), "--fresh"], **QUICK)
     assert done.code == 0 and rows(folder) == undisturbed[1]
 
@@ -481,7 +481,7 @@ def test_a_search_goes_on_with_what_a_damaged_log_still_holds(drivers, tmp_path,
         damage(folder)
         goes_on_to_the_same_end(drivers, folder, undisturbed)
     nothing(killed)
-    assert "what is in its -wal would be lost" in drivers.run(search(killed)).sentence()
+    assert "what is in its -wal would be lost" in drivers.run(search(killed)).message()
 
 
 def test_an_empty_study_file_is_a_study_that_has_not_begun(drivers, tmp_path, undisturbed):
@@ -494,7 +494,7 @@ def test_an_empty_study_file_is_a_study_that_has_not_begun(drivers, tmp_path, un
 def check_read_only(drivers, study, **order):
     """A folder that takes no writes: a search is rejected, reading works."""
     before = sorted(path.name for path in study.iterdir())
-    said = drivers.run(search(study), **QUICK, **order).sentence()
+    said = drivers.run(search(study), **QUICK, **order).message()
     assert "cannot hold a study" in said and ("Read-only" in said or "Permission" in said)
     listed = drivers.run(["trials", str(study)], **order)
     assert listed.code == 0 and "depthwise-separable" in listed.out, listed
@@ -514,7 +514,7 @@ def test_a_read_only_disk(drivers, tmp_path, undisturbed):
 def test_a_folder_that_belongs_to_somebody_else(drivers, undisturbed):
     """As another user where the tests run as root, for whom no folder is read-only."""
     order = {"user": NOBODY, "folder": "/"} if os.getuid() == 0 else {}
-    place = Path(tempfile.mkdtemp())  # tmp_path is root's alone
+    place = Path(tempfile.mkdtemp(dir="/tmp"))  # tmp_path is ours alone
     try:
         place.chmod(0o755)
         shutil.copytree(undisturbed[0], place / "s")
@@ -549,7 +549,7 @@ def full_disk(drivers, disk, number, free, undisturbed):
     done = drivers.run(search(folder), **QUICK)
     assert "Traceback" not in done.err
     if done.code:
-        assert "full" in done.sentence() or "No space" in done.sentence(), done
+        assert "full" in done.message() or "No space" in done.message(), done
     assert half_written(folder) == []
     (disk / "fill").unlink()
     goes_on_to_the_same_end(drivers, folder, undisturbed)
@@ -589,12 +589,12 @@ def test_files_that_may_not_grow(drivers, tmp_path, undisturbed, kilobytes):
 
 def test_a_full_disk_under_standard_output(drivers, tmp_path, undisturbed):
     folder = tmp_path / "s"
-    said = drivers.run(search(folder), out="/dev/full", whole=True, **QUICK).sentence()
+    said = drivers.run(search(folder), out="/dev/full", whole=True, **QUICK).message()
     assert said == "canvas: No space left on device: 'standard output'"
     assert rows(folder) == undisturbed[1] and (folder / "pareto.csv").exists()
     for words in (["trials"], ["trials", "-f", "json"], ["trials", "-f", "csv"], ["pareto"]):
         told = drivers.run([*words, str(folder)], out="/dev/full", whole=True)
-        assert told.sentence() == said, words
+        assert told.message() == said, words
 
 
 @pytest.mark.parametrize("place", ["closed", "/dev/full"])
@@ -642,7 +642,7 @@ def test_a_folder_that_is_moved_while_its_search_runs(drivers, tmp_path, undistu
     if what == "replaced":
         at = {undisturbed[3] // 2: ["move", str(folder / "study.db"), str(folder / "other.db")]}
     driver = drivers.start(search(folder), at=at, **QUICK)
-    assert "was removed while the search ran" in driver.wait().sentence()
+    assert "was removed while the search ran" in driver.wait().message()
     assert none_left(driver.pid, 0)
     if what == "moved":
         assert not folder.exists()
@@ -662,7 +662,7 @@ def test_folders_with_odd_names(drivers, tmp_path, undisturbed):
     assert "Traceback" not in done.err
     listed = drivers.run(["trials", str(folder), "-f", "json"], environment=environment)
     assert len(json.loads(listed.out)) == 15
-    said = drivers.run(["trials", str(folder / "no")], environment=environment).sentence()
+    said = drivers.run(["trials", str(folder / "no")], environment=environment).message()
     assert "there is no study in" in said
 
 
@@ -692,7 +692,7 @@ def test_a_study_of_format_1_goes_on(drivers, tmp_path):
     folder = make_old(tmp_path / "s")
     (tmp_path / "small_network.py").write_text(OLD_MODEL)
     before = dump(folder)
-    said = drivers.run(["trials", str(folder)]).sentence()
+    said = drivers.run(["trials", str(folder)]).message()
     assert "has the older format 1: run its canvas search" in said
     assert dump(folder) == before
     query = "SELECT name, pack, val_accuracy, seconds FROM candidate WHERE status = 'done'"
@@ -935,7 +935,7 @@ def test_a_signal_while_torch_is_imported(tmp_path, name):
     begin = time.monotonic()
     os.killpg(process.pid, signal.Signals[name])
     os.killpg(process.pid, signal.Signals[name])
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert time.monotonic() - begin < soon()
     assert process.returncode == 130
     assert told(tmp_path / "s") == (
@@ -969,7 +969,7 @@ def test_a_signal_in_every_stage_of_a_real_search(tmp_path, stage, name):
         time.sleep(0.05)
     begin = time.monotonic()
     os.killpg(process.pid, signal.Signals[name])
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     seconds = time.monotonic() - begin
     print(f"{stage} {name}: {seconds:.2f} s")
     assert seconds < soon() and process.returncode == 130

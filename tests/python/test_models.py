@@ -108,7 +108,7 @@ def test_a_callable_is_handed_the_facts_that_it_names(mine):
         ("../evil:net", "not of the form package.module:callable"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_one_sentence(mine, name, words):
+def test_a_name_that_cannot_be_used_is_one_message(mine, name, words):
     with pytest.raises(CanvasError) as error:
         load_model(name)
     assert words in str(error.value)

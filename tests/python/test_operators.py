@@ -612,7 +612,7 @@ def test_python_writes_arguments() -> None:
     assert spelled == done.stdout
 
 
-def test_python_raises_sentences() -> None:
+def test_python_raises_messages() -> None:
     with pytest.raises(canvas.CanvasError, match="did you mean 'conv2d_nchw'"):
         canvas.operator_program("conv2d_nchv")
     with pytest.raises(canvas.CanvasError, match="needs m=NUMBER"):

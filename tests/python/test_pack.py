@@ -51,7 +51,7 @@ def test_fields(pack):
     assert repr(pack) == f"KernelPack({pack.name}, 3 targets)"
 
 
-def test_bad_text_is_one_sentence():
+def test_bad_text_is_one_message():
     for text in ("", "canvas 2\n", "canvas 1\nkernel k\na = input\n", "\0", "canvas 1 # \u00e9"):
         with pytest.raises(canvas.CanvasError) as error:
             canvas.KernelPack(text)
@@ -87,7 +87,7 @@ def test_binding(pack, args, target, shape):
 
 
 @pytest.mark.parametrize(
-    ("args", "target", "sentence"),
+    ("args", "target", "message"),
     [
         ((8,), None, "c=8, h=None, w=None fits several bindings"),
         ((8, 6, 7), None, "c=8, h=6, w=7 fits several bindings"),
@@ -97,8 +97,8 @@ def test_binding(pack, args, target, shape):
         ((8,), "third", "target 'third' and c=8 fits no binding"),
     ],
 )
-def test_binding_rejected(pack, args, target, sentence):
-    with pytest.raises(ValueError, match=sentence) as error:
+def test_binding_rejected(pack, args, target, message):
+    with pytest.raises(ValueError, match=message) as error:
         pack.module(*args, target=target)
     assert "first (8, 6, 7), second (8, 6, 7), third (16, 3, 4)" in str(error.value)
 

@@ -1,4 +1,4 @@
-"""canvas pareto as a command: table, formats, figure, and every rejection in one sentence."""
+"""canvas pareto as a command: table, formats, figure, and every rejection in one message."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_figure_is_written_beside_the_table(
 
 
 @pytest.mark.parametrize(
-    "words, sentence",
+    "words, message",
     [
         (["{}", "--plot", "a.png"], "a plot is a file that ends in .svg, not 'a.png'"),
         (["{}", "--plot", "no/a.svg"], "cannot write 'no/a.svg': No such file or directory"),
@@ -88,12 +88,12 @@ def test_rejections(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
-    sentence: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["pareto", *(word.format(folder) for word in words)]) == 2
     output = capsys.readouterr()
-    assert sentence in output.err and output.err.count("\n") == 1 and output.out == ""
+    assert message in output.err and output.err.count("\n") == 1 and output.out == ""
     assert not list(tmp_path.iterdir())
 
 
@@ -107,7 +107,7 @@ def test_nothing_finished_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_standard_output_is_a_sentence(folder: Path) -> None:
+def test_a_full_standard_output_is_a_message(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "canvas", "pareto", str(folder), "--plot", "-"],

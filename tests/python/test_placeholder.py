@@ -1,4 +1,4 @@
-"""Placeholders: shapes learned in silence, draws by seed, replacing and its sentences."""
+"""Placeholders: shapes learned in silence, draws by seed, replacing and its messages."""
 
 import re
 
@@ -177,7 +177,7 @@ def test_options():
         {"example_input": torch.zeros(1)},
     ],
 )
-def test_bad_options_are_one_sentence(options):
+def test_bad_options_are_one_message(options):
     with pytest.raises(canvas.CanvasError) as error:
         canvas.sample(Net(), **{"example_input": IMAGE, **options})
     assert "\n" not in str(error.value) and str(error.value)
@@ -207,7 +207,7 @@ class Never(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "example", "sentence"),
+    ("module", "example", "message"),
     [
         (nn.Linear(3, 3), IMAGE, "no placeholder"),
         ("net", IMAGE, "torch.nn.Module is needed, not str"),
@@ -217,8 +217,8 @@ class Never(nn.Module):
         (Net(), None, "'kernel_1' is not known yet; give an example_input"),
     ],
 )
-def test_networks_that_do_not_fit(module, example, sentence):
-    with pytest.raises(canvas.CanvasError, match=re.escape(sentence)):
+def test_networks_that_do_not_fit(module, example, message):
+    with pytest.raises(canvas.CanvasError, match=re.escape(message)):
         canvas.sample(module, example)
 
 

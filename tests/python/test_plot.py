@@ -179,15 +179,15 @@ def test_nothing_to_show_is_said(tmp_path: Path) -> None:
         "the unchanged network is not trained yet": [CONTROLS[1]],
         "no latency is taken in the study": [(*CONTROLS[0][:4], None, 1000, 500)],
     }
-    for number, (sentence, made) in enumerate(rows.items()):
-        with pytest.raises(NoSolution, match=sentence):
+    for number, (message, made) in enumerate(rows.items()):
+        with pytest.raises(NoSolution, match=message):
             drawn(make_study(tmp_path / str(number), made))
     assert marks(drawn(tmp_path / "2", "macs")).keys() == {
         "baseline"
     }  # one point is a figure, too
 
 
-def test_a_bad_file_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_bad_file_is_one_message_and_leaves_nothing(tmp_path: Path) -> None:
     folder = make_study(tmp_path / "study", CONTROLS)
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "file").touch()

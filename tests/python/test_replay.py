@@ -84,7 +84,7 @@ def test_a_pruned_row_ends_where_it_ended(study, tmp_path):
         ("UPDATE study SET data_checksum = 'x'", "0", "are not those of the study"),
     ],
 )
-def test_what_cannot_be_repeated_is_one_sentence(study, tmp_path, statement, name, words):
+def test_what_cannot_be_repeated_is_one_message(study, tmp_path, statement, name, words):
     copy = tmp_path / "copy"
     shutil.copytree(study, copy)
     if statement:

@@ -1,4 +1,4 @@
-"""The table and its sentence: true in both directions."""
+"""The table and its conclusion: true in both directions."""
 
 import csv
 import io
@@ -9,12 +9,12 @@ import pytest
 from canvas.reporting.report import (
     COLUMNS,
     best_control,
+    conclusion,
     front,
     pareto_csv,
     pick,
     pick_line,
     primitives,
-    sentence,
     short,
     table,
     table_rows,
@@ -53,7 +53,7 @@ CONTROLS = [BASE, SMALL, MIDDLE, LARGE]
 
 
 def test_a_find_that_beats_its_control_is_named_with_the_points():
-    words = sentence([*CONTROLS, row("7", "find", 0.955, 200)], 1000)
+    words = conclusion([*CONTROLS, row("7", "find", 0.955, 200)], 1000)
     assert words == (
         "A find beat the best control of no more MACs: find 7 (95.5 % at 0.20x of the MACs) is "
         "0.5 points above depthwise-separable (95.0 % at 0.15x of the MACs), standard error 1.0."
@@ -61,7 +61,7 @@ def test_a_find_that_beats_its_control_is_named_with_the_points():
 
 
 def test_a_find_that_does_not_is_named_too():
-    words = sentence([*CONTROLS, row("7", "find", 0.94, 200)], 1000)
+    words = conclusion([*CONTROLS, row("7", "find", 0.94, 200)], 1000)
     assert words.startswith("No find beat") and "stays 1.0 points below depthwise-sep" in words
 
 
@@ -92,19 +92,19 @@ def test_a_find_that_does_not_is_named_too():
         ([], False, "No find: no drawn kernel was trained to the end"),
     ],
 )
-def test_the_sentence_does_not_lie(finds, yes, named):
-    words = sentence([*CONTROLS, *finds], 1000)
+def test_the_conclusion_does_not_lie(finds, yes, named):
+    words = conclusion([*CONTROLS, *finds], 1000)
     assert words.startswith("A find beat") is yes
     assert named in words
 
 
 def test_a_control_that_failed_does_not_count():
     lost = [BASE, row("1x1", "control", 0.99, 10, status="failed"), MIDDLE]
-    assert sentence([*lost, row("1", "find", 0.955, 200)], 100).startswith("A find beat")
+    assert conclusion([*lost, row("1", "find", 0.955, 200)], 100).startswith("A find beat")
 
 
 def test_without_the_baseline_nothing_is_compared():
-    assert sentence([SMALL, row("1", "find", 0.9, 200)], 100).startswith("No comparison")
+    assert conclusion([SMALL, row("1", "find", 0.9, 200)], 100).startswith("No comparison")
 
 
 def test_the_best_control_is_the_most_accurate_of_no_more_macs():
@@ -149,7 +149,7 @@ FINALS = [
 
 
 def test_where_there_are_finals_the_test_split_decides():
-    words = sentence(FINALS, 1000)
+    words = conclusion(FINALS, 1000)
     assert words == (
         "A find beat the best control of no more MACs: find 8 (96.0 % at 0.40x of the MACs) is "
         "64.0 points above 1x1 (32.0 % at 0.10x of the MACs), standard error over the seeds 1.1."

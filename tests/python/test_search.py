@@ -164,7 +164,7 @@ def test_the_same_command_again_trains_nothing(undisturbed):
     assert any("4 of 4 trials are there" in line for line in lines)
 
 
-def settled(folder):
+def ended(folder):
     return {n: r for n, r in results(folder).items() if r[0] in ("done", "pruned", "failed")}
 
 
@@ -183,11 +183,11 @@ def children_of(pid):
 
 
 def wait_for(process, folder, count, seconds=120):
-    """Until `count` candidates are settled."""
+    """Until `count` candidates are ended."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         with suppress(CanvasError):  # it is only starting
-            if len(settled(folder)) >= count:
+            if len(ended(folder)) >= count:
                 return
         time.sleep(0.02)
     raise AssertionError(process.communicate())
@@ -216,7 +216,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     wait_for(process, tmp_path, 3)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    kept = settled(tmp_path)
+    kept = ended(tmp_path)
     assert len(kept) < 5 + TRIALS and gone(process.pid)
     before = attempts(tmp_path)
 
@@ -232,7 +232,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
     assert not [r for r in results(tmp_path).values() if r[0] == "running"]
     assert {name: results(tmp_path)[name][:2] for name in kept} == {n: kept[n][:2] for n in kept}
     assert {name: attempts(tmp_path)[name] for name in kept} == {n: before[n] for n in kept}
-    kept, before = settled(tmp_path), attempts(tmp_path)
+    kept, before = ended(tmp_path), attempts(tmp_path)
 
     search(MODEL, "digits", trials=TRIALS, out=tmp_path, say=lambda line: None, **QUESTION)
     assert results(tmp_path) == results(undisturbed[0])

@@ -178,7 +178,7 @@ def test_a_file_that_is_not_ours_is_rejected_and_left_alone(tmp_path, make, word
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
+def test_a_folder_that_cannot_be_is_one_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CanvasError, match="cannot hold a study"):
         Study.open(tmp_path / "file" / "below")

@@ -117,7 +117,7 @@ def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         ({"epochs": 4}, "--epochs 4 instead of 3 now"),
         ({"batch_size": 8}, "--batch-size 8 instead of 16 now"),
@@ -128,8 +128,8 @@ def test_the_test_split_is_scored_once(whole, tmp_path, monkeypatch):
         ({"what": "baseline"}, "baseline instead of Kernel_53fa05b27c95805b now"),
     ],
 )
-def test_another_training_is_not_resumed(whole, options, sentence):
-    with pytest.raises(CanvasError, match=sentence):
+def test_another_training_is_not_resumed(whole, options, message):
+    with pytest.raises(CanvasError, match=message):
         train(whole.folder, resume=True, **options)
 
 
@@ -160,20 +160,20 @@ def test_resume_with_nothing_there_begins_and_says_so(whole, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [(b"nonsense", "is no file of weights"), (None, "is not the checkpoint of a training")],
 )
-def test_a_foreign_checkpoint_is_rejected(tmp_path, content, sentence):
+def test_a_foreign_checkpoint_is_rejected(tmp_path, content, message):
     path = tmp_path / trainer.STATE
     if content is None:
         checkpoint.write(path, {"a": torch.zeros(1)}, {"pack": None})
     else:
         path.write_bytes(content)
-    with pytest.raises(CanvasError, match=sentence):
+    with pytest.raises(CanvasError, match=message):
         train(tmp_path, resume=True)
 
 
-def test_a_loss_that_is_no_number_is_a_sentence(tmp_path):
+def test_a_loss_that_is_no_number_is_a_message(tmp_path):
     with pytest.raises(CanvasError, match="the loss is nan in epoch 0: a smaller --rate may help"):
         train(tmp_path, data=images(offset=float("nan")))
 

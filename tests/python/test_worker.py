@@ -93,7 +93,7 @@ def test_a_driver_that_is_gone_stops_it(job):
         ("missing", "error", "has no 'missing'"),
     ],
 )
-def test_a_failure_has_a_kind_a_sentence_and_a_log(job, model, kind, words):
+def test_a_failure_has_a_kind_a_message_and_a_log(job, model, kind, words):
     job["recipe"]["model"] = f"worker_models:{model}"
     last = run(job, True, True)[-1]
     assert (last["event"], last["kind"]) == ("failed", kind)

@@ -27,10 +27,12 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas export",
         example="canvas export trained --out mynet",
-        description="Write a network with the kernel of a find in it as files that need PyTorch\n"
-        "and not Canvas: source, weights, picture, texts, figures.",
+        description="Write a network with the kernel of a find in it (a kernel that a search\n"
+        "drew and trained) as files that need PyTorch and not Canvas: source, weights, picture,\n"
+        "texts, figures.",
         epilog="For a candidate of a study or a training the network and the images are known;\n"
-        "a pack needs --model and --data. Exit codes: 0, 2 for bad input.",
+        "a pack needs --model and --data, and a network of your own --model in any case.\n"
+        "Exit codes: 0, 2 for bad input.",
     )
     parser.add_argument("what", metavar="WHAT", help=WHAT)
     parser.add_argument("--out", metavar="DIR", required=True, help="the new folder")

@@ -35,9 +35,10 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas pareto",
         example="canvas pareto canvas-runs/resnet8-digits-scattered --plot front.svg",
-        description="Print the table of a study: the unchanged network, the controls, the finds\n"
-        "on the front. With --plot also draw it: accuracy, on the test images where there are\n"
-        "finals, against what --x says.",
+        description="Print the table of a study: the unchanged network, the controls (well-known\n"
+        "operators), and of the finds (kernels drawn at random that fit the budget) those\n"
+        "on the front. With --plot also draw it: accuracy, on the test images where there\n"
+        "are finals, against what --x says.",
         epilog="The study may still be growing. Exit codes: 0, 1 when nothing is trained to the\n"
         "end yet, 2 for bad input.",
     )

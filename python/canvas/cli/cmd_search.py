@@ -28,8 +28,10 @@ def parser() -> argparse.ArgumentParser:
         prog="canvas search",
         example="canvas search --model resnet8 --data digits-scattered --budget macs=0.5x",
         description="Search for kernels that replace the convolutions of a network under a\n"
-        "budget: draw, solve, train, prune, time, and print the table beside the unchanged\n"
-        "network and well-known operators. The same command goes on with what is there.",
+        "budget. A draw is a random legal kernel; one whose sizes fit the budget is a\n"
+        "find, which is trained, pruned where it lags behind, and timed. The table shows\n"
+        "the best finds beside the unchanged network and well-known operators (the\n"
+        "controls). The same command goes on with what is there.",
         epilog="Progress goes to standard error, the table to standard output. Exit codes: 0,\n"
         "1 without any find, 2 for bad input, 130 after Ctrl-C (finished trials are kept).",
     )

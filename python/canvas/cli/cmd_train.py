@@ -30,10 +30,11 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas train",
         example="canvas train runs/demo/find-0017 --epochs 60 --out trained",
-        description="Train a network with the kernel of a find in it, to the end: a checkpoint\n"
-        "and a line of the log after every epoch, the test split scored once when all is\n"
-        "done. For a candidate of a study the network, the images and the seed are the\n"
-        "study's; flags override them.",
+        description="Train a network with the kernel of a find in it (a kernel that a search\n"
+        "drew and trained briefly), to the end: a checkpoint and a line of the log after every\n"
+        "epoch, the test split scored once when all is done. For a candidate of a study\n"
+        "the network, the images and the seed are the study's; flags override them, and a\n"
+        "network of your own has to be named again with --model.",
         epilog="Progress goes to standard error, the result to standard output. Exit codes: 0,\n"
         "2 for bad input or a training that fails, 130 after Ctrl-C (whole epochs are\n"
         "kept; the same command with --resume goes on, after kill -9 too).",

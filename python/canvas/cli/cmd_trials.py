@@ -53,8 +53,9 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="canvas trials",
         example="canvas trials canvas-runs/resnet8-digits-scattered --format csv >trials.csv",
-        description="List every candidate of a study: the baseline, the controls and all finds,\n"
-        "pruned and failed ones too.",
+        description="List every candidate of a study: the baseline (the unchanged network), the\n"
+        "controls (well-known operators) and all finds (kernels drawn at random that fit\n"
+        "the budget), pruned and failed ones too.",
     )
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(

@@ -18,7 +18,7 @@ from ..workers import signals
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose help ends with an example and whose errors are one sentence, not a page.
+    """argparse whose help ends with an example and whose errors are one message, not a page.
 
     `example`: a line for a shell; description and epilog are printed line by line as they stand.
     """

@@ -66,7 +66,7 @@ def subcommand(name: str) -> Any:
 
 
 def complain(error: Exception | str, code: int) -> int:
-    """One sentence on standard error.  What standard output did not take is given up: Python
+    """One message on standard error.  What standard output did not take is given up: Python
     would try again at exit.
     """
     try:

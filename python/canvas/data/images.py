@@ -1,6 +1,6 @@
 """The steps that all readers of images share, in the order in which a reader takes them.
 
-    Wishes          what the user asked for; None stands for the reader's habit
+    Requested       what the user asked for; None stands for the reader's habit
     split           which image goes into which split, at most so many of them
     check_memory    reject what this machine could not hold, before anything is decoded
     finish          0..255 -> 0..1 -> normalised, and the Data with what a training does to it
@@ -38,12 +38,12 @@ Groups = list[np.ndarray]  # indices of images, one array per class
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Requested:
     """What the user asks of a reader; None leaves it to the reader.
 
     `image_size` is the side in pixels, `images` the largest number of training images (validation
     included; the same share of each class), `normalize` and `flip` are yes or no, `crop` is the
-    largest shift in pixels.  Raises CanvasError with one sentence for a value that cannot be.
+    largest shift in pixels.  Raises CanvasError with one message for a value that cannot be.
     """
 
     image_size: int | None = None
@@ -65,25 +65,25 @@ class Wishes:
                 raise CanvasError(f"{name} must be True or False, not {getattr(self, name)!r}")
 
     def reject(self, name: str, data: str, why: str) -> None:
-        """Raise CanvasError where wish `name` was made and `data` cannot fulfil it."""
+        """Raise CanvasError where option `name` was requested and `data` cannot have it."""
         if getattr(self, name):
             raise CanvasError(f"data '{data}' {why}: leave {name} out")
 
 
 def quoted(name: object) -> str:
-    """'name' for a sentence, with what a terminal cannot show escaped."""
+    """'name' for a message, with what a terminal cannot show escaped."""
     return f"'{printable(str(name))}'"
 
 
 def split(
-    labels: Mapping[str, np.ndarray], names: Sequence[str], wishes: Wishes
+    labels: Mapping[str, np.ndarray], names: Sequence[str], requested: Requested
 ) -> list[tuple[str, np.ndarray]]:
     """For train, validation and test: the source of its images, and which of them, sorted.
 
     `labels` gives the sources that are there, "train" always, "validation" and "test" perhaps: for
     each image a whole number that indexes `names`.  Without "test" a fifth of each class of train
-    becomes that, without "validation" then a tenth of what is left.  `wishes.images` bounds train
-    and validation together.  Raises CanvasError where a class has too few images.
+    becomes that, without "validation" then a tenth of what is left.  `requested.images` bounds
+    train and validation together.  Raises CanvasError where a class has too few images.
     """
     random = np.random.default_rng(DATA_SEED)
     groups = {
@@ -93,8 +93,8 @@ def split(
     train, validation, test = (groups.get(part, []) for part in SPLITS)
     if not test:
         test, train = _cut(train, TEST_SHARE, "test", names)
-    if wishes.images is not None:
-        kept = _cap(train + validation, wishes.images, names, 1 if validation else 2)
+    if requested.images is not None:
+        kept = _cap(train + validation, requested.images, names, 1 if validation else 2)
         train, validation = kept[: len(names)], kept[len(names) :]
     if not validation:
         validation, train = _cut(train, VALIDATION_SHARE, "validation", names)
@@ -104,9 +104,9 @@ def split(
     ]
 
 
-def pick(sources: Mapping[str, Split], names: Sequence[str], wishes: Wishes) -> list[Split]:
+def pick(sources: Mapping[str, Split], names: Sequence[str], requested: Requested) -> list[Split]:
     """Train, validation and test of images that are in memory; see `split`."""
-    parts = split({source: of.numpy() for source, (_, of) in sources.items()}, names, wishes)
+    parts = split({source: of.numpy() for source, (_, of) in sources.items()}, names, requested)
     return [(sources[source][0][chosen], sources[source][1][chosen]) for source, chosen in parts]
 
 
@@ -167,7 +167,7 @@ def finish(
     description: str,
     splits: Sequence[Split],
     classes: int,
-    wishes: Wishes,
+    requested: Requested,
     *,
     photographs: bool = False,
     synthetic: bool = False,
@@ -175,13 +175,13 @@ def finish(
     """The Data of three splits of (images [N, C, H, W], uint8 or float32; labels [N] int64).
 
     uint8 means 0..255; float32 images are normalised in place.  `photographs` decides where
-    `wishes` say nothing.  What is done to the images is added to `description`.
+    `requested` say nothing.  What is done to the images is added to `description`.
     """
     images = [_to_float(images) for images, _ in splits]
-    augmentation = _augmentation(wishes, images[0].shape[-1], photographs)
+    augmentation = _augmentation(requested, images[0].shape[-1], photographs)
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
-    if photographs if wishes.normalize is None else wishes.normalize:
+    if photographs if requested.normalize is None else requested.normalize:
         mean, deviation = _normalize(images)
     treatment = ["normalised per channel"] * bool(mean) + augmentation.words()
     train, validation, test = ((scaled, labels) for scaled, (_, labels) in zip(images, splits))
@@ -213,11 +213,11 @@ def _to_float(images: Tensor) -> Tensor:
     return images if images.dtype == torch.float32 else images.float().div_(255)
 
 
-def _augmentation(wishes: Wishes, side: int, photographs: bool) -> Augmentation:
-    crop = side // CROP_SHARE * photographs if wishes.crop is None else wishes.crop
+def _augmentation(requested: Requested, side: int, photographs: bool) -> Augmentation:
+    crop = side // CROP_SHARE * photographs if requested.crop is None else requested.crop
     if crop > side // 2:
         raise CanvasError(f"crop must be at most half of the images' side of {side}, not {crop}")
-    return Augmentation(photographs if wishes.flip is None else wishes.flip, crop)
+    return Augmentation(photographs if requested.flip is None else requested.flip, crop)
 
 
 def _normalize(images: list[Tensor]) -> tuple[tuple[float, ...], tuple[float, ...]]:

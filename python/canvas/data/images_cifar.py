@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from ..errors import CanvasError, one_line
 from .dataset import Data, Split
-from .images import CHUNK, Wishes, check_memory, counted, finish, pick, quoted
+from .images import CHUNK, Requested, check_memory, counted, finish, pick, quoted
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -70,17 +70,17 @@ CIFAR100 = Form(
 )
 
 
-def read_cifar10(name: str, path: str, wishes: Wishes) -> Data:
+def read_cifar10(name: str, path: str, requested: Requested) -> Data:
     """CIFAR-10's binary form at `path`."""
-    return _read(CIFAR10, name, path, wishes)
+    return _read(CIFAR10, name, path, requested)
 
 
-def read_cifar100(name: str, path: str, wishes: Wishes) -> Data:
+def read_cifar100(name: str, path: str, requested: Requested) -> Data:
     """CIFAR-100's binary form at `path`, with its 100 fine labels."""
-    return _read(CIFAR100, name, path, wishes)
+    return _read(CIFAR100, name, path, requested)
 
 
-def _read(form: Form, name: str, path: str, wishes: Wishes) -> Data:
+def _read(form: Form, name: str, path: str, requested: Requested) -> Data:
     place = Path(os.path.expanduser(path))
     found = _from_folder(form, place) if place.is_dir() else _from_archive(form, place)
     sources: dict[str, Split] = {
@@ -88,12 +88,12 @@ def _read(form: Form, name: str, path: str, wishes: Wishes) -> Data:
         "test": _records(form, [found[file] for file in form.test]),
     }
     names = [str(label) for label in range(form.classes)]
-    splits = pick(sources, names, wishes)
-    side = wishes.image_size or SIDE
+    splits = pick(sources, names, requested)
+    side = requested.image_size or SIDE
     check_memory(sum(len(labels) for _, labels in splits), (3, side, side))
     splits = [(_resized(images, side), labels) for images, labels in splits]
     description = f"{form.title}: {counted(splits, form.classes, sources)}"
-    return finish(name, description, splits, form.classes, wishes, photographs=True)
+    return finish(name, description, splits, form.classes, requested, photographs=True)
 
 
 def _from_folder(form: Form, place: Path) -> dict[str, bytes]:

@@ -29,7 +29,7 @@ import torch
 
 from ..errors import CanvasError
 from .dataset import SPLITS, Data, Split
-from .images import DATA_SEED, Wishes, finish, pick
+from .images import DATA_SEED, Requested, finish, pick
 
 FIELD = 16  # side of the field of digits-scattered
 FRAGMENT = 4  # side of a pasted fragment
@@ -38,7 +38,7 @@ PLACEMENTS = 3  # times that each scan is placed
 SHARES = (0.6, 0.2, 0.2)
 
 
-def digits(name: str, path: str, wishes: Wishes, seed: int = DATA_SEED) -> Data:
+def digits(name: str, path: str, requested: Requested, seed: int = DATA_SEED) -> Data:
     """scikit-learn's scans as they are: 1 x 8 x 8, ten classes."""
     scans, labels = _scans()
     parts = _split(labels, np.random.default_rng(seed))
@@ -46,11 +46,11 @@ def digits(name: str, path: str, wishes: Wishes, seed: int = DATA_SEED) -> Data:
         name,
         "1797 scans of handwritten digits, 8x8, split 60/20/20 % by class",
         [(scans[part], labels[part]) for part in parts],
-        wishes,
+        requested,
     )
 
 
-def digits_scattered(name: str, path: str, wishes: Wishes, seed: int = DATA_SEED) -> Data:
+def digits_scattered(name: str, path: str, requested: Requested, seed: int = DATA_SEED) -> Data:
     """The scans on a 16 x 16 field among fragments of others: 1 x 16 x 16, ten classes."""
     scans, labels = _scans()
     random = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def digits_scattered(name: str, path: str, wishes: Wishes, seed: int = DATA_SEED
         "1797 scans of handwritten digits, split 60/20/20 % by class, each placed three "
         "times on a 16x16 field over four 4x4 fragments of other scans of its split",
         [_scatter(scans[part], labels[part], random) for part in parts],
-        wishes,
+        requested,
     )
 
 
@@ -110,13 +110,13 @@ def _scatter(
 
 
 def _finish(
-    name: str, description: str, parts: list[tuple[np.ndarray, np.ndarray]], wishes: Wishes
+    name: str, description: str, parts: list[tuple[np.ndarray, np.ndarray]], requested: Requested
 ) -> Data:
-    wishes.reject("image_size", name, "comes in one size")
-    wishes.reject("flip", name, "would mean something else when mirrored")
+    requested.reject("image_size", name, "comes in one size")
+    requested.reject("flip", name, "would mean something else when mirrored")
     sources: dict[str, Split] = {
         source: (torch.from_numpy(images)[:, None], torch.from_numpy(labels))
         for source, (images, labels) in zip(SPLITS, parts)
     }
-    splits = pick(sources, [str(digit) for digit in range(10)], wishes)
-    return finish(name, description, splits, 10, wishes)
+    splits = pick(sources, [str(digit) for digit in range(10)], requested)
+    return finish(name, description, splits, 10, requested)

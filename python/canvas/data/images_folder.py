@@ -26,7 +26,7 @@ from torch import Tensor
 from ..errors import CanvasError, one_line
 from ..text import printable
 from .dataset import Data, Split
-from .images import LIMITS, Wishes, check_memory, counted, finish, quoted, split
+from .images import LIMITS, Requested, check_memory, counted, finish, quoted, split
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 LARGEST = 64  # side of the images where the user names none
@@ -35,7 +35,7 @@ BATCH = 64  # files that a thread reads at a time
 Files = dict[str, list[str]]  # class -> its files, sorted
 
 
-def read_folder(name: str, path: str, wishes: Wishes) -> Data:
+def read_folder(name: str, path: str, requested: Requested) -> Data:
     """The images under folder `path` as photographs, 3 x side x side."""
     root = Path(os.path.expanduser(path))
     sources = _sources(root)
@@ -45,8 +45,8 @@ def read_folder(name: str, path: str, wishes: Wishes) -> Data:
         for source, files in sources.items()
     }
     paths = {source: [p for of in files.values() for p in of] for source, files in sources.items()}
-    parts = split(labels, names, wishes)
-    side = wishes.image_size or _natural_side(paths["train"][0])
+    parts = split(labels, names, requested)
+    side = requested.image_size or _natural_side(paths["train"][0])
     check_memory(sum(len(chosen) for _, chosen in parts), (3, side, side))
     splits: list[Split] = [
         (
@@ -56,7 +56,7 @@ def read_folder(name: str, path: str, wishes: Wishes) -> Data:
         for source, chosen in parts
     ]
     description = f"{counted(splits, len(names), sources)}, from {printable(str(root))}"
-    return finish(name, description, splits, len(names), wishes, photographs=True)
+    return finish(name, description, splits, len(names), requested, photographs=True)
 
 
 def _sources(root: Path) -> dict[str, Files]:
@@ -156,7 +156,7 @@ def _decode(path: str, side: int) -> np.ndarray:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    """The Pillow image of a file; whatever goes wrong with it is one sentence that names it."""
+    """The Pillow image of a file; whatever goes wrong with it is one message that names it."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from ..errors import CanvasError, one_line
 from .dataset import Data, Split
-from .images import DATA_SEED, Wishes, check_memory, counted, finish, pick
+from .images import DATA_SEED, Requested, check_memory, counted, finish, pick
 
 Source: TypeAlias = Any  # a torch Dataset or DataLoader
 
@@ -41,17 +41,19 @@ def data_from(
     Without `test` a fifth of `train` becomes that, without `validation` a tenth of what is left.
     `name` stands in the study and in tables.  `classes` is the number of classes (default: the
     largest label plus one); each must have a training image.  `images`, `normalize`, `flip` and
-    `crop` are those of `load_data`, off unless asked for.  Raises CanvasError with one sentence
+    `crop` are those of `load_data`, off unless asked for.  Raises CanvasError with one message
     for what is no image, no label or no dataset.
     """
-    wishes = Wishes(images=images, normalize=normalize, flip=flip, crop=crop)
+    requested = Requested(images=images, normalize=normalize, flip=flip, crop=crop)
     beside = {"validation": validation, "test": test}
     given = {part: source for part, source in beside.items() if source is not None}
     sources = {part: _read(part, source) for part, source in {"train": train, **given}.items()}
     _check_same(sources)
     number = _classes(sources, classes)
-    splits = pick(sources, [str(label) for label in range(number)], wishes)
-    return finish(name, f"own images: {counted(splits, number, sources)}", splits, number, wishes)
+    splits = pick(sources, [str(label) for label in range(number)], requested)
+    return finish(
+        name, f"own images: {counted(splits, number, sources)}", splits, number, requested
+    )
 
 
 def _read(part: str, source: Source) -> Split:

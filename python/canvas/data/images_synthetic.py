@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from .dataset import SPLITS, Data, Split
-from .images import DATA_SEED, Wishes, check_memory, counted, finish, pick
+from .images import DATA_SEED, Requested, check_memory, counted, finish, pick
 
 CLASSES = 10
 PER_CLASS = {"train": 300, "validation": 100, "test": 100}
@@ -31,16 +31,16 @@ WAVELENGTHS = (3.0, 8.0)  # pixels
 NOISE = 2.0  # deviation, where the stripes' is 0.7
 
 
-def read_synthetic(name: str, path: str, wishes: Wishes) -> Data:
+def read_synthetic(name: str, path: str, requested: Requested) -> Data:
     """Striped images of ten directions, 3 x side x side."""
-    wishes.reject("flip", name, "would show another class when mirrored")
-    side = wishes.image_size or SIDE
+    requested.reject("flip", name, "would show another class when mirrored")
+    side = requested.image_size or SIDE
     check_memory(CLASSES * sum(PER_CLASS.values()), (3, side, side))
     random = np.random.default_rng(DATA_SEED)
     sources: dict[str, Split] = {part: _stripes(PER_CLASS[part], side, random) for part in SPLITS}
-    splits = pick(sources, [str(label) for label in range(CLASSES)], wishes)
+    splits = pick(sources, [str(label) for label in range(CLASSES)], requested)
     description = f"synthetic stripes in noise: {counted(splits, CLASSES, sources)}"
-    return finish(name, description, splits, CLASSES, wishes, synthetic=True)
+    return finish(name, description, splits, CLASSES, requested, synthetic=True)
 
 
 def _stripes(per_class: int, side: int, random: np.random.Generator) -> Split:

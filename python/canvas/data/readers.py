@@ -1,7 +1,8 @@
 """The images that a search trains on, by name.
 
-Every reader gives a `Data` of three splits (dataset.py) and takes the same wishes (images.py);
-nothing is ever downloaded.  To add one: a file images_NAME.py and its line in READERS.
+Every reader gives a `Data` of three splits (dataset.py) and takes the same requested options
+(images.py); nothing is ever downloaded.  To add one: a file images_NAME.py and its line in
+READERS.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..errors import CanvasError
 from .dataset import SPLITS, Data
-from .images import Wishes, quoted
+from .images import Requested, quoted
 from .images_cifar import read_cifar10, read_cifar100
 from .images_digits import digits, digits_scattered
 from .images_folder import read_folder
@@ -24,9 +25,9 @@ __all__ = ["DATA_HELP", "READERS", "SPLITS", "Data", "as_data", "data_from", "lo
 
 @dataclass(frozen=True)
 class Reader:
-    """One kind of data: `read(name, path, wishes)` gives it, `path` is "" where it takes none."""
+    """One kind of data: `read(name, path, requested)` gives it, `path` "" where none is."""
 
-    read: Callable[[str, str, Wishes], Data]
+    read: Callable[[str, str, Requested], Data]
     path: bool
     help: str
 
@@ -59,10 +60,10 @@ def load_data(
     None leaves it to the reader.  `image_size` is the side in pixels, `images` the largest number
     of training images (validation included; the same share of each class), `normalize` whether
     each channel gets mean 0 and deviation 1 over the training split; `flip` mirrors and `crop`
-    shifts by up to so many pixels while training.  Raises CanvasError with one sentence for what
+    shifts by up to so many pixels while training.  Raises CanvasError with one message for what
     cannot be found, read or done.
     """
-    wishes = Wishes(image_size, images, normalize, flip, crop)
+    requested = Requested(image_size, images, normalize, flip, crop)
     kind, _, path = name.partition(":")
     if kind not in READERS:
         raise CanvasError(f"no data is called {quoted(name)}: there are {', '.join(NAMES)}")
@@ -72,7 +73,7 @@ def load_data(
     if path and not reader.path:
         raise CanvasError(f"data '{kind}' takes no path, not {quoted(path)}")
     try:
-        return reader.read(name, path, wishes)
+        return reader.read(name, path, requested)
     except OSError as error:
         where = f": {quoted(error.filename)}" if error.filename else ""
         raise CanvasError(
@@ -80,16 +81,16 @@ def load_data(
         ) from error
 
 
-def as_data(value: Any, **wishes: Any) -> Data:
+def as_data(value: Any, **requested: Any) -> Data:
     """Whatever a user of Python may call data, as a Data.
 
-    A name (`load_data`, which takes `wishes`), a Data as it is, a torch Dataset or DataLoader, a
-    pair (train, test) or a triple (train, validation, test) of them (`data_from`, likewise).
-    Raises CanvasError with one sentence for anything else.
+    A name (`load_data`, which takes `requested`), a Data as it is, a torch Dataset or DataLoader,
+    a pair (train, test) or a triple (train, validation, test) of them (`data_from`, likewise).
+    Raises CanvasError with one message for anything else.
     """
     if isinstance(value, str):
-        return load_data(value, **wishes)
-    asked = {name: wish for name, wish in wishes.items() if wish is not None}
+        return load_data(value, **requested)
+    asked = {name: value for name, value in requested.items() if value is not None}
     if isinstance(value, Data):
         if asked:
             raise CanvasError(f"data {quoted(value.name)} is complete: leave {min(asked)} out")

@@ -41,7 +41,7 @@ from .setting import (
     choose,
     load_images,
     recipe_of,
-    settle,
+    resolve,
     training_facts,
     training_result,
 )
@@ -80,7 +80,7 @@ def export(
     or its file, or `baseline`.  `weights`: a safetensors file of that network.  `options` are
     those of `canvas export --help`, with underscores.
 
-    Raises CanvasError with one sentence on bad input, and where the exported file would not
+    Raises CanvasError with one message on bad input, and where the exported file would not
     compute what the network does; then nothing is written.
     """
     folder = Path(out)
@@ -128,7 +128,7 @@ def _product(
     options: Mapping[str, Any],
 ) -> Product:
     choice = choose(what)
-    values = settle(choice, options, NETWORK_OPTIONS, "canvas export")
+    values = resolve(choice, options, NETWORK_OPTIONS, "canvas export")
     training = None if isinstance(what, KernelPack) else Path(what)
     path, result = None if weights is None else Path(weights), {}
     if training is not None and (training / STATE).is_file():
@@ -178,7 +178,7 @@ def _compare(code: str, product: Product) -> None:
 
 
 def title(product: Product) -> str:
-    """One sentence: which network with which kernel."""
+    """One line: which network with which kernel."""
     if product.pack is None:
         return f"The network {product.recipe.model}, unchanged."
     pack = KernelPack(product.pack)

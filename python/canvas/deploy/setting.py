@@ -61,12 +61,12 @@ def prepare(
 ) -> tuple[Choice, dict[str, Any], Data]:
     """What is named, the values of its options, its images."""
     choice = choose(what)
-    values = settle(choice, given, rows, subcommand)
+    values = resolve(choice, given, rows, subcommand)
     return choice, values, load_images(choice, values, given)
 
 
 def choose(what: str | os.PathLike[str] | KernelPack) -> Choice:
-    """What `what` names; raises CanvasError with one sentence where it names nothing."""
+    """What `what` names; raises CanvasError with one message where it names nothing."""
     if isinstance(what, KernelPack):
         return Choice(what.name, what.text)
     word = os.fspath(what)
@@ -193,7 +193,7 @@ def _plain(name: str) -> str:
     return plain_name(name, set()).replace("/", "-")
 
 
-def settle(
+def resolve(
     choice: Choice, given: Mapping[str, Any], rows: Sequence[Option], subcommand: str
 ) -> dict[str, Any]:
     """The values of the options in `rows`: as given, else the choice's own, else default; of a

@@ -108,7 +108,7 @@ def train_network(
     the last whole epoch that is there; without it a folder that holds a training is rejected.
     `device`: auto, cpu or cuda.  `say` receives one line per epoch (default: standard error).
 
-    Raises CanvasError with one sentence on bad input and where the training fails, and
+    Raises CanvasError with one message on bad input and where the training fails, and
     KeyboardInterrupt on Ctrl-C; the epochs that were whole are kept.
     """
     choice, values, images = prepare(what, options, TRAIN_OPTIONS, "canvas train")

@@ -3,7 +3,7 @@
 The core writes C for a program under a schedule and has the machine's compiler make a shared
 object of it (docs/native.md); a ``Compiled`` calls the one function in it.  Code that reads and
 writes memory by itself must not be called on the wrong memory: whatever is given is checked
-first, and what does not fit is told in one sentence.  The interpreter lock is free while the code
+first, and what does not fit is told in one message.  The interpreter lock is free while the code
 runs, and several threads may call one object.
 """
 
@@ -87,7 +87,7 @@ def compile_program(program: str, schedule: str | None = None) -> Compiled:
     """A program's text (docs/program.md) as machine code, under a schedule's text
     (docs/schedule.md) or the default one.
 
-    Raises CanvasError in one sentence where either is wrong, or no C compiler works.
+    Raises CanvasError in one message where either is wrong, or no C compiler works.
     """
     return Compiled(program, schedule)
 

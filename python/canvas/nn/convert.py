@@ -279,7 +279,7 @@ def _unsuitable(layer: Any) -> str:
 def _nothing(
     survey: _Survey, policy: str, filter_fn: Filter | None, reasons: Mapping[str, str]
 ) -> str:
-    """The sentence for a network in which no convolution can be replaced."""
+    """The message for a network in which no convolution can be replaced."""
     for other in POLICIES:
         count = sum(not survey.reason(path, other, filter_fn) for path in survey.paths)
         if count:

@@ -50,7 +50,7 @@ def load_model(
     """Build the network called `name` for images [channels, image_size, image_size] and
     `classes` classes.
 
-    Raises CanvasError with one sentence for a name that does not exist, a module that cannot be
+    Raises CanvasError with one message for a name that does not exist, a module that cannot be
     imported, and a callable that fails or returns something that is no torch.nn.Module.
     """
     build, arguments = model_call(

@@ -110,7 +110,7 @@ class KernelPack:
 
         `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
         of several; `schedule`: the text of one (None: the default one).  Raises CanvasError in
-        one sentence where sizes or schedule do not fit, or no C compiler works.
+        one message where sizes or schedule do not fit, or no C compiler works.
         """
         from .compiled import Compiled
 

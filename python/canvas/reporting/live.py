@@ -32,7 +32,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..study import SETTLED, Candidate
+from ..study import ENDED, Candidate
 from ..text import printable
 from .progress import Display, candidate_line
 from .report import find_order, kernel_summary
@@ -161,8 +161,8 @@ class LiveDisplay(Display):
         if self.stage:
             return self.ended_in_stage, self.total - self.ended_in_stage
         rows = list(self.rows.values())
-        done = sum(row.kind == "find" and row.status in SETTLED for row in rows)
-        controls = sum(row.kind != "find" and row.status not in SETTLED for row in rows)
+        done = sum(row.kind == "find" and row.status in ENDED for row in rows)
+        controls = sum(row.kind != "find" and row.status not in ENDED for row in rows)
         return done, self.total - done + controls
 
     def _left(self, now: float, todo: int) -> float | None:
@@ -177,7 +177,7 @@ class LiveDisplay(Display):
         table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1, style="dim")
         table.expand = True  # with a ratio: the last column has what the others leave
         for row in rows:
-            status = row.status if row.status in SETTLED else "waiting"
+            status = row.status if row.status in ENDED else "waiting"
             if row.name in self.trainings:
                 status = "training"
             table.add_row(
@@ -192,7 +192,7 @@ class LiveDisplay(Display):
 
     def _counts(self) -> str:
         finds = [row.status for row in list(self.rows.values()) if row.kind == "find"]
-        counts = [f"{finds.count(status)} {status}" for status in SETTLED]
+        counts = [f"{finds.count(status)} {status}" for status in ENDED]
         return "finds: " + ", ".join(counts)
 
 

@@ -164,7 +164,7 @@ def mark_front(points: Sequence[Point], better: int) -> list[Point]:
 
 
 def caption(study: Study, points: Sequence[Point], x: str) -> str:
-    """What is drawn and what is not, in sentences."""
+    """What is drawn and what is not, in words."""
     counts, options = trial_counts(study), study.options()
     tested = is_tested(study)
     shown = sum(point.kind in ("front", "find") for point in points)

@@ -23,11 +23,11 @@ class Display:
         self.say = say
 
     def line(self, text: str) -> None:
-        """A sentence for the user."""
+        """A message for the user."""
         self.say(text)
 
     def begin(self, candidates: Sequence[Candidate], baseline_macs: int) -> None:
-        """The rows that the study has when the search begins, settled or not, and the MACs of
+        """The rows that the study has when the search begins, ended or not, and the MACs of
         the unchanged network.
         """
 

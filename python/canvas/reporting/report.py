@@ -1,4 +1,4 @@
-"""What a search found: the table, one honest sentence, and files.
+"""What a search found: the table, one honest conclusion, and files.
 
     DIR/pareto.csv              the table: baseline, controls, finds on the front
     DIR/find-0017/kernel.txt    per finished find: kernel text,
@@ -54,14 +54,14 @@ SHOWN = 16  # primitives of a kernel that a line of a table names
 @dataclass(frozen=True)
 class Report:
     """The result of a search: `rows` of the table (baseline, controls, finds on the front),
-    sentence, text.
+    conclusion, text.
 
     `str(report)` is what the command prints.
     """
 
     folder: Path
     rows: Sequence[Candidate]
-    sentence: str
+    conclusion: str
     text: str
     counts: dict[str, int] = field(default_factory=dict)
     picked: Candidate | None = None
@@ -92,7 +92,7 @@ def make_report(study: Study, ended: str = "") -> Report:
     rows = table_rows(study.candidates(), options.get("objectives", OBJECTIVES))
     rule = options.get("pick", PICK)
     picked = pick(rows, rule)
-    words = printable(sentence(study.candidates(), study.validation_images()))
+    words = printable(conclusion(study.candidates(), study.validation_images()))
     counts = trial_counts(study)
     below = [pick_line(rule, rows, picked), counts_line(study, counts)]
     below += [ended[:1].upper() + ended[1:] + "."] if ended else []
@@ -241,10 +241,10 @@ def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) ->
     return f"* {word}{limit}: {name}{kept}."
 
 
-# ---- the sentence -----------------------------------------------------------------------------
+# ---- the conclusion ---------------------------------------------------------------------------
 
 
-def sentence(candidates: Sequence[Candidate], images: int) -> str:
+def conclusion(candidates: Sequence[Candidate], images: int) -> str:
     """Whether a find beat the best control of no more MACs than the find has, and by how much.
 
     The most accurate find decides.  If it lost but another find beat its own best control, both

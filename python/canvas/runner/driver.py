@@ -26,7 +26,7 @@ from ..options import BY_NAME, budgets, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
-from ..study import SETTLED, Study, writing
+from ..study import ENDED, Study, writing
 from ..workers.pool import Pool
 from .finals import train_finals
 from .search_run import Callback, Run
@@ -71,7 +71,7 @@ def search(
     For users of Optuna: `storage` is `out` (a folder, or sqlite:///FOLDER/study.db), `timeout` is
     `time_limit`, `n_trials` is `trials`; load_if_exists=False rejects a study that is there.
 
-    Raises CanvasError with one sentence on bad input, and KeyboardInterrupt on Ctrl-C after the
+    Raises CanvasError with one message on bad input, and KeyboardInterrupt on Ctrl-C after the
     children are gone.
     """
     begun = time.monotonic()
@@ -160,8 +160,8 @@ def begin(run: Run, images: Data) -> None:
 
 
 def trials_kept(run: Run) -> str:
-    """`7 of 24 trials`: what is settled."""
-    done = run.study.select("find", SETTLED)
+    """`7 of 24 trials`: what has ended."""
+    done = run.study.select("find", ENDED)
     return f"{len(done)} of {run.options['trials'] * len(budgets(run.options))} trials"
 
 

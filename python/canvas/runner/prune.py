@@ -12,7 +12,7 @@ changed:
 
 Which candidates have finished would depend on how many workers there are and how fast they ran.
 So candidate number n is judged by candidates up to n - LAG only, and the driver lets it wait
-until those are settled: the same seed gives the same table with one worker or with four, and
+until those have ended: the same seed gives the same table with one worker or with four, and
 after a restart.
 """
 

@@ -217,14 +217,14 @@ class Trials:
 
     def _judge(self, pool: Pool) -> None:
         """Give every training that waits its verdict, unless a candidate that counts for it is
-        not settled yet.
+        not ended yet.
         """
         for id, (epoch, accuracy) in sorted(self.waiting.items()):
             candidate = self.study.candidate(id)
             if (
                 candidate.kind == "find"
                 and epoch >= self.options["grace"]
-                and not self._settled_before(candidate)
+                and not self._ended_before(candidate)
             ):
                 continue
             del self.waiting[id]
@@ -241,7 +241,7 @@ class Trials:
                 f"{100 * accuracy:.1f} % after epoch {epoch + 1}, {100 * wanted:.1f} % wanted",
             )
 
-    def _settled_before(self, candidate: Candidate) -> bool:
+    def _ended_before(self, candidate: Candidate) -> bool:
         assert candidate.number is not None
         last = candidate.number - lag(self.options["workers"])
         under_way = self.study.select("find", ("new", "running"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-SETTLED = ("done", "pruned", "failed")  # what becomes of a candidate
+ENDED = ("done", "pruned", "failed")  # what becomes of a candidate
 
 
 @dataclass

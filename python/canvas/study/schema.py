@@ -35,7 +35,7 @@ CREATE TABLE candidate (
   hash       TEXT,                      -- of the kernel, equal for isomorphic ones
   layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
   status     TEXT NOT NULL CHECK (status IN ('new', 'running', 'done', 'pruned', 'failed')),
-  reason     TEXT NOT NULL DEFAULT '',  -- why failed or pruned: kind and sentence
+  reason     TEXT NOT NULL DEFAULT '',  -- why failed or pruned: kind and message
   log        TEXT NOT NULL DEFAULT '',  -- last lines of output of a failed one
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network

@@ -191,7 +191,7 @@ class Damaged(CanvasError):
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Around what writes a study or beside it: one sentence where that cannot be done."""
+    """Around what writes a study or beside it: one message where that cannot be done."""
     try:
         yield
     except sqlite3.Error as error:

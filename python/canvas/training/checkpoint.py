@@ -46,7 +46,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """(tensors, facts) of a file, on the CPU; facts are {} where they are not ours.
 
-    Raises CanvasError with one sentence where the file cannot be read or is no such file.
+    Raises CanvasError with one message where the file cannot be read or is no such file.
     """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}, _facts(file)  # noqa: SIM118

@@ -24,7 +24,7 @@ from .train_options import PEAK_RATE
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
 CLIP = 2.0  # norm of the gradient: chains of fc without norms between them diverge otherwise
-SETTLE = 8  # batches from which BatchNorm statistics are taken before each evaluation
+STATISTICS_BATCHES = 8  # batches from which BatchNorm statistics are taken before each evaluation
 SCORE_BATCH = 256
 
 
@@ -107,7 +107,7 @@ class Training:
         )
 
     def epoch(self) -> Epoch:
-        """Train on every image once, settle BatchNorm, score; raises NotFinite."""
+        """Train on every image once, recompute BatchNorm, score; raises NotFinite."""
         images, labels = self.data.train
         rate = self.schedule.get_last_lr()[0]
         self.model.train()
@@ -117,7 +117,9 @@ class Training:
             value, hits = self._step(images[batch], labels[batch])
             loss += value * len(batch)
             right += hits
-        settle_statistics(self.model, images[order[: SETTLE * self.batch_size]], self.batch_size)
+        recompute_statistics(
+            self.model, images[order[: STATISTICS_BATCHES * self.batch_size]], self.batch_size
+        )
         accuracy = score(self.model, self.data.validation)
         self.done += 1
         return Epoch(self.done - 1, accuracy, loss / len(labels), right / len(labels), rate)
@@ -188,7 +190,7 @@ def device_of(model: nn.Module) -> torch.device:
     return next((weight.device for weight in model.parameters()), torch.device("cpu"))
 
 
-def settle_statistics(model: nn.Module, images: Tensor, batch_size: int) -> None:
+def recompute_statistics(model: nn.Module, images: Tensor, batch_size: int) -> None:
     """Take the running statistics of BatchNorm anew from `images` [N, C, H, W] with the weights as
     they are.
 

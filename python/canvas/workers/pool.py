@@ -1,4 +1,4 @@
-"""The driver's side of its children: start, feed, listen, time out, bury.
+"""The driver's side of its children: start, feed, listen, time out, reap.
 
 One loop in one thread listens to all children, so that Ctrl-C is simple and nothing can
 deadlock.  A child keeps its imported torch from job to job (importing costs about two seconds)
@@ -98,7 +98,7 @@ class Pool:
         seconds.
         """
         for dead in [c for c in self.children if c.job is None and c.process.poll() is not None]:
-            self._bury(dead)  # what killed it while it had nothing to do is not this job's fault
+            self._reap(dead)  # what killed it while it had nothing to do is not this job's fault
         child = next((child for child in self.children if child.job is None), None)
         if child is None:
             child = self._spawn()
@@ -117,14 +117,14 @@ class Pool:
     def stop(self, job: int) -> None:
         """End a job at once, without a message; its child is replaced."""
         for child in [child for child in self.children if child.job == job]:
-            self._bury(child)
+            self._reap(child)
 
     def wait(self, seconds: float) -> list[tuple[int, Message]]:
         """What the children said within `seconds`, or as soon as one says anything; failures are
         messages too.
         """
         messages: list[tuple[int, Message]] = []
-        for key, events in self.selector.select(self._patience(seconds)):
+        for key, events in self.selector.select(self._timeout(seconds)):
             child, stream = key.data
             if child not in self.children:
                 continue
@@ -145,19 +145,19 @@ class Pool:
         """Keep at most `size` children; called while none is busy."""
         self.size = size
         for child in self.children[size:]:
-            self._bury(child)
+            self._reap(child)
 
     def close(self) -> None:
         """Kill every child and what it started; all of them before waiting for any."""
         for child in self.children:
             _kill_group(child)
         for child in list(self.children):
-            self._bury(child)
+            self._reap(child)
         if self.scratch is not None:
             scratch, self.scratch = self.scratch, None
             remove_scratch(scratch)
 
-    def _patience(self, seconds: float) -> float:
+    def _timeout(self, seconds: float) -> float:
         now = time.monotonic()
         for child in self.children:
             if child.running_since is not None:
@@ -273,7 +273,7 @@ class Pool:
         except (ValueError, TypeError, KeyError):
             return self._fail(child, "error", "the child sent something that is no message")
         if child.job is None:
-            self._bury(child)
+            self._reap(child)
             return []
         job = child.job
         if event == "epoch" and child.running_since is not None:
@@ -284,7 +284,7 @@ class Pool:
         elif event == "failed":
             self._read_log(child)
             message["log"] = (child.log_tail() + str(message.get("log", "")))[-LOG_TAIL:]
-            self._bury(child)
+            self._reap(child)
             if message.get("kind") == LOST_DATA:
                 raise CanvasError(str(message.get("reason")))
         return [(job, message)]
@@ -304,12 +304,12 @@ class Pool:
     def _fail(self, child: Child, kind: str, reason: str) -> list[tuple[int, Message]]:
         self._read_log(child)
         job, log = child.job, child.log_tail()
-        self._bury(child)
+        self._reap(child)
         if job is None:
             return []
         return [(job, {"event": "failed", "kind": kind, "reason": reason, "log": log})]
 
-    def _bury(self, child: Child) -> None:
+    def _reap(self, child: Child) -> None:
         process = child.process
         _kill_group(child)
         kill_marked(child.mark)

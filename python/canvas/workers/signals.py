@@ -39,12 +39,12 @@ def ignore_all() -> None:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """While `what` is imported each of them ends the process at once, with a sentence."""
+    """While `what` is imported each of them ends the process at once, with a message."""
 
     def leave(number: int, frame: object) -> None:
-        sentence = f"canvas: stopped while {what} was loading, nothing had begun: "
+        message = f"canvas: stopped while {what} was loading, nothing had begun: "
         try:
-            os.write(2, f"{sentence}the same command starts it\n".encode())
+            os.write(2, f"{message}the same command starts it\n".encode())
         except OSError:
             pass  # nobody is there to read it
         os._exit(130)
