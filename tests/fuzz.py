@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from sentences import strings
+from messages import strings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"

@@ -232,3 +232,11 @@ def test_torch_is_not_imported():
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_a_machine_is_a_text():
+    sse = (ROOT / "examples/machines/sse.txt").read_text()
+    paths = {_core.compile(SMOOTH, SCHEDULE, machine)[0] for machine in (None, sse)}
+    assert all(Path(path).exists() for path in paths)
+    with pytest.raises(canvas.CanvasError, match="line 3, column 1: machine 'm' has no vector_by"):
+        _core.compile(SMOOTH, machine="canvas 1\nmachine m\n")
