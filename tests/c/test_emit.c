@@ -52,6 +52,7 @@ enum { BATCH = 64, POINTERS = 64 };
 
 struct candidate {
   struct program *p;
+  struct program *meant;  // what is compared with, of the same inputs and outputs; NULL: p
   struct schedule *s;
   struct loop_tree *tree;
   char name[24];
@@ -76,17 +77,22 @@ static struct program *parsed(const char *text) {
 
 static int vector_bytes = 64;  // of the machine that schedules are bound for
 
-// Takes the schedule; the program is copied. False if the schedule is rejected.
-static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
-                      const char *label) {
+static struct program *copied(const struct program *p) {
+  struct buf text = {0};
+  program_print(p, &text);
+  struct program *copy = parsed(text.text);
+  buf_free(&text);
+  return copy;
+}
+
+// Takes the schedule; the programs are copied. False if the schedule is rejected.
+static bool batch_add_meant(struct batch *b, const struct program *p, const struct program *meant,
+                            struct schedule *s, const char *label) {
   struct candidate *c = &b->list[b->count];
   struct machine machine = machine_avx512;
-  struct buf text = {0};
   machine.vector_bytes = vector_bytes;
-  program_print(p, &text);
-  *c = (struct candidate){.p = parsed(text.text), .s = s};
+  *c = (struct candidate){.p = copied(p), .s = s};
   snprintf(c->label, sizeof c->label, "%s", label);
-  buf_free(&text);
   if (loop_tree_bind(&ctx, c->p, s, &machine, &c->tree) != CANVAS_OK) {
     program_free(c->p);
     schedule_free(s);
@@ -96,8 +102,14 @@ static bool batch_add(struct batch *b, const struct program *p, struct schedule 
   snprintf(c->name, sizeof c->name, "f%d", b->done + b->count);
   struct emit_options options = {.function = c->name};
   CHECK_INT(emit_c(&ctx, c->tree, &options, &b->text), CANVAS_OK, ctx.message);
+  if (meant) c->meant = copied(meant);
   if (++b->count == BATCH) batch_flush(b, b->options ? b->options : "-O1");
   return true;
+}
+
+static bool batch_add(struct batch *b, const struct program *p, struct schedule *s,
+                      const char *label) {
+  return batch_add_meant(b, p, NULL, s, label);
 }
 
 // ---- inputs ----
@@ -187,7 +199,7 @@ static void show(const struct candidate *c, const char *what) {
 
 // The outputs are compared in the child: nothing has to come back but a yes.
 static bool equals(const struct candidate *c, const double *const *inputs, void *const *arguments) {
-  const struct program *p = c->p;
+  const struct program *p = c->meant ? c->meant : c->p;
   struct rounding bound;
   struct interpreter *in;
   CHECK_INT(rounding_new(&ctx, p, &bound), CANVAS_OK, ctx.message);
@@ -292,6 +304,7 @@ static void batch_flush(struct batch *b, const char *options) {
     loop_tree_free(c->tree);
     schedule_free(c->s);
     program_free(c->p);
+    program_free(c->meant);
   }
   dlclose(library);
   unlink(path);
@@ -668,13 +681,15 @@ static void random_schedules(void **state) {
     struct random r;
     char label[32];
     random_open(&r, (uint64_t)i, RANDOM_TEST, 3);
-    struct program *p = random_program((uint64_t)i);
+    struct program *p = random_program_with((uint64_t)i, LOOSE);
+    struct program *meant = random_program_with((uint64_t)i, LOOSE_MEANT);
     CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
     snprintf(label, sizeof label, "random program %d", i);
     vector_bytes = 16 << i % 3;
     for (int j = 0; j < 2; j++)
-      CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
+      CHECK(batch_add_meant(&b, p, meant, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
     program_free(p);
+    program_free(meant);
   }
   vector_bytes = 64;
   batch_flush(&b, b.options);
