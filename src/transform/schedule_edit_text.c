@@ -102,7 +102,7 @@ static canvas_status end(struct editor *e) {
 }
 
 static canvas_status split(struct editor *e) {
-  int64_t inner;
+  int64_t inner = 0;
   int level;
   TRY(read_level(e, &level));
   TRY(read_number(e, &inner));
