@@ -63,10 +63,10 @@ static bool unknown_flag(const struct command *c, const char *word, size_t lengt
   flag[length] = '\0';
   const char *near = nearest(flag, flags, count);
   if (near)
-    complain("'%s' has no flag '%s', did you mean '%s'?", c->subcommand, flag, near);
+    report_error("'%s' has no flag '%s', did you mean '%s'?", c->subcommand, flag, near);
   else
-    complain("'%s' has no flag '%s', 'canvas help %s' lists what it takes", c->subcommand, flag,
-             c->subcommand);
+    report_error("'%s' has no flag '%s', 'canvas help %s' lists what it takes", c->subcommand, flag,
+                 c->subcommand);
   return false;
 }
 
@@ -78,15 +78,15 @@ static bool parse_flag(struct arguments *a, int count, char **words, int *i) {
   if (option < 0) return unknown_flag(a->command, word, length);
   const struct option *o = &a->command->options[option];
   if (a->value[option]) {
-    complain("flag '%s' stands twice", o->flag);
+    report_error("flag '%s' stands twice", o->flag);
     return false;
   }
   if (!o->metavar && equals) {
-    complain("flag '%s' takes no value", o->flag);
+    report_error("flag '%s' takes no value", o->flag);
     return false;
   }
   if (o->metavar && !equals && *i + 1 >= count) {
-    complain("flag '%s' needs a value: %s %s", o->flag, o->flag, o->metavar);
+    report_error("flag '%s' needs a value: %s %s", o->flag, o->flag, o->metavar);
     return false;
   }
   a->value[option] = !o->metavar ? "" : equals ? equals + 1 : words[++*i];
@@ -107,7 +107,7 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
     } else if (flags && words[i][0] == '-' && words[i][1]) {
       if (!parse_flag(a, count, words, &i)) return false;
     } else if (operands == c->most) {
-      complain(
+      report_error(
           c->most ? "'%s' takes only %s, not also '%.200s'" : "'%s' takes no file%s, not '%.200s'",
           c->subcommand, c->operands, words[i]);
       return false;
@@ -116,8 +116,8 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
     }
   }
   if (operands < c->least) {
-    complain("'%s' needs %s, 'canvas help %s' says more", c->subcommand, c->operands,
-             c->subcommand);
+    report_error("'%s' needs %s, 'canvas help %s' says more", c->subcommand, c->operands,
+                 c->subcommand);
     return false;
   }
   return true;
@@ -149,7 +149,7 @@ const char *option_required(const struct arguments *a, const char *flag) {
   const char *text = option_text(a, flag, NULL);
   if (!text) {
     int i = option_index(a->command, flag, strlen(flag));
-    complain("'%s' needs %s %s", a->command->subcommand, flag, a->command->options[i].metavar);
+    report_error("'%s' needs %s %s", a->command->subcommand, flag, a->command->options[i].metavar);
   }
   return text;
 }
@@ -164,8 +164,8 @@ bool option_whole(const struct arguments *a, const char *flag, int64_t otherwise
   long long value = strtoll(text, NULL, 10);
   if (!*digits || strspn(digits, "0123456789") != strlen(digits) || errno || value < low ||
       value > high) {
-    complain("%s takes a whole number from %lld to %lld, not '%.60s'", flag, (long long)low,
-             (long long)high, text);
+    report_error("%s takes a whole number from %lld to %lld, not '%.60s'", flag, (long long)low,
+                 (long long)high, text);
     return false;
   }
   *out = value;

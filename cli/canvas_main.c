@@ -39,7 +39,7 @@ static bool wants_help(int count, char **words) {
 
 static int run_command(const struct command *c, int count, char **words) {
   if (!c->run)
-    return complain("'%s' needs the Python package: pip install canvas-kas", c->subcommand);
+    return report_error("'%s' needs the Python package: pip install canvas-kas", c->subcommand);
   if (wants_help(count, words)) return print_command(c), EXIT_OK;
   struct arguments a = {.command = c, .commands = commands, .ctx = canvas_context_new()};
   int answer = arguments_parse(&a, count, words) ? c->run(&a) : EXIT_BAD;
@@ -48,7 +48,7 @@ static int run_command(const struct command *c, int count, char **words) {
 }
 
 static int dispatch(int count, char **words) {
-  if (!count) return complain("a subcommand is missing, 'canvas help' lists them");
+  if (!count) return report_error("a subcommand is missing, 'canvas help' lists them");
   const char *subcommand = words[0];
   if (!strcmp(subcommand, "--version")) return printf("canvas %s\n", canvas_version()), EXIT_OK;
   if (!strcmp(subcommand, "--help") || !strcmp(subcommand, "-h")) subcommand = "help";

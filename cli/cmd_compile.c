@@ -22,7 +22,7 @@ struct output {
 /* ---- the file, whole or not at all ----------------------------------------------------------- */
 
 static int cannot_write(const char *path, int why) {
-  return complain("cannot write '%.900s': %s", path, strerror(why));
+  return report_error("cannot write '%.900s': %s", path, strerror(why));
 }
 
 static bool put_bytes(FILE *file, const char *bytes, size_t length, int mode) {
@@ -35,7 +35,7 @@ static bool put_bytes(FILE *file, const char *bytes, size_t length, int mode) {
 /* Beside its place under another name, then renamed. */
 static int write_whole(const char *path, const char *bytes, size_t length, int mode) {
   struct stat s;
-  if (!stat(path, &s) && !S_ISREG(s.st_mode)) return complain("'%.900s' is no file", path);
+  if (!stat(path, &s) && !S_ISREG(s.st_mode)) return report_error("'%.900s' is no file", path);
   size_t size = strlen(path) + 8;
   char *temporary = malloc(size);
   if (!temporary) return cannot_write(path, ENOMEM);
@@ -68,14 +68,14 @@ static int copy_object(const char *object, const char *path) {
   if (!file || fstat(fileno(file), &s)) {
     int why = errno;
     if (file) fclose(file);
-    return complain("cannot read '%.900s': %s", object, strerror(why));
+    return report_error("cannot read '%.900s': %s", object, strerror(why));
   }
   size_t length = (size_t)s.st_size;
   char *bytes = malloc(length + 1);
   bool good = bytes && fread(bytes, 1, length, file) == length;
   fclose(file);
   int answer = good ? write_whole(path, bytes, length, 0777)
-                    : complain("cannot read all of '%.900s'", object);
+                    : report_error("cannot read all of '%.900s'", object);
   free(bytes);
   return answer;
 }
@@ -92,13 +92,13 @@ static canvas_status make(struct arguments *a, const struct program_item *item,
 static int compile(struct arguments *a, const struct program_item *item, void *data) {
   struct output *out = data;
   if (out->made)
-    return complain("the file holds more than one program, choose one of a pack with --target");
+    return report_error("the file holds more than one program, choose one of a pack with --target");
   struct bound_item chosen;
   if (!bound_chosen(a, item->program, out->machine, &chosen)) return EXIT_BAD;
   canvas_status status = make(a, item, chosen.bound, out);
   bound_drop(&chosen);
   if (status == CANVAS_OK) return EXIT_OK;
-  complain_status(a, item->name, status);
+  report_status(a, item->name, status);
   return EXIT_BAD;
 }
 
@@ -108,11 +108,12 @@ static bool choose_kind(struct arguments *a, struct output *out) {
   for (out->kind = 0; out->kind < KINDS; out->kind++)
     if (name ? !strcmp(name, kinds[out->kind]) : dot && !strcmp(dot, endings[out->kind])) break;
   if (out->kind == KINDS && name)
-    complain("--emit takes c, so or header, not '%.60s'", name);
+    report_error("--emit takes c, so or header, not '%.60s'", name);
   else if (out->kind == KINDS)
-    complain("'%.200s' ends neither in .c nor .so nor .h, say with --emit what it is", out->path);
+    report_error("'%.200s' ends neither in .c nor .so nor .h, say with --emit what it is",
+                 out->path);
   else if (out->kind == KIND_SO && !strcmp(out->path, "-"))
-    complain("a shared object is no text, give a file with -o");
+    report_error("a shared object is no text, give a file with -o");
   else
     return true;
   return false;

@@ -135,8 +135,8 @@ static int run(struct arguments *a) {
   if (a->rest) return complete(a->commands, a->rest_count, a->rest), EXIT_OK;
   for (int i = 0; shell && i < SCRIPTS; i++)
     if (!strcmp(scripts[i].shell, shell)) return fputs(scripts[i].script, stdout), EXIT_OK;
-  if (shell) return complain("there is completion for bash, zsh and fish, not '%.60s'", shell);
-  return complain("'completion' needs a shell: bash, zsh or fish");
+  if (shell) return report_error("there is completion for bash, zsh and fish, not '%.60s'", shell);
+  return report_error("'completion' needs a shell: bash, zsh or fish");
 }
 
 const struct command command_completion = {

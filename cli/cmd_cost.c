@@ -53,7 +53,7 @@ static int cost(struct arguments *a, canvas_pack *pack, void *data) {
   bool json = option_given(a, "--json");
   if ((*shown)++ && !json) putchar('\n');
   canvas_status status = json ? print_json(a, sized) : print_table(a, sized);
-  if (status != CANVAS_OK) complain_kernel(a, canvas_pack_kernel(pack), status);
+  if (status != CANVAS_OK) report_kernel(a, canvas_pack_kernel(pack), status);
   canvas_pack_free(made);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }

@@ -44,7 +44,7 @@ static int run(struct arguments *a) {
   if (!program) return EXIT_BAD;
   canvas_status status =
       option_given(a, "--json") ? print_json(a, program) : print_table(a, program);
-  if (status != CANVAS_OK) complain_status(a, a->operand[0], status);
+  if (status != CANVAS_OK) report_status(a, a->operand[0], status);
   canvas_program_free(program);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }

@@ -10,7 +10,7 @@ static int run(struct arguments *a) {
   char *edit = operands_join(a, 1);
   if (!edit) {
     canvas_program_free(program);
-    return complain("there is no memory for the edit");
+    return report_error("there is no memory for the edit");
   }
   canvas_status status = canvas_program_edit(a->ctx, program, edit, strlen(edit), &edited);
   int answer = EXIT_OK;
@@ -18,7 +18,7 @@ static int run(struct arguments *a) {
     put_text(canvas_program_print(edited));
     canvas_program_free(edited);
   } else {
-    answer = complain("'%.200s': %s", edit, canvas_context_message(a->ctx));
+    answer = report_error("'%.200s': %s", edit, canvas_context_message(a->ctx));
   }
   free(edit);
   canvas_program_free(program);

@@ -14,7 +14,7 @@ static bool read_hash(struct arguments *a, const char *file, canvas_hash *out) {
     *out = canvas_kernel_hash(kernel);
     canvas_kernel_free(kernel);
   } else {
-    complain_status(a, text.name, status);
+    report_status(a, text.name, status);
   }
   text_free(&text);
   return status == CANVAS_OK;
@@ -23,7 +23,7 @@ static bool read_hash(struct arguments *a, const char *file, canvas_hash *out) {
 static int run(struct arguments *a) {
   canvas_hash left, right;
   if (!strcmp(a->operand[0], "-") && !strcmp(a->operand[1], "-"))
-    return complain("'equal' can read only one of A and B from standard input");
+    return report_error("'equal' can read only one of A and B from standard input");
   if (!read_hash(a, a->operand[0], &left) || !read_hash(a, a->operand[1], &right)) return EXIT_BAD;
   bool equal = !strcmp(left.hex, right.hex);
   bool decided = equal || (left.decided && right.decided);

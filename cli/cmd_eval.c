@@ -108,8 +108,8 @@ static void print_json(const struct subject *of, const struct evaluation *e) {
   printf("}\n");
 }
 
-static int complain_subject(struct arguments *a, const struct subject *of, canvas_status status) {
-  return of->kernel ? complain_kernel(a, of->kernel, status) : complain_status(a, of->file, status);
+static int report_subject(struct arguments *a, const struct subject *of, canvas_status status) {
+  return of->kernel ? report_kernel(a, of->kernel, status) : report_status(a, of->file, status);
 }
 
 /* The exit status. */
@@ -118,13 +118,13 @@ static int eval_subject(struct arguments *a, const canvas_program *program,
   struct evaluation e = {0};
   canvas_status status = CANVAS_IO;
   if (!fill_inputs(program, (uint64_t)seed, &e) || !choose_elements(program, of->output, &e)) {
-    complain("%s: its tensors need too much memory, give smaller sizes",
-             of->kernel ? canvas_kernel_name(of->kernel) : of->file);
+    report_error("%s: its tensors need too much memory, give smaller sizes",
+                 of->kernel ? canvas_kernel_name(of->kernel) : of->file);
   } else {
     status = canvas_program_evaluate(a->ctx, program, (const double *const *)e.input, of->output,
                                      e.count, e.elements, e.value);
     if (status != CANVAS_OK)
-      complain_subject(a, of, status);
+      report_subject(a, of, status);
     else if (option_given(a, "--json"))
       print_json(of, &e);
     else
@@ -139,7 +139,7 @@ static int eval_target(struct arguments *a, const canvas_pack *pack, int target,
                        .name = canvas_pack_target(pack, target)};
   canvas_program *program;
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, 1, &program);
-  if (status != CANVAS_OK) return complain_kernel(a, of.kernel, status);
+  if (status != CANVAS_OK) return report_kernel(a, of.kernel, status);
   int answer = eval_subject(a, program, &of, seed);
   canvas_program_free(program);
   return answer;
@@ -148,8 +148,8 @@ static int eval_target(struct arguments *a, const canvas_pack *pack, int target,
 static int eval_program(struct arguments *a, const struct text *text, int64_t seed) {
   struct subject of = {.file = text->name};
   if (option_given(a, "--at") || option_given(a, "--target"))
-    return complain("%s is a program, its sizes are fixed: leave --at and --target away",
-                    text->name);
+    return report_error("%s is a program, its sizes are fixed: leave --at and --target away",
+                        text->name);
   canvas_program *program = text_program(a, text);
   if (!program) return EXIT_BAD;
   int answer = EXIT_OK;

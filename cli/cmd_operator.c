@@ -7,11 +7,11 @@
 static int print_program(struct arguments *a) {
   canvas_program *program;
   char *text = operands_join(a, 1);
-  if (!text) return complain("there is no memory for the arguments");
+  if (!text) return report_error("there is no memory for the arguments");
   canvas_status status =
       canvas_operator_program(a->ctx, a->operand[0], text, strlen(text), &program);
   free(text);
-  if (status != CANVAS_OK) return complain("%s", canvas_context_message(a->ctx));
+  if (status != CANVAS_OK) return report_error("%s", canvas_context_message(a->ctx));
   put_text(canvas_program_print(program));
   canvas_program_free(program);
   return EXIT_OK;
@@ -20,7 +20,7 @@ static int print_program(struct arguments *a) {
 static int print_arguments(struct arguments *a) {
   char *text;
   if (canvas_operator_describe(a->ctx, a->operand[0], &text) != CANVAS_OK)
-    return complain("%s", canvas_context_message(a->ctx));
+    return report_error("%s", canvas_context_message(a->ctx));
   put_text(text);
   return EXIT_OK;
 }
@@ -28,9 +28,9 @@ static int print_arguments(struct arguments *a) {
 static int run(struct arguments *a) {
   bool json = option_given(a, "--json"), markdown = option_given(a, "--markdown");
   if (a->operand[0] && (json || markdown))
-    return complain("%s lists all operators, leave '%.60s' away", json ? "--json" : "--markdown",
-                    a->operand[0]);
-  if (json && markdown) return complain("give either --json or --markdown");
+    return report_error("%s lists all operators, leave '%.60s' away",
+                        json ? "--json" : "--markdown", a->operand[0]);
+  if (json && markdown) return report_error("give either --json or --markdown");
   if (a->operand[0]) return a->operand[1] ? print_program(a) : print_arguments(a);
   put_text(canvas_operators_print(json ? CANVAS_JSON : markdown ? CANVAS_MARKDOWN : CANVAS_TEXT));
   return EXIT_OK;

@@ -3,7 +3,7 @@
 
 static int run(struct arguments *a) {
   bool json = option_given(a, "--json"), markdown = option_given(a, "--markdown");
-  if (json && markdown) return complain("give either --json or --markdown");
+  if (json && markdown) return report_error("give either --json or --markdown");
   put_text(canvas_primitives_print(json ? CANVAS_JSON : markdown ? CANVAS_MARKDOWN : CANVAS_TEXT));
   return EXIT_OK;
 }

@@ -112,7 +112,7 @@ static int run_program(struct arguments *a, const struct program_item *item, voi
   canvas_status status = measure(a, item->program, chosen.bound, r, &out);
   bound_drop(&chosen);
   if (status != CANVAS_OK) {
-    complain_status(a, item->name, status);
+    report_status(a, item->name, status);
     return EXIT_BAD;
   }
   if (option_given(a, "--json"))
@@ -133,7 +133,7 @@ static int run(struct arguments *a) {
   if (!r.machine) return EXIT_BAD;
   r.compiler = canvas_compiler_name(a->ctx);
   int answer = r.compiler ? programs_each(a, a->operand[0], run_program, &r)
-                          : complain("%s", canvas_context_message(a->ctx));
+                          : report_error("%s", canvas_context_message(a->ctx));
   canvas_string_free(r.compiler);
   canvas_machine_free(r.machine);
   return answer;

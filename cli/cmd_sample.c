@@ -61,7 +61,7 @@ static void stream_free(struct stream *s) {
   free(s->printed.slot);
 }
 
-/* A sentence about the options' text without its column, which the user did not type. */
+/* An error message about the options' text without its column, which the user did not type. */
 static const char *without_column(const char *why) {
   const char *column = strstr(why, "column "), *colon = column ? strchr(column, ':') : NULL;
   return colon ? colon + 2 : why;
@@ -74,9 +74,9 @@ static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
   const char *require = option_text(a, "--require", "reach");
   if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
   if (strcmp(require, "reach") && strcmp(require, "none"))
-    return complain("--require takes reach or none, not '%.60s'", require), false;
+    return report_error("--require takes reach or none, not '%.60s'", require), false;
   if (strspn(primitives, "0123456789.") != strlen(primitives) || strlen(primitives) > 40)
-    return complain("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
+    return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
   int length = snprintf(options, sizeof options, "require=%s ", require);
   if (groups)
     length += snprintf(options + length, sizeof options - (size_t)length, "groups=%lld ",
@@ -87,7 +87,7 @@ static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
       canvas_sampler_new(a->ctx, s->targets, options, (size_t)length, (uint64_t)seed, &s->sampler);
   const char *why = canvas_context_message(a->ctx);
   if (status != CANVAS_OK)
-    complain("%s: %s", strstr(why, "column ") ? "--primitives" : "sample", without_column(why));
+    report_error("%s: %s", strstr(why, "column ") ? "--primitives" : "sample", without_column(why));
   return status == CANVAS_OK;
 }
 
@@ -103,14 +103,14 @@ static bool open_stream(struct arguments *a, struct stream *s) {
   if (!s->targets) return false;
   if (budget) {
     canvas_status status = canvas_budget_parse(a->ctx, budget, strlen(budget), &s->budget);
-    if (status != CANVAS_OK) complain_flag(a, "--budget", status);
+    if (status != CANVAS_OK) report_flag(a, "--budget", status);
     if (status != CANVAS_OK) return false;
   }
   return open_sampler(a, s, seed);
 }
 
 static void tell(const struct stream *s, int64_t index, const char *what, const char *why) {
-  if (s->verbose) complain("draw %lld: %s: %s", (long long)index, what, why);
+  if (s->verbose) report_error("draw %lld: %s: %s", (long long)index, what, why);
 }
 
 /* Whether the kernel has sizes within the budget: CANVAS_OK, CANVAS_NONE, or a failure. */
@@ -129,7 +129,7 @@ static canvas_status solvable(struct arguments *a, struct stream *s, const canva
 static int print_draw(struct arguments *a, struct stream *s, int64_t index, canvas_kernel *kernel,
                       int64_t groups) {
   canvas_hash hash = canvas_kernel_hash(kernel);
-  if (!grow(&s->printed)) return complain("there is no memory for more kernels");
+  if (!grow(&s->printed)) return report_error("there is no memory for more kernels");
   canvas_hash *slot = find(&s->printed, &hash);
   if (slot->hex[0]) {
     s->repeated++;
@@ -142,7 +142,7 @@ static int print_draw(struct arguments *a, struct stream *s, int64_t index, canv
     tell(s, index, "not solved", canvas_context_message(a->ctx));
     return EXIT_OK;
   }
-  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
+  if (status != CANVAS_OK) return report_kernel(a, kernel, status);
   printf("%s# G=%lld\n", s->printed.count ? "\n" : "", (long long)groups);
   put_text(canvas_kernel_print(kernel));
   *slot = hash;
@@ -160,7 +160,7 @@ static int try_index(struct arguments *a, struct stream *s, int64_t index) {
     tell(s, index, "skipped", canvas_context_message(a->ctx));
     return EXIT_OK;
   }
-  if (status != CANVAS_OK) return complain_status(a, "sample", status);
+  if (status != CANVAS_OK) return report_status(a, "sample", status);
   int answer = print_draw(a, s, index, kernel, groups);
   canvas_kernel_free(kernel);
   return answer;
@@ -170,7 +170,7 @@ static int try_index(struct arguments *a, struct stream *s, int64_t index) {
 static void summarize(const struct stream *s) {
   bool all = (int64_t)s->printed.count == s->count;
   if (all && !s->verbose) return;
-  complain(
+  report_error(
       "%s %zu of %lld kernels in %lld draws: %lld skipped, %lld equal to an earlier one, "
       "%lld without a solution",
       s->printed.count ? "printed" : "drew none,", s->printed.count, (long long)s->count,

@@ -53,9 +53,9 @@ static const struct action *find_action(const char *name) {
   }
   const char *near = nearest(name, names, ACTIONS);
   if (near)
-    complain("'schedule' cannot '%.60s', did you mean '%s'?", name, near);
+    report_error("'schedule' cannot '%.60s', did you mean '%s'?", name, near);
   else
-    complain("'schedule' cannot '%.60s', it can check, print, explain and dot", name);
+    report_error("'schedule' cannot '%.60s', it can check, print, explain and dot", name);
   return NULL;
 }
 
@@ -76,14 +76,14 @@ static int act(struct arguments *a, const struct action *action, const canvas_pr
   if (!bound_read(a, file, program, machine, &item)) return EXIT_BAD;
   canvas_status status = action->run(a->ctx, item.bound);
   bound_drop(&item);
-  return status == CANVAS_OK ? EXIT_OK : complain_status(a, text_name(file), status);
+  return status == CANVAS_OK ? EXIT_OK : report_status(a, text_name(file), status);
 }
 
 static int run(struct arguments *a) {
   const struct action *action = find_action(a->operand[0]);
   if (!action) return EXIT_BAD;
   if (!strcmp(a->operand[1], "-") && !strcmp(a->operand[2], "-"))
-    return complain("'schedule' can read only one of PROGRAM and SCHEDULE from standard input");
+    return report_error("'schedule' can read only one of PROGRAM and SCHEDULE from standard input");
   canvas_machine *machine = machine_chosen(a);
   canvas_program *program = machine ? program_read(a, a->operand[1]) : NULL;
   int answer = program ? act(a, action, program, machine) : EXIT_BAD;

@@ -19,7 +19,7 @@ static int show_torch(struct arguments *a, canvas_pack *pack) {
   if (status == CANVAS_OK)
     put_text(text);
   else
-    complain_kernel(a, canvas_pack_kernel(pack), status);
+    report_kernel(a, canvas_pack_kernel(pack), status);
   canvas_pack_free(made);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }
@@ -36,7 +36,8 @@ static int show_text(struct arguments *a, canvas_pack *pack) {
 }
 
 static int show_svg(struct show *s, const canvas_pack *pack) {
-  if (s->shown++) return complain("an SVG picture shows one kernel, the text holds more than one");
+  if (s->shown++)
+    return report_error("an SVG picture shows one kernel, the text holds more than one");
   s->picture = canvas_kernel_svg(canvas_pack_kernel(pack));
   return EXIT_OK;
 }
@@ -54,9 +55,9 @@ static int show(struct arguments *a, canvas_pack *pack, void *data) {
 static int run(struct arguments *a) {
   struct show s = {.as = option_text(a, "--as", option_given(a, "--svg") ? "svg" : "text")};
   if (strcmp(s.as, "text") && strcmp(s.as, "dot") && strcmp(s.as, "svg") && strcmp(s.as, "torch"))
-    return complain("--as takes text, svg, dot or torch, not '%.60s'", s.as);
+    return report_error("--as takes text, svg, dot or torch, not '%.60s'", s.as);
   if (option_given(a, "--svg") && option_given(a, "--as"))
-    return complain("--svg is --as svg, give one of them");
+    return report_error("--svg is --as svg, give one of them");
   int answer = file_each(a, a->operand[0], show, &s);
   if (s.picture && answer == EXIT_OK) fputs(s.picture, stdout);
   canvas_string_free(s.picture);

@@ -31,10 +31,10 @@ static int solve(struct arguments *a, canvas_pack *pack, void *data) {
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   canvas_status status =
       canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &s->options, &solved);
-  if (status != CANVAS_OK) return complain_kernel(a, kernel, status);
+  if (status != CANVAS_OK) return report_kernel(a, kernel, status);
   if (option_given(a, "--json")) {
     status = print_json(a, solved);
-    if (status != CANVAS_OK) complain_kernel(a, kernel, status);
+    if (status != CANVAS_OK) report_kernel(a, kernel, status);
   } else {
     if (s->solved++) putchar('\n');
     put_text(canvas_pack_print(solved));
@@ -48,10 +48,10 @@ static bool open_solve(struct arguments *a, struct solve *s) {
   const char *budget = option_required(a, "--budget");
   if (!budget) return false;
   canvas_status status = canvas_solve_options_parse(a->ctx, at, strlen(at), &s->options);
-  if (status != CANVAS_OK) return complain_flag(a, "--at", status), false;
+  if (status != CANVAS_OK) return report_flag(a, "--at", status), false;
   s->options.exempt |= option_given(a, "--exempt");
   status = canvas_budget_parse(a->ctx, budget, strlen(budget), &s->budget);
-  if (status != CANVAS_OK) return complain_flag(a, "--budget", status), false;
+  if (status != CANVAS_OK) return report_flag(a, "--budget", status), false;
   s->targets = targets_read(a);
   return s->targets != NULL;
 }

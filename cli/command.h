@@ -102,8 +102,8 @@ int file_each(struct arguments *a, const char *file,
 /* The pack itself if it has bindings, else its kernel with the sizes of --at. NULL after an error message;
  * *made: free it when done. */
 canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **made);
-/* The targets of a pack that --target NAME means: [*first, *end), all without it. False after a
- * sentence. */
+/* The targets of a pack that --target NAME means: [*first, *end), all without it. False after
+ * an error message. */
 bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, int *end);
 
 /* ---- programs and schedules (programs.c) --------------------------------------------------- */
@@ -150,14 +150,14 @@ void warnings_print(const canvas_bound *bound, FILE *to);
 #define MESSAGE_LIKE(at, first)
 #endif
 
-/* "canvas: <sentence>" on stderr; control characters become `?`. Answers EXIT_BAD. */
-int complain(const char *format, ...) MESSAGE_LIKE(1, 2);
-/* The context's sentence after the name of what it is about; answers the exit status. */
-int complain_status(struct arguments *a, const char *about, canvas_status status);
+/* "canvas: <error message>" on stderr; control characters become `?`. Answers EXIT_BAD. */
+int report_error(const char *format, ...) MESSAGE_LIKE(1, 2);
+/* The context's error message after the name of what it is about; answers the exit status. */
+int report_status(struct arguments *a, const char *about, canvas_status status);
 /* The same for a kernel, whose name stands in front unless the error message has it. */
-int complain_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status);
+int report_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status);
 /* The same for the value of a flag, which is one line. */
-int complain_flag(struct arguments *a, const char *flag, canvas_status status);
+int report_flag(struct arguments *a, const char *flag, canvas_status status);
 /* Prints and frees a text of the API. */
 void put_text(char *text);
 void put_json_string(const char *text);

@@ -43,11 +43,12 @@ bool text_read(const char *file, struct text *out) {
   const char *why = out->bytes ? NULL : strerror(errno ? errno : ENOMEM);
   if (stream && !standard) fclose(stream);
   if (why) {
-    complain("cannot read '%.900s': %s", out->name, why);
+    report_error("cannot read '%.900s': %s", out->name, why);
     return false;
   }
   if (out->length > CANVAS_TEXT_LIMIT) {
-    complain("%.900s: the text is over the limit of %d MiB", out->name, CANVAS_TEXT_LIMIT >> 20);
+    report_error("%.900s: the text is over the limit of %d MiB", out->name,
+                 CANVAS_TEXT_LIMIT >> 20);
     text_free(out);
     return false;
   }
@@ -62,7 +63,7 @@ void text_free(struct text *t) {
 canvas_program *text_program(struct arguments *a, const struct text *text) {
   canvas_program *program = NULL;
   canvas_status status = canvas_program_parse(a->ctx, text->bytes, text->length, &program);
-  if (status != CANVAS_OK) complain_status(a, text->name, status);
+  if (status != CANVAS_OK) report_status(a, text->name, status);
   return status == CANVAS_OK ? program : NULL;
 }
 
@@ -104,13 +105,13 @@ canvas_targets *targets_read(struct arguments *a) {
   if (!value) return NULL;
   if (is_short_form(value)) {
     status = canvas_targets_parse(a->ctx, value, strlen(value), &targets);
-    if (status != CANVAS_OK) complain_flag(a, "--targets", status);
+    if (status != CANVAS_OK) report_flag(a, "--targets", status);
     return targets;
   }
   struct text text;
   if (!text_read(value, &text)) return NULL;
   status = canvas_targets_parse(a->ctx, text.bytes, text.length, &targets);
-  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  if (status != CANVAS_OK) report_status(a, text.name, status);
   text_free(&text);
   return targets;
 }
@@ -124,7 +125,7 @@ static int visit_each(struct arguments *a, const char *name, canvas_reader *read
     canvas_status status = canvas_reader_next(a->ctx, reader, &pack);
     if (status == CANVAS_NONE && items) return none == items ? EXIT_NONE : EXIT_OK;
     if (status != CANVAS_OK) {
-      complain_status(a, name, status);
+      report_status(a, name, status);
       return EXIT_BAD;
     }
     int answer = visit(a, pack, data);
@@ -139,7 +140,7 @@ int text_each(struct arguments *a, const struct text *text,
   canvas_reader *reader;
   canvas_status status = canvas_reader_open(a->ctx, text->bytes, text->length, &reader);
   if (status != CANVAS_OK) {
-    complain_status(a, text->name, status);
+    report_status(a, text->name, status);
     return EXIT_BAD;
   }
   int answer = visit_each(a, text->name, reader, visit, data);
@@ -161,17 +162,17 @@ canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **ma
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
   *made = NULL;
   if (canvas_pack_count(pack) && at) {
-    complain("'%s' has bind lines, leave --at away", canvas_kernel_name(kernel));
+    report_error("'%s' has bind lines, leave --at away", canvas_kernel_name(kernel));
     return NULL;
   }
   if (canvas_pack_count(pack)) return pack;
   if (!at) {
-    complain("'%s' has no bind lines, give its sizes: --at C=64,H=56,W=56",
-             canvas_kernel_name(kernel));
+    report_error("'%s' has no bind lines, give its sizes: --at C=64,H=56,W=56",
+                 canvas_kernel_name(kernel));
     return NULL;
   }
   canvas_status status = canvas_kernel_bind(a->ctx, kernel, at, strlen(at), made);
-  if (status != CANVAS_OK) complain_flag(a, "--at", status);
+  if (status != CANVAS_OK) report_flag(a, "--at", status);
   return *made;
 }
 
@@ -186,6 +187,6 @@ bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, in
       *end = *first + 1;
       return true;
     }
-  complain("'%s' is bound to no target '%.200s'", kernel, name);
+  report_error("'%s' is bound to no target '%.200s'", kernel, name);
   return false;
 }

@@ -1,11 +1,11 @@
-/* What the command says: sentences on stderr, texts on stdout. */
+/* What the command says: error messages on stderr, texts on stdout. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 
-int complain(const char *format, ...) {
+int report_error(const char *format, ...) {
   char message[2048];
   va_list args;
   va_start(args, format);
@@ -20,25 +20,25 @@ int complain(const char *format, ...) {
   return EXIT_BAD;
 }
 
-int complain_status(struct arguments *a, const char *about, canvas_status status) {
-  complain("%s: %s", about, canvas_context_message(a->ctx));
+int report_status(struct arguments *a, const char *about, canvas_status status) {
+  report_error("%s: %s", about, canvas_context_message(a->ctx));
   return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
 }
 
-int complain_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status) {
+int report_kernel(struct arguments *a, const canvas_kernel *kernel, canvas_status status) {
   char quoted[128];
   snprintf(quoted, sizeof quoted, "'%s'", canvas_kernel_name(kernel));
   const char *why = canvas_context_message(a->ctx);
-  if (!strstr(why, quoted)) return complain_status(a, canvas_kernel_name(kernel), status);
-  complain("%s", why);
+  if (!strstr(why, quoted)) return report_status(a, canvas_kernel_name(kernel), status);
+  report_error("%s", why);
   return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
 }
 
-int complain_flag(struct arguments *a, const char *flag, canvas_status status) {
+int report_flag(struct arguments *a, const char *flag, canvas_status status) {
   static const char place[] = "line 1, ";
   const char *why = canvas_context_message(a->ctx);
   if (!strncmp(why, place, sizeof place - 1)) why += sizeof place - 1;
-  complain("%s: %s", flag, why);
+  report_error("%s: %s", flag, why);
   return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
 }
 

@@ -12,7 +12,7 @@ static int visit_program(struct arguments *a, const struct text *text, program_v
   static const char *const others[] = {"--at", "--target", "-N"};
   for (int i = 0; i < 3; i++)
     if (option_given(a, others[i]))
-      return complain("%s: %s is for kernels, a program has its sizes", text->name, others[i]);
+      return report_error("%s: %s is for kernels, a program has its sizes", text->name, others[i]);
   item.program = text_program(a, text);
   if (!item.program) return EXIT_BAD;
   char *name = canvas_program_function(item.program);
@@ -43,7 +43,7 @@ static int visit_target(struct arguments *a, const canvas_pack *pack, bool bare,
                         const struct visit *v) {
   struct program_item item = {0};
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, v->batch, &item.program);
-  if (status != CANVAS_OK) return complain_kernel(a, canvas_pack_kernel(pack), status);
+  if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel(pack), status);
   char *name = item_name(pack, bare, target), *source = canvas_pack_print(pack);
   item.name = name ? name : "";
   item.source = source;
@@ -87,7 +87,7 @@ canvas_machine *machine_read(struct arguments *a, const char *file) {
   if (!strcmp(file, "here")) return canvas_machine_here();
   if (!text_read(file, &text)) return NULL;
   canvas_status status = canvas_machine_parse(a->ctx, text.bytes, text.length, &machine);
-  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  if (status != CANVAS_OK) report_status(a, text.name, status);
   text_free(&text);
   return machine;
 }
@@ -108,7 +108,7 @@ static bool read_schedule(struct arguments *a, const char *file, const canvas_pr
     if (!text_read(file, &text)) return false;
     status = canvas_schedule_parse(a->ctx, text.bytes, text.length, out);
   }
-  if (status != CANVAS_OK) complain_status(a, text.name, status);
+  if (status != CANVAS_OK) report_status(a, text.name, status);
   text_free(&text);
   return status == CANVAS_OK;
 }
@@ -120,7 +120,7 @@ canvas_schedule *schedule_read(struct arguments *a, const char *file, const canv
   if (!read_schedule(a, file, program, machine, &schedule)) return NULL;
   canvas_status status = numbers ? canvas_schedule_set(a->ctx, schedule, numbers) : CANVAS_OK;
   if (status == CANVAS_OK) return schedule;
-  complain_flag(a, "--set", status);
+  report_flag(a, "--set", status);
   canvas_schedule_free(schedule);
   return NULL;
 }
@@ -143,7 +143,7 @@ bool bound_read(struct arguments *a, const char *file, const canvas_program *pro
   if (!out->schedule) return false;
   canvas_status status = canvas_bound_new(a->ctx, program, out->schedule, machine, &out->bound);
   if (status == CANVAS_OK) return true;
-  complain_status(a, text_name(file), status);
+  report_status(a, text_name(file), status);
   bound_drop(out);
   return false;
 }
@@ -155,7 +155,7 @@ bool bound_chosen(struct arguments *a, const canvas_program *program, const canv
   warnings_print(out->bound, stderr);
   if (!canvas_bound_describe(out->bound).holes) return true;
   char *holes = canvas_bound_holes(out->bound);
-  complain("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
+  report_error("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
   canvas_string_free(holes);
   bound_drop(out);
   return false;

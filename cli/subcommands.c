@@ -20,8 +20,8 @@ int reject_subcommand(const struct command *const *commands, const char *subcomm
     count++;
   }
   const char *near = nearest(subcommand, names, count);
-  if (near) return complain("unknown subcommand '%.60s', did you mean '%s'?", subcommand, near);
-  return complain("unknown subcommand '%.60s', 'canvas help' lists them", subcommand);
+  if (near) return report_error("unknown subcommand '%.60s', did you mean '%s'?", subcommand, near);
+  return report_error("unknown subcommand '%.60s', 'canvas help' lists them", subcommand);
 }
 
 void print_usage(const struct command *c) {

@@ -9,7 +9,7 @@
  * every other pointer is borrowed and lives as long as the object it was asked of.
  *
  * Errors: a function that can fail returns a status, writes its result through its last argument
- * only if that is CANVAS_OK, and leaves one sentence in the context. Objects are not changed by
+ * only if that is CANVAS_OK, and leaves one error message in the context. Objects are not changed by
  * being read: several threads may share them, each with a context of its own. There is no global
  * state. `_free` and `_close` of NULL do nothing.
  *
@@ -122,8 +122,8 @@ typedef struct canvas_hash {
 } canvas_hash;
 canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
 
-/* NULL if the kernel sees neighbours along H and W and mixes all channels with weights; else a
- * sentence why not. */
+/* NULL if the kernel sees neighbours along H and W and mixes all channels with weights; else
+ * why not. */
 const char *canvas_kernel_reach(const canvas_kernel *kernel);
 
 typedef struct canvas_kernel_facts {
@@ -415,7 +415,7 @@ const char *canvas_failure_name(canvas_failure failure); /* "ok", "check", ... *
 
 typedef struct canvas_verdict {
   canvas_failure failure;
-  char message[1024];          /* one sentence; "" if there was no failure */
+  char message[1024];          /* one error message; "" if there was no failure */
   int64_t compared;            /* elements that were compared with the interpreter's */
   double worst;                /* largest error among them, as a part of what rounding explains */
   int repeats;                 /* timed samples */

@@ -3,7 +3,7 @@
  * CPython's limited API of 3.10, so that one binary serves every later version. A function takes its
  * texts from `str` objects that its arguments keep alive, lets the interpreter lock go around the
  * work, and answers with text or raises Error (bad input) or NoSolution (the answer is "none") with
- * the core's sentence. Objects of the core never outlive a call. _core.pyi describes the functions.
+ * the core's error message. Objects of the core never outlive a call. _core.pyi describes the functions.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

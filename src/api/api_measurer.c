@@ -81,7 +81,7 @@ static bool same_tensors(const struct program *p, const struct program *q, bool 
 }
 
 struct batch_texts {
-  struct contender *candidates;
+  struct batch_candidate *candidates;
   char (*names)[32];
   struct verdict *verdicts;
   int count;
@@ -115,7 +115,7 @@ static void write_candidate(canvas_context *ctx, const canvas_measurer *m,
   else if (canvas_bound_emit(ctx, bound, &options, &code) != CANVAS_OK)
     verdict_fail(&t->verdicts[i], FAILED_CHECK, "%s", ctx->message);
   else
-    t->candidates[i] = (struct contender){code, t->names[i]};
+    t->candidates[i] = (struct batch_candidate){code, t->names[i]};
 }
 
 canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,

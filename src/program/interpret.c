@@ -1,6 +1,6 @@
 /* The interpreter. See interpret.h.
  *
- * Each stage's expression is written out as a list of instructions for a stack (select, && and ||
+ * Each stage's expression becomes a list of instructions for a stack (select, && and ||
  * become jumps), and a stage that is loaded becomes a frame on our own stack: neither the nesting
  * of an expression nor a chain of thousands of stages costs any of C's. Stages are without cycles,
  * so a stage has at most one frame at a time and all memory but the remembered elements is known

@@ -34,7 +34,7 @@ enum {
   PROGRAM_AXES = 32,       /* axes of a tensor, reduction axes included */
   PROGRAM_STAGES = 4096,   /* tensors of a program, inputs included */
   PROGRAM_DEPTH = 200,     /* nesting of an expression */
-  PROGRAM_NODES = 1 << 18, /* expression nodes of a program, and of one expression written out */
+  PROGRAM_NODES = 1 << 18, /* expression nodes of a program, and of one expression as a tree */
   PROGRAM_NAME = 128       /* bytes of a name */
 };
 #define PROGRAM_ELEMENTS ((int64_t)1 << 40) /* elements of a tensor; of a reduction */

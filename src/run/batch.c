@@ -19,12 +19,12 @@ struct batch {
   double until; /* 0: no limit */
 };
 
-static struct source source_of(const struct batch *b, const struct contender *candidate) {
+static struct source source_of(const struct batch *b, const struct batch_candidate *candidate) {
   return (struct source){candidate->text, candidate->function, b->e->inputs + b->e->outputs};
 }
 
 /* The verdict on what was compiled, or on that it could not be. */
-static canvas_status judge(const struct batch *b, const struct contender *candidate,
+static canvas_status judge(const struct batch *b, const struct batch_candidate *candidate,
                            const struct object *object, struct verdict *v) {
   struct measure_limits limits = b->options.limits;
   if (!object->path) {
@@ -41,7 +41,7 @@ static canvas_status judge(const struct batch *b, const struct contender *candid
 }
 
 /* In an object of its own, made anew. */
-static canvas_status judge_alone(const struct batch *b, const struct contender *candidate,
+static canvas_status judge_alone(const struct batch *b, const struct batch_candidate *candidate,
                                  struct verdict *v) {
   struct source source = source_of(b, candidate);
   struct object object;
@@ -54,8 +54,8 @@ static canvas_status judge_alone(const struct batch *b, const struct contender *
 
 /* Where the object of several does not load, one of them is to blame, or it was damaged in the cache:
  * all of them that share it get objects of their own. */
-static canvas_status judge_all(const struct batch *b, const struct contender *candidates, int count,
-                               const struct object *objects, struct verdict **verdicts) {
+static canvas_status judge_all(const struct batch *b, const struct batch_candidate *candidates,
+                               int count, const struct object *objects, struct verdict **verdicts) {
   const char *bad = "";
   for (int i = 0; i < count; i++) {
     const char *path = objects[i].path ? objects[i].path : "";
@@ -70,8 +70,8 @@ static canvas_status judge_all(const struct batch *b, const struct contender *ca
   return CANVAS_OK;
 }
 
-static canvas_status run_group(const struct batch *b, const struct contender *candidates, int count,
-                               struct verdict **verdicts) {
+static canvas_status run_group(const struct batch *b, const struct batch_candidate *candidates,
+                               int count, struct verdict **verdicts) {
   struct source *sources = mem_alloc((size_t)count * sizeof *sources);
   struct object *objects = mem_alloc((size_t)count * sizeof *objects);
   for (int i = 0; i < count; i++) sources[i] = source_of(b, &candidates[i]);
@@ -85,13 +85,13 @@ static canvas_status run_group(const struct batch *b, const struct contender *ca
 }
 
 canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const struct expected *e,
-                        const struct contender *candidates, int count,
+                        const struct batch_candidate *candidates, int count,
                         const struct batch_options *options, struct verdict *verdicts) {
   struct batch b = {.ctx = ctx, .c = c, .e = e};
   if (options) b.options = *options;
   if (b.options.together <= 0) b.options.together = TOGETHER;
   if (b.options.seconds > 0) b.until = clock_wall() + b.options.seconds;
-  struct contender *group = mem_alloc((size_t)b.options.together * sizeof *group);
+  struct batch_candidate *group = mem_alloc((size_t)b.options.together * sizeof *group);
   struct verdict **into = mem_alloc((size_t)b.options.together * sizeof *into);
   canvas_status status = CANVAS_OK;
   for (int i = 0; status == CANVAS_OK && i < count;) {

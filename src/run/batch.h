@@ -9,7 +9,7 @@
 #include "run/compiler.h"
 #include "run/measure.h"
 
-struct contender {
+struct batch_candidate {
   const char *text; /* C; NULL: none, its verdict is there already */
   const char
       *function; /* in it, as emit_c writes one: a pointer for each input, then each output */
@@ -23,7 +23,7 @@ struct batch_options {
 
 /* A status other than CANVAS_OK: the cache or the system fails, nothing is judged. */
 canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const struct expected *e,
-                        const struct contender *candidates, int count,
+                        const struct batch_candidate *candidates, int count,
                         const struct batch_options *options, struct verdict *verdicts);
 
 #endif

@@ -1,4 +1,4 @@
-/* What became of a candidate: correct and this fast, or the kind of its failure and one sentence. */
+/* What became of a candidate: correct and this fast, or the kind of its failure and one error message. */
 #ifndef CANVAS_RUN_VERDICT_H
 #define CANVAS_RUN_VERDICT_H
 

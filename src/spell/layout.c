@@ -126,7 +126,7 @@ static void make_order(const struct kernel *k, struct layout *l) {
 
 /* Cells that touch and move as one. */
 struct run {
-  int64_t sum; /* of weight times wish, each wish as if the run's first cell stood there */
+  int64_t sum; /* of weight times wanted place, each as if the run's first cell stood there */
   int64_t weight;
   int cells;
 };
@@ -140,9 +140,9 @@ static int half_width(const struct layout *l, const int *boxes, int layer, int t
   return l->first[tensor] == layer ? boxes[tensor] / 2 + GAP / 2 : LANE / 2;
 }
 
-/* The places nearest to the wishes that keep the order and the distances: runs that would overlap
- * are joined and stand at their mean wish (pool adjacent violators). */
-static void settle(struct layout *l, const int *boxes, int layer, const int64_t *wish,
+/* The places nearest to the wanted ones that keep the order and the distances: runs that would overlap
+ * are joined and stand at the mean of what they want (pool adjacent violators). */
+static void settle(struct layout *l, const int *boxes, int layer, const int64_t *want,
                    const int *weight) {
   struct run runs[KERNEL_NODES_MAX];
   int64_t offset[KERNEL_NODES_MAX] = {0};
@@ -152,7 +152,7 @@ static void settle(struct layout *l, const int *boxes, int layer, const int64_t 
     if (p)
       offset[p] = offset[p - 1] + half_width(l, boxes, layer, l->order[layer][p - 1]) +
                   half_width(l, boxes, layer, tensor);
-    runs[count++] = (struct run){weight[tensor] * (wish[tensor] - offset[p]), weight[tensor], 1};
+    runs[count++] = (struct run){weight[tensor] * (want[tensor] - offset[p]), weight[tensor], 1};
     for (; count > 1 && run_start(&runs[count - 2]) > run_start(&runs[count - 1]); count--) {
       runs[count - 2].sum += runs[count - 1].sum;
       runs[count - 2].weight += runs[count - 1].weight;
@@ -169,20 +169,20 @@ static void settle(struct layout *l, const int *boxes, int layer, const int64_t 
  * links of chains count (each end has no other link there): what is in none stays where it is. */
 static void move_layer(const struct kernel *k, struct layout *l, const int *boxes, int layer,
                        int step, bool straight) {
-  int64_t wish[KERNEL_NODES_MAX], unused[KERNEL_NODES_MAX];
+  int64_t want[KERNEL_NODES_MAX], unused[KERNEL_NODES_MAX];
   int joined[KERNEL_NODES_MAX], back[KERNEL_NODES_MAX], weight[KERNEL_NODES_MAX];
-  gather(k, l, layer, step, l->centre, wish, joined);
+  gather(k, l, layer, step, l->centre, want, joined);
   gather(k, l, layer + step, -step, l->place, unused, back);
   for (int p = 0; p < l->count[layer]; p++) {
     int tensor = l->order[layer][p];
     bool chain = joined[tensor] == 1 && back[link_of(k, l, layer, step, tensor)] == 1;
     weight[tensor] = 1;
     if (joined[tensor] && (chain || !straight))
-      wish[tensor] /= joined[tensor], weight[tensor] = straight ? CHAIN : joined[tensor];
+      want[tensor] /= joined[tensor], weight[tensor] = straight ? CHAIN : joined[tensor];
     else
-      wish[tensor] = l->centre[layer][tensor];
+      want[tensor] = l->centre[layer][tensor];
   }
-  settle(l, boxes, layer, wish, weight);
+  settle(l, boxes, layer, want, weight);
 }
 
 /* The last sweep goes down: a chain hangs straight below what it reads. */

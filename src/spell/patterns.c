@@ -1,7 +1,7 @@
 /* Patterns: runs of nodes that PyTorch has one operator for.
  *
  * Fewer MACs spelled node by node are often slower than the convolution they replace, because every
- * window is written out. Each pattern reads an earlier tensor, the source, instead of its node's
+ * window is stored. Each pattern reads an earlier tensor, the source, instead of its node's
  * input; the nodes between are spelled only if somebody else wants them. The result is the same
  * without any pattern, and a test says so.
  *
@@ -193,7 +193,7 @@ static void spell_pool(struct spelling *s, int node, int source) {
  *   f = unfold a over=H,W;  h = mul e f;  i = fold h mean over=KH,KW
  *   ->  i = sum([w * x for w, x in zip(the windows of e, slices of a)]) / (KH * KW)
  *
- * Involution: the windows of a are never written out, and the backward pass keeps only views of them.
+ * Involution: the windows of a are never stored, and the backward pass keeps only views of them.
  * Legal where nobody else reads the product, the source ends in H W, and e has the windows too. */
 static bool match_weighted(const struct kernel *k, int node, int reads[2]) {
   const struct node *n = &k->nodes[node], *product = &k->nodes[n->in[0]];

@@ -165,8 +165,8 @@ static const struct {
 };
 enum { COMPILERS = sizeof compilers / sizeof *compilers };
 
-static char folder[64];                      // of this test
-static struct compiler *compiler, *patient;  // the second waits long for a busy machine
+static char folder[64];                            // of this test
+static struct compiler *compiler, *slow_compiler;  // the second with a timeout for a busy machine
 static struct expected *expected;
 
 static void write_script(const char *name, char *path, size_t size) {
@@ -193,7 +193,7 @@ static int open_all(void **state) {
   struct compiler_options options = {.command = script, .cache = folder, .seconds = 6};
   if (compiler_open(&ctx, &options, &compiler) != CANVAS_OK) fail_msg("%s", ctx.message);
   options.seconds = 300;
-  if (compiler_open(&ctx, &options, &patient) != CANVAS_OK) fail_msg("%s", ctx.message);
+  if (compiler_open(&ctx, &options, &slow_compiler) != CANVAS_OK) fail_msg("%s", ctx.message);
   assert_int_equal(program_parse(&ctx, PROGRAM, strlen(PROGRAM), &p), CANVAS_OK);
   if (expected_new(&ctx, p, NULL, &expected) != CANVAS_OK) fail_msg("%s", ctx.message);
   program_free(p);
@@ -203,7 +203,7 @@ static int open_all(void **state) {
 static int close_all(void **state) {
   char command[128];
   compiler_close(compiler);
-  compiler_close(patient);
+  compiler_close(slow_compiler);
   expected_free(expected);
   snprintf(command, sizeof command, "rm -rf %s", folder);
   return system(command);
@@ -255,8 +255,9 @@ static bool ran_late(const struct verdict *v) {
   return v->failure == FAILED_TIMEOUT || strstr(v->message, "ran longer than");
 }
 
-// On a busy machine anything may run late: what should not have is judged again, with patience.
-static void judge_again(struct order order, const struct contender *contender, struct verdict *v) {
+// On a busy machine anything may run late: what should not have is judged again, with a long timeout.
+static void judge_again(struct order order, const struct batch_candidate *candidate,
+                        struct verdict *v) {
   canvas_context ctx = {.message = ""};
   const struct batch_options options = {
       .limits = {.seconds = 120, .memory = 64 << 20, .timing = 0.01, .repeats = 9}};
@@ -264,7 +265,7 @@ static void judge_again(struct order order, const struct contender *contender, s
       order.compiler < 0 ? order.deed->message : compilers[order.compiler].message;
   if (!ran_late(v) || expected_failure(order) == FAILED_TIMEOUT || strstr(message, "ran longer"))
     return;
-  if (batch_run(&ctx, patient, expected, contender, 1, &options, v) != CANVAS_OK)
+  if (batch_run(&ctx, slow_compiler, expected, candidate, 1, &options, v) != CANVAS_OK)
     fail_msg("%s", ctx.message);
 }
 
@@ -288,7 +289,7 @@ static void check_verdict(struct order order, const struct verdict *v) {
 // Runs what was ordered and looks at every verdict; answers the seconds it took.
 static double run_orders(const struct order *orders, int count, int together, double seconds) {
   canvas_context ctx = {.message = ""};
-  struct contender *candidates = mem_alloc((size_t)count * sizeof *candidates);
+  struct batch_candidate *candidates = mem_alloc((size_t)count * sizeof *candidates);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
   const struct batch_options options = {
       .together = together,
@@ -297,7 +298,7 @@ static double run_orders(const struct order *orders, int count, int together, do
   for (int i = 0; i < count; i++) {
     const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
     char *name = fill("N", i);
-    candidates[i] = (struct contender){write_candidate(orders[i].deed, word, i), name};
+    candidates[i] = (struct batch_candidate){write_candidate(orders[i].deed, word, i), name};
   }
   double start = clock_wall();
   if (batch_run(&ctx, compiler, expected, candidates, count, &options, verdicts) != CANVAS_OK)
@@ -336,7 +337,7 @@ static void every_compiler(void **state) {
 // A second pass finds the good ones in the cache; a damaged one is made anew.
 static void from_the_cache(void **state) {
   canvas_context ctx = {.message = ""};
-  struct contender candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
+  struct batch_candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
   const struct source source = {candidate.text, "f0", 3};
   struct object object;
   struct verdict v;
@@ -366,7 +367,7 @@ static void threads(void **state) {
     const struct compiler_options options = {.command = commands[i / 2], .cache = folder};
     const struct batch_options limits = {.limits = {.timing = 0.01}};
     const struct deed *deed = i % 2 ? &parallel : &deeds[0];
-    struct contender candidate = {write_candidate(deed, "THREADS", 0), "f0"};
+    struct batch_candidate candidate = {write_candidate(deed, "THREADS", 0), "f0"};
     const struct source source = {candidate.text, "f0", 3};
     struct object object;
     struct buf code = {0};
@@ -394,14 +395,14 @@ static void threads(void **state) {
 static void bounded(void **state) {
   canvas_context ctx = {.message = ""};
   enum { MANY = 12 };
-  struct contender candidates[MANY];
+  struct batch_candidate candidates[MANY];
   struct verdict verdicts[MANY];
   const struct batch_options options = {.together = 4, .seconds = 3};
   const struct deed *sleeps = NULL;
   CHECK_ROWS (deeds, row)
     if (!strcmp(row->name, "sleeps")) sleeps = row;
   for (int i = 0; i < MANY; i++)
-    candidates[i] = (struct contender){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
+    candidates[i] = (struct batch_candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
   double start = clock_wall();
   assert_int_equal(batch_run(&ctx, compiler, expected, candidates, MANY, &options, verdicts),
                    CANVAS_OK);

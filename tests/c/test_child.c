@@ -135,14 +135,14 @@ static const struct {
 
 static void ends(void **state) {
   const struct child_limits limits = {.seconds = 0.3, .memory = 64 << 20};
-  const struct child_limits patient = {.seconds = 30, .memory = 64 << 20};
+  const struct child_limits long_timeout = {.seconds = 30, .memory = 64 << 20};
   static const char constant[] = "constant";
   dup2(1, 9);  // a file the child must not have
   CHECK_ROWS (rows, row) {
     // The sanitizer's malloc ends the process by itself.
     if (SANITIZED && (row->work == hog || row->work == hog_at_once)) continue;
     canvas_context ctx = {.message = ""};
-    const struct child_limits *l = row->how == CHILD_OUT_OF_TIME ? &limits : &patient;
+    const struct child_limits *l = row->how == CHILD_OUT_OF_TIME ? &limits : &long_timeout;
     struct child_end end;
     char words[256];
     CHECK_INT(child_call(&ctx, row->work, (void *)(uintptr_t)constant, l, &end), CANVAS_OK,

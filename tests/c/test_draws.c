@@ -84,8 +84,8 @@ static int origin(const struct kernel *k, int node, bool shifts) {
 
 // Binary ops and dims may have become equal only later, when a variable was given its value.
 static bool twice(const struct node *a, const struct node *b) {
-  bool settled = node_row(a)->arity == 1 && dim_is_one(&a->attrs.dim);
-  return settled && a->op == b->op && a->in[0] == b->in[0] && a->attrs.over == b->attrs.over &&
+  bool fixed = node_row(a)->arity == 1 && dim_is_one(&a->attrs.dim);
+  return fixed && a->op == b->op && a->in[0] == b->in[0] && a->attrs.over == b->attrs.over &&
          a->attrs.amount == b->attrs.amount && a->attrs.zero_fill == b->attrs.zero_fill &&
          !(node_row(a)->facts & FACT_WEIGHTS);
 }
