@@ -73,6 +73,7 @@ ORDER = [
 # Tests that come first for the files of a folder.
 NEAREST = {
     "src/schedule": ["loop_tree", "schedule_edit"],
+    "src/code": ["code", "emit"],
     "src/emit": ["emit"],
     "src/run": ["rounding", "expected", "child", "candidates", "compiler"],
 }

@@ -1,5 +1,5 @@
-/* Code of a scheduled program. One file per target; emit_c.c writes C, emit_base.c what targets
- * share: the loops, the index expressions, the buffers.
+/* Text of a scheduled program's code (code/build.h): printers of a tree of statements, one for each
+ * language. print_c.h says which files print C.
  *
  * The C that is written compiles alone with `cc -O2 -c`, without warnings, with gcc and clang, with
  * or without -fopenmp. One function:

@@ -8,15 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emit/emit_base.h"
+#include "code/build.h"
+#include "emit/print_c.h"
 
 static const struct spelling c_words = {
     .index = "long",
+    .narrow = "int",
     .type = {"float", "double", "uint16_t", "int32_t"},
     .operation = c_operations,
     .infinity = "INFINITY",
     .nan = "NAN",
 };
+
+const char *c_type_name(enum program_dtype dtype) {
+  return c_words.type[dtype];
+}
 
 /* ---- the prelude ---- */
 
@@ -64,12 +70,12 @@ static const char *letters(bool wide, bool mask) {
 }
 
 /* typedef float v16, its masks, its unaligned form V16(place) */
-static void put_type(const struct emitter *e, bool wide, int lanes, struct buf *out) {
+static void put_type(const struct printer *p, bool wide, int lanes, struct buf *out) {
   int bytes = lanes * (wide ? 8 : 4), masked = 0;
-  const char *v = letters(wide, false), *type = e->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
+  const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
   const int mask_users[] = {VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE + 1 + PX_MAX,
                             VECTOR_BF16_WRITE + 1 + PX_MIN};
-  for (int i = 0; i < 4; i++) masked |= e->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
+  for (int i = 0; i < 4; i++) masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
   buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n", type, v, lanes, bytes);
   if (masked)
     buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n",
@@ -81,7 +87,7 @@ static void put_type(const struct emitter *e, bool wide, int lanes, struct buf *
              lanes);
 }
 
-static void put_lane_function(const struct emitter *e, enum px_op op, bool wide, int lanes,
+static void put_lane_function(const struct printer *p, enum px_op op, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *name = scalar_ops[op].name;
   bool two = scalar_ops[op].arity == 2;
@@ -89,10 +95,10 @@ static void put_lane_function(const struct emitter *e, enum px_op op, bool wide,
              wide ? 'D' : 'V', lanes, two ? ", y" : "", v, lanes, two ? ", y_ = (y)" : "");
   buf_printf(out,
              "    for (int i_ = 0; i_ < %d; i_++) x_[i_] = %s(x_[i_]%s); \\\n    x_; \\\n  })\n",
-             lanes, e->words->operation[op][wide], two ? ", y_[i_]" : "");
+             lanes, p->words->operation[op][wide], two ? ", y_[i_]" : "");
 }
 
-static void put_vector_helper(const struct emitter *e, int helper, bool wide, int lanes,
+static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *m = letters(wide, true);
   char V = wide ? 'D' : 'V';
@@ -133,45 +139,49 @@ static void put_vector_helper(const struct emitter *e, int helper, bool wide, in
                  lanes, helper == VECTOR_BF16_WRITE + 1 + PX_MAX ? '>' : '<', v, lanes, m, lanes, m,
                  lanes);
       return;
-    default: put_lane_function(e, (enum px_op)(helper - VECTOR_BF16_WRITE - 1), wide, lanes, out);
+    default: put_lane_function(p, (enum px_op)(helper - VECTOR_BF16_WRITE - 1), wide, lanes, out);
   }
 }
 
-static void put_vectors(const struct emitter *e, struct buf *out) {
+static void put_vectors(const struct printer *p, struct buf *out) {
   for (int helper = 0; helper < VECTOR_HELPERS; helper++)
     for (int wide = 0; wide < 2; wide++)
-      for (int lanes = 2; lanes <= MOST_LANES; lanes *= 2) {
-        if (!(e->used_vectors[helper][wide] >> (lanes - 1) & 1)) continue;
+      for (int lanes = 2; lanes <= CODE_LANES; lanes *= 2) {
+        if (!(p->used_vectors[helper][wide] >> (lanes - 1) & 1)) continue;
         if (helper == VECTOR_TYPE)
-          put_type(e, wide, lanes, out);
+          put_type(p, wide, lanes, out);
         else
-          put_vector_helper(e, helper, wide, lanes, out);
+          put_vector_helper(p, helper, wide, lanes, out);
       }
 }
 
-static bool needs_stdint(const struct emitter *e) {
-  for (int i = 0; i < e->program->tensors.count; i++)
-    if (e->program->tensors.data[i].dtype >= PROGRAM_BF16) return true;
+static bool needs_stdint(const struct printer *p) {
+  const unsigned bf16 = HELP_BF16_READ | HELP_BF16_WRITE | HELP_BF16_ROUND;
+  for (int i = 0; i < p->code->variables.count; i++) {
+    const struct code_variable *v = &p->code->variables.data[i];
+    bool narrow = v->type.element == PROGRAM_BF16 || v->type.element == PROGRAM_I32;
+    if (narrow && v->storage != CODE_COUNTER) return true;
+  }
   for (int wide = 0; wide < 2; wide++)
-    if (e->used_vectors[VECTOR_PICK][wide] | e->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
-        e->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MIN][wide])
+    if (p->used_vectors[VECTOR_PICK][wide] | p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
+        p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MIN][wide])
       return true;
-  return false;
+  return p->used & bf16;
 }
 
-static void put_includes(const struct emitter *e, struct buf *out) {
-  if (e->used & HELP_MATH) buf_puts(out, "#include <math.h>\n");
-  if (needs_stdint(e)) buf_puts(out, "#include <stdint.h>\n");
-  if (e->used & HELP_HEAP) buf_puts(out, "#include <stdlib.h>\n");
+static void put_includes(const struct printer *p, struct buf *out) {
+  if (p->used & HELP_MATH) buf_puts(out, "#include <math.h>\n");
+  if (needs_stdint(p)) buf_puts(out, "#include <stdint.h>\n");
+  if (p->used & HELP_HEAP) buf_puts(out, "#include <stdlib.h>\n");
   buf_puts(out, "\n");
 }
 
-static void put_prelude(const struct emitter *e, struct buf *out) {
-  put_includes(e, out);
+static void put_prelude(const struct printer *p, struct buf *out) {
+  put_includes(p, out);
   size_t before = out->length;
   for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
-    if (e->used & helpers[i].when) buf_puts(out, helpers[i].text);
-  put_vectors(e, out);
+    if (p->used & helpers[i].when) buf_puts(out, helpers[i].text);
+  put_vectors(p, out);
   if (out->length > before) buf_puts(out, "\n");
 }
 
@@ -193,105 +203,92 @@ static void put_comment(const char *text, struct buf *out) {
   }
 }
 
-static void put_head(const struct emitter *e, const struct emit_options *options, struct buf *out) {
+static void put_head(const struct printer *p, const struct loop_tree *tree, const char *source,
+                     struct buf *out) {
   struct buf text = {0};
-  buf_printf(out, "/* %s, written by canvas %s", e->function, canvas_version());
-  buf_puts(out, options && options->source ? " from\n *\n" : ".\n *\n");
-  if (options && options->source) {
-    put_comment(options->source, out);
+  buf_printf(out, "/* %s, written by canvas %s", p->function, canvas_version());
+  buf_puts(out, source ? " from\n *\n" : ".\n *\n");
+  if (source) {
+    put_comment(source, out);
     buf_puts(out, " *\n");
   }
-  program_print(e->program, &text);
+  program_print(tree->program, &text);
   put_comment(text.text, out);
   buf_free(&text);
   buf_puts(out, " *\n");
-  schedule_print(e->schedule, &text);
+  schedule_print(tree->schedule, &text);
   put_comment(text.text, out);
   buf_free(&text);
   buf_puts(out, " */\n");
 }
 
-void emit_c_parameters(const struct emitter *e, const char *restricted, struct buf *out) {
-  const struct program *p = e->program;
-  for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
-    bool input = i < p->inputs.count;
-    int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
-    buf_printf(out, "%s%s%s *%s%s", i ? ", " : "", input ? "const " : "",
-               e->words->type[p->tensors.data[tensor].dtype], restricted, e->tensor_name[tensor]);
-  }
+static bool is_parameter(const struct code *code, int variable) {
+  return variable < code->variables.count && code->variables.data[variable].storage <= CODE_OUTPUT;
 }
 
 /* int conv(const float *restrict X, float *restrict Y) {, broken like other lines */
-static void put_function(const struct emitter *e, struct buf *out) {
+static void put_function(const struct printer *p, struct buf *out) {
   struct buf text = {0};
-  buf_printf(&text, "int %s(", e->function);
-  emit_c_parameters(e, "restrict ", &text);
+  buf_printf(&text, "int %s(", p->function);
+  for (int i = 0; is_parameter(p->code, i); i++) {
+    const struct code_variable *v = &p->code->variables.data[i];
+    buf_printf(&text, "%s%s%s *restrict %s", i ? ", " : "",
+               v->storage == CODE_INPUT ? "const " : "", p->words->type[v->type.element],
+               p->name[i]);
+  }
   buf_puts(&text, ") {");
-  emit_wrapped(text.text, text.length, 0, out);
+  print_wrapped(text.text, text.length, 0, out);
   buf_puts(out, "\n");
   buf_free(&text);
 }
 
 /* (void)X; for inputs that no output needs */
-static void put_unused(const struct emitter *e, struct buf *out) {
-  for (int i = 0; i < e->program->inputs.count; i++) {
-    int tensor = e->program->inputs.data[i];
-    if (!e->loaded[tensor]) buf_printf(out, "  (void)%s;\n", e->tensor_name[tensor]);
+static void put_unused(const struct printer *p, struct buf *out) {
+  for (int i = 0; is_parameter(p->code, i); i++)
+    if (p->code->variables.data[i].storage == CODE_INPUT && !p->read[i])
+      buf_printf(out, "  (void)%s;\n", p->name[i]);
+}
+
+static void open_printer(struct printer *p, const char *function) {
+  int count = p->code->variables.count;
+  p->name = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->name + 1);
+  p->read = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->read + 1);
+  p->function = names_choose(&p->names, function, true);
+  for (int i = 0; i < count; i++) {
+    const struct code_variable *v = &p->code->variables.data[i];
+    p->name[i] = v->reserved ? v->name : names_choose(&p->names, v->name, false);
   }
 }
 
-static canvas_status check(canvas_context *ctx, const struct emitter *e) {
-  if (e->px->failed)
-    return fail(ctx, CANVAS_BAD_INPUT, "an expression is too long once loops stand in it: %.200s",
-                e->px->error);
-  if (e->out.length > EMIT_BYTES)
-    return fail(ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",
-                EMIT_BYTES >> 20);
-  return CANVAS_OK;
-}
-
-canvas_status emit_c_open(canvas_context *ctx, struct emitter *e, const struct loop_tree *tree,
-                          const struct emit_options *options) {
-  if (tree->open)
-    return fail(ctx, CANVAS_BAD_INPUT,
-                "the schedule has %d holes without a number, give them with --set", tree->open);
-  *e = (struct emitter){.ctx = ctx,
-                        .tree = tree,
-                        .program = tree->program,
-                        .schedule = tree->schedule,
-                        .words = &c_words,
-                        .lane = -1,
-                        .lanes = 1};
-  loop_space_open(&e->space, tree);
-  e->px = e->space.p;
-  e->digit = e->space.digit;
-  emit_plan(e, options && options->function ? options->function : tree->program->name);
-  return CANVAS_OK;
-}
-
-void emit_c_close(struct emitter *e) {
-  loop_space_close(&e->space);
-  arena_free(&e->arena);
-  free(e->names.data);
-  free(e->known.data);
-  buf_free(&e->before);
-  buf_free(&e->out);
+static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
+                             const struct code *code, const struct emit_options *options,
+                             struct buf *out) {
+  struct printer p = {.code = code, .words = &c_words};
+  canvas_status status = CANVAS_OK;
+  open_printer(&p, options && options->function ? options->function : code->name);
+  print_body(&p);
+  if (p.out.length > EMIT_BYTES) {
+    status = fail(ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",
+                  EMIT_BYTES >> 20);
+  } else {
+    put_head(&p, tree, options ? options->source : NULL, out);
+    put_prelude(&p, out);
+    put_function(&p, out);
+    put_unused(&p, out);
+    buf_bytes(out, p.out.text, p.out.length);
+    buf_puts(out, "}\n");
+  }
+  buf_free(&p.out);
+  names_free(&p.names);
+  return status;
 }
 
 canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out) {
-  struct emitter e;
-  TRY(emit_c_open(ctx, &e, tree, options));
-  emit_walk(&e);
-  canvas_status status = check(ctx, &e);
-  if (status == CANVAS_OK) {
-    put_head(&e, options, out);
-    put_prelude(&e, out);
-    put_function(&e, out);
-    put_unused(&e, out);
-    buf_bytes(out, e.out.text, e.out.length);
-    buf_puts(out, "}\n");
-  }
-  emit_c_close(&e);
+  struct code *code;
+  TRY(code_build(ctx, tree, &code));
+  canvas_status status = code_verify(ctx, code, "build");
+  if (status == CANVAS_OK) status = print_c(ctx, tree, code, options, out);
+  code_free(code);
   return status;
 }

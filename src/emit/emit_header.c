@@ -1,11 +1,10 @@
 /* The header of an emitted function: its declaration, and the shapes of its tensors. See emit.h. */
 #include <inttypes.h>
 
-#include "emit/emit_base.h"
+#include "emit/print_c.h"
 
-static void put_tensor(const struct emitter *e, int tensor, struct buf *out) {
-  const struct program_tensor *t = &e->program->tensors.data[tensor];
-  buf_printf(out, " *   %s: %s [", e->tensor_name[tensor], program_dtype_name(t->dtype));
+static void put_tensor(const struct program_tensor *t, const char *name, struct buf *out) {
+  buf_printf(out, " *   %s: %s [", name, program_dtype_name(t->dtype));
   for (int i = 0; i < t->rank; i++)
     buf_printf(out, "%s%s:%" PRId64, i ? ", " : "", t->axes[i].name, t->axes[i].size);
   buf_puts(out, "]");
@@ -16,29 +15,47 @@ static void put_tensor(const struct emitter *e, int tensor, struct buf *out) {
   buf_puts(out, "\n");
 }
 
+/* What the comment says of the tensors, and the parameters of the declaration. */
+static void put_parameters(const struct program *p, struct names *names, struct buf *comment,
+                           struct buf *out) {
+  for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
+    bool input = i < p->inputs.count;
+    int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
+    const struct program_tensor *t = &p->tensors.data[tensor];
+    const char *name = names_choose(names, t->name, false);
+    if (i == p->inputs.count) buf_puts(comment, " * to\n");
+    put_tensor(t, name, comment);
+    buf_printf(out, "%s%s%s *%s", i ? ", " : "", input ? "const " : "", c_type_name(t->dtype),
+               name);
+  }
+}
+
 canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
                             const struct emit_options *options, struct buf *out) {
-  struct emitter e;
-  TRY(emit_c_open(ctx, &e, tree, options));
   const struct program *p = tree->program;
-  buf_printf(out, "/* %s, written by canvas %s.\n *\n", e.function, canvas_version());
+  struct names names = {0};
+  struct buf comment = {0}, line = {0};
+  if (tree->open)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "the schedule has %d holes without a number, give them with --set", tree->open);
+  const char *function =
+      names_choose(&names, options && options->function ? options->function : p->name, true);
+  buf_printf(&line, "int %s(", function);
+  put_parameters(p, &names, &comment, &line);
+  buf_puts(&line, ");");
+  buf_printf(out, "/* %s, written by canvas %s.\n *\n", function, canvas_version());
   buf_puts(out,
            " * Tensors are whole, row-major, the last axis contiguous, and do not overlap.\n"
            " * It returns 0, or 1 where there was no memory for its buffers.\n *\n");
-  for (int i = 0; i < p->inputs.count; i++) put_tensor(&e, p->inputs.data[i], out);
-  buf_puts(out, " * to\n");
-  for (int i = 0; i < p->outputs.count; i++) put_tensor(&e, p->outputs.data[i], out);
+  buf_bytes(out, comment.text, comment.length);
   buf_puts(out, " */\n");
-  buf_printf(out, "#ifndef CANVAS_%s_H\n#define CANVAS_%s_H\n\n#include <stdint.h>\n\n", e.function,
-             e.function);
+  buf_printf(out, "#ifndef CANVAS_%s_H\n#define CANVAS_%s_H\n\n#include <stdint.h>\n\n", function,
+             function);
   buf_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  struct buf line = {0};
-  buf_printf(&line, "int %s(", e.function);
-  emit_c_parameters(&e, "", &line);
-  buf_puts(&line, ");");
-  emit_wrapped(line.text, line.length, 0, out);
+  print_wrapped(line.text, line.length, 0, out);
   buf_puts(out, "\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
   buf_free(&line);
-  emit_c_close(&e);
+  buf_free(&comment);
+  names_free(&names);
   return CANVAS_OK;
 }

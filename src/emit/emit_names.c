@@ -1,13 +1,13 @@
 /* Names that are free: a program's names are letters, digits and _, and may be words of C, macros of
  * the headers that the text includes, or what the text defines itself. Such a name gets a _ at its
- * end. See emit_base.h.
+ * end. See print_c.h.
  */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emit/emit_base.h"
+#include "emit/print_c.h"
 
 /* Words and macros, blanks around each. A trailing * stands for any further letters. */
 static const char reserved[] =
@@ -92,31 +92,10 @@ static bool numbered(const char *name, const char *of) {
   return !*rest;
 }
 
-static bool taken(const struct emitter *e, const char *name) {
-  for (int i = 0; i < e->names.count; i++)
-    if (numbered(name, e->names.data[i]) || numbered(e->names.data[i], name)) return true;
+static bool taken(const struct names *names, const char *name) {
+  for (int i = 0; i < names->count; i++)
+    if (numbered(name, names->data[i]) || numbered(names->data[i], name)) return true;
   return false;
-}
-
-/* A word with a * rejects a name however it goes on; no word ends with two _. */
-static bool rejects_longer(const char *wish, bool (*rejects)(const char *)) {
-  struct buf longer = {0};
-  buf_printf(&longer, "%s__", wish);
-  bool answer = rejects(longer.text);
-  buf_free(&longer);
-  return answer;
-}
-
-static const char *free_name(struct emitter *e, const char *wish, bool (*rejects)(const char *)) {
-  struct buf name = {0};
-  if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
-  if (rejects_longer(wish, rejects)) buf_puts(&name, "x_");
-  buf_puts(&name, wish);
-  while (rejects(name.text) || taken(e, name.text)) buf_puts(&name, "_");
-  const char *kept = arena_strndup(&e->arena, name.text, name.length);
-  buf_free(&name);
-  VEC_PUSH(&e->names, kept);
-  return kept;
 }
 
 /* expf, exp, EXP_V16 */
@@ -139,18 +118,36 @@ static bool not_global(const char *name) {
   return not_local(name) || listed(library, name);
 }
 
-const char *emit_name(struct emitter *e, const char *wish) {
-  return free_name(e, wish, not_local);
+/* A word with a * rejects a name however it goes on; no word ends with two _. */
+static bool rejects_longer(const char *wish, bool (*rejects)(const char *)) {
+  struct buf longer = {0};
+  buf_printf(&longer, "%s__", wish);
+  bool answer = rejects(longer.text);
+  buf_free(&longer);
+  return answer;
 }
 
-const char *emit_function_name(struct emitter *e, const char *wish) {
-  return free_name(e, wish, not_global);
+const char *names_choose(struct names *names, const char *wish, bool global) {
+  bool (*rejects)(const char *) = global ? not_global : not_local;
+  struct buf name = {0};
+  if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
+  if (rejects_longer(wish, rejects)) buf_puts(&name, "x_");
+  buf_puts(&name, wish);
+  while (rejects(name.text) || taken(names, name.text)) buf_puts(&name, "_");
+  const char *kept = arena_strndup(&names->arena, name.text, name.length);
+  buf_free(&name);
+  VEC_PUSH(names, kept);
+  return kept;
+}
+
+void names_free(struct names *names) {
+  free(names->data);
+  arena_free(&names->arena);
 }
 
 char *emit_c_function(const char *wish) {
-  struct emitter alone = {.names = {0}};
-  char *name = mem_strdup(emit_function_name(&alone, wish));
-  free(alone.names.data);
-  arena_free(&alone.arena);
+  struct names alone = {0};
+  char *name = mem_strdup(names_choose(&alone, wish, true));
+  names_free(&alone);
   return name;
 }

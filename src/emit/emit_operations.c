@@ -1,8 +1,8 @@
 /* What each operation of expressions (program/scalar_ops.h) is in C, of fp32 and of fp64: an operator
- * or a function; a cast, an index and ?: are spelled by emit_value.c. An operation without a row here
- * does not compile. See emit_base.h.
+ * or a function; a cast, an index and ?: are spelled by print_c_value.c. An operation without a row here
+ * does not compile. See print_c.h.
  */
-#include "emit/emit_base.h"
+#include "emit/print_c.h"
 
 /*      op      fp32       fp64 */
 #define C_ADD    {"+", "+"}

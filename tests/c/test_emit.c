@@ -438,6 +438,10 @@ static const struct {
      "program means\nin ptr i32 [r:5] 0..30 rising\nin X f32 [k:29, j:8]\n"
      "Y[r:4, j:8] = 1 + X[k, j] // mean k:ptr[r]..ptr[r+1]\nout Y\n",
      "r, k:dyn(r), j:vec =>\n    @Y = r, j // k\n"},
+    {"one iteration of a fused group, unrolled: what it declares is read after it",
+     "program once\nin X f32 [r:6]\nS[x:1] = X[r] // sum r:6\nY[] = S[r] // max r:1\nout Y\n",
+     "{x, u:1}:fold:unroll, {r, ri:2}:fold:unroll =>\n    @S = {x, u}/x // {r, ri}/r\n"
+     "k:peel =>\n    @Y = // {k}/r\n"},
     {"indices past 32 bits",
      "program wide\nin a i32 [i:64] 0..1000000\nin b i32 [i:64] 0..2147483647\n"
      "in c i32 [i:64] -2147483648..2147483647\nin X f32 [x:10]\n"

@@ -1,0 +1,147 @@
+/* The code of a bound schedule: the walk over its loops that makes the tree of code.h.
+ *
+ * Loops are opened in a loop space (bind/loop_space.h), one by one: a digit of an axis is a constant
+ * where its loop is unrolled, and the simplifier and px_range decide what the loops decide.
+ *
+ *     build.c            from the plan to the tree
+ *     build_loops.c      the walk: loops, guards, parallel regions
+ *     build_buffers.c    variables and buffers: their declarations and allocations
+ *     build_reduction.c  where accumulators begin and end
+ *     build_prefetch.c   what a loop will read some iterations later
+ *     build_stage.c      one point of a stage: its statement, in lanes where it stands in a vec loop
+ *     build_value.c      expressions of values, and the conditions among them
+ *     build_spread.c     which of them are uniform, vectors, or to be gathered
+ *     build_index.c      places and indices
+ */
+#ifndef CANVAS_CODE_BUILD_H
+#define CANVAS_CODE_BUILD_H
+
+#include "bind/loop_space.h"
+#include "bind/loop_tree.h"
+#include "code/code.h"
+
+#define CODE_EXPRS (4 << 20) /* of a function */
+
+/* Where values live, and their variable: those of a stage, or its accumulators. */
+struct held {
+  int variable;
+  struct storage at;
+};
+
+struct stage_plan {
+  struct held value;           /* its values */
+  struct held sum;             /* its accumulators, unless they are its values: direct */
+  enum program_dtype computed; /* its expression; value.at.dtype and sum.at.dtype are the others */
+};
+
+struct node_plan {
+  int counter;   /* the variable, where several levels are one loop */
+  int stage;     /* the only stage below; -1: there are several */
+  bool declares; /* its body begins with variables */
+};
+
+/* A variable of the tree's own: lanes that are gathered. */
+struct own_variable {
+  int number;
+  struct code_type type;
+  int variable;
+};
+
+struct builder {
+  canvas_context *ctx;
+  const struct loop_tree *tree;
+  const struct program *program;
+  const struct schedule *schedule;
+  struct arena arena;
+  struct code *code;
+
+  /* plan */
+  struct stage_plan *stages; /* by position in the tree */
+  struct node_plan *nodes;   /* by node */
+  int *tensor_variable;      /* by tensor */
+  int *counter;              /* by level: its variable */
+
+  /* where the walk stands */
+  bool copied;  /* the block holds several copies of what is built now */
+  int parallel; /* so many loops to come run as one, in parallel */
+  bool region;  /* ... by the threads of a region around */
+  struct loop_space space;
+  struct program *px;              /* the program of `space` */
+  int axis_variable[PROGRAM_AXES]; /* by axis of it: the counter */
+  uint64_t *guarded;               /* by stage: axes whose condition stands around already */
+  int lanes;                       /* of its vectors here; 1: scalars */
+  int lane;                        /* the axis that counts the lanes; -1: none */
+  bool one_by_one;                 /* lanes are computed one by one, `lane` is a loop */
+  int gathered;
+  int lane_variable, points_variable;
+  struct {
+    VEC(struct own_variable);
+  } own;
+  enum program_dtype computed; /* in which the statement is */
+  struct {
+    VEC(uint8_t);
+  } known; /* of its expressions, by node: build_spread.c */
+};
+
+/* The code of a bound schedule. Fails with CANVAS_BAD_INPUT where tree->open, and where an
+ * expression becomes too long. The code is yours until code_free. */
+canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
+
+/* build_loops.c */
+struct block {
+  int statement;
+  bool copied;
+};
+struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step);
+struct block build_open_data_for(struct builder *b, const struct bound_stage *bound,
+                                 const struct program_axis *axis, int counter);
+void build_close(struct builder *b, struct block block);
+void build_group(struct builder *b, const struct schedule_loop *loop, int at);
+void build_clear_group(struct builder *b, const struct schedule_loop *loop);
+void build_walk(struct builder *b); /* the function's body */
+
+/* build_buffers.c */
+void build_variables(struct builder *b);
+void build_declare(struct builder *b, const struct held *h, int start);
+void build_declare_at(struct builder *b, int compute_at);
+int build_heaps(const struct builder *b, int region); /* how many buffers it allocates */
+int build_allocate(struct builder *b, int region);    /* opens a CODE_ALLOCATE */
+int build_lanes_variable(struct builder *b, int number, struct code_type type);
+
+/* build_reduction.c */
+void build_begin_sums(struct builder *b, int stage);
+void build_end_sums(struct builder *b, int stage);
+
+/* build_prefetch.c */
+void build_prefetch(struct builder *b, int node);
+
+/* build_stage.c */
+enum moment { MOMENT_INIT, MOMENT_UPDATE, MOMENT_FINALIZE }; /* of a reduction */
+void build_statement(struct builder *b, int stage, enum moment moment);
+int build_start_value(struct builder *b, enum program_reducer reducer, enum program_dtype element,
+                      int lanes);
+
+/* build_spread.c */
+enum spread {
+  SPREAD_UNIFORM, /* all lanes have the same value: it is a scalar */
+  SPREAD_VECTOR,
+  SPREAD_GATHER /* lanes that only a loop can gather */
+};
+bool build_in_vectors(const struct builder *b);
+enum spread build_spread(struct builder *b, int expr);
+enum spread build_held_spread(struct builder *b, const struct held *h, int place);
+const struct held *build_held_of(struct builder *b, int tensor, struct held *input);
+
+/* build_value.c */
+int build_value(struct builder *b, int expr);
+int build_vector(struct builder *b, int expr); /* of all lanes, also if they are the same */
+int build_condition(struct builder *b, int expr);
+int build_held(struct builder *b, const struct held *h, int place);
+
+/* build_index.c */
+int build_open_axis(struct builder *b, int counter, int64_t first, int64_t size);
+bool build_stride(const struct builder *b, int index, int axis, int64_t *stride);
+int build_at_zero(struct builder *b, int index, int axis);
+int build_index(struct builder *b, int expr);
+
+#endif

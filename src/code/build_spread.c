@@ -1,0 +1,146 @@
+/* Which expressions are uniform over the lanes of a vector, which are vectors, and which must be
+ * gathered. See build.h.
+ *
+ * What stands in a branch is evaluated only where the branch is taken, so a select with something
+ * to gather inside is gathered as a whole.
+ */
+#include "code/build.h"
+
+static const struct px_node *node_of(const struct builder *b, int expr) {
+  return &b->px->nodes.data[expr];
+}
+
+static int index_of(const struct builder *b, const struct px_node *load) {
+  return b->px->indices.data[load->first];
+}
+
+bool build_in_vectors(const struct builder *b) {
+  return b->lane >= 0 && !b->one_by_one;
+}
+
+/* ---- what is held somewhere ---- */
+
+const struct held *build_held_of(struct builder *b, int tensor, struct held *input) {
+  int stage = b->space.stage_of[tensor];
+  if (stage >= 0) return &b->stages[stage].value;
+  *input = (struct held){
+      b->tensor_variable[tensor],
+      {.dtype = b->program->tensors.data[tensor].dtype, .lanes = 1, .lane_stride = 1}};
+  return input;
+}
+
+enum spread build_held_spread(struct builder *b, const struct held *h, int place) {
+  int64_t stride;
+  bool vector =
+      h->at.dtype == b->computed || (h->at.dtype == PROGRAM_BF16 && b->computed == PROGRAM_F32);
+  if (!build_in_vectors(b)) return SPREAD_UNIFORM;
+  if (h->at.per_lane) return vector ? SPREAD_VECTOR : SPREAD_GATHER;
+  if (!build_stride(b, place, b->lane, &stride)) return SPREAD_GATHER;
+  if (stride == 0) return SPREAD_UNIFORM;
+  if (stride != h->at.lane_stride || !vector) return SPREAD_GATHER;
+  return h->at.kind == STORAGE_NAMED && h->at.lanes != b->lanes ? SPREAD_GATHER : SPREAD_VECTOR;
+}
+
+/* ---- what is known of a node in this statement ---- */
+
+/* Two bits each, 0 is not known yet. */
+enum { KNOWN_SPREAD = 0, KNOWN_SCATTERED = 2, KNOWN_HARMLESS = 4 };
+
+static int recall(const struct builder *b, int expr, int what) {
+  return expr < b->known.count ? (b->known.data[expr] >> what & 3) - 1 : -1;
+}
+
+static int remember(struct builder *b, int expr, int what, int value) {
+  while (b->known.count <= expr) VEC_PUSH(&b->known, 0);
+  b->known.data[expr] |= (uint8_t)((value + 1) << what);
+  return value;
+}
+
+static enum spread most(enum spread a, enum spread bound) {
+  return a > bound ? a : bound;
+}
+
+/* Something below must be gathered. */
+static bool gathers(struct builder *b, int expr) {
+  if (expr < 0) return false;
+  int known = recall(b, expr, KNOWN_SCATTERED);
+  if (known >= 0) return known;
+  struct px_node n = *node_of(b, expr);
+  bool is = build_spread(b, expr) == SPREAD_GATHER;
+  if (!is && n.sort != PX_INDEX && n.op != PX_LOAD && n.op != PX_REAL)
+    is = gathers(b, n.arg[0]) || gathers(b, n.arg[1]) || gathers(b, n.arg[2]);
+  return remember(b, expr, KNOWN_SCATTERED, is);
+}
+
+static bool harmless(struct builder *b, int expr);
+
+static bool look_for_harm(struct builder *b, const struct px_node *n) {
+  if (n->sort == PX_INDEX) return true;
+  if (n->op == PX_LOAD) {
+    struct px_range r = px_range(b->px, index_of(b, n));
+    struct held input;
+    const struct held *h = build_held_of(b, n->tensor, &input);
+    int64_t elements = h == &input ? program_elements(b->program, n->tensor) : h->at.elements;
+    return !r.data && !r.overflow && r.low >= 0 && r.high < elements;
+  }
+  return harmless(b, n->arg[0]) && harmless(b, n->arg[1]) && harmless(b, n->arg[2]);
+}
+
+/* No load below leaves its tensor, whatever the conditions around it say. */
+static bool harmless(struct builder *b, int expr) {
+  if (expr < 0) return true;
+  int known = recall(b, expr, KNOWN_HARMLESS);
+  if (known >= 0) return known;
+  return remember(b, expr, KNOWN_HARMLESS, look_for_harm(b, node_of(b, expr)));
+}
+
+static enum spread select_spread(struct builder *b, const struct px_node *n) {
+  enum spread condition = build_spread(b, n->arg[0]);
+  if (condition == SPREAD_GATHER || gathers(b, n->arg[1]) || gathers(b, n->arg[2]))
+    return SPREAD_GATHER;
+  enum spread branches = most(build_spread(b, n->arg[1]), build_spread(b, n->arg[2]));
+  if (condition == SPREAD_UNIFORM) return branches;
+  return harmless(b, n->arg[1]) && harmless(b, n->arg[2]) ? SPREAD_VECTOR : SPREAD_GATHER;
+}
+
+/* Of conditions the spread of their truth: a vector of masks has no && with a scalar. */
+static enum spread condition_spread(struct builder *b, const struct px_node *n) {
+  if (n->op == PX_NOT) return build_spread(b, n->arg[0]);
+  enum spread a = build_spread(b, n->arg[0]), bound = build_spread(b, n->arg[1]);
+  if (n->op != PX_AND && n->op != PX_OR) {
+    if (node_of(b, n->arg[0])->sort == PX_INDEX && most(a, bound) != SPREAD_UNIFORM)
+      return SPREAD_GATHER;
+    return gathers(b, n->arg[0]) || gathers(b, n->arg[1]) ? SPREAD_GATHER : most(a, bound);
+  }
+  if (a == bound && (a != SPREAD_VECTOR || harmless(b, n->arg[1]))) return a;
+  return SPREAD_GATHER;
+}
+
+static enum spread find_spread(struct builder *b, int expr) {
+  const struct px_node node = *node_of(b, expr), *n = &node; /* the scratch program may grow */
+  if (n->sort == PX_INDEX)
+    return px_mentions(b->px, expr, b->lane) ? SPREAD_GATHER : SPREAD_UNIFORM;
+  switch (n->op) {
+    case PX_NUMBER:
+    case PX_BOOL: return SPREAD_UNIFORM;
+    case PX_REAL: return build_spread(b, n->arg[0]);
+    case PX_LOAD: {
+      struct held input;
+      return build_held_spread(b, build_held_of(b, n->tensor, &input), index_of(b, n));
+    }
+    case PX_SELECT: return select_spread(b, n);
+    default: break;
+  }
+  if (n->sort == PX_CONDITION) return condition_spread(b, n);
+  enum spread s = SPREAD_UNIFORM; /* operators: what must be is gathered before */
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0 && build_spread(b, n->arg[i]) != SPREAD_UNIFORM) s = SPREAD_VECTOR;
+  return s;
+}
+
+enum spread build_spread(struct builder *b, int expr) {
+  if (!build_in_vectors(b)) return SPREAD_UNIFORM;
+  int known = recall(b, expr, KNOWN_SPREAD);
+  if (known >= 0) return (enum spread)known;
+  return (enum spread)remember(b, expr, KNOWN_SPREAD, (int)find_spread(b, expr));
+}

@@ -1,0 +1,192 @@
+/* Code as data: one function as a tree of statements, between a bound schedule and a language.
+ *
+ * build.h makes it from a bound schedule, code_simplify.c drops what has no effect, code_verify.c
+ * checks it, src/emit prints it. Nothing here belongs to one language: names are wishes that a
+ * printer makes free in its own, memory is asked for by a statement, parallel loops are marked.
+ *
+ * Expressions share the operations of programs (enum px_op) and have a type: an element and a number
+ * of lanes. Three element types meet in a stage: what is stored in memory, what is computed with
+ * and what is accumulated in; CODE_CONVERT stands wherever one becomes another. An operation on
+ * vectors accepts scalars, which stand for all lanes.
+ *
+ * The text form (code_print.c) is for people and for tests:
+ *
+ *     function rows(X f32[512], Y f32[8])
+ *       for y in 0..8
+ *         let acc f32 = 0
+ *         for k in 0..64
+ *           acc += X[y*64 + k]
+ *         Y[y] = acc
+ */
+#ifndef CANVAS_CODE_CODE_H
+#define CANVAS_CODE_CODE_H
+
+#include "program/affine.h"
+#include "program/program.h"
+
+enum { CODE_LANES = 64 }; /* most lanes of a vector */
+
+/* Elements: those of memory (enum program_dtype: f32, f64, bf16, i32), then what only code has. */
+enum code_element {
+  CODE_INDEX = PROGRAM_DTYPES, /* an integer of 64 bits: loops and places; i32 is one of 32 */
+  CODE_TRUTH                   /* of conditions; in lanes a mask */
+};
+
+struct code_type {
+  uint8_t element; /* enum program_dtype, enum code_element */
+  uint8_t lanes;   /* 1: a scalar */
+};
+
+/* ---- expressions ---- */
+
+/* Beside enum px_op. Of indices PX_DIV and PX_MOD are of what is never negative. */
+enum code_op {
+  CODE_VARIABLE = PX_OPS, /* `variable`, of several the one of number `integer` */
+  CODE_ELEMENT,           /* variable[arg 0] */
+  CODE_LANE,              /* of the vector arg 0 the lane arg 1 */
+  CODE_VECTOR,            /* `lanes` elements in memory, from the element arg 0 on */
+  CODE_BROADCAST,         /* arg 0 in all lanes */
+  CODE_SUM,               /* of indices: coef*expr + ... + integer */
+  CODE_FLOOR_DIV,         /* of indices of any sign by a positive number */
+  CODE_FLOOR_MOD,
+  CODE_CONVERT, /* arg 0 as `type` */
+  CODE_ROUND,   /* arg 0, an f32, rounded as if it were stored as bf16 */
+  CODE_OPS
+};
+
+struct code_expr {
+  uint8_t op; /* enum px_op, enum code_op */
+  struct code_type type;
+  int arg[3]; /* -1 where unused */
+  int variable;
+  int first, count; /* CODE_SUM: of the terms */
+  union {
+    int64_t integer; /* PX_INT, PX_BOOL, CODE_VARIABLE, CODE_SUM */
+    double number;   /* PX_NUMBER */
+  };
+};
+
+/* ---- variables ---- */
+
+enum code_storage {
+  CODE_INPUT,   /* a parameter: an array that is read */
+  CODE_OUTPUT,  /* a parameter: an array that is written */
+  CODE_COUNTER, /* of a loop */
+  CODE_LOCAL, /* `count` variables, each with a name of its own: in registers, if there are enough */
+  CODE_ARRAY, /* `count` elements, declared */
+  CODE_HEAP   /* `count` elements, allocated */
+};
+
+/* A name and what it stands for, wherever it is declared: copies of a loop declare it again. */
+struct code_variable {
+  const char *name; /* a wish */
+  bool reserved;    /* the tree's own (lane, points): printers keep it from other names */
+  enum code_storage storage;
+  struct code_type type; /* of each element */
+  int64_t count;
+};
+
+/* ---- statements ---- */
+
+enum code_kind {
+  CODE_FUNCTION, /* statement 0 */
+  CODE_BLOCK,    /* a scope of its own */
+  CODE_FOR,      /* variable = low; variable < high; variable += step */
+  CODE_IF,
+  CODE_DECLARE,  /* a local or an array; a local may begin with `value` */
+  CODE_ASSIGN,   /* a variable, a lane, an element or elements `to`, by `how` */
+  CODE_PREFETCH, /* the element `to` will be read soon */
+  CODE_ALLOCATE, /* buffers that live as long as its children run */
+  CODE_REGION    /* its children run in each of several threads, which share its parallel loop */
+};
+
+enum code_how { CODE_SET, CODE_ADD, CODE_MULTIPLY };
+
+struct code_statement {
+  enum code_kind kind;
+  int parent;            /* -1 for statement 0 only */
+  int first, last, next; /* children in order and the next sibling; -1 = none */
+  int variable;          /* CODE_FOR, CODE_DECLARE */
+  int low, high;         /* CODE_FOR: indices */
+  int64_t step;          /* ... >= 1 */
+  int parallel;          /* ... so many loops, one in the other, run as one in parallel; 0: none */
+  int condition;         /* CODE_IF */
+  int other;             /* ... a CODE_BLOCK, -1 */
+  int to;                /* CODE_ASSIGN, CODE_PREFETCH */
+  int value;             /* CODE_DECLARE, CODE_ASSIGN; -1 */
+  enum code_how how;     /* CODE_ASSIGN */
+  int first_list, count; /* CODE_ALLOCATE: of `lists` */
+};
+
+struct code {
+  const char *name; /* of the function: a wish */
+  struct {
+    VEC(struct code_variable);
+  } variables; /* the parameters in order, then what printers name in this order */
+  struct {
+    VEC(struct code_expr);
+  } exprs;
+  struct {
+    VEC(struct affine_term);
+  } terms;
+  struct {
+    VEC(struct code_statement);
+  } statements;
+  struct {
+    VEC(int);
+  } lists;            /* variables of CODE_ALLOCATE */
+  int at;             /* while it is built: where the next statement goes */
+  struct arena arena; /* names */
+};
+
+/* code.c: by hand. Names are copied. A statement becomes the last child of what is open. */
+struct code *code_new(const char *function);
+void code_free(struct code *c); /* NULL is fine */
+
+int code_variable(struct code *c, const char *name, enum code_storage storage,
+                  struct code_type type, int64_t count);
+
+struct code_type code_type(int element, int lanes);
+bool code_same_type(struct code_type a, struct code_type b);
+bool code_is_index(struct code_type type); /* i32 or CODE_INDEX */
+bool code_is_value(struct code_type type); /* f32, f64 or bf16 */
+
+int code_int(struct code *c, int64_t integer);
+int code_number(struct code *c, int element, double number);
+int code_variable_at(struct code *c, int variable, int64_t number);
+int code_element(struct code *c, int variable, int index);
+int code_lane(struct code *c, int vector, int lane);
+int code_vector(struct code *c, int element, int lanes);
+int code_broadcast(struct code *c, int scalar, int lanes); /* itself if lanes is 1 */
+int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
+/* The sum of the terms: a constant, or the one term, where it is that. */
+int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);
+/* An operation of enum px_op or enum code_op; -1 for arguments that it has not. */
+int code_operation(struct code *c, int op, struct code_type type, int a, int b, int third);
+
+int code_open_for(struct code *c, int variable, int low, int high, int64_t step, int parallel);
+int code_open_if(struct code *c, int condition);
+int code_open_else(struct code *c, int statement); /* of a CODE_IF, closed already */
+int code_open_block(struct code *c);
+int code_open_allocate(struct code *c, const int *variables, int count);
+int code_open_region(struct code *c);
+void code_close(struct code *c, int statement); /* what was opened last */
+void code_declare(struct code *c, int variable, int value);
+void code_assign(struct code *c, int to, enum code_how how, int value);
+void code_prefetch(struct code *c, int element);
+
+/* An expression with `value` in the place of a counter, folded; itself if nothing changes. */
+int code_substitute(struct code *c, int expr, int counter, int64_t value);
+
+/* code_simplify.c: the same effects in the same order, without what never runs or is never seen. */
+void code_simplify(struct code *c);
+
+/* code_verify.c: every rule of a tree; the message names `pass`, which made it. */
+canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass);
+
+/* code_print.c */
+void code_print(const struct code *c, struct buf *out);
+void code_print_expr(const struct code *c, int expr, struct buf *out);
+const char *code_element_name(int element); /* "f32", "index" */
+
+#endif

@@ -1,0 +1,415 @@
+/* Every rule of a tree of code, so that a fault is found in the pass that made it. See code.h.
+ *
+ * - what is mentioned is declared around, and not twice; a counter only by its loop;
+ * - types: operands are of the element and the lanes that their operation wants, an index is no
+ *   value, only what is in memory is bf16;
+ * - inputs are not written; a place that no condition guards lies in its array, as far as it is made
+ *   of loops over constants;
+ * - what is allocated is of the heap and what is declared is not; regions are not nested, and a
+ *   parallel loop stands in no other one.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "code/code.h"
+
+struct verifier {
+  canvas_context *ctx;
+  const struct code *c;
+  const char *pass;
+  struct counted {
+    bool declared, known;
+    int64_t low, high; /* of a counter, where known: both included */
+  } * variables;
+  bool guarded; /* a condition stands around */
+  bool region;
+  int parallel; /* loops around, of those that run in parallel */
+};
+
+static canvas_status reject(const struct verifier *v, const char *what, int expr) {
+  struct buf text = {0};
+  if (expr >= 0) code_print_expr(v->c, expr, &text);
+  canvas_status status =
+      fail(v->ctx, CANVAS_BAD_INPUT, "code of '%s' after %s: %s%s%.200s%s", v->c->name, v->pass,
+           what, expr >= 0 ? " in \"" : "", text.text ? text.text : "", expr >= 0 ? "\"" : "");
+  buf_free(&text);
+  return status;
+}
+
+static canvas_status reject_variable(const struct verifier *v, const char *what, int variable) {
+  return fail(v->ctx, CANVAS_BAD_INPUT, "code of '%s' after %s: '%s' %s", v->c->name, v->pass,
+              v->c->variables.data[variable].name, what);
+}
+
+static const struct code_expr *expr_at(const struct verifier *v, int expr) {
+  return &v->c->exprs.data[expr];
+}
+
+static struct code_type type_of(const struct verifier *v, int expr) {
+  return expr_at(v, expr)->type;
+}
+
+/* ---- places ---- */
+
+struct interval {
+  bool known;
+  int64_t low, high;
+};
+
+static struct interval interval(const struct verifier *v, int expr);
+
+static struct interval add_term(const struct verifier *v, struct interval sum,
+                                const struct affine_term *t) {
+  struct interval r = interval(v, t->expr);
+  int64_t low, high;
+  r.known &= !__builtin_mul_overflow(r.low, t->coef, &low) &&
+             !__builtin_mul_overflow(r.high, t->coef, &high);
+  if (!r.known || !sum.known) return (struct interval){0};
+  sum.known = !__builtin_add_overflow(sum.low, low < high ? low : high, &sum.low) &&
+              !__builtin_add_overflow(sum.high, low < high ? high : low, &sum.high);
+  return sum;
+}
+
+/* Of constants, counters and their sums; all values occur where each counter is there once. */
+static struct interval interval(const struct verifier *v, int expr) {
+  const struct code_expr *e = expr_at(v, expr);
+  if (e->op == PX_INT) return (struct interval){true, e->integer, e->integer};
+  if (e->op == CODE_VARIABLE) {
+    const struct counted *n = &v->variables[e->variable];
+    return (struct interval){n->known, n->low, n->high};
+  }
+  if (e->op != CODE_SUM) return (struct interval){0};
+  struct interval sum = {true, e->integer, e->integer};
+  for (int i = 0; i < e->count; i++) sum = add_term(v, sum, &v->c->terms.data[e->first + i]);
+  return sum;
+}
+
+static canvas_status check_place(const struct verifier *v, int element, int lanes) {
+  const struct code_expr *e = expr_at(v, element);
+  struct interval at = interval(v, e->arg[0]);
+  if (v->guarded || !at.known) return CANVAS_OK;
+  if (at.low < 0 || at.high + lanes > v->c->variables.data[e->variable].count)
+    return reject(v, "a place outside of its array", element);
+  return CANVAS_OK;
+}
+
+/* ---- expressions ---- */
+
+static canvas_status check_expr(struct verifier *v, int expr);
+
+static bool is_number(enum code_storage storage) {
+  return storage == CODE_COUNTER || storage == CODE_LOCAL;
+}
+
+static bool has_lanes(const struct verifier *v, int expr, int lanes) {
+  int here = type_of(v, expr).lanes;
+  return here == lanes || here == 1;
+}
+
+/* An operand of a calculation of that type: a scalar stands for all lanes. */
+static bool is_operand(const struct verifier *v, int expr, struct code_type type) {
+  if (expr < 0 || !has_lanes(v, expr, type.lanes)) return false;
+  if (code_is_index(type)) return code_is_index(type_of(v, expr));
+  return type_of(v, expr).element == type.element && type.element != PROGRAM_BF16;
+}
+
+static bool is_exactly(const struct verifier *v, int expr, struct code_type type) {
+  return is_operand(v, expr, type) && type_of(v, expr).lanes == type.lanes;
+}
+
+static canvas_status check_sum(struct verifier *v, const struct code_expr *e, int expr) {
+  for (int i = 0; i < e->count; i++) {
+    const struct affine_term *t = &v->c->terms.data[e->first + i];
+    TRY(check_expr(v, t->expr));
+    if (!code_is_index(type_of(v, t->expr)) || !t->coef) return reject(v, "a wrong term", expr);
+    if (e->type.element == PROGRAM_I32 && type_of(v, t->expr).element != PROGRAM_I32)
+      return reject(v, "a sum that is too narrow", expr);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_leaf(struct verifier *v, const struct code_expr *e, int expr) {
+  bool scalar = e->type.lanes == 1;
+  switch (e->op) {
+    case PX_INT:
+      if (!code_is_index(e->type) || !scalar) return reject(v, "a number of no index", expr);
+      return CANVAS_OK;
+    case PX_NUMBER:
+      if (!code_is_value(e->type) || !scalar) return reject(v, "a number of no value", expr);
+      return CANVAS_OK;
+    case PX_BOOL:
+      if (e->type.element != CODE_TRUTH) return reject(v, "a truth of another type", expr);
+      return CANVAS_OK;
+    default: return CANVAS_OK;
+  }
+}
+
+static canvas_status check_variable(struct verifier *v, const struct code_expr *e, int expr) {
+  const struct code_variable *of = &v->c->variables.data[e->variable];
+  bool number = is_number(of->storage);
+  if (!v->variables[e->variable].declared)
+    return reject_variable(v, "stands where it is not declared", e->variable);
+  if (number != (e->op == CODE_VARIABLE))
+    return reject(v, number ? "a place in what is no array" : "an array as a number", expr);
+  if (!code_same_type(e->type, of->type)) return reject(v, "another type than declared", expr);
+  if (number && (e->integer < 0 || e->integer >= of->count))
+    return reject(v, "a variable that is not there", expr);
+  if (!number && (!code_is_index(type_of(v, e->arg[0])) || type_of(v, e->arg[0]).lanes > 1))
+    return reject(v, "a place that is no index", expr);
+  return number ? CANVAS_OK : check_place(v, expr, 1);
+}
+
+static bool vector_is_well_formed(const struct verifier *v, const struct code_expr *e) {
+  struct code_type from = type_of(v, e->arg[0]);
+  switch (e->op) {
+    case CODE_LANE:
+      return from.lanes > 1 && e->type.lanes == 1 && from.element == e->type.element &&
+             e->arg[1] >= 0 && code_is_index(type_of(v, e->arg[1]));
+    case CODE_VECTOR:
+      return expr_at(v, e->arg[0])->op == CODE_ELEMENT && from.lanes == 1 && e->type.lanes > 1 &&
+             from.element == e->type.element;
+    default: /* CODE_BROADCAST */
+      return from.lanes == 1 && e->type.lanes > 1 && from.element == e->type.element;
+  }
+}
+
+static bool converts(struct code_type from, struct code_type to) {
+  if (from.lanes != to.lanes || from.element == to.element) return false;
+  if (to.element == PROGRAM_BF16) return from.element == PROGRAM_F32;
+  if (code_is_index(to)) return code_is_index(from);
+  return code_is_value(to) && (code_is_value(from) || code_is_index(from));
+}
+
+static bool comparison_is_well_formed(const struct verifier *v, const struct code_expr *e) {
+  struct code_type x = type_of(v, e->arg[0]), y = type_of(v, e->arg[1]);
+  bool sorts = code_is_index(x) ? code_is_index(y) : x.element == y.element;
+  return sorts && x.lanes == y.lanes && x.lanes == e->type.lanes && x.element != CODE_TRUTH &&
+         x.element != PROGRAM_BF16 && e->type.element == CODE_TRUTH;
+}
+
+static bool select_is_well_formed(const struct verifier *v, const struct code_expr *e) {
+  struct code_type condition = type_of(v, e->arg[0]);
+  return condition.element == CODE_TRUTH &&
+         (condition.lanes == 1 || condition.lanes == e->type.lanes) &&
+         is_exactly(v, e->arg[1], e->type) && is_exactly(v, e->arg[2], e->type);
+}
+
+static bool is_well_formed(const struct verifier *v, const struct code_expr *e) {
+  switch (e->op) {
+    case CODE_LANE:
+    case CODE_VECTOR:
+    case CODE_BROADCAST: return vector_is_well_formed(v, e);
+    case CODE_CONVERT: return converts(type_of(v, e->arg[0]), e->type);
+    case CODE_ROUND: return e->type.element == PROGRAM_F32 && is_exactly(v, e->arg[0], e->type);
+    case CODE_FLOOR_DIV:
+    case CODE_FLOOR_MOD:
+    case PX_MOD:
+      return code_is_index(e->type) && is_operand(v, e->arg[0], e->type) &&
+             is_operand(v, e->arg[1], e->type);
+    case PX_ADD:
+    case PX_SUB:
+    case PX_MUL:
+    case PX_DIV: return is_operand(v, e->arg[0], e->type) && is_operand(v, e->arg[1], e->type);
+    case PX_NEG: return is_exactly(v, e->arg[0], e->type);
+    case PX_SELECT: return select_is_well_formed(v, e);
+    case PX_LT:
+    case PX_LE:
+    case PX_GT:
+    case PX_GE:
+    case PX_EQ:
+    case PX_NE: return comparison_is_well_formed(v, e);
+    case PX_AND:
+    case PX_OR:
+    case PX_NOT:
+      for (int i = 0; i < (e->op == PX_NOT ? 1 : 2); i++)
+        if (!code_same_type(type_of(v, e->arg[i]), e->type)) return false;
+      return e->type.element == CODE_TRUTH;
+    default: /* functions, min and max */
+      for (int i = 0; i < 3 && e->arg[i] >= 0; i++)
+        if (!is_exactly(v, e->arg[i], e->type)) return false;
+      return e->arg[0] >= 0;
+  }
+}
+
+/* What a condition decides about is not read, or not written, where it does not hold. */
+static bool guards(int op) {
+  return op == PX_SELECT || op == PX_AND || op == PX_OR;
+}
+
+static canvas_status check_expr(struct verifier *v, int expr) {
+  if (expr < 0 || expr >= v->c->exprs.count) return reject(v, "an expression is missing", -1);
+  const struct code_expr *e = expr_at(v, expr);
+  if (e->type.lanes < 1 || e->type.lanes > CODE_LANES) return reject(v, "a wrong type", expr);
+  bool guarded = v->guarded;
+  for (int i = 0; i < 3 && e->arg[i] >= 0; i++) {
+    v->guarded |= i > 0 && guards(e->op);
+    TRY(check_expr(v, e->arg[i]));
+  }
+  v->guarded = guarded;
+  if (e->op == CODE_SUM) return check_sum(v, e, expr);
+  if (e->op == CODE_VARIABLE || e->op == CODE_ELEMENT) return check_variable(v, e, expr);
+  if (e->op < PX_ADD) return check_leaf(v, e, expr);
+  if (!is_well_formed(v, e)) return reject(v, "operands of wrong types", expr);
+  return e->op == CODE_VECTOR ? check_place(v, e->arg[0], e->type.lanes) : CANVAS_OK;
+}
+
+/* ---- statements ---- */
+
+static canvas_status check_children(struct verifier *v, int parent);
+
+static canvas_status declare(struct verifier *v, int variable) {
+  if (v->variables[variable].declared) return reject_variable(v, "is declared twice", variable);
+  v->variables[variable] = (struct counted){.declared = true};
+  return CANVAS_OK;
+}
+
+/* What may stand on the left of an assignment. */
+static bool can_be_written(const struct verifier *v, const struct code_expr *e) {
+  if (e->op == CODE_LANE || e->op == CODE_VECTOR) e = expr_at(v, e->arg[0]);
+  if (e->op != CODE_VARIABLE && e->op != CODE_ELEMENT) return false;
+  enum code_storage storage = v->c->variables.data[e->variable].storage;
+  return storage != CODE_INPUT && storage != CODE_COUNTER;
+}
+
+static canvas_status check_assign(struct verifier *v, const struct code_statement *s) {
+  TRY(check_expr(v, s->to));
+  TRY(check_expr(v, s->value));
+  struct code_type to = type_of(v, s->to), from = type_of(v, s->value);
+  bool lanes = s->how == CODE_SET ? to.lanes == from.lanes : has_lanes(v, s->value, to.lanes);
+  bool sorts = code_is_index(to) ? code_is_index(from) : to.element == from.element;
+  if (!can_be_written(v, expr_at(v, s->to))) return reject(v, "what cannot be written", s->to);
+  if (!lanes || !sorts) return reject(v, "a value of another type", s->value);
+  return CANVAS_OK;
+}
+
+static canvas_status check_declare(struct verifier *v, const struct code_statement *s) {
+  const struct code_variable *of = &v->c->variables.data[s->variable];
+  if (of->storage != CODE_LOCAL && of->storage != CODE_ARRAY)
+    return reject_variable(v, "is not to be declared", s->variable);
+  if (s->value >= 0) {
+    TRY(check_expr(v, s->value));
+    bool fits = code_is_index(of->type) ? code_is_index(type_of(v, s->value))
+                                        : code_same_type(type_of(v, s->value), of->type);
+    if (of->storage != CODE_LOCAL || !fits)
+      return reject_variable(v, "begins with a value of another type", s->variable);
+  }
+  return declare(v, s->variable);
+}
+
+static canvas_status check_parallel(struct verifier *v, const struct code_statement *s) {
+  const struct code_statement *at = s;
+  if (v->parallel) return reject_variable(v, "is parallel within a parallel loop", s->variable);
+  for (int i = 1; i < s->parallel; i++) {
+    bool alone = at->first >= 0 && at->first == at->last &&
+                 v->c->statements.data[at->first].kind == CODE_FOR;
+    if (!alone) return reject_variable(v, "is parallel with loops that do not nest", s->variable);
+    at = &v->c->statements.data[at->first];
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_for(struct verifier *v, int at) {
+  const struct code_statement *s = &v->c->statements.data[at];
+  const struct code_variable *of = &v->c->variables.data[s->variable];
+  TRY(check_expr(v, s->low));
+  TRY(check_expr(v, s->high));
+  if (of->storage != CODE_COUNTER || !code_is_index(of->type) || s->step < 1)
+    return reject_variable(v, "cannot count a loop", s->variable);
+  if (!code_is_index(type_of(v, s->low)) || !code_is_index(type_of(v, s->high)))
+    return reject_variable(v, "runs over what is no index", s->variable);
+  if (s->parallel) TRY(check_parallel(v, s));
+  TRY(declare(v, s->variable));
+  struct interval low = interval(v, s->low), high = interval(v, s->high);
+  if (low.known && high.known && low.low == low.high && high.low == high.high && low.low < high.low)
+    v->variables[s->variable] =
+        (struct counted){.declared = true,
+                         .known = true,
+                         .low = low.low,
+                         .high = low.low + (high.low - 1 - low.low) / s->step * s->step};
+  v->parallel += s->parallel > 0;
+  TRY(check_children(v, at));
+  v->parallel -= s->parallel > 0;
+  v->variables[s->variable].declared = false;
+  return CANVAS_OK;
+}
+
+static canvas_status check_if(struct verifier *v, int at) {
+  const struct code_statement *s = &v->c->statements.data[at];
+  TRY(check_expr(v, s->condition));
+  if (type_of(v, s->condition).element != CODE_TRUTH || type_of(v, s->condition).lanes != 1)
+    return reject(v, "a condition that is none", s->condition);
+  bool guarded = v->guarded;
+  v->guarded = true;
+  TRY(check_children(v, at));
+  if (s->other >= 0) TRY(check_children(v, s->other));
+  v->guarded = guarded;
+  return CANVAS_OK;
+}
+
+static canvas_status check_allocate(struct verifier *v, int at) {
+  const struct code_statement *s = &v->c->statements.data[at];
+  for (int i = 0; i < s->count; i++) {
+    int variable = v->c->lists.data[s->first_list + i];
+    if (v->c->variables.data[variable].storage != CODE_HEAP)
+      return reject_variable(v, "is not to be allocated", variable);
+    TRY(declare(v, variable));
+  }
+  TRY(check_children(v, at));
+  for (int i = 0; i < s->count; i++)
+    v->variables[v->c->lists.data[s->first_list + i]].declared = false;
+  return CANVAS_OK;
+}
+
+static canvas_status check_region(struct verifier *v, int at) {
+  if (v->region || v->parallel) return reject(v, "a parallel region within another", -1);
+  v->region = true;
+  TRY(check_children(v, at));
+  v->region = false;
+  return CANVAS_OK;
+}
+
+static canvas_status check_statement(struct verifier *v, int at) {
+  const struct code_statement *s = &v->c->statements.data[at];
+  switch (s->kind) {
+    case CODE_FUNCTION: return reject(v, "a function within a function", -1);
+    case CODE_BLOCK: return check_children(v, at);
+    case CODE_FOR: return check_for(v, at);
+    case CODE_IF: return check_if(v, at);
+    case CODE_DECLARE: return check_declare(v, s);
+    case CODE_ASSIGN: return check_assign(v, s);
+    case CODE_PREFETCH: {
+      bool guarded = v->guarded;
+      v->guarded = true; /* it may lie beyond the end */
+      TRY(check_expr(v, s->to));
+      v->guarded = guarded;
+      return expr_at(v, s->to)->op == CODE_ELEMENT ? CANVAS_OK
+                                                   : reject(v, "a prefetch of no element", s->to);
+    }
+    case CODE_ALLOCATE: return check_allocate(v, at);
+    case CODE_REGION: return check_region(v, at);
+  }
+  return CANVAS_OK;
+}
+
+/* The variables that the children declare end with them. */
+static canvas_status check_children(struct verifier *v, int parent) {
+  int first = v->c->statements.data[parent].first;
+  for (int i = first; i >= 0; i = v->c->statements.data[i].next) {
+    if (v->c->statements.data[i].parent != parent) return reject(v, "a child of another", -1);
+    TRY(check_statement(v, i));
+  }
+  for (int i = first; i >= 0; i = v->c->statements.data[i].next)
+    if (v->c->statements.data[i].kind == CODE_DECLARE)
+      v->variables[v->c->statements.data[i].variable].declared = false;
+  return CANVAS_OK;
+}
+
+canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass) {
+  struct verifier v = {.ctx = ctx, .c = c, .pass = pass};
+  v.variables = mem_alloc((size_t)c->variables.count * sizeof *v.variables + 1);
+  for (int i = 0; i < c->variables.count; i++)
+    v.variables[i].declared = c->variables.data[i].storage <= CODE_OUTPUT;
+  canvas_status status = check_children(&v, 0);
+  free(v.variables);
+  return status;
+}

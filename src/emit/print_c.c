@@ -1,0 +1,374 @@
+/* Statements of code in C: lines of at most 100 columns where that can be, braces only where more
+ * than one statement stands, (void)X; for what is computed though nothing reads it. See print_c.h.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "emit/print_c.h"
+
+static const struct code_statement *statement_at(const struct printer *p, int statement) {
+  return &p->code->statements.data[statement];
+}
+
+static const struct code_variable *variable_at(const struct printer *p, int variable) {
+  return &p->code->variables.data[variable];
+}
+
+/* ---- lines ---- */
+
+enum { COLUMNS = 100 };
+
+/* Where a line that is too long is broken: at the blank that stands in the fewest brackets, after a
+ * comma if there is one, of those in the second half the last. */
+static size_t find_break(const char *text, size_t room) {
+  size_t best = 0;
+  int depth = 0, least = 1 << 30;
+  for (size_t i = 1; i <= room; i++) {
+    depth += (text[i] == '(' || text[i] == '[') - (text[i] == ')' || text[i] == ']');
+    int rank = 2 * depth + (text[i - 1] != ',');
+    if (text[i] != ' ' || (i < room / 2 && best)) continue;
+    if (rank <= least || best < room / 2) {
+      best = i;
+      least = rank;
+    }
+  }
+  return best;
+}
+
+void print_wrapped(const char *text, size_t length, int depth, struct buf *out) {
+  size_t indent = 2 * (size_t)depth;
+  for (;; indent = 2 * (size_t)depth + 4) {
+    buf_pad(out, out->length, indent);
+    size_t room = indent + 40 < COLUMNS ? COLUMNS - indent : 40;
+    size_t cut = length > room ? find_break(text, room) : 0;
+    if (!cut) break;
+    buf_bytes(out, text, cut);
+    buf_puts(out, "\n");
+    text += cut + 1;
+    length -= cut + 1;
+  }
+  buf_bytes(out, text, length);
+}
+
+/* A line of `text`, which is empty again. */
+static void put_line(struct buf *text, int depth, struct buf *out) {
+  print_wrapped(text->text, text->length, depth, out);
+  buf_puts(out, "\n");
+  text->length = 0;
+}
+
+static void put_text(const char *text, int depth, struct buf *out) {
+  print_wrapped(text, strlen(text), depth, out);
+  buf_puts(out, "\n");
+}
+
+/* ---- declarations ---- */
+
+/* = {0} of a vector, = 0.0f */
+static void put_start(struct printer *p, int value, struct buf *out) {
+  const struct code_expr *e = &p->code->exprs.data[value];
+  buf_puts(out, " = ");
+  const struct code_expr *of = e->op == CODE_BROADCAST ? &p->code->exprs.data[e->arg[0]] : NULL;
+  if (of && of->op == PX_NUMBER && of->number == 0)
+    buf_puts(out, "{0}");
+  else
+    print_expr(p, value, BOUND_NONE, out);
+}
+
+/* v16 acc_0 = {0}, acc_1 = {0}; of variables, _Alignas(64) float P[64]; of arrays */
+static void put_declaration(struct printer *p, const struct code_statement *s, struct buf *out) {
+  const struct code_variable *v = variable_at(p, s->variable);
+  char type[16];
+  p->read[s->variable] = 0;
+  if (v->storage == CODE_ARRAY) {
+    buf_printf(out, "_Alignas(64) %s %s[%" PRId64 "];", print_type(p, v->type, type),
+               p->name[s->variable], v->count);
+    return;
+  }
+  buf_printf(out, "%s ", print_type(p, v->type, type));
+  for (int64_t i = 0; i < v->count; i++) {
+    buf_printf(out, "%s%s", i ? ", " : "", p->name[s->variable]);
+    if (v->count > 1) buf_printf(out, "_%" PRId64, i);
+    if (s->value >= 0) put_start(p, s->value, out);
+  }
+  buf_puts(out, ";");
+}
+
+/* (void)NAME; for what is computed there though nothing reads it, as edges of tiles are */
+static int put_unread(struct printer *p, int parent, int depth, struct buf *out) {
+  int lines = 0;
+  for (int i = statement_at(p, parent)->first; i >= 0; i = statement_at(p, i)->next) {
+    const struct code_statement *s = statement_at(p, i);
+    if (s->kind != CODE_DECLARE) continue;
+    const struct code_variable *v = variable_at(p, s->variable);
+    int64_t names = v->storage == CODE_LOCAL ? v->count : 1;
+    for (int64_t j = 0; j < names; j++) {
+      if (p->read[s->variable] >> j & 1) continue;
+      struct buf text = {0};
+      buf_printf(&text, "(void)%s", p->name[s->variable]);
+      if (names > 1) buf_printf(&text, "_%" PRId64, j);
+      buf_puts(&text, ";");
+      put_line(&text, depth, out);
+      buf_free(&text);
+      lines++;
+    }
+  }
+  return lines;
+}
+
+/* ---- blocks ---- */
+
+static int put_children(struct printer *p, int parent, int depth, struct buf *out);
+
+/* A line and what stands under it: in braces if that is more than one statement. */
+static void put_under(struct printer *p, struct buf *head, int parent, int depth, struct buf *out) {
+  struct buf body = {0};
+  bool braces = put_children(p, parent, depth + 1, &body) > 1;
+  print_wrapped(head->text, head->length, depth, out);
+  buf_puts(out, braces ? " {\n" : "\n");
+  buf_bytes(out, body.text, body.length);
+  if (braces) put_text("}", depth, out);
+  buf_free(&body);
+}
+
+static int put_if(struct printer *p, const struct code_statement *s, int at, int depth,
+                  struct buf *out) {
+  struct buf head = {0};
+  buf_puts(&head, "if (");
+  print_expr(p, s->condition, BOUND_NONE, &head);
+  buf_puts(&head, s->other < 0 ? ")" : ") {");
+  if (s->other < 0) {
+    put_under(p, &head, at, depth, out);
+  } else {
+    put_line(&head, depth, out);
+    put_children(p, at, depth + 1, out);
+    put_text("} else {", depth, out);
+    put_children(p, s->other, depth + 1, out);
+    put_text("}", depth, out);
+  }
+  buf_free(&head);
+  return s->other < 0 ? 1 : 2;
+}
+
+static int put_block(struct printer *p, int at, int depth, struct buf *out) {
+  put_text("{", depth, out);
+  put_children(p, at, depth + 1, out);
+  put_text("}", depth, out);
+  return 1;
+}
+
+/* ---- loops ---- */
+
+static void put_pragma(struct printer *p, int loops, int depth, struct buf *out) {
+  char text[64], collapse[32] = "";
+  if (loops > 1) snprintf(collapse, sizeof collapse, " collapse(%d)", loops);
+  snprintf(text, sizeof text, "PRAGMA(omp %sfor%s)", p->region ? "" : "parallel ", collapse);
+  p->used |= HELP_PARALLEL;
+  put_text(text, depth, out);
+}
+
+static void put_assignment(struct printer *p, const struct code_statement *s, struct buf *out);
+
+/* A loop that gathers a vector stands on one line, if there is room. */
+static bool put_gather(struct printer *p, const struct code_statement *s, const struct buf *head,
+                       int depth, struct buf *out) {
+  const struct code_statement *only = s->first >= 0 ? statement_at(p, s->first) : NULL;
+  if (!only || s->first != s->last || only->kind != CODE_ASSIGN) return false;
+  const struct code_expr *to = &p->code->exprs.data[only->to];
+  if (to->op != CODE_LANE || !variable_at(p, p->code->exprs.data[to->arg[0]].variable)->reserved)
+    return false;
+  struct buf line = {0};
+  buf_printf(&line, "%s ", head->text);
+  put_assignment(p, only, &line);
+  bool fits = 2 * (size_t)depth + line.length <= COLUMNS;
+  if (fits) put_line(&line, depth, out);
+  buf_free(&line);
+  return fits;
+}
+
+/* for (long i = 0; i < 8; i++) */
+static int put_for(struct printer *p, const struct code_statement *s, int at, int depth,
+                   struct buf *out) {
+  const char *name = p->name[s->variable];
+  bool narrow = variable_at(p, s->variable)->type.element == PROGRAM_I32;
+  struct buf head = {0};
+  if (s->parallel) {
+    put_pragma(p, s->parallel, depth, out);
+    if (p->region) p->asking = s->parallel;
+  }
+  buf_printf(&head, "for (%s %s = ", narrow ? p->words->narrow : p->words->index, name);
+  print_expr(p, s->low, BOUND_NONE, &head);
+  buf_printf(&head, "; %s < ", name);
+  print_expr(p, s->high, BOUND_SUM, &head);
+  buf_printf(&head, "; %s", name);
+  if (s->step > 1)
+    buf_printf(&head, " += %" PRId64 ")", s->step);
+  else
+    buf_puts(&head, "++)");
+  if (!put_gather(p, s, &head, depth, out)) put_under(p, &head, at, depth, out);
+  buf_free(&head);
+  return 1;
+}
+
+/* ---- the heap ---- */
+
+static int64_t bytes_of(const struct code_variable *v) {
+  static const int bytes[PROGRAM_DTYPES] = {4, 8, 2, 4};
+  return v->count * v->type.lanes * bytes[v->type.element];
+}
+
+/* float *P = aligned_alloc(64, 4096); `missing` says whether any of them is */
+static void put_allocations(struct printer *p, const struct code_statement *s, int depth,
+                            struct buf *missing, struct buf *out) {
+  struct buf text = {0};
+  p->used |= HELP_HEAP;
+  for (int i = 0; i < s->count; i++) {
+    int variable = p->code->lists.data[s->first_list + i];
+    const struct code_variable *v = variable_at(p, variable);
+    char type[16];
+    buf_printf(&text, "%s *%s = aligned_alloc(64, %" PRId64 ");", print_type(p, v->type, type),
+               p->name[variable], (bytes_of(v) + 63) / 64 * 64);
+    put_line(&text, depth, out);
+    buf_printf(missing, "%s!%s", i ? " || " : "", p->name[variable]);
+  }
+  buf_free(&text);
+}
+
+static void put_releases(struct printer *p, const struct code_statement *s, int depth,
+                         struct buf *out) {
+  struct buf text = {0};
+  for (int i = 0; i < s->count; i++) {
+    buf_printf(&text, "free(%s);", p->name[p->code->lists.data[s->first_list + i]]);
+    put_line(&text, depth, out);
+  }
+  buf_free(&text);
+}
+
+/* The whole body: buffers are freed at its one end. */
+static void put_function_buffers(struct printer *p, const struct code_statement *s, int at,
+                                 struct buf *out) {
+  struct buf missing = {0}, text = {0};
+  p->done = true;
+  put_text("int status = 1;", 1, out);
+  put_allocations(p, s, 1, &missing, out);
+  buf_printf(&text, "if (%s) goto done;", missing.text);
+  put_line(&text, 1, out);
+  put_children(p, at, 1, out);
+  put_text("status = 0;", 1, out);
+  put_text("done:", 0, out);
+  put_releases(p, s, 1, out);
+  put_text("return status;", 1, out);
+  buf_free(&text);
+  buf_free(&missing);
+}
+
+/* Each thread allocates its own; one that cannot does no iteration, and all of them fail. */
+static void put_thread_buffers(struct printer *p, const struct code_statement *s, int at, int depth,
+                               struct buf *out) {
+  struct buf missing = {0}, text = {0};
+  put_allocations(p, s, depth, &missing, out);
+  buf_printf(&text, "failed = %s;", missing.text);
+  put_line(&text, depth, out);
+  put_children(p, at, depth, out);
+  put_releases(p, s, depth, out);
+  buf_free(&text);
+  buf_free(&missing);
+}
+
+static int put_region(struct printer *p, int at, int depth, struct buf *out) {
+  p->used |= HELP_PARALLEL;
+  put_text("{", depth, out);
+  put_text("int failed = 0;", depth + 1, out);
+  put_text("PRAGMA(omp parallel reduction(| : failed))", depth + 1, out);
+  put_text("{", depth + 1, out);
+  p->region = true;
+  put_children(p, at, depth + 2, out);
+  p->region = false;
+  put_text("}", depth + 1, out);
+  put_text(p->done ? "if (failed) goto done;" : "if (failed) return 1;", depth + 1, out);
+  put_text("}", depth, out);
+  return 1;
+}
+
+/* ---- statements ---- */
+
+static void put_assignment(struct printer *p, const struct code_statement *s, struct buf *out) {
+  static const char *const how[] = {" = ", " += ", " *= "};
+  print_target(p, s->to, out);
+  buf_puts(out, how[s->how]);
+  print_expr(p, s->value, s->how == CODE_MULTIPLY ? BOUND_SUM : BOUND_NONE, out);
+  buf_puts(out, ";");
+}
+
+/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16 */
+static void put_bf16_vector(struct printer *p, const struct code_statement *s, struct buf *out) {
+  const struct code_expr *to = &p->code->exprs.data[s->to];
+  const struct code_expr *value = &p->code->exprs.data[s->value];
+  print_used_vector(p, VECTOR_BF16_WRITE, to->type);
+  p->used |= HELP_BF16_WRITE;
+  buf_printf(out, "BF16_WRITE%d(", to->type.lanes);
+  print_target(p, to->arg[0], out);
+  buf_puts(out, ", ");
+  print_expr(p, value->arg[0], BOUND_NONE, out);
+  buf_puts(out, ");");
+}
+
+static void put_prefetch(struct printer *p, const struct code_statement *s, struct buf *out) {
+  buf_puts(out, "__builtin_prefetch(&");
+  print_expr(p, s->to, BOUND_NONE, out);
+  buf_puts(out, ");");
+}
+
+static int put_simple(struct printer *p, const struct code_statement *s, int depth,
+                      struct buf *out) {
+  struct buf text = {0};
+  if (s->kind == CODE_DECLARE)
+    put_declaration(p, s, &text);
+  else if (s->kind == CODE_PREFETCH)
+    put_prefetch(p, s, &text);
+  else if (p->code->exprs.data[s->to].op == CODE_VECTOR &&
+           p->code->exprs.data[s->to].type.element == PROGRAM_BF16)
+    put_bf16_vector(p, s, &text);
+  else
+    put_assignment(p, s, &text);
+  put_line(&text, depth, out);
+  buf_free(&text);
+  return 1;
+}
+
+/* How many statements were printed. */
+static int put_statement(struct printer *p, int at, int depth, struct buf *out) {
+  const struct code_statement *s = statement_at(p, at);
+  switch (s->kind) {
+    case CODE_BLOCK: return put_block(p, at, depth, out);
+    case CODE_FOR: return put_for(p, s, at, depth, out);
+    case CODE_IF: return put_if(p, s, at, depth, out);
+    case CODE_ALLOCATE:
+      if (p->region)
+        put_thread_buffers(p, s, at, depth, out);
+      else
+        put_function_buffers(p, s, at, out);
+      return 2;
+    case CODE_REGION: return put_region(p, at, depth, out);
+    default: return put_simple(p, s, depth, out);
+  }
+}
+
+static int put_children(struct printer *p, int parent, int depth, struct buf *out) {
+  int statements = 0;
+  if (statement_at(p, parent)->kind == CODE_FOR && p->asking && --p->asking == 0) {
+    put_text("if (failed) continue;", depth, out);
+    statements++;
+  }
+  for (int i = statement_at(p, parent)->first; i >= 0; i = statement_at(p, i)->next) {
+    if (out->length > EMIT_BYTES) break; /* of what is around, too: told at the end */
+    statements += put_statement(p, i, depth, out);
+  }
+  return statements + put_unread(p, parent, depth, out);
+}
+
+void print_body(struct printer *p) {
+  put_children(p, 0, 1, &p->out);
+  if (!p->done) put_text("return 0;", 1, &p->out);
+}

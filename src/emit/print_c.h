@@ -1,0 +1,92 @@
+/* C from a tree of code (code/code.h): what the files of the printer share.
+ *
+ *     print_c.c        statements and lines
+ *     print_c_value.c  expressions
+ *     emit_operations.c  the operations of expressions in C
+ *     emit_names.c     names that are free in C
+ *     emit_c.c         the words of C, the helpers that a text needs before it, the frame
+ *
+ * A printer of another language of the family is another table of words and another frame.
+ */
+#ifndef CANVAS_EMIT_PRINT_C_H
+#define CANVAS_EMIT_PRINT_C_H
+
+#include "code/code.h"
+#include "emit/emit.h"
+#include "program/scalar_ops.h"
+
+#define EMIT_BYTES (32 << 20) /* of text */
+
+extern const char *const c_operations[PX_OPS][2]; /* emit_operations.c: {"expf", "exp"} */
+
+/* The words of a target. Functions and types come for fp32 and for fp64. */
+struct spelling {
+  const char *index;                 /* type of loops */
+  const char *narrow;                /* ... that count lanes */
+  const char *type[PROGRAM_DTYPES];  /* of elements in memory */
+  const char *const (*operation)[2]; /* by enum px_op: expf, exp */
+  const char *infinity, *nan;
+};
+
+/* What the text needs defined before it. */
+enum helper {
+  HELP_MAX_F32 = 1 << 0,
+  HELP_MAX_F64 = 1 << 1,
+  HELP_MIN_F32 = 1 << 2,
+  HELP_MIN_F64 = 1 << 3,
+  HELP_FLOOR_DIV = 1 << 4,
+  HELP_FLOOR_MOD = 1 << 5,
+  HELP_LEAST_OF = 1 << 6,
+  HELP_MOST_OF = 1 << 7,
+  HELP_BF16_READ = 1 << 8,
+  HELP_BF16_WRITE = 1 << 9,
+  HELP_BF16_ROUND = 1 << 10,
+  HELP_MATH = 1 << 11,
+  HELP_HEAP = 1 << 12,
+  HELP_PARALLEL = 1 << 13
+};
+
+/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. */
+enum vector_helper { VECTOR_TYPE, VECTOR_ALL, VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE };
+enum { VECTOR_HELPERS = VECTOR_BF16_WRITE + 1 + PX_OPS }; /* then those of enum px_op */
+
+/* Names that are taken. */
+struct names {
+  struct arena arena;
+  VEC(const char *);
+};
+
+struct printer {
+  const struct code *code;
+  const struct spelling *words;
+  struct names names;
+  const char *function;
+  const char **name; /* by variable */
+  uint64_t *read;    /* by variable: of its numbers those that were read since it was declared */
+  struct buf out;    /* the function's body */
+  bool done;         /* there are buffers to free at its end */
+  bool region;       /* a thread's: a loop shares its iterations with other threads */
+  int asking;        /* so many loops below, the body asks whether its thread had memory */
+  unsigned used;     /* enum helper */
+  uint64_t used_vectors[VECTOR_HELPERS][2];
+};
+
+/* emit_c.c */
+const char *c_type_name(enum program_dtype dtype); /* of elements in memory */
+
+/* emit_names.c. Freed with names_free. */
+const char *names_choose(struct names *names, const char *wish, bool global);
+void names_free(struct names *names);
+
+/* print_c.c */
+void print_body(struct printer *p);
+void print_wrapped(const char *text, size_t length, int depth, struct buf *out);
+
+/* print_c_value.c */
+enum { BOUND_NONE, BOUND_SUM, BOUND_PRODUCT, BOUND_TIGHT }; /* how firmly an operand is bound */
+void print_expr(struct printer *p, int expr, int bound, struct buf *out);
+void print_target(struct printer *p, int expr, struct buf *out); /* left of an assignment */
+const char *print_type(struct printer *p, struct code_type type, char name[16]);
+void print_used_vector(struct printer *p, int helper, struct code_type type);
+
+#endif

@@ -1,0 +1,353 @@
+// Trees of code: what simplifying leaves, what the verifier refuses, and that the code of a bound
+// schedule is such a tree. Trees are built by hand; the neutral text says what they became.
+#include "check.h"
+
+#include "code/build.h"
+#include "code/code.h"
+#include "random_edit.h"
+#include "random_program.h"
+
+static canvas_context ctx;
+
+// A function of X f32[64] to Y f32[64] with a loop counter i, a variable a, an array P and a heap H.
+struct sample {
+  struct code *c;
+  int X, Y, i, j, a, P, H;
+};
+
+static struct sample sample(void) {
+  struct sample s = {.c = code_new("sample")};
+  struct code_type f32 = code_type(PROGRAM_F32, 1), index = code_type(CODE_INDEX, 1);
+  s.X = code_variable(s.c, "X", CODE_INPUT, f32, 64);
+  s.Y = code_variable(s.c, "Y", CODE_OUTPUT, f32, 64);
+  s.i = code_variable(s.c, "i", CODE_COUNTER, index, 1);
+  s.j = code_variable(s.c, "j", CODE_COUNTER, index, 1);
+  s.a = code_variable(s.c, "a", CODE_LOCAL, f32, 1);
+  s.P = code_variable(s.c, "P", CODE_ARRAY, f32, 8);
+  s.H = code_variable(s.c, "H", CODE_HEAP, f32, 8);
+  return s;
+}
+
+static int counter(struct sample *s) {
+  return code_variable_at(s->c, s->i, 0);
+}
+
+// 4*i + add
+static int place(struct sample *s, int64_t add) {
+  struct affine_term t = {counter(s), 4};
+  return code_sum(s->c, &t, 1, add);
+}
+
+static int open_loop(struct sample *s, int64_t low, int64_t high) {
+  return code_open_for(s->c, s->i, code_int(s->c, low), code_int(s->c, high), 1, 0);
+}
+
+static int truth(struct sample *s, bool value) {
+  int expr = code_operation(s->c, PX_BOOL, code_type(CODE_TRUTH, 1), -1, -1, -1);
+  s->c->exprs.data[expr].integer = value;
+  return expr;
+}
+
+// i < 2
+static int small(struct sample *s) {
+  return code_operation(s->c, PX_LT, code_type(CODE_TRUTH, 1), counter(s), code_int(s->c, 2), -1);
+}
+
+// Y[at] = X[at]
+static void move(struct sample *s, int at) {
+  code_assign(s->c, code_element(s->c, s->Y, at), CODE_SET, code_element(s->c, s->X, at));
+}
+
+// ---- simplifying ----
+
+static void one_trip(struct sample *s) {
+  int loop = open_loop(s, 3, 4);
+  move(s, place(s, 1));
+  code_close(s->c, loop);
+}
+
+static void no_trip(struct sample *s) {
+  int loop = open_loop(s, 3, 3);
+  move(s, place(s, 1));
+  code_close(s->c, loop);
+}
+
+static void known_condition(struct sample *s) {
+  int outer = open_loop(s, 0, 4), yes = code_open_if(s->c, truth(s, true));
+  move(s, place(s, 0));
+  code_close(s->c, yes);
+  int no = code_open_if(s->c, truth(s, false));
+  move(s, place(s, 1));
+  code_close(s->c, no);
+  int other = code_open_else(s->c, no);
+  move(s, place(s, 2));
+  code_close(s->c, other);
+  code_close(s->c, outer);
+}
+
+static void condition_of_one_trip(struct sample *s) {
+  int loop = open_loop(s, 3, 4), inner = code_open_if(s->c, small(s));
+  move(s, place(s, 0));
+  code_close(s->c, inner);
+  code_close(s->c, loop);
+  move(s, code_int(s->c, 7));
+}
+
+static void nothing_is_seen(struct sample *s) {
+  int loop = open_loop(s, 0, 4), inner = code_open_if(s->c, small(s));
+  code_declare(s->c, s->a, code_number(s->c, PROGRAM_F32, 1));
+  code_close(s->c, inner);
+  code_close(s->c, loop);
+  move(s, code_int(s->c, 7));
+}
+
+static void never_mentioned(struct sample *s) {
+  code_declare(s->c, s->P, -1);
+  move(s, code_int(s->c, 7));
+}
+
+static void blocks(struct sample *s) {
+  int bare = code_open_block(s->c);
+  move(s, code_int(s->c, 0));
+  code_close(s->c, bare);
+  int scope = code_open_block(s->c);
+  code_declare(s->c, s->a, code_number(s->c, PROGRAM_F32, 1));
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 1)), CODE_SET,
+              code_variable_at(s->c, s->a, 0));
+  code_close(s->c, scope);
+}
+
+static void empty_else(struct sample *s) {
+  int loop = open_loop(s, 0, 4), yes = code_open_if(s->c, small(s));
+  move(s, place(s, 0));
+  code_close(s->c, yes);
+  code_close(s->c, code_open_else(s->c, yes));
+  code_close(s->c, loop);
+}
+
+static void more_than_one(struct sample *s) {
+  int loop = code_open_for(s->c, s->i, code_int(s->c, 0), code_int(s->c, 16), 4, 0);
+  move(s, counter(s));
+  code_close(s->c, loop);
+}
+
+#define HEAD "function sample(X f32[64], Y f32[64])\n"
+
+static void simplifies(void **state) {
+  static const struct {
+    void (*build)(struct sample *);
+    const char *expected;
+  } rows[] = {
+      {one_trip, HEAD "  Y[13] = X[13]\n"},
+      {no_trip, HEAD},
+      {known_condition, HEAD "  for i in 0..4\n    Y[i*4] = X[i*4]\n    Y[i*4 + 2] = X[i*4 + 2]\n"},
+      {condition_of_one_trip, HEAD "  Y[7] = X[7]\n"},
+      {nothing_is_seen, HEAD "  Y[7] = X[7]\n"},
+      {never_mentioned, HEAD "  Y[7] = X[7]\n"},
+      {blocks, HEAD "  Y[0] = X[0]\n  block\n    let a f32 = 1\n    Y[1] = a\n"},
+      {empty_else, HEAD "  for i in 0..4\n    if (i < 2)\n      Y[i*4] = X[i*4]\n"},
+      {more_than_one, HEAD "  for i in 0..16 step 4\n    Y[i] = X[i]\n"},
+  };
+  CHECK_ROWS (rows, row) {
+    struct sample s = sample();
+    struct buf out = {0};
+    row->build(&s);
+    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, row->expected);
+    code_simplify(s.c);
+    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
+    code_print(s.c, &out);
+    CHECK_TEXT(out.text, row->expected, row->expected);
+    buf_free(&out);
+    code_free(s.c);
+  }
+}
+
+// ---- the verifier ----
+
+static void undeclared(struct sample *s) {
+  code_assign(s->c, code_variable_at(s->c, s->a, 0), CODE_SET, code_number(s->c, PROGRAM_F32, 1));
+}
+
+static void out_of_scope(struct sample *s) {
+  int block = code_open_block(s->c);
+  code_declare(s->c, s->a, -1);
+  code_close(s->c, block);
+  undeclared(s);
+}
+
+static void counter_after_loop(struct sample *s) {
+  more_than_one(s);
+  move(s, counter(s));
+}
+
+static void declared_twice(struct sample *s) {
+  code_declare(s->c, s->a, -1);
+  code_declare(s->c, s->a, -1);
+}
+
+static void wrong_element(struct sample *s) {
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), CODE_SET,
+              code_number(s->c, PROGRAM_F64, 1));
+}
+
+static void wrong_lanes(struct sample *s) {
+  int to = code_vector(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), 8);
+  code_assign(s->c, to, CODE_SET, code_number(s->c, PROGRAM_F32, 1));
+}
+
+static void wrong_operand(struct sample *s) {
+  int x = code_element(s->c, s->X, code_int(s->c, 0)), y = code_number(s->c, PROGRAM_F64, 1);
+  int sum = code_operation(s->c, PX_ADD, code_type(PROGRAM_F32, 1), x, y, -1);
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), CODE_SET, sum);
+}
+
+static void input_written(struct sample *s) {
+  code_assign(s->c, code_element(s->c, s->X, code_int(s->c, 0)), CODE_SET,
+              code_number(s->c, PROGRAM_F32, 1));
+}
+
+static void beyond_the_end(struct sample *s) {
+  int loop = open_loop(s, 0, 17);
+  move(s, place(s, 0));
+  code_close(s->c, loop);
+}
+
+static void vector_beyond_the_end(struct sample *s) {
+  int from = code_vector(s->c, code_element(s->c, s->X, code_int(s->c, 57)), 8);
+  int to = code_vector(s->c, code_element(s->c, s->Y, code_int(s->c, 56)), 8);
+  code_assign(s->c, to, CODE_SET, from);
+}
+
+static void before_the_start(struct sample *s) {
+  int loop = open_loop(s, 0, 4);
+  move(s, place(s, -1));
+  code_close(s->c, loop);
+}
+
+static void heap_declared(struct sample *s) {
+  code_declare(s->c, s->H, -1);
+}
+
+static void array_allocated(struct sample *s) {
+  int allocate = code_open_allocate(s->c, &s->P, 1);
+  move(s, code_int(s->c, 0));
+  code_close(s->c, allocate);
+}
+
+static void regions_nested(struct sample *s) {
+  int outer = code_open_region(s->c), inner = code_open_region(s->c);
+  move(s, code_int(s->c, 0));
+  code_close(s->c, inner);
+  code_close(s->c, outer);
+}
+
+static void parallel_nested(struct sample *s) {
+  int low = code_int(s->c, 0), high = code_int(s->c, 4);
+  int outer = code_open_for(s->c, s->i, low, high, 1, 1);
+  int inner = code_open_for(s->c, s->j, low, high, 1, 1);
+  move(s, counter(s));
+  code_close(s->c, inner);
+  code_close(s->c, outer);
+}
+
+static void collapse_of_one(struct sample *s) {
+  int loop = code_open_for(s->c, s->i, code_int(s->c, 0), code_int(s->c, 4), 1, 2);
+  move(s, counter(s));
+  code_close(s->c, loop);
+}
+
+static void value_as_condition(struct sample *s) {
+  int inner = code_open_if(s->c, code_int(s->c, 1));
+  move(s, code_int(s->c, 0));
+  code_close(s->c, inner);
+}
+
+static void refuses(void **state) {
+  static const struct {
+    void (*build)(struct sample *);
+    const char *expected;
+  } rows[] = {
+      {undeclared, "'a' stands where it is not declared"},
+      {out_of_scope, "'a' stands where it is not declared"},
+      {counter_after_loop, "'i' stands where it is not declared"},
+      {declared_twice, "'a' is declared twice"},
+      {wrong_element, "a value of another type in \"1\""},
+      {wrong_lanes, "a value of another type in \"1\""},
+      {wrong_operand, "operands of wrong types in \"(X[0] + 1)\""},
+      {input_written, "what cannot be written in \"X[0]\""},
+      {beyond_the_end, "a place outside of its array in \"Y[i*4]\""},
+      {vector_beyond_the_end, "a place outside of its array in \"X[57]\""},
+      {before_the_start, "a place outside of its array in \"Y[i*4 - 1]\""},
+      {heap_declared, "'H' is not to be declared"},
+      {array_allocated, "'P' is not to be allocated"},
+      {regions_nested, "a parallel region within another"},
+      {parallel_nested, "'j' is parallel within a parallel loop"},
+      {collapse_of_one, "'i' is parallel with loops that do not nest"},
+      {value_as_condition, "a condition that is none in \"1\""},
+  };
+  CHECK_ROWS (rows, row) {
+    struct sample s = sample();
+    char expected[200];
+    row->build(&s);
+    snprintf(expected, sizeof expected, "code of 'sample' after a test: %s", row->expected);
+    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_BAD_INPUT, row->expected);
+    CHECK_TEXT(ctx.message, expected, row->expected);
+    code_free(s.c);
+  }
+}
+
+// ---- the code of bound schedules ----
+
+static void check_code(const struct program *p, struct schedule *s, const char *label) {
+  struct loop_tree *tree;
+  struct code *code;
+  if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) == CANVAS_OK) {
+    CHECK_INT(code_build(&ctx, tree, &code), CANVAS_OK, ctx.message);
+    CHECK(code_verify(&ctx, code, label) == CANVAS_OK, ctx.message);
+    code_free(code);
+    loop_tree_free(tree);
+  }
+  schedule_free(s);
+}
+
+static void of_schedules(void **state) {
+  for (int i = 0; i < 300; i++) {
+    struct random r;
+    char label[40];
+    struct program *p = random_program((uint64_t)i);
+    random_open(&r, (uint64_t)i, RANDOM_TEST, 7);
+    snprintf(label, sizeof label, "random program %d", i);
+    for (int j = 0; j < 3; j++) check_code(p, random_schedule(p, &r, 4 + 8 * j), label);
+    program_free(p);
+  }
+}
+
+static void is_readable(void **state) {
+  static const char text[] =
+      "program rows\nin X bf16 [y:8, k:64]\nY[y:8] = X[y, k] // sum k:64\nout Y\n";
+  static const char expected[] =
+      "function rows(X bf16[512], Y f32[8])\n"
+      "  for y in 0..8\n"
+      "    let acc f32 = 0\n"
+      "    for k in 0..64\n"
+      "      acc += f32(X[y*64 + k])\n"
+      "    Y[y] = acc\n";
+  struct program *p;
+  struct loop_tree *tree;
+  struct code *code;
+  struct buf out = {0};
+  CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  struct schedule *s = schedule_default(p, false, &machine_avx512);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
+  CHECK_INT(code_build(&ctx, tree, &code), CANVAS_OK, ctx.message);
+  code_print(code, &out);
+  CHECK_TEXT(out.text, expected, text);
+  buf_free(&out);
+  code_free(code);
+  loop_tree_free(tree);
+  schedule_free(s);
+  program_free(p);
+}
+
+CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(refuses), cmocka_unit_test(of_schedules),
+           cmocka_unit_test(is_readable))
