@@ -246,6 +246,14 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
   }
 }
 
+/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
+ * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
+static void forget_openmp(pid_t child) {
+  char path[96];
+  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
+  unlink(path);
+}
+
 static void follow(const struct task *t, pid_t child, struct child_end *end) {
   double start = clock_wall();
   int status = 0;
@@ -254,6 +262,7 @@ static void follow(const struct task *t, pid_t child, struct child_end *end) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   end->seconds = clock_wall() - start;
+  forget_openmp(child);
   while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
     struct pollfd more = {.fd = t->pipe[0], .events = POLLIN};
     if (poll(&more, 1, 0) <= 0) break;

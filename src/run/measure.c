@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -68,14 +67,9 @@ static void spoil_memory(int byte) {
 #endif
 }
 
-/* libomp tells other copies of itself that it is here by a file in shared memory, which a process that
- * ends at once would leave behind. Afterwards no file is written any more. */
+/* Afterwards no file is written any more. */
 static void end_loading(void) {
   const struct rlimit nothing = {0, 0};
-  char path[96];
-  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)getpid(),
-           (long)getuid());
-  unlink(path);
   setrlimit(RLIMIT_FSIZE, &nothing);
 }
 
