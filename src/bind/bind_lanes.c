@@ -2,10 +2,16 @@
  * of a loop have.
  */
 #include "bind/bind.h"
+#include "program/program_cost.h"
+
+static enum program_dtype computed_in(enum program_dtype stored) {
+  return stored == PROGRAM_F64 ? PROGRAM_F64 : PROGRAM_F32;
+}
 
 static void find_vec(struct binder *b, struct bound_stage *stage) {
   stage->vec = -1;
-  stage->wide = stage_tensor(b, stage)->dtype == PROGRAM_F64;
+  stage->computed = computed_in(stage_tensor(b, stage)->dtype);
+  stage->accumulated = stage->computed;
   for (int i = 0; i < stage->steps; i++)
     if (loop_marks(b->tree, stage->path[i].node) & LOOP_VEC) stage->vec = stage->path[i].node;
 }
@@ -21,7 +27,7 @@ bool within_vec(const struct bound_stage *stage, int node, bool itself) {
 static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
   int64_t extent = b->tree->loops[stage->vec].extent;
   bool lives = within_vec(stage, stage->compute_at, true) || within_vec(stage, stage->start, false);
-  int most = b->tree->machine.vector_bytes / (stage->wide ? 8 : 4), lanes = 1;
+  int most = b->tree->machine.vector_bytes / program_dtype_bytes(stage->computed), lanes = 1;
   if (most > MOST_LANES) most = MOST_LANES;
   while (2 * lanes <= most && 2 * lanes <= extent && !(lives && extent % (2 * lanes))) lanes *= 2;
   return lanes;

@@ -16,10 +16,6 @@ int64_t storage_bytes(const struct storage *s) {
   return s->elements * program_dtype_bytes(s->dtype) * (s->per_lane ? s->lanes : 1);
 }
 
-static enum program_dtype computed_in(const struct bound_stage *stage) {
-  return stage->wide ? PROGRAM_F64 : PROGRAM_F32;
-}
-
 /* ---- what no output needs ---- */
 
 static void mark_read(struct binder *b, int reader, bool *alive) {
@@ -94,7 +90,7 @@ static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
     s->lanes = places.lanes;
     s->lane_stride = places.lane_stride;
   }
-  if (named || s->per_lane) s->dtype = computed_in(stage);
+  if (named || s->per_lane) s->dtype = stage->computed;
   return stage->scope == SCOPE_REG ? check_reg(b, stage, &places) : CANVAS_OK;
 }
 
@@ -111,7 +107,7 @@ static bool names_step(const struct binder *b, const struct bound_stage *stage,
 
 /* They have the shape of the loops within `start` that do not reduce. */
 static struct storage sums_of(const struct binder *b, const struct bound_stage *stage) {
-  struct storage s = {.dtype = computed_in(stage), .elements = 1, .lanes = 1, .lane_stride = 1};
+  struct storage s = {.dtype = stage->accumulated, .elements = 1, .lanes = 1, .lane_stride = 1};
   bool named = true;
   for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
     const struct step *step = &stage->path[i];

@@ -54,9 +54,7 @@ static void find_declarations(struct builder *b) {
 static void plan(struct builder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];
-    b->stages[i] = (struct stage_plan){.value.at = bound->value,
-                                       .sum.at = bound->sum,
-                                       .computed = bound->wide ? PROGRAM_F64 : PROGRAM_F32};
+    b->stages[i] = (struct stage_plan){.value.at = bound->value, .sum.at = bound->sum};
   }
   find_stages_below(b);
   find_declarations(b);

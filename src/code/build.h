@@ -29,9 +29,8 @@ struct held {
 };
 
 struct stage_plan {
-  struct held value;           /* its values */
-  struct held sum;             /* its accumulators, unless they are its values: direct */
-  enum program_dtype computed; /* its expression; value.at.dtype and sum.at.dtype are the others */
+  struct held value; /* its values */
+  struct held sum;   /* its accumulators, unless they are its values: direct */
 };
 
 struct node_plan {

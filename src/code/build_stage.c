@@ -243,7 +243,7 @@ static struct statement statement_of(struct builder *b, int stage, enum moment m
 void build_statement(struct builder *b, int stage, enum moment moment) {
   int nodes = b->px->nodes.count, indices = b->px->indices.count;
   const struct bound_stage *bound = &b->tree->stages[stage];
-  b->computed = b->stages[stage].computed;
+  b->computed = bound->computed;
   b->known.count = 0;
   bool free = moment == MOMENT_INIT && (bound->direct ? bound->value.kind == STORAGE_NAMED : true);
   bool update = moment == MOMENT_UPDATE;

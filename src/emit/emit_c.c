@@ -1,4 +1,4 @@
-/* C: the words of the language, what a text needs defined before it, and its frame. See emit_base.h.
+/* C: the words of the language, what a text needs defined before it, and its frame. See print_c.h.
  *
  * The C is C11 with the vector types of gcc and clang; a vector's loads and stores are of a type
  * that may stand anywhere (aligned as its elements, aliasing them). Helpers on vectors are macros:
