@@ -249,28 +249,13 @@ static void put_unused(const struct printer *p, struct buf *out) {
       buf_printf(out, "  (void)%s;\n", p->name[i]);
 }
 
-static void open_printer(struct printer *p, const char *function) {
-  int count = p->code->variables.count;
-  p->name = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->name + 1);
-  p->read = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->read + 1);
-  p->function = names_choose(&p->names, function, true);
-  for (int i = 0; i < count; i++) {
-    const struct code_variable *v = &p->code->variables.data[i];
-    p->name[i] = v->reserved ? v->name : names_choose(&p->names, v->name, false);
-  }
-}
-
 static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
                              const struct code *code, const struct emit_options *options,
                              struct buf *out) {
-  struct printer p = {.code = code, .words = &c_words};
-  canvas_status status = CANVAS_OK;
-  open_printer(&p, options && options->function ? options->function : code->name);
-  print_body(&p);
-  if (p.out.length > EMIT_BYTES) {
-    status = fail(ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",
-                  EMIT_BYTES >> 20);
-  } else {
+  struct printer p = {.ctx = ctx, .code = code, .words = &c_words};
+  print_open(&p, options && options->function ? options->function : code->name);
+  canvas_status status = print_body(&p);
+  if (status == CANVAS_OK) {
     put_head(&p, tree, options ? options->source : NULL, out);
     put_prelude(&p, out);
     put_function(&p, out);
@@ -278,8 +263,7 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
     buf_bytes(out, p.out.text, p.out.length);
     buf_puts(out, "}\n");
   }
-  buf_free(&p.out);
-  names_free(&p.names);
+  print_close(&p);
   return status;
 }
 

@@ -368,7 +368,28 @@ static int put_children(struct printer *p, int parent, int depth, struct buf *ou
   return statements + put_unread(p, parent, depth, out);
 }
 
-void print_body(struct printer *p) {
+/* ---- a function ---- */
+
+void print_open(struct printer *p, const char *function) {
+  int count = p->code->variables.count;
+  p->name = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->name + 1);
+  p->read = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->read + 1);
+  p->function = names_choose(&p->names, function, true);
+  for (int i = 0; i < count; i++) {
+    const struct code_variable *v = variable_at(p, i);
+    p->name[i] = v->reserved ? v->name : names_choose(&p->names, v->name, false);
+  }
+}
+
+void print_close(struct printer *p) {
+  buf_free(&p->out);
+  names_free(&p->names);
+}
+
+canvas_status print_body(struct printer *p) {
   put_children(p, 0, 1, &p->out);
   if (!p->done) put_text("return 0;", 1, &p->out);
+  if (p->out.length <= EMIT_BYTES) return CANVAS_OK;
+  return fail(p->ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",
+              EMIT_BYTES >> 20);
 }

@@ -57,6 +57,7 @@ struct names {
 };
 
 struct printer {
+  canvas_context *ctx;
   const struct code *code;
   const struct spelling *words;
   struct names names;
@@ -79,7 +80,9 @@ const char *names_choose(struct names *names, const char *wish, bool global);
 void names_free(struct names *names);
 
 /* print_c.c */
-void print_body(struct printer *p);
+void print_open(struct printer *p, const char *function); /* chooses the names */
+canvas_status print_body(struct printer *p);              /* into p->out */
+void print_close(struct printer *p);
 void print_wrapped(const char *text, size_t length, int depth, struct buf *out);
 
 /* print_c_value.c */
