@@ -32,12 +32,16 @@ def make_study(folder: Path, rows: Iterable[tuple[Any, ...]], **asked: Any) -> P
         study.begin(options, "digits", "0" * 64, (1000, 400), "t0 8 8 8 8 3 1 1\n")
         for name, kind, status, accuracy, speedup, macs, params in rows:
             number = int(name) if kind == "find" else None
+            row = study.database.execute(
+                "INSERT INTO network (name, kind, number, val_accuracy, speedup, latency_ms, "
+                "macs, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (name, kind, number, accuracy, speedup, speedup and 1 / speedup, macs, params),
+            )
             study.database.execute(
-                "INSERT INTO candidate (name, kind, number, status, val_accuracy, speedup, "
-                "latency_ms, macs, params, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (name, kind, number, status, accuracy, speedup, speedup and 1 / speedup, macs,
-                 params, "nan: made up" if status == "failed" else ""),
-            )  # fmt: skip
+                "INSERT INTO task (candidate, kind, requires, state, reason) "
+                "VALUES (?, 'accuracy', '{}', ?, ?)",
+                (row.lastrowid, status, "nan: made up" if status == "failed" else ""),
+            )
     return folder
 
 

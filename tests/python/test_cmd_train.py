@@ -120,7 +120,7 @@ def study(tmp_path_factory, pack):
     folder = make_study(tmp_path_factory.mktemp("study") / "run", CONTROLS + FINDS, width=2)
     text = Path(pack).read_text()
     with Study.open(folder) as opened:
-        opened.database.execute("UPDATE candidate SET pack = ? WHERE name IN ('3', '1x1')", [text])
+        opened.database.execute("UPDATE network SET pack = ? WHERE name IN ('3', '1x1')", [text])
     add_finals(folder, {"1x1": [0.84, 0.86]})
     load_data("digits").save(folder / "data.npz")
     return folder

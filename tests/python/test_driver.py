@@ -169,5 +169,5 @@ def test_a_training_may_take_six_times_what_the_unchanged_network_took(driver):
     train(driver, add(driver, "baseline", "baseline"), 0.9, 0.9, 0.9, 0.9)
     assert driver._train_limit() == 30
     with driver.study._transaction():
-        driver.study.database.execute("UPDATE candidate SET seconds = 20")
+        driver.study.database.execute("UPDATE network SET seconds = 20")
     assert driver._train_limit() == 120

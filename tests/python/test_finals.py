@@ -158,7 +158,10 @@ def test_a_time_limit_ends_the_finals_and_keeps_what_is_there(run):
 
 def test_without_finds_there_are_no_finals(run):
     with run.study._transaction():
-        run.study.database.execute("UPDATE candidate SET status = 'failed' WHERE kind = 'find'")
+        run.study.database.execute(
+            "UPDATE task SET state = 'failed' WHERE candidate IN "
+            "(SELECT id FROM network WHERE kind = 'find')"
+        )
     pool = ScriptedPool(good)
     train_finals(run, pool)
     assert not pool.jobs

@@ -70,7 +70,7 @@ def test_a_pruned_row_ends_where_it_ended(study, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(study, copy)
     change(copy, "DELETE FROM epoch WHERE number = 1")
-    change(copy, "UPDATE candidate SET status = 'pruned'")
+    change(copy, "UPDATE task SET state = 'pruned' WHERE kind = 'accuracy'")
     again = quiet(copy, "1x1")
     assert again.same and len(again.curve) == 1
 
@@ -79,8 +79,8 @@ def test_a_pruned_row_ends_where_it_ended(study, tmp_path):
     ("statement", "name", "words"),
     [
         ("", "99", "has no candidate '99'"),
-        ("UPDATE candidate SET status = 'new'", "0", "was not trained yet"),
-        ("UPDATE candidate SET pack = '', reason = 'too small'", "1x1", "never had sizes: too"),
+        ("UPDATE task SET state = 'queued'", "0", "was not trained yet"),
+        ("UPDATE network SET pack = ''", "1x1", "never had sizes: "),
         ("UPDATE study SET data_checksum = 'x'", "0", "are not those of the study"),
     ],
 )

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +191,44 @@ def test_the_file_says_whose_it_is(tmp_path):
     with Study.open(tmp_path) as study:
         assert study.database.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert (tmp_path / "study.db").read_bytes()[68:72] == b"CnvS"
+
+
+FORMAT_2 = Path(__file__).with_name("study_format_2.sql").read_text()
+
+
+def test_a_study_of_format_2_keeps_all_but_its_second_state(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_2)
+        old = database.execute(
+            "SELECT name, status, reason, log, kind, hash, budget, macs, val_accuracy, speedup "
+            "FROM candidate ORDER BY id"
+        ).fetchall()
+    database.close()
+    with pytest.raises(CanvasError, match="has the older format 2"):
+        Study.read(tmp_path)
+    with Study.open(tmp_path) as study:
+        rows = study.candidates()
+        new = [(r.name, r.status, r.reason, r.log, r.kind, r.hash, r.budget, r.macs,
+                r.val_accuracy, r.speedup) for r in rows]  # fmt: skip
+        assert new[:-1] == old[:-1] and [row[1] for row in new] == [
+            "done", "failed", "failed", "pruned", "new",
+        ]  # fmt: skip
+        assert old[-1][1] == "running"  # its driver was killed
+        assert study.timings(1) and study.curve(1) == [0.5] and study.final_seeds(1, 6) == {2}
+        assert not study.database.execute("PRAGMA foreign_key_check").fetchall()
+        made = dict(study.database.execute("SELECT name, sql FROM sqlite_master").fetchall())
+        assert all("old_task" not in (sql or "") for sql in made.values())
+        study.add("5", "find", "k", "p", "h5", 1)
+        study.started(study.select(name="5")[0].id)
+        assert study.select(status="running")[0].name == "5"
+
+
+def test_a_task_is_the_only_state(study):
+    """What a candidate's row says is its task's; nothing else stores it."""
+    add_find(study, 0)
+    id = study.select(name="0")[0].id
+    for state, shown in (("queued", "new"), ("running", "running"), ("pruned", "pruned")):
+        study.database.execute("UPDATE task SET state = ?, reason = 'why'", (state,))
+        assert (study.candidate(id).status, study.candidate(id).reason) == (shown, "why")
+    columns = {row["name"] for row in study.database.execute("PRAGMA table_info(network)")}
+    assert not columns & {"status", "reason", "log", "state"}

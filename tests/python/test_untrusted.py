@@ -186,9 +186,10 @@ EVIL = "a\x1b[2Jb\rc\nd\x07e\u202ef\u2028g\x9bh"
 
 def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
     add_finals(study, {"3": [0.5, 0.6], "baseline": [0.9, 0.9]})
-    change(study, "UPDATE candidate SET name = name || ?1 WHERE kind <> 'find'", EVIL)
-    for column in ("reason", "log", "budget", "engine"):
-        change(study, f"UPDATE candidate SET {column} = ?", EVIL)
+    change(study, "UPDATE network SET name = name || ?1 WHERE kind <> 'find'", EVIL)
+    for table, column in (("task", "reason"), ("task", "log"), ("network", "budget"),
+                          ("network", "engine")):  # fmt: skip
+        change(study, f"UPDATE {table} SET {column} = ?", EVIL)
     change(study, "UPDATE study SET data = ?, targets = ?", EVIL, EVIL)
     change(study, "UPDATE session SET machine = json_object('processor', ?)", EVIL)
     change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, ?1, 1, ?1, 1 FROM candidate",
@@ -211,12 +212,12 @@ def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
 
 
 def test_an_error_message_is_escaped(study, capsys):
-    change(study, "UPDATE candidate SET pack = '', reason = ?", EVIL)
+    change(study, "UPDATE task SET reason = ?", EVIL)
     assert "\\x1b" in one_message(capsys, ["train", study / "1x1"])
     assert "\\x1b" in one_message(capsys, ["train", study / "\x1b[2J"])
 
 
 def test_a_find_is_called_by_a_number(study, capsys):
-    change(study, "UPDATE candidate SET name = ? WHERE name = '3'", EVIL)
+    change(study, "UPDATE network SET name = ? WHERE name = '3'", EVIL)
     for command in commands(study)[:3]:
         assert "is damaged (a find is called 'a\\x1b" in one_message(capsys, command)

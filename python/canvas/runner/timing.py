@@ -58,12 +58,14 @@ def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> 
         "compile": run.options["compile"] == "yes",
         "engines": engines,
     }
+    run.study.timing_started(candidate.id)
     pool.start(candidate.id, words, LATENCY_LIMIT)
     while pool.busy():
         for _, message in pool.wait(0.5):
             record(run, candidate, engines, message)
         if pool.busy() and time.monotonic() > run.deadline - 1:
             pool.stop(candidate.id)
+            run.study.timing_stopped(candidate.id)
 
 
 def record(run: Run, candidate: Candidate, engines: list[str], message: Message) -> None:

@@ -81,7 +81,10 @@ def all_controls(run: Run) -> list[tuple[Control, str]]:
 
 
 class Trials:
-    """The candidates of a search on their way: the queue, the verdicts."""
+    """The candidates of a search on their way: what comes next, the verdicts.
+
+    What is queued or running stands in the study alone.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -89,8 +92,6 @@ class Trials:
         self.options = run.options
         self.display = run.display
         self.budgets = budgets(run.options)
-        self.queue: list[int] = []  # candidates that a study left over
-        self.finds = 0  # candidates that came of draws
         # candidate -> (epoch, accuracy) without a verdict
         self.waiting: dict[int, tuple[int, float]] = {}
 
@@ -100,8 +101,6 @@ class Trials:
 
     def train(self, pool: Pool) -> None:
         """Train until the trials are done or the time is up; then nothing is under way."""
-        self.queue = [candidate.id for candidate in self.study.select(status="new")]
-        self.finds = len(self.study.select("find"))
         self.display.phase("", self.total())
         while True:
             while pool.has_room() and self._time_to_start() and (job := self._next()) is not None:
@@ -122,9 +121,9 @@ class Trials:
             self.run.ended = "a callback stopped the search"
         if self.run.ended:
             return None
-        if self.queue:
-            return self.queue.pop(0)
-        return self._draw() if self.finds < self.total() else None
+        if queued := self.study.select(status="new"):
+            return queued[0].id
+        return self._draw() if self.study.finds() < self.total() else None
 
     def _draw(self) -> int | None:
         """Draw until an index gives a new kernel that fits the budget, and record every index on
@@ -135,7 +134,6 @@ class Trials:
         for index in range(first, first + DRY):
             outcome, reason = self._try(index)
             if outcome == "trial":
-                self.finds += 1
                 return self.study.select(name=str(index))[0].id
             self.study.record_draw(index, outcome, reason)
             counts[outcome] = counts.get(outcome, 0) + 1
@@ -148,7 +146,7 @@ class Trials:
     def _try(self, index: int) -> tuple[str, str]:
         """Draw and solve one index; a new kernel becomes a candidate."""
         targets = self.run.plan.targets
-        budget = self.budgets[self.finds % len(self.budgets)]
+        budget = self.budgets[self.study.finds() % len(self.budgets)]
         drawn = _core.draw(targets, self.options["seed"], index, draw_options(self.options))
         if drawn is None:
             return "skipped", ""

@@ -57,6 +57,10 @@ class Queries(Store):
         """The first index that was never drawn."""
         return int(self._one("SELECT coalesce(max(idx) + 1, 0) FROM draw"))
 
+    def finds(self) -> int:
+        """How many draws have given a candidate."""
+        return int(self._one("SELECT count(*) FROM network WHERE kind = 'find'"))
+
     def draw_counts(self) -> dict[str, int]:
         rows = self.database.execute("SELECT outcome, count(*) AS n FROM draw GROUP BY outcome")
         return {row["outcome"]: row["n"] for row in rows}

@@ -1,8 +1,8 @@
 """What the driver writes into a study, each in one transaction.
 
-What is recorded is the truth: rows that a killed driver left `running` are `new` again when the
-next one opens the study, and draws are a pure function of (seed, index), so the same command goes
-on where the last one ended.
+What is recorded is the truth, and a task is the only state of a piece of work: one that a killed
+driver left `running` is `queued` again when the next driver opens the study.  Draws are a pure
+function of (seed, index), so the same command goes on where the last one ended.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ class Study(Queries):
     def _forget_timings(self) -> None:
         """Latencies of another machine do not compare with those to come: take them again."""
         self.database.execute("DELETE FROM timing")
+        self.database.execute("UPDATE task SET state = 'queued' WHERE kind = 'latency'")
         self.database.execute(
-            "UPDATE candidate SET latency_ms = NULL, latency_spread_ms = NULL, speedup = NULL, "
+            "UPDATE network SET latency_ms = NULL, latency_spread_ms = NULL, speedup = NULL, "
             "engine = ''"
         )
 
@@ -121,13 +122,13 @@ class Study(Queries):
         with self._transaction():
             number = None
             if kind == "find":
-                number = self._one("SELECT count(*) FROM candidate WHERE kind = 'find'")
+                number = self.finds()
                 self.database.execute(
                     "INSERT INTO draw (idx, outcome) VALUES (?, 'trial')", (int(name),)
                 )
             row = self.database.execute(
-                "INSERT INTO candidate (name, kind, number, kernel, pack, hash, layer_macs, "
-                "budget, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'new')",
+                "INSERT INTO network (name, kind, number, kernel, pack, hash, layer_macs, budget) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (name, kind, number, kernel, pack, hash, layer_macs, budget),
             )
             self._add_task(row.lastrowid, "accuracy")
@@ -135,11 +136,11 @@ class Study(Queries):
     def add_failed(self, name: str, kind: str, reason: str, budget: str = "") -> None:
         """A control that cannot even be built: it is shown with its reason."""
         with self._transaction():
-            self.database.execute(
-                "INSERT INTO candidate (name, kind, budget, status, reason) "
-                "VALUES (?, ?, ?, 'failed', ?)",
-                (name, kind, budget, reason),
+            row = self.database.execute(
+                "INSERT INTO network (name, kind, budget) VALUES (?, ?, ?)", (name, kind, budget)
             )
+            self._add_task(row.lastrowid, "accuracy")
+            self._set_task(row.lastrowid, "accuracy", "failed", reason)
 
     # ---- the course of a training -------------------------------------------------------------
 
@@ -148,15 +149,14 @@ class Study(Queries):
         with self._transaction():
             self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
             self.database.execute(
-                "UPDATE candidate SET status = 'running', session = ? WHERE id = ?",
-                (self.session, id),
+                "UPDATE network SET session = ? WHERE id = ?", (self.session, id)
             )
             self._set_task(id, "accuracy", "running")
 
     def built(self, id: int, macs: int, params: int) -> None:
         with self._transaction():
             self.database.execute(
-                "UPDATE candidate SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
+                "UPDATE network SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
             )
 
     def epoch(self, id: int, number: int, accuracy: float, loss: float, seconds: float) -> None:
@@ -165,22 +165,16 @@ class Study(Queries):
                 "INSERT INTO epoch VALUES (?, ?, ?, ?, ?)", (id, number, accuracy, loss, seconds)
             )
             self.database.execute(
-                "UPDATE candidate SET val_accuracy = ?, seconds = ? WHERE id = ?",
+                "UPDATE network SET val_accuracy = ?, seconds = ? WHERE id = ?",
                 (accuracy, seconds, id),
             )
 
     def finished(self, id: int, status: str, reason: str = "", log: str = "") -> None:
         """A training ended: done, pruned or failed."""
         with self._transaction():
-            self.database.execute(
-                "UPDATE candidate SET status = ?, reason = ?, log = ? WHERE id = ?",
-                (status, reason, log, id),
-            )
             if status == "failed":
-                self.database.execute(
-                    "UPDATE candidate SET val_accuracy = NULL WHERE id = ?", (id,)
-                )
-            self._set_task(id, "accuracy", "failed" if status == "failed" else "done", reason)
+                self.database.execute("UPDATE network SET val_accuracy = NULL WHERE id = ?", (id,))
+            self._set_task(id, "accuracy", status, reason, log)
             if status == "done":
                 self._add_task(id, "latency")
 
@@ -191,13 +185,24 @@ class Study(Queries):
 
     # ---- latency and finals --------------------------------------------------------------------
 
+    def timing_started(self, id: int) -> None:
+        """A latency is taken: for the first time, or for an engine that was not asked for then."""
+        with self._transaction():
+            self._add_task(id, "latency")
+            self._set_task(id, "latency", "running")
+
+    def timing_stopped(self, id: int) -> None:
+        """It was interrupted by us: it is to be taken again."""
+        with self._transaction():
+            self._set_task(id, "latency", "queued")
+
     def latency(self, id: int, rows: Sequence[Timing]) -> None:
         """The engines of a candidate; the fastest of them is what tables quote."""
         best = max(rows, key=lambda row: row.speedup or 0.0)
         with self._transaction():
             self._record_timings(id, rows)
             self.database.execute(
-                "UPDATE candidate SET latency_ms = ?, latency_spread_ms = ?, speedup = ?, "
+                "UPDATE network SET latency_ms = ?, latency_spread_ms = ?, speedup = ?, "
                 "engine = ? WHERE id = ?",
                 (best.latency_ms, best.spread_ms, best.speedup, best.engine, id),
             )
@@ -254,24 +259,20 @@ class Study(Queries):
             )
 
     def recover(self) -> None:
-        """A driver that was killed left rows running: they are to be done again."""
+        """A driver that was killed left tasks running: they are to be done again."""
+        running = "SELECT candidate FROM task WHERE kind = 'accuracy' AND state = 'running'"
         with self._transaction():
-            for row in self.database.execute(
-                "SELECT id FROM candidate WHERE status = 'running'"
-            ).fetchall():
-                self._put_back(row["id"])
+            for row in self.database.execute(running).fetchall():
+                self._put_back(row["candidate"])
             self.database.execute("UPDATE task SET state = 'queued' WHERE state = 'running'")
 
     def _put_back(self, id: int) -> None:
         self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
         self.database.execute(
-            "UPDATE candidate SET status = 'new', val_accuracy = NULL, seconds = NULL, "
-            "session = NULL WHERE id = ?",
+            "UPDATE network SET val_accuracy = NULL, seconds = NULL, session = NULL WHERE id = ?",
             (id,),
         )
-        self.database.execute(
-            "UPDATE task SET state = 'queued' WHERE candidate = ? AND kind = 'accuracy'", (id,)
-        )
+        self._set_task(id, "accuracy", "queued")
 
     def _add_task(self, id: int | None, kind: str) -> None:
         self.database.execute(
@@ -280,9 +281,11 @@ class Study(Queries):
             (id, kind, REQUIRES[kind]),
         )
 
-    def _set_task(self, id: int, kind: str, state: str, reason: str = "") -> None:
+    def _set_task(
+        self, id: int | None, kind: str, state: str, reason: str = "", log: str = ""
+    ) -> None:
         self.database.execute(
-            "UPDATE task SET state = ?, reason = ?, attempt = attempt + (? = 'running') "
+            "UPDATE task SET state = ?, reason = ?, log = ?, attempt = attempt + (? = 'running') "
             "WHERE candidate = ? AND kind = ?",
-            (state, reason, state, id, kind),
+            (state, reason, log, state, id, kind),
         )

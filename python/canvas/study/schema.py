@@ -3,14 +3,17 @@
     study       one row: the question as asked, checksum of the images, layers to replace
     session     one row per run of the driver: versions, machine, all options of that run
     draw        one row per index of the sampler: trial, skipped, duplicate or unsolved
-    candidate   one row per network (baseline, controls, finds): texts, results, failure
+    network     one row per network (baseline, controls, finds): texts, results
     epoch       the accuracy curve of each candidate
     timing      latency per candidate and engine (eager, compiled)
     final       a finalist trained once more from another seed, scored on the test split
-    task        what is to be done, and what a worker must offer to do it
+    task        what is to be done: what a worker must offer, its state, why it failed
+    candidate   a view: a network with the state of its training
+
+A task is the only state of a piece of work.
 
 The driver is the only writer; readers may look at any time (WAL).  What is recorded is the truth:
-rows that a killed driver left `running` are `new` again when the next one opens the study, and
+tasks that a killed driver left `running` are `queued` again when the next one opens the study, and
 draws are a pure function of (seed, index), so the same command goes on where the last one ended.
 A lock beside the file keeps a second driver out.
 
@@ -21,10 +24,12 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 2
+VERSION = 3
 
-CANDIDATE = """
-CREATE TABLE candidate (
+REQUIRES = {"accuracy": '{"cores": 1}', "latency": '{"cores": 1, "exclusive": true}'}
+
+NETWORK = """
+CREATE TABLE network (
   id         INTEGER PRIMARY KEY,       -- in the order of training
   name       TEXT NOT NULL UNIQUE,      -- baseline, the control's name, or the index of the draw
   kind       TEXT NOT NULL CHECK (kind IN ('baseline', 'control', 'find')),
@@ -34,9 +39,6 @@ CREATE TABLE candidate (
   pack       TEXT NOT NULL DEFAULT '',  -- kernel text with one line of sizes per target
   hash       TEXT,                      -- of the kernel, equal for isomorphic ones
   layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
-  status     TEXT NOT NULL CHECK (status IN ('new', 'running', 'done', 'pruned', 'failed')),
-  reason     TEXT NOT NULL DEFAULT '',  -- why failed or pruned: kind and message
-  log        TEXT NOT NULL DEFAULT '',  -- last lines of output of a failed one
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network
   val_accuracy REAL,                    -- after the last epoch trained, 0..1
@@ -62,7 +64,7 @@ CREATE TABLE session (
 
 FINAL = """
 CREATE TABLE final (
-  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  candidate INTEGER NOT NULL REFERENCES network (id),
   seed      INTEGER NOT NULL,
   epochs    INTEGER NOT NULL,
   status    TEXT NOT NULL CHECK (status IN ('done', 'failed')),
@@ -77,7 +79,7 @@ CREATE TABLE final (
 
 TIMING = """
 CREATE TABLE timing (
-  candidate  INTEGER NOT NULL REFERENCES candidate (id),
+  candidate  INTEGER NOT NULL REFERENCES network (id),
   engine     TEXT NOT NULL CHECK (engine IN ('eager', 'compiled')),
   latency_ms REAL,                      -- one forward of the whole network, median
   spread_ms  REAL,                      -- interquartile range
@@ -88,6 +90,30 @@ CREATE TABLE timing (
   session    INTEGER,
   PRIMARY KEY (candidate, engine)
 ) STRICT;
+"""
+
+TASK = """
+CREATE TABLE task (
+  id        INTEGER PRIMARY KEY,
+  candidate INTEGER NOT NULL REFERENCES network (id),
+  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency')),
+  requires  TEXT NOT NULL,              -- JSON: what a worker must offer
+  state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'pruned', 'failed')),
+  attempt   INTEGER NOT NULL DEFAULT 0,
+  reason    TEXT NOT NULL DEFAULT '',   -- why failed or pruned: kind and message
+  log       TEXT NOT NULL DEFAULT '',   -- last lines of output of a failed one
+  UNIQUE (candidate, kind)
+) STRICT;
+"""
+
+# A network with the state of its training, the columns of format 2: nothing is stored in it.
+CANDIDATE = """
+CREATE VIEW candidate AS
+  SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, layer_macs,
+         CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
+         macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, engine, seconds,
+         session
+  FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
 SCHEMA = f"""
@@ -108,9 +134,9 @@ CREATE TABLE draw (
   outcome TEXT NOT NULL CHECK (outcome IN ('trial', 'skipped', 'duplicate', 'unsolved')),
   reason  TEXT NOT NULL DEFAULT ''
 ) STRICT;
-{CANDIDATE}
+{NETWORK}
 CREATE TABLE epoch (
-  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  candidate INTEGER NOT NULL REFERENCES network (id),
   number    INTEGER NOT NULL,
   accuracy  REAL NOT NULL,
   loss      REAL NOT NULL,
@@ -119,24 +145,46 @@ CREATE TABLE epoch (
 ) STRICT;
 {TIMING}
 {FINAL}
-CREATE TABLE task (
-  id        INTEGER PRIMARY KEY,
-  candidate INTEGER NOT NULL REFERENCES candidate (id),
-  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency')),
-  requires  TEXT NOT NULL,              -- JSON: what a worker must offer
-  state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed')),
-  attempt   INTEGER NOT NULL DEFAULT 0,
-  reason    TEXT NOT NULL DEFAULT '',
-  UNIQUE (candidate, kind)
+{TASK}
+{CANDIDATE}
+"""
+
+# Tables as format 2 had them, for studies of format 1 on their way.
+CANDIDATE_2 = """
+CREATE TABLE candidate (
+  id         INTEGER PRIMARY KEY,       -- in the order of training
+  name       TEXT NOT NULL UNIQUE,      -- baseline, the control's name, or the index of the draw
+  kind       TEXT NOT NULL CHECK (kind IN ('baseline', 'control', 'find')),
+  number     INTEGER UNIQUE,            -- finds: 0, 1, 2, ... without the draws that gave none
+  budget     TEXT NOT NULL DEFAULT '',  -- what it was solved for; '' where no budget counts
+  kernel     TEXT NOT NULL DEFAULT '',  -- kernel text; '' for the baseline
+  pack       TEXT NOT NULL DEFAULT '',  -- kernel text with one line of sizes per target
+  hash       TEXT,                      -- of the kernel, equal for isomorphic ones
+  layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
+  status     TEXT NOT NULL CHECK (status IN ('new', 'running', 'done', 'pruned', 'failed')),
+  reason     TEXT NOT NULL DEFAULT '',  -- why failed or pruned: kind and message
+  log        TEXT NOT NULL DEFAULT '',  -- last lines of output of a failed one
+  macs       INTEGER,                   -- of the whole network, one image
+  params     INTEGER,                   -- of the whole network
+  val_accuracy REAL,                    -- after the last epoch trained, 0..1
+  latency_ms REAL,                      -- one forward of the whole network, its fastest engine
+  latency_spread_ms REAL,               -- interquartile range
+  speedup    REAL,                      -- against the fastest engine of the unchanged network
+  engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager or compiled
+  seconds    REAL,                      -- of training
+  session    INTEGER,                   -- the run of the driver that trained it
+  UNIQUE (hash, budget)
 ) STRICT;
 """
+TIMING_2 = TIMING.replace("network (id)", "candidate (id)")
+FINAL_2 = FINAL.replace("network (id)", "candidate (id)")
 
 # How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
 # the eager network alone: they are taken again.
 UPGRADES = {
     1: f"""
 ALTER TABLE candidate RENAME TO old_candidate;
-{CANDIDATE}
+{CANDIDATE_2}
 INSERT INTO candidate (id, name, kind, number, budget, kernel, pack, hash, layer_macs, status,
                        reason, log, macs, params, val_accuracy, seconds, session)
   SELECT id, name, kind, number,
@@ -148,16 +196,32 @@ INSERT INTO candidate (id, name, kind, number, budget, kernel, pack, hash, layer
 DROP TABLE old_candidate;
 {SESSION}
 INSERT INTO session SELECT 1, options, versions, machine, created FROM study;
-{TIMING}
-{FINAL}
+{TIMING_2}
+{FINAL_2}
 ALTER TABLE study ADD COLUMN test_images INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE study DROP COLUMN versions;
 ALTER TABLE study DROP COLUMN machine;
 DELETE FROM task WHERE kind = 'latency';
 INSERT INTO task (candidate, kind, requires, state)
-  SELECT id, 'latency', '{{"cores": 1, "exclusive": true}}', 'queued'
+  SELECT id, 'latency', '{REQUIRES["latency"]}', 'queued'
   FROM candidate WHERE status = 'done';
-"""
+""",
+    2: f"""
+PRAGMA legacy_alter_table = OFF;
+ALTER TABLE candidate RENAME TO network;
+ALTER TABLE task RENAME TO old_task;
+{TASK}
+INSERT INTO task (candidate, kind, requires, state, attempt, reason, log)
+  SELECT network.id, 'accuracy', '{REQUIRES["accuracy"]}',
+         CASE status WHEN 'new' THEN 'queued' ELSE status END, coalesce(attempt, 0),
+         network.reason, log
+  FROM network LEFT JOIN old_task ON candidate = network.id AND old_task.kind = 'accuracy';
+INSERT INTO task (candidate, kind, requires, state, attempt, reason)
+  SELECT candidate, kind, requires, state, attempt, reason FROM old_task WHERE kind = 'latency';
+DROP TABLE old_task;
+ALTER TABLE network DROP COLUMN status;
+ALTER TABLE network DROP COLUMN reason;
+ALTER TABLE network DROP COLUMN log;
+{CANDIDATE}
+""",
 }
-
-REQUIRES = {"accuracy": '{"cores": 1}', "latency": '{"cores": 1, "exclusive": true}'}
