@@ -61,13 +61,13 @@ def check_includes(tree: Tree) -> Iterator[str]:
             continue
         for line, included in includes(text):
             if folder[0] == "src":
-                complaint = in_layer(folder[1], included)
+                violation = in_layer(folder[1], included)
             else:
                 beside = str(pathlib.PurePosixPath(path).parent / included) in tree
                 allowed = included == "canvas.h" or beside
-                complaint = None if allowed else f"{folder[0]} may include canvas.h only"
-            if complaint:
-                yield f'{path}:{line}: {complaint}, not "{included}"'
+                violation = None if allowed else f"{folder[0]} may include canvas.h only"
+            if violation:
+                yield f'{path}:{line}: {violation}, not "{included}"'
 
 
 def in_layer(layer: str, included: str) -> str | None:
@@ -185,8 +185,8 @@ def self_test(check: Callable[[Tree], Iterator[str]]) -> Iterator[str]:
     for tree in rejected:
         if not list(check(tree)):
             yield f"{name} lets pass the planted {tree}"
-    for complaint in check(passed):
-        yield f"{name} rejects what is right: {complaint}"
+    for violation in check(passed):
+        yield f"{name} rejects what is right: {violation}"
 
 
 def read_tree() -> Tree:
@@ -249,11 +249,11 @@ def main(arguments: list[str]) -> int:
         return 0
     failed = False
     for check in CHECKS:
-        complaints = list(self_test(check)) or list(check(tree))
-        for complaint in complaints:
-            print(complaint)
-        failed |= bool(complaints)
-        print(("not ok" if complaints else "ok") + f" layers: {check.__name__.split('_')[1]}")
+        violations = list(self_test(check)) or list(check(tree))
+        for violation in violations:
+            print(violation)
+        failed |= bool(violations)
+        print(("not ok" if violations else "ok") + f" layers: {check.__name__.split('_')[1]}")
     return 1 if failed else 0
 
 

@@ -52,7 +52,7 @@ def add_finals(folder: Path, tests: dict[str, list[float]]) -> None:
         for name, shares in tests.items():
             id = study.candidates("name = ?", name)[0].id
             study.database.executemany(
-                "INSERT INTO final (candidate, seed, epochs, status, test_accuracy) "
-                "VALUES (?, ?, ?, 'done', ?)",
-                [(id, seed, epochs, share) for seed, share in enumerate(shares)],
+                "INSERT INTO final (candidate, seed, epochs, val_accuracy, test_accuracy) "
+                "VALUES (?, ?, ?, ?, ?)",
+                [(id, seed, epochs, share, share) for seed, share in enumerate(shares)],
             )

@@ -60,6 +60,7 @@ CREATE TABLE final (
   PRIMARY KEY (candidate, seed, epochs)
 ) STRICT;
 INSERT INTO "final" VALUES(1,2,6,'done','',0.5,0.6,1.0,1);
+INSERT INTO "final" VALUES(1,3,6,'failed','nan: the loss is nan',NULL,NULL,NULL,1);
 CREATE TABLE session (
   id       INTEGER PRIMARY KEY,
   options  TEXT NOT NULL,               -- JSON, every option with its value

@@ -140,9 +140,12 @@ def forgets(words):
 )
 def test_a_final_that_fails_is_a_row_with_its_reason_and_not_tried_again(run, script, words):
     train_finals(run, ScriptedPool(script))
-    rows = run.study.database.execute("SELECT status, reason, test_accuracy FROM final").fetchall()
-    assert len(rows) == 18 and all(row["status"] == "failed" for row in rows)
-    assert all(words in row["reason"] and row["test_accuracy"] is None for row in rows)
+    rows = run.study.database.execute(
+        "SELECT state, reason, attempt FROM task WHERE kind = 'final'"
+    ).fetchall()
+    assert len(rows) == 18 and all((row["state"], row["attempt"]) == ("failed", 1) for row in rows)
+    assert all(words in row["reason"] for row in rows)
+    assert not run.study.database.execute("SELECT * FROM final").fetchall()
     assert set(scores(run).values()) == {()}
     again = ScriptedPool(good)
     train_finals(run, again)

@@ -214,8 +214,12 @@ def test_a_study_of_format_2_keeps_all_but_its_second_state(tmp_path):
             "done", "failed", "failed", "pruned", "new",
         ]  # fmt: skip
         assert old[-1][1] == "running"  # its driver was killed
-        assert study.timings(1) and study.curve(1) == [0.5] and study.final_seeds(1, 6) == {2}
+        assert study.timings(1) and study.curve(1) == [0.5] and study.final_seeds(1, 6) == {2, 3}
         assert not study.database.execute("PRAGMA foreign_key_check").fetchall()
+        finals = study.database.execute(
+            "SELECT state, seed, epochs FROM task WHERE kind = 'final'"
+        )
+        assert [tuple(row) for row in finals] == [("done", 2, 6), ("failed", 3, 6)]
         made = dict(study.database.execute("SELECT name, sql FROM sqlite_master").fetchall())
         assert all("old_task" not in (sql or "") for sql in made.values())
         study.add("5", "find", "k", "p", "h5", 1)

@@ -34,18 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except NoSolution as error:
-        return complain(error, 1)
+        return print_message(error, 1)
     except CanvasError as error:
-        return complain(error, 2)
+        return print_message(error, 2)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         drop_output()  # so that the last flush at exit is quiet too
         return 141
     except OSError as error:
-        return complain(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
+        return print_message(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
     except sqlite3.Error as error:
-        return complain(f"the study cannot be used: {error}", 2)
+        return print_message(f"the study cannot be used: {error}", 2)
 
 
 def run(words: list[str]) -> int:
@@ -65,7 +65,7 @@ def subcommand(name: str) -> Any:
     return importlib.import_module(f".cmd_{name}", __package__)
 
 
-def complain(error: Exception | str, code: int) -> int:
+def print_message(error: Exception | str, code: int) -> int:
     """One message on standard error.  What standard output did not take is given up: Python
     would try again at exit.
     """

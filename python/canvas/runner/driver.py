@@ -167,8 +167,7 @@ def trials_kept(run: Run) -> str:
 
 def interrupted(run: Run) -> None:
     """After Ctrl-C: children are gone by now; say what is kept and how to go on."""
-    for candidate in run.study.select(status="running"):
-        run.study.put_back(candidate.id)
+    run.study.recover()
     run.display.farewell(
         f"stopped: {trials_kept(run)} are kept in '{run.study.folder}', the same command goes on"
     )

@@ -94,6 +94,8 @@ class Finals:
             if time.monotonic() > self.run.timing_moment():
                 for job in self.pool.busy():
                     self.pool.stop(job)
+                    candidate, seed = self.queue[job]
+                    self.run.study.final_stopped(candidate.id, seed, self.epochs)
                 self.run.time_is_up("all finals were trained")
                 break
 
@@ -109,6 +111,7 @@ class Finals:
         seconds = self.run.baseline_seconds() or 0.0
         limit = max(120.0, FINAL_LIMIT * seconds * self.epochs / self.run.options["epochs"])
         words = self.run.training(candidate, self.epochs, seed=seed, check=False, test=True)
+        self.run.study.final_started(candidate.id, seed, self.epochs)
         self.pool.start(job, words, limit)
         self.run.display.started(f"{candidate.name} seed {seed}", self.epochs)
 

@@ -88,8 +88,7 @@ class Queries(Store):
         """Test accuracies by candidate, of the finals that the last run asked for."""
         tests: dict[int, tuple[float, ...]] = {}
         for row in self.database.execute(
-            "SELECT candidate, test_accuracy FROM final WHERE status = 'done' AND epochs = ? "
-            "ORDER BY candidate, seed",
+            "SELECT candidate, test_accuracy FROM final WHERE epochs = ? ORDER BY candidate, seed",
             (final_epochs(self.options()),),
         ):
             tests[row["candidate"]] = (*tests.get(row["candidate"], ()), row["test_accuracy"])
@@ -129,7 +128,9 @@ class Queries(Store):
     def final_seeds(self, id: int, epochs: int) -> set[int]:
         """The seeds that a finalist was trained from already, failed ones included."""
         rows = self.database.execute(
-            "SELECT seed FROM final WHERE candidate = ? AND epochs = ?", (id, epochs)
+            "SELECT seed FROM task WHERE candidate = ? AND kind = 'final' AND epochs = ? "
+            "AND state IN ('done', 'failed')",
+            (id, epochs),
         )
         return {row["seed"] for row in rows}
 

@@ -214,6 +214,17 @@ class Study(Queries):
             self._record_timings(id, rows)
             self._set_task(id, "latency", "failed", reason)
 
+    def final_started(self, id: int, seed: int, epochs: int) -> None:
+        """A finalist is trained from `seed`."""
+        with self._transaction():
+            self._add_task(id, "final", seed, epochs)
+            self._set_task(id, "final", "running", seed=seed, epochs=epochs)
+
+    def final_stopped(self, id: int, seed: int, epochs: int) -> None:
+        """It was interrupted by us: it is to be trained again."""
+        with self._transaction():
+            self._set_task(id, "final", "queued", seed=seed, epochs=epochs)
+
     def final(
         self,
         id: int,
@@ -224,22 +235,15 @@ class Study(Queries):
         reason: str = "",
     ) -> None:
         """A finalist trained from `seed`: (validation, test) accuracy, or why there are none."""
-        validation, test = scores or (None, None)
+        state = "done" if scores else "failed"
         with self._transaction():
-            self.database.execute(
-                "INSERT OR REPLACE INTO final VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    id,
-                    seed,
-                    epochs,
-                    "done" if scores else "failed",
-                    reason,
-                    validation,
-                    test,
-                    seconds,
-                    self.session,
-                ),
-            )
+            self._add_task(id, "final", seed, epochs)
+            self._set_task(id, "final", state, reason, seed=seed, epochs=epochs)
+            if scores:
+                self.database.execute(
+                    "INSERT OR REPLACE INTO final VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (id, seed, epochs, *scores, seconds, self.session),
+                )
 
     def _record_timings(self, id: int, rows: Sequence[Timing]) -> None:
         for row in rows:
@@ -259,7 +263,9 @@ class Study(Queries):
             )
 
     def recover(self) -> None:
-        """A driver that was killed left tasks running: they are to be done again."""
+        """A driver that was killed, or is about to end, left tasks running: they are to be done
+        again.
+        """
         running = "SELECT candidate FROM task WHERE kind = 'accuracy' AND state = 'running'"
         with self._transaction():
             for row in self.database.execute(running).fetchall():
@@ -274,18 +280,25 @@ class Study(Queries):
         )
         self._set_task(id, "accuracy", "queued")
 
-    def _add_task(self, id: int | None, kind: str) -> None:
+    def _add_task(self, id: int | None, kind: str, seed: int = 0, epochs: int = 0) -> None:
         self.database.execute(
-            "INSERT OR IGNORE INTO task (candidate, kind, requires, state) "
-            "VALUES (?, ?, ?, 'queued')",
-            (id, kind, REQUIRES[kind]),
+            "INSERT OR IGNORE INTO task (candidate, kind, seed, epochs, requires, state) "
+            "VALUES (?, ?, ?, ?, ?, 'queued')",
+            (id, kind, seed, epochs, REQUIRES[kind]),
         )
 
     def _set_task(
-        self, id: int | None, kind: str, state: str, reason: str = "", log: str = ""
+        self,
+        id: int | None,
+        kind: str,
+        state: str,
+        reason: str = "",
+        log: str = "",
+        seed: int = 0,
+        epochs: int = 0,
     ) -> None:
         self.database.execute(
             "UPDATE task SET state = ?, reason = ?, log = ?, attempt = attempt + (? = 'running') "
-            "WHERE candidate = ? AND kind = ?",
-            (state, reason, log, state, id, kind),
+            "WHERE candidate = ? AND kind = ? AND seed = ? AND epochs = ?",
+            (state, reason, log, state, id, kind, seed, epochs),
         )

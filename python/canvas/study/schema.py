@@ -26,7 +26,11 @@ from __future__ import annotations
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
 VERSION = 3
 
-REQUIRES = {"accuracy": '{"cores": 1}', "latency": '{"cores": 1, "exclusive": true}'}
+REQUIRES = {
+    "accuracy": '{"cores": 1}',
+    "latency": '{"cores": 1, "exclusive": true}',
+    "final": '{"cores": 1}',
+}
 
 NETWORK = """
 CREATE TABLE network (
@@ -67,10 +71,8 @@ CREATE TABLE final (
   candidate INTEGER NOT NULL REFERENCES network (id),
   seed      INTEGER NOT NULL,
   epochs    INTEGER NOT NULL,
-  status    TEXT NOT NULL CHECK (status IN ('done', 'failed')),
-  reason    TEXT NOT NULL DEFAULT '',
-  val_accuracy  REAL,                   -- 0..1
-  test_accuracy REAL,                   -- 0..1
+  val_accuracy  REAL NOT NULL,          -- 0..1
+  test_accuracy REAL NOT NULL,          -- 0..1
   seconds   REAL,
   session   INTEGER,
   PRIMARY KEY (candidate, seed, epochs)
@@ -96,13 +98,15 @@ TASK = """
 CREATE TABLE task (
   id        INTEGER PRIMARY KEY,
   candidate INTEGER NOT NULL REFERENCES network (id),
-  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency')),
+  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency', 'final')),
+  seed      INTEGER NOT NULL DEFAULT 0, -- of a final
+  epochs    INTEGER NOT NULL DEFAULT 0, -- of a final
   requires  TEXT NOT NULL,              -- JSON: what a worker must offer
   state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'pruned', 'failed')),
   attempt   INTEGER NOT NULL DEFAULT 0,
   reason    TEXT NOT NULL DEFAULT '',   -- why failed or pruned: kind and message
   log       TEXT NOT NULL DEFAULT '',   -- last lines of output of a failed one
-  UNIQUE (candidate, kind)
+  UNIQUE (candidate, kind, seed, epochs)
 ) STRICT;
 """
 
@@ -177,7 +181,20 @@ CREATE TABLE candidate (
 ) STRICT;
 """
 TIMING_2 = TIMING.replace("network (id)", "candidate (id)")
-FINAL_2 = FINAL.replace("network (id)", "candidate (id)")
+FINAL_2 = """
+CREATE TABLE final (
+  candidate INTEGER NOT NULL REFERENCES candidate (id),
+  seed      INTEGER NOT NULL,
+  epochs    INTEGER NOT NULL,
+  status    TEXT NOT NULL CHECK (status IN ('done', 'failed')),
+  reason    TEXT NOT NULL DEFAULT '',
+  val_accuracy  REAL,                   -- 0..1
+  test_accuracy REAL,                   -- 0..1
+  seconds   REAL,
+  session   INTEGER,
+  PRIMARY KEY (candidate, seed, epochs)
+) STRICT;
+"""
 
 # How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
 # the eager network alone: they are taken again.
@@ -219,6 +236,15 @@ INSERT INTO task (candidate, kind, requires, state, attempt, reason, log)
 INSERT INTO task (candidate, kind, requires, state, attempt, reason)
   SELECT candidate, kind, requires, state, attempt, reason FROM old_task WHERE kind = 'latency';
 DROP TABLE old_task;
+ALTER TABLE final RENAME TO old_final;
+{FINAL}
+INSERT INTO final
+  SELECT candidate, seed, epochs, val_accuracy, test_accuracy, seconds, session
+  FROM old_final WHERE status = 'done';
+INSERT INTO task (candidate, kind, seed, epochs, requires, state, attempt, reason)
+  SELECT candidate, 'final', seed, epochs, '{REQUIRES["final"]}', status, 1, reason
+  FROM old_final;
+DROP TABLE old_final;
 ALTER TABLE network DROP COLUMN status;
 ALTER TABLE network DROP COLUMN reason;
 ALTER TABLE network DROP COLUMN log;
