@@ -108,6 +108,55 @@ def check_names(tree: Tree) -> Iterator[str]:
         seen.setdefault(name, path)
 
 
+def check_calls(tree: Tree) -> Iterator[str]:
+    """No C files that call each other in a circle; a function may call back within its file."""
+    homes = {
+        name: path
+        for path, text in tree.items()
+        if path.startswith(("src/", "cli/")) and path.endswith(".c")
+        for name in DEFINED.findall(text)
+    }
+    calls = {
+        path: {homes[name] for name in NAMED.findall(without_comments(text)) if name in homes}
+        for path, text in tree.items()
+        if path in set(homes.values())
+    }
+    for circle in circles(calls):
+        yield f"{' -> '.join(circle)}: these files call each other in a circle"
+
+
+# A function that other files may call, where it is defined; and whatever is called or named.
+DEFINED = re.compile(r"^(?!static\b)[a-z][\w *]*?\b(\w+)\([^;{}]*\) \{$", re.M)
+NAMED = re.compile(r"\b[a-z]\w+\b(?=\()|&[a-z]\w+\b|(?<=[ (,])[a-z]\w+(?=[,)])")
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"', "", text, flags=re.S)
+
+
+def circles(arrows: dict[str, set[str]]) -> Iterator[list[str]]:
+    """One circle for each knot of the graph, its nodes in order."""
+    done: set[str] = set()
+    for start in sorted(arrows):
+        if start not in done and (found := path_back(arrows, start)):
+            yield [*found, start]
+            done.update(found)
+
+
+def path_back(arrows: dict[str, set[str]], start: str) -> list[str]:
+    """The shortest way from a node to itself, breadth first; [] if there is none."""
+    ways = [[start]]
+    seen: set[str] = set()
+    for way in ways:
+        for node in sorted(arrows.get(way[-1], set()) - ({way[-1]} if len(way) > 1 else {start})):
+            if node == start:
+                return way
+            if node not in seen:
+                seen.add(node)
+                ways.append([*way, node])
+    return []
+
+
 def check_package(tree: Tree) -> Iterator[str]:
     """canvas._core is the package's only core."""
     for path, text in tree.items():
@@ -134,7 +183,7 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-CHECKS = (check_includes, check_guards, check_names, check_package, *rooms.CHECKS)
+CHECKS = (check_includes, check_guards, check_names, check_calls, check_package, *rooms.CHECKS)
 
 # For each rule trees that it must reject and one that it must let pass.
 PLANTED: dict[str, tuple[list[Tree], Tree]] = {
@@ -165,6 +214,24 @@ PLANTED: dict[str, tuple[list[Tree], Tree]] = {
     "check_names": (
         [{"src/dim/a.c": "", "src/base/a.c": ""}],
         {"tests/CMakeLists.txt": "", "CMakeLists.txt": "", "src/base/a.c": "", "src/base/a.h": ""},
+    ),
+    "check_calls": (
+        [
+            {
+                "src/dim/a.c": "int one(int x) {\n  return two(x);\n}\n",
+                "src/dim/b.c": "int two(int x) {\n  return one(x);\n}\n",
+            },
+            {
+                "src/dim/a.c": "int one(int x) {\n  return two(x);\n}\n",
+                "src/dim/b.c": "int two(int x) {\n  return three(x);\n}\n",
+                "cli/c.c": "int three(int x) {\n  return each(x, one);\n}\n",
+            },
+        ],
+        {
+            "src/dim/a.c": "int one(int x) {\n  return x ? one(x - 1) : two(x);\n}\n",
+            "src/dim/b.c": "int two(int x) {  // one(x)\n  return x;\n}\n",
+            "src/dim/c.c": "static int two(int x) {\n  return one(x);\n}\n",
+        },
     ),
     "check_package": (
         [
