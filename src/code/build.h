@@ -5,13 +5,14 @@
  *
  *     build.c            from the plan to the tree
  *     build_loops.c      the walk: loops, guards, parallel regions
+ *     build_open.c       what it opens: statements with children, the digits of a group
  *     build_buffers.c    variables and buffers: their declarations and allocations
  *     build_reduction.c  where accumulators begin and end
  *     build_prefetch.c   what a loop will read some iterations later
  *     build_stage.c      one point of a stage: its statement, in lanes where it stands in a vec loop
- *     build_value.c      expressions of values, and the conditions among them
+ *     build_value.c      expressions: indices, values, the conditions among them
  *     build_spread.c     which of them are uniform, vectors, or to be gathered
- *     build_index.c      places and indices
+ *     build_index.c      axes that stand open, and how an index moves along one
  */
 #ifndef CANVAS_CODE_BUILD_H
 #define CANVAS_CODE_BUILD_H
@@ -86,17 +87,22 @@ struct builder {
  * expression becomes too long. The code is yours until code_free. */
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
 
-/* build_loops.c */
+/* build_open.c */
 struct block {
   int statement;
   bool copied;
 };
+struct block build_opened(struct builder *b, int statement); /* its children come next */
 struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step);
+struct block build_open_range(struct builder *b, int counter, int64_t from, int64_t to,
+                              int64_t step);
 struct block build_open_data_for(struct builder *b, const struct bound_stage *bound,
                                  const struct program_axis *axis, int counter);
 void build_close(struct builder *b, struct block block);
 void build_group(struct builder *b, const struct schedule_loop *loop, int at);
 void build_clear_group(struct builder *b, const struct schedule_loop *loop);
+
+/* build_loops.c */
 void build_walk(struct builder *b); /* the function's body */
 
 /* build_buffers.c */
@@ -132,6 +138,7 @@ enum spread build_held_spread(struct builder *b, const struct held *h, int place
 const struct held *build_held_of(struct builder *b, int tensor, struct held *input);
 
 /* build_value.c */
+int build_index(struct builder *b, int expr);
 int build_value(struct builder *b, int expr);
 int build_vector(struct builder *b, int expr); /* of all lanes, also if they are the same */
 int build_condition(struct builder *b, int expr);
@@ -141,6 +148,5 @@ int build_held(struct builder *b, const struct held *h, int place);
 int build_open_axis(struct builder *b, int counter, int64_t first, int64_t size);
 bool build_stride(const struct builder *b, int index, int axis, int64_t *stride);
 int build_at_zero(struct builder *b, int index, int axis);
-int build_index(struct builder *b, int expr);
 
 #endif

@@ -19,21 +19,11 @@ static void body(struct builder *b, int node, int data) {
   children(b, node);
 }
 
-/* A statement whose children come next. */
-static struct block opened(struct builder *b, int statement) {
-  return (struct block){.statement = statement, .copied = b->copied};
-}
-
-void build_close(struct builder *b, struct block block) {
-  b->copied = block.copied;
-  code_close(b->code, block.statement);
-}
-
 /* What stands where the digits are constants: in braces if it begins with variables that the next
  * copy declares, too. */
 static void copy(struct builder *b, int node, inside *in, int data) {
   if (b->copied && b->nodes[node].declares && in == body) {
-    struct block block = opened(b, code_open_block(b->code));
+    struct block block = build_opened(b, code_open_block(b->code));
     b->copied = false;
     in(b, node, data);
     build_close(b, block);
@@ -51,27 +41,6 @@ static void at_constant(struct builder *b, int node, int level, int64_t value, i
   loop_space_rollback(&b->space, m);
 }
 
-/* A loop, in parallel if that is asked for. */
-struct block build_open_for(struct builder *b, int counter, int low, int high, int64_t step) {
-  struct block block = opened(b, code_open_for(b->code, counter, low, high, step, b->parallel));
-  b->parallel = 0;
-  b->copied = false;
-  return block;
-}
-
-static struct block open_range(struct builder *b, int counter, int64_t from, int64_t to,
-                               int64_t step) {
-  return build_open_for(b, counter, code_int(b->code, from), code_int(b->code, to), step);
-}
-
-/* Over a reduction axis whose bounds are data. */
-struct block build_open_data_for(struct builder *b, const struct bound_stage *bound,
-                                 const struct program_axis *axis, int counter) {
-  int low = build_index(b, space_expr(&b->space, bound, axis->low));
-  int high = build_index(b, space_expr(&b->space, bound, axis->high));
-  return build_open_for(b, counter, low, high, 1);
-}
-
 static void counted_loop(struct builder *b, int node, int level, int64_t from, int64_t to,
                          inside *in, int data) {
   if (to - from == 1) {
@@ -79,7 +48,7 @@ static void counted_loop(struct builder *b, int node, int level, int64_t from, i
     return;
   }
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
-  struct block block = open_range(b, b->counter[level], from, to, 1);
+  struct block block = build_open_range(b, b->counter[level], from, to, 1);
   b->space.digit[level] = build_open_axis(b, b->counter[level], from, to - from);
   if (node_at(b, node)->loop.count == 1) build_prefetch(b, node);
   in(b, node, data);
@@ -158,21 +127,6 @@ static void members(struct builder *b, int node, int member) {
              member + 1);
 }
 
-void build_group(struct builder *b, const struct schedule_loop *loop, int at) {
-  int64_t inner = 1;
-  for (int i = loop->count - 1; i >= 0; i--) {
-    int64_t extent = b->tree->extents[loop->level[i]];
-    int digit = px_div(b->px, at, px_int(b->px, inner));
-    if (i > 0) digit = px_mod(b->px, digit, px_int(b->px, extent));
-    b->space.digit[loop->level[i]] = digit;
-    inner *= extent;
-  }
-}
-
-void build_clear_group(struct builder *b, const struct schedule_loop *loop) {
-  for (int i = 0; i < loop->count; i++) b->space.digit[loop->level[i]] = -1;
-}
-
 /* A group as one loop: its members are quotients and remainders. */
 static void folded_loop(struct builder *b, int node) {
   const struct schedule_loop *loop = &node_at(b, node)->loop;
@@ -189,7 +143,7 @@ static void folded_loop(struct builder *b, int node) {
   }
   b->copied = copied;
   if (bound->unrolled) return;
-  struct block block = open_range(b, b->nodes[node].counter, 0, extent, 1);
+  struct block block = build_open_range(b, b->nodes[node].counter, 0, extent, 1);
   build_group(b, loop, build_open_axis(b, b->nodes[node].counter, 0, extent));
   build_prefetch(b, node);
   children(b, node);
@@ -227,7 +181,7 @@ static void vec_loop(struct builder *b, int node) {
   bool copied = b->copied;
   b->copied |= some > bound->lanes;
   if (!bound->unrolled && whole > bound->lanes) {
-    struct block block = open_range(b, b->nodes[node].counter, 0, whole, bound->lanes);
+    struct block block = build_open_range(b, b->nodes[node].counter, 0, whole, bound->lanes);
     int base = build_open_axis(b, b->nodes[node].counter, 0, whole - bound->lanes + 1);
     vec_piece(b, node, base, bound->lanes);
     loop_space_rollback(&b->space, m);
@@ -280,8 +234,8 @@ static void loop_of(struct builder *b, int node) {
 
 /* Buffers on the heap are each thread's own: a parallel region around the loop allocates them. */
 static void parallel_region(struct builder *b, int node) {
-  struct block region = opened(b, code_open_region(b->code));
-  struct block buffers = opened(b, build_allocate(b, node));
+  struct block region = build_opened(b, code_open_region(b->code));
+  struct block buffers = build_opened(b, build_allocate(b, node));
   b->region = true;
   loop_of(b, node);
   b->region = false;
@@ -343,7 +297,7 @@ static void guarded_child(struct builder *b, int child) {
     loop_space_rollback(&b->space, m);
     child_of(b, child);
   } else if (n.op != PX_BOOL) {
-    struct block block = opened(b, code_open_if(b->code, build_condition(b, condition)));
+    struct block block = build_opened(b, code_open_if(b->code, build_condition(b, condition)));
     loop_space_rollback(&b->space, m);
     b->copied = false;
     b->guarded[stage] |= axes;
@@ -385,7 +339,7 @@ void build_walk(struct builder *b) {
   b->lanes = 1;
   struct block buffers = {0};
   bool heap = build_heaps(b, 0) > 0;
-  if (heap) buffers = opened(b, build_allocate(b, 0));
+  if (heap) buffers = build_opened(b, build_allocate(b, 0));
   children(b, 0);
   if (heap) build_close(b, buffers);
 }
