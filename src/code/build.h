@@ -11,7 +11,7 @@
  *     build_prefetch.c   what a loop will read some iterations later
  *     build_stage.c      one point of a stage: its statement, in lanes where it stands in a vec loop
  *     build_value.c      expressions: indices, values, the conditions among them
- *     build_spread.c     which of them are uniform, vectors, or to be gathered
+ *     build_form.c     which of them are uniform, vectors, or to be gathered
  *     build_index.c      axes that stand open, and how an index moves along one
  */
 #ifndef CANVAS_CODE_BUILD_H
@@ -24,14 +24,14 @@
 #define CODE_EXPRS (4 << 20) /* of a function */
 
 /* Where values live, and their variable: those of a stage, or its accumulators. */
-struct held {
+struct stored {
   int variable;
   struct storage at;
 };
 
 struct stage_plan {
-  struct held value; /* its values */
-  struct held sum;   /* its accumulators, unless they are its values: direct */
+  struct stored value; /* its values */
+  struct stored sum;   /* its accumulators, unless they are its values: direct */
 };
 
 struct node_plan {
@@ -80,7 +80,7 @@ struct builder {
   enum program_dtype computed; /* in which the statement is */
   struct {
     VEC(uint8_t);
-  } known; /* of its expressions, by node: build_spread.c */
+  } known; /* of its expressions, by node: build_form.c */
 };
 
 /* The code of a bound schedule. Fails with CANVAS_BAD_INPUT where tree->open, and where an
@@ -107,7 +107,7 @@ void build_walk(struct builder *b); /* the function's body */
 
 /* build_buffers.c */
 void build_variables(struct builder *b);
-void build_declare(struct builder *b, const struct held *h, int start);
+void build_declare(struct builder *b, const struct stored *h, int start);
 void build_declare_at(struct builder *b, int compute_at);
 int build_heaps(const struct builder *b, int region); /* how many buffers it allocates */
 int build_allocate(struct builder *b, int region);    /* opens a CODE_ALLOCATE */
@@ -121,28 +121,28 @@ void build_end_sums(struct builder *b, int stage);
 void build_prefetch(struct builder *b, int node);
 
 /* build_stage.c */
-enum moment { MOMENT_INIT, MOMENT_UPDATE, MOMENT_FINALIZE }; /* of a reduction */
-void build_statement(struct builder *b, int stage, enum moment moment);
+enum phase { PHASE_INIT, PHASE_UPDATE, PHASE_FINALIZE }; /* of a reduction */
+void build_statement(struct builder *b, int stage, enum phase phase);
 int build_start_value(struct builder *b, enum program_reducer reducer, enum program_dtype element,
                       int lanes);
 
-/* build_spread.c */
-enum spread {
-  SPREAD_UNIFORM, /* all lanes have the same value: it is a scalar */
-  SPREAD_VECTOR,
-  SPREAD_GATHER /* lanes that only a loop can gather */
+/* build_form.c */
+enum form {
+  FORM_UNIFORM, /* all lanes have the same value: it is a scalar */
+  FORM_VECTOR,
+  FORM_GATHER /* lanes that only a loop can gather */
 };
 bool build_in_vectors(const struct builder *b);
-enum spread build_spread(struct builder *b, int expr);
-enum spread build_held_spread(struct builder *b, const struct held *h, int place);
-const struct held *build_held_of(struct builder *b, int tensor, struct held *input);
+enum form build_form(struct builder *b, int expr);
+enum form build_storage_form(struct builder *b, const struct stored *h, int place);
+const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input);
 
 /* build_value.c */
 int build_index(struct builder *b, int expr);
 int build_value(struct builder *b, int expr);
 int build_vector(struct builder *b, int expr); /* of all lanes, also if they are the same */
 int build_condition(struct builder *b, int expr);
-int build_held(struct builder *b, const struct held *h, int place);
+int build_stored(struct builder *b, const struct stored *h, int place);
 
 /* build_index.c */
 int build_open_axis(struct builder *b, int counter, int64_t first, int64_t size);

@@ -11,7 +11,7 @@ static enum code_storage storage_of(const struct storage *s) {
 }
 
 /* A named one is a variable for each element or vector; an array per lane is one of vectors. */
-static int held_variable(struct builder *b, const char *name, const struct storage *s) {
+static int stored_variable(struct builder *b, const char *name, const struct storage *s) {
   bool vectors = s->kind == STORAGE_NAMED || s->per_lane;
   int64_t count = s->kind == STORAGE_NAMED ? storage_variables(s) : s->elements;
   struct code_type type = code_type(s->dtype, vectors ? s->lanes : 1);
@@ -58,7 +58,7 @@ static void name_sums(struct builder *b) {
     if (bound->sum.kind == STORAGE_NONE) continue;
     char wish[PROGRAM_NAME + 8];
     snprintf(wish, sizeof wish, "%s_acc", b->program->tensors.data[bound->tensor].name);
-    b->stages[i].sum.variable = held_variable(b, sums == 1 ? "acc" : wish, &bound->sum);
+    b->stages[i].sum.variable = stored_variable(b, sums == 1 ? "acc" : wish, &bound->sum);
   }
 }
 
@@ -84,7 +84,7 @@ void build_variables(struct builder *b) {
     int stage = b->space.stage_of[i]; /* none: a stage that no output needs, without a leaf */
     if (b->tensor_variable[i] >= 0 || stage < 0) continue;
     b->tensor_variable[i] =
-        held_variable(b, p->tensors.data[i].name, &b->tree->stages[stage].value);
+        stored_variable(b, p->tensors.data[i].name, &b->tree->stages[stage].value);
   }
   for (int i = 0; i < b->tree->count; i++)
     b->stages[i].value.variable = b->tensor_variable[b->tree->stages[i].tensor];
@@ -108,7 +108,7 @@ int build_lanes_variable(struct builder *b, int number, struct code_type type) {
 
 /* ---- declarations ---- */
 
-void build_declare(struct builder *b, const struct held *h, int start) {
+void build_declare(struct builder *b, const struct stored *h, int start) {
   if (h->at.kind != STORAGE_HEAP) code_declare(b->code, h->variable, start);
 }
 
@@ -128,10 +128,10 @@ void build_declare_at(struct builder *b, int compute_at) {
 static int heaps_of(const struct builder *b, int region, int *variables) {
   int count = 0;
   for (int i = 0; i < b->tree->count; i++) {
-    const struct held *helds[2] = {&b->stages[i].value, &b->stages[i].sum};
+    const struct stored *both[2] = {&b->stages[i].value, &b->stages[i].sum};
     for (int j = 0; j < 2; j++) {
-      if (helds[j]->at.kind != STORAGE_HEAP || helds[j]->at.region != region) continue;
-      if (variables) variables[count] = helds[j]->variable;
+      if (both[j]->at.kind != STORAGE_HEAP || both[j]->at.region != region) continue;
+      if (variables) variables[count] = both[j]->variable;
       count++;
     }
   }

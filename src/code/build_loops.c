@@ -330,7 +330,7 @@ static void walk(struct builder *b, int node) {
     loop_of(b, node);
   } else {
     int stage = b->nodes[node].stage;
-    if (!b->tree->stages[stage].dead) build_statement(b, stage, MOMENT_UPDATE);
+    if (!b->tree->stages[stage].dead) build_statement(b, stage, PHASE_UPDATE);
   }
 }
 

@@ -1,5 +1,5 @@
 /* Where the accumulators of reductions begin and end: the loops of a stage that do not reduce, around
- * a statement of that moment. See build.h.
+ * a statement of that phase. See build.h.
  */
 #include "code/build.h"
 
@@ -7,17 +7,17 @@ static const struct schedule_node *node_at(const struct builder *b, int node) {
   return &b->schedule->nodes.data[node];
 }
 
-/* The loops of a stage from `step` on that do not reduce, around a statement of that moment. */
-static void nest(struct builder *b, int stage, int step, enum moment moment);
+/* The loops of a stage from `step` on that do not reduce, around a statement of that phase. */
+static void nest(struct builder *b, int stage, int step, enum phase phase);
 
-static void nest_level(struct builder *b, int stage, int step, enum moment moment, int64_t from,
+static void nest_level(struct builder *b, int stage, int step, enum phase phase, int64_t from,
                        int64_t to) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct step *s = &bound->path[step];
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
   if (to - from == 1) {
     b->space.digit[s->level] = px_int(b->px, from);
-    nest(b, stage, step + 1, moment);
+    nest(b, stage, step + 1, phase);
     b->space.digit[s->level] = -1;
     loop_space_rollback(&b->space, m);
     return;
@@ -25,13 +25,13 @@ static void nest_level(struct builder *b, int stage, int step, enum moment momen
   struct block block =
       build_open_for(b, b->counter[s->level], code_int(b->code, from), code_int(b->code, to), 1);
   b->space.digit[s->level] = build_open_axis(b, b->counter[s->level], from, to - from);
-  nest(b, stage, step + 1, moment);
+  nest(b, stage, step + 1, phase);
   b->space.digit[s->level] = -1;
   loop_space_rollback(&b->space, m);
   build_close(b, block);
 }
 
-static void nest_vec(struct builder *b, int stage, int step, enum moment moment) {
+static void nest_vec(struct builder *b, int stage, int step, enum phase phase) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   int node = bound->path[step].node, next = step;
   const struct schedule_loop *loop = &node_at(b, node)->loop;
@@ -57,7 +57,7 @@ static void nest_vec(struct builder *b, int stage, int step, enum moment moment)
       base = px_add(b->px, base, lane);
     }
     build_group(b, loop, base);
-    nest(b, stage, next, moment);
+    nest(b, stage, next, phase);
     build_clear_group(b, loop);
     b->lane = -1;
     b->lanes = 1;
@@ -67,20 +67,20 @@ static void nest_vec(struct builder *b, int stage, int step, enum moment moment)
   }
 }
 
-static void nest(struct builder *b, int stage, int step, enum moment moment) {
+static void nest(struct builder *b, int stage, int step, enum phase phase) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   while (step < bound->steps && !stage_spatial(b->tree, bound, step)) step++;
   if (step == bound->steps) {
-    build_statement(b, stage, moment);
+    build_statement(b, stage, phase);
     return;
   }
   const struct step *s = &bound->path[step];
   if (node_at(b, s->node)->loop.marks & LOOP_VEC) {
-    nest_vec(b, stage, step, moment);
+    nest_vec(b, stage, step, phase);
   } else if (b->tree->loops[s->node].unrolled) {
-    for (int64_t i = 0; i < s->extent; i++) nest_level(b, stage, step, moment, i, i + 1);
+    for (int64_t i = 0; i < s->extent; i++) nest_level(b, stage, step, phase, i, i + 1);
   } else {
-    nest_level(b, stage, step, moment, 0, s->extent);
+    nest_level(b, stage, step, phase, 0, s->extent);
   }
 }
 
@@ -88,7 +88,7 @@ static void nest(struct builder *b, int stage, int step, enum moment moment) {
 void build_begin_sums(struct builder *b, int stage) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct stage_plan *plan = &b->stages[stage];
-  const struct held *h = bound->direct ? &plan->value : &plan->sum;
+  const struct stored *h = bound->direct ? &plan->value : &plan->sum;
   enum program_reducer reducer = b->program->tensors.data[bound->tensor].reducer;
   if (bound->direct ? bound->declares_init : h->at.kind == STORAGE_NAMED) {
     int lanes = h->at.per_lane ? b->lanes : h->at.lanes;
@@ -96,11 +96,11 @@ void build_begin_sums(struct builder *b, int stage) {
     return;
   }
   if (!bound->direct) build_declare(b, h, -1);
-  nest(b, stage, stage_step(bound, bound->start), MOMENT_INIT);
+  nest(b, stage, stage_step(bound, bound->start), PHASE_INIT);
 }
 
 void build_end_sums(struct builder *b, int stage) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   bool mean = b->program->tensors.data[bound->tensor].reducer == REDUCE_MEAN;
-  if (mean || !bound->direct) nest(b, stage, stage_step(bound, bound->start), MOMENT_FINALIZE);
+  if (mean || !bound->direct) nest(b, stage, stage_step(bound, bound->start), PHASE_FINALIZE);
 }

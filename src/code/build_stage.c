@@ -13,11 +13,11 @@ struct statement {
   const struct bound_stage *bound;
   const struct stage_plan *plan;
   const struct program_tensor *t;
-  enum moment moment;
-  const struct held *to; /* what it writes, and where */
+  enum phase phase;
+  const struct stored *to; /* what it writes, and where */
   int place;
-  int body;      /* MOMENT_UPDATE: the value */
-  int sum_place; /* MOMENT_FINALIZE: of the accumulator it reads */
+  int body;      /* PHASE_UPDATE: the value */
+  int sum_place; /* PHASE_FINALIZE: of the accumulator it reads */
 };
 
 /* ---- guards ---- */
@@ -70,7 +70,7 @@ int build_start_value(struct builder *b, enum program_reducer reducer, enum prog
 
 /* The axes of a mean whose bounds are data. */
 static bool counted(const struct statement *s) {
-  if (s->moment != MOMENT_FINALIZE || s->t->reducer != REDUCE_MEAN) return false;
+  if (s->phase != PHASE_FINALIZE || s->t->reducer != REDUCE_MEAN) return false;
   for (int i = s->t->rank; i < s->t->rank + s->t->reductions; i++)
     if (s->t->axes[i].low >= 0) return true;
   return false;
@@ -116,8 +116,8 @@ static int divisor(struct builder *b, const struct statement *s) {
 
 /* What the accumulators came to. */
 static int final_value(struct builder *b, const struct statement *s) {
-  const struct held *from = s->bound->direct ? &s->plan->value : &s->plan->sum;
-  int sum = code_convert(b->code, build_held(b, from, s->sum_place), b->computed);
+  const struct stored *from = s->bound->direct ? &s->plan->value : &s->plan->sum;
+  int sum = code_convert(b->code, build_stored(b, from, s->sum_place), b->computed);
   if (s->t->reducer != REDUCE_MEAN) return sum;
   int points = divisor(b, s);
   return code_operation(b->code, PX_DIV, b->code->exprs.data[sum].type, sum, points, -1);
@@ -125,11 +125,11 @@ static int final_value(struct builder *b, const struct statement *s) {
 
 /* What is written; in vectors a vector, but to be added or multiplied a scalar will do. */
 static int value_of(struct builder *b, const struct statement *s) {
-  switch (s->moment) {
-    case MOMENT_INIT:
+  switch (s->phase) {
+    case PHASE_INIT:
       return build_start_value(b, s->t->reducer, s->to->at.dtype,
                                build_in_vectors(b) ? b->lanes : 1);
-    case MOMENT_UPDATE: {
+    case PHASE_UPDATE: {
       bool scalar =
           s->bound->start >= 0 && s->t->reducer != REDUCE_MAX && s->t->reducer != REDUCE_MIN;
       return scalar ? build_value(b, s->body) : build_vector(b, s->body);
@@ -143,7 +143,7 @@ static int value_of(struct builder *b, const struct statement *s) {
 /* to = value, as it is stored: bf16 in variables is rounded as if it were in memory. */
 static void assign(struct builder *b, const struct statement *s, int value) {
   bool rounds = s->t->dtype == PROGRAM_BF16 && s->to == &s->plan->value;
-  int to = build_held(b, s->to, s->place);
+  int to = build_stored(b, s->to, s->place);
   if (rounds && s->to->at.dtype != PROGRAM_BF16)
     value = code_operation(b->code, CODE_ROUND, b->code->exprs.data[value].type, value, -1, -1);
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
@@ -152,7 +152,7 @@ static void assign(struct builder *b, const struct statement *s, int value) {
 /* to += value; to = max(to, value) */
 static void accumulate(struct builder *b, const struct statement *s, int value) {
   enum program_reducer reducer = s->t->reducer;
-  int to = build_held(b, s->to, s->place);
+  int to = build_stored(b, s->to, s->place);
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
   if (reducer == REDUCE_MAX || reducer == REDUCE_MIN) {
@@ -168,7 +168,7 @@ static void put(struct builder *b, const struct statement *s) {
   int block = code_open_block(b->code);
   b->gathered = 0;
   int value = value_of(b, s);
-  if (s->moment == MOMENT_UPDATE && s->bound->start >= 0)
+  if (s->phase == PHASE_UPDATE && s->bound->start >= 0)
     accumulate(b, s, value);
   else
     assign(b, s, value);
@@ -178,14 +178,14 @@ static void put(struct builder *b, const struct statement *s) {
 /* ---- lanes ---- */
 
 static bool fits_vectors(struct builder *b, const struct statement *s) {
-  const struct held *to = s->to;
+  const struct stored *to = s->to;
   bool rounds =
       s->t->dtype == PROGRAM_BF16 && to->at.dtype != PROGRAM_BF16 && to == &s->plan->value;
-  if (counted(s) || build_held_spread(b, to, s->place) != SPREAD_VECTOR) return false;
-  if (s->moment == MOMENT_UPDATE) return !rounds && build_spread(b, s->body) != SPREAD_GATHER;
-  if (s->moment == MOMENT_INIT) return true;
-  return !rounds && build_held_spread(b, s->bound->direct ? &s->plan->value : &s->plan->sum,
-                                      s->sum_place) == SPREAD_VECTOR;
+  if (counted(s) || build_storage_form(b, to, s->place) != FORM_VECTOR) return false;
+  if (s->phase == PHASE_UPDATE) return !rounds && build_form(b, s->body) != FORM_GATHER;
+  if (s->phase == PHASE_INIT) return true;
+  return !rounds && build_storage_form(b, s->bound->direct ? &s->plan->value : &s->plan->sum,
+                                       s->sum_place) == FORM_VECTOR;
 }
 
 static void put_guarded(struct builder *b, const struct statement *s, int condition) {
@@ -226,31 +226,31 @@ static void put_in_vec(struct builder *b, const struct statement *s, int all, in
 
 /* ---- */
 
-static struct statement statement_of(struct builder *b, int stage, enum moment moment) {
+static struct statement statement_of(struct builder *b, int stage, enum phase phase) {
   struct statement s = {
-      .bound = &b->tree->stages[stage], .plan = &b->stages[stage], .moment = moment};
+      .bound = &b->tree->stages[stage], .plan = &b->stages[stage], .phase = phase};
   s.t = &b->program->tensors.data[s.bound->tensor];
-  bool sums = s.bound->start >= 0 && !s.bound->direct && moment != MOMENT_FINALIZE;
+  bool sums = s.bound->start >= 0 && !s.bound->direct && phase != PHASE_FINALIZE;
   s.to = sums ? &s.plan->sum : &s.plan->value;
   s.place = sums ? space_sum_place(&b->space, s.bound) : space_place(&b->space, s.bound);
   s.sum_place =
-      s.bound->direct || moment != MOMENT_FINALIZE ? s.place : space_sum_place(&b->space, s.bound);
-  s.body = moment == MOMENT_UPDATE ? space_expr(&b->space, s.bound, s.t->body) : -1;
+      s.bound->direct || phase != PHASE_FINALIZE ? s.place : space_sum_place(&b->space, s.bound);
+  s.body = phase == PHASE_UPDATE ? space_expr(&b->space, s.bound, s.t->body) : -1;
   return s;
 }
 
 /* Variables and accumulators of its own begin without asking: nobody sees those that overshoot. */
-void build_statement(struct builder *b, int stage, enum moment moment) {
+void build_statement(struct builder *b, int stage, enum phase phase) {
   int nodes = b->px->nodes.count, indices = b->px->indices.count;
   const struct bound_stage *bound = &b->tree->stages[stage];
   b->computed = bound->computed;
   b->known.count = 0;
-  bool free = moment == MOMENT_INIT && (bound->direct ? bound->value.kind == STORAGE_NAMED : true);
-  bool update = moment == MOMENT_UPDATE;
+  bool free = phase == PHASE_INIT && (bound->direct ? bound->value.kind == STORAGE_NAMED : true);
+  bool update = phase == PHASE_UPDATE;
   int each = free ? px_bool(b->px, true) : guard(b, stage, update, false);
   int all = b->lane >= 0 && !free ? guard(b, stage, update, true) : each;
   if (!b->px->failed && !decided(b, each, false)) {
-    struct statement s = statement_of(b, stage, moment);
+    struct statement s = statement_of(b, stage, phase);
     if (b->px->failed)
       ; /* told at the end */
     else if (b->lane >= 0)

@@ -126,10 +126,10 @@ int build_index(struct builder *b, int expr) {
   return build_sum(b, &t);
 }
 
-/* ---- what is held somewhere ---- */
+/* ---- what is stored somewhere ---- */
 
 /* Which variable: its place is a constant, and the lane across. */
-static int64_t number_of(struct builder *b, const struct held *h, int place) {
+static int64_t number_of(struct builder *b, const struct stored *h, int place) {
   struct affine t;
   if (h->at.elements <= (h->at.per_lane ? 1 : h->at.lanes)) return 0;
   affine_of(b->px, place, &t);
@@ -138,14 +138,14 @@ static int64_t number_of(struct builder *b, const struct held *h, int place) {
 }
 
 /* The variable or element of that place. */
-static int storage_of(struct builder *b, const struct held *h, int place) {
+static int storage_of(struct builder *b, const struct stored *h, int place) {
   if (h->at.kind == STORAGE_NAMED)
     return code_variable_at(b->code, h->variable, number_of(b, h, place));
   return code_element(b->code, h->variable, build_index(b, place));
 }
 
 /* Of a variable that is a vector the lane that is computed now. */
-static int lane_of(struct builder *b, const struct held *h, int place, int vector) {
+static int lane_of(struct builder *b, const struct stored *h, int place, int vector) {
   struct affine t;
   if (type_of(b, vector).lanes == 1 || (h->at.per_lane && !b->one_by_one)) return vector;
   affine_of(b->px, place, &t);
@@ -156,18 +156,18 @@ static int lane_of(struct builder *b, const struct held *h, int place, int vecto
 }
 
 /* What is stored there, of its own element type. */
-int build_held(struct builder *b, const struct held *h, int place) {
-  if (build_held_spread(b, h, place) != SPREAD_VECTOR)
+int build_stored(struct builder *b, const struct stored *h, int place) {
+  if (build_storage_form(b, h, place) != FORM_VECTOR)
     return lane_of(b, h, place, storage_of(b, h, place));
   if (h->at.kind == STORAGE_NAMED || h->at.per_lane) return storage_of(b, h, place);
   return code_vector(b->code, storage_of(b, h, build_at_zero(b, place, b->lane)), b->lanes);
 }
 
 static int load(struct builder *b, const struct px_node *n) {
-  struct held input;
-  const struct held *h = build_held_of(b, n->tensor, &input);
+  struct stored input;
+  const struct stored *h = build_stored_of(b, n->tensor, &input);
   int place = b->px->indices.data[n->first];
-  return code_convert(b->code, build_held(b, h, place), b->computed);
+  return code_convert(b->code, build_stored(b, h, place), b->computed);
 }
 
 /* ---- values ---- */
@@ -191,12 +191,12 @@ static int gather(struct builder *b, int expr) {
 
 int build_vector(struct builder *b, int expr) {
   int value = build_value(b, expr);
-  if (!build_in_vectors(b) || build_spread(b, expr) != SPREAD_UNIFORM) return value;
+  if (!build_in_vectors(b) || build_form(b, expr) != FORM_UNIFORM) return value;
   return code_broadcast(b->code, value, b->lanes);
 }
 
 static int lanes_of(struct builder *b, int expr) {
-  return build_in_vectors(b) && build_spread(b, expr) != SPREAD_UNIFORM ? b->lanes : 1;
+  return build_in_vectors(b) && build_form(b, expr) != FORM_UNIFORM ? b->lanes : 1;
 }
 
 /* + - * / and -x: a scalar may stand beside a vector */
@@ -224,7 +224,7 @@ static int choose(struct builder *b, int expr, const struct px_node *n) {
 
 int build_value(struct builder *b, int expr) {
   const struct px_node node = *node_of(b, expr), *n = &node; /* the scratch program may grow */
-  if (build_in_vectors(b) && build_spread(b, expr) == SPREAD_GATHER) return gather(b, expr);
+  if (build_in_vectors(b) && build_form(b, expr) == FORM_GATHER) return gather(b, expr);
   switch (n->op) {
     case PX_NUMBER: return code_number(b->code, b->computed, n->number);
     case PX_LOAD: return load(b, n);
@@ -258,7 +258,7 @@ static int compare(struct builder *b, const struct px_node *n, bool vector) {
 
 int build_condition(struct builder *b, int expr) {
   const struct px_node node = *node_of(b, expr), *n = &node; /* the scratch program may grow */
-  bool vector = build_in_vectors(b) && build_spread(b, expr) == SPREAD_VECTOR;
+  bool vector = build_in_vectors(b) && build_form(b, expr) == FORM_VECTOR;
   switch (n->op) {
     case PX_BOOL: {
       int value = code_operation(b->code, PX_BOOL, code_type(CODE_TRUTH, 1), -1, -1, -1);

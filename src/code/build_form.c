@@ -18,33 +18,33 @@ bool build_in_vectors(const struct builder *b) {
   return b->lane >= 0 && !b->one_by_one;
 }
 
-/* ---- what is held somewhere ---- */
+/* ---- what is stored somewhere ---- */
 
-const struct held *build_held_of(struct builder *b, int tensor, struct held *input) {
+const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input) {
   int stage = b->space.stage_of[tensor];
   if (stage >= 0) return &b->stages[stage].value;
-  *input = (struct held){
+  *input = (struct stored){
       b->tensor_variable[tensor],
       {.dtype = b->program->tensors.data[tensor].dtype, .lanes = 1, .lane_stride = 1}};
   return input;
 }
 
-enum spread build_held_spread(struct builder *b, const struct held *h, int place) {
+enum form build_storage_form(struct builder *b, const struct stored *h, int place) {
   int64_t stride;
   bool vector =
       h->at.dtype == b->computed || (h->at.dtype == PROGRAM_BF16 && b->computed == PROGRAM_F32);
-  if (!build_in_vectors(b)) return SPREAD_UNIFORM;
-  if (h->at.per_lane) return vector ? SPREAD_VECTOR : SPREAD_GATHER;
-  if (!build_stride(b, place, b->lane, &stride)) return SPREAD_GATHER;
-  if (stride == 0) return SPREAD_UNIFORM;
-  if (stride != h->at.lane_stride || !vector) return SPREAD_GATHER;
-  return h->at.kind == STORAGE_NAMED && h->at.lanes != b->lanes ? SPREAD_GATHER : SPREAD_VECTOR;
+  if (!build_in_vectors(b)) return FORM_UNIFORM;
+  if (h->at.per_lane) return vector ? FORM_VECTOR : FORM_GATHER;
+  if (!build_stride(b, place, b->lane, &stride)) return FORM_GATHER;
+  if (stride == 0) return FORM_UNIFORM;
+  if (stride != h->at.lane_stride || !vector) return FORM_GATHER;
+  return h->at.kind == STORAGE_NAMED && h->at.lanes != b->lanes ? FORM_GATHER : FORM_VECTOR;
 }
 
 /* ---- what is known of a node in this statement ---- */
 
 /* Two bits each, 0 is not known yet. */
-enum { KNOWN_SPREAD = 0, KNOWN_SCATTERED = 2, KNOWN_HARMLESS = 4 };
+enum { KNOWN_FORM = 0, KNOWN_SCATTERED = 2, KNOWN_HARMLESS = 4 };
 
 static int recall(const struct builder *b, int expr, int what) {
   return expr < b->known.count ? (b->known.data[expr] >> what & 3) - 1 : -1;
@@ -56,7 +56,7 @@ static int remember(struct builder *b, int expr, int what, int value) {
   return value;
 }
 
-static enum spread most(enum spread a, enum spread bound) {
+static enum form most(enum form a, enum form bound) {
   return a > bound ? a : bound;
 }
 
@@ -66,7 +66,7 @@ static bool gathers(struct builder *b, int expr) {
   int known = recall(b, expr, KNOWN_SCATTERED);
   if (known >= 0) return known;
   struct px_node n = *node_of(b, expr);
-  bool is = build_spread(b, expr) == SPREAD_GATHER;
+  bool is = build_form(b, expr) == FORM_GATHER;
   if (!is && n.sort != PX_INDEX && n.op != PX_LOAD && n.op != PX_REAL)
     is = gathers(b, n.arg[0]) || gathers(b, n.arg[1]) || gathers(b, n.arg[2]);
   return remember(b, expr, KNOWN_SCATTERED, is);
@@ -78,8 +78,8 @@ static bool look_for_harm(struct builder *b, const struct px_node *n) {
   if (n->sort == PX_INDEX) return true;
   if (n->op == PX_LOAD) {
     struct px_range r = px_range(b->px, index_of(b, n));
-    struct held input;
-    const struct held *h = build_held_of(b, n->tensor, &input);
+    struct stored input;
+    const struct stored *h = build_stored_of(b, n->tensor, &input);
     int64_t elements = h == &input ? program_elements(b->program, n->tensor) : h->at.elements;
     return !r.data && !r.overflow && r.low >= 0 && r.high < elements;
   }
@@ -94,53 +94,52 @@ static bool harmless(struct builder *b, int expr) {
   return remember(b, expr, KNOWN_HARMLESS, look_for_harm(b, node_of(b, expr)));
 }
 
-static enum spread select_spread(struct builder *b, const struct px_node *n) {
-  enum spread condition = build_spread(b, n->arg[0]);
-  if (condition == SPREAD_GATHER || gathers(b, n->arg[1]) || gathers(b, n->arg[2]))
-    return SPREAD_GATHER;
-  enum spread branches = most(build_spread(b, n->arg[1]), build_spread(b, n->arg[2]));
-  if (condition == SPREAD_UNIFORM) return branches;
-  return harmless(b, n->arg[1]) && harmless(b, n->arg[2]) ? SPREAD_VECTOR : SPREAD_GATHER;
+static enum form select_form(struct builder *b, const struct px_node *n) {
+  enum form condition = build_form(b, n->arg[0]);
+  if (condition == FORM_GATHER || gathers(b, n->arg[1]) || gathers(b, n->arg[2]))
+    return FORM_GATHER;
+  enum form branches = most(build_form(b, n->arg[1]), build_form(b, n->arg[2]));
+  if (condition == FORM_UNIFORM) return branches;
+  return harmless(b, n->arg[1]) && harmless(b, n->arg[2]) ? FORM_VECTOR : FORM_GATHER;
 }
 
-/* Of conditions the spread of their truth: a vector of masks has no && with a scalar. */
-static enum spread condition_spread(struct builder *b, const struct px_node *n) {
-  if (n->op == PX_NOT) return build_spread(b, n->arg[0]);
-  enum spread a = build_spread(b, n->arg[0]), bound = build_spread(b, n->arg[1]);
+/* Of conditions the form of their truth: a vector of masks has no && with a scalar. */
+static enum form condition_form(struct builder *b, const struct px_node *n) {
+  if (n->op == PX_NOT) return build_form(b, n->arg[0]);
+  enum form a = build_form(b, n->arg[0]), bound = build_form(b, n->arg[1]);
   if (n->op != PX_AND && n->op != PX_OR) {
-    if (node_of(b, n->arg[0])->sort == PX_INDEX && most(a, bound) != SPREAD_UNIFORM)
-      return SPREAD_GATHER;
-    return gathers(b, n->arg[0]) || gathers(b, n->arg[1]) ? SPREAD_GATHER : most(a, bound);
+    if (node_of(b, n->arg[0])->sort == PX_INDEX && most(a, bound) != FORM_UNIFORM)
+      return FORM_GATHER;
+    return gathers(b, n->arg[0]) || gathers(b, n->arg[1]) ? FORM_GATHER : most(a, bound);
   }
-  if (a == bound && (a != SPREAD_VECTOR || harmless(b, n->arg[1]))) return a;
-  return SPREAD_GATHER;
+  if (a == bound && (a != FORM_VECTOR || harmless(b, n->arg[1]))) return a;
+  return FORM_GATHER;
 }
 
-static enum spread find_spread(struct builder *b, int expr) {
+static enum form find_form(struct builder *b, int expr) {
   const struct px_node node = *node_of(b, expr), *n = &node; /* the scratch program may grow */
-  if (n->sort == PX_INDEX)
-    return px_mentions(b->px, expr, b->lane) ? SPREAD_GATHER : SPREAD_UNIFORM;
+  if (n->sort == PX_INDEX) return px_mentions(b->px, expr, b->lane) ? FORM_GATHER : FORM_UNIFORM;
   switch (n->op) {
     case PX_NUMBER:
-    case PX_BOOL: return SPREAD_UNIFORM;
-    case PX_REAL: return build_spread(b, n->arg[0]);
+    case PX_BOOL: return FORM_UNIFORM;
+    case PX_REAL: return build_form(b, n->arg[0]);
     case PX_LOAD: {
-      struct held input;
-      return build_held_spread(b, build_held_of(b, n->tensor, &input), index_of(b, n));
+      struct stored input;
+      return build_storage_form(b, build_stored_of(b, n->tensor, &input), index_of(b, n));
     }
-    case PX_SELECT: return select_spread(b, n);
+    case PX_SELECT: return select_form(b, n);
     default: break;
   }
-  if (n->sort == PX_CONDITION) return condition_spread(b, n);
-  enum spread s = SPREAD_UNIFORM; /* operators: what must be is gathered before */
+  if (n->sort == PX_CONDITION) return condition_form(b, n);
+  enum form s = FORM_UNIFORM; /* operators: what must be is gathered before */
   for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && build_spread(b, n->arg[i]) != SPREAD_UNIFORM) s = SPREAD_VECTOR;
+    if (n->arg[i] >= 0 && build_form(b, n->arg[i]) != FORM_UNIFORM) s = FORM_VECTOR;
   return s;
 }
 
-enum spread build_spread(struct builder *b, int expr) {
-  if (!build_in_vectors(b)) return SPREAD_UNIFORM;
-  int known = recall(b, expr, KNOWN_SPREAD);
-  if (known >= 0) return (enum spread)known;
-  return (enum spread)remember(b, expr, KNOWN_SPREAD, (int)find_spread(b, expr));
+enum form build_form(struct builder *b, int expr) {
+  if (!build_in_vectors(b)) return FORM_UNIFORM;
+  int known = recall(b, expr, KNOWN_FORM);
+  if (known >= 0) return (enum form)known;
+  return (enum form)remember(b, expr, KNOWN_FORM, (int)find_form(b, expr));
 }
