@@ -1,4 +1,4 @@
-// Trees of code: what simplifying leaves, what the verifier refuses, and that the code of a bound
+// Trees of code: what simplifying leaves, what the verifier rejects, and that the code of a bound
 // schedule is such a tree. Trees are built by hand; the neutral text says what they became.
 #include "check.h"
 
@@ -262,7 +262,122 @@ static void value_as_condition(struct sample *s) {
   code_close(s->c, inner);
 }
 
-static void refuses(void **state) {
+// Y[0] = an expression that is damaged by hand.
+static void store(struct sample *s, int value) {
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), CODE_SET, value);
+}
+
+static void number_as_value(struct sample *s) {
+  int one = code_int(s->c, 1);
+  s->c->exprs.data[one].type = code_type(PROGRAM_F32, 1);
+  store(s, one);
+}
+
+static void value_as_index(struct sample *s) {
+  int one = code_number(s->c, PROGRAM_F32, 1);
+  s->c->exprs.data[one].type = code_type(CODE_INDEX, 1);
+  move(s, one);
+}
+
+static void truth_as_value(struct sample *s) {
+  int yes = truth(s, true);
+  s->c->exprs.data[yes].type = code_type(PROGRAM_F32, 1);
+  store(s, yes);
+}
+
+static void value_in_a_sum(struct sample *s) {
+  struct affine_term t = {code_number(s->c, PROGRAM_F32, 1), 4};
+  int sum = code_sum(s->c, &t, 1, 0);
+  s->c->exprs.data[sum].type = code_type(CODE_INDEX, 1);
+  move(s, sum);
+}
+
+static void narrow_sum(struct sample *s) {
+  int loop = open_loop(s, 0, 4), at = place(s, 0);
+  s->c->exprs.data[at].type = code_type(PROGRAM_I32, 1);
+  move(s, at);
+  code_close(s->c, loop);
+}
+
+static void place_in_a_number(struct sample *s) {
+  code_declare(s->c, s->a, -1);
+  int at = code_variable_at(s->c, s->a, 0);
+  int first = code_int(s->c, 0);
+  s->c->exprs.data[at].op = CODE_ELEMENT;
+  s->c->exprs.data[at].arg[0] = first;
+  store(s, at);
+}
+
+static void array_without_place(struct sample *s) {
+  int at = code_element(s->c, s->X, code_int(s->c, 0));
+  s->c->exprs.data[at].op = CODE_VARIABLE;
+  store(s, at);
+}
+
+static void other_type_than_declared(struct sample *s) {
+  int at = code_element(s->c, s->X, code_int(s->c, 0));
+  s->c->exprs.data[at].type = code_type(PROGRAM_F64, 1);
+  store(s, at);
+}
+
+static void one_variable_too_far(struct sample *s) {
+  code_declare(s->c, s->a, -1);
+  int at = code_variable_at(s->c, s->a, 0);
+  s->c->exprs.data[at].integer = 1;
+  store(s, at);
+}
+
+static void value_as_place(struct sample *s) {
+  int at = code_element(s->c, s->X, code_int(s->c, 0));
+  s->c->exprs.data[at].arg[0] = code_number(s->c, PROGRAM_F32, 0);
+  store(s, at);
+}
+
+static void no_value(struct sample *s) {
+  int loop = open_loop(s, 0, 4);
+  move(s, place(s, 0));
+  code_close(s->c, loop);
+  for (int i = 0; i < s->c->statements.count; i++)
+    if (s->c->statements.data[i].kind == CODE_ASSIGN) s->c->statements.data[i].value = -1;
+}
+
+static void no_lanes(struct sample *s) {
+  int one = code_number(s->c, PROGRAM_F32, 1);
+  s->c->exprs.data[one].type.lanes = 0;
+  store(s, one);
+}
+
+static void begins_wrongly(struct sample *s) {
+  code_declare(s->c, s->a, code_number(s->c, PROGRAM_F64, 1));
+}
+
+static void counted_by_a_number(struct sample *s) {
+  int loop = code_open_for(s->c, s->a, code_int(s->c, 0), code_int(s->c, 4), 1, 0);
+  code_close(s->c, loop);
+}
+
+static void counted_in_values(struct sample *s) {
+  int loop = code_open_for(s->c, s->i, code_number(s->c, PROGRAM_F32, 0), code_int(s->c, 4), 1, 0);
+  code_close(s->c, loop);
+}
+
+static void prefetch_of_a_number(struct sample *s) {
+  code_prefetch(s->c, code_number(s->c, PROGRAM_F32, 0));
+}
+
+static void function_inside(struct sample *s) {
+  int block = code_open_block(s->c);
+  code_close(s->c, block);
+  s->c->statements.data[block].kind = CODE_FUNCTION;
+}
+
+static void stolen_child(struct sample *s) {
+  int block = code_open_block(s->c);
+  code_close(s->c, block);
+  s->c->statements.data[block].parent = block;
+}
+
+static void rejects(void **state) {
   static const struct {
     void (*build)(struct sample *);
     const char *expected;
@@ -284,6 +399,24 @@ static void refuses(void **state) {
       {parallel_nested, "'j' is parallel within a parallel loop"},
       {collapse_of_one, "'i' is parallel with loops that do not nest"},
       {value_as_condition, "a condition that is none in \"1\""},
+      {number_as_value, "a number of no index in \"1\""},
+      {value_as_index, "a number of no value in \"1\""},
+      {truth_as_value, "a truth of another type in \"true\""},
+      {value_in_a_sum, "a wrong term in \"1*4\""},
+      {narrow_sum, "a sum that is too narrow in \"i*4\""},
+      {place_in_a_number, "a place in what is no array in \"a[0]\""},
+      {array_without_place, "an array as a number in \"X\""},
+      {other_type_than_declared, "another type than declared in \"X[0]\""},
+      {one_variable_too_far, "a variable that is not there in \"a\""},
+      {value_as_place, "a place that is no index in \"X[0]\""},
+      {no_value, "an expression is missing"},
+      {no_lanes, "a wrong type in \"1\""},
+      {begins_wrongly, "'a' begins with a value of another type"},
+      {counted_by_a_number, "'a' cannot count a loop"},
+      {counted_in_values, "'i' runs over what is no index"},
+      {prefetch_of_a_number, "a prefetch of no element in \"0\""},
+      {function_inside, "a function within a function"},
+      {stolen_child, "a child of another"},
   };
   CHECK_ROWS (rows, row) {
     struct sample s = sample();
@@ -294,6 +427,15 @@ static void refuses(void **state) {
     CHECK_TEXT(ctx.message, expected, row->expected);
     code_free(s.c);
   }
+}
+
+// A message names the function and the pass.
+static void names_the_pass(void **state) {
+  struct sample s = sample();
+  declared_twice(&s);
+  CHECK_INT(code_verify(&ctx, s.c, "simplifying"), CANVAS_BAD_INPUT, "twice");
+  CHECK_TEXT(ctx.message, "code of 'sample' after simplifying: 'a' is declared twice", "twice");
+  code_free(s.c);
 }
 
 // ---- the code of bound schedules ----
@@ -349,5 +491,6 @@ static void is_readable(void **state) {
   program_free(p);
 }
 
-CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(refuses), cmocka_unit_test(of_schedules),
+CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(rejects),
+           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(is_readable))
