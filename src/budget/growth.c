@@ -182,7 +182,7 @@ static void list_pairs(struct growth *g) {
 /* One round over the listed pairs; how many steps were taken, which stay listed. */
 static int take_round(struct growth *g, bool (*propose)(struct growth *, struct step *)) {
   filter(g, propose);
-  qsort(g->data, (size_t)g->count, sizeof *g->data, by_price);
+  if (g->count) qsort(g->data, (size_t)g->count, sizeof *g->data, by_price);
   filter(g, take); /* the first always fits */
   return g->count;
 }
