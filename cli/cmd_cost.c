@@ -77,8 +77,8 @@ const struct command command_cost = {
         "(default 1); G and x0, x1, ... where the kernel uses them.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
-        "    canvas cost -",
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "  canvas cost -",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--json", NULL, "one JSON object per kernel and line"}},
     .run = run,

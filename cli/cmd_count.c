@@ -63,8 +63,8 @@ const struct command command_count = {
         "leave open is counted at its most.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
-        "    canvas lower - | canvas count -",
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "  canvas lower - | canvas count -",
     .options = {{"--json", NULL, "one JSON object"}},
     .run = run,
 };

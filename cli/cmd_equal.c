@@ -44,6 +44,6 @@ const struct command command_equal = {
         "kernel is so symmetric that it is not decided (none is known).\n",
     .example =
         "canvas sample --targets \"64,56,56\" >a.kernel\n"
-        "  canvas show a.kernel | canvas equal - a.kernel",
+        "canvas show a.kernel | canvas equal - a.kernel",
     .run = run,
 };

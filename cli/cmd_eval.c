@@ -197,8 +197,8 @@ const struct command command_eval = {
         "evaluated: all elements up to 65536, else 4096 at equal distances. Double precision.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
-        "    canvas eval -",
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "  canvas eval -",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},

@@ -44,8 +44,8 @@ const struct command command_lower = {
     .details = "One program per target, pooling, copies and averaging included.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
-        "    canvas lower -",
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "  canvas lower -",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"-N", "BATCH", "samples of a batch (default 1)"}},

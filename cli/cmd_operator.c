@@ -45,7 +45,7 @@ const struct command command_operator = {
     .example =
         "canvas operator conv2d_nchw in_channels=64 height=56 width=56 out_channels=64 kernel=3 "
         "\\\n"
-        "    padding=1",
+        "  padding=1",
     .options = {{"--json", NULL, "the operators as a JSON list of rows"},
                 {"--markdown", NULL, "the table of docs/operators.md"}},
     .run = run,

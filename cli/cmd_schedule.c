@@ -108,8 +108,8 @@ const struct command command_schedule = {
         "docs/schedule.md is the language.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
-        "    canvas lower - >a.program\n"
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4 |\n"
+        "  canvas lower - >a.program\n"
         "canvas schedule print a.program default",
     .options = {{"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"}},

@@ -79,7 +79,7 @@ const struct command command_solve = {
         "keeps 1.0x. Exit status 1 where no kernel of the file has a solution.\n",
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
-        "    canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4",
+        "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4",
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
                 {"--at", "G=4", "G, for a kernel that uses it"},

@@ -33,6 +33,15 @@ void print_usage(const struct command *c) {
          c->operands, optional ? "]" : "", c->options[0].flag ? " [FLAGS]" : "");
 }
 
+static void print_example(const char *text) {
+  printf("\nExample:\n");
+  for (const char *line = text; *line;) {
+    int length = (int)strcspn(line, "\n");
+    printf("  %.*s\n", length, line);
+    line += length + (line[length] == '\n');
+  }
+}
+
 void print_command(const struct command *c) {
   printf("usage: ");
   print_usage(c);
@@ -43,5 +52,5 @@ void print_command(const struct command *c) {
     int width = printf("  %s%s%s", o->flag, o->metavar ? " " : "", o->metavar ? o->metavar : "");
     printf("%*s%s\n", width < 30 ? 30 - width : 2, "", o->help);
   }
-  printf("\nExample:\n  %s\n", c->example);
+  print_example(c->example);
 }
