@@ -39,7 +39,7 @@ typedef enum canvas_status {
   CANVAS_OK,
   CANVAS_NONE, /* the answer is "none": no solution, a draw that is skipped, the end of a text */
   CANVAS_BAD_INPUT, /* the message says what and where */
-  CANVAS_IO         /* the system rejected: memory, a limit of work */
+  CANVAS_IO         /* a file, the memory or a limit of work did not suffice */
 } canvas_status;
 
 typedef struct canvas_context canvas_context;
