@@ -11,7 +11,8 @@
  * Errors: a function that can fail returns a status, writes its result through its last argument
  * only if that is CANVAS_OK, and leaves one error message in the context. Objects are not changed by
  * being read: several threads may share them, each with a context of its own. There is no global
- * state. `_free` and `_close` of NULL do nothing.
+ * state. `_free` and `_close` of NULL do nothing. The number of an input, output, stage or target that
+ * there is not is an error where a status is answered, and undefined elsewhere.
  *
  * Texts are given as bytes and length, need no NUL at the end and may have CANVAS_TEXT_LIMIT bytes.
  * Sizes are numbers of elements; MACs are multiply-accumulates, FLOPs are 2 * MACs.
@@ -251,8 +252,8 @@ void canvas_program_fill(const canvas_program *program, int input, uint64_t seed
 
 /* The interpreter, the definition of meaning: double precision, only what is asked for is computed.
  * inputs[i] is all of input i, row-major; writes to out[k] the element elements[k] (flat, row-major)
- * of output `output`, k < count; elements NULL means 0 .. count-1. CANVAS_BAD_INPUT: an index out of
- * range, here or in a load, or an input of i32 that is not what the program says; CANVAS_IO: it would
+ * of output `output`, k < count; elements NULL means 0 .. count-1. CANVAS_BAD_INPUT: a number out of
+ * range, of an output, of an element or in a load, or an input of i32 that is not what the program says; CANVAS_IO: it would
  * take too much memory or time. */
 canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
                                       const double *const *inputs, int output, int64_t count,
@@ -282,7 +283,7 @@ typedef struct canvas_count {
 int canvas_program_stages(const canvas_program *program);
 const char *canvas_program_stage(const canvas_program *program, int stage); /* its name */
 /* Of one stage, or with stage -1 the sum of all (reduction 0). CANVAS_BAD_INPUT where a number passes
- * 2^62. */
+ * 2^62, and for a stage that there is not. */
 canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *program, int stage,
                                    canvas_count *out);
 /* As JSON: {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
@@ -367,12 +368,12 @@ canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, 
 /* ---- code: bound programs as C (docs/native.md) ----------------------------------------------- */
 
 typedef struct canvas_emit_options {
-  const char *function; /* NULL: canvas_program_function */
+  const char *function; /* a C name; NULL: canvas_program_function */
   const char *source;   /* where it came from, for the comment at its head; NULL: nothing to say */
   bool header;          /* the declaration alone */
 } canvas_emit_options;
 /* One C file with one function, which takes a pointer for each input and then each output: whole
- * tensors, row-major. `options` may be NULL. CANVAS_BAD_INPUT: it has holes. */
+ * tensors, row-major. `options` may be NULL. CANVAS_BAD_INPUT: it has holes, or the name is none. */
 canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out);
 /* The function's name: the program's, or one near it where that means something in C. */

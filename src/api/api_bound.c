@@ -1,5 +1,7 @@
 /* A program, a schedule and a machine, bound once: what all that follows takes. */
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handle.h"
 #include "emit/emit.h"
@@ -122,11 +124,21 @@ char *canvas_bound_dot(const canvas_bound *bound) {
   return buf_take(&text);
 }
 
+/* What stands in C as it was given; words that mean something there get another letter (emit_names.c). */
+static bool is_c_name(const char *name) {
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return *name && !name[strspn(name, letters)] && !isdigit((unsigned char)*name);
+}
+
 canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out) {
   const struct emit_options given = {.function = options ? options->function : NULL,
                                      .source = options ? options->source : NULL};
   struct buf text = {0};
+  if (given.function && !is_c_name(given.function))
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "'%.200s' is no name of a C function, give letters, digits and '_'",
+                given.function);
   canvas_status status = options && options->header ? emit_c_header(ctx, bound->tree, &given, &text)
                                                     : emit_c(ctx, bound->tree, &given, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);

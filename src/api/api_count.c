@@ -48,6 +48,10 @@ static canvas_status count_all(canvas_context *ctx, const struct program *p, can
 canvas_status canvas_program_count(canvas_context *ctx, const canvas_program *program, int stage,
                                    canvas_count *out) {
   const struct program *p = program_of(program);
+  const int stages = canvas_program_stages(program);
+  if (stage < -1 || stage >= stages)
+    return fail(ctx, CANVAS_BAD_INPUT, "stage %d does not exist, '%s' has %d", stage, p->name,
+                stages);
   if (stage < 0) return count_all(ctx, p, out);
   return count_tensor(ctx, p, stage_tensor(p, stage), out);
 }

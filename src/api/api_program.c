@@ -69,7 +69,9 @@ canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program 
                                       const int64_t *elements, double *out) {
   const struct program *p = program_of(program);
   struct interpreter *in;
-  assert(output >= 0 && output < p->outputs.count);
+  if (output < 0 || output >= p->outputs.count)
+    return fail(ctx, CANVAS_BAD_INPUT, "output %d does not exist, '%s' has %d", output, p->name,
+                p->outputs.count);
   TRY(interpreter_new(ctx, p, inputs, NULL, &in));
   canvas_status status = interpreter_elements(in, p->outputs.data[output], count, elements, out);
   interpreter_free(in);

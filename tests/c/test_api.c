@@ -371,6 +371,9 @@ static void single_elements_equal_the_whole(void **state) {
   CHECK_INT(canvas_program_evaluate(ctx, again, inputs, 0, 1, &(int64_t){-1}, part),
             CANVAS_BAD_INPUT, text);
   CHECK_INT(canvas_program_evaluate(ctx, again, inputs, 0, 0, NULL, part), CANVAS_OK, text);
+  for (int output = -1; output <= 1; output += 2)
+    CHECK_INT(canvas_program_evaluate(ctx, again, inputs, output, 1, NULL, part), CANVAS_BAD_INPUT,
+              canvas_context_message(ctx));
   free_all(again, in);
   canvas_string_free(text);
   canvas_program_free(program);
@@ -392,6 +395,40 @@ static void seeded_inputs_differ_by_input_and_seed(void **state) {
   CHECK(a[0] != c[0], "another input");
   canvas_program_free(program);
   canvas_pack_free(pack);
+}
+
+static void numbers_and_names_are_checked(void **state) {
+  static const char text[] = "program p\nin A f32 [i:4]\nY[i:4] = A[i]\nout Y\n";
+  static const struct {
+    const char *function, *says;  // NULL: it is good
+  } rows[] = {
+      {"f", NULL},
+      {"int", NULL},
+      {"", "'' is no name of a C function, give letters, digits and '_'"},
+      {"1f", "'1f' is no name of a C function, give letters, digits and '_'"},
+      {"a b(", "'a b(' is no name of a C function, give letters, digits and '_'"},
+  };
+  canvas_program *program;
+  canvas_machine *machine = canvas_machine_here();
+  canvas_bound *b;
+  canvas_count counted;
+  CHECK_INT(canvas_program_parse(ctx, text, strlen(text), &program), CANVAS_OK, text);
+  CHECK_INT(canvas_program_count(ctx, program, 0, &counted), CANVAS_OK, text);
+  CHECK_INT(canvas_program_count(ctx, program, 1, &counted), CANVAS_BAD_INPUT, text);
+  CHECK_TEXT(canvas_context_message(ctx), "stage 1 does not exist, 'p' has 1", text);
+  CHECK_INT(canvas_program_count(ctx, program, -2, &counted), CANVAS_BAD_INPUT, text);
+  CHECK_INT(canvas_bound_new(ctx, program, NULL, machine, &b), CANVAS_OK, text);
+  CHECK_ROWS (rows, row) {
+    char *code = NULL;
+    canvas_status status =
+        canvas_bound_emit(ctx, b, &(canvas_emit_options){.function = row->function}, &code);
+    CHECK_INT(status, row->says ? CANVAS_BAD_INPUT : CANVAS_OK, row->function);
+    if (row->says) CHECK_TEXT(canvas_context_message(ctx), row->says, row->function);
+    canvas_string_free(code);
+  }
+  canvas_bound_free(b);
+  canvas_machine_free(machine);
+  canvas_program_free(program);
 }
 
 static void patterns_are_an_option(void **state) {
@@ -439,5 +476,6 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(seeded_inputs_differ_by_input_and_seed, open_context,
                                     close_context),
     cmocka_unit_test_setup_teardown(operators_are_programs, open_context, close_context),
+    cmocka_unit_test_setup_teardown(numbers_and_names_are_checked, open_context, close_context),
     cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
     cmocka_unit_test(the_table_has_three_forms))
