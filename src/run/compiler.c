@@ -64,12 +64,17 @@ static canvas_status run_words(canvas_context *ctx, const char *command, const c
   return status;
 }
 
+/* The compiler only passes on that the linker failed, which has said why one line earlier. */
+static bool is_of_linker(const char *line) {
+  return strstr(line, "ld returned") || strstr(line, "linker command failed");
+}
+
 /* The line that says most: the first with an error, else the last that is not empty; NULL: none. */
 static const char *telling_line(char *said) {
   const char *last = NULL;
   char *rest;
   for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-    if (strstr(line, "error")) return line;
+    if (strstr(line, "error")) return last && is_of_linker(line) ? last : line;
     if (line[strspn(line, " ")]) last = line;
   }
   return last;

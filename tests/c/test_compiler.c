@@ -212,6 +212,9 @@ static const struct {
     {"sleep 1000", "ran longer than 1 s"},
     {"[ $1 = --version ] && exit\necho cannot write object; exit 1",
      "status 1: cannot write object"},
+    {"[ $1 = --version ] && exit\necho ld: No space left on device\n"
+     "echo collect2: error: ld returned 1 exit status; exit 1",
+     "status 1: ld: No space left on device"},
 };
 
 static void none_works(void **state) {
