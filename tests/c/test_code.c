@@ -464,6 +464,45 @@ static void of_schedules(void **state) {
   }
 }
 
+// 165 stages of 500 loads, each index of 30 digits of folded groups in an order that is no simpler.
+static void too_large(void **state) {
+  struct buf text = {0}, loops = {0};
+  struct loop_tree *tree;
+  struct program *p;
+  struct schedule *s;
+  struct code *code;
+  buf_puts(&text, "program large\nin X f32 [i:1073741824]\n");
+  for (int stage = 0; stage < 165; stage++) {
+    buf_printf(&text, "Y%d[i:1073741824] = 1", stage);
+    for (int i = 0; i < 500; i++)
+      buf_printf(&text, "%s + X[i]", i % 100 ? "" : i ? ") * (1" : " * (1");
+    buf_printf(&text, ")\nout Y%d\n", stage);
+    for (int i = 0; i < 30; i++)
+      buf_printf(&loops, "%s%c%d:2%s",
+                 i % 8 ? ", "
+                 : i   ? ", {"
+                       : "{",
+                 'a' + i % 8, i / 8, i % 8 == 7 || i == 29 ? "}:fold" : "");
+    buf_printf(&loops, " =>\n    @Y%d = {", stage);
+    for (int i = 0, digits = 0; i < 32; i++) {
+      int group = (i % 4 * 3 + 2) % 4, letter = 7 - i / 4;
+      if (8 * group + letter >= 30) continue;
+      buf_printf(&loops, "%s%c%d", digits++ ? ", " : "", 'a' + letter, group);
+    }
+    buf_puts(&loops, "}/i\n");
+  }
+  CHECK_INT(program_parse(&ctx, text.text, text.length, &p), CANVAS_OK, ctx.message);
+  CHECK_INT(schedule_parse(&ctx, loops.text, loops.length, &s), CANVAS_OK, ctx.message);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
+  CHECK_INT(code_build(&ctx, tree, &code), CANVAS_BAD_INPUT, "too large");
+  CHECK_TEXT(ctx.message, "the code has more than 4194304 expressions, unroll less", "too large");
+  loop_tree_free(tree);
+  schedule_free(s);
+  program_free(p);
+  buf_free(&loops);
+  buf_free(&text);
+}
+
 static void is_readable(void **state) {
   static const char text[] =
       "program rows\nin X bf16 [y:8, k:64]\nY[y:8] = X[y, k] // sum k:64\nout Y\n";
@@ -493,4 +532,4 @@ static void is_readable(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
-           cmocka_unit_test(is_readable))
+           cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
