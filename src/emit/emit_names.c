@@ -65,6 +65,14 @@ static const char library[] =
     "tan* "
     "tanh* tgamma* totalorder* trunc* ufromfp* unlockpt unsetenv valloc wcstombs wctomb y0* y1* "
     "yn* "
+    /* what compilers know without a header, and the namespace of C++ */
+    "printf* fprintf* sprintf* snprintf* vprintf* vfprintf* vsprintf* vsnprintf* scanf* fscanf* "
+    "sscanf* vscanf* vfscanf* vsscanf* putc* puts* fputc* fputs* fwrite* isalnum isalpha isascii "
+    "isblank iscntrl isdigit isgraph islower isprint ispunct isspace isupper isxdigit toascii "
+    "tolower toupper iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint "
+    "iswpunct iswspace iswupper iswxdigit towlower towupper execl execle execlp execv execve "
+    "execvp fork gettext dgettext dcgettext strfmon stpcpy stpncpy imaxabs cabs* cacos* carg* "
+    "casin* catan* ccos* cexp* cimag* clog* conj* cpow* cproj* creal* csin* csqrt* ctan* std "
     "memmove memset memcmp memchr mem* str* index rindex bcmp bcopy bzero ffs* explicit_bzero swab "
     "basename htobe* major minor makedev u_char u_short u_int u_long quad_t size_t ssize_t time_t "
     "div_t ldiv_t float_t double_t fd_set register_t dev_t ino_t id_t key_t clock_t timer_t ";

@@ -431,6 +431,26 @@ static void numbers_and_names_are_checked(void **state) {
   canvas_program_free(program);
 }
 
+// A program's name that means something to a C or C++ compiler is not the function's.
+static void functions_keep_off_names_of_c(void **state) {
+  static const char *const rows[][2] = {
+      {"conv", "conv"},   {"int", "int_"},         {"class", "class_"},
+      {"main", "main_"},  {"printf", "x_printf"},  {"puts_unlocked", "x_puts_unlocked"},
+      {"std", "std_"},    {"isalpha", "isalpha_"}, {"fork", "fork_"},
+      {"cexp", "x_cexp"}, {"tolower", "tolower_"}, {"isotropic", "isotropic"},
+  };
+  CHECK_ROWS (rows, row) {
+    char text[128];
+    canvas_program *program;
+    snprintf(text, sizeof text, "program %s\nin A f32 [i:4]\nY[i:4] = A[i]\nout Y\n", (*row)[0]);
+    CHECK_INT(canvas_program_parse(ctx, text, strlen(text), &program), CANVAS_OK, text);
+    char *function = canvas_program_function(program);
+    CHECK_TEXT(function, (*row)[1], text);
+    canvas_string_free(function);
+    canvas_program_free(program);
+  }
+}
+
 static void patterns_are_an_option(void **state) {
   canvas_pack *pack = bound(convolution, "C=4,H=5,W=3,x0=2");
   char *with, *without;
@@ -477,5 +497,6 @@ CHECK_MAIN(
                                     close_context),
     cmocka_unit_test_setup_teardown(operators_are_programs, open_context, close_context),
     cmocka_unit_test_setup_teardown(numbers_and_names_are_checked, open_context, close_context),
+    cmocka_unit_test_setup_teardown(functions_keep_off_names_of_c, open_context, close_context),
     cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
     cmocka_unit_test(the_table_has_three_forms))
