@@ -6,6 +6,7 @@ import json
 import sqlite3
 import sys
 
+import numpy as np
 import pytest
 from made_study import CONTROLS, FINDS, add_finals, make_study
 
@@ -177,6 +178,38 @@ def test_a_damaged_training_is_one_message(study, tmp_path, capsys, value):
         checkpoint.write(path, tensors, {**facts, name: json.loads(value) if value != "x" else 9})
         assert cli.main(["export", str(tmp_path / "t"), "--out", str(tmp_path / "e")]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "change_bytes",
+    [
+        lambda b: b"",
+        lambda b: b"PK",
+        lambda b: b"no zip at all",
+        lambda b: b[: len(b) // 2],
+        lambda b: b.replace(b'"\x00\x00\x00c', b"[\x00\x00\x00c"),
+        lambda b: b.replace(b"\x00\x00\x00s\x00\x00\x00y\x00", b"\x00\x00\x00t\x00\x00\x00y\x00"),
+    ],
+)
+def test_damaged_images_are_one_message(study, tmp_path, capsys, change_bytes):
+    path = study / "data.npz"
+    before = path.read_bytes()
+    path.write_bytes(change_bytes(before))
+    assert path.read_bytes() != before
+    for words in (["export", study / "baseline", "--out", tmp_path / "e"],
+                  ["train", study / "baseline", "--out", tmp_path / "t"]):  # fmt: skip
+        assert f"the images in '{path}' are damaged: " in one_message(capsys, words)
+
+
+@pytest.mark.parametrize(
+    "facts", ["", "[]", "{}", '{"classes": "x"}', "7", '{"augmentation": {"x": 1}}', "\x1b["]
+)
+def test_damaged_facts_of_images_are_one_message(study, tmp_path, capsys, facts):
+    with np.load(study / "data.npz") as file:
+        arrays = dict(file)
+    np.savez(study / "data.npz", **{**arrays, "facts": np.array(facts)})
+    words = ["export", study / "baseline", "--out", tmp_path / "e"]
+    assert "are damaged: " in one_message(capsys, words)
 
 
 # ---- what a terminal would obey -----------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import CanvasError
+from ..errors import CanvasError, one_line
 from ..files import at_once
 from .augment import Augmentation
 
@@ -75,7 +75,18 @@ class Data:
 
     @classmethod
     def read(cls, path: Path) -> Data:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; CanvasError where the file is something else."""
+        try:
+            return cls._read(path)
+        except CanvasError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the system's: no such file, no permission
+            raise CanvasError(f"the images in '{path}' are damaged: {one_line(error)}") from error
+
+    @classmethod
+    def _read(cls, path: Path) -> Data:
         with np.load(path, allow_pickle=False) as arrays:
             facts = json.loads(str(arrays["facts"]))
             train, validation, test = (
