@@ -16,14 +16,24 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include <math.h>
 #include <string.h>
+
+// A new folder in $TMPDIR, or in /tmp where that does not fit; false if it cannot be made.
+static inline bool temporary_folder(char *out, size_t size) {
+  const char *parent = getenv("TMPDIR"), *name = "canvas-test-XXXXXX";
+  if (!parent || !*parent || strlen(parent) + strlen(name) + 2 > size) parent = "/tmp";
+  snprintf(out, size, "%s/%s", parent, name);
+  return mkdtemp(out);
+}
 
 // base/status.h has a function `fail`, so cmocka's macro of that name has to go.
 #undef fail
@@ -79,11 +89,11 @@
   } while (0)
 
 // main() of a file of tests: CHECK_MAIN(cmocka_unit_test(a), cmocka_unit_test(b))
-#define CHECK_MAIN(...)                                     \
-  int main(void) {                                          \
+#define CHECK_MAIN(...)                                                       \
+  int main(void) {                                                            \
     if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST")); \
-    const struct CMUnitTest check_tests[] = {__VA_ARGS__};  \
-    return cmocka_run_group_tests(check_tests, NULL, NULL); \
+    const struct CMUnitTest check_tests[] = {__VA_ARGS__};                    \
+    return cmocka_run_group_tests(check_tests, NULL, NULL);                   \
   }
 
 #endif

@@ -188,8 +188,7 @@ static int open_all(void **state) {
   canvas_context ctx = {.message = ""};
   struct program *p;
   char script[128];
-  strcpy(folder, "/tmp/canvas-test-XXXXXX");
-  if (!mkdtemp(folder)) return -1;
+  if (!temporary_folder(folder, sizeof folder)) return -1;
   write_script("cc", script, sizeof script);
   struct compiler_options options = {.command = script, .cache = folder, .seconds = 6};
   if (compiler_open(&ctx, &options, &compiler) != CANVAS_OK) fail_msg("%s", ctx.message);

@@ -15,8 +15,7 @@
 static char folder[64];  // of this test: the cache, and scripts
 
 static int make_folder(void **state) {
-  strcpy(folder, "/tmp/canvas-test-XXXXXX");
-  return mkdtemp(folder) ? 0 : -1;
+  return temporary_folder(folder, sizeof folder) ? 0 : -1;
 }
 
 static int remove_all(void **state) {

@@ -279,9 +279,9 @@ static void batch_compile(struct batch *b, const char *folder, const char *optio
 }
 
 static void batch_flush(struct batch *b, const char *options) {
-  char folder[] = "/tmp/canvas-emit-XXXXXX", path[200];
+  char folder[64], path[200];
   if (!b->count) return;
-  CHECK(mkdtemp(folder), folder);
+  CHECK(temporary_folder(folder, sizeof folder), "a temporary folder");
   batch_compile(b, folder, options);
   snprintf(path, sizeof path, "%s/batch.so", folder);
   void *library = dlopen(path, RTLD_NOW);

@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "canvas.h"
 
-static char folder[64] = "/tmp/canvas_locale_XXXXXX";
+static char folder[64];
 
 static bool writes_commas(const char *name) {
   char text[16];
@@ -47,7 +47,7 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
 }
 
 static int set_up(void **state) {
-  if (!mkdtemp(folder)) return -1;
+  if (!temporary_folder(folder, sizeof folder)) return -1;
   comma = comma_locale();
   return 0;
 }

@@ -12,9 +12,8 @@
 static char folder[64];
 
 static int make_folder(void **state) {
-  strcpy(folder, "/tmp/canvas-test-XXXXXX");
   unsetenv("CANVAS_CC");
-  return mkdtemp(folder) ? setenv("CANVAS_CACHE", folder, 1) : -1;
+  return temporary_folder(folder, sizeof folder) ? setenv("CANVAS_CACHE", folder, 1) : -1;
 }
 
 static int remove_folder(void **state) {
