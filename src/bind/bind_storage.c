@@ -168,6 +168,15 @@ static void choose_memory(const struct binder *b, struct storage *s, int around,
     *left -= bytes;
 }
 
+/* The threads of a region share one loop, which has no second part for the rest of its tiles. */
+static canvas_status check_region(const struct binder *b, const struct storage *s) {
+  if (s->kind != STORAGE_HEAP || !b->tree->loops[s->region].peels) return CANVAS_OK;
+  return reject(
+      b, node_place(b, s->region),
+      "parallel loop '%s' cannot be peeled, its threads have buffers of their own; mask it",
+      loop_name(b, s->region));
+}
+
 canvas_status bind_storage(struct binder *b) {
   int64_t left = STACK_BYTES;
   find_dead(b);
@@ -179,6 +188,8 @@ canvas_status bind_storage(struct binder *b) {
     choose_memory(b, &stage->value, stage->compute_at, stage->scope == SCOPE_HEAP, &left);
     if (stage->start >= 0)
       choose_memory(b, &stage->sum, b->s->nodes.data[stage->start].parent, false, &left);
+    TRY(check_region(b, &stage->value));
+    TRY(check_region(b, &stage->sum));
   }
   return CANVAS_OK;
 }

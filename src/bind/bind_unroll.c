@@ -41,7 +41,7 @@ static int64_t copies_of(const struct binder *b, int node, int64_t statements, i
     loop->unrolled = true;
     times = loop->extent;
   }
-  loop->peels = is_peeled(b, node) && loop->peels_below < PEELED_LOOPS;
+  loop->peels = is_peeled(b, node);
   return loop->peels ? 2 * times : times;
 }
 
@@ -94,6 +94,25 @@ int64_t stage_copies(const struct loop_tree *tree, const struct bound_stage *sta
   return copies;
 }
 
+/* A peeled loop stands twice in the code, once for its full tiles. */
+static canvas_status check_peeled(const struct binder *b) {
+  for (int i = 1; i < b->s->nodes.count; i++) {
+    const struct bound_loop *loop = &b->tree->loops[i];
+    if (!loop->peels) continue;
+    if (b->s->nodes.data[i].loop.count > 1)
+      return reject(b, node_place(b, i),
+                    "loop '%s' of a group cannot be peeled, mask it or take it out of the group",
+                    loop_name(b, i));
+    if (loop->peels_below >= PEELED_LOOPS)
+      return reject(
+          b, node_place(b, i),
+          "loop '%s' is peeled around %d peeled loops in one another, at most %d together; "
+          "mask one of them",
+          loop_name(b, i), loop->peels_below, PEELED_LOOPS);
+  }
+  return CANVAS_OK;
+}
+
 /* Large expressions are not repeated without end either. */
 static canvas_status check_operations(const struct binder *b) {
   int64_t operations = 0;
@@ -117,6 +136,7 @@ canvas_status bind_unroll(struct binder *b) {
     count_statements(b, 0, most);
     if (b->tree->loops[0].statements <= MOST_STATEMENTS) break;
   }
+  TRY(check_peeled(b));
   TRY(check_unrolled(b, 0, 1, &all));
   return check_operations(b);
 }

@@ -19,7 +19,7 @@ enum {
   MOST_LANES = 64,              /* of a vector */
   UNROLLED_VECTORS = 8,         /* of a vec loop; more of them are a loop */
   NAMED_VARIABLES = 64,         /* of one buffer */
-  PEELED_LOOPS = 5,             /* in one another: each doubles the code; more: a condition */
+  PEELED_LOOPS = 5,             /* in one another: each doubles the code */
   UNROLLED_STATEMENTS = 1024,   /* of one unrolled loop, with what is in it */
   MOST_STATEMENTS = 4096,       /* of all unrolled loops together */
   MOST_OPERATIONS = 256 * 1024, /* of expressions in the copies of stages */

@@ -87,7 +87,7 @@ static void explain_end(const char *command, const struct child_end *end, double
   child_describe(end, &limits, how, sizeof how);
   memcpy(said, end->said, sizeof said);
   const char *line = telling_line(said);
-  snprintf(out, size, "'%.60s' %s%s%.400s", command, how, line ? ": " : "", line ? line : "");
+  snprintf(out, size, "'%.200s' %s%s%.400s", command, how, line ? ": " : "", line ? line : "");
 }
 
 /* ---- one file -------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static bool check_made(const struct compiler *c, const char *work, struct object
   bool there = !stat(path, &s) && S_ISREG(s.st_mode);
   free(path);
   if (there && s.st_size) return true;
-  snprintf(out->message, sizeof out->message, "'%.60s' ended well but wrote %s", c->command,
+  snprintf(out->message, sizeof out->message, "'%.200s' ended well but wrote %s", c->command,
            there ? "an empty file" : "no file");
   return false;
 }

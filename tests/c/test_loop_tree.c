@@ -242,6 +242,22 @@ static const struct {
      "line 1, column 9: parallel loop 'j' stands inside parallel loop 'i'"},
     {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",
      "line 1, column 1: vec loop 'i' is in no axis of 'A' inside it"},
+    // peeled loops that cannot be
+    {GEMM, "{io, ii:5:peel}:fold, j, k => @C = {io, ii}/i, j // k\n" D,
+     "line 1, column 1: loop 'io' of a group cannot be peeled, mask it or take it out of the "
+     "group"},
+    {GEMM,
+     "io:para, ii:5:peel =>\n  j, k => @C:heap = {io, ii}/i, j // k\n  j => @D = {io, ii}/i, j\n",
+     "line 1, column 1: parallel loop 'io' cannot be peeled, its threads have buffers of their "
+     "own; "
+     "mask it"},
+    {"canvas 1\nprogram six\nin X f32 [a:3, b:3, c:3, d:3, e:3, f:3]\n"
+     "Y[a:3, b:3, c:3, d:3, e:3, f:3] = X[a, b, c, d, e, f]\nout Y\n",
+     "ao, bo, co, do, eo, fo, a:2:peel, b:2:peel, c:2:peel, d:2:peel, e:2:peel, f:2:peel =>\n"
+     "  @Y = {ao, a}/a, {bo, b}/b, {co, c}/c, {do, d}/d, {eo, e}/e, {fo, f}/f\n",
+     "line 1, column 1: loop 'ao' is peeled around 5 peeled loops in one another, at most 5 "
+     "together; "
+     "mask one of them"},
     // limits
     {GEMM,
      "i =>\n  jo:unroll, k, ji:12:vec:mask => @C:reg = i, {jo, ji}/j // k\n"
