@@ -374,7 +374,7 @@ static void single_elements_equal_the_whole(void **state) {
   for (int output = -1; output <= 1; output += 2)
     CHECK_INT(canvas_program_evaluate(ctx, again, inputs, output, 1, NULL, part), CANVAS_BAD_INPUT,
               canvas_context_message(ctx));
-  CHECK_TEXT(canvas_context_message(ctx), "output 1 does not exist, 'convolution' has 1", text);
+  CHECK_TEXT(canvas_context_message(ctx), "output 1 does not exist, 'conv' has 1", text);
   free_all(again, in);
   canvas_string_free(text);
   canvas_program_free(program);
