@@ -118,7 +118,12 @@ def test_the_example_of_c_measures_and_calls(prefix, tmp_path, name):
     )
     assert said.count(": correct, ") == 2, said
     assert "equal to the interpreter's" in said, said
-    said = run(tmp_path / "m", examples / "schedules/e1.schedule", rejected=True)
+    said = run(
+        tmp_path / "m",
+        examples / "schedules/e1.schedule",
+        rejected=True,
+        LD_LIBRARY_PATH=str(found.parent),
+    )
     assert "expected 'program'" in said, said
 
 
