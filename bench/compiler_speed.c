@@ -48,8 +48,8 @@ static void bind_once(struct subject *s) {
 }
 
 static void edit_once(struct subject *s) {
-  struct schedule *next = NULL;
-  if (random_step(&ctx, &s->random, s->tree, &next) == CANVAS_OK) schedule_free(next);
+  struct loop_tree *next;
+  if (random_step(&ctx, &s->random, s->tree, &next) == CANVAS_OK) loop_tree_free(next);
 }
 
 static void emit_once(struct subject *s) {
@@ -93,17 +93,12 @@ static double rate_of(void (*step)(struct subject *), struct subject *s) {
 }
 
 // Some legal edits away from the schedule; the schedule itself where there are none.
-static struct loop_tree *variant(struct subject *s, struct schedule **owned) {
+static struct loop_tree *variant(struct subject *s) {
   struct loop_tree *tree;
-  *owned = NULL;
   for (int tries = 0; tries < 40; tries++) {
-    struct schedule *next;
-    if (random_step(&ctx, &s->random, s->tree, &next) != CANVAS_OK) continue;
-    if (loop_tree_bind(&ctx, s->program, next, &s->machine, &tree) == CANVAS_OK && !tree->open) {
-      *owned = next;
-      return tree;
-    }
-    schedule_free(next);
+    if (random_step(&ctx, &s->random, s->tree, &tree) != CANVAS_OK) continue;
+    if (!tree->open) return tree;
+    loop_tree_free(tree);
   }
   must(loop_tree_bind(&ctx, s->program, s->schedule, &s->machine, &tree) == CANVAS_OK, "bind");
   return tree;
@@ -120,14 +115,12 @@ static double compile_seconds(struct subject *s, const char *cache) {
   must(compiler_open(&ctx, &options, &compiler) == CANVAS_OK, "compiler");
   int pointers = s->program->inputs.count + s->program->outputs.count;
   for (int i = 0; i < CANDIDATES; i++) {
-    struct schedule *owned;
-    struct loop_tree *tree = variant(s, &owned);
+    struct loop_tree *tree = variant(s);
     snprintf(names[i], sizeof names[i], "candidate_%d", i);
     struct emit_options emit = {.function = names[i]};
     must(emit_c(&ctx, tree, &emit, &texts[i]) == CANVAS_OK, "emit");
     sources[i] = (struct source){texts[i].text, names[i], pointers};
     loop_tree_free(tree);
-    schedule_free(owned);
   }
   double start = seconds_of(CLOCK_MONOTONIC);
   must(compiler_build(&ctx, compiler, sources, CANDIDATES, TOGETHER, 0, objects) == CANVAS_OK,

@@ -28,14 +28,8 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
 
 canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
                                 size_t length, canvas_bound **out) {
-  const struct loop_tree *tree = bound->tree;
   struct canvas_bound b = {0};
-  TRY(schedule_edit_text(ctx, tree, edit, length, &b.made));
-  canvas_status status = loop_tree_bind(ctx, tree->program, b.made, &tree->machine, &b.tree);
-  if (status != CANVAS_OK) {
-    schedule_free(b.made);
-    return status;
-  }
+  TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
   *out = mem_alloc(sizeof **out);
   **out = b;
   return CANVAS_OK;

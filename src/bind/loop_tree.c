@@ -12,7 +12,15 @@ void loop_tree_free(struct loop_tree *tree) {
   free(tree->guarded);
   free(tree->loops);
   free(tree->stages);
+  if (tree->made) schedule_free(tree->made);
   free(tree);
+}
+
+struct schedule *loop_tree_take(struct loop_tree *tree) {
+  struct schedule *s = tree->made;
+  tree->made = NULL;
+  loop_tree_free(tree);
+  return s;
 }
 
 int loop_tree_stage(const struct loop_tree *tree, int tensor) {

@@ -101,7 +101,8 @@ struct bind_warning {
 
 struct loop_tree {
   const struct program *program;   /* borrowed */
-  const struct schedule *schedule; /* borrowed */
+  const struct schedule *schedule; /* borrowed, or `made` */
+  struct schedule *made;           /* of the tree itself, where an edit made it; or NULL */
   struct machine machine;
   int64_t *extents;           /* by level; 0: a hole that is still open */
   struct bound_loop *loops;   /* by node */
@@ -120,7 +121,8 @@ struct loop_tree {
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,
                              const struct schedule *schedule, const struct machine *machine,
                              struct loop_tree **out);
-void loop_tree_free(struct loop_tree *tree); /* NULL is fine */
+void loop_tree_free(struct loop_tree *tree);             /* NULL is fine */
+struct schedule *loop_tree_take(struct loop_tree *tree); /* what an edit made; frees the tree */
 /* A line for each warning: "warning: line 2, column 5: ..." */
 void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */

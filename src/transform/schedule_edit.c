@@ -97,7 +97,7 @@ static struct schedule *tidy(struct schedule *changed) {
 }
 
 static canvas_status finish(canvas_context *ctx, const struct loop_tree *tree,
-                            struct schedule *changed, struct schedule **out) {
+                            struct schedule *changed, struct loop_tree **out) {
   struct schedule *s = tidy(changed);
   struct loop_tree *bound;
   canvas_status status = loop_tree_bind(ctx, tree->program, s, &tree->machine, &bound);
@@ -105,8 +105,8 @@ static canvas_status finish(canvas_context *ctx, const struct loop_tree *tree,
     schedule_free(s);
     return status;
   }
-  loop_tree_free(bound);
-  *out = s;
+  bound->made = s;
+  *out = bound;
   return CANVAS_OK;
 }
 
@@ -206,7 +206,7 @@ static bool split_nodes(struct schedule *s, int level, int inner) {
 }
 
 canvas_status edit_split(canvas_context *ctx, const struct loop_tree *tree, int level,
-                         int64_t inner, struct schedule **out) {
+                         int64_t inner, struct loop_tree **out) {
   int64_t extent = tree->extents[level];
   const char *name = level_name(tree, level);
   bool dyn = tree->schedule->levels.data[level].kind == EXTENT_DYN;
@@ -293,7 +293,7 @@ static bool merge_nodes(struct schedule *s, int node, int outer, int inner) {
 }
 
 canvas_status edit_merge(canvas_context *ctx, const struct loop_tree *tree, int outer, int inner,
-                         struct schedule **out) {
+                         struct loop_tree **out) {
   int64_t extent = tree->extents[outer] * tree->extents[inner];
   struct schedule *s = schedule_copy(tree->schedule);
   struct level *l = &s->levels.data[outer], *other = &s->levels.data[inner];
@@ -311,7 +311,7 @@ canvas_status edit_merge(canvas_context *ctx, const struct loop_tree *tree, int 
 /* ---- reorder ------------------------------------------------------------------------------- */
 
 canvas_status edit_reorder(canvas_context *ctx, const struct loop_tree *tree, int node,
-                           struct schedule **out) {
+                           struct loop_tree **out) {
   const struct schedule_node *n = &tree->schedule->nodes.data[node];
   if (!is_loop(tree->schedule, node) || n->first != n->last || !is_loop(tree->schedule, n->first))
     return fail(ctx, CANVAS_BAD_INPUT, "one loop in another change places, here is no such pair");
@@ -332,7 +332,7 @@ static int join_members(struct schedule_loop *x, const struct schedule_loop *y) 
 }
 
 canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int node,
-                         unsigned marks, struct schedule **out) {
+                         unsigned marks, struct loop_tree **out) {
   const struct schedule_node *n = &tree->schedule->nodes.data[node];
   if (!is_loop(tree->schedule, node) || n->first != n->last || !is_loop(tree->schedule, n->first))
     return fail(ctx, CANVAS_BAD_INPUT, "one loop in another become a group, here is no such pair");
@@ -346,7 +346,7 @@ canvas_status edit_group(canvas_context *ctx, const struct loop_tree *tree, int 
 }
 
 canvas_status edit_ungroup(canvas_context *ctx, const struct loop_tree *tree, int node,
-                           struct schedule **out) {
+                           struct loop_tree **out) {
   if (!is_loop(tree->schedule, node) || tree->schedule->nodes.data[node].loop.count == 1)
     return fail(ctx, CANVAS_BAD_INPUT, "a group becomes single loops, here is none");
   struct schedule *s = schedule_copy(tree->schedule);
@@ -444,7 +444,7 @@ static void carry_loops(struct schedule *s, int leaf, int old, int top, int pare
 }
 
 canvas_status edit_move(canvas_context *ctx, const struct loop_tree *tree, int stage, int parent,
-                        int before, struct schedule **out) {
+                        int before, struct loop_tree **out) {
   const struct schedule_node *nodes = tree->schedule->nodes.data;
   int leaf = tree->stages[stage].node, top = alone(tree->schedule, leaf);
   const char *name = nodes[leaf].leaf.stage;
@@ -465,7 +465,7 @@ canvas_status edit_move(canvas_context *ctx, const struct loop_tree *tree, int s
 /* ---- marks, tails, numbers, buffers -------------------------------------------------------- */
 
 canvas_status edit_mark(canvas_context *ctx, const struct loop_tree *tree, int node, unsigned marks,
-                        int prefetch, struct schedule **out) {
+                        int prefetch, struct loop_tree **out) {
   if (!is_loop(tree->schedule, node))
     return fail(ctx, CANVAS_BAD_INPUT, "a loop has marks, here is none");
   struct schedule *s = schedule_copy(tree->schedule);
@@ -475,14 +475,14 @@ canvas_status edit_mark(canvas_context *ctx, const struct loop_tree *tree, int n
 }
 
 canvas_status edit_tail(canvas_context *ctx, const struct loop_tree *tree, int level,
-                        enum level_tail tail, struct schedule **out) {
+                        enum level_tail tail, struct loop_tree **out) {
   struct schedule *s = schedule_copy(tree->schedule);
   s->levels.data[level].tail = tail;
   return finish(ctx, tree, s, out);
 }
 
 canvas_status edit_extent(canvas_context *ctx, const struct loop_tree *tree, int level,
-                          enum level_extent kind, int64_t extent, struct schedule **out) {
+                          enum level_extent kind, int64_t extent, struct loop_tree **out) {
   const struct level *old = &tree->schedule->levels.data[level];
   if (old->kind == EXTENT_DYN || kind == EXTENT_DYN || kind == EXTENT_CHOICE ||
       (kind == EXTENT_INT && (extent < 1 || extent > PROGRAM_ELEMENTS)))
@@ -495,7 +495,7 @@ canvas_status edit_extent(canvas_context *ctx, const struct loop_tree *tree, int
 
 canvas_status edit_buffer(canvas_context *ctx, const struct loop_tree *tree, int stage, int count,
                           const char *const *layout, enum buffer_scope scope,
-                          struct schedule **out) {
+                          struct loop_tree **out) {
   struct schedule *s = schedule_copy(tree->schedule);
   struct schedule_leaf *leaf = &node_at(s, tree->stages[stage].node)->leaf;
   leaf->layout.count = 0;

@@ -9,7 +9,7 @@ struct editor {
   struct lexer lx;
   canvas_context *ctx;
   const struct loop_tree *tree;
-  struct schedule **out;
+  struct loop_tree **out;
 };
 
 static int shown(const struct token *t) {
@@ -237,7 +237,7 @@ static const struct row {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 canvas_status schedule_edit_text(canvas_context *ctx, const struct loop_tree *tree,
-                                 const char *text, size_t length, struct schedule **out) {
+                                 const char *text, size_t length, struct loop_tree **out) {
   struct editor e = {.ctx = ctx, .tree = tree, .out = out};
   TRY(lexer_open(&e.lx, ctx, text, length));
   lexer_skip_newlines(&e.lx);

@@ -13,6 +13,6 @@
  * LOOP is a name, and `of STAGE` where several loops have it; MARK is para, vec, unroll or fold. As
  * edit_split and the others of schedule_edit.h; errors name line and column of the edit. */
 canvas_status schedule_edit_text(canvas_context *ctx, const struct loop_tree *tree,
-                                 const char *text, size_t length, struct schedule **out);
+                                 const char *text, size_t length, struct loop_tree **out);
 
 #endif

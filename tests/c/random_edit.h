@@ -37,7 +37,7 @@ static int random_layout(struct random *r, const struct loop_tree *tree,
 }
 
 static canvas_status random_buffer(canvas_context *ctx, struct random *r,
-                                   const struct loop_tree *tree, struct schedule **out) {
+                                   const struct loop_tree *tree, struct loop_tree **out) {
   static const enum buffer_scope scopes[] = {SCOPE_AUTO, SCOPE_REG, SCOPE_L1, SCOPE_HEAP};
   const char *names[SCHEDULE_DEPTH];
   int stage = edit_below(r, tree->count);
@@ -47,7 +47,7 @@ static canvas_status random_buffer(canvas_context *ctx, struct random *r,
 }
 
 static canvas_status random_step(canvas_context *ctx, struct random *r,
-                                 const struct loop_tree *tree, struct schedule **out) {
+                                 const struct loop_tree *tree, struct loop_tree **out) {
   static const unsigned marks[] = {0, LOOP_PARA, LOOP_VEC, LOOP_UNROLL};
   static const unsigned fused[] = {LOOP_FOLD, LOOP_PARA, LOOP_FOLD | LOOP_PARA,
                                    LOOP_FOLD | LOOP_VEC, LOOP_FOLD | LOOP_UNROLL};
@@ -89,20 +89,18 @@ static inline struct schedule *random_schedule(const struct program *p, struct r
                                                int edits) {
   canvas_context ctx;
   const struct machine machine = machine_avx512;
-  struct schedule *s = schedule_default(p, edit_below(r, 2), &machine), *next;
+  struct schedule *s = schedule_default(p, edit_below(r, 2), &machine);
+  struct loop_tree *tree, *next;
+  if (loop_tree_bind(&ctx, p, s, &machine, &tree) != CANVAS_OK) return s;
+  tree->made = s;
   for (int tries = 12 * edits; tries > 0 && edits > 0; tries--) {
-    struct loop_tree *tree;
-    if (loop_tree_bind(&ctx, p, s, &machine, &tree) != CANVAS_OK) break;
-    canvas_status status = random_step(&ctx, r, tree, &next);
-    loop_tree_free(tree);
-    if (status != CANVAS_OK) continue;
-    bool whole = loop_tree_bind(&ctx, p, next, &machine, &tree) == CANVAS_OK && tree->open == 0;
-    loop_tree_free(tree);
-    schedule_free(whole ? s : next);  // an edit may open a hole
-    if (whole) s = next;
+    if (random_step(&ctx, r, tree, &next) != CANVAS_OK) continue;
+    bool whole = next->open == 0;  // an edit may open a hole
+    loop_tree_free(whole ? tree : next);
+    if (whole) tree = next;
     edits -= whole;
   }
-  return s;
+  return loop_tree_take(tree);
 }
 
 #endif

@@ -81,7 +81,7 @@ static int node_of(const struct schedule *s, int level) {
 
 static canvas_status apply(canvas_context *ctx, const struct loop_tree *tree,
                            enum operation operation, const char *x, const char *y, int number,
-                           struct schedule **out) {
+                           struct loop_tree **out) {
   static const char *const layout[] = {"j", "i"};
   int level = schedule_find_level(tree->schedule, x), node = node_of(tree->schedule, level);
   int stage = loop_tree_stage(tree, program_find(tree->program, y));
@@ -104,19 +104,19 @@ static void single_edits(void **state) {
   CHECK_ROWS (single, row) {
     canvas_context ctx = {.message = ""};
     struct program *p;
-    struct schedule *s, *edited = NULL;
-    struct loop_tree *tree;
+    struct schedule *s;
+    struct loop_tree *tree, *edited = NULL;
     struct buf text = {0};
     assert_int_equal(program_parse(&ctx, GEMM, strlen(GEMM), &p), CANVAS_OK);
     assert_int_equal(schedule_parse(&ctx, row->before, strlen(row->before), &s), CANVAS_OK);
     assert_int_equal(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK);
     if (apply(&ctx, tree, row->operation, row->x, row->y, row->number, &edited) == CANVAS_OK)
-      schedule_print(edited, &text);
+      schedule_print(edited->schedule, &text);
     const char *head = "canvas 1\n", *got = edited ? text.text : ctx.message;
     if (edited && strncmp(got, head, strlen(head)) == 0) got += strlen(head);
     CHECK_TEXT(got, row->after, row->before);
     buf_free(&text);
-    schedule_free(edited);
+    loop_tree_free(edited);
     loop_tree_free(tree);
     schedule_free(s);
     program_free(p);
@@ -181,13 +181,13 @@ static bool has_fused(const struct loop_tree *tree) {
 }
 
 static void try_edit(struct editor *e, uint64_t seed) {
-  struct schedule *edited;
+  struct loop_tree *edited;
   if (random_step(&e->ctx, &e->r, e->tree, &edited) != CANVAS_OK) {
     e->rejected++;
     return;
   }
   schedule_free(e->s);
-  e->s = edited;
+  e->s = loop_tree_take(edited);
   bind_editor(e);
   if (e->tree->open == 0) check_walk(e, seed);
   e->edits++;
