@@ -144,6 +144,9 @@ static canvas_status check_marks(struct checker *c, const struct schedule_node *
   if (loop->prefetch && loop->marks & LOOP_VEC)
     return reject(c, n->line, n->column, "loop '%.40s' is a vector, nothing can be ahead in it",
                   name);
+  if (loop->prefetch && loop->marks & LOOP_UNROLL)
+    return reject(c, n->line, n->column,
+                  "loop '%.40s' is unrolled, 'pf' belongs to a loop that is not", name);
   if (!has_dyn(c, loop)) return CANVAS_OK;
   if (ways)
     return reject(c, n->line, n->column, "loop '%.40s' depends on data, it cannot be '%s'", name,

@@ -166,7 +166,7 @@ static void selectors_become_trees(void **state) {
 // What the text says arrives in the tree.
 static void trees_are_what_the_text_says(void **state) {
   const char *text =
-      "schedule s\n{a, b:2}:para, d, e =>\n  c:{1,2}:mask:unroll:pf(3) =>\n"
+      "schedule s\n{a, b:2}:para, d, e:pf(3) =>\n  c:{1,2}:mask:unroll =>\n"
       "    @x[c][b]:l1 = {a, c}/i, b // {d, e}/k\n";
   struct schedule *s = parse(text);
   CHECK_TEXT(s->name, "s", text);

@@ -18,7 +18,7 @@ static const struct {
      "i, i_i:4, j, k =>\n    @P = {i, i_i}/i, j // k\ni, i_i, j =>\n    @Y = {i, i_i}/i, j\n"},
     {"mark i of P para", "i:para, j, k =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"mark j of Y vec", "i, j, k =>\n    @P = i, j // k\ni, j:vec =>\n    @Y = i, j\n"},
-    {"mark k unroll pf 2", "i, j, k:unroll:pf(2) =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
+    {"mark k pf 2", "i, j, k:pf(2) =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"reorder i of P", "j, i, k =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"group i of Y para", "i, j, k =>\n    @P = i, j // k\n{i, j}:para =>\n    @Y = i, j\n"},
     {"extent k open", "i, j, k =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
