@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 JOBS = 2
 C_TESTS = sorted(path.stem for path in (ROOT / "tests/c").glob("test_*.c"))
+LONGEST = ["test_emit"]
 CORPORA = sorted(path for path in (ROOT / "tests/fuzz/corpus").glob("*") if path.is_dir())
 
 # Each build in a folder of build/: the compiler, and the sanitizers if any.
@@ -145,21 +146,29 @@ def build(name: str) -> Result:
 
 
 def c_tests(name: str, built: bool, minutes: int) -> Result:
-    """The cmocka programs of a build, two at a time."""
+    """The cmocka programs of a build, two at a time; of the longest ones each test by itself."""
     if not built or not C_TESTS:
         return Result(
             0, max(1, len(C_TESTS)), f"{name} did not build" if C_TESTS else "no C tests"
         )
 
-    def one(test: str) -> Result:
+    def one(job: tuple[str, str]) -> Result:
+        test, only = job
         command = [*without_aslr(name), str(BUILD / name / "tests" / test)]
-        result = from_lines(*run(command, 60 * minutes))
+        result = from_lines(*run(command, 60 * minutes, {"CANVAS_TEST": only} if only else {}))
         return result._replace(
             output=f"---- {test}, {name}\n{result.output}" if result.failed else ""
         )
 
+    jobs = [(test, only) for test in LONGEST for only in tests_of(test)]
+    jobs += [(test, "") for test in C_TESTS if test not in LONGEST]
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        return total(list(pool.map(one, C_TESTS)))
+        return total(list(pool.map(one, jobs)))
+
+
+def tests_of(program: str) -> list[str]:
+    text = (ROOT / f"tests/c/{program}.c").read_text()
+    return re.findall(r"\bcmocka_unit_test\((\w+)\)", text)
 
 
 def corpora(name: str, built: bool) -> Result:
@@ -222,9 +231,10 @@ def python_tests(minutes: int) -> Result:
 # ---- running and counting -----------------------------------------------------------------------
 
 
-def run(command: list[str], seconds: int) -> tuple[int, str]:
+def run(command: list[str], seconds: int, more: dict[str, str] | None = None) -> tuple[int, str]:
     """Exit status (negative: a signal, 124: out of time) and all output."""
     environment = {**os.environ, **SANITIZER_OPTIONS, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    environment |= more or {}
     try:
         done = subprocess.run(
             command,
