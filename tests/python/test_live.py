@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from canvas.reporting import displays, live
 from canvas.reporting.displays import make_display, wanted_way
 from canvas.reporting.live import LiveDisplay, clock
 from canvas.reporting.progress import Display, Silent
+from canvas.reporting.uninterrupted import uninterrupted
 from canvas.study import Candidate
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -335,3 +337,14 @@ def test_ctrl_c_and_the_end_leave_the_terminal_as_it_was(tmp_path):
     assert any("  done  " in line for line in lines)
     assert "going on with" in " ".join(lines)
     assert not [line for line in lines if "best so far" in line]
+
+
+def test_an_interrupt_waits_until_all_is_drawn():
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("drawn")
+        seen.append("too late")
+    assert seen == ["drawn"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -36,6 +36,7 @@ from ..study import ENDED, Candidate
 from ..text import printable
 from .progress import Display, candidate_line
 from .report import find_order, kernel_summary
+from .uninterrupted import uninterrupted
 
 PER_SECOND = 1
 FINDS = 5  # of the most accurate finds are shown
@@ -120,7 +121,7 @@ class LiveDisplay(Display):
     def above(self, text: str, whole: bool = True) -> None:
         """Lines that scroll by above the table: wrapped, or cut to the width."""
         overflow: OverflowMethod = "fold" if whole else "ellipsis"
-        with suppress(OSError):
+        with suppress(OSError), uninterrupted():
             for line in text.splitlines():
                 self.console.print(Text(printable(line)), no_wrap=not whole, overflow=overflow)
 
@@ -132,8 +133,9 @@ class LiveDisplay(Display):
             transient=True,
             redirect_stdout=sys.stdout.isatty(),
         )
-        self.live.start()
-        self.console.show_cursor(True)
+        with uninterrupted():
+            self.live.start()
+            self.console.show_cursor(True)
 
     # ---- the picture --------------------------------------------------------------------------
 
