@@ -1,6 +1,4 @@
-"""Drawing that Ctrl-C does not cut in two: what is half drawn would be erased by the wrong number of
-lines.
-"""
+"""Drawing that Ctrl-C does not cut in two: else the wrong lines would be erased afterwards."""
 
 from __future__ import annotations
 
