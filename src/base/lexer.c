@@ -159,7 +159,7 @@ void lexer_word(struct lexer *lx) {
   struct token *t = &lx->token;
   if (t->kind == TOKEN_END || t->kind == TOKEN_NEWLINE) return;
   lx->p = t->start;
-  while (lx->p<lx->end && * lx->p> ' ' && *lx->p < 0x7f && *lx->p != '#') lx->p++;
+  while (lx->p < lx->end && *lx->p > ' ' && *lx->p < 0x7f && *lx->p != '#') lx->p++;
   t->length = (int)(lx->p - t->start);
   t->kind = t->length ? TOKEN_NAME : TOKEN_BAD;
   if (!t->length) t->length = 1, lx->p++;

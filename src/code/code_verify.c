@@ -20,7 +20,7 @@ struct verifier {
   struct counted {
     bool declared, known;
     int64_t low, high; /* of a counter, where known: both included */
-  } * variables;
+  } *variables;
   bool guarded; /* a condition stands around */
   bool region;
   int parallel; /* loops around, of those that run in parallel */

@@ -28,5 +28,5 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, before[number])
-        for number in came[:1]:
-            signal.raise_signal(number)
+        for one in came[:1]:
+            signal.raise_signal(one)
