@@ -12,6 +12,7 @@ from made_study import CONTROLS, FINDS, add_finals, make_study
 
 from canvas import _core, cli
 from canvas.data import load_data
+from canvas.data.stored import store
 from canvas.nn.controls import DEPTHWISE_SEPARABLE
 from canvas.nn.network import Recipe, plan_network
 from canvas.study import Study
@@ -122,7 +123,7 @@ def study(tmp_path_factory, pack):
     with Study.open(folder) as opened:
         opened.database.execute("UPDATE network SET pack = ? WHERE name IN ('3', '1x1')", [text])
     add_finals(folder, {"1x1": [0.84, 0.86]})
-    load_data("digits").save(folder / "data.npz")
+    store(load_data("digits"), folder / "images")
     return folder
 
 

@@ -179,9 +179,9 @@ def test_lost_images_end_the_search_and_blame_no_candidate(drivers, tmp_path, un
     folder = tmp_path / "s"
     driver = drivers.start(search(folder, "--epochs", "1"), **BRIEF)
     driver.until("convolutions replaced")  # the images are stored, no child has read them yet
-    (folder / "data.npz").write_bytes(b"PK\3\4")
+    (folder / "images/train_images.npy").write_bytes(b"PK\3\4")
     message = driver.wait().message()
-    assert "the images in" in message and "cannot be read" in message
+    assert "the images in" in message and "are damaged" in message
     assert {row[0] for row in asked(folder, "SELECT status FROM candidate")} <= {"new", "running"}
     goes_on_to_the_same_end(drivers, folder, undisturbed)
 

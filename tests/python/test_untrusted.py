@@ -6,12 +6,12 @@ import json
 import sqlite3
 import sys
 
-import numpy as np
 import pytest
 from made_study import CONTROLS, FINDS, add_finals, make_study
 
 from canvas import cli
 from canvas.data import load_data
+from canvas.data.stored import store
 from canvas.deploy.trainer import train_network
 from canvas.options import OPTIONS, read_option
 
@@ -48,7 +48,7 @@ def one_message(capsys, words, code=2):
 @pytest.fixture
 def study(tmp_path):
     folder = make_study(tmp_path / "run", CONTROLS + FINDS)
-    load_data("digits", images=100).save(folder / "data.npz")
+    store(load_data("digits", images=100), folder / "images")
     return folder
 
 
@@ -180,34 +180,33 @@ def test_a_damaged_training_is_one_message(study, tmp_path, capsys, value):
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["train_images", "test_labels"])
 @pytest.mark.parametrize(
     "change_bytes",
     [
         lambda b: b"",
         lambda b: b"PK",
-        lambda b: b"no zip at all",
+        lambda b: b"no array at all",
         lambda b: b[: len(b) // 2],
-        lambda b: b.replace(b'"\x00\x00\x00c', b"[\x00\x00\x00c"),
-        lambda b: b.replace(b"\x00\x00\x00s\x00\x00\x00y\x00", b"\x00\x00\x00t\x00\x00\x00y\x00"),
+        lambda b: b.replace(b"descr", b"order"),
+        lambda b: b[:-2] + b"\1" + b[-1:],
     ],
 )
-def test_damaged_images_are_one_message(study, tmp_path, capsys, change_bytes):
-    path = study / "data.npz"
+def test_damaged_images_are_one_message(study, tmp_path, capsys, change_bytes, name):
+    path = study / f"images/{name}.npy"
     before = path.read_bytes()
     path.write_bytes(change_bytes(before))
     assert path.read_bytes() != before
     for words in (["export", study / "baseline", "--out", tmp_path / "e"],
                   ["train", study / "baseline", "--out", tmp_path / "t"]):  # fmt: skip
-        assert f"the images in '{path}' are damaged: " in one_message(capsys, words)
+        assert f"the images in '{study / 'images'}' are damaged: " in one_message(capsys, words)
 
 
 @pytest.mark.parametrize(
     "facts", ["", "[]", "{}", '{"classes": "x"}', "7", '{"augmentation": {"x": 1}}', "\x1b["]
 )
 def test_damaged_facts_of_images_are_one_message(study, tmp_path, capsys, facts):
-    with np.load(study / "data.npz") as file:
-        arrays = dict(file)
-    np.savez(study / "data.npz", **{**arrays, "facts": np.array(facts)})
+    (study / "images/facts.json").write_text(facts)
     words = ["export", study / "baseline", "--out", tmp_path / "e"]
     assert "are damaged: " in one_message(capsys, words)
 

@@ -3,10 +3,12 @@
 import io
 import json
 
+import numpy as np
 import pytest
 import torch
 
 from canvas.data import Data
+from canvas.data.stored import store
 from canvas.workers import worker
 
 
@@ -16,7 +18,7 @@ def job(tmp_path, monkeypatch):
     torch.manual_seed(0)
     split = (torch.randn(8, 1, 4, 4), torch.arange(8) % 2)
     images = Data("tiny", split, split, split, 2, "")
-    images.save(tmp_path / "data.npz")
+    seal = store(images, tmp_path / "images")
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *a, **k: None)
     (tmp_path / "worker_models.py").write_text(
@@ -54,7 +56,7 @@ def job(tmp_path, monkeypatch):
         "recipe": recipe,
         "pack": None,
         "check": False,
-        "images": {"checksum": images.checksum, "file": str(tmp_path / "data.npz")},
+        "images": {"folder": str(tmp_path / "images"), "seal": seal},
         "epochs": 2,
         "batch_size": 4,
         "test": False,
@@ -115,16 +117,35 @@ def test_a_job_that_makes_no_sense_is_a_failure_too(job):
     assert run({})[-1]["event"] == "failed"
 
 
-@pytest.mark.parametrize("change", ["other", "cut", "gone"])
-def test_other_images_than_the_job_names_are_rejected(job, tmp_path, change):
-    path = tmp_path / "data.npz"
-    job["images"] = {**job["images"]}
-    if change == "other":
-        job["images"]["checksum"] = "0" * 64
-    elif change == "cut":
-        path.write_bytes(path.read_bytes()[:-100])
-    else:
-        path.unlink()
+def _other(path):
+    labels = np.load(path)
+    np.save(path, labels[::-1])
+
+
+CHANGES = {  # what happens to an array: what is said
+    "are others than the search began with: 'train_labels.npy' has changed": _other,
+    "are damaged: ": lambda path: path.write_bytes(path.read_bytes()[:-10]),
+    "cannot be read: No such file or directory": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_other_images_than_the_job_names_are_rejected(job, tmp_path, words):
+    assert run(job, True, True)[-1]["event"] == "done"  # what was checked once is checked again
+    CHANGES[words](tmp_path / "images/train_labels.npy")
     told = run(job, True, True)
     assert [(m["event"], m["kind"]) for m in told] == [("failed", "lost_data")]
-    assert ("are others than the search began with" in told[0]["reason"]) == (change == "other")
+    assert words in told[0]["reason"]
+
+
+def test_images_with_another_seal_are_rejected(job):
+    job["images"]["seal"] = "0" * 64
+    told = run(job, True, True)
+    assert told[0]["kind"] == "lost_data" and "'facts.json' has changed" in told[0]["reason"]
+
+
+def test_a_search_without_finals_keeps_no_test_images(job, tmp_path):
+    (tmp_path / "images/test_images.npy").unlink()
+    assert run(job, True, True)[-1]["event"] == "done"
+    told = run({**job, "test": True}, True, True)
+    assert [(m["event"], m["kind"]) for m in told] == [("failed", "lost_data")]

@@ -7,20 +7,16 @@ here looks at it.
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import CanvasError, one_line
-from ..files import at_once
+from ..errors import CanvasError
 from .augment import Augmentation
 
 SPLITS = ("train", "validation", "test")
-FACTS = ("name", "classes", "description", "mean", "deviation", "synthetic")  # beside the images
 
 Split = tuple[Tensor, Tensor]
 
@@ -58,47 +54,6 @@ class Data:
         """(channels, height, width) of one image."""
         channels, height, width = self.train[0].shape[1:]
         return channels, height, width
-
-    def save(self, path: Path) -> None:
-        """Write to `path` as plain arrays (numpy .npz, nothing pickled), at once or not at
-        all.
-        """
-        arrays = {}
-        for split in SPLITS:
-            images, labels = getattr(self, split)
-            arrays[f"{split}_images"] = images.numpy()
-            arrays[f"{split}_labels"] = labels.numpy()
-        facts = {name: getattr(self, name) for name in FACTS}
-        facts["augmentation"] = asdict(self.augmentation)
-        with at_once(path) as file:
-            np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
-
-    @classmethod
-    def read(cls, path: Path) -> Data:
-        """Read what `save` wrote; CanvasError where the file is something else."""
-        try:
-            return cls._read(path)
-        except CanvasError:
-            raise
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # the system's: no such file, no permission
-            raise CanvasError(f"the images in '{path}' are damaged: {one_line(error)}") from error
-
-    @classmethod
-    def _read(cls, path: Path) -> Data:
-        with np.load(path, allow_pickle=False) as arrays:
-            facts = json.loads(str(arrays["facts"]))
-            train, validation, test = (
-                (
-                    torch.from_numpy(arrays[f"{split}_images"]),
-                    torch.from_numpy(arrays[f"{split}_labels"]),
-                )
-                for split in SPLITS
-            )
-        facts["augmentation"] = Augmentation(**facts["augmentation"])
-        facts["mean"], facts["deviation"] = tuple(facts["mean"]), tuple(facts["deviation"])
-        return cls(train=train, validation=validation, test=test, **facts)
 
     def _check(self, split: str) -> None:
         images, labels = getattr(self, split)

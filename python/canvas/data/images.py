@@ -177,12 +177,14 @@ def finish(
     uint8 means 0..255; float32 images are normalised in place.  `photographs` decides where
     `requested` say nothing.  What is done to the images is added to `description`.
     """
-    images = [_to_float(images) for images, _ in splits]
+    images = [scale(images) for images, _ in splits]
     augmentation = _augmentation(requested, images[0].shape[-1], photographs)
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
     if photographs if requested.normalize is None else requested.normalize:
-        mean, deviation = _normalize(images)
+        mean, deviation = _moments(images[0])
+        for split in images:
+            normalize(split, mean, deviation)
     treatment = ["normalised per channel"] * bool(mean) + augmentation.words()
     train, validation, test = ((scaled, labels) for scaled, (_, labels) in zip(images, splits))
     return Data(
@@ -209,8 +211,15 @@ def counted(splits: Sequence[Split], classes: int, sources: Container[str]) -> s
     return f"{train}, {validation} and {test} images of {classes} classes, {height}x{width}"
 
 
-def _to_float(images: Tensor) -> Tensor:
+def scale(images: Tensor) -> Tensor:
+    """Bytes as float32 in 0..1; float32 as it is."""
     return images if images.dtype == torch.float32 else images.float().div_(255)
+
+
+def normalize(images: Tensor, mean: Sequence[float], deviation: Sequence[float]) -> None:
+    """Subtract each channel's mean and divide by its deviation, in place."""
+    images -= torch.tensor(mean)[:, None, None]
+    images /= torch.tensor(deviation)[:, None, None]
 
 
 def _augmentation(requested: Requested, side: int, photographs: bool) -> Augmentation:
@@ -220,20 +229,17 @@ def _augmentation(requested: Requested, side: int, photographs: bool) -> Augment
     return Augmentation(photographs if requested.flip is None else requested.flip, crop)
 
 
-def _normalize(images: list[Tensor]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Normalise all splits, in place, by mean and deviation per channel of the first, the training
-    split; returns both.  A channel that is the same everywhere is shifted only.
+def _moments(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation per channel, of the training images.  A channel that is the same
+    everywhere is to be shifted only.
     """
-    count = images[0].numel() // images[0].shape[1]
-    total = torch.zeros(images[0].shape[1], dtype=torch.float64)
+    count = images.numel() // images.shape[1]
+    total = torch.zeros(images.shape[1], dtype=torch.float64)
     squares = torch.zeros_like(total)
-    for chunk in images[0].split(CHUNK):
+    for chunk in images.split(CHUNK):
         total += chunk.double().sum((0, 2, 3))
         squares += chunk.double().square().sum((0, 2, 3))
     variance = (squares / count - (total / count).square()).clamp(min=0)
     mean = [round(value, DIGITS) for value in (total / count).tolist()]
     deviation = [round(value, DIGITS) or 1.0 for value in variance.sqrt().tolist()]
-    for split in images:
-        split -= torch.tensor(mean)[:, None, None]
-        split /= torch.tensor(deviation)[:, None, None]
     return tuple(mean), tuple(deviation)

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data import Data
+from ..data import Data, stored
 from ..data import load_images as read_images
 from ..errors import CanvasError
 from ..nn.controls import BASELINE
@@ -111,7 +111,7 @@ def _of_study(folder: Path, word: str) -> Choice:
         raise CanvasError(f"{row.kind} '{row.name}' of '{folder}' has no sizes: {row.reason}")
     name = find_folder(row) if row.kind == "find" else _plain(row.name)
     kept = {key: value for key, value in options.items() if key in (*NETWORK, "batch_size")}
-    images = folder / "data.npz"
+    images = folder / stored.FOLDER
     return Choice(name, row.pack or None, kept, _figures(row, options), images, folder)
 
 
@@ -228,8 +228,8 @@ def load_images(choice: Choice, options: Mapping[str, Any], given: Mapping[str, 
     if isinstance(given.get("data"), Data):
         return given["data"]
     same = all(options[name] == choice.options.get(name) for name in IMAGES)
-    if same and choice.images is not None and choice.images.is_file():
-        return Data.read(choice.images)
+    if same and choice.images is not None and stored.has(choice.images):
+        return stored.read(choice.images)
     return read_images(options)
 
 

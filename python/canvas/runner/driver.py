@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from ..data import Data, as_data
+from ..data import SPLITS, Data, as_data, stored
 from ..data.readers import image_options
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import IDENTITY
@@ -148,9 +148,10 @@ def begin(run: Run, images: Data) -> None:
     if images.synthetic and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     known = study.begin(options, what, images.checksum, splits, run.plan.targets)
-    run.data, run.checksum = (study.folder / "data.npz").resolve(), images.checksum
+    run.images = (study.folder / stored.FOLDER).resolve()
     with writing(study.folder):
-        images.save(run.data)
+        run.seal = stored.store(images, run.images, SPLITS if options["finalists"] else SPLITS[:2])
+        (study.folder / "data.npz").unlink(missing_ok=True)  # of an older canvas
     run.display.line(f"{options['model']} on {images.name}: {what}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..data import Data, load_images
+from ..data import SPLITS, load_images, stored
 from ..environment import machine, versions
 from ..errors import CanvasError
 from ..nn.latency import EAGER
@@ -109,10 +109,15 @@ def replay(
                 f"the study in '{folder}' is of the model '{options['model']}', not '{model}': a "
                 "replay repeats what was recorded"
             )
-        data = _images(study, options, stack)
-        shape, classes = data[1], data[2]
+        images = _images(study, options, stack)
+        facts = stored.describe(images)
         recipe = Recipe(
-            options["model"], options["width"], shape, classes, options["policy"], options["seed"]
+            options["model"],
+            options["width"],
+            facts["shape"],
+            facts["classes"],
+            options["policy"],
+            options["seed"],
         )
         common = {
             "recipe": recipe.to_json(),
@@ -127,7 +132,7 @@ def replay(
             **common,
             "kind": "accuracy",
             "check": row.kind != "baseline",
-            "images": {"checksum": study.fact("data_checksum"), "file": str(data[0])},
+            "images": {"folder": str(images), "seal": stored.seal_of(images)},
             "epochs": options["epochs"],
             "batch_size": options["batch_size"],
             "test": False,
@@ -162,22 +167,20 @@ def _find(study: Study, name: str) -> Candidate:
     return row
 
 
-def _images(
-    study: Study, options: dict[str, Any], stack: ExitStack
-) -> tuple[Path, tuple[int, int, int], int]:
-    """The file of the images, their shape, the number of classes: the study's own copy, or read
-    again if it is gone.
-    """
-    path = (study.folder / "data.npz").resolve()
-    images = Data.read(path) if path.is_file() else load_images(options)
-    if images.checksum != study.fact("data_checksum"):
+def _images(study: Study, options: dict[str, Any], stack: ExitStack) -> Path:
+    """The folder of the images: the study's own copy, or read again if it is gone."""
+    folder = (study.folder / stored.FOLDER).resolve()
+    kept = stored.has(folder, SPLITS[:2])
+    images = None if kept else load_images(options)
+    checksum = images.checksum if images else stored.describe(folder)["checksum"]
+    if checksum != study.fact("data_checksum"):
         raise CanvasError(
             f"the images of '{options['data']}' are not those of the study in '{study.folder}'"
         )
-    if not path.is_file():
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data.npz"
-        images.save(path)
-    return path, images.shape, images.classes
+    if images:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / stored.FOLDER
+        stored.store(images, folder)
+    return folder
 
 
 def _train(

@@ -42,8 +42,8 @@ class Run:
     begun: float
     display: Display
     callbacks: Sequence[Callback] = ()
-    data: Path = Path()  # the file of the images ...
-    checksum: str = ""  # ... and their checksum, by which jobs name them
+    images: Path = Path()  # the folder of the images ...
+    seal: str = ""  # ... and by what jobs name them
     ended: str = ""
     deadline: float = field(init=False)
 
@@ -67,7 +67,7 @@ class Run:
         return {
             **self.job("accuracy", candidate, words.pop("seed", None)),
             "check": candidate.kind != "baseline",
-            "images": {"checksum": self.checksum, "file": str(self.data)},
+            "images": {"folder": str(self.images), "seal": self.seal},
             "epochs": epochs,
             "batch_size": self.options["batch_size"],
             "test": False,

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FILE = "study.db"
 LOCK = "study.lock"
+SPLITS = ("train", "validation", "test")
+ARRAYS = [f"images/{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")]
+IMAGES = (*ARRAYS, "images/facts.json")  # data/stored.py writes them
 
 
 class Store:
@@ -297,6 +300,7 @@ def _remove_outputs(folder: Path) -> None:
     for find in [*folder.glob("find-[0-9]*"), *folder.glob(".find-[0-9]*")]:
         if (find / "pack.txt").is_file() or find.name.startswith("."):
             shutil.rmtree(find)
-    for name in ("pareto.csv", "data.npz", FILE, FILE + "-wal", FILE + "-shm"):
-        (folder / name).unlink(missing_ok=True)
-        (folder / temporary_name(name)).unlink(missing_ok=True)
+    for name in (*IMAGES, "pareto.csv", "data.npz", FILE, FILE + "-wal", FILE + "-shm"):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        path.with_name(temporary_name(path.name)).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data import Data, augment
+from ..data import Data, Mapped, augment
 from .train_options import PEAK_RATE
 
 MOMENTUM = 0.9
@@ -47,7 +47,7 @@ class Epoch:
 
 def train(
     model: nn.Module,
-    data: Data,
+    data: Data | Mapped,
     epochs: int,
     seed: int,
     batch_size: int = 64,
@@ -79,7 +79,7 @@ class Training:
     def __init__(
         self,
         model: nn.Module,
-        data: Data,
+        data: Data | Mapped,
         epochs: int,
         seed: int,
         batch_size: int = 64,

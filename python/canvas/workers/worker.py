@@ -24,17 +24,17 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import one_line
+from ..errors import CanvasError, one_line
 from .pool import LOST_DATA
 from .scratch import import_without_blanks
 
 if TYPE_CHECKING:
-    from ..data import Data
+    from ..data import Mapped
 
 PR_SET_PDEATHSIG = 1
 OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
@@ -140,7 +140,8 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     from ..training.train import Epoch, score, train
 
     recipe = Recipe.from_json(job["recipe"])
-    data = read_images(**job["images"])
+    splits = ("train", "validation", "test") if job["test"] else ("train", "validation")
+    data = map_images(**job["images"], splits=splits)
     if job["pack"] is not None and job["check"]:
         check(job["pack"])
     network = build_network(recipe, job["pack"])
@@ -165,24 +166,19 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell("done")
 
 
-def read_images(checksum: str, file: str) -> Data:
-    """The images with this checksum, from `file`; raises LostData where they are not there, for
-    without them no candidate can be judged.
+def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:
+    """The images with this seal in `folder`; raises LostData where these splits are not there,
+    for without them no candidate can be judged.
     """
-    from ..data import Data
+    from ..data import Mapped
 
     try:
-        images = Data.read(Path(file))
-    except MemoryError:
-        raise
-    except Exception as error:  # a file cut short can fail in any way
-        raise LostData(f"the images in '{file}' cannot be read: {one_line(error)}") from error
-    if images.checksum != checksum:
-        raise LostData(
-            f"the images in '{file}' are others than the search began with: their checksum is "
-            f"{images.checksum[:16]}..., not {checksum[:16]}..."
-        )
-    return images
+        images = Mapped(Path(folder), seal)
+        for part in splits:
+            getattr(images, part)
+        return images
+    except CanvasError as error:
+        raise LostData(str(error)) from error
 
 
 def check(pack: str) -> None:

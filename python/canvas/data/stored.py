@@ -1,0 +1,279 @@
+"""Images as a study keeps them: a folder of plain NumPy arrays that every training maps.
+
+    images/train_images.npy     bytes where they give back every bit of the images, else float32
+          /train_labels.npy     and so on for validation, and for test where it is used
+          /facts.json           what the images are, sha256 of each array
+
+Pages of a mapped file are shared by all processes that read them.  The facts are written last, and
+their own sha256, the seal, is what a training is told: an array that is damaged, exchanged or only
+half written does not fit it.  A process computes the sha256 of an array once, and again only after
+its file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import CanvasError, one_line
+from ..files import at_once
+from .augment import Augmentation
+from .dataset import SPLITS, Data, Split
+from .images import CHUNK, normalize, scale
+
+FOLDER = "images"  # beside the study
+FACTS = "facts.json"
+DESCRIBED = ("name", "classes", "description", "checksum", "mean", "deviation", "synthetic")
+
+
+class Exchanged(CanvasError):
+    """The images are there, but others than those that were stored."""
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def store(data: Data, folder: Path, splits: Sequence[str] = SPLITS) -> str:
+    """Keep these splits of `data` in `folder`, and return their seal.
+
+    What is there already, and is the same, is left alone.  Raises OSError where nothing can be
+    written.
+    """
+    arrays = {name: array for part in splits for name, array in _arrays(data, part)}
+    facts = {name: getattr(data, name) for name in DESCRIBED}
+    facts |= {"augmentation": asdict(data.augmentation), "shape": data.shape}
+    facts["sha256"] = {name: _sha256(array) for name, array in arrays.items()}
+    text = json.dumps(facts, indent=1).encode()
+    if not _is_kept(folder, text, facts["sha256"]):
+        folder.mkdir(exist_ok=True)
+        for name, array in arrays.items():
+            with at_once(_place(folder, name)) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+        with at_once(folder / FACTS) as file:
+            file.write(text)
+    return hashlib.sha256(text).hexdigest()
+
+
+def _arrays(data: Data, part: str) -> Iterator[tuple[str, np.ndarray]]:
+    """What is kept of a split, by name."""
+    images, labels = getattr(data, part)
+    kept = _as_bytes(images, data)
+    yield f"{part}_images", images.numpy() if kept is None else kept
+    yield f"{part}_labels", labels.numpy()
+
+
+def _as_bytes(images: Tensor, data: Data) -> np.ndarray | None:
+    """The images as the bytes they were made of; None where some bit would be lost."""
+    found: np.ndarray = np.empty(tuple(images.shape), np.uint8)
+    mean, deviation = (
+        torch.tensor(values)[:, None, None] if values else torch.tensor(default)
+        for values, default in ((data.mean, 0.0), (data.deviation, 1.0))
+    )
+    for start in range(0, len(images), CHUNK):
+        chunk = images[start : start + CHUNK]
+        nearest = ((chunk * deviation + mean) * 255).round_().clamp_(0, 255).to(torch.uint8)
+        if not torch.equal(_numbers(nearest, data.mean, data.deviation), chunk):
+            return None
+        found[start : start + CHUNK] = nearest.numpy()
+    return found
+
+
+def _is_kept(folder: Path, text: bytes, digests: Mapping[str, str]) -> bool:
+    try:
+        same = (folder / FACTS).read_bytes() == text
+        return same and all(_digest(_place(folder, name)) == of for name, of in digests.items())
+    except Exception:  # damaged bytes can mean anything
+        return False
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def read(folder: Path) -> Data:
+    """All three splits in memory; CanvasError where the folder holds something else."""
+    with _readable(folder):
+        facts = describe(folder)
+        for name, digest in facts["sha256"].items():
+            if _digest(_place(folder, name)) != digest:
+                raise ValueError(f"the sha256 of {name}.npy is another")
+        splits = {part: _split(folder, part, facts) for part in SPLITS}
+        whole: Any = {part: (images[:], labels) for part, (images, labels) in splits.items()}
+        known = {name: facts[name] for name in DESCRIBED if name != "checksum"}
+        data = Data(**whole, **known, augmentation=facts["augmentation"])
+        if data.checksum != facts["checksum"]:
+            raise ValueError("their checksum is another")
+    return data
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """The facts of the images in `folder`; CanvasError where they are none."""
+    with _readable(folder):
+        return _facts((folder / FACTS).read_bytes())
+
+
+def has(folder: Path, splits: Sequence[str] = SPLITS) -> bool:
+    """Whether these splits are kept in `folder`, in whatever state."""
+    names = [f"{part}_{kind}" for part in splits for kind in ("images", "labels")]
+    return all(place.is_file() for place in (folder / FACTS, *(_place(folder, n) for n in names)))
+
+
+def seal_of(folder: Path) -> str:
+    """What names the images in `folder` to a training."""
+    with _readable(folder):
+        return hashlib.sha256((folder / FACTS).read_bytes()).hexdigest()
+
+
+class Mapped:
+    """The images in `folder` with the seal `seal`, as a training takes them: `train`,
+    `validation` and `test` are checked and mapped when they are first asked for.
+
+    Raises Exchanged where the seal is another, CanvasError where something cannot be read.
+    """
+
+    def __init__(self, folder: Path, seal: str) -> None:
+        self.folder = folder
+        with _readable(folder):
+            text = (folder / FACTS).read_bytes()
+            if hashlib.sha256(text).hexdigest() != seal:
+                raise _exchanged(folder, FACTS)
+            self.facts = _facts(text)
+        self.augmentation: Augmentation = self.facts["augmentation"]
+        self.classes: int = self.facts["classes"]
+        self.shape: tuple[int, int, int] = self.facts["shape"]
+
+    @cached_property
+    def train(self) -> Split:
+        return self._split("train")
+
+    @cached_property
+    def validation(self) -> Split:
+        return self._split("validation")
+
+    @cached_property
+    def test(self) -> Split:
+        return self._split("test")
+
+    def _split(self, part: str) -> Split:
+        with _readable(self.folder):
+            for name in (f"{part}_images", f"{part}_labels"):
+                if _digest(_place(self.folder, name)) != self.facts["sha256"].get(name):
+                    raise _exchanged(self.folder, f"{name}.npy")
+            return _split(self.folder, part, self.facts)
+
+
+@dataclass(frozen=True)
+class MappedImages:
+    """Images [N, C, H, W] that stay in their file: `images[index]` and the batches of
+    `images.split(size)` are float32 tensors of their own.
+    """
+
+    array: np.ndarray
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        chosen: np.ndarray = self.array[index.numpy() if torch.is_tensor(index) else index]
+        own = torch.from_numpy(np.array(chosen))
+        if own.dtype == torch.uint8:
+            return _numbers(own, self.mean, self.deviation)
+        return own
+
+    def split(self, size: int) -> Iterator[Tensor]:
+        return (self[start : start + size] for start in range(0, len(self), size))
+
+
+def _numbers(images: Tensor, mean: Sequence[float], deviation: Sequence[float]) -> Tensor:
+    """Bytes as a reader of images makes numbers of them."""
+    numbers = scale(images)
+    if mean:
+        normalize(numbers, mean, deviation)
+    return numbers
+
+
+def _split(folder: Path, part: str, facts: Mapping[str, Any]) -> Split:
+    images = np.load(_place(folder, f"{part}_images"), mmap_mode="r", allow_pickle=False)
+    labels = np.load(_place(folder, f"{part}_labels"), allow_pickle=False)
+    if images.dtype not in (np.uint8, np.float32) or images.shape[1:] != facts["shape"]:
+        raise ValueError(f"the {part} images are {images.dtype} {list(images.shape)}")
+    return MappedImages(images, facts["mean"], facts["deviation"]), torch.from_numpy(labels)
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """The facts with their types; raises whatever is wrong with them."""
+    facts = json.loads(text)
+    channels, height, width = facts["shape"]
+    return {
+        "name": str(facts["name"]),
+        "classes": int(facts["classes"]),
+        "description": str(facts["description"]),
+        "checksum": str(facts["checksum"]),
+        "mean": tuple(map(float, facts["mean"])),
+        "deviation": tuple(map(float, facts["deviation"])),
+        "synthetic": bool(facts["synthetic"]),
+        "augmentation": Augmentation(**facts["augmentation"]),
+        "shape": (int(channels), int(height), int(width)),
+        "sha256": dict(facts["sha256"]),
+    }
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """Around what reads: whatever is wrong with the folder is one message that names it."""
+    try:
+        yield
+    except (CanvasError, MemoryError):
+        raise
+    except OSError as error:
+        raise CanvasError(
+            f"the images in '{folder}' cannot be read: {error.strerror or one_line(error)}"
+        ) from error
+    except Exception as error:  # damaged bytes can mean anything
+        raise CanvasError(f"the images in '{folder}' are damaged: {one_line(error)}") from error
+
+
+def _exchanged(folder: Path, name: str) -> Exchanged:
+    return Exchanged(
+        f"the images in '{folder}' are others than the search began with: '{name}' has changed"
+    )
+
+
+# ---- checksums ----------------------------------------------------------------------------------
+
+_known: dict[Path, tuple[tuple[int, ...], str]] = {}  # file -> (its state, sha256 of its array)
+
+
+def _digest(place: Path) -> str:
+    """The sha256 of the array in a file, computed once for each state of the file."""
+    status = place.stat()
+    state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    if place not in _known or _known[place][0] != state:
+        _known[place] = (state, _sha256(np.load(place, mmap_mode="r", allow_pickle=False)))
+    return _known[place][1]
+
+
+def _sha256(array: np.ndarray) -> str:
+    digest = hashlib.sha256(f"{array.dtype.str} {list(array.shape)}\n".encode())
+    for start in range(0, len(array), CHUNK):
+        digest.update(np.ascontiguousarray(array[start : start + CHUNK]))
+    return digest.hexdigest()
+
+
+def _place(folder: Path, name: str) -> Path:
+    return folder / f"{name}.npy"
