@@ -289,6 +289,14 @@ OPTIONS = (
         "stop a training that lags behind the best curve; macs: of the finds with no more MACs; "
         "paper: of all finds; none: never",
     ),
+    Option(
+        "pretests",
+        _one_of("yes", "no"),
+        "yes",
+        True,
+        "yes|no",
+        "yes: measure every network before it is trained (docs/search.md)",
+    ),
     Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never pruned"),
     Option(
         "latency_batch",

@@ -168,7 +168,7 @@ def test_twenty_failures_in_a_row_do_not_stop_a_search(drivers, tmp_path, worker
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_real_candidates_that_misbehave(drivers, tmp_path):
-    flags = ("--train-limit", "30", "--model", "faults_models:unruly")
+    flags = ("--train-limit", "30", "--model", "faults_models:unruly", "--pretests", "no")
     misdeeds = list(MISDEEDS)
     found = misbehave(drivers, tmp_path, misdeeds, *flags, memory=4 << 30, **BRIEF)
     check_recorded(found, misdeeds)

@@ -24,7 +24,7 @@ for line in sys.stdin:
         tell(event="built", pid=os.getpid(), size=len(line))
         tell(event="done")
     elif do == "ask":
-        tell(event="epoch", number=0)
+        tell(event=job.get("after", "epoch"), number=0)
         verdict = json.loads(sys.stdin.readline())
         tell(event="done", go=verdict["go"])
     elif do == "abort":
@@ -128,8 +128,9 @@ def test_a_child_serves_job_after_job_and_is_replaced_after_a_failure(pool):
     assert pids[0] == pids[1] != pids[2]
 
 
-def test_waiting_for_a_verdict_does_not_count_as_time(pool):
-    pool.start(1, {"do": "ask"}, 1.0)
+@pytest.mark.parametrize("after", ["signals", "epoch"])
+def test_waiting_for_a_verdict_does_not_count_as_time(pool, after):
+    pool.start(1, {"do": "ask", "after": after}, 1.0)
     while not pool.wait(0.5):
         pass
     end = time.monotonic() + 1.3

@@ -9,7 +9,7 @@ from torch import nn
 from canvas.data import Data
 from canvas.data.augment import Augmentation
 from canvas.models import load_model
-from canvas.training.train import NotFinite, Training, _batches, score, train
+from canvas.training.train import NotFinite, Training, _batches, first_batch, score, train
 
 
 def tiny(test=0.0, count=65):
@@ -35,6 +35,16 @@ def test_the_same_seed_gives_the_same_curve_and_weights():
 
 def test_something_is_learned():
     assert train(network(), tiny(), 6, seed=1, batch_size=16)[-1].accuracy > 0.9
+
+
+def test_the_first_batch_is_that_with_which_a_training_begins():
+    data = replace(tiny(), augmentation=Augmentation(flip=True, crop=1))
+    seen = []
+    model = network()
+    model.register_forward_pre_hook(lambda model, inputs: seen.append(inputs[0]))
+    train(model, data, 1, seed=3, batch_size=8)
+    batch, labels = first_batch(data, 3, 8)
+    assert torch.equal(batch, seen[0]) and len(labels) == 8
 
 
 def test_the_test_split_is_not_looked_at():

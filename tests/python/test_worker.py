@@ -25,6 +25,10 @@ def job(tmp_path, monkeypatch):
         "import torch\n"
         "from torch import nn\n"
         "def good(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 2))\n"
+        "def dropout(): return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(16, 2))\n"
+        "def convolutions():\n"
+        "    layers = [nn.Conv2d(c, 4, 3, padding=1) for c in (1, 4, 4)]\n"
+        "    return nn.Sequential(*layers, nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))\n"
         "def nan():\n"
         "    model = good()\n"
         "    nn.init.constant_(model[1].weight, float('nan'))\n"
@@ -42,6 +46,7 @@ def job(tmp_path, monkeypatch):
         "        if self.training:\n"
         "            raise ValueError('odd')\n"
         "        return x.flatten(1)[:, :2] * self.w\n"
+        "def odd_behind(): return nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 1), Odd())\n"
     )
     recipe = {
         "model": "worker_models:good",
@@ -84,6 +89,38 @@ def test_a_no_stops_it(job):
 
 def test_a_driver_that_is_gone_stops_it(job):
     assert [m["event"] for m in run(job)] == ["built", "epoch", "stopped"]
+
+
+def test_signals_are_told_and_judged_before_the_first_epoch(job):
+    job["signals"] = True
+    told = run(job, True, True, True)
+    assert [m["event"] for m in told] == ["built", "signals", "epoch", "epoch", "done"]
+    assert set(told[1]) >= {"spread", "naswot", "fingerprint", "broken", "missing", "seconds"}
+    assert [m["event"] for m in run(job, False)] == ["built", "signals", "stopped"]
+    assert [m["event"] for m in run(job)] == ["built", "signals", "stopped"]
+
+
+def test_signals_do_not_move_the_training_that_follows(job):
+    """Not even that of a network that draws random numbers."""
+    job["recipe"]["model"] = "worker_models:dropout"
+    curves = []
+    for signals in (False, True):
+        told = run({**job, "signals": signals}, True, True, True)
+        curves.append([m["loss"] for m in told if m["event"] == "epoch"])
+    assert curves[0] == curves[1] and len(curves[0]) == 2
+
+
+def test_signals_of_the_unchanged_network_are_those_of_the_layers_that_kernels_replace(job):
+    job["recipe"]["model"] = "worker_models:convolutions"
+    signals = run({**job, "signals": True}, False)[1]
+    assert signals["spread"] > 0 and signals["naswot"] > 0 and signals["missing"] == ""
+
+
+def test_where_nothing_can_be_told_the_training_says_what_is_wrong(job):
+    job["recipe"]["model"] = "worker_models:odd_behind"
+    told = run({**job, "signals": True}, True)
+    assert told[1]["missing"] == "ValueError: odd" and told[1]["spread"] is None
+    assert told[2]["event"] == "failed" and "odd" in told[2]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,8 @@ class Trials:
     def _start(self, pool: Pool, id: int) -> None:
         candidate = self.study.candidate(id)
         self.study.started(id)
-        words = self.run.training(candidate, self.options["epochs"])
+        signals = self.options["pretests"] == "yes"
+        words = self.run.training(candidate, self.options["epochs"], signals=signals)
         pool.start(id, words, self._train_limit())
         self.display.started(candidate.name, self.options["epochs"])
 
@@ -184,6 +185,8 @@ class Trials:
             return
         try:
             self._obey(id, message)
+            if message["event"] == "signals":
+                pool.answer(id, True)
         except CanvasError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -194,6 +197,8 @@ class Trials:
         event = message["event"]
         if event == "built":
             self.study.built(id, int(message["macs"]), int(message["params"]))
+        elif event == "signals":
+            pass  # of no consequence yet
         elif event == "epoch":
             number, accuracy = int(message["number"]), float(message["accuracy"])
             if not 0 <= accuracy <= 1 or number != len(self.study.curve(id)):

@@ -176,6 +176,16 @@ class Training:
         self.done = done
 
 
+def first_batch(data: Data | Mapped, seed: int, size: int) -> tuple[Tensor, Tensor]:
+    """The images, augmented, and labels with which a training from `seed` in batches of `size`
+    begins.
+    """
+    images, labels = data.train
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    batch = _batches(order, min(size, len(labels)))[0]
+    return data.augmentation.apply(images[batch], augment.generator(seed)), labels[batch]
+
+
 def part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """The tensors called `name`.REST, by REST."""
     return {

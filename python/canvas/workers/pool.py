@@ -33,6 +33,7 @@ STARTING = 60.0  # seconds that a new child may take on top of its first job, fo
 LONGEST_LINE = 1 << 20
 LOG_TAIL = 8192
 READ = 1 << 16
+WAITING = ("signals", "epoch")  # after these a child waits for a verdict
 LOST_DATA = "lost_data"  # the images are gone: no fault of the candidate, the search must end
 
 Message = dict[str, Any]
@@ -108,7 +109,7 @@ class Pool:
         self._send(child, words)
 
     def answer(self, job: int, go: bool) -> None:
-        """Tell a job that waits after an epoch whether to go on."""
+        """Tell a job that waits for a verdict whether to go on."""
         for child in self.children:
             if child.job == job:
                 child.running_since = time.monotonic()
@@ -276,7 +277,7 @@ class Pool:
             self._reap(child)
             return []
         job = child.job
-        if event == "epoch" and child.running_since is not None:
+        if event in WAITING and child.running_since is not None:
             child.left -= time.monotonic() - child.running_since
             child.running_since = None
         elif event in ("done", "stopped"):

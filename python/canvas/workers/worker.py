@@ -4,6 +4,8 @@ happens.
     driver                                     python -m canvas.workers.worker
       | {"kind": "accuracy", "pack": ...}  ->    |   JSON, one object per line
       |   <- {"event": "built", "macs": ...}     |
+      |   <- {"event": "signals", ...}           |   where asked for; waits for the verdict
+      | {"go": true}  ->                         |
       |   <- {"event": "epoch", "number": 0 ...} |   waits for the verdict
       | {"go": true}  ->                         |
       |   <- {"event": "done", ...}              |   or "stopped", or "failed" with its reason
@@ -35,10 +37,12 @@ from .scratch import import_without_blanks
 
 if TYPE_CHECKING:
     from ..data import Mapped
+    from ..nn.network import Recipe
 
 PR_SET_PDEATHSIG = 1
 OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
 LOG_TAIL = 8192
+SIGNAL_IMAGES = 64  # on which a network is judged before it is trained
 
 Job = dict[str, Any]
 Tell = Callable[..., None]
@@ -147,6 +151,11 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     network = build_network(recipe, job["pack"])
     macs, params = cost(network, recipe.shape)
     tell("built", macs=macs, params=params)
+    if job.get("signals"):
+        tell("signals", **initial_signals(recipe, job["pack"], data))
+        if not verdict(answers):
+            tell("stopped")
+            return
     start = time.monotonic()
 
     def go_on(epoch: Epoch) -> bool:
@@ -154,8 +163,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell(
             "epoch", number=epoch.number, accuracy=epoch.accuracy, loss=epoch.loss, seconds=seconds
         )
-        verdict = answers.readline()
-        return bool(verdict) and bool(json.loads(verdict)["go"])
+        return verdict(answers)
 
     curve = train(network, data, job["epochs"], recipe.seed, job["batch_size"], go_on)
     if len(curve) < job["epochs"]:
@@ -164,6 +172,38 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell("done", test_accuracy=score(network, data.test))
     else:
         tell("done")
+
+
+def verdict(answers: TextIO) -> bool:
+    """Wait for the driver's word whether to go on; no where the driver is gone."""
+    line = answers.readline()
+    return bool(line) and bool(json.loads(line)["go"])
+
+
+def initial_signals(recipe: Recipe, pack: str | None, data: Mapped) -> Job:
+    """What a second network of the same words tells before training; the one that is trained, and
+    the random numbers it takes, are not touched.  `missing` says why nothing can be told: what
+    cannot be trained either fails when it is.
+    """
+    import torch
+
+    from ..nn.convert import convert
+    from ..nn.initial_signals import Signals, measure
+    from ..nn.network import build_network
+    from ..nn.placeholder import Placeholder
+    from ..training.train import first_batch
+
+    with torch.random.fork_rng(devices=[]):
+        try:
+            network = build_network(recipe, pack)
+            if pack is None:  # the layers that others replace
+                example = torch.zeros(1, *recipe.shape)
+                network = convert(network, example, policy=recipe.policy, inplace=True).model
+            replaced = [child for child in network.modules() if isinstance(child, Placeholder)]
+            images, labels = first_batch(data, recipe.seed, SIGNAL_IMAGES)
+            return {**measure(network, images, labels, replaced).to_json(), "missing": ""}
+        except Exception as error:
+            return {**Signals().to_json(), "missing": one_line(error)}
 
 
 def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:

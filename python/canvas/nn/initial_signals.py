@@ -1,0 +1,270 @@
+"""What a network tells before it is trained: a fingerprint of its function, two signals.
+
+    spread        log10(largest / smallest) of the gradient norms of the replaced layers: where it
+                  is large, some layers will not learn while others jump
+    naswot        log-determinant of the kernel that counts, for each pair of images, the network's
+                  own activations on which both are on or both off (Mellor et al., 2021, "Neural
+                  architecture search without training"): images that look alike to a network at
+                  its start are hard to tell apart later
+    fingerprint   equal for kernels that are the same function of their weights, however written
+
+The first two are taken of the network as its training begins: train mode, its norms, its weights,
+its first batch, its loss.  The fingerprint is taken with other weights, since what it compares is
+the function and not where it starts:
+
+- Weights are matched by shape, not by name or place in the text.  First all weights of one shape
+  in a layer get the same values; the norm of each one's gradient then tells its role whatever
+  it is called.  In the order of these norms they get different values, and the function is
+  measured once more.  Weights whose roles cannot be told apart may be swapped without changing it.
+- Loss and gradient norm of both times are computed in float64 and kept to 8 digits.  Another order
+  of evaluation moves them by about 1e-13, so that equal functions fall on two sides of a rounding
+  about once in 1e5 pairs; float32 would leave 5 digits at best, and half of them shared by chance.
+
+A difference that the kernel's text does not show stays unseen: functions equal only after the
+channels of a weight are reordered have two fingerprints, and both are trained.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+FINGERPRINT_IMAGES = 16
+DIGITS = 8  # of a fingerprint's numbers in float64 ...
+DIGITS_SINGLE = 4  # ... and in float32, for a network that computes in nothing else
+SEED = 20  # of the weights that a fingerprint is taken with
+
+ACTIVATIONS = (
+    torch.ops.aten.relu,
+    torch.ops.aten.relu_,
+    torch.ops.aten.leaky_relu,
+    torch.ops.aten.leaky_relu_,
+    torch.ops.aten.elu,
+    torch.ops.aten.elu_,
+    torch.ops.aten.hardtanh,
+    torch.ops.aten.hardtanh_,
+    torch.ops.aten.hardswish,
+    torch.ops.aten.hardswish_,
+    torch.ops.aten.gelu,
+    torch.ops.aten.gelu_,
+    torch.ops.aten.silu,
+    torch.ops.aten.silu_,
+)
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What `measure` found.  None: it cannot be said, as the spread of layers without weights.
+
+    `broken` says in one sentence why the network cannot be trained as it is, "" where it can.
+    `seconds` is the processor time that each took.
+    """
+
+    spread: float | None = None
+    naswot: float | None = None
+    fingerprint: str | None = None
+    broken: str = ""
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(
+    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+) -> Signals:
+    """All signals of `network` at its start, on one batch of its training, [N, C, H, W] and [N].
+
+    The network is spent: weights, statistics and type are others afterwards.
+    """
+    network.train()
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "gradients"):
+        loss, norms, codes = _first_step(network, images, labels, replaced)
+    broken = _broken(loss, norms)
+    if broken:
+        return Signals(broken=broken, seconds=seconds)
+    with _timed(seconds, "naswot"):
+        score = naswot(codes)
+    with _timed(seconds, "fingerprint"):
+        few = slice(FINGERPRINT_IMAGES)
+        print_ = fingerprint(network, images[few], labels[few], replaced)
+    return Signals(spread(norms), score, print_, "", seconds)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    begun = time.process_time()
+    yield
+    seconds[name] = round(time.process_time() - begun, 4)
+
+
+def _first_step(
+    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+) -> tuple[float, list[float], list[Tensor]]:
+    """The loss, the gradient norm of each replaced layer that has weights, the activations' signs
+    outside of the replaced layers, [N, ...] each.
+    """
+    with _Signs(replaced) as seen:
+        output = network(images)
+    loss = F.cross_entropy(output, labels)
+    if not math.isfinite(loss.item()):
+        return loss.item(), [], []
+    loss.backward()
+    norms = [_norm(weights) for layer in replaced if (weights := weights_of(layer))]
+    return loss.item(), norms, [code for code in seen.codes if len(code) == len(images)]
+
+
+class _Signs(TorchDispatchMode):
+    """While it is entered, the sign of what every activation function is given outside of the
+    `layers`, module or function alike.
+
+    Inside they do not count: kernels would be compared by how many they have.
+    """
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.codes: list[Tensor] = []
+        self.inside = 0
+        self.hooks = [layer.register_forward_pre_hook(self._enter) for layer in layers]
+        self.hooks += [layer.register_forward_hook(self._leave) for layer in layers]
+
+    def __exit__(self, *error: Any) -> None:
+        for hook in self.hooks:
+            hook.remove()
+        super().__exit__(*error)
+
+    def _enter(self, layer: nn.Module, inputs: Any) -> None:
+        self.inside += 1
+
+    def _leave(self, layer: nn.Module, inputs: Any, output: Any) -> None:
+        self.inside -= 1
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function.overloadpacket in ACTIVATIONS and not self.inside:
+            self.codes.append(args[0] > 0)
+        return function(*args, **(kwargs or {}))
+
+
+def weights_of(layer: nn.Module) -> list[nn.Parameter]:
+    """The weights of a layer; scales and offsets of its norms and its bias are none."""
+    return [weight for weight in layer.parameters() if weight.dim() > 1]
+
+
+def _norm(weights: Iterable[nn.Parameter]) -> float:
+    """Norm of the gradient of all of them; 0 where none arrives."""
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    return math.sqrt(sum(float(gradient.double().square().sum()) for gradient in gradients))
+
+
+def _broken(loss: float, norms: Sequence[float]) -> str:
+    """Why no training can begin like this, or ""."""
+    if not math.isfinite(loss):
+        return f"the loss is {loss} before the first step"
+    if not all(math.isfinite(norm) for norm in norms):
+        return "a gradient is not finite at the first step"
+    dead = sum(norm == 0 for norm in norms)
+    if dead:
+        return f"no gradient reaches {dead} of {len(norms)} layers at the first step"
+    return ""
+
+
+def spread(norms: Sequence[float]) -> float | None:
+    """log10(largest / smallest) of positive numbers; None for fewer than two."""
+    return math.log10(max(norms) / min(norms)) if len(norms) > 1 else None
+
+
+def naswot(codes: Sequence[Tensor]) -> float | None:
+    """log |K|, where K[i][j] counts the activations that are equal for images i and j; `codes` are
+    booleans [N, ...].  None without any.
+
+    K is a matrix of whole numbers and has no negative eigenvalue: its determinant is 0 or at least
+    1.  0, where two images cannot be told apart, is taken as 1.
+    """
+    if not codes:
+        return None
+    signs = torch.cat([code.flatten(1) for code in codes], dim=1).double()
+    both = signs @ signs.T + (1 - signs) @ (1 - signs).T
+    return max(0.0, float(torch.linalg.slogdet(both).logabsdet))
+
+
+# ---- the fingerprint ----------------------------------------------------------------------------
+
+
+def fingerprint(
+    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module]
+) -> str | None:
+    """Loss and gradient norm with weights that follow from their shapes, see above; None where one
+    of them is not finite, which says nothing about the function.
+    """
+    try:
+        return _fingerprint(network.double(), images.double(), labels, replaced, DIGITS)
+    except RuntimeError:  # the network holds float32 that no conversion finds
+        return _fingerprint(network.float(), images.float(), labels, replaced, DIGITS_SINGLE)
+
+
+def _fingerprint(
+    network: nn.Module, images: Tensor, labels: Tensor, replaced: Sequence[nn.Module], digits: int
+) -> str | None:
+    layers = [weights_of(layer) for layer in replaced]
+    for number, weights in enumerate(layers):
+        for weight in weights:
+            fill(weight, number, 0)
+    found = list(_loss_and_norm(network, images, labels))
+    for number, weights in enumerate(layers):
+        for weight, place in zip(weights, _places(weights)):
+            fill(weight, number, place + 1)
+    found += _loss_and_norm(network, images, labels)
+    if not all(math.isfinite(number) for number in found):
+        return None
+    return " ".join(f"{number:.{digits - 1}e}" for number in found)
+
+
+def _loss_and_norm(network: nn.Module, images: Tensor, labels: Tensor) -> tuple[float, float]:
+    network.zero_grad(set_to_none=True)
+    torch.manual_seed(SEED)  # for a network with dropout
+    loss = F.cross_entropy(network(images), labels)
+    loss.backward()
+    return loss.item(), _norm(network.parameters())
+
+
+def fill(weight: nn.Parameter, layer: int, place: int) -> None:
+    """Normal numbers of variance 1 / fan_in, which follow from the shape and the two numbers
+    alone.  A kernel's weights are [copies, outputs, inputs, ...].
+    """
+    seed = SEED
+    for number in (layer, place, *weight.shape):
+        seed = (seed * 1_000_003 + number + 1) % (2**61 - 1)
+    values = torch.randn(
+        weight.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+    with torch.no_grad():
+        weight.copy_(values / math.sqrt(max(1, math.prod(weight.shape[2:]))))
+
+
+def _places(weights: Sequence[nn.Parameter]) -> list[int]:
+    """The place of each weight among those of its shape, by the norm of its gradient."""
+    order = sorted(range(len(weights)), key=lambda i: (_role(weights[i]), i))
+    seen: dict[torch.Size, int] = {}
+    places = [0] * len(weights)
+    for i in order:
+        places[i] = seen.get(weights[i].shape, 0)
+        seen[weights[i].shape] = places[i] + 1
+    return places
+
+
+def _role(weight: nn.Parameter) -> float:
+    """The norm of its gradient to 6 digits: rounding decides no order.  Not finite: 0."""
+    norm = _norm([weight])
+    return float(f"{norm:.5e}") if math.isfinite(norm) else 0.0
