@@ -143,7 +143,7 @@ SHARED = {
     "candidate": "id, name, kind, number, budget, kernel, pack, hash, layer_macs, status, "
     "reason, log, macs, params, val_accuracy",
     "epoch": "candidate, number, accuracy, loss",
-    "final": "candidate, seed, epochs, val_accuracy, test_accuracy",
+    "final": "candidate, seed, epochs, val_accuracy, test_accuracy, hex(hits)",
     "timing": "candidate, engine, batch, reason, latency_ms IS NULL",
     "task": "candidate, kind, seed, epochs, requires, state, reason",
 }

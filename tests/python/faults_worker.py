@@ -43,7 +43,12 @@ def train(job, tell, answers):
         if not verdict or not json.loads(verdict)["go"]:
             tell("stopped")
             return
-    tell("done", **({"test_accuracy": share(pack, seed)} if job["test"] else {}))
+    tell("done", **({"hits": hits(pack, seed)} if job["test"] else {}))
+
+
+def hits(*what):
+    """A bit for each of the 360 test images of digits; they depend on nothing else."""
+    return hashlib.sha512(repr(what).encode()).digest()[:45].hex()
 
 
 def is_find(pack):
@@ -51,7 +56,13 @@ def is_find(pack):
 
 
 def time(job, tell):
-    figures = {"ms": 1.0, "spread_ms": 0.1, "speedup": 1.0, "against": "eager"}
+    figures = {
+        "ms": 1.0,
+        "spread_ms": 0.1,
+        "speedup": 1.0,
+        "against": "eager",
+        "speedup_spread": 0.1,
+    }
     tell("done", timed=dict.fromkeys(job["engines"], figures), missing={})
 
 

@@ -52,7 +52,17 @@ def add_finals(folder: Path, tests: dict[str, list[float]]) -> None:
         for name, shares in tests.items():
             id = study.candidates("name = ?", name)[0].id
             study.database.executemany(
-                "INSERT INTO final (candidate, seed, epochs, val_accuracy, test_accuracy) "
-                "VALUES (?, ?, ?, ?, ?)",
-                [(id, seed, epochs, share, share) for seed, share in enumerate(shares)],
+                "INSERT INTO final (candidate, seed, epochs, val_accuracy, test_accuracy, hits) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (id, seed, epochs, share, share, bits(share, 400))
+                    for seed, share in enumerate(shares)
+                ],
             )
+
+
+def bits(share: float, images: int) -> bytes:
+    """A bit per image, the first `share` of them set."""
+    ones = round(share * images)
+    text = ("1" * ones).ljust(-(-images // 8) * 8, "0")
+    return int(text, 2).to_bytes(len(text) // 8, "big")

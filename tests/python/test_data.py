@@ -11,12 +11,13 @@ from canvas.data import DATA_HELP, READERS, SPLITS, Data, as_data, load_data
 from canvas.data.augment import Augmentation
 from canvas.data.images import Requested, check_memory, machine_memory, split
 from canvas.data.images_digits import digits_scattered
+from canvas.data.stored import read, store
 from canvas.errors import CanvasError
 
 # Studies of old hold these; a change of one bit of an image or a label would orphan them.
 CHECKSUMS = {
     "digits": "33d62c64d29cf0bee8f6629299b946cff0eeba356596ed013fa8ed41b83f4de7",
-    "digits-scattered": "b776aa539aefc04b56fa05ac3470d3a87dc3b8620c17098ea6ff194549ed7551",
+    "digits-scattered": "e3cd57970c5b6f12b7623f8d7596f23cb326a8ce148d4d007e2e96f4f9e18591",
 }
 
 
@@ -50,19 +51,37 @@ def test_every_scan_is_in_one_split_only():
     assert sorted(together) == list(range(len(labels)))
 
 
-def test_scattered_places_every_scan_three_times(scattered):
+def test_scattered_places_every_scan_three_times_those_of_test_ten_times(scattered):
     plain = load_data("digits")
     assert scattered.shape == (1, 16, 16)
-    for part in SPLITS:
+    for part, times in zip(SPLITS, (3, 3, 10)):
         images, labels = getattr(scattered, part)
-        assert torch.equal(labels, getattr(plain, part)[1].repeat(3))
+        assert torch.equal(labels, getattr(plain, part)[1].repeat(times))
         assert images.shape == (len(labels), 1, 16, 16)
         assert images.min() == 0 and images.max() == 1
 
 
+def test_placements_of_one_scan_are_one_group(monkeypatch):
+    """With nothing pasted, what images of a group have in common is the scan itself."""
+    monkeypatch.setattr(module, "FRAGMENTS", 0)
+    data = digits_scattered("", "", Requested())
+    sums = data.test[0].sum((1, 2, 3))
+    scan_of = dict(zip(data.test_groups, sums.tolist()))
+    assert len(data.test_groups) == len(sums) == 10 * len(scan_of) == 3600
+    assert all(scan_of[group] == sum for group, sum in zip(data.test_groups, sums.tolist()))
+    assert load_data("digits").test_groups == ()
+
+
+def test_groups_stay_with_the_images_and_fit_them(tmp_path, scattered):
+    store(scattered, tmp_path / "images")
+    assert read(tmp_path / "images").test_groups == scattered.test_groups
+    with pytest.raises(CanvasError, match="test_groups must have one number per test image"):
+        dataclasses.replace(scattered, test_groups=(1, 2))
+
+
 def test_a_field_holds_its_digit_whole_and_fragments_of_its_own_split_only():
     scans = np.arange(1, 13, dtype=np.float32)[:, None, None] * np.ones((12, 8, 8), np.float32)
-    fields, labels = module._scatter(scans, np.arange(12), np.random.default_rng(0))
+    fields, labels = module._scatter(scans, np.arange(12), 3, np.random.default_rng(0))
     seen = set()
     for field, label in zip(fields, labels):
         own = label + 1

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from made_study import bits
 
 from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
@@ -48,7 +49,7 @@ def good(words):
     seed = words["recipe"]["seed"]
     for number in range(words["epochs"]):
         yield {"event": "epoch", "number": number, "accuracy": 0.5, "loss": 1, "seconds": 2.0}
-    yield {"event": "done", "test_accuracy": 0.9 + seed / 1000}
+    yield {"event": "done", "hits": bits((seed - 1000) / 50, 50).hex()}
 
 
 @pytest.fixture
@@ -97,7 +98,8 @@ def test_finalists_are_the_most_accurate_of_each_budget_and_all_controls(run):
 
 
 def test_the_seeds_are_not_the_search_s_own(run):
-    assert final_seeds(run.options) == [8, 9, 10]
+    assert final_seeds(run.options) == [1007, 1008, 1009]
+    assert final_seeds({"seed": 2**63 - 1, "final_seeds": 1}) == [999]
 
 
 def test_every_finalist_is_trained_from_every_seed_once(run):
@@ -105,7 +107,7 @@ def test_every_finalist_is_trained_from_every_seed_once(run):
     train_finals(run, pool)
     assert len(pool.jobs) == 6 * 3
     assert all(words["test"] and words["epochs"] == 3 for words in pool.jobs.values())
-    assert scores(run)["4"] == pytest.approx((0.908, 0.909, 0.91))
+    assert scores(run)["4"] == pytest.approx((7 / 50, 8 / 50, 9 / 50))
     assert scores(run)["0"] == () and not run.ended
     again = ScriptedPool(good)
     train_finals(run, again)
@@ -127,11 +129,11 @@ def failed(words):
 
 def lies(words):
     yield {"event": "epoch", "number": 0, "accuracy": 0.5, "loss": 1, "seconds": 2.0}
-    yield {"event": "done", "test_accuracy": 7.0}
+    yield {"event": "done", "hits": "ff"}
 
 
 def forgets(words):
-    yield {"event": "done", "test_accuracy": 0.5}
+    yield {"event": "done", "hits": bits(0.5, 50).hex()}
 
 
 @pytest.mark.parametrize(

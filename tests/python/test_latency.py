@@ -39,6 +39,23 @@ def test_the_faster_engine_of_the_unchanged_network_is_compared_with(eager, fast
     assert {figures.against for figures in timed.values()} == {against}
 
 
+def test_a_given_engine_is_compared_with_and_speed_ups_have_a_spread():
+    unchanged = {"eager": [1.0, 4, 4, 4, 4], "compiled": [1.0, 2, 2, 2, 2]}
+    mine = {"eager": [9.0, 1, 2, 4, 4]}
+    timed = summarise(unchanged, mine, "eager")["eager"]
+    assert timed.against == "eager" and timed.speedup == 1.5  # ratios 4, 2, 1, 1
+    assert timed.speedup_spread == 1.5  # quartiles 1 and 2.5
+    assert summarise({"eager": [1.0, 4, 4]}, mine, "compiled")["eager"].against == "eager"
+
+
+def test_the_unchanged_network_is_one_time_itself():
+    """Head line and row quote the same samples, so that they cannot disagree."""
+    timed = measure({"eager": nn.Identity(), "compiled": nn.Identity()}, None, torch.zeros(1))
+    best = min(timed, key=lambda engine: timed[engine].ms)
+    assert {figures.against for figures in timed.values()} == {best}
+    assert (timed[best].speedup, timed[best].speedup_spread) == (1, 0)
+
+
 class Named(nn.Module):
     def __init__(self, name, order):
         super().__init__()

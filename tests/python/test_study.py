@@ -10,13 +10,14 @@ import pytest
 
 from canvas.errors import CanvasError
 from canvas.options import read_options
-from canvas.study import Study, Timing
+from canvas.study import Final, Study, Timing
+from canvas.study.schema import UPGRADES
 
 OPTIONS = read_options({"model": "resnet8", "data": "digits"})
 
 
-def begin(study, options=OPTIONS, checksum="abc", targets="t"):
-    return study.begin(options, "images", checksum, (100, 50), targets)
+def begin(study, options=OPTIONS, checksum="abc", targets="t", test_groups=()):
+    return study.begin(options, "images", checksum, (100, 50), targets, test_groups)
 
 
 @pytest.fixture
@@ -214,17 +215,48 @@ def test_a_study_of_format_2_keeps_all_but_its_second_state(tmp_path):
             "done", "failed", "failed", "pruned", "new",
         ]  # fmt: skip
         assert old[-1][1] == "running"  # its driver was killed
-        assert study.timings(1) and study.curve(1) == [0.5] and study.final_seeds(1, 6) == {2, 3}
+        assert study.timings(1) and study.curve(1) == [0.5] and study.finals() == {}
         assert not study.database.execute("PRAGMA foreign_key_check").fetchall()
-        finals = study.database.execute(
-            "SELECT state, seed, epochs FROM task WHERE kind = 'final'"
-        )
-        assert [tuple(row) for row in finals] == [("done", 2, 6), ("failed", 3, 6)]
+        finals = "SELECT count(*) FROM task WHERE kind = 'final'"
+        assert study._one(finals) == 0  # they are trained again: which images were right is lost
+        assert study.test_groups() == list(range(study.fact("test_images")))
         made = dict(study.database.execute("SELECT name, sql FROM sqlite_master").fetchall())
         assert all("old_task" not in (sql or "") for sql in made.values())
         study.add("5", "find", "k", "p", "h5", 1)
         study.started(study.select(name="5")[0].id)
         assert study.select(status="running")[0].name == "5"
+
+
+def test_a_study_of_format_3_keeps_all_but_its_finals(tmp_path):
+    """Format 4 added columns; a study without them is what format 3 was."""
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_2 + UPGRADES[2] + "PRAGMA user_version = 3;")
+    database.close()
+    with Study.open(tmp_path) as study:
+        assert study.timings(1)[0].speedup_spread is None and study.candidates()[0].val_accuracy
+        columns = {row["name"] for row in study.database.execute("PRAGMA table_info(final)")}
+        assert "hits" in columns and study.finals() == {}
+
+
+def test_hits_are_a_bit_per_test_image(study):
+    id = add_find(study, 0)
+    study.final_started(id, 7, 6)
+    hits = bytes(7)
+    for wrong in (hits[:-1], hits + b"\0", b"\0" * 6 + b"\x20", b""):
+        with pytest.raises(ValueError, match="bytes of hits for 50 images"):
+            study.final(id, 7, 6, (0.5, wrong), 1.0)
+    hits = bytes([0b10110000, 0, 0, 0, 0, 0, 0b01000000])
+    assert study.final(id, 7, 6, (0.5, hits), 1.0) == 4 / 50
+    assert study.finals() == {id: [Final(7, hits)]} and study.candidate(id).tests == (0.08,)
+
+
+def test_the_groups_of_the_test_images_are_kept(tmp_path):
+    with Study.open(tmp_path) as study:
+        begin(study, test_groups=[i % 5 for i in range(50)])
+        assert study.test_groups() == [i % 5 for i in range(50)]
+        study.database.execute("UPDATE study SET test_groups = '[1, 2]'")
+        with pytest.raises(CanvasError, match="its test_groups are not 50 numbers"):
+            study.test_groups()
 
 
 def test_a_task_is_the_only_state(study):

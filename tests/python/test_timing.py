@@ -10,10 +10,16 @@ from canvas.options import read_options
 from canvas.reporting.progress import Display
 from canvas.runner.search_run import Run
 from canvas.runner.timing import time_networks
-from canvas.study import Study
+from canvas.study import Study, Timing
 from canvas.study import records as study_module
 
-FIGURES = {"ms": 2.0, "spread_ms": 0.1, "speedup": 1.5, "against": "compiled"}
+FIGURES = {
+    "ms": 2.0,
+    "spread_ms": 0.1,
+    "speedup": 1.5,
+    "against": "compiled",
+    "speedup_spread": 0.2,
+}
 
 
 class TimingPool:
@@ -154,3 +160,48 @@ def test_a_time_limit_ends_the_timing_and_what_is_cut_off_is_taken_next_time(mak
     run.deadline = time.monotonic() + 1000
     time_networks(run, Slow())
     assert Slow.stopped == [1] and run.study.timings(1) == []
+
+
+class Changing(TimingPool):
+    """The unchanged network's faster engine is `against`; others are compared with what the job
+    names.
+    """
+
+    def __init__(self, against):
+        super().__init__()
+        self.against = against
+
+    def start(self, job, words, limit):
+        super().start(job, words, limit)
+        against = words["against"] or self.against
+        for engine, figures in self.said[-1][1]["timed"].items():
+            figures.update(against=against, ms=1.0 if engine == against else 2.0)
+
+
+def test_all_rows_are_compared_with_the_engine_that_the_baseline_quotes(make):
+    """The baseline comes first, though a control is more accurate; where its faster engine changes
+    later, the rows that were compared with the other one are timed again.
+    """
+    run = make(compile="no")
+    run.study.database.execute("UPDATE network SET val_accuracy = 0.9 WHERE name = '1x1'")
+    time_networks(run, Changing("eager"))
+    run = make()
+    pool = Changing("compiled")
+    time_networks(run, pool)
+    assert asked(pool, run)[0][0] == "baseline" and len(pool.asked) == 4
+    rows = run.study.candidates()
+    engines = {t.against for row in rows for t in run.study.timings(row.id)}
+    assert engines == {"compiled"} == {row.engine for row in rows if row.kind == "baseline"}
+
+
+def test_a_row_quotes_the_engine_of_the_least_latency_and_all_of_its_figures(make):
+    run = make()
+    id = run.study.candidates("name = '0'")[0].id
+    slower = Timing("eager", 2.0, 0.1, 1.9, "compiled", 1, "", 0.4)  # the larger ratio, by noise
+    faster = Timing("compiled", 1.9, 0.2, 1.8, "compiled", 1, "", 0.3)
+    run.study.latency(id, [slower, faster])
+    row = run.study.candidate(id)
+    assert (row.engine, row.latency_ms, row.latency_spread_ms) == ("compiled", 1.9, 0.2)
+    assert (row.speedup, row.speedup_spread) == (1.8, 0.3)
+    run.study.latency(id, [slower, Timing("compiled", None, None, None, "", 1, "no compiler")])
+    assert run.study.candidate(id).engine == "eager"

@@ -41,6 +41,9 @@ def job(tmp_path, monkeypatch):
         "        if self.training:\n"
         "            torch.empty(1 << 60)\n"
         "        return x.flatten(1)[:, :2] * self.w\n"
+        "class Fixed(Huge):\n"
+        "    def forward(self, x):\n"
+        "        return x.flatten(1)[:, :2] + 0 * self.w\n"
         "class Odd(Huge):\n"
         "    def forward(self, x):\n"
         "        if self.training:\n"
@@ -152,6 +155,19 @@ def test_a_kernel_that_computes_something_else_is_a_wrong_result(job, monkeypatc
 def test_a_job_that_makes_no_sense_is_a_failure_too(job):
     assert run({"kind": "dance"})[-1]["event"] == "failed"
     assert run({})[-1]["event"] == "failed"
+
+
+def test_a_final_tells_which_images_of_the_test_split_it_got_right(job, tmp_path):
+    """A network that cannot learn, wrong on all of validation and on the third image of test."""
+    images = torch.randn(10, 1, 4, 4)
+    right = images.flatten(1)[:, :2].argmax(1)
+    truth = torch.where(torch.arange(10) == 2, 1 - right, right)
+    data = Data("tiny", (images, right), (images, 1 - right), (images, truth), 2, "")
+    job["images"]["seal"] = store(data, tmp_path / "images")
+    job["recipe"]["model"] = "worker_models:Fixed"
+    told = run({**job, "test": True}, True, True)
+    assert [m["accuracy"] for m in told[1:3]] == [0.0, 0.0]
+    assert told[-1] == {"event": "done", "hits": "dfc0"}  # 1101 1111 11
 
 
 def _other(path):

@@ -28,7 +28,9 @@ class Data:
     Each split is (images [N, C, H, W] float32, labels [N] int64 in 0..classes-1).  `checksum` is
     the sha256 of all of it, `description` says what it is.  `mean` and `deviation` say by what
     each channel was normalised (() = not at all), `augmentation` what a training does to its
-    batches, and `synthetic` that no image was ever taken of anything.
+    batches, and `synthetic` that no image was ever taken of anything.  `test_groups` says which
+    test images show the same thing, such as placements of one scan: a number for each image, equal
+    within a group (() = every image is a group of its own).
     """
 
     name: str
@@ -42,10 +44,13 @@ class Data:
     mean: tuple[float, ...] = ()
     deviation: tuple[float, ...] = ()
     synthetic: bool = False
+    test_groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for split in SPLITS:
             self._check(split)
+        if self.test_groups and len(self.test_groups) != len(self.test[1]):
+            raise CanvasError("test_groups must have one number per test image")
         if not self.checksum:
             object.__setattr__(self, "checksum", self._digest())
 

@@ -171,11 +171,13 @@ def finish(
     *,
     photographs: bool = False,
     synthetic: bool = False,
+    test_groups: Sequence[int] = (),
 ) -> Data:
     """The Data of three splits of (images [N, C, H, W], uint8 or float32; labels [N] int64).
 
     uint8 means 0..255; float32 images are normalised in place.  `photographs` decides where
-    `requested` say nothing.  What is done to the images is added to `description`.
+    `requested` say nothing, `test_groups` which test images show
+    the same thing.  What is done to the images is added to `description`.
     """
     images = [scale(images) for images, _ in splits]
     augmentation = _augmentation(requested, images[0].shape[-1], photographs)
@@ -198,6 +200,7 @@ def finish(
         mean=mean,
         deviation=deviation,
         synthetic=synthetic,
+        test_groups=tuple(test_groups),
     )
 
 

@@ -4,7 +4,7 @@
     digits-scattered   the same scans on a 16x16 field, a task that *needs* spatial mixing
 
 Four 4x4 fragments of other scans of the same split are pasted at random places, then the whole 8x8
-scan over them at a random place; each scan is placed three times:
+scan over them at a random place; each scan is placed several times:
 
     +----------------+
     |  ##            |     ##   a fragment of another scan
@@ -18,6 +18,8 @@ scan over them at a random place; each scan is placed three times:
 
 Scans are split 60/20/20 % into train, validation and test, by class, before anything is pasted,
 so that no scan (and no fragment of one) is in two splits.  Everything follows from one seed.
+Which test images are placements of one scan is told (`test_groups`): they are no independent
+observations.  A test scan has more of them, so that where it lies matters less for its score.
 Plain digits cannot tell a kernel from nothing: networks without any spatial mixing come within
 two points of the convolution there.  Neither is ever mirrored: that would be no digit.
 """
@@ -34,7 +36,7 @@ from .images import DATA_SEED, Requested, finish, pick
 FIELD = 16  # side of the field of digits-scattered
 FRAGMENT = 4  # side of a pasted fragment
 FRAGMENTS = 4  # fragments per field
-PLACEMENTS = 3  # times that each scan is placed
+PLACEMENTS = {"train": 3, "validation": 3, "test": 10}  # times that each scan is placed
 SHARES = (0.6, 0.2, 0.2)
 
 
@@ -58,9 +60,13 @@ def digits_scattered(name: str, path: str, requested: Requested, seed: int = DAT
     return _finish(
         name,
         "1797 scans of handwritten digits, split 60/20/20 % by class, each placed three "
-        "times on a 16x16 field over four 4x4 fragments of other scans of its split",
-        [_scatter(scans[part], labels[part], random) for part in parts],
+        "times (test: ten) on a 16x16 field over four 4x4 fragments of other scans of its split",
+        [
+            _scatter(scans[part], labels[part], PLACEMENTS[split], random)
+            for split, part in zip(SPLITS, parts)
+        ],
         requested,
+        PLACEMENTS["test"],
     )
 
 
@@ -88,13 +94,13 @@ def _split(labels: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
 
 
 def _scatter(
-    scans: np.ndarray, labels: np.ndarray, random: np.random.Generator
+    scans: np.ndarray, labels: np.ndarray, placements: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Place every scan PLACEMENTS times; scans [n, 8, 8] in, fields [n*PLACEMENTS, 16, 16]
-    out.
+    """Place every scan so often; scans [n, 8, 8] in, fields [placements*n, 16, 16] out: all
+    scans once, then all once more, ...
     """
     count, side = scans.shape[0], scans.shape[1]
-    fields = np.zeros((count * PLACEMENTS, FIELD, FIELD), np.float32)
+    fields = np.zeros((count * placements, FIELD, FIELD), np.float32)
     for i, canvas in enumerate(fields):
         own = i % count
         for _ in range(FRAGMENTS):
@@ -106,11 +112,15 @@ def _scatter(
             ]
         v, u = random.integers(0, FIELD - side + 1, 2)
         canvas[v : v + side, u : u + side] = scans[own]
-    return fields, np.tile(labels, PLACEMENTS)
+    return fields, np.tile(labels, placements)
 
 
 def _finish(
-    name: str, description: str, parts: list[tuple[np.ndarray, np.ndarray]], requested: Requested
+    name: str,
+    description: str,
+    parts: list[tuple[np.ndarray, np.ndarray]],
+    requested: Requested,
+    placements: int = 1,  # of each test scan
 ) -> Data:
     requested.reject("image_size", name, "comes in one size")
     requested.reject("flip", name, "would mean something else when mirrored")
@@ -119,4 +129,6 @@ def _finish(
         for source, (images, labels) in zip(SPLITS, parts)
     }
     splits = pick(sources, [str(digit) for digit in range(10)], requested)
-    return finish(name, description, splits, 10, requested)
+    images = len(splits[2][1])
+    groups = [i % (images // placements) for i in range(images)] if placements > 1 else []
+    return finish(name, description, splits, 10, requested, test_groups=groups)

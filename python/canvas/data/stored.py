@@ -33,7 +33,10 @@ from .images import CHUNK, normalize, scale
 
 FOLDER = "images"  # beside the study
 FACTS = "facts.json"
-DESCRIBED = ("name", "classes", "description", "checksum", "mean", "deviation", "synthetic")
+DESCRIBED = (
+    *("name", "classes", "description", "checksum", "mean", "deviation", "synthetic"),
+    "test_groups",
+)
 
 
 class Exchanged(CanvasError):
@@ -227,6 +230,7 @@ def _facts(text: bytes) -> dict[str, Any]:
         "mean": tuple(map(float, facts["mean"])),
         "deviation": tuple(map(float, facts["deviation"])),
         "synthetic": bool(facts["synthetic"]),
+        "test_groups": tuple(map(int, facts.get("test_groups", ()))),
         "augmentation": Augmentation(**facts["augmentation"]),
         "shape": (int(channels), int(height), int(width)),
         "sha256": dict(facts["sha256"]),

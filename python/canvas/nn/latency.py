@@ -6,9 +6,9 @@ on the machine disturb little.  A sample is as many forwards as make the unchang
 SAMPLE seconds; of ROUNDS rounds the first is thrown away (caches, allocator).
 
 The unchanged network runs eagerly and, if asked for, under torch.compile; whichever has the
-smaller median is what others are compared with.  A speed-up is the median of the rounds' ratios,
-not the ratio of medians: a slow moment hits all halves of a round.  The driver sees to it that
-nothing of ours trains meanwhile.
+smaller median when it is timed itself is what all others are compared with.  A speed-up is the
+median of the rounds' ratios, not the ratio of medians: a slow moment hits all halves of a round.
+The driver sees to it that nothing of ours trains meanwhile.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ EAGER, COMPILED = "eager", "compiled"
 @dataclass(frozen=True)
 class Latency:
     """Milliseconds of one forward (median, interquartile range) and how much faster than the
-    unchanged network, whose engine is `against`.
+    unchanged network, whose engine is `against` (median and interquartile range of the rounds'
+    ratios).
     """
 
     ms: float
     spread_ms: float
     speedup: float
     against: str
+    speedup_spread: float
 
 
 def compiled(network: nn.Module, images: Tensor) -> nn.Module:
@@ -60,14 +62,18 @@ def compiled(network: nn.Module, images: Tensor) -> nn.Module:
 
 def measure(
     unchanged: Mapping[str, nn.Module],
-    candidate: Mapping[str, nn.Module],
+    candidate: Mapping[str, nn.Module] | None,
     images: Tensor,
+    against: str = "",
     rounds: int = ROUNDS,
 ) -> dict[str, Latency]:
     """Time the engines of `candidate` beside those of the unchanged network on `images`
     [N, C, H, W]; both map engine to network, and all are set to evaluation mode.
+
+    `candidate` None is the unchanged network itself; `against` is its engine to compare with, ""
+    the faster one.
     """
-    networks = [*unchanged.values(), *candidate.values()]
+    networks = [*unchanged.values(), *(candidate or {}).values()]
     for network in networks:
         network.eval()
     with torch.no_grad():
@@ -79,22 +85,34 @@ def measure(
             order = range(len(networks)) if number % 2 == 0 else reversed(range(len(networks)))
             for i in order:
                 samples[i].append(_seconds(networks[i], images, forwards))
-    ours = dict(zip(candidate, samples[len(unchanged) :]))
-    return summarise(dict(zip(unchanged, samples)), ours)
+    theirs = dict(zip(unchanged, samples))
+    ours = theirs if candidate is None else dict(zip(candidate, samples[len(unchanged) :]))
+    return summarise(theirs, ours, against)
 
 
 def summarise(
-    unchanged: Mapping[str, Sequence[float]], candidate: Mapping[str, Sequence[float]]
+    unchanged: Mapping[str, Sequence[float]],
+    candidate: Mapping[str, Sequence[float]],
+    against: str = "",
 ) -> dict[str, Latency]:
-    """Medians, spreads and speed-ups of seconds per round; the first round does not count."""
-    against = min(unchanged, key=lambda engine: statistics.median(unchanged[engine][1:]))
+    """Medians, spreads and speed-ups of seconds per round; the first round does not count.
+    `against` is as in `measure`; an engine that is not there leaves the faster one.
+    """
+    if against not in unchanged:
+        against = min(unchanged, key=lambda engine: statistics.median(unchanged[engine][1:]))
     answer = {}
     for engine, seconds in candidate.items():
-        kept = [second * 1e3 for second in seconds[1:]]
-        low, median, high = statistics.quantiles(kept, n=4, method="inclusive")
+        ms, spread = middle([second * 1e3 for second in seconds[1:]])
         ratios = [theirs / ours for theirs, ours in zip(unchanged[against][1:], seconds[1:])]
-        answer[engine] = Latency(median, high - low, statistics.median(ratios), against)
+        speedup, ratio_spread = middle(ratios)
+        answer[engine] = Latency(ms, spread, speedup, against, ratio_spread)
     return answer
+
+
+def middle(values: Sequence[float]) -> tuple[float, float]:
+    """Median and interquartile range."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return median, high - low
 
 
 def _seconds(network: nn.Module, images: Tensor, forwards: int) -> float:

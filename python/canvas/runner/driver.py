@@ -147,7 +147,9 @@ def begin(run: Run, images: Data) -> None:
     what = images.description
     if images.synthetic and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
-    known = study.begin(options, what, images.checksum, splits, run.plan.targets)
+    known = study.begin(
+        options, what, images.checksum, splits, run.plan.targets, images.test_groups
+    )
     run.images = (study.folder / stored.FOLDER).resolve()
     with writing(study.folder):
         run.seal = stored.store(images, run.images, SPLITS if options["finalists"] else SPLITS[:2])

@@ -17,6 +17,7 @@ from ..study import Candidate, final_epochs
 from ..workers.pool import Pool
 from .search_run import Run
 
+FIRST_SEED = 1000  # how far the first seed of the finals is from the search's own
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
 
 
@@ -35,8 +36,11 @@ def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 
 def final_seeds(options: dict[str, int]) -> list[int]:
-    """The seeds of the finals: those after the search's own."""
-    return [options["seed"] + 1 + i for i in range(options["final_seeds"])]
+    """The seeds of the finals: far enough from the search's own to be new to it, whatever a
+    search trains from the seeds just after its own.
+    """
+    first = options["seed"] + FIRST_SEED
+    return [(first + i) % 2**63 for i in range(options["final_seeds"])]
 
 
 def expected_seconds(run: Run) -> float:
@@ -133,11 +137,10 @@ class Finals:
             self.run.display.epoch(f"{candidate.name} seed {seed}", accuracy)
             self.pool.answer(job, True)
         elif message["event"] == "done":
-            test = float(message["test_accuracy"])  # type: ignore[arg-type]
-            if not 0 <= test <= 1:
-                raise ValueError(f"accuracy {test}")
+            hits = bytes.fromhex(str(message["hits"]))
             validation, seconds = self.validation[job]
-            self.run.study.final(candidate.id, seed, self.epochs, (validation, test), seconds)
+            scores = (validation, hits)
+            test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds)
             self.run.display.line(
                 f"final {candidate.name}, seed {seed}: {100 * test:.1f} % on the test split"
             )
@@ -147,6 +150,6 @@ class Finals:
 
     def _failed(self, job: int, reason: str) -> None:
         candidate, seed = self.queue[job]
-        self.run.study.final(candidate.id, seed, self.epochs, None, None, reason)
+        self.run.study.final_failed(candidate.id, seed, self.epochs, reason)
         self.run.display.line(f"final {candidate.name}, seed {seed} failed: {reason}")
         self.run.display.ended(f"{candidate.name} seed {seed}")

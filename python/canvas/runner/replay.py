@@ -207,6 +207,7 @@ def _time(pool: Pool, common: dict[str, Any], timings: list[Timing]) -> dict[str
         **common,
         "kind": "latency",
         "batch": timings[0].batch,
+        "against": timings[0].against,
         "compile": any(timing.against not in ("", EAGER) for timing in timings)
         or len(engines) > 1,
         "engines": engines,

@@ -1,7 +1,8 @@
 """Latency of what was trained to the end, one network at a time while nothing of ours trains.
 
 The unchanged network and the finalists are timed eagerly and under torch.compile, the others
-eagerly; every speed-up is against the unchanged network's faster engine.
+eagerly.  The unchanged network comes first, and its faster engine is what every speed-up is
+against: a candidate that was compared with the other one is timed again.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes
 def time_networks(run: Run, pool: Pool) -> None:
     """Time what has no latency yet, or lacks one of its engines; the pool has one child.
 
-    Baseline and controls come first, then the finds by falling accuracy.
+    The baseline and the controls come first, then the finds by falling accuracy.
     """
     twice = engines_wanted(run)
-    rows = [
-        row
-        for row in run.study.select(status="done")
-        if not set(twice.get(row.id, [EAGER])) <= {t.engine for t in run.study.timings(row.id)}
-    ]
-    rows.sort(key=lambda row: (row.kind == "find", find_order(row)))
+    for baseline in run.study.select("baseline", "done"):
+        if lacks(run, baseline, twice) and time.monotonic() <= run.deadline - 1:
+            time_one(run, pool, baseline, twice.get(baseline.id, [EAGER]))
+    rows = [row for row in run.study.select(status="done") if lacks(run, row, twice)]
+    rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))
     if rows:
         run.display.phase(f"timing {len(rows)} networks, one at a time", len(rows))
     for row in rows:
@@ -37,6 +37,19 @@ def time_networks(run: Run, pool: Pool) -> None:
             run.time_is_up("all networks were timed")
             break
         time_one(run, pool, row, twice.get(row.id, [EAGER]))
+
+
+def lacks(run: Run, row: Candidate, engines: dict[int, list[str]]) -> bool:
+    """Whether an engine of `row` was not timed, or not against what all are compared with."""
+    timings, engine = run.study.timings(row.id), against(run)
+    stale = any(timing.against not in ("", engine or timing.against) for timing in timings)
+    return stale or not set(engines.get(row.id, [EAGER])) <= {t.engine for t in timings}
+
+
+def against(run: Run) -> str:
+    """The unchanged network's faster engine; "" while it has no latency."""
+    timings = [t for row in run.study.select("baseline") for t in run.study.timings(row.id)]
+    return next((timing.against for timing in timings if timing.against), "")
 
 
 def engines_wanted(run: Run) -> dict[int, list[str]]:
@@ -57,6 +70,7 @@ def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> 
         "batch": run.options["latency_batch"],
         "compile": run.options["compile"] == "yes",
         "engines": engines,
+        "against": "" if candidate.kind == "baseline" else against(run),
     }
     run.study.timing_started(candidate.id)
     pool.start(candidate.id, words, LATENCY_LIMIT)
@@ -72,10 +86,7 @@ def record(run: Run, candidate: Candidate, engines: list[str], message: Message)
     """What the child answered, as rows of the study."""
     batch = run.options["latency_batch"]
     if message["event"] == "done":
-        rows = [
-            Timing(engine, t["ms"], t["spread_ms"], t["speedup"], t["against"], batch, "")
-            for engine, t in message["timed"].items()
-        ]
+        rows = [timing_of(engine, t, batch) for engine, t in message["timed"].items()]
         for engine, reason in message["missing"].items():
             rows.append(Timing(engine, None, None, None, "", batch, reason))
             run.display.line(f"{candidate.name} could not be timed {engine}: {reason}")
@@ -87,3 +98,11 @@ def record(run: Run, candidate: Candidate, engines: list[str], message: Message)
     run.study.latency_failed(candidate.id, missing, reason)
     run.display.timed(run.study.candidate(candidate.id))
     run.display.line(f"{candidate.name} could not be timed: {reason}")
+
+
+def timing_of(engine: str, figures: dict[str, float | str], batch: int) -> Timing:
+    """The figures that the child told of one engine."""
+    ms, spread, speedup, speedup_spread = (
+        float(figures[name]) for name in ("ms", "spread_ms", "speedup", "speedup_spread")
+    )
+    return Timing(engine, ms, spread, speedup, str(figures["against"]), batch, "", speedup_spread)

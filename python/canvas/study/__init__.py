@@ -5,8 +5,18 @@ schema -> store -> queries -> records      tables, the file, what is read, what 
 
 from .queries import final_epochs
 from .records import Study
-from .rows import ENDED, Candidate, Timing
+from .rows import ENDED, Candidate, Final, Timing
 from .schema import VERSION
 from .store import FILE, writing
 
-__all__ = ["ENDED", "FILE", "VERSION", "Candidate", "Study", "Timing", "final_epochs", "writing"]
+__all__ = [
+    "ENDED",
+    "FILE",
+    "VERSION",
+    "Candidate",
+    "Final",
+    "Study",
+    "Timing",
+    "final_epochs",
+    "writing",
+]

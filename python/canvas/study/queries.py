@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..options import json_object, stored_options
-from .rows import Candidate, Timing
+from .rows import Candidate, Final, Timing
 from .store import FILE, Damaged, Store
 
 
@@ -119,11 +120,34 @@ class Queries(Store):
 
     def timings(self, id: int) -> list[Timing]:
         rows = self.database.execute(
-            "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason FROM timing "
-            "WHERE candidate = ? ORDER BY engine DESC",
+            "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason, "
+            "speedup_spread FROM timing WHERE candidate = ? ORDER BY engine DESC",
             (id,),
         )
         return [Timing(**row) for row in rows]
+
+    def finals(self) -> dict[int, list[Final]]:
+        """The finals by candidate, of those that the last run asked for, by rising seeds."""
+        finals: dict[int, list[Final]] = {}
+        for row in self.database.execute(
+            "SELECT candidate, seed, hits FROM final WHERE epochs = ? ORDER BY candidate, seed",
+            (final_epochs(self.options()),),
+        ):
+            finals.setdefault(row["candidate"], []).append(Final(row["seed"], row["hits"]))
+        return finals
+
+    def test_groups(self) -> list[int]:
+        """A number per test image, equal for those that show the same thing."""
+        images, stored = int(self.fact("test_images") or 0), self.fact("test_groups")
+        if not stored:
+            return list(range(images))
+        try:
+            groups = [int(group) for group in json.loads(stored)]
+        except (TypeError, ValueError, RecursionError):
+            groups = []
+        if len(groups) != images:
+            raise Damaged(self.folder / FILE, f"its test_groups are not {images} numbers")
+        return groups
 
     def final_seeds(self, id: int, epochs: int) -> set[int]:
         """The seeds that a finalist was trained from already, failed ones included."""

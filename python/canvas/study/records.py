@@ -8,6 +8,7 @@ function of (seed, index), so the same command goes on where the last one ended.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -41,18 +42,21 @@ class Study(Queries):
         checksum: str,
         images: tuple[int, int],
         targets: str,
+        test_groups: Sequence[int] = (),
     ) -> bool:
         """Record the question, or see that it is the one recorded, and begin a session; True if
         the study was there already.
 
-        `images` are those of the validation and of the test split.  Raises CanvasError that names
-        the difference when options of the question, the images or the layers differ.
+        `images` are those of the validation and of the test split, `test_groups` says which of the
+        latter show the same thing (a number for each; () = each its own).  Raises CanvasError
+        that names the difference when options of the question, the images or the layers differ.
         """
+        groups = json.dumps(list(test_groups)) if test_groups else ""
         row = self.database.execute("SELECT options, data_checksum, targets FROM study").fetchone()
         if row is None:
             with self._transaction():
                 self.database.execute(
-                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         json.dumps(options),
                         options["seed"],
@@ -61,6 +65,7 @@ class Study(Queries):
                         *images,
                         targets,
                         time.time(),
+                        groups,
                     ),
                 )
                 self._begin_session(options)
@@ -77,8 +82,9 @@ class Study(Queries):
             )
         with self._transaction():
             self.database.execute(
-                "UPDATE study SET options = ?, validation_images = ?, test_images = ?",
-                (json.dumps(options), *images),
+                "UPDATE study SET options = ?, validation_images = ?, test_images = ?, "
+                "test_groups = ?",
+                (json.dumps(options), *images, groups),
             )
             if self.machine() != machine() or self.timed_otherwise(options):
                 self._forget_timings()
@@ -98,7 +104,7 @@ class Study(Queries):
         self.database.execute("UPDATE task SET state = 'queued' WHERE kind = 'latency'")
         self.database.execute(
             "UPDATE network SET latency_ms = NULL, latency_spread_ms = NULL, speedup = NULL, "
-            "engine = ''"
+            "speedup_spread = NULL, engine = ''"
         )
 
     def record_draw(self, index: int, outcome: str, reason: str = "") -> None:
@@ -197,14 +203,21 @@ class Study(Queries):
             self._set_task(id, "latency", "queued")
 
     def latency(self, id: int, rows: Sequence[Timing]) -> None:
-        """The engines of a candidate; the fastest of them is what tables quote."""
-        best = max(rows, key=lambda row: row.speedup or 0.0)
+        """The engines of a candidate; the one of the least latency is what tables quote."""
+        best = min(rows, key=lambda row: math.inf if row.latency_ms is None else row.latency_ms)
         with self._transaction():
             self._record_timings(id, rows)
             self.database.execute(
                 "UPDATE network SET latency_ms = ?, latency_spread_ms = ?, speedup = ?, "
-                "engine = ? WHERE id = ?",
-                (best.latency_ms, best.spread_ms, best.speedup, best.engine, id),
+                "speedup_spread = ?, engine = ? WHERE id = ?",
+                (
+                    best.latency_ms,
+                    best.spread_ms,
+                    best.speedup,
+                    best.speedup_spread,
+                    best.engine,
+                    id,
+                ),
             )
             self._set_task(id, "latency", "done")
 
@@ -226,35 +239,38 @@ class Study(Queries):
             self._set_task(id, "final", "queued", seed=seed, epochs=epochs)
 
     def final(
-        self,
-        id: int,
-        seed: int,
-        epochs: int,
-        scores: tuple[float, float] | None,
-        seconds: float | None,
-        reason: str = "",
-    ) -> None:
-        """A finalist trained from `seed`: (validation, test) accuracy, or why there are none."""
-        state = "done" if scores else "failed"
+        self, id: int, seed: int, epochs: int, scores: tuple[float, bytes], seconds: float
+    ) -> float:
+        """A finalist trained from `seed`: its validation accuracy, a bit per test image.  Returns
+        the test accuracy; raises ValueError where the bits are those of another number of images.
+        """
+        test = share_of_hits(scores[1], int(self.fact("test_images") or 0))
         with self._transaction():
-            self._add_task(id, "final", seed, epochs)
-            self._set_task(id, "final", state, reason, seed=seed, epochs=epochs)
-            if scores:
-                self.database.execute(
-                    "INSERT OR REPLACE INTO final VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (id, seed, epochs, *scores, seconds, self.session),
-                )
+            self._set_task(id, "final", "done", seed=seed, epochs=epochs)
+            self.database.execute(
+                "INSERT OR REPLACE INTO final VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (id, seed, epochs, scores[0], test, scores[1], seconds, self.session),
+            )
+        return test
+
+    def final_failed(self, id: int, seed: int, epochs: int, reason: str) -> None:
+        """It has no scores and is not trained again."""
+        with self._transaction():
+            self._set_task(id, "final", "failed", reason, seed=seed, epochs=epochs)
 
     def _record_timings(self, id: int, rows: Sequence[Timing]) -> None:
         for row in rows:
             self.database.execute(
-                "INSERT OR REPLACE INTO timing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO timing (candidate, engine, latency_ms, spread_ms, "
+                "speedup, speedup_spread, against, batch, reason, session) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     id,
                     row.engine,
                     row.latency_ms,
                     row.spread_ms,
                     row.speedup,
+                    row.speedup_spread,
                     row.against,
                     row.batch,
                     row.reason,
@@ -302,3 +318,13 @@ class Study(Queries):
             "WHERE candidate = ? AND kind = ? AND seed = ? AND epochs = ?",
             (state, reason, log, state, id, kind, seed, epochs),
         )
+
+
+def share_of_hits(hits: bytes, images: int) -> float:
+    """The share of `images` that are right, of a bit for each; raises ValueError where the bits
+    are those of another number of images.
+    """
+    spare = 8 * len(hits) - images
+    if not images or not 0 <= spare < 8 or hits[-1] & ((1 << spare) - 1):
+        raise ValueError(f"{len(hits)} bytes of hits for {images} images")
+    return int.from_bytes(hits, "big").bit_count() / images

@@ -33,6 +33,7 @@ class Candidate:
     latency_spread_ms: float | None
     speedup: float | None
     seconds: float | None
+    speedup_spread: float | None = None
     engine: str = ""
     budget: str = ""
     session: int | None = None
@@ -60,3 +61,12 @@ class Timing:
     against: str
     batch: int
     reason: str
+    speedup_spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Final:
+    """A row of the table `final`: `hits` has a bit per test image, the first in the highest."""
+
+    seed: int
+    hits: bytes

@@ -24,7 +24,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 3
+VERSION = 4
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -49,6 +49,7 @@ CREATE TABLE network (
   latency_ms REAL,                      -- one forward of the whole network, its fastest engine
   latency_spread_ms REAL,               -- interquartile range
   speedup    REAL,                      -- against the fastest engine of the unchanged network
+  speedup_spread REAL,                  -- interquartile range of the rounds' ratios
   engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager or compiled
   seconds    REAL,                      -- of training
   session    INTEGER,                   -- the run of the driver that trained it
@@ -73,6 +74,7 @@ CREATE TABLE final (
   epochs    INTEGER NOT NULL,
   val_accuracy  REAL NOT NULL,          -- 0..1
   test_accuracy REAL NOT NULL,          -- 0..1
+  hits      BLOB NOT NULL,              -- a bit per test image, the first in the highest bit
   seconds   REAL,
   session   INTEGER,
   PRIMARY KEY (candidate, seed, epochs)
@@ -86,6 +88,7 @@ CREATE TABLE timing (
   latency_ms REAL,                      -- one forward of the whole network, median
   spread_ms  REAL,                      -- interquartile range
   speedup    REAL,                      -- median over rounds of unchanged / this
+  speedup_spread REAL,                  -- interquartile range of these ratios
   against    TEXT NOT NULL DEFAULT '',  -- the unchanged network's faster engine
   batch      INTEGER NOT NULL,
   reason     TEXT NOT NULL DEFAULT '',  -- why there are no figures
@@ -115,8 +118,8 @@ CANDIDATE = """
 CREATE VIEW candidate AS
   SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, layer_macs,
          CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
-         macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, engine, seconds,
-         session
+         macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
+         engine, seconds, session
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
@@ -130,7 +133,9 @@ CREATE TABLE study (
   validation_images INTEGER NOT NULL,   -- in the split that scores are taken on
   test_images   INTEGER NOT NULL,       -- in the split for finalists and controls
   targets       TEXT NOT NULL,          -- the layers that are replaced, one line each
-  created       REAL NOT NULL           -- seconds since 1970
+  created       REAL NOT NULL,          -- seconds since 1970
+  test_groups   TEXT NOT NULL DEFAULT ''  -- JSON: a number per test image, equal for those that
+                                          -- show the same thing; '' = each image its own
 ) STRICT;
 {SESSION}
 CREATE TABLE draw (
@@ -153,7 +158,16 @@ CREATE TABLE epoch (
 {CANDIDATE}
 """
 
-# Tables as format 2 had them, for studies of format 1 on their way.
+
+def _without(table: str, *columns: str) -> str:
+    """A table as it was before it had these columns."""
+    lines = table.splitlines(keepends=True)
+    return "".join(line for line in lines if line.split()[:1] not in [[c] for c in columns])
+
+
+# Tables as formats 2 and 3 had them, for older studies on their way.
+FINAL_3 = _without(FINAL, "hits")
+TIMING_3 = _without(TIMING, "speedup_spread")
 CANDIDATE_2 = """
 CREATE TABLE candidate (
   id         INTEGER PRIMARY KEY,       -- in the order of training
@@ -180,7 +194,7 @@ CREATE TABLE candidate (
   UNIQUE (hash, budget)
 ) STRICT;
 """
-TIMING_2 = TIMING.replace("network (id)", "candidate (id)")
+TIMING_2 = TIMING_3.replace("network (id)", "candidate (id)")
 FINAL_2 = """
 CREATE TABLE final (
   candidate INTEGER NOT NULL REFERENCES candidate (id),
@@ -197,7 +211,8 @@ CREATE TABLE final (
 """
 
 # How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
-# the eager network alone: they are taken again.
+# the eager network alone: they are taken again.  Finals of format 3 do not say which images they
+# got right, and their seeds were next to the search's: they are trained again.
 UPGRADES = {
     1: f"""
 ALTER TABLE candidate RENAME TO old_candidate;
@@ -237,7 +252,7 @@ INSERT INTO task (candidate, kind, requires, state, attempt, reason)
   SELECT candidate, kind, requires, state, attempt, reason FROM old_task WHERE kind = 'latency';
 DROP TABLE old_task;
 ALTER TABLE final RENAME TO old_final;
-{FINAL}
+{FINAL_3}
 INSERT INTO final
   SELECT candidate, seed, epochs, val_accuracy, test_accuracy, seconds, session
   FROM old_final WHERE status = 'done';
@@ -248,6 +263,15 @@ DROP TABLE old_final;
 ALTER TABLE network DROP COLUMN status;
 ALTER TABLE network DROP COLUMN reason;
 ALTER TABLE network DROP COLUMN log;
+""",
+    3: f"""
+DROP VIEW IF EXISTS candidate;
+ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
+ALTER TABLE network ADD COLUMN speedup_spread REAL;
+ALTER TABLE timing ADD COLUMN speedup_spread REAL;
+DROP TABLE final;
+{FINAL}
+DELETE FROM task WHERE kind = 'final';
 {CANDIDATE}
 """,
 }

@@ -239,12 +239,15 @@ def score(model: nn.Module, split: tuple[Tensor, Tensor]) -> float:
     """Share of the split's images that the network classifies right, in evaluation mode;
     0..1.
     """
+    right = hits(model, split)
+    return int(right.sum()) / len(right)
+
+
+def hits(model: nn.Module, split: tuple[Tensor, Tensor]) -> Tensor:
+    """Which of the split's images the network classifies right, in evaluation mode: bool [N]."""
     images, labels = split
     model.eval()
     device = device_of(model)
-    right = 0
     with torch.no_grad():
-        for batch, truth in zip(images.split(SCORE_BATCH), labels.split(SCORE_BATCH)):
-            answers = model(batch.to(device)).argmax(1).cpu()
-            right += int((answers == truth).sum())
-    return right / len(labels)
+        answers = [model(batch.to(device)).argmax(1).cpu() for batch in images.split(SCORE_BATCH)]
+    return torch.cat(answers) == labels
