@@ -49,6 +49,7 @@ struct stream {
   canvas_budget *budget; /* NULL: not asked */
   canvas_sampler *sampler;
   int64_t start, count;
+  canvas_solve_options solving;
   bool verbose;
   struct printed printed;
   int64_t tried, skipped, repeated, unsolved;
@@ -96,7 +97,7 @@ static bool open_stream(struct arguments *a, struct stream *s) {
   const char *budget = option_text(a, "--budget", NULL);
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed) ||
       !option_whole(a, "--start", 0, 0, INT64_C(1) << 62, &s->start) ||
-      !option_whole(a, "--count", 1, 1, 1000000, &s->count))
+      !option_whole(a, "--count", 1, 1, 1000000, &s->count) || !norm_chosen(a, &s->solving))
     return false;
   s->verbose = option_given(a, "-v");
   s->targets = targets_read(a);
@@ -116,9 +117,10 @@ static void tell(const struct stream *s, int64_t index, const char *what, const 
 /* Whether the kernel has sizes within the budget: CANVAS_OK, CANVAS_NONE, or a failure. */
 static canvas_status solvable(struct arguments *a, struct stream *s, const canvas_kernel *kernel,
                               int64_t groups) {
-  canvas_solve_options options = {groups, false};
+  canvas_solve_options options = s->solving;
   canvas_pack *pack;
   if (!s->budget) return CANVAS_OK;
+  options.groups = groups;
   canvas_status status =
       canvas_kernel_solve(a->ctx, kernel, s->targets, s->budget, &options, &pack);
   if (status == CANVAS_OK) canvas_pack_free(pack);
@@ -213,6 +215,7 @@ const struct command command_sample = {
                 {"--require", "reach|none", "reach (default): see along H and W, mix all channels"},
                 {"--groups", "G", "this G instead of drawing it"},
                 {"--budget", "BUDGET", "only kernels that fit: macs=0.5x,params=0.5x"},
+                {"--norm", "batch|none", "what --budget counts with: batch, or none (default)"},
                 {"-v", NULL, "say on stderr what was passed over, and how much"}},
     .run = run,
 };

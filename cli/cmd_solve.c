@@ -50,6 +50,7 @@ static bool open_solve(struct arguments *a, struct solve *s) {
   canvas_status status = canvas_solve_options_parse(a->ctx, at, strlen(at), &s->options);
   if (status != CANVAS_OK) return report_flag(a, "--at", status), false;
   s->options.exempt |= option_given(a, "--exempt");
+  if (!norm_chosen(a, &s->options)) return false;
   status = canvas_budget_parse(a->ctx, budget, strlen(budget), &s->budget);
   if (status != CANVAS_OK) return report_flag(a, "--budget", status), false;
   s->targets = targets_read(a);
@@ -83,6 +84,7 @@ const struct command command_solve = {
     .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
                 {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
                 {"--at", "G=4", "G, for a kernel that uses it"},
+                {"--norm", "batch|none", "batch: a norm after every inner weight (default none)"},
                 {"--exempt", NULL, "allow equal copies, without weights (the identity control)"},
                 {"--json", NULL, "one object {\"pack\", \"cost\"} per kernel and line"}},
     .run = run,

@@ -87,6 +87,8 @@ const char *text_name(const char *file); /* as of a struct text */
 
 /* The targets of --targets: a file, or the short form "C,H,W;...". NULL after an error message. */
 canvas_targets *targets_read(struct arguments *a);
+/* --norm batch or none, where it is given. False after an error message. */
+bool norm_chosen(struct arguments *a, canvas_solve_options *out);
 
 /* The program of a file, or of a text. NULL after an error message. */
 canvas_program *program_read(struct arguments *a, const char *file);

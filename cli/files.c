@@ -116,6 +116,18 @@ canvas_targets *targets_read(struct arguments *a) {
   return targets;
 }
 
+bool norm_chosen(struct arguments *a, canvas_solve_options *out) {
+  const char *norm = option_text(a, "--norm", NULL);
+  if (!norm) return true;
+  if (!strcmp(norm, "batch"))
+    out->norm = CANVAS_NORM_BATCH;
+  else if (!strcmp(norm, "none"))
+    out->norm = CANVAS_NORM_NONE;
+  else
+    return report_error("--norm takes batch or none, not '%.60s'", norm), false;
+  return true;
+}
+
 /* The loop of text_each over an open reader. */
 static int visit_each(struct arguments *a, const char *name, canvas_reader *reader,
                       int (*visit)(struct arguments *, canvas_pack *, void *), void *data) {

@@ -180,11 +180,15 @@ canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t 
                                   canvas_budget **out);
 void canvas_budget_free(canvas_budget *budget);
 
+/* After every weight inside a kernel; a weight whose values the kernel hands on has none. */
+typedef enum canvas_norm { CANVAS_NORM_NONE, CANVAS_NORM_BATCH } canvas_norm;
+
 typedef struct canvas_solve_options {
-  int64_t groups; /* G of every binding; 0: none given */
-  bool exempt;    /* side-by-side copies without weights are allowed (the identity control) */
+  int64_t groups;   /* G of every binding; 0: none given */
+  bool exempt;      /* side-by-side copies without weights are allowed (the identity control) */
+  canvas_norm norm; /* what the pack is trained with; counted in its parameters */
 } canvas_solve_options;
-/* "G=4 exempt=1", separated by blanks or commas; "" = {0, false}. */
+/* "G=4 exempt=1 norm=batch", separated by blanks or commas; "" = {0, false, CANVAS_NORM_NONE}. */
 canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, size_t length,
                                          canvas_solve_options *out);
 

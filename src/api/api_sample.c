@@ -42,10 +42,20 @@ void canvas_budget_free(canvas_budget *budget) {
   free(budget);
 }
 
-/* `NAME=NUMBER` of the options of canvas_kernel_solve. */
+/* `norm=batch` behind its name. */
+static canvas_status parse_norm(struct lexer *lx, canvas_solve_options *out) {
+  enum norm norm;
+  TRY(lexer_expect(lx, "=", "after the option's name"));
+  TRY(norm_parse(lx, &norm));
+  out->norm = (canvas_norm)norm;
+  return CANVAS_OK;
+}
+
+/* `NAME=VALUE` of the options of canvas_kernel_solve. */
 static canvas_status parse_option(struct lexer *lx, canvas_solve_options *out) {
   bool groups = lexer_accept(lx, "G");
-  if (!groups) TRY(lexer_expect(lx, "exempt", "or 'G' as an option of solving"));
+  if (!groups && lexer_accept(lx, "norm")) return parse_norm(lx, out);
+  if (!groups) TRY(lexer_expect(lx, "exempt", "or 'G' or 'norm' as an option of solving"));
   TRY(lexer_expect(lx, "=", "after the option's name"));
   const struct token value = lx->token;
   int64_t most = groups ? SIZE_LIMIT : 1, least = groups ? 1 : 0;
@@ -62,10 +72,13 @@ static canvas_status parse_option(struct lexer *lx, canvas_solve_options *out) {
   return CANVAS_OK;
 }
 
+_Static_assert(CANVAS_NORM_NONE == (int)NORM_NONE && CANVAS_NORM_BATCH == (int)NORM_BATCH,
+               "the public names of norms");
+
 canvas_status canvas_solve_options_parse(canvas_context *ctx, const char *text, size_t length,
                                          canvas_solve_options *out) {
   struct lexer lx;
-  canvas_solve_options options = {0, false};
+  canvas_solve_options options = {0, false, CANVAS_NORM_NONE};
   TRY(lexer_open(&lx, ctx, text, length));
   lexer_skip_newlines(&lx);
   while (lx.token.kind != TOKEN_END) {
@@ -85,6 +98,7 @@ canvas_status canvas_kernel_solve(canvas_context *ctx, const canvas_kernel *kern
   if (options) {
     inner.g = options->groups;
     inner.exempt = options->exempt;
+    inner.norm = (enum norm)options->norm;
   }
   TRY(budget_solve(ctx, kernel_of(kernel), &targets->list, &budget->budget, &inner, &p));
   *out = (canvas_pack *)p;

@@ -40,6 +40,7 @@ struct solve_trace {
 struct solve_options {
   int64_t g;                 /* G of every binding; 0: 1 unless the kernel uses G, then an error */
   bool exempt;               /* copies without weights are allowed (the identity control) */
+  enum norm norm;            /* of every binding */
   int64_t elements_limit;    /* of one tensor, per sample; 0 = 2^25 */
   bool paper;                /* base values and doublings alone, as published */
   struct solve_trace *trace; /* NULL, or filled in as far as the solver came */

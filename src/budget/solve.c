@@ -122,6 +122,7 @@ static void set_up(struct problem *p, const struct kernel *k, const struct targe
   for (int i = 0; i < p->count; i++) {
     struct binding *b = &p->bindings[i];
     b->target = targets->data[i];
+    b->norm = options->norm;
     target_sizes(&b->target, &b->sizes, &b->copies);
     b->sizes.value[SIZE_G] = options->g && kernel_uses(k, SIZE_G) ? options->g : 1;
   }

@@ -15,14 +15,30 @@ int weight_shape(const struct kernel *k, const struct binding *b, int node,
   return 1 + w.count;
 }
 
+bool node_is_normed(const struct kernel *k, const struct binding *b, int node) {
+  return b->norm != NORM_NONE && node_is_inner(k, node);
+}
+
+/* A scale and a shift for each output of one copy of the weight; 0 for a node without norm. */
+static bool norm_params(const struct kernel *k, const struct binding *b, int node, int64_t *out) {
+  struct shape w;
+  *out = 0;
+  if (!node_is_normed(k, b, node)) return true;
+  node_weight(k, node, &w);
+  return dim_value(&w.axis[0].dim, &b->sizes, out) && !__builtin_mul_overflow(*out, 2, out);
+}
+
 /* -- legality -- */
 
 bool node_measure(const struct kernel *k, const struct binding *b, int node, struct node_use *out) {
   const struct node *n = &k->nodes[node];
   const struct family *f = node_row(n)->family;
   struct work w = {0};
+  int64_t norm;
   if (!shape_elements(&n->shape, &b->sizes, &out->written)) return false;
   if (f->work && !f->work(k, n, &b->sizes, &w)) return false;
+  if (!norm_params(k, b, node, &norm) || __builtin_add_overflow(w.params, norm, &w.params))
+    return false;
   return !__builtin_mul_overflow(out->written, b->copies, &out->written) &&
          !__builtin_mul_overflow(w.params, b->copies, &out->owned) &&
          !__builtin_mul_overflow(w.macs, b->copies, &out->macs);
@@ -129,9 +145,24 @@ static struct cost averaging_cost(const struct binding *b) {
   return c;
 }
 
-bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
-  struct cost kernel, pooling = pooling_cost(b), averaging = averaging_cost(b);
+/* Of one copy. The additions are those of the folded biases. */
+static bool norm_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
   *out = (struct cost){0};
-  return kernel_cost(k, &b->sizes, &kernel) && cost_add(out, &kernel, b->copies) &&
+  for (int i = 0; i < k->count; i++) {
+    struct cost c = {0};
+    if (!node_is_normed(k, b, i)) continue;
+    if (!norm_params(k, b, i, &c.params) ||
+        !shape_elements(&k->nodes[i].shape, &b->sizes, &c.elementwise) ||
+        __builtin_mul_overflow(c.params, fp32, &c.bytes) || !cost_add(out, &c, 1))
+      return false;
+  }
+  return true;
+}
+
+bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out) {
+  struct cost kernel, norms, pooling = pooling_cost(b), averaging = averaging_cost(b);
+  *out = (struct cost){0};
+  return norm_cost(k, b, &norms) && cost_add(out, &norms, b->copies) &&
+         kernel_cost(k, &b->sizes, &kernel) && cost_add(out, &kernel, b->copies) &&
          cost_add(out, &pooling, 1) && cost_add(out, &averaging, 1);
 }

@@ -208,6 +208,23 @@ bool kernel_has_weights(const struct kernel *k) {
   return false;
 }
 
+/* The node whose elements `out` hands on, wherever they are moved to. */
+static int handed_on(const struct kernel *k) {
+  int node = k->count - 1;
+  while (node > 0 && node_row(&k->nodes[node])->facts & FACT_MOVES) node = k->nodes[node].in[0];
+  return node;
+}
+
+bool node_is_inner(const struct kernel *k, int node) {
+  return node_row(&k->nodes[node])->facts & FACT_WEIGHTS && node != handed_on(k);
+}
+
+bool kernel_has_inner_weights(const struct kernel *k) {
+  for (int i = 0; i < k->count; i++)
+    if (node_is_inner(k, i)) return true;
+  return false;
+}
+
 static bool uses_image(const struct dim *d) {
   return dim_uses(d, SIZE_H) || dim_uses(d, SIZE_W);
 }

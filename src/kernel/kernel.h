@@ -55,6 +55,10 @@ bool kernel_each_dim(const struct kernel *k,
 unsigned kernel_variables(const struct kernel *k); /* a bit per x that occurs */
 bool kernel_uses(const struct kernel *k, enum size s);
 bool kernel_has_weights(const struct kernel *k);
+/* Whether the node owns weights and its value is not what the kernel hands on: between the node and
+ * `out` stands more than primitives that only move data (group, shift, unfold). */
+bool node_is_inner(const struct kernel *k, int node);
+bool kernel_has_inner_weights(const struct kernel *k);
 bool kernel_needs_fixed_hw(const struct kernel *k); /* a weight's shape holds H or W */
 int kernel_primitives(const struct kernel *k);      /* nodes, input and output not counted */
 
@@ -94,7 +98,7 @@ bool hash_equal(struct hash a, struct hash b);
 /* -- picture (spell/dot.c and spell/picture.c draw it) and cost (cost.c) -- */
 struct cost {
   int64_t macs;        /* multiply-accumulates of contractions: half of FlopCounterMode's FLOPs */
-  int64_t params;      /* weights */
+  int64_t params;      /* weights, and of a binding the scales and shifts of norms */
   int64_t activations; /* elements written by nodes that compute */
   int64_t elementwise; /* other scalar operations */
   int64_t bytes;       /* fp32 read and written by nodes that compute, weights once */

@@ -4,10 +4,11 @@
  *   kernel NAME
  *   ...
  *   out d
+ *   norm batch
  *   bind layer1.0.conv1 Cin=64 Cout=128 KH=3 KW=3 H=56 W=56 stride=2 G=4 x0=48   # w0 [2, 48, 64]
  *
  * H and W are of the layer's input; groups= is printed only if it is not 1, G only if the kernel
- * uses it. The comment shows each weight's layout, the copies first. print(parse(t)) is stable.
+ * uses it, `norm` only where a weight is normalised. The comment shows each weight's layout, the copies first. print(parse(t)) is stable.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,7 @@ canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct bindin
   TRY(target_check(ctx, &bound.target));
   TRY(check_variables(ctx, p->kernel, &bound));
   complete(p->kernel, &bound);
+  if (!kernel_has_inner_weights(p->kernel)) bound.norm = NORM_NONE;
   if (!bound.sizes.value[SIZE_G])
     return fail(ctx, CANVAS_BAD_INPUT,
                 "target '%s': kernel '%s' uses G, give 'G=', a factor of %lld channels",
@@ -74,6 +76,10 @@ canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct bindin
     return fail(ctx, CANVAS_BAD_INPUT, "more than %d targets are bound", TARGETS_MAX);
   VEC_PUSH(p, bound);
   return CANVAS_OK;
+}
+
+enum norm pack_norm(const struct pack *p) {
+  return p->count ? p->data[0].norm : NORM_NONE;
 }
 
 bool pack_cost(const struct pack *p, struct cost *out) {
@@ -117,20 +123,37 @@ static int find_key(const struct token *t) {
   return -1;
 }
 
-/* One `key=value`; values[key] is 0 until it is given. `name` may be NULL: no name= here. */
-static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS], char *name) {
+static const char *const norm_names[] = {[NORM_NONE] = "none", [NORM_BATCH] = "batch"};
+
+canvas_status norm_parse(struct lexer *lx, enum norm *out) {
+  for (size_t i = 0; i < sizeof norm_names / sizeof *norm_names; i++)
+    if (lexer_accept(lx, norm_names[i])) {
+      *out = (enum norm)i;
+      return CANVAS_OK;
+    }
+  return lexer_unexpected(lx, "'batch' or 'none'");
+}
+
+/* `name=t0` or `norm=batch`: what no bind line says. */
+static canvas_status parse_word(struct lexer *lx, struct binding *b) {
+  bool naming = lexer_is(lx, "name");
+  lexer_next(lx);
+  TRY(lexer_expect(lx, "=", naming ? "after 'name'" : "after 'norm'"));
+  return naming ? target_name_parse(lx, b->target.name) : norm_parse(lx, &b->norm);
+}
+
+/* One `key=value`; values[key] is 0 until it is given. */
+static canvas_status parse_pair(struct lexer *lx, int64_t values[KEYS]) {
   const struct token at = lx->token;
-  bool naming = name && lexer_is(lx, "name");
-  int key = at.kind == TOKEN_NAME && !naming ? find_key(&at) : -1;
+  int key = at.kind == TOKEN_NAME ? find_key(&at) : -1;
   if (at.kind != TOKEN_NAME) return lexer_unexpected(lx, "a size such as 'H=56'");
-  if (key < 0 && !naming)
+  if (key < 0)
     return lexer_fail(lx, &at,
                       "unknown size '%.*s', known are C, Cin, Cout, H, W, K, KH, KW, "
                       "stride, groups, G, x0..x15",
                       at.length < 40 ? at.length : 40, at.start);
   lexer_next(lx);
   TRY(lexer_expect(lx, "=", "after the name of a size"));
-  if (naming) return target_name_parse(lx, name);
   const struct token *t = &lx->token;
   if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a whole number");
   if (t->integer < 1 || t->integer > SIZE_LIMIT)
@@ -182,7 +205,8 @@ static canvas_status parse_at(struct lexer *lx, struct binding *out) {
   *out = (struct binding){.target.name = "t0"};
   lexer_skip_newlines(lx);
   while (lx->token.kind != TOKEN_END) {
-    TRY(parse_pair(lx, values, out->target.name));
+    bool word = lexer_is(lx, "name") || lexer_is(lx, "norm");
+    TRY(word ? parse_word(lx, out) : parse_pair(lx, values));
     if (lexer_accept(lx, ",") && lx->token.kind == TOKEN_END)
       return lexer_unexpected(lx, "a size such as 'H=56'");
     lexer_skip_newlines(lx);
@@ -200,13 +224,13 @@ canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t len
 
 /* -- packs as text -- */
 
-static canvas_status parse_bind(struct lexer *lx, struct pack *p) {
+static canvas_status parse_bind(struct lexer *lx, struct pack *p, enum norm norm) {
   const struct token at = lx->token;
-  struct binding b = {0};
+  struct binding b = {.norm = norm};
   int64_t values[KEYS] = {0};
   TRY(lexer_expect(lx, "bind", "and sizes, or the end of the pack"));
   TRY(target_name_parse(lx, b.target.name));
-  while (lx->token.kind == TOKEN_NAME) TRY(parse_pair(lx, values, NULL));
+  while (lx->token.kind == TOKEN_NAME) TRY(parse_pair(lx, values));
   TRY(lexer_end_line(lx, "or a size such as 'H=56'"));
   TRY(settle(lx, &at, values, &b));
   if (pack_bind(lx->ctx, p, &b) == CANVAS_OK) return CANVAS_OK;
@@ -215,10 +239,23 @@ static canvas_status parse_bind(struct lexer *lx, struct pack *p) {
   return lexer_fail(lx, &at, "%.900s", why);
 }
 
+static canvas_status parse_norm(struct lexer *lx, enum norm *out) {
+  const struct token at = lx->token;
+  lexer_skip_newlines(lx);
+  if (!lexer_accept(lx, "norm")) return CANVAS_OK;
+  TRY(norm_parse(lx, out));
+  TRY(lexer_end_line(lx, "after the norm"));
+  lexer_skip_newlines(lx);
+  if (lx->token.kind != TOKEN_END) return CANVAS_OK;
+  return lexer_fail(lx, &at, "'norm' stands above bind lines, a kernel without sizes has none");
+}
+
 static canvas_status parse_binds(struct lexer *lx, struct pack *p) {
+  enum norm norm = NORM_NONE;
+  TRY(parse_norm(lx, &norm));
   lexer_skip_newlines(lx);
   while (lx->token.kind != TOKEN_END) {
-    TRY(parse_bind(lx, p));
+    TRY(parse_bind(lx, p, norm));
     lexer_skip_newlines(lx);
   }
   return CANVAS_OK;
@@ -269,5 +306,6 @@ void binding_print(const struct kernel *k, const struct binding *b, struct buf *
 
 void pack_print(const struct pack *p, struct buf *out) {
   kernel_print(p->kernel, out);
+  if (pack_norm(p) != NORM_NONE) buf_printf(out, "norm %s\n", norm_names[pack_norm(p)]);
   for (int i = 0; i < p->count; i++) binding_print(p->kernel, &p->data[i], out);
 }

@@ -5,6 +5,10 @@
  * runs in max(C_in, C_out)/C copies with weights of their own (paper figure 2): side by side where
  * C_out is larger, on groups of the input whose results are averaged where C_in is. A pack is a
  * kernel and its bindings: it says everything but the weights' values.
+ *
+ * A pack may say that it is trained with a normalisation after every inner weight (node_is_inner).
+ * For inference the normalisation is folded: the weight is scaled, and what a node of weights gives
+ * gets a bias, one number per copy and output of the weight.
  */
 #ifndef CANVAS_KERNEL_PACK_H
 #define CANVAS_KERNEL_PACK_H
@@ -26,10 +30,15 @@ struct targets {
   VEC(struct target);
 };
 
+enum norm {
+  NORM_NONE,
+  NORM_BATCH /* BatchNorm: over batch and pixels, then a scale and a shift */
+};
 struct binding {
   struct target target;
   struct sizes sizes; /* G, C, KH, KW, H, W and the x of the kernel: what the kernel sees */
   int64_t copies;
+  enum norm norm; /* the same in all bindings of a pack; none where no weight is inner */
 };
 struct pack {
   struct kernel *kernel;
@@ -60,8 +69,8 @@ canvas_status binding_check(canvas_context *ctx, const struct kernel *k, const s
                             int64_t elements_limit, bool exempt);
 /* Of one binding and one sample, copies, pooling and averaging included; false past 2^62. */
 bool binding_cost(const struct kernel *k, const struct binding *b, struct cost *out);
-/* What a node writes, the weights it owns and its macs, over all copies; false past 2^62 or where a
- * dim is not whole. */
+/* What a node writes, the parameters it owns (weights, and scales and shifts of its norm) and its
+ * macs, over all copies; false past 2^62 or where a dim is not whole. */
 struct node_use {
   int64_t written, owned, macs;
 };
@@ -71,6 +80,7 @@ bool node_measure(const struct kernel *k, const struct binding *b, int node, str
 enum { WEIGHT_AXES = AXES_MAX + 1 };
 int weight_shape(const struct kernel *k, const struct binding *b, int node,
                  int64_t out[WEIGHT_AXES]);
+bool node_is_normed(const struct kernel *k, const struct binding *b, int node);
 
 /* -- packs (pack.c) -- */
 struct pack *pack_new(const struct kernel *k); /* a copy of k, no bindings yet */
@@ -79,9 +89,12 @@ void pack_free(struct pack *p);
  * all other sizes follow. Checks with ELEMENTS_LIMIT_MAX and exempt: what was solved with wider
  * options parses back. */
 canvas_status pack_bind(canvas_context *ctx, struct pack *p, const struct binding *b);
-bool pack_cost(const struct pack *p, struct cost *out); /* of all bindings; false past 2^62 */
+enum norm pack_norm(const struct pack *p);
+canvas_status norm_parse(struct lexer *lx, enum norm *out); /* `batch` or `none` */
+bool pack_cost(const struct pack *p, struct cost *out);     /* of all bindings; false past 2^62 */
 /* "C=64,H=56,W=56,G=4,x0=64" (commas or blanks): C or Cin and Cout, H and W of the layer's input; K
- * or KH and KW (3), stride (1), groups (1), name (t0). G and x are checked by pack_bind. */
+ * or KH and KW (3), stride (1), groups (1), name (t0), norm (none). G and x are checked by
+ * pack_bind. */
 canvas_status binding_parse_at(canvas_context *ctx, const char *text, size_t length,
                                struct binding *out);
 canvas_status pack_parse(canvas_context *ctx, const char *text, size_t length, struct pack **out);

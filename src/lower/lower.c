@@ -2,7 +2,8 @@
  *
  *   X  -> P   average pooling by the stride: s x s, stride s, ceil mode, padding not counted
  *   P  -> a   the kernel's input: all channels for every copy, or group r of them for copy r
- *   a  -> .. -> out   one stage per node (softmax: three), written by the families
+ *   a  -> .. -> out   one stage per node (softmax: three; an fc with a bias: two), written by the
+ *                     families
  *   out -> Y  copies side by side (channel co of copy co/C), or their mean
  */
 #include "lower/lower.h"
@@ -80,7 +81,12 @@ canvas_status lower_nodes(canvas_context *ctx, const struct kernel *k, const str
   static const char *const axes[] = {"n", "c", "h", "w"};
   const struct target *t = &b->target;
   struct program *p = program_new(k->name);
-  struct lowering l = {.k = k, .sizes = &b->sizes, .copies = b->copies, .batch = batch, .p = p};
+  struct lowering l = {.k = k,
+                       .sizes = &b->sizes,
+                       .copies = b->copies,
+                       .batch = batch,
+                       .normed = b->norm != NORM_NONE,
+                       .p = p};
   int64_t sizes[] = {batch, t->cin, t->h, t->w};
   int x = program_input(p, "X", PROGRAM_F32, 4, axes, sizes);
   if (t->stride > 1) x = pool(p, x, t, batch);

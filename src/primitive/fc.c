@@ -78,7 +78,7 @@ static void lower(struct lowering *l, int node) {
   int64_t outputs = lowering_size(l, &n->attrs.dim);
   int index[AXES_MAX + 1], lead = l->copies > 1, weights = lowering_weight(l, node);
   struct place at, from;
-  int stage = lowering_stage(l, node, "", &n->shape, &at), contracted = 1;
+  int stage = lowering_weighted(l, node, &at), contracted = 1;
   from = at;
   index[0] = at.lead[0];
   index[lead] = at.axis[0];
@@ -97,7 +97,7 @@ static void lower(struct lowering *l, int node) {
   }
   int value = lowering_load(l, l->tensor[n->in[0]], &from, a->count);
   program_define(p, stage, px_mul(p, value, px_load(p, weights, lead + contracted, index)));
-  l->tensor[node] = stage;
+  l->tensor[node] = lowering_biased(l, node, stage);
 }
 
 /* A matrix product over all pixels, in each group: [to, contracted] @ [N, contracted, pixels].
@@ -119,6 +119,8 @@ static void torch(struct spelling *s, int node) {
   const char *x = spelling_reshaped(s, n->in[0], &flat);
   spelling_line(s, "%s = torch.matmul(%s, %s).reshape(%s)", s->name[node], w, x,
                 spelling_shape(s, &n->shape));
+  spelling_add_bias(s, node);
+  spelling_normalise(s, node);
 }
 
 const struct family family_fc = {.name = "fully connected",

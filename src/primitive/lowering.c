@@ -19,20 +19,21 @@ const char *role_axis(enum role role) {
   return names[role];
 }
 
-/* X, Y, P, result and w0, w1, ... are the program's own names, and its language has words: a node
- * that has one of these names gets a `_`. */
-static bool is_taken(const char *name) {
+/* X, Y, P, result, w0, w1, ... and with norms b0, b1, ... are the program's own names, and its
+ * language has words: a node that has one of these names gets a `_`. */
+static bool is_taken(const struct lowering *l, const char *name) {
   static const char *const own[] = {"X", "Y", "P", "P_sum", "result"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (!strcmp(name, own[i])) return true;
-  return program_is_word(name) || (name[0] == 'w' && isdigit((unsigned char)name[1]));
+  bool operand = name[0] == 'w' || (l->normed && name[0] == 'b');
+  return program_is_word(name) || (operand && isdigit((unsigned char)name[1]));
 }
 
 static void stage_name(const struct lowering *l, int node, const char *suffix, char *out,
                        size_t size) {
   bool output = l->k->nodes[node].op == PRIMITIVE_OUTPUT;
   const char *name = output ? "result" : l->k->nodes[node].name;
-  snprintf(out, size, "%s%s%s", name, !output && is_taken(name) ? "_" : "", suffix);
+  snprintf(out, size, "%s%s%s", name, !output && is_taken(l, name) ? "_" : "", suffix);
   while (program_find(l->p, out) >= 0 && strlen(out) + 2 < size) strcat(out, "_");
 }
 
@@ -76,6 +77,35 @@ int lowering_weight(struct lowering *l, int node) {
   }
   snprintf(name, sizeof name, "w%d", l->weights++);
   return program_input(l->p, name, PROGRAM_F32, lead + w.count, axes, sizes);
+}
+
+static bool has_bias(const struct lowering *l, int node) {
+  return l->normed && node_is_inner(l->k, node);
+}
+
+int lowering_weighted(struct lowering *l, int node, struct place *at) {
+  return lowering_stage(l, node, has_bias(l, node) ? "_sum" : "", &l->k->nodes[node].shape, at);
+}
+
+/* The weight of the node was the last to be declared. */
+int lowering_biased(struct lowering *l, int node, int sum) {
+  const char *axes[] = {"r", "t"};
+  const struct node *n = &l->k->nodes[node];
+  struct shape w;
+  struct place at;
+  char name[16];
+  int lead = l->copies > 1;
+  if (!has_bias(l, node)) return sum;
+  node_weight(l->k, node, &w);
+  int64_t sizes[] = {l->copies, lowering_size(l, &w.axis[0].dim)};
+  snprintf(name, sizeof name, "b%d", l->weights - 1);
+  int bias = program_input(l->p, name, PROGRAM_F32, 1 + lead, axes + !lead, sizes + !lead);
+  int stage = lowering_stage(l, node, "", &n->shape, &at);
+  int index[] = {at.lead[0], at.axis[0]};
+  int value = px_load(l->p, bias, 1 + lead, index + !lead);
+  value = px_add(l->p, lowering_load(l, sum, &at, n->shape.count), value);
+  program_define(l->p, stage, value);
+  return stage;
 }
 
 int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,

@@ -14,6 +14,7 @@ struct lowering {
   const struct kernel *k;
   const struct sizes *sizes;
   int64_t copies, batch;
+  bool normed; /* inner weights have a bias: their norm, folded */
   struct program *p;
   int tensor[KERNEL_NODES_MAX]; /* the stage that holds each node's result */
   int weights;                  /* how many were declared so far: w0, w1, ... */
@@ -33,6 +34,11 @@ int lowering_stage(struct lowering *l, int node, const char *suffix, const struc
 int lowering_load(struct lowering *l, int tensor, const struct place *at, int rank);
 /* The next weight, that of `node`: [copies,] then its outputs and the axes of its other roles. */
 int lowering_weight(struct lowering *l, int node);
+/* Whether the node has a bias: then the stage of lowering_weighted is named `node`_sum, and
+ * lowering_biased appends the stage with the name of the node, that sum plus an input b0, b1, ...
+ * numbered like the weight. Without a bias it is the stage itself. */
+int lowering_weighted(struct lowering *l, int node, struct place *at);
+int lowering_biased(struct lowering *l, int node, int sum);
 /* Row-major: the flat index of axes [first, first+count) of a shape at `at`, and its inverse. */
 int lowering_flatten(struct lowering *l, const struct shape *s, const struct place *at, int first,
                      int count);

@@ -54,8 +54,8 @@ static const char *free_name(struct spelling *s, const char *name, bool own) {
   return spelling_text(s, "%s", out);
 }
 
-void spelling_open(struct spelling *s, const struct kernel *k, struct buf *out) {
-  *s = (struct spelling){.k = k, .out = out};
+void spelling_open(struct spelling *s, const struct kernel *k, bool normed, struct buf *out) {
+  *s = (struct spelling){.k = k, .out = out, .normed = normed};
   int weights = 0;
   for (int i = 0; i < k->count; i++) {
     bool last = k->nodes[i].op == PRIMITIVE_OUTPUT;
@@ -203,4 +203,30 @@ const char *spelling_weight_as(struct spelling *s, int node, int rank, const str
   for (int i = 0; i < rank; i++) buf_printf(&b, "%s%s", i ? ", " : "", spelling_dim(s, &dims[i]));
   const char *list = keep(s, &b);
   return spelling_text(s, "%s.reshape(%s)", spelling_weight(s, node), list);
+}
+
+/* -- norms -- */
+
+bool spelling_is_normed(const struct spelling *s, int node) {
+  return s->normed && node_is_inner(s->k, node);
+}
+
+const char *spelling_bias(struct spelling *s, int node) {
+  if (!spelling_is_normed(s, node)) return "";
+  return spelling_text(s, ", self.b%d[copy]", s->weight[node]);
+}
+
+void spelling_add_bias(struct spelling *s, int node) {
+  const struct shape *shape = &s->k->nodes[node].shape;
+  const char *name = s->name[node], *ones = "";
+  if (!spelling_is_normed(s, node)) return;
+  for (int i = 1; i < shape->count; i++) ones = spelling_text(s, "%s, None", ones);
+  spelling_line(s, "if self.b%d[copy] is not None:", s->weight[node]);
+  spelling_line(s, "    %s = %s + self.b%d[copy]%s", name, name, s->weight[node],
+                *ones ? spelling_text(s, "[:%s]", ones) : "");
+}
+
+void spelling_normalise(struct spelling *s, int node) {
+  if (!spelling_is_normed(s, node)) return;
+  spelling_line(s, "%s = self.norm%d[copy](%s)", s->name[node], s->weight[node], s->name[node]);
 }

@@ -18,10 +18,11 @@ struct spelling {
   struct arena arena;                 /* strings below and those that the functions return */
   const char *name[KERNEL_NODES_MAX]; /* the local that holds each node's result */
   int weight[KERNEL_NODES_MAX];       /* i of self.wi; -1 where a node has none */
+  bool normed;                        /* inner weights have a norm: self.normi and self.bi */
   unsigned sizes; /* a bit per size whose local was used, and SPELLING_BATCH for N */
 };
 
-void spelling_open(struct spelling *s, const struct kernel *k, struct buf *out);
+void spelling_open(struct spelling *s, const struct kernel *k, bool normed, struct buf *out);
 void spelling_close(struct spelling *s);
 
 /* A string that lives as long as the spelling. */
@@ -48,6 +49,14 @@ struct dim spelling_contracted(const struct shape *a);
 const char *spelling_weight(struct spelling *s, int node);
 /* ... reshaped to `rank` dims unless the parameter has that shape. */
 const char *spelling_weight_as(struct spelling *s, int node, int rank, const struct dim *dims);
+bool spelling_is_normed(const struct spelling *s, int node);
+/* ", self.b0[copy]", the bias of an fc node as the last argument of its operator; "" without norm. It
+ * is None until the norm is folded. */
+const char *spelling_bias(struct spelling *s, int node);
+/* The lines that add the bias, where the operator takes none. */
+void spelling_add_bias(struct spelling *s, int node);
+/* The line that normalises the result of an fc node. Both: nothing without norm. */
+void spelling_normalise(struct spelling *s, int node);
 /* The half of a window, which is its padding: "1" or "KH // 2". */
 const char *spelling_half(struct spelling *s, const struct dim *window);
 /* A local of its own for an intermediate value: the node's name and a suffix. */

@@ -99,8 +99,10 @@ static void spell_conv(struct spelling *s, int node, int source) {
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat);
   const char *w = spelling_weight_as(s, node, 4, (struct dim[]){n->attrs.dim, channels, kh, kw});
-  spelling_line(s, "%s = F.conv2d(%s, %s, padding=(%s, %s)%s)", s->name[node], x, w,
-                spelling_half(s, &kh), spelling_half(s, &kw), groups_text(s, a));
+  spelling_line(s, "%s = F.conv2d(%s, %s%s, padding=(%s, %s)%s)", s->name[node], x, w,
+                spelling_bias(s, node), spelling_half(s, &kh), spelling_half(s, &kw),
+                groups_text(s, a));
+  spelling_normalise(s, node);
 }
 
 /* group, then fc -> F.conv2d with a 1x1 window
@@ -123,8 +125,9 @@ static void spell_pointwise(struct spelling *s, int node, int source) {
   flat_shape(&s->k->nodes[source].shape, ROLES_SPATIAL, &flat);
   const char *x = spelling_reshaped(s, source, &flat);
   struct dim dims[] = {n->attrs.dim, spelling_contracted(a), one, one};
-  spelling_line(s, "%s = F.conv2d(%s, %s%s)", s->name[node], x,
-                spelling_weight_as(s, node, 4, dims), groups_text(s, a));
+  spelling_line(s, "%s = F.conv2d(%s, %s%s%s)", s->name[node], x,
+                spelling_weight_as(s, node, 4, dims), spelling_bias(s, node), groups_text(s, a));
+  spelling_normalise(s, node);
 }
 
 /* fc -> F.linear
@@ -146,7 +149,8 @@ static void spell_linear(struct spelling *s, int node, int source) {
   struct shape flat = {.count = 1, .axis = {{ROLE_CHANNEL, each}}};
   const char *x = spelling_reshaped(s, source, &flat);
   const char *w = spelling_weight_as(s, node, 2, (struct dim[]){n->attrs.dim, each});
-  spelling_line(s, "%s = F.linear(%s, %s)", s->name[node], x, w);
+  spelling_line(s, "%s = F.linear(%s, %s%s)", s->name[node], x, w, spelling_bias(s, node));
+  spelling_normalise(s, node);
 }
 
 /* unfold, perhaps group, then fold over just the windows it made -> pooling

@@ -5,6 +5,7 @@
  *     __init__               one binding's sizes as plain ints, the weights w0, w1, ...
  *     binding                which one: by the target's name, or by sizes that fit only one
  *     reset_parameters       normal, gain / sqrt(fan_in)
+ *     fold                   where norms are: for inference, into weights and biases b0, ...
  *     _apply                 where a weight has five axes: what .to(memory_format=..) does to it
  *     forward                pools by the stride, cuts into copies (paper figure 2)
  *     template               the kernel, one line or a few per node
@@ -105,6 +106,7 @@ static struct needs needs_of(const struct pack *p) {
 static void print_docstring(struct buf *out, const struct pack *p, struct hash hash) {
   struct buf text = {0};
   kernel_print(p->kernel, &text);
+  if (pack_norm(p) != NORM_NONE) buf_puts(&text, "norm batch\n");
   buf_printf(out, "    \"\"\"Kernel '%s', written by canvas " CANVAS_VERSION ".\n\n",
              p->kernel->name);
   buf_puts(out,
@@ -126,6 +128,16 @@ static void print_bindings(struct buf *out, const struct pack *p) {
   if (p->count) buf_puts(out, "    )\n");
 }
 
+/* One norm for each copy: over the batch and what pixels there are. No bias before the fold. */
+static void print_norm(struct spelling *s, int node, const struct dim *outputs) {
+  if (!spelling_is_normed(s, node)) return;
+  bool image = shape_roles(&s->k->nodes[node].shape) == (1u << ROLE_CHANNEL | ROLES_SPATIAL);
+  const char *norms = spelling_text(s, "nn.BatchNorm%dd(%s) for _ in range(self.copies)",
+                                    image ? 2 : 1, spelling_dim(s, outputs));
+  spelling_line(s, "self.b%d = (None,) * self.copies", s->weight[node]);
+  spelling_line(s, "self.norm%d = nn.ModuleList(%s)", s->weight[node], norms);
+}
+
 /* self.w0 = nn.Parameter(torch.empty(self.copies, x0, C)) */
 static void print_weights(struct spelling *s) {
   const struct kernel *k = s->k;
@@ -137,6 +149,7 @@ static void print_weights(struct spelling *s) {
     if (!node_weight(k, i, &w)) continue;
     spelling_line(s, "self.w%d = nn.Parameter(torch.empty(self.copies, %s))", s->weight[i],
                   spelling_axes(s, &w, 0, w.count));
+    print_norm(s, i, &w.axis[0].dim);
   }
   s->out = out;
   print_locals(out, s->sizes);
@@ -194,6 +207,13 @@ static void print_choice(struct buf *out, const struct needs *needs) {
            " {', '.join(known)}\")\n");
 }
 
+static void print_norm_reset(struct buf *out) {
+  buf_puts(out,
+           "        for norm in self.modules():\n"
+           "            if isinstance(norm, (nn.BatchNorm1d, nn.BatchNorm2d)):\n"
+           "                norm.reset_parameters()\n");
+}
+
 static void print_reset(struct spelling *s, const double *gains) {
   struct buf *out = s->out;
   if (!kernel_has_weights(s->k)) return;
@@ -207,6 +227,40 @@ static void print_reset(struct spelling *s, const double *gains) {
                gains ? gains[w] : 1.0, w);
     buf_printf(out, "        nn.init.normal_(self.w%d, std=std, generator=generator)\n", w);
   }
+  if (s->normed) print_norm_reset(out);
+}
+
+/* "0, 2", or "0," for one */
+static const char *normed_weights(struct spelling *s) {
+  const char *list = "";
+  int count = 0;
+  for (int i = 0; i < s->k->count; i++)
+    if (spelling_is_normed(s, i))
+      list = spelling_text(s, "%s%s%d", list, count++ ? ", " : "", s->weight[i]);
+  return count == 1 ? spelling_text(s, "%s,", list) : list;
+}
+
+static void print_fold(struct spelling *s) {
+  if (!s->normed) return;
+  buf_puts(
+      s->out,
+      "\n    @torch.no_grad()\n"
+      "    def fold(self):\n"
+      "        \"\"\"For inference, in place: the norms as they are in evaluation become part of"
+      " the\n        weights and of biases b0, ...; after that a second call changes nothing."
+      "\"\"\"\n");
+  buf_printf(s->out, "        for i in (%s):\n", normed_weights(s));
+  buf_puts(s->out,
+           "            weight, norms = getattr(self, f\"w{i}\"), getattr(self, f\"norm{i}\")\n"
+           "            if isinstance(norms[0], nn.Identity):\n"
+           "                continue\n"
+           "            scale = [n.weight / torch.sqrt(n.running_var + n.eps) for n in norms]\n"
+           "            shift = [n.bias - n.running_mean * a for n, a in zip(norms, scale)]\n"
+           "            for w, a in zip(weight, scale):\n"
+           "                w.mul_(a.reshape(-1, *[1] * (w.dim() - 1)))\n"
+           "            setattr(self, f\"b{i}\", nn.Parameter(torch.stack(shift)))\n"
+           "            setattr(self, f\"norm{i}\", nn.ModuleList(nn.Identity() for _ in norms))\n"
+           "        return self\n");
 }
 
 static bool has_windowed_weight(const struct kernel *k) {
@@ -306,7 +360,7 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const doubl
   struct spelling s;
   struct plan plan;
   make_plan(p->kernel, patterns, &plan);
-  spelling_open(&s, p->kernel, out);
+  spelling_open(&s, p->kernel, pack_norm(p) != NORM_NONE, out);
   buf_puts(out, kernel_has_weights(p->kernel) ? "import math\n\n" : "");
   buf_puts(out, "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n\n\n");
   buf_printf(out, "class Kernel_%016" PRIx64 "(nn.Module):\n", hash.high);
@@ -315,6 +369,7 @@ canvas_status spell_torch(canvas_context *ctx, const struct pack *p, const doubl
   print_init(&s, &needs);
   print_choice(out, &needs);
   print_reset(&s, gains);
+  print_fold(&s);
   print_apply(out, p->kernel);
   print_repr(out, p->kernel);
   print_forward(out, &needs);

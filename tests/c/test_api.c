@@ -192,7 +192,7 @@ static void the_pipeline_holds_together(void **state) {
   for (uint64_t i = 0; i < 50; i++) {
     canvas_kernel *kernel;
     canvas_pack *pack;
-    canvas_solve_options options = {0, false};
+    canvas_solve_options options = {0, false, CANVAS_NORM_NONE};
     canvas_status status = canvas_sampler_draw(ctx, sampler, i, &kernel, &options.groups);
     if (status == CANVAS_NONE) continue;
     CHECK_INT(status, CANVAS_OK, canvas_context_message(ctx));
@@ -224,19 +224,36 @@ static void the_pipeline_holds_together(void **state) {
 static void solve_options_are_text(void **state) {
   static const struct {
     const char *text;
-    int groups, exempt;  // groups -1: rejected
+    int groups, exempt, norm;  // groups -1: rejected
   } rows[] = {
-      {"", 0, 0},         {"G=4", 4, 0},   {"G=4 exempt=1", 4, 1}, {"exempt=1,G=2", 2, 1},
-      {"exempt=0", 0, 0}, {"G=0", -1, 0},  {"G=-4", -1, 0},        {"exempt=2", -1, 0},
-      {"G", -1, 0},       {"G=4x", -1, 0}, {"H=4", -1, 0},         {"G=99999999999", -1, 0},
+      {"", 0, 0, 0},
+      {"G=4", 4, 0, 0},
+      {"G=4 exempt=1", 4, 1, 0},
+      {"exempt=1,G=2", 2, 1, 0},
+      {"exempt=0", 0, 0, 0},
+      {"norm=batch", 0, 0, CANVAS_NORM_BATCH},
+      {"norm=none", 0, 0, CANVAS_NORM_NONE},
+      {"norm=batch G=2, exempt=1", 2, 1, CANVAS_NORM_BATCH},
+      {"norm=batch norm=none", 0, 0, CANVAS_NORM_NONE},
+      {"norm", -1, 0, 0},
+      {"norm=layer", -1, 0, 0},
+      {"norm=1", -1, 0, 0},
+      {"G=0", -1, 0, 0},
+      {"G=-4", -1, 0, 0},
+      {"exempt=2", -1, 0, 0},
+      {"G", -1, 0, 0},
+      {"G=4x", -1, 0, 0},
+      {"H=4", -1, 0, 0},
+      {"G=99999999999", -1, 0, 0},
   };
   CHECK_ROWS (rows, row) {
-    canvas_solve_options options = {0, false};
+    canvas_solve_options options = {0, false, CANVAS_NORM_NONE};
     canvas_status status = canvas_solve_options_parse(ctx, row->text, strlen(row->text), &options);
     CHECK_INT(status, row->groups < 0 ? CANVAS_BAD_INPUT : CANVAS_OK, row->text);
     if (row->groups < 0) continue;
     CHECK_INT(options.groups, row->groups, row->text);
     CHECK_INT(options.exempt, row->exempt, row->text);
+    CHECK_INT(options.norm, row->norm, row->text);
   }
 }
 

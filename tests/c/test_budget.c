@@ -159,7 +159,11 @@ static const char *solve_as(const struct question *q, bool paper, struct solve_t
   struct budget b;
   struct pack *p;
   struct buf out = {0};
-  struct solve_options options = {q->g, q->exempt, q->elements_limit, paper, trace};
+  struct solve_options options = {.g = q->g,
+                                  .exempt = q->exempt,
+                                  .elements_limit = q->elements_limit,
+                                  .paper = paper,
+                                  .trace = trace};
   if (targets_parse(&ctx, q->targets, strlen(q->targets), &t)) fail_msg("%s", ctx.message);
   if (budget_parse(&ctx, q->budget, strlen(q->budget), &b)) fail_msg("%s", ctx.message);
   canvas_status status = budget_solve(&ctx, k, &t, &b, &options, &p);

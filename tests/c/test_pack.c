@@ -163,6 +163,114 @@ static void text(void **state) {
   }
 }
 
+// -- norms --
+
+#define BIND "bind g C=8 H=4 W=4"
+static const char chain[] = KERNEL("chain", "b = fc a to=C\nc = relu b\nd = fc c to=C\nout d\n");
+static const char moved[] =
+    KERNEL("moved",
+           "b = fc a to=C\nc = group b by=2\nd = shift c over=H by=1\ne = unfold d over=W k=3\n"
+           "f = fold e max over=KW\ng = fc f to=C\nh = group g by=2\ni = shift h over=W by=1\n"
+           "out i\n");
+static const char two_readers[] =
+    KERNEL("two_readers", "b = fc a to=C\nc = group b by=2\nd = add b b\ne = add c d\nout e\n");
+
+static const struct {
+  const char *kernel, *lines;
+  const char *expected;  // what stands between the kernel and its bind lines, or the error message
+} norms[] = {
+    {chain, "norm batch\n" BIND, "norm batch\n"},
+    {chain, "\n\nnorm batch # inside\n\n" BIND, "norm batch\n"},
+    {chain, "norm none\n" BIND, ""},
+    {chain, BIND, ""},
+    {moved, "norm batch\n" BIND, "norm batch\n"},
+    {two_readers, "norm batch\n" BIND, "norm batch\n"},
+    // no weight is inner: the pack is what it is without
+    {convolution, "norm batch\n" BIND, ""},
+    {grouped, "norm batch\n" BIND " G=2", ""},
+    {identity, "norm batch\n" BIND, ""},
+    // what is rejected
+    {chain, "norm\n" BIND,
+     "line 8, column 5: expected 'batch' or 'none', found the end of the line"},
+    {chain, "norm layer\n" BIND, "line 8, column 6: expected 'batch' or 'none', found 'layer'"},
+    {chain, "norm=batch\n" BIND, "line 8, column 5: expected 'batch' or 'none', found '='"},
+    {chain, "norm batch none\n" BIND,
+     "line 8, column 12: expected the end of the line after the norm, found 'none'"},
+    {chain, "norm batch\nnorm batch\n" BIND,
+     "line 9, column 1: expected 'bind' and sizes, or the end of the pack, found 'norm'"},
+    {chain, BIND "\nnorm batch",
+     "line 9, column 1: expected 'bind' and sizes, or the end of the pack, found 'norm'"},
+    {chain, BIND " norm=batch",
+     "line 8, column 20: unknown size 'norm', known are C, Cin, Cout, H, W, K, KH, KW, stride, "
+     "groups, G, x0..x15"},
+    {chain, "norm batch",
+     "line 8, column 1: 'norm' stands above bind lines, a kernel without sizes has none"},
+};
+
+// The head of the printed pack after its kernel, or the error message.
+static const char *norm_line(const char *text) {
+  static char answer[MESSAGE_SIZE];
+  canvas_context ctx = {""};
+  struct pack *p;
+  struct buf kernel = {0}, whole = {0};
+  if (pack_parse(&ctx, text, strlen(text), &p) == CANVAS_OK) {
+    kernel_print(p->kernel, &kernel);
+    pack_print(p, &whole);
+    const char *rest = whole.text + kernel.length;
+    snprintf(answer, sizeof answer, "%.*s", (int)(strstr(rest, "bind ") - rest), rest);
+    pack_free(p);
+  } else {
+    snprintf(answer, sizeof answer, "%s", ctx.message);
+  }
+  buf_free(&kernel);
+  buf_free(&whole);
+  return answer;
+}
+
+static void norm_lines(void **state) {
+  CHECK_ROWS (norms, row) {
+    char whole[2048];
+    snprintf(whole, sizeof whole, "%s%s", row->kernel, row->lines);
+    CHECK_TEXT(norm_line(whole), row->expected, row->lines);
+  }
+}
+
+static const struct {
+  const char *kernel, *at;
+  const char *inner;  // the nodes that are normalised
+  struct cost more;   // than without the norm
+} normed[] = {
+    {chain, "C=8,H=5,W=4", "b", {.params = 16, .elementwise = 8 * 20, .bytes = 64}},
+    {chain, "Cin=8,Cout=16,H=5,W=4", "b", {.params = 32, .elementwise = 320, .bytes = 128}},
+    {chain, "Cin=16,Cout=8,H=5,W=4", "b", {.params = 32, .elementwise = 320, .bytes = 128}},
+    {moved, "C=8,H=4,W=4", "b", {.params = 16, .elementwise = 128, .bytes = 64}},
+    {two_readers, "C=8,H=4,W=4", "b", {.params = 16, .elementwise = 128, .bytes = 64}},
+    {figure3, "C=8,H=4,W=4,G=2,x0=6", "bc", {.params = 24, .elementwise = 192, .bytes = 96}},
+    {squeeze, "C=8,H=4,W=4,x0=3", "ce", {.params = 22, .elementwise = 11, .bytes = 88}},
+    {depthwise, "C=8,H=4,W=4", "", {0}},
+};
+
+static void inner_weights(void **state) {
+  CHECK_ROWS (normed, row) {
+    char at[128];
+    canvas_context ctx = {""};
+    struct cost before, after;
+    snprintf(at, sizeof at, "%s,norm=batch", row->at);
+    struct pack *without = bound(row->kernel, row->at, &ctx), *p = bound(row->kernel, at, &ctx);
+    CHECK_TEXT(ctx.message, "", row->at);
+    for (int i = 0; i < p->kernel->count; i++) {
+      const char *name = p->kernel->nodes[i].name;
+      CHECK_INT(node_is_normed(p->kernel, &p->data[0], i), *name && strstr(row->inner, name), name);
+      CHECK(!node_is_normed(p->kernel, &without->data[0], i), name);
+    }
+    CHECK(pack_cost(without, &before) && cost_add(&before, &row->more, 1), row->at);
+    CHECK(pack_cost(p, &after), row->at);
+    CHECK(!memcmp(&before, &after, sizeof after), row->at);
+    pack_free(without);
+    pack_free(p);
+  }
+}
+
 static void print_is_stable(void **state) {
   CHECK_ROWS (texts, row) {
     canvas_context ctx = {""};
@@ -202,6 +310,9 @@ static const struct {
      "line 1, column 16: unknown size 'x16', known are C, Cin, Cout, H, W, K, KH, "
      "KW, stride, groups, G, x0..x15"},
     {"C=64,H=56,W=56,G=4,x0=48,K=4", "target 't0': kernel 4x4 is even, give odd sizes"},
+    {"C=64,H=56,W=56,norm=layer", "line 1, column 21: expected 'batch' or 'none', found 'layer'"},
+    {"C=64,norm batch", "line 1, column 11: expected '=' after 'norm', found 'batch'"},
+    {"name a", "line 1, column 6: expected '=' after 'name', found 'a'"},
     {"C=64,H=56,W=56,G=4,x0=48,name=a;b",
      "line 1, column 32: expected a size such as 'H=56', found ';'"},
 };
@@ -370,7 +481,8 @@ static void hostile_sizes(void **state) {
   assert_int_equal(binding_parse_at(&ctx, "C=1\0", 4, &b), CANVAS_BAD_INPUT);
 }
 
-CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(print_is_stable), cmocka_unit_test(at),
-           cmocka_unit_test(legality), cmocka_unit_test(published_cost), cmocka_unit_test(cost),
+CHECK_MAIN(cmocka_unit_test(text), cmocka_unit_test(norm_lines), cmocka_unit_test(inner_weights),
+           cmocka_unit_test(print_is_stable), cmocka_unit_test(at), cmocka_unit_test(legality),
+           cmocka_unit_test(published_cost), cmocka_unit_test(cost),
            cmocka_unit_test(weights_add_up), cmocka_unit_test(rows_with_weights_have_their_shape),
            cmocka_unit_test(hostile_sizes))

@@ -16,8 +16,8 @@ static const char *const vocabulary[] = {
     "G", "C", "KH", "KW", "H", "W", "x0", "x1", "x15", "group", "channel", "scalar", "to", "by",
     "over", "k", "K", "=", ":", "*", "/", ",", "-", " ", "\n", "#", "..", "canvas", "kernel", "out",
     /* packs and options */
-    "bind", "Cin", "Cout", "stride", "groups", "name", "macs", "flops", "params", "none", "x", "M",
-    "exempt", "primitives", "require", "reach", "elements", ";",
+    "bind", "norm", "batch", "Cin", "Cout", "stride", "groups", "name", "macs", "flops", "params",
+    "none", "x", "M", "exempt", "primitives", "require", "reach", "elements", ";",
     /* programs */
     "program", "in", "f32", "f64", "[", "]", "(", ")", "//", "sum", "mean", "prod", "if", "then",
     "bf16", "i32", "rising", "max", "min", "cache", "as", "pack", "inline", "type", "else", "real",

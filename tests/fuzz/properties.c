@@ -75,6 +75,7 @@ static canvas_pack *small_pack(canvas_context *ctx, const canvas_kernel *kernel)
   canvas_budget *budget = NULL;
   canvas_pack *pack = NULL;
   canvas_solve_options options = {.groups = 4, .exempt = true};
+  if (canvas_kernel_hash(kernel).hex[31] & 1) options.norm = CANVAS_NORM_BATCH;
   must(fine(ctx, canvas_targets_parse(ctx, layers, strlen(layers), &targets)), "layers");
   must(fine(ctx, canvas_budget_parse(ctx, unbounded, strlen(unbounded), &budget)), "budget");
   fine(ctx, canvas_kernel_solve(ctx, kernel, targets, budget, &options, &pack));
