@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .deploy.trainer import train_network
     from .nn.compiled import Compiled, compile_program
     from .nn.convert import Conversion, convert
+    from .nn.fold import fold
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
     from .reporting.plot import plot_pareto
     from .runner.driver import search
@@ -43,6 +44,7 @@ __all__ = [
     "convert",
     "data_from",
     "export",
+    "fold",
     "get_placeholders",
     "load",
     "load_data",
@@ -65,6 +67,7 @@ _LAZY = {
     "convert": "nn.convert",
     "data_from": "data",
     "export": "deploy.export",
+    "fold": "nn.fold",
     "load_data": "data",
     "Placeholder": "nn.placeholder",
     "get_placeholders": "nn.placeholder",

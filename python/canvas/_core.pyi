@@ -52,7 +52,8 @@ def solve(kernel: str, targets: str, budget: str, options: str) -> str:
     """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps
     1.0x of the layers replaced).
 
-    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "".  Raises
+    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "norm=batch" (the
+    pack has a norm after every weight inside the kernel), "".  Raises
     NoSolution with the constraint that failed.
     """
 

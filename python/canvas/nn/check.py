@@ -6,6 +6,9 @@ seeded weights and a seeded image:
 
     max |module - interpreter| <= 1e-9 * max(1, max |interpreter|)
 
+Where the pack has norms, their statistics, scales and shifts are seeded too, and the module must
+give that output in evaluation as it is and after `fold`; the interpreter sees what `fold` made.
+
 `check` does so on small bindings made like those of the pack: the same groups, windows, strides
 and copies, the fewest channels that are legal, images of 5 x 6.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import _core
 from ..errors import CanvasError, NoSolution
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 LIMIT = 1e100  # larger values mean nothing
 STEPS = 250_000  # of the interpreter for one binding; with more, elements are sampled
+SPELLINGS = ("with patterns", "without patterns")
 HEIGHT, WIDTH = 5, 6  # after the stride; unequal, so that swapped axes show
 
 
@@ -58,7 +62,7 @@ def _small_pack(pack: KernelPack, kind: tuple[int, ...], binding: dict[str, int]
         target = f"small {cin} {cout} {height} {width} {kh}x{kw} {stride} 1"
         for budget in ("macs=1x", "macs=30x", "macs=none"):
             try:
-                options = f"G={groups} exempt=1"
+                options = f"G={groups} exempt=1 norm={pack.norm}"
                 return type(pack)(
                     _core.solve(pack.kernel, target, f"{budget},params=none", options)
                 )
@@ -70,8 +74,8 @@ def _small_pack(pack: KernelPack, kind: tuple[int, ...], binding: dict[str, int]
 def compare(
     pack: KernelPack, target: int = 0, seed: int = 0, elements: int | None = None
 ) -> float:
-    """Compare module and interpreter at one binding of a pack, with and without patterns; the
-    largest relative error.
+    """Compare module and interpreter at one binding of a pack, with and without patterns, before
+    and after folding its norms; the largest relative error.
 
     `elements`: how many outputs are compared, chosen by the seed, first and last among them (None:
     as many as the interpreter has time for).  Raises ArithmeticError where they differ.
@@ -80,27 +84,40 @@ def compare(
     modules = [_module(pack, target, patterns) for patterns in (True, False)]
     if pack.params:
         modules[0].reset_parameters(generator)
+    draw_norms(modules[0], generator)
     modules[1].load_state_dict(modules[0].state_dict())
     binding = modules[0].BINDINGS[target]
     x = torch.randn(
         1, binding["cin"], binding["h"], binding["w"], generator=generator, dtype=torch.float64
     )
     with torch.no_grad():
-        results = [module(x).flatten() for module in modules]
-    places = _places(results[0].numel(), elements, pack.cost["targets"][target], generator)
-    wanted = interpret(pack, target, x, list(modules[0].parameters()), places)
-    return max(
-        _error(pack, result[places], wanted, places, how)
-        for result, how in zip(results, ("with patterns", "without patterns"))
-    )
+        results = [(module(x).flatten(), how) for module, how in zip(modules, SPELLINGS)]
+        if hasattr(modules[0], "fold"):
+            folded = [module.fold()(x).flatten() for module in modules]
+            results += [(y, f"folded and {how}") for y, how in zip(folded, SPELLINGS)]
+    places = _places(results[0][0].numel(), elements, pack.cost["targets"][target], generator)
+    wanted = interpret(pack, target, x, modules[0], places)
+    return max(_error(pack, y[places], wanted, places, how) for y, how in results)
 
 
-def interpret(
-    pack: KernelPack, target: int, x: Tensor, weights: list[Any], places: Tensor
-) -> Tensor:
-    """Elements of the interpreter's output for one image; float64, places int64."""
+def draw_norms(module: nn.Module, generator: torch.Generator) -> None:
+    """Give every BatchNorm in `module` statistics, a scale and a shift as a training may."""
+    with torch.no_grad():
+        for norm in module.modules():
+            if isinstance(norm, (nn.BatchNorm1d, nn.BatchNorm2d)):
+                assert norm.running_mean is not None and norm.running_var is not None
+                for drawn in (norm.running_mean, norm.weight, norm.bias):
+                    drawn.normal_(generator=generator)
+                norm.running_var.uniform_(0.25, 4, generator=generator)
+
+
+def interpret(pack: KernelPack, target: int, x: Tensor, module: Any, places: Tensor) -> Tensor:
+    """Elements of the interpreter's output for one image on the weights (and biases: a module with
+    norms is folded) of `module`; float64, places int64.
+    """
     program = _core.lower(pack.text, target)
-    arrays = [x, *(weight.squeeze(0) if weight.shape[0] == 1 else weight for weight in weights)]
+    operands = [getattr(module, name) for name, *_ in _core.signature(program)[0][1:]]
+    arrays = [x, *(array.squeeze(0) if array.shape[0] == 1 else array for array in operands)]
     inputs = [array.detach().contiguous().numpy().tobytes() for array in arrays]
     answer = _core.evaluate(program, inputs, places.numpy().tobytes())
     return torch.frombuffer(bytearray(answer), dtype=torch.float64)

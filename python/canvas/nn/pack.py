@@ -48,6 +48,13 @@ class KernelPack:
         return _core.hash(self.text)
 
     @property
+    def norm(self) -> str:
+        """``batch`` where weights inside the kernel are trained with a BatchNorm behind them, else
+        ``none``.
+        """
+        return "batch" if "\nnorm batch\n" in self.text else "none"
+
+    @property
     def name(self) -> str:
         """The name of the class: ``Kernel_`` and 16 digits of the hash."""
         return f"Kernel_{self.hash[:16]}"
@@ -81,7 +88,7 @@ class KernelPack:
 
     @property
     def params(self) -> int:
-        """Weights, summed over the targets."""
+        """Weights, and scales and shifts of norms, summed over the targets."""
         return int(self.cost["params"])
 
     @cached_property
@@ -106,7 +113,7 @@ class KernelPack:
     ) -> Compiled:
         """The kernel at one target as machine code: a callable on NumPy arrays or torch CPU
         tensors, the image ``[batch, C_in, H, W]`` and the weights in the order and layout that
-        ``canvas lower`` shows.
+        ``canvas lower`` shows; where the pack has norms, the folded weights with their biases.
 
         `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
         of several; `schedule`: the text of one (None: the default one).  Raises CanvasError in

@@ -28,6 +28,7 @@ from .pack import KernelPack
 
 DRAWS = 1000  # indices that one call of `sample` tries
 NAME_LIMIT = 120
+NORMS = ("batch", "none")
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,7 @@ def sample(
     primitives: str | tuple[int, int] | None = None,
     groups: int | None = None,
     require: str | None = None,
+    norm: str = "none",
 ) -> KernelPack:
     """A kernel for all placeholders of a network, with sizes that fill the budget.
 
@@ -289,10 +291,13 @@ def sample(
     `seed` and `index`: draw `index` of the stream of `seed`, the same on any machine; without
     `index` the first draw that fits; without `seed` the next ones of the process seed
     (canvas.seed).  `primitives`: "5..12" or (5, 12).  `groups`: the G of grouped primitives.
-    `require`: "reach" (see neighbours and mix all channels; the default) or "none".
+    `require`: "reach" (see neighbours and mix all channels; the default) or "none".  `norm`:
+    "batch" puts a BatchNorm after every weight inside the kernel, as a search does.
 
     Raises CanvasError for bad input and NoSolution where no kernel fits.
     """
+    if norm not in NORMS:
+        raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
     targets = targets_text(known_targets(get_placeholders(module, example_input)))
     budget = "macs=1x" if budget is None else budget
     options = _draw_options(primitives, groups, require)
@@ -300,29 +305,30 @@ def sample(
         _check_whole("seed", seed)
     if index is not None:
         _check_whole("index", index)
-        return _draw(targets, _Process.seed if seed is None else seed, index, options, budget)
-    return _first(targets, seed, options, budget)
+        stream = _Process.seed if seed is None else seed
+        return _draw(targets, stream, index, options, budget, norm)
+    return _first(targets, seed, options, budget, norm)
 
 
-def _first(targets: str, seed: int | None, options: str, budget: str) -> KernelPack:
+def _first(targets: str, seed: int | None, options: str, budget: str, norm: str) -> KernelPack:
     why = ""
     for turn in range(DRAWS):
         at = (seed, turn) if seed is not None else (_Process.seed, _Process.index)
         if seed is None:
             _Process.index += 1
         try:
-            return _draw(targets, *at, options, budget)
+            return _draw(targets, *at, options, budget, norm)
         except NoSolution as error:
             why = str(error)
     raise NoSolution(f"none of {DRAWS} draws fits the budget '{budget}'; the last one: {why}")
 
 
-def _draw(targets: str, seed: int, index: int, options: str, budget: str) -> KernelPack:
+def _draw(targets: str, seed: int, index: int, options: str, budget: str, norm: str) -> KernelPack:
     drawn = _core.draw(targets, seed, index, options)
     if drawn is None:
         raise NoSolution(f"draw {index} of seed {seed} is skipped: none of its tries was legal")
     kernel, groups = drawn
-    return KernelPack(_core.solve(kernel, targets, budget, f"G={groups}"))
+    return KernelPack(_core.solve(kernel, targets, budget, f"G={groups} norm={norm}"))
 
 
 def _draw_options(

@@ -57,7 +57,7 @@ def add_controls(run: Run) -> None:
         study.add(
             control.name,
             "control",
-            _kernel_of(control.pack),
+            _core.print_kernels(control.pack),
             control.pack,
             _core.hash(control.pack),
             layer_macs(control.pack),
@@ -301,8 +301,3 @@ class Trials:
 def layer_macs(pack: str) -> int:
     """MACs of the layers replaced: what the budget counts."""
     return int(json.loads(_core.cost(pack))["macs"])
-
-
-def _kernel_of(pack: str) -> str:
-    """The kernel text of a pack: all lines but the bindings."""
-    return "".join(line for line in pack.splitlines(keepends=True) if not line.startswith("bind "))
