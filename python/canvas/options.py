@@ -248,7 +248,8 @@ OPTIONS = (
         None,
         False,
         "TIME",
-        "for one training (default: six times the unchanged network's, at least 30s)",
+        "processor time of one training (default: six times the unchanged network's, at least "
+        "30s); one that hangs ends after ten times that by the clock",
     ),
     Option(
         "seed",

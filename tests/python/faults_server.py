@@ -14,6 +14,7 @@ it:
     terminal     it leads a session that has this one, its standard streams
     children     the program that children run, a file beside this one
     starting     seconds for STARTING of pool.py
+    hanging      for HANGING of stopwatch.py
     memory       bytes that a child may take
     user         id of the user who runs it
     largest      bytes that a file may have
@@ -46,7 +47,7 @@ from typing import Any
 from canvas.data import as_data
 from canvas.nn.network import Recipe, plan_network
 from canvas.runner import driver
-from canvas.workers import pool
+from canvas.workers import pool, stopwatch
 
 HERE = Path(__file__).parent
 EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "subprocess.Popen")
@@ -140,6 +141,8 @@ def arm(order: dict[str, Any]) -> None:
         pool.Pool.__init__.__defaults__ = (0, (str(HERE / order["children"]),))
     if "starting" in order:
         pool.STARTING = order["starting"]
+    if "hanging" in order:
+        stopwatch.HANGING = order["hanging"]
     if "memory" in order:
         driver.memory_per_child = lambda workers: order["memory"]
     if "largest" in order:

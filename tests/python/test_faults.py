@@ -94,9 +94,9 @@ MISDEEDS = {
     "close": "failed error: the child ended with exit code",
     "grandchild": "failed crashed(SIGABRT): the child was ended by SIGABRT",
     "daemon": "failed crashed(SIGABRT): the child was ended by SIGABRT",
-    "sleep": "failed timeout: it took longer than its limit",
-    "stop": "failed timeout: it took longer than its limit",
-    "loop": "failed timeout: it took longer than its limit",
+    "sleep": "failed timeout: it hung: ",
+    "stop": "failed timeout: it hung: ",
+    "loop": "failed timeout: it took longer than its limit of ",
     "nan": "failed nan: the loss is nan in epoch 0",
     "memory": "failed out_of_memory: ",
 }
@@ -109,7 +109,7 @@ def misbehave(drivers, tmp_path, misdeeds, *flags, **order):
     folder = tmp_path / "s"
     environment = {"CANVAS_FAULTS": " ".join(misdeeds), "CANVAS_COUNTER": str(tmp_path / "count")}
     words = search(folder, "--trials", str(len(misdeeds) + 1), *flags)
-    driver = drivers.start(words, environment=environment, starting=10.0, **order)
+    driver = drivers.start(words, environment=environment, starting=10.0, hanging=1.0, **order)
     done = driver.wait(1800.0)
     assert done.code == 0, done
     assert "Traceback" not in done.err

@@ -1,6 +1,7 @@
 """Children that die, hang, shout or lie: each failure is typed and hits its own job only."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +37,9 @@ for line in sys.stdin:
         os._exit(3)
     elif do == "hang":
         time.sleep(600)
+    elif do == "burn":
+        while True:
+            pass
     elif do == "garbage":
         print("not json", flush=True)
         time.sleep(600)
@@ -60,6 +64,7 @@ for line in sys.stdin:
 @pytest.fixture
 def pool(monkeypatch):
     monkeypatch.setattr("canvas.workers.pool.STARTING", 0.0)
+    monkeypatch.setattr("canvas.workers.stopwatch.HANGING", 3.0)
     with Pool(2, program=("-c", CHILD)) as pool:
         yield pool
 
@@ -89,13 +94,14 @@ def alive(pid):
         ("kill", "crashed(SIGKILL)"),
         ("exit", "error"),
         ("hang", "timeout"),
+        ("burn", "timeout"),
         ("garbage", "error"),
         ("list", "error"),
         ("endless", "error"),
     ],
 )
 def test_a_failure_is_typed_and_leaves_the_other_child_alone(pool, do, kind):
-    pool.start(1, {"do": do}, 1.0)
+    pool.start(1, {"do": do}, 0.3)
     pool.start(2, {"do": "ask"}, 60.0)
     messages = []
     while not any(job == 2 for job, _ in messages) or 1 in pool.busy():
@@ -105,6 +111,20 @@ def test_a_failure_is_typed_and_leaves_the_other_child_alone(pool, do, kind):
     assert [m["kind"] for job, m in messages if job == 1] == [kind]
     assert [m["event"] for job, m in messages if job == 2] == ["epoch", "done"]
     assert messages[-1][1]["go"] is True
+
+
+@pytest.mark.parametrize(
+    ("do", "hanging", "words"),
+    [
+        ("burn", 100.0, "it took longer than its limit of 0.2 s processor time"),
+        ("hang", 3.0, r"it hung: \d+ s went by while it used 0\.\d of its 0.2 s processor time"),
+    ],
+)
+def test_a_timeout_says_which_time_was_up(pool, monkeypatch, do, hanging, words):
+    monkeypatch.setattr("canvas.workers.stopwatch.HANGING", hanging)
+    pool.start(1, {"do": do}, 0.2)
+    ((_, message),) = finish(pool)
+    assert re.fullmatch(words, message["reason"])
 
 
 def test_the_last_lines_of_output_are_kept(pool):

@@ -18,7 +18,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from typing import Any
 from ..errors import CanvasError
 from .orphans import MARK, kill_marked, kill_orphans, new_mark
 from .scratch import environment_of, new_scratch, remove_scratch
+from .stopwatch import Stopwatch
 
 STARTING = 60.0  # seconds that a new child may take on top of its first job, for importing torch
 LONGEST_LINE = 1 << 20
@@ -46,8 +46,7 @@ class Child:
     process: subprocess.Popen[bytes]
     mark: str  # in its environment and of all that it starts
     job: int | None = None
-    left: float = 0.0  # seconds that the job may still take
-    running_since: float | None = None  # None while the job waits for a verdict: that time is free
+    watch: Stopwatch | None = None  # of the job; it stands still while the job waits for a verdict
     heard: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
     log: deque[bytes] = field(default_factory=deque)
@@ -59,9 +58,6 @@ class Child:
 
     def log_tail(self) -> str:
         return b"".join(self.log)[-LOG_TAIL:].decode("utf-8", "replace")
-
-    def overdue(self, now: float) -> bool:
-        return self.running_since is not None and now - self.running_since > self.left
 
 
 class Pool:
@@ -96,23 +92,23 @@ class Pool:
 
     def start(self, job: int, words: Message, limit: float) -> None:
         """Give `job` to an idle child, or to a new one; it fails as `timeout` after `limit`
-        seconds.
+        seconds of processor time, or when it hangs (stopwatch.py).
         """
         for dead in [c for c in self.children if c.job is None and c.process.poll() is not None]:
             self._reap(dead)  # what killed it while it had nothing to do is not this job's fault
         child = next((child for child in self.children if child.job is None), None)
+        extra = 0.0
         if child is None:
-            child = self._spawn()
-            limit += STARTING
-        child.job, child.left, child.running_since = job, limit, time.monotonic()
+            child, extra = self._spawn(), STARTING
+        child.job, child.watch = job, Stopwatch(child.process.pid, limit, extra)
         child.log.clear()
         self._send(child, words)
 
     def answer(self, job: int, go: bool) -> None:
         """Tell a job that waits for a verdict whether to go on."""
         for child in self.children:
-            if child.job == job:
-                child.running_since = time.monotonic()
+            if child.job == job and child.watch is not None:
+                child.watch.go_on()
                 self._send(child, {"go": go})
 
     def stop(self, job: int) -> None:
@@ -137,9 +133,9 @@ class Pool:
                 messages += self._listen(child)
         for child in [child for child in self.children if child.process.poll() is not None]:
             messages += self._last_words(child)
-        now = time.monotonic()
-        for child in [child for child in self.children if child.overdue(now)]:
-            messages += self._fail(child, "timeout", "it took longer than its limit")
+        for child in list(self.children):
+            if child.watch is not None and (reason := child.watch.overdue()):
+                messages += self._fail(child, "timeout", reason)
         return messages
 
     def shrink(self, size: int) -> None:
@@ -159,11 +155,8 @@ class Pool:
             remove_scratch(scratch)
 
     def _timeout(self, seconds: float) -> float:
-        now = time.monotonic()
-        for child in self.children:
-            if child.running_since is not None:
-                seconds = min(seconds, child.running_since + child.left - now + 0.01)
-        return max(seconds, 0.0)
+        watches = [child.watch for child in self.children if child.watch is not None]
+        return max(0.0, min([seconds, *(watch.left() for watch in watches)]))
 
     def _spawn(self) -> Child:
         package = str(Path(__file__).absolute().parents[2])
@@ -277,11 +270,10 @@ class Pool:
             self._reap(child)
             return []
         job = child.job
-        if event in WAITING and child.running_since is not None:
-            child.left -= time.monotonic() - child.running_since
-            child.running_since = None
+        if event in WAITING and child.watch is not None:
+            child.watch.stop()
         elif event in ("done", "stopped"):
-            child.job, child.running_since = None, None
+            child.job, child.watch = None, None
         elif event == "failed":
             self._read_log(child)
             message["log"] = (child.log_tail() + str(message.get("log", "")))[-LOG_TAIL:]
