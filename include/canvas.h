@@ -4,7 +4,7 @@
  * program -> schedule -> code. Everything but the sampler has a text form that parses back to the same
  * object.
  *
- * Ownership: what a `_new`, `_parse`, `_draw`, `_next`, `_bind`, `_solve`, `_lower`, `_default`,
+ * Ownership: what a `_new`, `_parse`, `_draw`, `_mutate`, `_simplify`, `_next`, `_bind`, `_solve`, `_lower`, `_default`,
  * `_here` or `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
  * every other pointer is borrowed and lives as long as the object it was asked of.
  *
@@ -123,6 +123,10 @@ typedef struct canvas_hash {
 } canvas_hash;
 canvas_hash canvas_kernel_hash(const canvas_kernel *kernel);
 
+/* The same kernel with what says nothing taken away (relu of relu, a group that only the output reads,
+ * shifts that cancel): equal up to rounding at all sizes and for all weights of the nodes that stay. */
+canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel);
+
 /* NULL if the kernel sees neighbours along H and W and mixes all channels with weights; else
  * why not. */
 const char *canvas_kernel_reach(const canvas_kernel *kernel);
@@ -171,6 +175,18 @@ void canvas_sampler_free(canvas_sampler *sampler);
  * was drawn with the kernel. One thread per sampler. */
 canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
                                   canvas_kernel **out, int64_t *groups);
+
+/* A child of one or two kernels: of one, with one to three edits (a primitive inserted, removed or
+ * replaced, an input read from elsewhere, an attribute changed); of two, with a part of the second in
+ * place of a primitive of the first, and up to two edits more. It is simplified, legal at all targets
+ * as a draw is, has at most as many primitives as a draw, and is no parent written otherwise.
+ * parent_groups: the G that each parent came with. Child i is a pure function of (targets, options,
+ * seed, i, parents). CANVAS_NONE: no legal child was found; the next index may have one. */
+enum { CANVAS_PARENTS_MAX = 2 };
+canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
+                                    const canvas_kernel *const *parents,
+                                    const int64_t *parent_groups, int count, canvas_kernel **out,
+                                    int64_t *groups);
 
 /* ---- budgets and the solver (paper 6.3) ---------------------------------------------------- */
 

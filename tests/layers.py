@@ -32,6 +32,7 @@ LAYERS: dict[str, str] = {
     "lower": "primitive kernel program dim base",
     "spell": "primitive kernel program dim base",
     "sample": "kernel dim base",
+    "evolve": "sample kernel dim base",
     "budget": "kernel dim base",
     "schedule": "program base",
     "bind": "schedule program base",

@@ -48,6 +48,19 @@ def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] |
     0 <= index < 2**63.
     """
 
+def mutate(
+    targets: str, seed: int, index: int, options: str, parents: list[tuple[str, int]]
+) -> tuple[str, int] | None:
+    """(kernel, G) of a child of one or two parents, each a kernel and its G; of two, a part of the
+    second is grafted onto the first.  A pure function of its arguments; None: no legal child was
+    found, another index may have one.  `options` are those of `draw`.
+    """
+
+def simplify(kernel: str, /) -> str:
+    """The same kernel with what says nothing taken away: equal up to rounding at all sizes, for
+    all weights of the nodes that stay.
+    """
+
 def solve(kernel: str, targets: str, budget: str, options: str) -> str:
     """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps
     1.0x of the layers replaced).

@@ -130,6 +130,17 @@ static canvas_status picture(canvas_context *ctx, struct text in,
   return CANVAS_OK;
 }
 
+static canvas_status simplify(canvas_context *ctx, struct text in, char **out) {
+  canvas_kernel *kernel;
+  canvas_status status = canvas_kernel_parse(ctx, in.bytes, in.length, &kernel);
+  if (status != CANVAS_OK) return status;
+  canvas_kernel *simple = canvas_kernel_simplify(kernel);
+  *out = canvas_kernel_print(simple);
+  canvas_kernel_free(simple);
+  canvas_kernel_free(kernel);
+  return CANVAS_OK;
+}
+
 static canvas_status draw_dot(canvas_context *ctx, struct text in, char **out) {
   return picture(ctx, in, canvas_kernel_dot, out);
 }
@@ -152,6 +163,10 @@ static PyObject *core_cost(PyObject *module, PyObject *text) {
 
 static PyObject *core_baseline(PyObject *module, PyObject *text) {
   return call_text(module, text, targets_cost);
+}
+
+static PyObject *core_simplify(PyObject *module, PyObject *text) {
+  return call_text(module, text, simplify);
 }
 
 static PyObject *core_dot(PyObject *module, PyObject *text) {
@@ -197,15 +212,21 @@ static PyObject *core_reach(PyObject *module, PyObject *text) {
 
 /* ---- the pipeline -------------------------------------------------------------------------- */
 
-static canvas_status draw(canvas_context *ctx, struct text targets, struct text options,
-                          uint64_t seed, uint64_t index, char **out, int64_t *groups) {
+static canvas_status open_sampler(canvas_context *ctx, struct text targets, struct text options,
+                                  uint64_t seed, canvas_sampler **out) {
   canvas_targets *parsed;
-  canvas_sampler *sampler;
-  canvas_kernel *kernel;
   canvas_status status = canvas_targets_parse(ctx, targets.bytes, targets.length, &parsed);
   if (status != CANVAS_OK) return status;
-  status = canvas_sampler_new(ctx, parsed, options.bytes, options.length, seed, &sampler);
+  status = canvas_sampler_new(ctx, parsed, options.bytes, options.length, seed, out);
   canvas_targets_free(parsed);
+  return status;
+}
+
+static canvas_status draw(canvas_context *ctx, struct text targets, struct text options,
+                          uint64_t seed, uint64_t index, char **out, int64_t *groups) {
+  canvas_sampler *sampler;
+  canvas_kernel *kernel;
+  canvas_status status = open_sampler(ctx, targets, options, seed, &sampler);
   if (status != CANVAS_OK) return status;
   status = canvas_sampler_draw(ctx, sampler, index, &kernel, groups);
   if (status == CANVAS_OK) {
@@ -232,6 +253,85 @@ static PyObject *core_draw(PyObject *module, PyObject *args, PyObject *keywords)
   canvas_context *ctx = canvas_context_new();
   Py_BEGIN_ALLOW_THREADS status = draw(ctx, in, how, s, i, &out, &groups);
   Py_END_ALLOW_THREADS if (status == CANVAS_NONE) {
+    canvas_context_free(ctx);
+    Py_RETURN_NONE;
+  }
+  PyObject *text = finish(module, status, ctx, out);
+  return text ? Py_BuildValue("(NL)", text, (long long)groups) : NULL;
+}
+
+/* One or two (kernel, G); `held` keeps the texts alive, whatever becomes of the list. */
+struct parents {
+  PyObject *held;
+  struct text text[CANVAS_PARENTS_MAX];
+  int64_t groups[CANVAS_PARENTS_MAX];
+  int count;
+};
+
+static bool get_parent(PyObject *module, PyObject *pair, struct text *text, int64_t *groups) {
+  PyObject *str;
+  long long g;
+  if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "UL", &str, &g)) {
+    PyErr_SetString(PyExc_TypeError, "a parent must be a tuple (kernel, groups): text and number");
+    return false;
+  }
+  *groups = g;
+  return get_text(module, str, text);
+}
+
+static bool get_parents(PyObject *module, PyObject *list, struct parents *out) {
+  if (!PyList_Check(list) || PyList_Size(list) < 1 || PyList_Size(list) > CANVAS_PARENTS_MAX) {
+    PyErr_SetString(PyExc_TypeError, "parents must be a list of one or two (kernel, groups)");
+    return false;
+  }
+  *out = (struct parents){.held = PyList_AsTuple(list), .count = (int)PyList_Size(list)};
+  for (int i = 0; i < out->count; i++)
+    if (!get_parent(module, PyTuple_GetItem(out->held, i), &out->text[i], &out->groups[i])) {
+      Py_DECREF(out->held);
+      return false;
+    }
+  return true;
+}
+
+static canvas_status mutate(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
+                            const struct parents *parents, char **out, int64_t *groups) {
+  canvas_kernel *kernels[CANVAS_PARENTS_MAX] = {NULL}, *child;
+  canvas_status status = CANVAS_OK;
+  for (int i = 0; i < parents->count && status == CANVAS_OK; i++)
+    status = canvas_kernel_parse(ctx, parents->text[i].bytes, parents->text[i].length, &kernels[i]);
+  if (status == CANVAS_OK)
+    status = canvas_sampler_mutate(ctx, sampler, index, (const canvas_kernel *const *)kernels,
+                                   parents->groups, parents->count, &child, groups);
+  if (status == CANVAS_OK) {
+    *out = canvas_kernel_print(child);
+    canvas_kernel_free(child);
+  }
+  for (int i = 0; i < parents->count; i++) canvas_kernel_free(kernels[i]);
+  return status;
+}
+
+static PyObject *core_mutate(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"targets", "seed", "index", "options", "parents", NULL};
+  PyObject *targets, *seed, *index, *options, *list;
+  struct text in, how;
+  struct parents parents;
+  uint64_t s, i;
+  int64_t groups = 0;
+  char *out = NULL;
+  canvas_sampler *sampler = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UOOUO", names, &targets, &seed, &index,
+                                   &options, &list) ||
+      !get_text(module, targets, &in) || !get_whole(module, seed, "seed", &s) ||
+      !get_whole(module, index, "index", &i) || !get_text(module, options, &how) ||
+      !get_parents(module, list, &parents))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = open_sampler(ctx, in, how, s, &sampler);
+  if (status == CANVAS_OK) status = mutate(ctx, sampler, i, &parents, &out, &groups);
+  canvas_sampler_free(sampler);
+  Py_END_ALLOW_THREADS Py_DECREF(parents.held);
+  if (status == CANVAS_NONE) {
     canvas_context_free(ctx);
     Py_RETURN_NONE;
   }
@@ -676,6 +776,11 @@ static PyMethodDef methods[] = {
     {"draw", WITH_KEYWORDS(core_draw),
      DOC("draw($module, targets, seed, index, options)",
          "(kernel, G), or None: the index is skipped.")},
+    {"mutate", WITH_KEYWORDS(core_mutate),
+     DOC("mutate($module, targets, seed, index, options, parents)",
+         "(kernel, G) of a child of one or two (kernel, G), or None.")},
+    {"simplify", core_simplify, METH_O,
+     DOC("simplify($module, kernel, /)", "The same kernel with what says nothing taken away.")},
     {"solve", WITH_KEYWORDS(core_solve),
      DOC("solve($module, kernel, targets, budget, options)", "The pack that fills the budget.")},
     {"bind", WITH_KEYWORDS(core_bind),

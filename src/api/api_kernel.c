@@ -1,5 +1,6 @@
 /* Kernels: text, identity, facts, picture, and sizes given by hand. */
 #include "api/handle.h"
+#include "kernel/kernel_simplify.h"
 #include "spell/spell.h"
 
 void canvas_kernel_free(canvas_kernel *kernel) {
@@ -23,6 +24,10 @@ canvas_hash canvas_kernel_hash(const canvas_kernel *kernel) {
   for (int i = 0; i < 32; i++)
     out.hex[i] = "0123456789abcdef"[half[i / 16] >> (60 - i % 16 * 4) & 15];
   return out;
+}
+
+canvas_kernel *canvas_kernel_simplify(const canvas_kernel *kernel) {
+  return (canvas_kernel *)kernel_simplify(kernel_of(kernel));
 }
 
 const char *canvas_kernel_reach(const canvas_kernel *kernel) {

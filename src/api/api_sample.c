@@ -2,6 +2,9 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
+#include "evolve/mutate.h"
+
+_Static_assert((int)CANVAS_PARENTS_MAX == (int)PARENTS_MAX, "canvas.h says how many");
 
 canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
                                  const char *options, size_t length, uint64_t seed,
@@ -23,6 +26,21 @@ canvas_status canvas_sampler_draw(canvas_context *ctx, canvas_sampler *sampler, 
   struct kernel *k;
   TRY(sampler_draw(ctx, (struct sampler *)sampler, index, &k, groups));
   *out = (canvas_kernel *)k;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler, uint64_t index,
+                                    const canvas_kernel *const *parents,
+                                    const int64_t *parent_groups, int count, canvas_kernel **out,
+                                    int64_t *groups) {
+  struct parent all[PARENTS_MAX];
+  struct child child;
+  if (count < 1 || count > PARENTS_MAX)
+    return fail(ctx, CANVAS_BAD_INPUT, "a child has one or two parents, not %d", count);
+  for (int i = 0; i < count; i++) all[i] = (struct parent){kernel_of(parents[i]), parent_groups[i]};
+  TRY(kernel_mutate(ctx, (struct sampler *)sampler, index, all, count, &child));
+  *out = (canvas_kernel *)child.kernel;
+  *groups = child.g;
   return CANVAS_OK;
 }
 

@@ -145,6 +145,39 @@ void sampler_free(struct sampler *s) {
   free(s);
 }
 
+uint64_t sampler_seed(const struct sampler *s) {
+  return s->seed;
+}
+
+const struct sample_options *sampler_options(const struct sampler *s) {
+  return &s->options;
+}
+
+const struct families *sampler_families(const struct sampler *s) {
+  return &s->families;
+}
+
+int64_t sampler_groups(const struct sampler *s, struct random *r) {
+  return s->groups.data[random_below(r, (uint32_t)s->groups.count)];
+}
+
+bool sampler_has_groups(const struct sampler *s, int64_t g) {
+  bool found = false;
+  for (int i = 0; i < s->groups.count; i++) found |= s->groups.data[i] == g;
+  return found;
+}
+
+void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
+  for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = g;
+  *out = (struct partial){.k = s->scratch,
+                          .targets = s->targets.data,
+                          .target_count = s->targets.count,
+                          .elements_limit = s->options.elements_limit,
+                          .require_reach = s->options.require_reach,
+                          .max_width = WIDTH_MAX};
+  partial_start(out);
+}
+
 static void gather(struct sampler *s, int a, int b, const struct family *f) {
   struct candidate found[CANDIDATES_MAX];
   int count = f->choices(s->scratch, a, b, found);
@@ -213,7 +246,7 @@ static bool grow(struct sampler *s, struct partial *g, struct random *r) {
 }
 
 /* Names nodes a, b, ... as a person would, and the kernel by its index. */
-static struct kernel *finished(const struct kernel *scratch, uint64_t index) {
+struct kernel *sampler_finished(const struct kernel *scratch, uint64_t index) {
   struct kernel *k = kernel_copy(scratch);
   snprintf(k->name, sizeof k->name, "k%llu", (unsigned long long)index);
   for (int i = 0; i < k->count - 1; i++) {
@@ -231,15 +264,11 @@ canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t inde
   struct random r;
   random_open(&r, s->seed, RANDOM_DRAW, index);
   for (int try = 0; try < TRIES; try++) {
-    *g = s->groups.data[random_below(&r, (uint32_t)s->groups.count)];
-    for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = *g;
-    struct partial partial = {.k = s->scratch,
-                              .targets = s->targets.data,
-                              .target_count = s->targets.count,
-                              .elements_limit = s->options.elements_limit,
-                              .require_reach = s->options.require_reach};
+    struct partial partial;
+    *g = sampler_groups(s, &r);
+    sampler_partial(s, *g, &partial);
     if (!grow(s, &partial, &r)) continue;
-    *out = finished(s->scratch, index);
+    *out = sampler_finished(s->scratch, index);
     return CANVAS_OK;
   }
   return fail(ctx, CANVAS_NONE, "draw %llu found no legal kernel in %d tries",

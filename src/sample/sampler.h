@@ -6,6 +6,7 @@
 #ifndef CANVAS_SAMPLE_SAMPLER_H
 #define CANVAS_SAMPLE_SAMPLER_H
 
+#include "base/random.h"
 #include "kernel/pack.h"
 
 struct sample_options {
@@ -41,5 +42,19 @@ void sampler_free(struct sampler *s);
  * index is skipped; the context says what the tries died of. */
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
                            struct kernel **out, int64_t *g);
+
+/* -- for evolve/, whose kernels keep to what a draw keeps to -- */
+uint64_t sampler_seed(const struct sampler *s);
+const struct sample_options *sampler_options(const struct sampler *s);
+const struct families *sampler_families(const struct sampler *s);
+/* One of the values that G may have, uniformly; whether g is one. */
+int64_t sampler_groups(const struct sampler *s, struct random *r);
+bool sampler_has_groups(const struct sampler *s, int64_t g);
+/* A kernel under construction at these targets with this G, as wide as a draw may be; it borrows the
+ * sampler's room for one kernel. */
+struct partial;
+void sampler_partial(struct sampler *s, int64_t g, struct partial *out);
+/* A copy named k<index>, its nodes a, b, ..., its variables in order of use. */
+struct kernel *sampler_finished(const struct kernel *k, uint64_t index);
 
 #endif

@@ -86,6 +86,26 @@ def test_draw_is_a_pure_function() -> None:
     assert one is None or one[1] == 8
 
 
+def test_mutate_is_a_pure_function_of_parents() -> None:
+    parents = [(CONV, 4), (GROUPED, 8)]
+    made = [_core.mutate(TARGETS, 5, i, "", parents) for i in range(20)]
+    again = [
+        _core.mutate(targets=TARGETS, seed=5, index=i, options="", parents=parents)
+        for i in range(20)
+    ]
+    assert made == again
+    kernels = [kernel for kernel, _ in filter(None, made)]
+    assert len({_core.hash(kernel) for kernel in kernels}) > 10
+    assert all(_core.reach(kernel) == "" for kernel in kernels)
+    assert _core.mutate(TARGETS, 5, 0, "primitives=1..1", [(IDENTITY, 4)]) is None
+
+
+def test_simplify_takes_away_what_says_nothing() -> None:
+    simple = _core.simplify("canvas 1\nkernel k\na = input\nb = relu a\nc = relu b\nout c\n")
+    assert simple == _core.simplify(simple)
+    assert "relu b" not in simple
+
+
 def test_draw_takes_the_largest_seed() -> None:
     _core.draw(TARGETS, 2**63 - 1, 2**63 - 1, "")
 
@@ -179,6 +199,9 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.draw(TARGETS, 0, 2**63, ""), "index is a whole number"),
     (lambda: _core.draw(TARGETS, 0, 0, "primitives=12..5"), "ends before it begins"),
     (lambda: _core.draw(TARGETS, 0, 0, "colour=red"), "expected an option"),
+    (lambda: _core.mutate(TARGETS, 0, 0, "", [("", 4)]), "the text holds no kernel"),
+    (lambda: _core.mutate("", 0, 0, "", [(CONV, 4)]), "no targets"),
+    (lambda: _core.simplify("nothing"), "line 1"),
     (lambda: _core.solve(CONV, TARGETS, "macs=nan", ""), "expected a positive number"),
     (lambda: _core.solve(CONV, TARGETS, "", ""), "expected a budget"),
     (lambda: _core.solve(CONV, TARGETS, "macs=1x", "G=x"), "expected a whole number"),
@@ -217,6 +240,11 @@ WRONG: list[Callable[[], object]] = [
     lambda: _core.hash(b"canvas 1"),  # type: ignore[arg-type]
     lambda: _core.draw(TARGETS, 1.5, 0, ""),  # type: ignore[arg-type]
     lambda: _core.draw(TARGETS, None, 0, ""),  # type: ignore[arg-type]
+    lambda: _core.mutate(TARGETS, 0, 0, "", (CONV, 4)),  # type: ignore[arg-type]
+    lambda: _core.mutate(TARGETS, 0, 0, "", []),
+    lambda: _core.mutate(TARGETS, 0, 0, "", [(CONV, 4)] * 3),
+    lambda: _core.mutate(TARGETS, 0, 0, "", [(CONV, "4")]),  # type: ignore[list-item]
+    lambda: _core.mutate(TARGETS, 0, 0, "", [CONV]),  # type: ignore[list-item]
     lambda: _core.solve(CONV, TARGETS, "macs=1x"),  # type: ignore[call-arg]
     lambda: _core.evaluate(PROGRAM, 3),  # type: ignore[arg-type]
     lambda: _core.evaluate(PROGRAM, ["a", "b", "c"]),  # type: ignore[list-item]
@@ -238,6 +266,7 @@ def test_any_text_is_answered(text: str) -> None:
         _core.print_kernels,
         _core.print_pack,
         _core.hash,
+        _core.simplify,
         _core.dot,
         _core.svg,
         _core.cost,

@@ -1,0 +1,173 @@
+/* Making one child: see mutate.h.
+ *
+ *   1. how many edits, which                                  (uniform each; a graft first, of two)
+ *   2. edit by edit on a draft, each tried again at another place where it leads to no kernel
+ *   3. the output, simplification, and step by step the checks of a draw
+ *
+ * A try that fails is begun again from the same stream, at most TRIES times.
+ */
+#include "evolve/mutate.h"
+
+#include <string.h>
+
+#include "kernel/kernel_simplify.h"
+#include "sample/partial.h"
+
+enum { TRIES = 400, EDITS_MOST = 3, EDIT_TRIES = 6 };
+
+struct family_tree {
+  struct sampler *s;
+  const struct parent *parents;
+  int count;
+  struct hash hashes[2 * PARENTS_MAX]; /* of each parent, as it is and simplified */
+  struct draft draft;
+  struct kernel *before; /* the draft before an edit that may fail */
+  struct random random;
+};
+
+/* -- edits -- */
+
+static void copy_nodes(struct kernel *to, const struct kernel *from) {
+  to->count = from->count;
+  memcpy(to->nodes, from->nodes, (size_t)from->count * sizeof *from->nodes);
+}
+
+static bool edit_once(struct family_tree *t, enum edit edit) {
+  int root = t->draft.root;
+  copy_nodes(t->before, t->draft.k);
+  for (int i = 0; i < EDIT_TRIES; i++) {
+    if (draft_edit(&t->draft, edit) && draft_build(&t->draft)) return true;
+    copy_nodes(t->draft.k, t->before);
+    t->draft.root = root;
+  }
+  return false;
+}
+
+static bool edit_some(struct family_tree *t, struct child *out) {
+  int count = 1 + (int)random_below(&t->random, EDITS_MOST);
+  out->edits = 0;
+  draft_load(&t->draft, t->parents[0].kernel);
+  for (int i = 0; i < count; i++) {
+    bool graft = i == 0 && t->count > 1;
+    enum edit edit = graft ? EDIT_GRAFT : (enum edit)random_below(&t->random, EDIT_GRAFT);
+    if (!edit_once(t, edit)) return false;
+    out->edits |= 1u << edit;
+  }
+  return true;
+}
+
+/* -- from a draft to a kernel -- */
+
+/* Adds the output; where its channels do not come out as C, the nearest fc may have any width. */
+static bool finish(struct family_tree *t, struct partial *g) {
+  struct draft *d = &t->draft;
+  for (int i = 0; i < 2; i++) {
+    g->k = d->k;
+    g->width = 1;
+    if (partial_finish(g)) return true;
+    if (d->k->nodes[d->k->count - 1].op == PRIMITIVE_OUTPUT) d->k->count--;
+    if (i || !draft_free_width(d) || !draft_build(d)) return false;
+  }
+  return false;
+}
+
+/* What is left to do after node i of k. */
+static struct remaining after(const struct kernel *k, int i) {
+  struct remaining left = {0, 0};
+  for (i++; i < k->count - 1; i++)
+    if (node_row(&k->nodes[i])->facts & FACT_WEIGHTS)
+      left.weighted++;
+    else
+      left.plain++;
+  return left;
+}
+
+/* Whether the family would apply n's primitive here at all; a binary one asks partial_try alone. */
+static bool offered(const struct kernel *k, const struct node *n) {
+  struct candidate found[CANDIDATES_MAX];
+  const struct family *f = node_row(n)->family;
+  bool is = f->binary;
+  int count = is ? 0 : f->choices(k, n->in[0], -1, found);
+  for (int i = 0; i < count; i++) is |= found[i].op == n->op;
+  return is;
+}
+
+/* Draws this very kernel: every step must be one that the sampler may take. */
+static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
+  struct partial p;
+  sampler_partial(t->s, g, &p);
+  for (int i = 1; i < k->count - 1; i++) {
+    const struct node *n = &k->nodes[i];
+    struct candidate c = {.op = n->op, .in = {n->in[0], n->in[1]}, .attrs = n->attrs, .x = -1};
+    if (!offered(p.k, n) || !partial_try(&p, &c, after(k, i))) return false;
+  }
+  return partial_finish(&p);
+}
+
+/* The one place for everything that a child must be, beside legal. */
+static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g) {
+  const struct sample_options *o = sampler_options(t->s);
+  int primitives = kernel_primitives(k), node;
+  if (!primitives || primitives > o->most || kernel_constant(k, &node)) return false;
+  if (o->require_reach && kernel_reach(k)) return false;
+  struct hash h = kernel_hash(k, NULL);
+  for (int i = 0; i < 2 * t->count; i++)
+    if (hash_equal(h, t->hashes[i])) return false;
+  return drawable(t, k, g);
+}
+
+static bool try_child(struct family_tree *t, struct child *out) {
+  struct partial g;
+  if (!edit_some(t, out)) return false;
+  sampler_partial(t->s, out->g, &g);
+  if (!finish(t, &g)) return false;
+  out->kernel = kernel_simplify(t->draft.k);
+  if (acceptable(t, out->kernel, out->g)) return true;
+  kernel_free(out->kernel);
+  return false;
+}
+
+/* -- all of it -- */
+
+static void open_tree(struct family_tree *t, struct sampler *s, uint64_t index,
+                      const struct parent *parents, int count) {
+  *t = (struct family_tree){.s = s, .parents = parents, .count = count};
+  random_open(&t->random, sampler_seed(s), RANDOM_MUTATE, index);
+  draft_open(&t->draft, sampler_families(s), &t->random);
+  t->draft.other = count > 1 ? parents[1].kernel : NULL;
+  t->before = kernel_new("");
+  for (int i = 0; i < count; i++) {
+    struct kernel *simple = kernel_simplify(parents[i].kernel);
+    t->hashes[2 * i] = kernel_hash(parents[i].kernel, NULL);
+    t->hashes[2 * i + 1] = kernel_hash(simple, NULL);
+    kernel_free(simple);
+  }
+}
+
+static void close_tree(struct family_tree *t) {
+  draft_close(&t->draft);
+  kernel_free(t->before);
+}
+
+static void name_child(struct child *c, uint64_t index) {
+  struct kernel *named = sampler_finished(c->kernel, index);
+  kernel_free(c->kernel);
+  c->kernel = named;
+}
+
+canvas_status kernel_mutate(canvas_context *ctx, struct sampler *s, uint64_t index,
+                            const struct parent *parents, int count, struct child *out) {
+  struct family_tree t;
+  struct child c = {.g = parents[0].g};
+  bool found = false;
+  open_tree(&t, s, index, parents, count);
+  if (!sampler_has_groups(s, c.g)) c.g = sampler_groups(s, &t.random);
+  for (int i = 0; i < TRIES && !found; i++) found = try_child(&t, &c);
+  close_tree(&t);
+  if (!found)
+    return fail(ctx, CANVAS_NONE, "child %llu found no legal kernel in %d tries",
+                (unsigned long long)index, TRIES);
+  name_child(&c, index);
+  *out = c;
+  return CANVAS_OK;
+}

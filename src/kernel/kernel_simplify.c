@@ -1,0 +1,490 @@
+/* Rewrites of kernels: see kernel_simplify.h.
+ *
+ * A rewrite looks at one node v and says either which earlier node has the same value, so that all
+ * that read v may read that one, or how v is written with inputs further up. Nodes that nothing reads
+ * any more go. Where the node that is put for v has another shape (a group that goes), the numbers
+ * still stand in the same order in memory, and `same_on_flat` says whether every node below computes
+ * the same numbers from them.
+ *
+ * Each rewrite takes away a node or a neg, or makes an input stand further up, and none does the
+ * opposite: there is an end.
+ */
+#include "kernel/kernel_simplify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernel/attributes.h"
+
+/* What is known about the nodes of a kernel. */
+struct known {
+  const struct kernel *k;
+  uint64_t above, below; /* a bit per node: never negative, never positive */
+  int readers[KERNEL_NODES_MAX];
+};
+
+struct rewrite {
+  int same; /* the node that has v's value; -1: v becomes `node` */
+  struct node node;
+  uint64_t gone; /* more nodes that are read past: whoever read them reads their input */
+};
+
+static bool has(uint64_t set, int node) {
+  return set >> node & 1;
+}
+
+/* Moving data, means and maxima keep the sign; zeros that come in have both. */
+static bool keeps_sign(const struct row *row) {
+  return row->arity == 1 && (row->facts & FACT_MOVES || row->family == &family_fold);
+}
+
+static bool is_above(const struct known *s, const struct node *n) {
+  bool a = n->in[0] >= 0 && has(s->above, n->in[0]), b = n->in[1] >= 0 && has(s->above, n->in[1]);
+  bool under = n->in[0] >= 0 && has(s->below, n->in[0]);
+  bool under_b = n->in[1] >= 0 && has(s->below, n->in[1]);
+  switch (n->op) {
+    case PRIMITIVE_RELU:
+    case PRIMITIVE_SIGMOID:
+    case PRIMITIVE_ABS:
+    case PRIMITIVE_EXP:
+    case PRIMITIVE_SQRT:
+    case PRIMITIVE_SQR:
+    case PRIMITIVE_SOFTMAX: return true;
+    case PRIMITIVE_GELU:
+    case PRIMITIVE_TANH: return a;
+    case PRIMITIVE_NEG: return under;
+    case PRIMITIVE_ADD:
+    case PRIMITIVE_MIN: return a && b;
+    case PRIMITIVE_SUB: return a && under_b;
+    case PRIMITIVE_MUL: return (a && b) || (under && under_b);
+    case PRIMITIVE_MAX: return a || b;
+    default: return keeps_sign(node_row(n)) && a;
+  }
+}
+
+static bool is_below(const struct known *s, const struct node *n) {
+  bool a = n->in[0] >= 0 && has(s->below, n->in[0]), b = n->in[1] >= 0 && has(s->below, n->in[1]);
+  bool over = n->in[0] >= 0 && has(s->above, n->in[0]);
+  bool over_b = n->in[1] >= 0 && has(s->above, n->in[1]);
+  switch (n->op) {
+    case PRIMITIVE_GELU:
+    case PRIMITIVE_TANH: return a;
+    case PRIMITIVE_NEG: return over;
+    case PRIMITIVE_ADD:
+    case PRIMITIVE_MAX: return a && b;
+    case PRIMITIVE_SUB: return a && over_b;
+    case PRIMITIVE_MUL: return (a && over_b) || (over && b);
+    case PRIMITIVE_MIN: return a || b;
+    default: return keeps_sign(node_row(n)) && a;
+  }
+}
+
+static struct known look(const struct kernel *k) {
+  struct known s = {.k = k};
+  for (int i = 0; i < k->count; i++) {
+    const struct node *n = &k->nodes[i];
+    s.above |= (uint64_t)is_above(&s, n) << i;
+    s.below |= (uint64_t)is_below(&s, n) << i;
+    for (int j = 0; j < node_row(n)->arity; j++) s.readers[n->in[j]]++;
+  }
+  return s;
+}
+
+/* -- words in which rewrites are written -- */
+
+static const struct node *input(const struct known *s, const struct node *n, int i) {
+  return &s->k->nodes[n->in[i]];
+}
+
+static bool reads(const struct known *s, const struct node *n, int i, enum primitive op) {
+  return input(s, n, i)->op == op;
+}
+
+/* Both inputs of a binary op have its shape: element by element, nothing is repeated. */
+static bool even_shapes(const struct known *s, const struct node *n) {
+  return shape_equal(&input(s, n, 0)->shape, &input(s, n, 1)->shape);
+}
+
+static bool is_same(struct rewrite *r, int node) {
+  r->same = node;
+  return true;
+}
+
+static bool becomes(struct rewrite *r, enum primitive op, int a, int b) {
+  r->same = -1;
+  r->node = (struct node){.op = op, .in = {a, b}, .attrs.dim = dim_number(1)};
+  return true;
+}
+
+/* v with input j replaced. */
+static bool reads_instead(struct rewrite *r, const struct node *n, int j, int node) {
+  r->same = -1;
+  r->node = *n;
+  r->node.in[j] = node;
+  return true;
+}
+
+/* -- the rewrites -- */
+
+/* max(a, 0) = |a| = a where a >= 0 */
+static bool already_positive(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_RELU && n->op != PRIMITIVE_ABS) return false;
+  return has(s->above, n->in[0]) && is_same(r, n->in[0]);
+}
+
+/* -(-a) = a */
+static bool twice_negated(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_NEG && reads(s, n, 0, PRIMITIVE_NEG) &&
+         is_same(r, input(s, n, 0)->in[0]);
+}
+
+/* f(-a) = f(|a|) = f(a): the formulas of abs, sqr and sqrt hold only |a| or a * a */
+static bool even_function(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_ABS && n->op != PRIMITIVE_SQR && n->op != PRIMITIVE_SQRT) return false;
+  if (!reads(s, n, 0, PRIMITIVE_NEG) && !reads(s, n, 0, PRIMITIVE_ABS)) return false;
+  return reads_instead(r, n, 0, input(s, n, 0)->in[0]);
+}
+
+/* (-a) * (-b) = a * b, whatever repeats */
+static bool product_of_negs(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_MUL && reads(s, n, 0, PRIMITIVE_NEG) && reads(s, n, 1, PRIMITIVE_NEG) &&
+         becomes(r, PRIMITIVE_MUL, input(s, n, 0)->in[0], input(s, n, 1)->in[0]);
+}
+
+/* a + (-b) = a - b and a - (-b) = a + b, whatever repeats */
+static bool sum_with_neg(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_ADD && n->op != PRIMITIVE_SUB) return false;
+  enum primitive other = n->op == PRIMITIVE_ADD ? PRIMITIVE_SUB : PRIMITIVE_ADD;
+  if (reads(s, n, 1, PRIMITIVE_NEG)) return becomes(r, other, n->in[0], input(s, n, 1)->in[0]);
+  return n->op == PRIMITIVE_ADD && reads(s, n, 0, PRIMITIVE_NEG) && even_shapes(s, n) &&
+         becomes(r, PRIMITIVE_SUB, n->in[1], input(s, n, 0)->in[0]);
+}
+
+/* -(a - b) = b - a, which has the shape of a */
+static bool negated_difference(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_NEG || !reads(s, n, 0, PRIMITIVE_SUB)) return false;
+  const struct node *sub = input(s, n, 0);
+  return even_shapes(s, sub) && becomes(r, PRIMITIVE_SUB, sub->in[1], sub->in[0]);
+}
+
+/* a * a */
+static bool own_product(const struct known *s, const struct node *n, struct rewrite *r) {
+  (void)s;
+  return n->op == PRIMITIVE_MUL && n->in[0] == n->in[1] && becomes(r, PRIMITIVE_SQR, n->in[0], -1);
+}
+
+/* max(a, -a) = |a| */
+static bool larger_of_signs(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (n->op != PRIMITIVE_MAX) return false;
+  for (int j = 0; j < 2; j++)
+    if (reads(s, n, j, PRIMITIVE_NEG) && input(s, n, j)->in[0] == n->in[1 - j])
+      return becomes(r, PRIMITIVE_ABS, n->in[1 - j], -1);
+  return false;
+}
+
+/* Whether node `one` of binary op `op` has `other` among its inputs, all of one shape. */
+static bool made_of(const struct known *s, int one, enum primitive op, int other) {
+  const struct node *n = &s->k->nodes[one];
+  return n->op == op && (n->in[0] == other || n->in[1] == other) && even_shapes(s, n);
+}
+
+/* Whether element by element a >= b, both of one shape. */
+static bool at_least(const struct known *s, int a, int b) {
+  const struct node *n = &s->k->nodes[a], *m = &s->k->nodes[b];
+  if (a == b || (has(s->above, a) && has(s->below, b))) return true;
+  if (n->op == PRIMITIVE_RELU && n->in[0] == b) return true;
+  if (n->op == PRIMITIVE_ABS && n->in[0] == b) return true;
+  if (n->op == PRIMITIVE_ABS && m->op == PRIMITIVE_RELU && n->in[0] == m->in[0]) return true;
+  return made_of(s, a, PRIMITIVE_MAX, b) || made_of(s, b, PRIMITIVE_MIN, a);
+}
+
+/* max(a, b) = a, min(a, b) = b where a >= b everywhere */
+static bool known_order(const struct known *s, const struct node *n, struct rewrite *r) {
+  if ((n->op != PRIMITIVE_MAX && n->op != PRIMITIVE_MIN) || !even_shapes(s, n)) return false;
+  int a = n->in[0], b = n->in[1];
+  if (at_least(s, a, b)) return is_same(r, n->op == PRIMITIVE_MAX ? a : b);
+  if (at_least(s, b, a)) return is_same(r, n->op == PRIMITIVE_MAX ? b : a);
+  return false;
+}
+
+/* the same arithmetic on the same inputs; weights are each node's own */
+static bool common_node(const struct known *s, const struct node *n, struct rewrite *r) {
+  const struct row *row = node_row(n);
+  int v = (int)(n - s->k->nodes);
+  if (!row->arity || row->facts & FACT_WEIGHTS || n->op == PRIMITIVE_OUTPUT) return false;
+  for (int i = 1; i < v; i++) {
+    const struct node *m = &s->k->nodes[i];
+    if (m->op != n->op || !attrs_equal(&m->attrs, &n->attrs)) continue;
+    bool equal = m->in[0] == n->in[0] && m->in[1] == n->in[1];
+    bool swapped = row->facts & FACT_COMMUTES && m->in[0] == n->in[1] && m->in[1] == n->in[0];
+    if (equal || (swapped && even_shapes(s, n))) return is_same(r, i);
+  }
+  return false;
+}
+
+/* h - p - q: circular always; with zeros where both move one way, as no pixel comes back */
+static bool shift_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
+  const struct node *first = input(s, n, 0);
+  if (n->op != PRIMITIVE_SHIFT || first->op != PRIMITIVE_SHIFT) return false;
+  if (n->attrs.over != first->attrs.over || n->attrs.zero_fill != first->attrs.zero_fill)
+    return false;
+  int64_t p = first->attrs.amount, q = n->attrs.amount, sum = p + q;
+  if ((n->attrs.zero_fill && (p < 0) != (q < 0)) || sum < INT32_MIN || sum > INT32_MAX)
+    return false;
+  if (!sum) return is_same(r, first->in[0]);
+  reads_instead(r, n, 0, first->in[0]);
+  r->node.attrs.amount = (int)sum;
+  return true;
+}
+
+static bool only_reader(const struct known *s, const struct node *n) {
+  return s->readers[n->in[0]] == 1;
+}
+
+/* Two steps along different axes, else alike, are one along both. */
+static bool both_axes(const struct known *s, const struct node *n, struct rewrite *r) {
+  const struct node *first = input(s, n, 0);
+  struct attrs alike = first->attrs;
+  alike.over = n->attrs.over;
+  if (first->op != n->op || first->attrs.over & n->attrs.over || !only_reader(s, n) ||
+      !attrs_equal(&alike, &n->attrs))
+    return false;
+  reads_instead(r, n, 0, first->in[0]);
+  r->node.attrs.over |= first->attrs.over;
+  return true;
+}
+
+/* a[h - p] along H, then a[w - p] along W: each index is moved by itself */
+static bool shift_both(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_SHIFT && both_axes(s, n, r);
+}
+
+/* windows along H, then along W: the axes kh and kw are put in the same places */
+static bool unfold_both(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_UNFOLD && both_axes(s, n, r);
+}
+
+/* a mean of means over equally many, a maximum of maxima; the shape rule says which pairs are legal */
+static bool fold_both(const struct known *s, const struct node *n, struct rewrite *r) {
+  return node_row(n)->family == &family_fold && both_axes(s, n, r);
+}
+
+/* a circular shift only changes the order in which a fold meets the elements of its axes */
+static bool fold_of_shift(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (node_row(n)->family != &family_fold || !reads(s, n, 0, PRIMITIVE_SHIFT)) return false;
+  const struct attrs *shift = &input(s, n, 0)->attrs;
+  return !shift->zero_fill && !(shift->over & ~n->attrs.over) &&
+         reads_instead(r, n, 0, input(s, n, 0)->in[0]);
+}
+
+/* `out` reads all but H and W in order, grouped or not */
+static bool output_of_group(const struct known *s, const struct node *n, struct rewrite *r) {
+  return n->op == PRIMITIVE_OUTPUT && node_row(input(s, n, 0))->family == &family_group &&
+         reads_instead(r, n, 0, input(s, n, 0)->in[0]);
+}
+
+static bool all_ones(const struct shape *s, unsigned roles) {
+  struct dim product = shape_product(s, roles);
+  return dim_is_one(&product);
+}
+
+/* Numbers and their order stay, axes change: gone if nothing below sees the axes (same_on_flat). */
+static bool only_axes(const struct known *s, const struct node *n, struct rewrite *r) {
+  bool group = node_row(n)->family == &family_group;
+  bool window = n->op == PRIMITIVE_UNFOLD && n->attrs.amount == 1;
+  bool fold =
+      node_row(n)->family == &family_fold && all_ones(&input(s, n, 0)->shape, n->attrs.over);
+  return (group || window || fold) && is_same(r, n->in[0]);
+}
+
+/* A sum of two grouped tensors is no sum once one group goes: all groups that are alike go at once. */
+static bool axes_together(const struct known *s, const struct node *n, struct rewrite *r) {
+  if (node_row(n)->family != &family_group) return false;
+  is_same(r, n->in[0]);
+  for (int i = 1; i < s->k->count; i++) {
+    const struct node *m = &s->k->nodes[i];
+    if (m->op == n->op && dim_equal(&m->attrs.dim, &n->attrs.dim)) r->gone |= UINT64_C(1) << i;
+  }
+  return (r->gone & (r->gone - 1)) != 0;
+}
+
+/* clang-format off */
+static const struct rule {
+  struct rewrite_row row;
+  bool (*find)(const struct known *s, const struct node *n, struct rewrite *r);
+} rules[] = {
+  {{"relu a, abs a with a >= 0", "a"}, already_positive},
+  {{"neg of neg a", "a"}, twice_negated},
+  {{"abs, sqr or sqrt of neg a or abs a", "that of a"}, even_function},
+  {{"mul of neg a and neg b", "mul a b"}, product_of_negs},
+  {{"add a and neg b; sub a and neg b", "sub a b; add a b"}, sum_with_neg},
+  {{"neg of sub a b, equal shapes", "sub b a"}, negated_difference},
+  {{"mul a a", "sqr a"}, own_product},
+  {{"max of a and neg a", "abs a"}, larger_of_signs},
+  {{"max or min of a and b, a >= b everywhere", "a or b"}, known_order},
+  {{"a node that is there already, without weights", "that one"}, common_node},
+  {{"shift of shift along the same axes", "one by the sum, none by 0"}, shift_of_shift},
+  {{"shift along H of shift along W", "over=H,W"}, shift_both},
+  {{"unfold along H of unfold along W", "over=H,W"}, unfold_both},
+  {{"fold along one axis of fold along another", "over both"}, fold_both},
+  {{"fold of a circular shift along its axes", "fold"}, fold_of_shift},
+  {{"out of group a", "out a"}, output_of_group},
+  {{"group, unfold k=1, fold of axes of 1, whose axes nothing sees", "none"}, only_axes},
+  {{"all of several groups by the same, whose axes nothing sees", "none"}, axes_together},
+};
+/* clang-format on */
+enum { RULES = sizeof rules / sizeof *rules };
+
+const struct rewrite_row *kernel_rewrites(int *count) {
+  static struct rewrite_row rows[RULES];
+  for (int i = 0; i < RULES; i++) rows[i] = rules[i].row;
+  *count = RULES;
+  return rows;
+}
+
+/* -- whether a node computes the same numbers from inputs of other shapes -- */
+
+enum { ROLES_LEAD = 1 << ROLE_GROUP | 1 << ROLE_CHANNEL };
+
+static struct dim axis_dim(const struct shape *s, enum role role) {
+  int i = shape_find(s, role);
+  return i < 0 ? dim_number(1) : s->axis[i].dim;
+}
+
+static bool same_axis(const struct shape *a, const struct shape *b, enum role role) {
+  struct dim x = axis_dim(a, role), y = axis_dim(b, role);
+  return dim_equal(&x, &y);
+}
+
+/* The same windows and pixels behind as many groups and channels: an axis of 1 may be missing. */
+static bool same_tail(const struct shape *a, const struct shape *b) {
+  struct dim lead_a = shape_product(a, ROLES_LEAD), lead_b = shape_product(b, ROLES_LEAD);
+  bool same = dim_equal(&lead_a, &lead_b);
+  for (enum role role = ROLE_KH; role <= ROLE_W; role++) same = same && same_axis(a, b, role);
+  return same;
+}
+
+static struct dim run(const struct shape *s, int first, int count) {
+  struct dim product = dim_number(1);
+  for (int i = first; i < first + count; i++) product = dim_mul(product, s->axis[i].dim);
+  return product;
+}
+
+/* Element [p, q, s] meets [p, q mod left, s]: the sizes of p, q, s and left decide. */
+static bool same_broadcast(const struct shape *l, const struct shape *r, const struct shape *l2,
+                           const struct shape *r2) {
+  struct match m = shape_match(l, r), m2 = shape_match(l2, r2);
+  struct dim before = run(r, 0, m.prefix), before2 = run(r2, 0, m2.prefix);
+  struct dim behind = run(r, r->count - m.suffix, m.suffix);
+  struct dim behind2 = run(r2, r2->count - m2.suffix, m2.suffix);
+  return dim_equal(&m.left, &m2.left) && dim_equal(&m.right, &m2.right) &&
+         dim_equal(&before, &before2) && dim_equal(&behind, &behind2);
+}
+
+static bool same_on_flat(const struct kernel *k, const struct node *n, const struct kernel *to,
+                         const struct node *m) {
+  const struct row *row = node_row(n);
+  bool equal = true, lead = n->attrs.over & ROLES_LEAD;
+  for (int j = 0; j < row->arity; j++)
+    equal = equal && shape_equal(node_input(k, n, j), node_input(to, m, j));
+  if (equal) return true;
+  const struct shape *a = node_input(k, n, 0), *b = node_input(to, m, 0);
+  if (row->arity == 2) return same_broadcast(a, node_input(k, n, 1), b, node_input(to, m, 1));
+  if (row->family == &family_map || row->family == &family_group || row->family == &family_output)
+    return true;
+  if (row->facts & FACT_WEIGHTS || lead)
+    return same_tail(a, b) && same_axis(a, b, ROLE_GROUP) && same_axis(a, b, ROLE_CHANNEL);
+  return same_tail(a, b);
+}
+
+/* -- applying one -- */
+
+static int source(const struct kernel *k, const struct rewrite *r, int v, int node) {
+  if (node == v && r->same >= 0) node = r->same;
+  while (has(r->gone, node)) node = k->nodes[node].in[0];
+  return node;
+}
+
+/* A bit per node that the output needs once v is rewritten; the input always stays. */
+static uint64_t live(const struct kernel *k, int v, const struct rewrite *r) {
+  uint64_t set = UINT64_C(1) << (k->count - 1) | 1;
+  for (int i = k->count - 1; i > 0; i--) {
+    const struct node *n = i == v && r->same < 0 ? &r->node : &k->nodes[i];
+    if (!has(set, i)) continue;
+    for (int j = 0; j < node_row(n)->arity; j++) set |= UINT64_C(1) << source(k, r, v, n->in[j]);
+  }
+  return set;
+}
+
+/* k with the rewrite in *out; false where that is illegal or would compute something else. */
+static bool apply(const struct kernel *k, int v, const struct rewrite *r, struct kernel *out) {
+  uint64_t keep = live(k, v, r);
+  int to[KERNEL_NODES_MAX] = {0};
+  out->count = 0;
+  for (int i = 0; i < k->count; i++) {
+    if (!has(keep, i)) continue;
+    struct node *n = &out->nodes[out->count];
+    bool anew = i == v && r->same < 0;
+    *n = anew ? r->node : k->nodes[i];
+    for (int j = 0; j < node_row(n)->arity; j++) n->in[j] = to[source(k, r, v, n->in[j])];
+    if (kernel_shape_of(out, n, &n->shape)) return false;
+    if (anew && !shape_equal(&n->shape, &k->nodes[i].shape)) return false;
+    if (!anew && !same_on_flat(k, &k->nodes[i], out, n)) return false;
+    memcpy(n->name, k->nodes[i].name, sizeof n->name);
+    to[i] = out->count++;
+  }
+  return true;
+}
+
+static bool rewrite_once(const struct kernel *k, struct kernel *out) {
+  struct known s = look(k);
+  for (int i = 0; i < RULES; i++)
+    for (int v = 1; v < k->count; v++) {
+      struct rewrite r = {.gone = 0};
+      if (rules[i].find(&s, &k->nodes[v], &r) && apply(k, v, &r, out)) return true;
+    }
+  return false;
+}
+
+struct kernel *kernel_simplify(const struct kernel *k) {
+  struct kernel *now = kernel_copy(k), *next = kernel_copy(k);
+  while (rewrite_once(now, next)) {
+    struct kernel *old = now;
+    now = next;
+    next = old;
+  }
+  kernel_free(next);
+  kernel_renumber(now);
+  return now;
+}
+
+/* -- constants -- */
+
+/* Past groups, which change no number and no order. */
+static int ungrouped(const struct kernel *k, int node) {
+  while (node_row(&k->nodes[node])->family == &family_group) node = k->nodes[node].in[0];
+  return node;
+}
+
+static const char *constant(const struct known *s, const struct node *n) {
+  if (n->op == PRIMITIVE_SUB && ungrouped(s->k, n->in[0]) == ungrouped(s->k, n->in[1]))
+    return "the difference of a tensor and itself is 0";
+  if (n->op == PRIMITIVE_RELU && has(s->below, n->in[0]))
+    return "relu of what is never positive is 0";
+  if (n->op == PRIMITIVE_SOFTMAX && all_ones(node_input(s->k, n, 0), n->attrs.over))
+    return "a softmax of single elements is 1";
+  if (n->op == PRIMITIVE_FOLD_MEAN && reads(s, n, 0, PRIMITIVE_SOFTMAX) &&
+      !(input(s, n, 0)->attrs.over & ~n->attrs.over))
+    return "the mean of a softmax along its axes does not depend on its input";
+  return NULL;
+}
+
+const char *kernel_constant(const struct kernel *k, int *node) {
+  struct known s = look(k);
+  for (*node = 1; *node < k->count; ++*node) {
+    const char *why = constant(&s, &k->nodes[*node]);
+    if (why) return why;
+  }
+  return NULL;
+}
