@@ -72,9 +72,12 @@ def test_the_figure_is_written_beside_the_table(
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["{}", "--plot", "a.png"], "a plot is a file that ends in .svg, not 'a.png'"),
+        (
+            ["{}", "--plot", "a.jpg"],
+            "a plot is a file that ends in .svg, .png or .pdf, not 'a.jpg'",
+        ),
         (["{}", "--plot", "no/a.svg"], "cannot write 'no/a.svg': No such file or directory"),
-        (["{}", "--x", "macs"], "--x and --title are of a plot: give --plot FILE.svg"),
+        (["{}", "--x", "macs"], "--x and --title are of a plot: give --plot FILE"),
         (["{}", "--plot", "-", "-f", "csv"], "--plot - takes standard output for itself"),
         (["{}", "--x", "time"], "invalid choice: 'time'"),
         (["{}", "-f", "xml"], "invalid choice: 'xml'"),

@@ -19,7 +19,7 @@ from ..environment import machine
 from .command import Parser
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-PACKAGES = ("numpy", "safetensors", "scikit-learn", "rich", "pillow")
+PACKAGES = ("numpy", "safetensors", "scikit-learn", "rich", "pillow", "matplotlib")
 
 
 def run(words: list[str]) -> int:

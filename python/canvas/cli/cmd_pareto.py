@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..errors import CanvasError, NoSolution
-from ..reporting.plot import X_AXES, pareto_svg, plot_pareto
+from ..reporting.plot import X_AXES, pareto_figure, plot_pareto
 from ..reporting.report import make_report, pareto_csv, pareto_rows
 from ..study import Study
 from .command import Parser
@@ -16,13 +16,13 @@ from .command import Parser
 def run(words: list[str]) -> int:
     given = parser().parse_args(words)
     if given.plot is None and (given.x or given.title):
-        raise CanvasError("--x and --title are of a plot: give --plot FILE.svg")
+        raise CanvasError("--x and --title are of a plot: give --plot FILE")
     if given.plot == "-" and given.format:
         raise CanvasError("--plot - takes standard output for itself: leave --format away")
     folder, x, title = Path(given.folder), given.x or "latency", given.title or ""
     if given.plot == "-":
         with Study.read(folder) as study:
-            print(pareto_svg(study, x, title), end="")
+            print(pareto_figure(study, x, title).decode(), end="")
         return 0
     text = pareto_text(folder, given.format or "table")
     if given.plot is not None:
@@ -50,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
         help="of the table; accuracies of json and csv are 0..1 (default: table)",
     )
     parser.add_argument(
-        "--plot", metavar="FILE.svg", help="write a figure; - is standard output, without a table"
+        "--plot",
+        metavar="FILE",
+        help="write a figure, as its ending says: .svg, .png or .pdf; - is SVG on standard "
+        "output, without a table",
     )
     parser.add_argument(
         "--x", choices=tuple(X_AXES), help="what the plot's x axis shows (default: latency)"

@@ -1,22 +1,22 @@
 """Where the labels of a figure stand: near what they name, over nothing else.
 
-Greedy placement of rectangles in pixels, y downwards; the widths of texts are upper bounds, as the
-font that will draw them is not known here.
+Greedy placement of rectangles, y downwards, in the unit of whoever asks (points of a figure).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-CROSSING = 20.0  # to cover a line or a dot is as bad as to stand so many pixels further away
+CROSSING = 20.0  # to cover a line or a dot is as bad as to stand so much further away
 TIED = 8.0  # a label further away than this is tied to its mark by a line
-REACH = (5.0, 10.0, 17.0, 26.0, 38.0, 52.0, 70.0)  # how far from its mark a label may stand
+NEAR = (5.0, 8.0, 12.0, 17.0)  # how far from its mark a label stands if it can
+STEP = 6.0  # of the places that are tried where none of these is free
 
 
 class Box(NamedTuple):
-    """A rectangle in pixels, y downwards."""
+    """A rectangle, y downwards."""
 
     left: float
     top: float
@@ -39,13 +39,12 @@ class Box(NamedTuple):
 
 
 def place_labels(
-    anchors: Sequence[tuple[float, float, float]],
-    height: float,
+    anchors: Sequence[tuple[float, float, float, float]],
     area: Box,
     taken: Iterable[Box],
     avoided: Sequence[Box],
 ) -> list[Box | None]:
-    """A place for each label (x and y of its mark, the label's width), near its mark.
+    """A place for each label (x and y of its mark, the label's width and height), near its mark.
 
     Greedy: labels come in the order of their importance, and each takes the cheapest place within
     `area` that is free of `taken` and of earlier labels.  A place costs its distance, and CROSSING
@@ -55,19 +54,26 @@ def place_labels(
     blocked, crossed = list(taken), list(avoided)
     labels: list[Box] = []
     places: list[Box | None] = []
-    for x, y, width in anchors:
-        free = [
-            (reach + CROSSING * (covers(box, crossed) + struck(tie(x, y, box), labels)), box)
-            for reach in REACH
-            for box in around(x, y, width, height, reach)
-            if box.within(area) and not covers(box, blocked + labels)
-        ]
-        best = min(free, key=lambda place: place[0])[1] if free else None
+    for x, y, width, height in anchors:
+        best = None
+        for offers in (around(x, y, width, height), everywhere(area, width, height)):
+            free = [box for box in offers if box.within(area) and not covers(box, blocked)]
+            if free:
+                best = min(free, key=lambda box: cost(x, y, box, crossed, labels))
+                break
         places.append(best)
         if best:
             labels.append(best)
+            blocked.append(best)
             crossed += tie(x, y, best)
     return places
+
+
+def cost(x: float, y: float, box: Box, crossed: Sequence[Box], labels: Sequence[Box]) -> float:
+    """What it costs to name the mark at (x, y) there."""
+    near_x, near_y = nearest(x, y, box)
+    lines = covers(box, crossed) + struck(tie(x, y, box), labels)
+    return math.hypot(near_x - x, near_y - y) + CROSSING * lines
 
 
 def covers(box: Box, others: Iterable[Box]) -> int:
@@ -94,43 +100,44 @@ def tie(x: float, y: float, box: Box) -> list[Box]:
     return [Box(x - 1, y - 1, x + 1, y + 1) for x, y in dots]
 
 
-def around(x: float, y: float, width: float, height: float, reach: float) -> list[Box]:
+def around(x: float, y: float, width: float, height: float) -> Iterator[Box]:
     """Places around a mark, the usual ones first: right, left, above, below, the corners."""
-    corner = 0.75 * reach
-    offsets = [
-        (reach, -height / 2),
-        (-reach - width, -height / 2),
-        (-width / 2, -reach - height),
-        (-width / 2, reach),
-        (corner, -corner - height),
-        (-corner - width, -corner - height),
-        (corner, corner),
-        (-corner - width, corner),
-    ]
-    return [Box(x + dx, y + dy, x + dx + width, y + dy + height) for dx, dy in offsets]
+    for reach in NEAR:
+        corner = 0.75 * reach
+        for dx, dy in (
+            (reach, -height / 2),
+            (-reach - width, -height / 2),
+            (-width / 2, -reach - height),
+            (-width / 2, reach),
+            (corner, -corner - height),
+            (-corner - width, -corner - height),
+            (corner, corner),
+            (-corner - width, corner),
+        ):
+            yield Box(x + dx, y + dy, x + dx + width, y + dy + height)
 
 
-def text_width(text: str, size: float) -> float:
-    """An upper bound in pixels for the usual sans-serif fonts."""
+def everywhere(area: Box, width: float, height: float) -> Iterator[Box]:
+    """Places all over the area."""
+    across = max(0, int((area.right - area.left - width) / STEP))
+    down = max(0, int((area.bottom - area.top - height) / STEP))
+    for row in range(down + 1):
+        for column in range(across + 1):
+            left, top = area.left + STEP * column, area.top + STEP * row
+            yield Box(left, top, left + width, top + height)
 
-    def advance(letter: str) -> float:
-        if letter in " ,.:;()|!'ijlftrI-":
-            return 0.4
-        return 1.0 if letter in "mwMW%" or ord(letter) > 0x2E7F else 0.66
 
-    return size * sum(map(advance, text))
-
-
-def wrap(text: str, size: float, width: float) -> list[str]:
-    """Lines of at most `width` pixels; a word that is longer is cut."""
+def wrap(text: str, width: Callable[[str], float], most: float) -> list[str]:
+    """Lines of at most `most` by `width(line)`; a word that is longer is cut."""
     lines: list[str] = []
     for word in text.split():
-        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+        if lines and width(f"{lines[-1]} {word}") <= most:
             lines[-1] += f" {word}"
             continue
-        lines.append("")
-        for letter in word:
-            if text_width(lines[-1] + letter, size) > width:
-                lines.append("")
-            lines[-1] += letter
+        lines.append(word)
+        while width(lines[-1]) > most and len(lines[-1]) > 1:
+            cut = len(lines[-1]) - 1
+            while cut > 1 and width(lines[-1][:cut]) > most:
+                cut -= 1
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
     return lines
