@@ -273,6 +273,15 @@ OPTIONS = (
         "weights; none: anything goes",
     ),
     Option(
+        "norm",
+        _one_of("batch", "none"),
+        "batch",
+        True,
+        "batch|none",
+        "batch: a BatchNorm after every weight inside a kernel, in finds and controls alike; "
+        "none: kernels as they are",
+    ),
+    Option(
         "policy",
         _one_of("paper", "spatial"),
         "paper",

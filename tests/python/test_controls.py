@@ -15,7 +15,7 @@ c 16 32 16 16 1 2 1
 
 
 def test_every_control_is_solved_for_every_target():
-    controls = [*solve_controls(TARGETS), grouped(TARGETS, "macs=0.5x")]
+    controls = [*solve_controls(TARGETS, "none"), grouped(TARGETS, "macs=0.5x")]
     assert [c.name for c in controls] == ["identity", "1x1", "depthwise-separable", "grouped"]
     for control in controls:
         assert not control.missing
@@ -34,10 +34,16 @@ def test_a_control_that_fits_nowhere_is_missing_with_its_reason():
 
 
 def test_all_controls_are_different_kernels():
-    hashes = {
-        _core.hash(c.pack) for c in [*solve_controls(TARGETS), grouped(TARGETS, "macs=0.5x")]
-    }
-    assert len(hashes) == 4
+    controls = [*solve_controls(TARGETS, "batch"), grouped(TARGETS, "macs=0.5x")]
+    assert len({_core.hash(control.pack) for control in controls}) == 4
+
+
+def test_controls_have_norms_where_finds_have_them():
+    """... and only those with a weight inside."""
+    for norm in ("batch", "none"):
+        packs = {control.name: control.pack for control in solve_controls(TARGETS, norm)}
+        normed = [name for name, pack in packs.items() if "\nnorm batch\n" in pack]
+        assert normed == (["depthwise-separable"] if norm == "batch" else [])
 
 
 def test_group_counts_are_the_common_divisors():

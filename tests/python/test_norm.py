@@ -309,6 +309,22 @@ def test_compiles_and_exports():
         torch.testing.assert_close(torch.export.export(kernel, (x,)).module()(x), y)
 
 
+# ---- without PyTorch ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["separable", "gate"])
+def test_machine_code_takes_the_folded_operands(name):
+    p = pack(name, BINDINGS[1])
+    kernel, x = module(p), image(p)
+    wanted = kernel(x).detach().float()
+    kernel.fold().float()
+    code = p.compile(batch=2)
+    names = [operand.name for operand in code.inputs[1:]]
+    assert [n for n in names if n[0] == "b"] == [f"b{i}" for i in ROWS[name][1]]
+    operands = [getattr(kernel, name).detach() for name in names]
+    torch.testing.assert_close(code(x.float(), *operands), wanted, rtol=1e-4, atol=1e-4)
+
+
 # ---- whole networks -----------------------------------------------------------------------------
 
 

@@ -58,6 +58,23 @@ LOAD = '''def load(path):
     return network.eval()
 '''
 
+FOLDED = '''def load(path, fold=True):
+    """The network with the weights of a safetensors file, in evaluation mode.  The norms inside
+    its kernels are folded into weights and biases, which answers the same; `fold=False` keeps
+    them, for training on.
+    """
+    try:
+        from safetensors.torch import load_file
+    except ModuleNotFoundError:
+        raise ImportError("weights are read by safetensors: pip install safetensors") from None
+    network = build()
+    network.load_state_dict(load_file(path))
+    network.eval()
+    for layer in LAYERS if fold else ():
+        network.get_submodule(layer).kernel.fold()
+    return network
+'''
+
 
 def network_code(
     title: str, recipe: Recipe, pack: str | None, network: nn.Module, images: Mapping[str, Any]
@@ -75,7 +92,8 @@ def network_code(
         parts += definitions(source, built_in.BUILT_IN[recipe.model].__name__)
     if pack is not None:
         parts += [_layers(network), REPLACE.format(kernel=KernelPack(pack).name)]
-    parts += [_build(recipe, known, replaced=pack is not None), LOAD]
+    normed = pack is not None and KernelPack(pack).norm != "none"
+    parts += [_build(recipe, known, replaced=pack is not None), FOLDED if normed else LOAD]
     body = "\n\n".join(part.strip("\n") + "\n" for part in parts)
     head = imports([source, kernel], body)
     return f"{_docstring(title, images)}\n{head}\n{body}"

@@ -380,14 +380,17 @@ def _reproducible(threads: int | None, device: torch.device) -> Iterator[None]:
     before = torch.get_num_threads()
     strict = torch.are_deterministic_algorithms_enabled()
     warning = torch.is_deterministic_algorithms_warn_only_enabled()
+    filling = torch.utils.deterministic.fill_uninitialized_memory
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads or before)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it
     torch.set_flush_denormal(True)  # numbers below 1e-38 cost time and mean nothing here
     try:
         yield
     finally:
         torch.set_num_threads(before)
         torch.use_deterministic_algorithms(strict, warn_only=warning)
+        torch.utils.deterministic.fill_uninitialized_memory = filling
         torch.set_flush_denormal(False)

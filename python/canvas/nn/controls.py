@@ -1,9 +1,9 @@
 """What every find is measured against: operators that everybody knows, written as kernels.
 
-A control is a kernel text and goes the way of a find: solved for the targets, turned into the
-same kind of module, trained and timed by the same code.  Only `grouped` must obey the budget
-(its group count is the smallest that does); the others stand in the table whatever they cost.
-The unchanged network is the baseline, which has no kernel.
+A control is a kernel text and goes the way of a find: solved for the targets, with norms where
+finds have them, turned into the same kind of module, trained and timed by the same code.  Only
+`grouped` must obey the budget (its group count is the smallest that does); the others stand in the
+table whatever they cost.  The unchanged network is the baseline, which has no kernel.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ class Control:
     missing: str = ""
 
 
-def solve_controls(targets: str) -> list[Control]:
-    """Identity, 1x1 and depth-wise separable, whatever they cost, in the order of the table."""
+def solve_controls(targets: str, norm: str) -> list[Control]:
+    """Identity, 1x1 and depth-wise separable, whatever they cost, in the order of the table;
+    `norm` is batch or none.
+    """
     free = "macs=none,params=none"
     return [
         _control("identity", IDENTITY, targets, free, "exempt=1"),
         _control("1x1", POINTWISE, targets, free, ""),
-        _control("depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, ""),
+        _control("depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, f"norm={norm}"),
     ]
 
 

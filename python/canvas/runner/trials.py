@@ -70,7 +70,7 @@ def all_controls(run: Run) -> list[tuple[Control, str]]:
     budget.
     """
     targets, all_budgets = run.plan.targets, budgets(run.options)
-    controls = [(control, "") for control in solve_controls(targets)]
+    controls = [(control, "") for control in solve_controls(targets, run.options["norm"])]
     for budget in all_budgets:
         control = grouped(targets, budget)
         if len(all_budgets) > 1:
@@ -156,7 +156,8 @@ class Trials:
         if twin is not None:
             return "duplicate", f"the same kernel as {twin}"
         try:
-            pack = _core.solve(kernel, targets, budget, f"G={groups}")
+            options = f"G={groups} norm={self.options['norm']}"
+            pack = _core.solve(kernel, targets, budget, options)
         except NoSolution as error:
             return "unsolved", str(error)
         self.study.add(str(index), "find", kernel, pack, hash, layer_macs(pack), budget)

@@ -212,7 +212,8 @@ CREATE TABLE final (
 
 # How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
 # the eager network alone: they are taken again.  Finals of format 3 do not say which images they
-# got right, and their seeds were next to the search's: they are trained again.
+# got right, and their seeds were next to the search's: they are trained again.  Before format 4 no
+# kernel had norms.
 UPGRADES = {
     1: f"""
 ALTER TABLE candidate RENAME TO old_candidate;
@@ -266,6 +267,7 @@ ALTER TABLE network DROP COLUMN log;
 """,
     3: f"""
 DROP VIEW IF EXISTS candidate;
+UPDATE study SET options = json_set(options, '$.norm', 'none');
 ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN speedup_spread REAL;
 ALTER TABLE timing ADD COLUMN speedup_spread REAL;
