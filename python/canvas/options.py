@@ -138,6 +138,17 @@ def _pick(value: Any) -> str:
     return str(value)
 
 
+def _share(value: Any) -> float:
+    expected = "a share from 0 to 1"
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(expected) from None
+    if isinstance(value, bool) or not 0 <= share <= 1:
+        raise ValueError(expected)
+    return share
+
+
 OPTIONS = (
     Option(
         "model",
@@ -233,6 +244,22 @@ OPTIONS = (
         "kernels to train, pruned and failed ones included; so many for each budget of a sweep",
     ),
     Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
+    Option(
+        "strategy",
+        _one_of("random"),
+        "random",
+        True,
+        "random",
+        "where new kernels come from; random: each is drawn",
+    ),
+    Option(
+        "random_share",
+        _share,
+        0.2,
+        True,
+        "SHARE",
+        "share of the new kernels that --strategy evolve goes on drawing, to compare with",
+    ),
     Option("batch_size", _whole(2, 65_536), 64, True, "N", "images per training step"),
     Option(
         "time_limit",
@@ -306,6 +333,15 @@ OPTIONS = (
         True,
         "yes|no",
         "yes: measure every network before it is trained (docs/search.md)",
+    ),
+    Option(
+        "lag",
+        _whole(1, 1024),
+        6,
+        True,
+        "L",
+        "what is tried next, and verdicts, depend on what was tried up to L before alone, so that "
+        "any number of workers gives the same search; at most L trainings run at a time",
     ),
     Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never pruned"),
     Option(

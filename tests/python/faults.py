@@ -138,10 +138,12 @@ def text(place: str) -> str:
 
 # What two runs of one question share; times, latencies and sessions are not among it.
 SHARED = {
-    "study": "options, seed, data, data_checksum, validation_images, test_images, targets",
+    "study": "options, seed, data, data_checksum, validation_images, test_images, targets, format",
     "draw": "idx, outcome, reason",
     "candidate": "id, name, kind, number, budget, kernel, pack, hash, layer_macs, status, "
-    "reason, log, macs, params, val_accuracy",
+    "reason, log, macs, params, val_accuracy, origin, parents, rung",
+    "item": "number, candidate, rung",
+    "rung": "candidate, number, seed, epochs, accuracy",
     "epoch": "candidate, number, accuracy, loss",
     "final": "candidate, seed, epochs, val_accuracy, test_accuracy, hex(hits)",
     "timing": "candidate, engine, batch, reason, latency_ms IS NULL",
@@ -162,7 +164,7 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 ENDED = """
   SELECT 'training', candidate.id, session, attempt, seconds FROM candidate
     JOIN task ON task.candidate = candidate.id AND task.kind = 'accuracy'
-    WHERE status IN ('done', 'pruned', 'failed')
+    WHERE status IN ('done', 'pruned', 'rejected', 'failed')
   UNION ALL SELECT 'final', candidate, session, seed, seconds FROM final
   UNION ALL SELECT 'timing', candidate, session, engine, latency_ms FROM timing
 """

@@ -34,7 +34,8 @@ class FakePool:
 
 @pytest.fixture
 def driver(tmp_path):
-    options = read_options({"model": "m", "data": "d", "epochs": EPOCHS, "grace": 1, "workers": 1})
+    asked = {"epochs": EPOCHS, "grace": 1, "workers": 1, "lag": 4, "prune": "macs"}
+    options = read_options({"model": "m", "data": "d", **asked})
     with Study.open(tmp_path) as study:
         study.begin(options, "images", "abc", (100, 100), "t")
         study.add("baseline", "baseline")

@@ -124,7 +124,7 @@ def test_the_screen_of_a_search(terminal):
         "baseline 95.0 % 0.50x done",
         "1x1 0.50x training",
         "find 0 90.0 % 0.50x done unfold fc",
-        "finds: 1 done, 0 pruned, 0 failed",
+        "finds: 1 done, 0 pruned, 0 rejected, 0 failed",
     ):
         assert words in [" ".join(line.split()) for line in lines], lines
     at[0] = 100.0
@@ -133,7 +133,7 @@ def test_the_screen_of_a_search(terminal):
     assert lines[2].startswith("[ 100 s] 3 ") and "epoch 2)  unfold fc" in " ".join(lines[2:4])
     # One ending took 100 s; two finds and a control are left, which the limit cuts short.
     assert "trials 2 of 4, about 5:00 left" in lines
-    assert "finds: 1 done, 1 pruned, 0 failed" in lines
+    assert "finds: 1 done, 1 pruned, 0 rejected, 0 failed" in lines
     display.phase("finals: 6 trainings of 2 epochs", 6)
     display.started("find 0 seed 2", 2)
     at[0] = 105.0
@@ -214,7 +214,7 @@ def test_no_colour_takes_the_colours_only(monkeypatch):
     display.phase("", 1)
     display.close()
     text = console.file.getvalue()
-    assert "finds: 0 done, 0 pruned, 1 failed" in text and "\x1b[3" not in text
+    assert "finds: 0 done, 0 pruned, 0 rejected, 1 failed" in text and "\x1b[3" not in text
 
 
 @pytest.mark.parametrize(

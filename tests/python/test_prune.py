@@ -2,7 +2,7 @@
 
 import pytest
 
-from canvas.runner.prune import Finished, best_curve, keeps_up, lag, threshold
+from canvas.runner.prune import Finished, best_curve, keeps_up, threshold
 
 GOOD = Finished(0, macs=100, curve=[0.1, 0.5, 0.8, 0.9])
 FAST = Finished(1, macs=40, curve=[0.6, 0.7, 0.7, 0.7])  # ahead at first, lower in the end
@@ -26,20 +26,18 @@ def test_threshold_grows_from_half_and_never_reaches_one():
     ],
 )
 def test_the_curve_is_the_best_of_no_more_macs(rule, macs, expected):
-    curve = best_curve(rule, number=50, macs=macs, finished=ALL)
+    curve = best_curve(rule, number=50, macs=macs, finished=ALL, behind=4)
     assert curve == (expected.curve if expected else None)
 
 
 def test_the_best_is_judged_by_its_last_epoch_not_by_the_epoch_compared():
-    assert best_curve("macs", 50, 100, [FAST, GOOD]) == GOOD.curve
+    assert best_curve("macs", 50, 100, [FAST, GOOD], behind=4) == GOOD.curve
 
 
 def test_what_finished_lately_does_not_count_so_that_workers_do_not_change_the_verdict():
     assert best_curve("paper", number=6, macs=1, finished=ALL, behind=4) == DEAR.curve
     assert best_curve("paper", number=5, macs=1, finished=ALL, behind=4) == GOOD.curve
     assert best_curve("paper", number=3, macs=1, finished=ALL, behind=4) is None
-    assert lag(1) == lag(2) == lag(4) == 4
-    assert lag(9) == 9
 
 
 @pytest.mark.parametrize(

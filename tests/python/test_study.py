@@ -11,7 +11,6 @@ import pytest
 from canvas.errors import CanvasError
 from canvas.options import read_options
 from canvas.study import Final, Study, Timing
-from canvas.study.schema import UPGRADES
 
 OPTIONS = read_options({"model": "resnet8", "data": "digits"})
 
@@ -227,10 +226,13 @@ def test_a_study_of_format_2_keeps_all_but_its_second_state(tmp_path):
         assert study.select(status="running")[0].name == "5"
 
 
+FORMAT_3 = Path(__file__).with_name("study_format_3.sql").read_text()
+
+
 def test_a_study_of_format_3_keeps_all_but_its_finals(tmp_path):
     """Format 4 added columns; a study without them is what format 3 was."""
     with sqlite3.connect(tmp_path / "study.db") as database:
-        database.executescript(FORMAT_2 + UPGRADES[2] + "PRAGMA user_version = 3;")
+        database.executescript(FORMAT_3)
     database.close()
     with Study.open(tmp_path) as study:
         assert study.timings(1)[0].speedup_spread is None and study.candidates()[0].val_accuracy
@@ -257,6 +259,50 @@ def test_the_groups_of_the_test_images_are_kept(tmp_path):
         study.database.execute("UPDATE study SET test_groups = '[1, 2]'")
         with pytest.raises(CanvasError, match="its test_groups are not 50 numbers"):
             study.test_groups()
+
+
+def test_a_study_of_format_3_goes_on_as_it_began(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_3)
+        old = database.execute("SELECT name, status, reason, macs FROM candidate").fetchall()
+    database.close()
+    with Study.open(tmp_path) as study:
+        rows = study.candidates()
+        assert [(r.name, r.status, r.reason, r.macs) for r in rows[:-1]] == old[:-1]
+        assert (rows[-1].status, rows[-1].origin, rows[0].origin) == ("new", "draw", "")
+        items = study.items()
+        assert [(i.number, i.name, i.rung, i.state) for i in items] == [
+            (0, "0", 2, "failed"), (1, "3", 2, "failed"), (2, "4", 2, "open"),
+        ]  # fmt: skip
+        assert study.rungs(1) == {2: 0.5} and rows[0].rung == 2 and rows[0].val_seeds == 1
+        kept = study.options()
+        assert (kept["strategy"], kept["prune"], kept["lag"]) == ("random", "macs", 4)
+        options = {**kept, "prune": "paper", "lag": 9}
+        study.adopt(options, {"lag": 9})
+        assert (options["prune"], options["lag"]) == ("macs", 9)
+        assert not study.database.execute("PRAGMA foreign_key_check").fetchall()
+        study.add("5", "find", "k", "p", "h5", 1)
+        assert study.items()[-1].number == 3
+
+
+def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
+    """But for the order of columns and for blanks."""
+
+    def shape(folder):
+        with Study.open(folder) as study:
+            tables = study.database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = sorted(row["name"] for row in tables)
+            columns = [study.database.execute(f"PRAGMA table_info({n})").fetchall() for n in names]
+            return {n: sorted(c["name"] for c in rows) for n, rows in zip(names, columns)}
+
+    expected = shape(tmp_path / "new")
+    for number, text in ((2, FORMAT_2), (3, FORMAT_3)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with sqlite3.connect(folder / "study.db") as database:
+            database.executescript(text)
+        database.close()
+        assert shape(folder) == expected
 
 
 def test_a_task_is_the_only_state(study):

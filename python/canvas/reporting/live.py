@@ -32,7 +32,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..study import ENDED, Candidate
+from ..study import ENDED, TRIED, Candidate
 from ..text import printable
 from .progress import Display, candidate_line
 from .report import find_order, kernel_summary
@@ -163,7 +163,7 @@ class LiveDisplay(Display):
         if self.stage:
             return self.ended_in_stage, self.total - self.ended_in_stage
         rows = list(self.rows.values())
-        done = sum(row.kind == "find" and row.status in ENDED for row in rows)
+        done = sum(row.kind == "find" and row.status in TRIED for row in rows)
         controls = sum(row.kind != "find" and row.status not in ENDED for row in rows)
         return done, self.total - done + controls
 

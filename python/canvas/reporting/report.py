@@ -26,7 +26,7 @@ from typing import Any
 
 from .. import _core
 from ..files import at_once, folder_at_once
-from ..study import Candidate, Study
+from ..study import ENDED, TRIED, Candidate, Study
 from ..text import printable
 
 COLUMNS = (
@@ -429,7 +429,7 @@ def primitives(kernel: str) -> list[str]:
 
 def trial_counts(study: Study) -> dict[str, int]:
     """Finds by status, draws without a candidate by outcome."""
-    counts = dict.fromkeys(("done", "pruned", "failed", "new", "running"), 0)
+    counts = dict.fromkeys((*ENDED, "waiting", "new", "running"), 0)
     for row in study.select("find"):
         counts[row.status] += 1
     draws = study.draw_counts()
@@ -439,7 +439,7 @@ def trial_counts(study: Study) -> dict[str, int]:
 
 
 def counts_line(study: Study, counts: dict[str, int]) -> str:
-    trials = counts["done"] + counts["pruned"] + counts["failed"]
+    trials = sum(counts[status] for status in TRIED)
     line = (
         f"{trials} trials: {counts['done']} trained to the end, {counts['pruned']} pruned, "
         f"{counts['failed']} failed. Of the draws {counts['skipped']} were skipped, "

@@ -26,12 +26,13 @@ from ..options import BY_NAME, budgets, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
-from ..study import ENDED, Study, writing
+from ..study import TRIED, Study, writing
 from ..workers.pool import Pool
+from .asking import draw_options
 from .finals import train_finals
 from .search_run import Callback, Run
 from .timing import time_networks
-from .trials import Trials, add_controls, draw_options
+from .trials import Trials, add_controls
 
 
 def search(
@@ -75,18 +76,17 @@ def search(
     children are gone.
     """
     begun = time.monotonic()
-    options = read_options(
-        {
-            "model": model,
-            "data": data if isinstance(data, str) else type(data).__name__,
-            "budget": budget,
-            "trials": trials if n_trials is None else n_trials,
-            "epochs": epochs,
-            "time_limit": time_limit if timeout is None else timeout,
-            "seed": seed,
-            **others,
-        }
-    )
+    given = {
+        "model": model,
+        "data": data if isinstance(data, str) else type(data).__name__,
+        "budget": budget,
+        "trials": trials if n_trials is None else n_trials,
+        "epochs": epochs,
+        "time_limit": time_limit if timeout is None else timeout,
+        "seed": seed,
+        **others,
+    }
+    options = read_options(given)
     try:
         images = as_data(data, **image_options(options))
         options["data"] = read_option(BY_NAME["data"], images.name)
@@ -109,6 +109,7 @@ def search(
         display = make_display(progress, say, title, options["time_limit"], begun)
         with writing(folder):
             study = Study.open(folder, fresh)
+            study.adopt(options, given)
     except KeyboardInterrupt:
         (say or say_to_stderr)("stopped before the search began: the same command starts it")
         raise
@@ -164,7 +165,7 @@ def begin(run: Run, images: Data) -> None:
 
 def trials_kept(run: Run) -> str:
     """`7 of 24 trials`: what has ended."""
-    done = run.study.select("find", ENDED)
+    done = run.study.select("find", TRIED)
     return f"{len(done)} of {run.options['trials'] * len(budgets(run.options))} trials"
 
 

@@ -11,9 +11,9 @@ changed:
   compares with the best of all.
 
 Which candidates have finished would depend on how many workers there are and how fast they ran.
-So candidate number n is judged by candidates up to n - LAG only, and the driver lets it wait
-until those have ended: the same seed gives the same table with one worker or with four, and
-after a restart.
+So candidate number n is judged by candidates up to n - L only (L is `--lag`), and the driver lets
+it wait until those have ended: the same seed gives the same table with one worker or with four,
+and after a restart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 THETA = 0.5
-LAG = 4
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,6 @@ class Finished:
     curve: Sequence[float]
 
 
-def lag(workers: int) -> int:
-    """How far behind a candidate its judges are: LAG, or more when more than LAG workers run."""
-    return max(LAG, workers)
-
-
 def threshold(epoch: int, epochs: int, theta: float = THETA) -> float:
     """lambda: the share of the best curve's accuracy that epoch `epoch` of `epochs` must
     reach.
@@ -49,7 +43,7 @@ def threshold(epoch: int, epochs: int, theta: float = THETA) -> float:
 
 
 def best_curve(
-    rule: str, number: int, macs: int, finished: Iterable[Finished], behind: int = LAG
+    rule: str, number: int, macs: int, finished: Iterable[Finished], behind: int
 ) -> Sequence[float] | None:
     """The curve that candidate `number` with `macs` MACs is compared with, or None when there is
     none yet.

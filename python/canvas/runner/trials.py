@@ -1,40 +1,29 @@
-"""The trials of a search: draw, solve, train, prune.
+"""The trials of a search: what was asked for is trained and pruned.
 
-    draw i --> solve --> [child: check by the interpreter, train, score] --> prune --> done
-      a pure function of (seed, i)         several at a time
+    ask (asking.py) --> [child: check by the interpreter, train, score] --> prune --> done
+   one item after another         several at a time
 
-Draws are taken in order; the n-th find is solved for budget n mod (number of budgets), so that a
-time limit leaves every budget of a sweep with its share.  A failure of a candidate is a row of the
-study, never the end of the search.
+A failure of a candidate is a row of the study, never the end of the search.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 from .. import _core
-from ..errors import CanvasError, NoSolution
+from ..errors import CanvasError
 from ..nn.controls import BASELINE, Control, grouped, solve_controls
 from ..options import budgets
-from ..study import Candidate
+from ..study import WHOLE, Candidate
 from ..workers.pool import Message, Pool
+from .asking import Asking, layer_macs
 from .finals import expected_seconds
-from .prune import Finished, best_curve, keeps_up, lag, threshold
+from .prune import Finished, best_curve, keeps_up, threshold
 from .search_run import Run
 
-DRY = 2000  # draws in a row without a candidate after which the search gives up
 SLOWEST = 6  # a training may take this many times what the unchanged network took ...
 SHORTEST = 30.0  # ... but at least this many seconds
-
-
-def draw_options(options: dict[str, Any]) -> str:
-    """The options of a draw in the core's spelling."""
-    words = [f"primitives={options['primitives']}", f"require={options['require']}"]
-    if options["groups"] is not None:
-        words.append(f"groups={options['groups']}")
-    return " ".join(words)
 
 
 def add_controls(run: Run) -> None:
@@ -91,13 +80,13 @@ class Trials:
         self.study = run.study
         self.options = run.options
         self.display = run.display
-        self.budgets = budgets(run.options)
+        self.asking = Asking(run)
         # candidate -> (epoch, accuracy) without a verdict
         self.waiting: dict[int, tuple[int, float]] = {}
 
     def total(self) -> int:
         """Finds that the search shall train."""
-        return int(self.options["trials"]) * len(self.budgets)
+        return int(self.options["trials"]) * len(budgets(self.options))
 
     def train(self, pool: Pool) -> None:
         """Train until the trials are done or the time is up; then nothing is under way."""
@@ -123,45 +112,7 @@ class Trials:
             return None
         if queued := self.study.select(status="new"):
             return queued[0].id
-        return self._draw() if self.study.finds() < self.total() else None
-
-    def _draw(self) -> int | None:
-        """Draw until an index gives a new kernel that fits the budget, and record every index on
-        the way.
-        """
-        counts: dict[str, int] = {}
-        first = self.study.next_draw()
-        for index in range(first, first + DRY):
-            outcome, reason = self._try(index)
-            if outcome == "trial":
-                return self.study.select(name=str(index))[0].id
-            self.study.record_draw(index, outcome, reason)
-            counts[outcome] = counts.get(outcome, 0) + 1
-            if time.monotonic() > self._last_moment():
-                return None
-        seen = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-        self.run.ended = f"{DRY} draws in a row gave no new kernel within the budget ({seen})"
-        return None
-
-    def _try(self, index: int) -> tuple[str, str]:
-        """Draw and solve one index; a new kernel becomes a candidate."""
-        targets = self.run.plan.targets
-        budget = self.budgets[self.study.finds() % len(self.budgets)]
-        drawn = _core.draw(targets, self.options["seed"], index, draw_options(self.options))
-        if drawn is None:
-            return "skipped", ""
-        kernel, groups = drawn
-        hash = _core.hash(kernel)
-        twin = self.study.named_by_hash(hash, budget)
-        if twin is not None:
-            return "duplicate", f"the same kernel as {twin}"
-        try:
-            options = f"G={groups} norm={self.options['norm']}"
-            pack = _core.solve(kernel, targets, budget, options)
-        except NoSolution as error:
-            return "unsolved", str(error)
-        self.study.add(str(index), "find", kernel, pack, hash, layer_macs(pack), budget)
-        return "trial", ""
+        return self.asking.next(True, lambda: time.monotonic() > self._last_moment())
 
     def _start(self, pool: Pool, id: int) -> None:
         candidate = self.study.candidate(id)
@@ -212,7 +163,7 @@ class Trials:
         elif event == "done":
             if len(self.study.curve(id)) != self.options["epochs"]:
                 raise ValueError("done before the last epoch")
-            self._finish(id, "done")
+            self._reached(id, WHOLE)
         elif event == "failed":
             reason = f"{message['kind']}: {message['reason']}"
             self._finish(id, "failed", reason, str(message.get("log", "")))
@@ -247,7 +198,7 @@ class Trials:
 
     def _ended_before(self, candidate: Candidate) -> bool:
         assert candidate.number is not None
-        last = candidate.number - lag(self.options["workers"])
+        last = candidate.number - self.options["lag"]
         under_way = self.study.select("find", ("new", "running"))
         return all(other.number is None or other.number > last for other in under_way)
 
@@ -262,8 +213,13 @@ class Trials:
             candidate.number,
             candidate.macs,
             finished,
-            lag(self.options["workers"]),
+            self.options["lag"],
         )
+
+    def _reached(self, id: int, rung: int) -> None:
+        self.waiting.pop(id, None)
+        self.study.reached(id, rung, self.options["epochs"], self.options["seed"], "done")
+        self.run.tell(self.study.candidate(id))
 
     def _finish(self, id: int, status: str, reason: str = "", log: str = "") -> None:
         self.waiting.pop(id, None)
@@ -299,6 +255,6 @@ class Trials:
         self.run.time_is_up("all trials were done")
 
 
-def layer_macs(pack: str) -> int:
-    """MACs of the layers replaced: what the budget counts."""
-    return int(json.loads(_core.cost(pack))["macs"])
+def _kernel_of(pack: str) -> str:
+    """The kernel text of a pack: all lines but the bindings."""
+    return "".join(line for line in pack.splitlines(keepends=True) if not line.startswith("bind "))

@@ -5,16 +5,21 @@ schema -> store -> queries -> records      tables, the file, what is read, what 
 
 from .queries import final_epochs
 from .records import Study
-from .rows import ENDED, Candidate, Final, Timing
+from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Candidate, Final, Item, Timing
 from .schema import VERSION
 from .store import FILE, writing
 
 __all__ = [
     "ENDED",
     "FILE",
+    "FIRST",
+    "SECOND",
+    "TRIED",
     "VERSION",
+    "WHOLE",
     "Candidate",
     "Final",
+    "Item",
     "Study",
     "Timing",
     "final_epochs",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..options import json_object, stored_options
-from .rows import Candidate, Final, Timing
+from .rows import Candidate, Final, Item, Timing
 from .store import FILE, Damaged, Store
 
 
@@ -61,6 +61,38 @@ class Queries(Store):
     def finds(self) -> int:
         """How many draws have given a candidate."""
         return int(self._one("SELECT count(*) FROM network WHERE kind = 'find'"))
+
+    def items(self) -> list[Item]:
+        """All that was asked for, in order, with what came of it."""
+        rows = self.database.execute(
+            "SELECT item.number, item.candidate, name, item.rung, budget, origin, kernel, "
+            "CASE WHEN accuracy IS NOT NULL THEN 'done' "
+            "     WHEN state IN ('failed', 'rejected') THEN state "
+            "     WHEN state = 'pruned' THEN 'failed' ELSE 'open' END AS state, accuracy "
+            "FROM item JOIN network ON network.id = item.candidate "
+            "JOIN task ON task.candidate = item.candidate "
+            "     AND task.kind = CASE item.rung WHEN 3 THEN 'second' ELSE 'accuracy' END "
+            "LEFT JOIN rung ON rung.candidate = item.candidate AND rung.number = item.rung "
+            "ORDER BY item.number"
+        )
+        return [Item(**row) for row in rows]
+
+    def rungs(self, id: int) -> dict[int, float]:
+        """The accuracy of each rung that a candidate has reached."""
+        rows = self.database.execute(
+            "SELECT number, accuracy FROM rung WHERE candidate = ? ORDER BY number", (id,)
+        )
+        return {row["number"]: row["accuracy"] for row in rows}
+
+    def second_seeds(self, *states: str) -> list[int]:
+        """The candidates whose training from the second seed is in one of `states`."""
+        marks = ", ".join("?" * len(states))
+        rows = self.database.execute(
+            f"SELECT candidate FROM task WHERE kind = 'second' AND state IN ({marks}) "
+            "ORDER BY candidate",
+            states,
+        )
+        return [row["candidate"] for row in rows]
 
     def draw_counts(self) -> dict[str, int]:
         rows = self.database.execute("SELECT outcome, count(*) AS n FROM draw GROUP BY outcome")

@@ -1,8 +1,5 @@
-"""What the driver writes into a study, each in one transaction.
-
-What is recorded is the truth, and a task is the only state of a piece of work: one that a killed
-driver left `running` is `queued` again when the next driver opens the study.  Draws are a pure
-function of (seed, index), so the same command goes on where the last one ended.
+"""What the driver writes into a study beside its trainings, each in one transaction: the question,
+sessions, latencies, finals.
 """
 
 from __future__ import annotations
@@ -18,22 +15,31 @@ from typing import IO, Any
 from ..environment import machine, versions
 from ..errors import CanvasError
 from ..options import changed
-from .queries import Queries
 from .rows import Timing
-from .schema import REQUIRES
+from .schema import BEFORE_4, VERSION
+from .trainings import Trainings
 
 
-class Study(Queries):
+class Study(Trainings):
     """An open study; `Study.open` for the driver, `Study.read` for everybody else."""
 
     def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[str] | None) -> None:
         super().__init__(folder, database, lock)
-        self.session: int | None = None  # the run of the driver, once `begin` was called
         self.stopped = False
 
     def stop(self) -> None:
         """End the search after the trainings that are under way; for callbacks."""
         self.stopped = True
+
+    def adopt(self, options: dict[str, Any], given: Mapping[str, Any]) -> None:
+        """Put into `options` what a study of an older format did before there was a choice, where
+        nothing is given, so that the same command goes on with it.
+        """
+        if (self.fact("format") or VERSION) < 4:
+            stored = self.options()
+            for name in (*BEFORE_4, "lag", "prune"):
+                if given.get(name) is None and name in options:
+                    options[name] = stored[name]
 
     def begin(
         self,
@@ -56,7 +62,7 @@ class Study(Queries):
         if row is None:
             with self._transaction():
                 self.database.execute(
-                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         json.dumps(options),
                         options["seed"],
@@ -66,6 +72,7 @@ class Study(Queries):
                         targets,
                         time.time(),
                         groups,
+                        VERSION,
                     ),
                 )
                 self._begin_session(options)
@@ -106,88 +113,6 @@ class Study(Queries):
             "UPDATE network SET latency_ms = NULL, latency_spread_ms = NULL, speedup = NULL, "
             "speedup_spread = NULL, engine = ''"
         )
-
-    def record_draw(self, index: int, outcome: str, reason: str = "") -> None:
-        """A draw that gave no candidate."""
-        with self._transaction():
-            self.database.execute("INSERT INTO draw VALUES (?, ?, ?)", (index, outcome, reason))
-
-    def add(
-        self,
-        name: str,
-        kind: str,
-        kernel: str = "",
-        pack: str = "",
-        hash: str | None = None,
-        layer_macs: int | None = None,
-        budget: str = "",
-    ) -> None:
-        """A new candidate with its accuracy task; a find is recorded as a draw in the same
-        transaction.
-        """
-        with self._transaction():
-            number = None
-            if kind == "find":
-                number = self.finds()
-                self.database.execute(
-                    "INSERT INTO draw (idx, outcome) VALUES (?, 'trial')", (int(name),)
-                )
-            row = self.database.execute(
-                "INSERT INTO network (name, kind, number, kernel, pack, hash, layer_macs, budget) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (name, kind, number, kernel, pack, hash, layer_macs, budget),
-            )
-            self._add_task(row.lastrowid, "accuracy")
-
-    def add_failed(self, name: str, kind: str, reason: str, budget: str = "") -> None:
-        """A control that cannot even be built: it is shown with its reason."""
-        with self._transaction():
-            row = self.database.execute(
-                "INSERT INTO network (name, kind, budget) VALUES (?, ?, ?)", (name, kind, budget)
-            )
-            self._add_task(row.lastrowid, "accuracy")
-            self._set_task(row.lastrowid, "accuracy", "failed", reason)
-
-    # ---- the course of a training -------------------------------------------------------------
-
-    def started(self, id: int) -> None:
-        """A training begins: from its first epoch, whatever an earlier attempt recorded."""
-        with self._transaction():
-            self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
-            self.database.execute(
-                "UPDATE network SET session = ? WHERE id = ?", (self.session, id)
-            )
-            self._set_task(id, "accuracy", "running")
-
-    def built(self, id: int, macs: int, params: int) -> None:
-        with self._transaction():
-            self.database.execute(
-                "UPDATE network SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
-            )
-
-    def epoch(self, id: int, number: int, accuracy: float, loss: float, seconds: float) -> None:
-        with self._transaction():
-            self.database.execute(
-                "INSERT INTO epoch VALUES (?, ?, ?, ?, ?)", (id, number, accuracy, loss, seconds)
-            )
-            self.database.execute(
-                "UPDATE network SET val_accuracy = ?, seconds = ? WHERE id = ?",
-                (accuracy, seconds, id),
-            )
-
-    def finished(self, id: int, status: str, reason: str = "", log: str = "") -> None:
-        """A training ended: done, pruned or failed."""
-        with self._transaction():
-            if status == "failed":
-                self.database.execute("UPDATE network SET val_accuracy = NULL WHERE id = ?", (id,))
-            self._set_task(id, "accuracy", status, reason, log)
-            if status == "done":
-                self._add_task(id, "latency")
-
-    def put_back(self, id: int) -> None:
-        """A training was interrupted by us: it is new again and keeps nothing."""
-        with self._transaction():
-            self._put_back(id)
 
     # ---- latency and finals --------------------------------------------------------------------
 
@@ -277,47 +202,6 @@ class Study(Queries):
                     self.session,
                 ),
             )
-
-    def recover(self) -> None:
-        """A driver that was killed, or is about to end, left tasks running: they are to be done
-        again.
-        """
-        running = "SELECT candidate FROM task WHERE kind = 'accuracy' AND state = 'running'"
-        with self._transaction():
-            for row in self.database.execute(running).fetchall():
-                self._put_back(row["candidate"])
-            self.database.execute("UPDATE task SET state = 'queued' WHERE state = 'running'")
-
-    def _put_back(self, id: int) -> None:
-        self.database.execute("DELETE FROM epoch WHERE candidate = ?", (id,))
-        self.database.execute(
-            "UPDATE network SET val_accuracy = NULL, seconds = NULL, session = NULL WHERE id = ?",
-            (id,),
-        )
-        self._set_task(id, "accuracy", "queued")
-
-    def _add_task(self, id: int | None, kind: str, seed: int = 0, epochs: int = 0) -> None:
-        self.database.execute(
-            "INSERT OR IGNORE INTO task (candidate, kind, seed, epochs, requires, state) "
-            "VALUES (?, ?, ?, ?, ?, 'queued')",
-            (id, kind, seed, epochs, REQUIRES[kind]),
-        )
-
-    def _set_task(
-        self,
-        id: int | None,
-        kind: str,
-        state: str,
-        reason: str = "",
-        log: str = "",
-        seed: int = 0,
-        epochs: int = 0,
-    ) -> None:
-        self.database.execute(
-            "UPDATE task SET state = ?, reason = ?, log = ?, attempt = attempt + (? = 'running') "
-            "WHERE candidate = ? AND kind = ? AND seed = ? AND epochs = ?",
-            (state, reason, log, state, id, kind, seed, epochs),
-        )
 
 
 def share_of_hits(hits: bytes, images: int) -> float:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-ENDED = ("done", "pruned", "failed")  # what becomes of a candidate
+ENDED = ("done", "pruned", "rejected", "failed")  # what becomes of a candidate
+TRIED = ("done", "pruned", "failed", "waiting")  # a trial: trained, at least to its first rung
+
+FIRST, WHOLE, SECOND = 1, 2, 3  # rungs: a part of the epochs, all, all from a second seed
 
 
 @dataclass
 class Candidate:
     """A row of the table `candidate`; the schema says what the columns mean.
 
-    `tests` are its accuracies on the test split as a finalist, 0..1, one per seed.
+    `status` is new, running, waiting (at its first rung), or one of ENDED; a find that is done
+    may have its second seed still to come.  `rung` is the highest that it has reached, 0 before
+    the first.  `val_accuracy`, 0..1, is what a find is chosen by: after its last epoch, and from
+    rung SECOND on the mean over the `val_seeds` seeds.  `origin` of a find is draw, mutation or
+    crossover, `parents` the names of what it was made from, with blanks between.  `tests` are its
+    accuracies on the test split as a finalist, 0..1, one per seed.
     """
 
     id: int
@@ -37,7 +45,15 @@ class Candidate:
     engine: str = ""
     budget: str = ""
     session: int | None = None
+    origin: str = ""
+    parents: str = ""
+    rung: int = 0
     tests: tuple[float, ...] = ()
+
+    @property
+    def val_seeds(self) -> int:
+        """How many seeds `val_accuracy` is the mean of."""
+        return 0 if self.val_accuracy is None else 2 if self.rung >= SECOND else 1
 
     @property
     def test_mean(self) -> float | None:
@@ -70,3 +86,22 @@ class Final:
 
     seed: int
     hits: bytes
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a strategy asked for, and what came of it: `candidate` trained to `rung`.
+
+    `state` is open while nothing has come of it, then done, failed or rejected; `accuracy`, 0..1,
+    is that of this rung alone, None unless it is done.
+    """
+
+    number: int
+    candidate: int
+    name: str
+    rung: int
+    budget: str
+    origin: str
+    kernel: str
+    state: str = "open"
+    accuracy: float | None = None

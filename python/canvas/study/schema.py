@@ -4,6 +4,8 @@
     session     one row per run of the driver: versions, machine, all options of that run
     draw        one row per index of the sampler: trial, skipped, duplicate or unsolved
     network     one row per network (baseline, controls, finds): texts, results
+    item        what the strategy asked for, in order: a new find, or the next rung of one
+    rung        what each rung of a candidate gave
     epoch       the accuracy curve of each candidate
     timing      latency per candidate and engine (eager, compiled)
     final       a finalist trained once more from another seed, scored on the test split
@@ -14,7 +16,8 @@ A task is the only state of a piece of work.
 
 The driver is the only writer; readers may look at any time (WAL).  What is recorded is the truth:
 tasks that a killed driver left `running` are `queued` again when the next one opens the study, and
-draws are a pure function of (seed, index), so the same command goes on where the last one ended.
+what is asked next is a pure function of the items and what came of them, so the same command goes
+on where the last one ended.
 A lock beside the file keeps a second driver out.
 
 Only text and numbers are stored: code is always made again from a pack that the core has parsed
@@ -28,6 +31,7 @@ VERSION = 4
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
+    "second": '{"cores": 1}',
     "latency": '{"cores": 1, "exclusive": true}',
     "final": '{"cores": 1}',
 }
@@ -42,10 +46,12 @@ CREATE TABLE network (
   kernel     TEXT NOT NULL DEFAULT '',  -- kernel text; '' for the baseline
   pack       TEXT NOT NULL DEFAULT '',  -- kernel text with one line of sizes per target
   hash       TEXT,                      -- of the kernel, equal for isomorphic ones
+  origin     TEXT NOT NULL DEFAULT '',  -- finds: draw, mutation or crossover
+  parents    TEXT NOT NULL DEFAULT '',  -- names of what it was made from, a blank between two
   layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network
-  val_accuracy REAL,                    -- after the last epoch trained, 0..1
+  val_accuracy REAL,                    -- after the last epoch trained, mean over its seeds, 0..1
   latency_ms REAL,                      -- one forward of the whole network, its fastest engine
   latency_spread_ms REAL,               -- interquartile range
   speedup    REAL,                      -- against the fastest engine of the unchanged network
@@ -64,6 +70,29 @@ CREATE TABLE session (
   versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite
   machine  TEXT NOT NULL,               -- JSON: processor, cores, system
   begun    REAL NOT NULL                -- seconds since 1970
+) STRICT;
+"""
+
+# Rung 1 is a part of the epochs, rung 2 all of them, rung 3 all of them from a second seed.
+ITEM = """
+CREATE TABLE item (
+  number    INTEGER PRIMARY KEY,        -- 0, 1, 2, ... in the order asked
+  candidate INTEGER NOT NULL REFERENCES network (id),
+  rung      INTEGER NOT NULL,           -- that it is trained to
+  UNIQUE (candidate, rung)
+) STRICT;
+"""
+
+RUNG = """
+CREATE TABLE rung (
+  candidate INTEGER NOT NULL REFERENCES network (id),
+  number    INTEGER NOT NULL CHECK (number IN (1, 2, 3)),
+  seed      INTEGER NOT NULL,
+  epochs    INTEGER NOT NULL,           -- behind it when it was scored
+  accuracy  REAL NOT NULL,              -- on validation, 0..1
+  seconds   REAL,                       -- of training from that seed
+  session   INTEGER,
+  PRIMARY KEY (candidate, number)
 ) STRICT;
 """
 
@@ -101,25 +130,28 @@ TASK = """
 CREATE TABLE task (
   id        INTEGER PRIMARY KEY,
   candidate INTEGER NOT NULL REFERENCES network (id),
-  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'latency', 'final')),
+  kind      TEXT NOT NULL CHECK (kind IN ('accuracy', 'second', 'latency', 'final')),
   seed      INTEGER NOT NULL DEFAULT 0, -- of a final
   epochs    INTEGER NOT NULL DEFAULT 0, -- of a final
   requires  TEXT NOT NULL,              -- JSON: what a worker must offer
-  state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'pruned', 'failed')),
+  state     TEXT NOT NULL CHECK (state IN ('queued', 'running', 'waiting', 'done', 'pruned',
+                                           'rejected', 'failed')),
   attempt   INTEGER NOT NULL DEFAULT 0,
-  reason    TEXT NOT NULL DEFAULT '',   -- why failed or pruned: kind and message
+  reason    TEXT NOT NULL DEFAULT '',   -- why failed, rejected or pruned: kind and message
   log       TEXT NOT NULL DEFAULT '',   -- last lines of output of a failed one
   UNIQUE (candidate, kind, seed, epochs)
 ) STRICT;
 """
 
-# A network with the state of its training, the columns of format 2: nothing is stored in it.
+# A network with the state of its training from the search's own seed: nothing is stored in it.
 CANDIDATE = """
 CREATE VIEW candidate AS
-  SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, layer_macs,
+  SELECT network.id, name, network.kind, number, budget, kernel, pack, hash, origin, parents,
+         layer_macs,
          CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
          macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
-         engine, seconds, session
+         engine, seconds, session,
+         (SELECT coalesce(max(rung.number), 0) FROM rung WHERE rung.candidate = network.id) AS rung
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
 
@@ -134,8 +166,9 @@ CREATE TABLE study (
   test_images   INTEGER NOT NULL,       -- in the split for finalists and controls
   targets       TEXT NOT NULL,          -- the layers that are replaced, one line each
   created       REAL NOT NULL,          -- seconds since 1970
-  test_groups   TEXT NOT NULL DEFAULT ''  -- JSON: a number per test image, equal for those that
+  test_groups   TEXT NOT NULL DEFAULT '', -- JSON: a number per test image, equal for those that
                                           -- show the same thing; '' = each image its own
+  format        INTEGER NOT NULL DEFAULT 3  -- of the study when it was begun
 ) STRICT;
 {SESSION}
 CREATE TABLE draw (
@@ -144,6 +177,8 @@ CREATE TABLE draw (
   reason  TEXT NOT NULL DEFAULT ''
 ) STRICT;
 {NETWORK}
+{ITEM}
+{RUNG}
 CREATE TABLE epoch (
   candidate INTEGER NOT NULL REFERENCES network (id),
   number    INTEGER NOT NULL,
@@ -157,6 +192,15 @@ CREATE TABLE epoch (
 {TASK}
 {CANDIDATE}
 """
+
+# What a search did before format 4, when it had no choice; a study of format 3 goes on with it.
+BEFORE_4 = {
+    "strategy": "random",
+    "start": "random",
+    "random_share": 0.2,
+    "norm": "none",
+    "pretests": "no",
+}
 
 
 def _without(table: str, *columns: str) -> str:
@@ -209,6 +253,15 @@ CREATE TABLE final (
   PRIMARY KEY (candidate, seed, epochs)
 ) STRICT;
 """
+
+
+def _set_options(table: str) -> str:
+    """What an upgrade to format 4 writes into the stored options of `table`."""
+    words = {name: f"'{x}'" if isinstance(x, str) else str(x) for name, x in BEFORE_4.items()}
+    words["lag"] = "max(4, coalesce(json_extract(options, '$.workers'), 1))"
+    pairs = ", ".join(f"'$.{name}', {value}" for name, value in words.items())
+    return f"UPDATE {table} SET options = json_set(options, {pairs});\n"
+
 
 # How a study of format N becomes one of format N + 1.  Latencies of format 1 were compared with
 # the eager network alone: they are taken again.  Finals of format 3 do not say which images they
@@ -267,13 +320,29 @@ ALTER TABLE network DROP COLUMN log;
 """,
     3: f"""
 DROP VIEW IF EXISTS candidate;
-UPDATE study SET options = json_set(options, '$.norm', 'none');
 ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN speedup_spread REAL;
 ALTER TABLE timing ADD COLUMN speedup_spread REAL;
 DROP TABLE final;
 {FINAL}
 DELETE FROM task WHERE kind = 'final';
+ALTER TABLE network ADD COLUMN origin TEXT NOT NULL DEFAULT '';
+ALTER TABLE network ADD COLUMN parents TEXT NOT NULL DEFAULT '';
+UPDATE network SET origin = 'draw' WHERE kind = 'find';
+ALTER TABLE task RENAME TO old_task;
+{TASK}
+INSERT INTO task SELECT * FROM old_task;
+DROP TABLE old_task;
+{ITEM}
+INSERT INTO item SELECT number, id, 2 FROM network WHERE kind = 'find';
+{RUNG}
+INSERT INTO rung
+  SELECT network.id, 2, study.seed, json_extract(study.options, '$.epochs'), val_accuracy,
+         seconds, session
+  FROM study JOIN network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy'
+  WHERE task.state = 'done' AND val_accuracy IS NOT NULL;
+ALTER TABLE study ADD COLUMN format INTEGER NOT NULL DEFAULT 3;
+{"".join(_set_options(table) for table in ("study", "session"))}
 {CANDIDATE}
 """,
 }

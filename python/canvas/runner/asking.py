@@ -1,0 +1,134 @@
+"""The next item of a search: the strategy is asked, kernels are drawn and solved for it.
+
+    strategy --> New --> draw index, index + 1, ... until one is new and fits --> a candidate
+             --> Promote                                                      --> its next rung
+
+An index is a pure function of (seed, index, options, targets, parents); every one is recorded with
+what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .. import _core
+from ..errors import NoSolution
+from ..options import budgets
+from ..study import WHOLE
+from .search_run import Run
+from .strategy import New, Promote, Proposal, Question, Random, rungs_of, seen
+
+DRY = 2000  # draws in a row without a candidate after which the search gives up
+
+
+def draw_options(options: dict[str, Any]) -> str:
+    """The options of a draw in the core's spelling."""
+    words = [f"primitives={options['primitives']}", f"require={options['require']}"]
+    if options["groups"] is not None:
+        words.append(f"groups={options['groups']}")
+    return " ".join(words)
+
+
+def question_of(options: dict[str, Any]) -> Question:
+    """What of the options a strategy depends on."""
+    return Question(
+        options["seed"],
+        options["trials"],
+        budgets(options),
+        rungs_of(options["prune"], options["epochs"], options["grace"]),
+        options["random_share"],
+    )
+
+
+class Asking:
+    """The items of a search: `next` asks for one, `over` is true when there is nothing more."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.study = run.study
+        self.options = run.options
+        self.question = question_of(run.options)
+        self.strategy = Random(self.question)
+        self.over = False
+
+    def next(self, new: bool, late: Callable[[], bool]) -> int | None:
+        """The candidate of the next item; None: nothing can be asked for before something ends,
+        or at all.  Not `new`: no time is left for new finds; `late` says when to give up drawing.
+        """
+        items = self.study.items()
+        first = len(items) - self.options["lag"] if self.strategy.looks else -1
+        for last in range(max(first, -1), max(len(items), 1)):
+            if any(item.state == "open" for item in items[: last + 1]):
+                return None
+            ask = partial(self.strategy.ask, items=seen(items, last), new=new)
+            proposal = ask(self.study.next_draw())
+            if isinstance(proposal, Promote):
+                self.study.promote(proposal.candidate, proposal.rung)
+                return proposal.candidate
+            if proposal is not None:
+                return self._draw(ask, late)
+        self.over = True
+        return None
+
+    def _draw(self, ask: Callable[[int], Proposal | None], late: Callable[[], bool]) -> int | None:
+        """Try indices until one gives a new kernel that fits the budget, and record every index
+        on the way.
+        """
+        counts: dict[str, int] = {}
+        first = self.study.next_draw()
+        for index in range(first, first + DRY):
+            proposal = ask(index)
+            assert isinstance(proposal, New)
+            id, outcome, reason = self._try(index, proposal)
+            if id is not None:
+                return id
+            self.study.record_draw(index, outcome, reason)
+            counts[outcome] = counts.get(outcome, 0) + 1
+            if late():
+                return None
+        found = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+        self.run.ended = f"{DRY} draws in a row gave no new kernel within the budget ({found})"
+        return None
+
+    def _try(self, index: int, proposal: New) -> tuple[int | None, str, str]:
+        """Draw and solve one index: the id of a new candidate, or what it is instead and why."""
+        targets, budget = self.run.plan.targets, proposal.budget
+        drawn = self._kernel(index, proposal)
+        if drawn is None:
+            return None, "skipped", ""
+        kernel, groups = drawn
+        hash = _core.hash(kernel)
+        twin = self.study.named_by_hash(hash, budget)
+        if twin is not None:
+            return None, "duplicate", f"the same kernel as {twin}"
+        try:
+            options = f"G={groups} norm={self.options['norm']}"
+            pack = _core.solve(kernel, targets, budget, options)
+        except NoSolution as error:
+            return None, "unsolved", str(error)
+        id = self.study.add(
+            str(index),
+            "find",
+            kernel,
+            pack,
+            hash,
+            layer_macs(pack),
+            budget,
+            proposal.origin,
+            " ".join(parent.name for parent in proposal.parents),
+            (self.question.rungs or [WHOLE])[0],
+        )
+        return id, "trial", ""
+
+    def _kernel(self, index: int, proposal: New) -> tuple[str, int] | None:
+        """The kernel of an index and its value of G; None: this index gives none."""
+        targets, seed = self.run.plan.targets, self.options["seed"]
+        return _core.draw(targets, seed, index, draw_options(self.options))
+
+
+def layer_macs(pack: str) -> int:
+    """MACs of the layers replaced: what the budget counts."""
+    return int(json.loads(_core.cost(pack))["macs"])
