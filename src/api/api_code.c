@@ -1,4 +1,5 @@
 /* Bound programs as machine code: compiled to keep, or to call from here. */
+#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,16 @@ struct canvas_code {
 
 static const char function[] = "canvas_code";
 
+/* The threads of OpenMP wait for work in its library, which must not go with the code that began
+ * them. */
+static void keep_openmp(void *object) {
+  void *symbol = dlsym(object, "omp_get_max_threads");
+  Dl_info library;
+  if (!symbol || !dladdr(symbol, &library)) return;
+  void *kept = dlopen(library.dli_fname, RTLD_NOW | RTLD_NODELETE);
+  if (kept) dlclose(kept);
+}
+
 canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, canvas_code **out) {
   const canvas_emit_options options = {.function = function};
   const struct program *p = bound->tree->program;
@@ -84,6 +95,7 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
     if (code.object) dlclose(code.object);
     return CANVAS_IO;
   }
+  keep_openmp(code.object);
   *out = mem_alloc(sizeof **out);
   **out = code;
   return CANVAS_OK;

@@ -238,6 +238,32 @@ static void called(void **state) {
   canvas_context_free(ctx);
 }
 
+// The threads that a `para` loop began are still there when its code is gone.
+static void closed_with_threads(void **state) {
+  static const char schedule[] = "i:para, j =>\n    @Y = i // j\n";
+  canvas_context *ctx = canvas_context_new();
+  canvas_machine *here = canvas_machine_here();
+  canvas_program *p = parse(ctx);
+  canvas_schedule *s;
+  canvas_bound *bound;
+  float x[6 * 8] = {1}, y[6];
+  CHECK_INT(canvas_schedule_parse(ctx, schedule, sizeof schedule - 1, &s), CANVAS_OK, schedule);
+  CHECK_INT(canvas_bound_new(ctx, p, s, here, &bound), CANVAS_OK, schedule);
+  for (int i = 0; i < 3; i++) {
+    canvas_code *code;
+    CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
+    CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x}, (void *[]){y}), CANVAS_OK, "call");
+    canvas_code_close(code);
+    usleep(20000);
+    assert_true(y[0] == 1);
+  }
+  canvas_bound_free(bound);
+  canvas_schedule_free(s);
+  canvas_program_free(p);
+  canvas_machine_free(here);
+  canvas_context_free(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_candidate_has_its_verdict),
                                      cmocka_unit_test(programs_that_compute_the_same),
@@ -245,6 +271,7 @@ int main(void) {
                                      cmocka_unit_test(compiled_to_keep),
                                      cmocka_unit_test(compiled_for_a_target),
                                      cmocka_unit_test(not_loaded),
-                                     cmocka_unit_test(called)};
+                                     cmocka_unit_test(called),
+                                     cmocka_unit_test(closed_with_threads)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
