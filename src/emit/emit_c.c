@@ -10,6 +10,7 @@
 
 #include "code/build.h"
 #include "emit/print_c.h"
+#include "emit/vector_math.h"
 
 static const struct spelling c_words = {
     .index = "long",
@@ -69,6 +70,16 @@ static const char *letters(bool wide, bool mask) {
   return mask ? (wide ? "n" : "m") : wide ? "d" : "v";
 }
 
+/* What EXP_V16(x) and its like need, of fp32 vectors of so many lanes; 0: of any number. */
+static unsigned used_functions(const struct printer *p, int lanes) {
+  uint64_t bit = lanes ? UINT64_C(1) << (lanes - 1) : UINT64_MAX;
+  unsigned used = 0;
+  for (int op = 0; op < PX_OPS; op++)
+    if (p->used_vectors[VECTOR_BF16_WRITE + 1 + op][0] & bit)
+      used |= vector_math_of((enum px_op)op);
+  return used;
+}
+
 /* typedef float v16, its masks, its unaligned form V16(place) */
 static void put_type(const struct printer *p, bool wide, int lanes, struct buf *out) {
   int bytes = lanes * (wide ? 8 : 4), masked = 0;
@@ -76,6 +87,7 @@ static void put_type(const struct printer *p, bool wide, int lanes, struct buf *
   const int mask_users[] = {VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE + 1 + PX_MAX,
                             VECTOR_BF16_WRITE + 1 + PX_MIN};
   for (int i = 0; i < 4; i++) masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
+  masked |= !wide && used_functions(p, lanes);
   buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n", type, v, lanes, bytes);
   if (masked)
     buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n",
@@ -87,9 +99,11 @@ static void put_type(const struct printer *p, bool wide, int lanes, struct buf *
              lanes);
 }
 
+/* A function of fp64, or one without a polynomial: libm's, lane by lane. */
 static void put_lane_function(const struct printer *p, enum px_op op, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *name = scalar_ops[op].name;
+  if (!wide && vector_math_of(op)) return;
   bool two = scalar_ops[op].arity == 2;
   buf_printf(out, "#define %s_%c%d(x%s) \\\n  ({ \\\n    %s%d x_ = (x)%s; \\\n", name,
              wide ? 'D' : 'V', lanes, two ? ", y" : "", v, lanes, two ? ", y_ = (y)" : "");
@@ -153,6 +167,9 @@ static void put_vectors(const struct printer *p, struct buf *out) {
         else
           put_vector_helper(p, helper, wide, lanes, out);
       }
+  vector_math_print_once(used_functions(p, 0), out);
+  for (int lanes = 2; lanes <= CODE_LANES; lanes *= 2)
+    vector_math_print(used_functions(p, lanes), lanes, out);
 }
 
 static bool needs_stdint(const struct printer *p) {
@@ -166,7 +183,7 @@ static bool needs_stdint(const struct printer *p) {
     if (p->used_vectors[VECTOR_PICK][wide] | p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
         p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MIN][wide])
       return true;
-  return p->used & bf16;
+  return p->used & bf16 || used_functions(p, 0);
 }
 
 static void put_includes(const struct printer *p, struct buf *out) {

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "emit/print_c.h"
+#include "emit/vector_math.h"
 
 static const struct code_expr *expr_at(const struct printer *p, int expr) {
   return &p->code->exprs.data[expr];
@@ -235,7 +236,8 @@ static void print_negated(struct printer *p, const struct code_expr *e, int boun
 static void print_function(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool wide = is_wide(e->type), extremum = e->op == PX_MAX || e->op == PX_MIN;
   char name[24];
-  if (!extremum) p->used |= HELP_MATH;
+  bool own = e->type.lanes > 1 && !wide && vector_math_of((enum px_op)e->op);
+  if (!extremum && !own) p->used |= HELP_MATH;
   if (e->type.lanes > 1) {
     print_used_vector(p, VECTOR_BF16_WRITE + 1 + e->op, e->type);
     snprintf(name, sizeof name, "%s_%c%d", scalar_ops[e->op].name, vector_letter(e->type),

@@ -1,0 +1,243 @@
+/* Functions of fp32 vectors as polynomials: macros of the emitted text, without a call of libm.
+ *
+ * In the texts @ is the number of lanes. v@ is the vector, m@ as many int32_t: a mask, or the bits. The
+ * names that end with _ are no user's (emit_names.c). bench/polynomials.py fits the coefficients.
+ *
+ * Units in the last place, at most, over all numbers, with and without fused multiply-add; nan,
+ * infinities, denormal numbers and signs of zero as libm has them:
+ *
+ *     abs floor 0     exp log 1.1     tanh erf sin cos 1.6
+ *
+ * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi.
+ */
+#include "emit/vector_math.h"
+
+#include <string.h>
+
+#include "program/program.h"
+#include "program/scalar_ops.h"
+
+static const char abs_text[] = "((v@)((m@)(v@)(x) & 0x7fffffff))";
+
+/* numbers from 2^23 on are whole; the sign is kept, of -0 too */
+static const char floor_text[] =
+    "({\n"
+    "  v@ x_ = (x), f_;\n"
+    "  m@ part_ = ABS_V@(x_) < 0x1p+23f;\n"
+    "  f_ = (v@)(part_ & (m@)x_);\n"
+    "  f_ = __builtin_convertvector(__builtin_convertvector(f_, m@), v@);\n"
+    "  f_ += __builtin_convertvector(f_ > x_, v@);\n"
+    "  (v@)((part_ & ((m@)f_ | ((m@)x_ & (-0x7fffffff - 1)))) | (~part_ & (m@)x_));\n"
+    "})";
+
+/* 2^n e^r, |r| <= log(2)/2; 2^n in two factors, as n is -150..128 */
+static const char exp_text[] =
+    "({\n"
+    "  v@ x_ = (x), n_, r_, e_;\n"
+    "  m@ low_ = x_ < -104.0f, high_ = x_ > 89.0f, i_;\n"
+    "  x_ = (v@)((~(low_ | high_) & (m@)x_) | (low_ & -0x3d300000) | (high_ & 0x42b20000));\n"
+    "  n_ = x_ * 0x1.715476p+0f + 0x1.8p+23f;\n"
+    "  i_ = (m@)n_ - 0x4b400000;\n"
+    "  n_ -= 0x1.8p+23f;\n"
+    "  r_ = x_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
+    "  e_ = r_ * 0x1.6a48d2p-10f + 0x1.12399ap-7f;\n"
+    "  e_ = r_ * e_ + 0x1.5558b4p-5f;\n"
+    "  e_ = r_ * e_ + 0x1.555492p-3f;\n"
+    "  e_ = r_ * e_ + 0x1.fffffcp-2f;\n"
+    "  e_ = r_ * r_ * e_ + r_ + 1.0f;\n"
+    "  e_ * (v@)(((i_ >> 1) + 127) << 23) * (v@)((i_ - (i_ >> 1) + 127) << 23);\n"
+    "})";
+
+/* n log(2) + log(1 + f), 1 + f in sqrt(1/2)..sqrt(2) */
+static const char log_text[] =
+    "({\n"
+    "  v@ x_ = (x), f_, n_, y_, s_;\n"
+    "  m@ tiny_ = x_ < 0x1p-126f, zero_ = x_ == 0.0f, less_ = x_ < 0.0f, i_;\n"
+    "  f_ = (v@)((tiny_ & ~less_ & (m@)(x_ * 0x1p+25f)) | (~tiny_ & (m@)x_));\n"
+    "  i_ = ((m@)f_ - 0x3f3504f3) >> 23;\n"
+    "  f_ = (v@)((m@)f_ - (i_ << 23)) - 1.0f;\n"
+    "  n_ = __builtin_convertvector(i_ - (tiny_ & 25), v@);\n"
+    "  s_ = f_ * f_;\n"
+    "  y_ = f_ * 0x1.14737ep-4f - 0x1.de01f8p-4f;\n"
+    "  y_ = f_ * y_ + 0x1.e6c006p-4f;\n"
+    "  y_ = f_ * y_ - 0x1.fc28c8p-4f;\n"
+    "  y_ = f_ * y_ + 0x1.233ba2p-3f;\n"
+    "  y_ = f_ * y_ - 0x1.555c44p-3f;\n"
+    "  y_ = f_ * y_ + 0x1.99a476p-3f;\n"
+    "  y_ = f_ * y_ - 0x1.000006p-2f;\n"
+    "  y_ = f_ * y_ + 0x1.555548p-2f;\n"
+    "  y_ = f_ * s_ * y_ + n_ * 0x1.7f7d1cp-20f - 0.5f * s_;\n"
+    "  y_ = n_ * 0x1.62e4p-1f + (y_ + f_);\n"
+    "  i_ = ~(x_ < __builtin_inff()) & ~(zero_ | less_); /* inf and nan */\n"
+    "  (v@)((~(i_ | zero_ | less_) & (m@)y_) | (i_ & (m@)x_) | (zero_ & -0x800000) |\n"
+    "       (less_ & 0x7fc00000));\n"
+    "})";
+
+/* x + x^3 P(x^2), from 5/8 on 1 - 2 / (e^2x + 1) */
+static const char tanh_text[] =
+    "({\n"
+    "  v@ u_ = (x), a_ = ABS_V@(u_), w_ = u_ * u_, y_;\n"
+    "  m@ small_ = a_ < 0.625f;\n"
+    "  y_ = w_ * 0x1.1a2816p-9f - 0x1.0c5ed0p-7f;\n"
+    "  y_ = w_ * y_ + 0x1.63a550p-6f;\n"
+    "  y_ = w_ * y_ - 0x1.b9f188p-5f;\n"
+    "  y_ = w_ * y_ + 0x1.11107ap-3f;\n"
+    "  y_ = w_ * y_ - 0x1.555554p-2f;\n"
+    "  y_ = a_ * w_ * y_ + a_;\n"
+    "  a_ = 1.0f - 2.0f / (EXP_V@(a_ + a_) + 1.0f);\n"
+    "  (v@)((small_ & (m@)y_) | (~small_ & (m@)a_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
+    "})";
+
+/* x + x P(x^2), from 1 on 1 - e^Q(x), which is 1 from 4 on */
+static const char erf_text[] =
+    "({\n"
+    "  v@ u_ = (x), a_ = ABS_V@(u_), w_ = u_ * u_, y_, q_;\n"
+    "  m@ small_ = a_ < 1.0f, large_ = a_ > 4.0f;\n"
+    "  y_ = w_ * 0x1.4771fep-14f - 0x1.a3515ep-11f;\n"
+    "  y_ = w_ * y_ + 0x1.53f224p-8f;\n"
+    "  y_ = w_ * y_ - 0x1.b7f71ap-6f;\n"
+    "  y_ = w_ * y_ + 0x1.ce2ce6p-4f;\n"
+    "  y_ = w_ * y_ - 0x1.81273ep-2f;\n"
+    "  y_ = w_ * y_ + 0x1.06eba8p-3f;\n"
+    "  y_ = a_ * y_ + a_;\n"
+    "  a_ = (v@)((large_ & 0x40800000) | (~large_ & (m@)a_));\n"
+    "  q_ = a_ * 0x1.87031ap-13f - 0x1.8270aap-9f;\n"
+    "  q_ = a_ * q_ + 0x1.65d59ap-6f;\n"
+    "  q_ = a_ * q_ - 0x1.a6582ap-4f;\n"
+    "  q_ = a_ * q_ - 0x1.46ba46p-1f;\n"
+    "  q_ = a_ * q_ - 0x1.208918p+0f;\n"
+    "  q_ = a_ * q_ - 0x1.657cc2p-12f;\n"
+    "  a_ = 1.0f - EXP_V@(q_);\n"
+    "  (v@)((small_ & (m@)y_) | (~small_ & (m@)a_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
+    "})";
+
+/* r = x - n pi/2, |r| <= pi/4 */
+static const char reduce_text[] =
+    "do {\n"
+    "  typedef double d_ __attribute__((vector_size(@ * 8)));\n"
+    "  d_ t_ = __builtin_convertvector(x, d_), k_ = t_ * 0x1.45f306dc9c883p-1 + 0x1.8p+52;\n"
+    "  k_ -= 0x1.8p+52;\n"
+    "  t_ = t_ - k_ * 0x1.921fb544p+0 - k_ * 0x1.0b4611a626331p-34;\n"
+    "  r = __builtin_convertvector(t_, v@);\n"
+    "  n = __builtin_convertvector(k_, m@);\n"
+    "  m@ far_ = ~(ABS_V@(x) < 0x1p+20f);\n"
+    "  int any_ = 0;\n"
+    "  for (int i_ = 0; i_ < @; i_++) any_ |= far_[i_];\n"
+    "  if (any_)\n"
+    "    for (int i_ = 0; i_ < @; i_++)\n"
+    "      if (far_[i_]) {\n"
+    "        int turns_;\n"
+    "        r[i_] = FAR_ANGLE(x[i_], turns_);\n"
+    "        n[i_] = turns_;\n"
+    "      }\n"
+    "} while (0)";
+
+static const char turned_text[] =
+    "({\n"
+    "  v@ x_ = (x), r_, s_, c_, w_;\n"
+    "  m@ n_, odd_;\n"
+    "  REDUCE_V@(x_, r_, n_);\n"
+    "  n_ += turns;\n"
+    "  w_ = r_ * r_;\n"
+    "  odd_ = (n_ & 1) == 1;\n"
+    "  n_ = (n_ << 30) ^ (~odd_ & (m@)r_);\n"
+    "  s_ = w_ * 0x1.7c2c4ep-19f - 0x1.a05954p-13f;\n"
+    "  s_ = w_ * s_ + 0x1.111174p-7f;\n"
+    "  s_ = w_ * s_ - 0x1.555556p-3f;\n"
+    "  r_ = ABS_V@(r_);\n"
+    "  s_ = r_ * w_ * s_ + r_;\n"
+    "  c_ = w_ * 0x1.99e80cp-16f - 0x1.6c0c28p-10f;\n"
+    "  c_ = w_ * c_ + 0x1.55554ap-5f;\n"
+    "  c_ = w_ * w_ * c_ - 0.5f * w_ + 1.0f;\n"
+        "  (v@)(((odd_ & (m@)c_) | (~odd_ & (m@)s_)) ^ (n_ & (-0x7fffffff - 1)));\n"
+    "})";
+
+static const char far_angle_text[] =
+    "/* x - n pi/2: x is m 2^e, times the bits of 2/pi that matter modulo 4 */\n"
+    "#ifndef FAR_ANGLE\n"
+    "#define FAR_ANGLE(x, n) far_angle_(x, &(n))\n"
+    "static float far_angle_(float x, int *n) {\n"
+    "  static const uint32_t bits[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,\n"
+    "                                  0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};\n"
+    "  union { float value; uint32_t bits; } f = {.value = x};\n"
+    "  int e = (int)(f.bits >> 23 & 255) - 150, at = e + 30;\n"
+    "  if (e == 105) return x - x; /* inf and nan */\n"
+    "  const uint32_t *w = bits + at / 32;\n"
+    "  uint64_t m = (f.bits & 0x7fffff) | 0x800000;\n"
+    "  uint64_t a = (uint64_t)w[0] << 32 | w[1], b = (uint64_t)w[2] << 32 | w[3];\n"
+    "  if (at % 32) a = a << at % 32 | b >> (64 - at % 32), b <<= at % 32;\n"
+    "  a = m * a + (m * (b >> 32) >> 32); /* in units of 2^-62 */\n"
+    "  uint64_t k = (a + (UINT64_C(1) << 61)) >> 62;\n"
+    "  double r = (double)(int64_t)(a - (k << 62)) * 0x1.921fb54442d18p-62;\n"
+    "  *n = f.bits >> 31 ? -(int)k : (int)k;\n"
+    "  return (float)(f.bits >> 31 ? -r : r);\n"
+    "}\n"
+    "#endif\n";
+
+/* ---- which are there ---- */
+
+enum function { ABS, FLOOR, EXP, LOG, TANH, ERF, REDUCE, TURNED, SIN, COS, FUNCTIONS };
+
+/* What a text uses stands before it. */
+static const struct {
+  const char *name, *arguments, *text;
+  unsigned uses; /* a bit per enum function */
+} functions[FUNCTIONS] = {
+    [ABS] = {"ABS", "x", abs_text, 0},
+    [FLOOR] = {"FLOOR", "x", floor_text, 1 << ABS},
+    [EXP] = {"EXP", "x", exp_text, 0},
+    [LOG] = {"LOG", "x", log_text, 0},
+    [TANH] = {"TANH", "x", tanh_text, 1 << ABS | 1 << EXP},
+    [ERF] = {"ERF", "x", erf_text, 1 << ABS | 1 << EXP},
+    [REDUCE] = {"REDUCE", "x, r, n", reduce_text, 1 << ABS},
+    [TURNED] = {"TURNED", "x, turns", turned_text, 1 << ABS | 1 << REDUCE},
+    [SIN] = {"SIN", "x", "TURNED_V@(x, 0)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
+    [COS] = {"COS", "x", "TURNED_V@(x, 1)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
+};
+
+static int function_of(enum px_op op) {
+  switch (op) {
+    case PX_ABS: return ABS;
+    case PX_FLOOR: return FLOOR;
+    case PX_EXP: return EXP;
+    case PX_LOG: return LOG;
+    case PX_TANH: return TANH;
+    case PX_ERF: return ERF;
+    case PX_SIN: return SIN;
+    case PX_COS: return COS;
+    default: return -1;
+  }
+}
+
+unsigned vector_math_of(enum px_op op) {
+  int function = function_of(op);
+  return function < 0 ? 0 : 1u << function | functions[function].uses;
+}
+
+/* ---- printing ---- */
+
+/* A line of a macro: @ is the number of lanes; a \ unless it is the last. */
+static const char *put_line(const char *line, int lanes, struct buf *out) {
+  for (; *line && *line != '\n'; line++) {
+    if (*line == '@')
+      buf_printf(out, "%d", lanes);
+    else
+      buf_bytes(out, line, 1);
+  }
+  buf_puts(out, *line ? " \\\n" : "\n");
+  return *line ? line + 1 : NULL;
+}
+
+void vector_math_print(unsigned used, int lanes, struct buf *out) {
+  for (int i = 0; i < FUNCTIONS; i++) {
+    const char *line = functions[i].text;
+    if (!(used >> i & 1)) continue;
+    buf_printf(out, "#define %s_V%d(%s) ", functions[i].name, lanes, functions[i].arguments);
+    if (strchr(line, '\n')) buf_puts(out, "\\\n  ");
+    while ((line = put_line(line, lanes, out))) buf_puts(out, "  ");
+  }
+}
+
+void vector_math_print_once(unsigned used, struct buf *out) {
+  if (used >> REDUCE & 1) buf_puts(out, far_angle_text);
+}

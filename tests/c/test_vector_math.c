@@ -1,0 +1,189 @@
+// The functions of fp32 vectors (src/emit/vector_math.c) against libm's of fp64: units in the last
+// place, and what becomes of nan, infinities, denormal numbers, zeros and large arguments.
+//
+// CANVAS_TEST_ALL=1: 70 million numbers instead of a hundred thousand.
+#define _DEFAULT_SOURCE
+#include "canvas.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+enum { N = 1 << 14 };
+
+static const struct {
+  const char *name;
+  double (*exact)(double);
+  double units;  // at most, as vector_math.c and docs/native.md state them
+} functions[] = {
+    {"abs", fabs, 0},    {"floor", floor, 0}, {"exp", exp, 1.1},   {"log", log, 1.1},
+    {"tanh", tanh, 1.6}, {"erf", erf, 1.6},     {"sin", sin, 1.6}, {"cos", cos, 1.6},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static char folder[64];
+
+static int make_folder(void **state) {
+  return temporary_folder(folder, sizeof folder) ? setenv("CANVAS_CACHE", folder, 1) : -1;
+}
+
+static int remove_folder(void **state) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+static canvas_machine *machine_of(canvas_context *ctx, int vector_bytes) {
+  char text[256];
+  canvas_machine *machine;
+  snprintf(text, sizeof text,
+           "canvas 1\nmachine m\nvector_bytes %d\nvector_registers 16\nl1 32 KiB\nl2 1 MiB\n"
+           "memory 1 GiB\ntarget native\n",
+           vector_bytes);
+  CHECK_INT(canvas_machine_parse(ctx, text, strlen(text), &machine), CANVAS_OK, text);
+  return machine;
+}
+
+// All functions of one array, each in vectors of so many bytes.
+static canvas_code *compile(canvas_context *ctx, int vector_bytes) {
+  char text[2048], call[32];
+  int length = snprintf(text, sizeof text, "canvas 1\nprogram functions\nin X f32 [i:%d]\n", N);
+  for (int f = 0; f < FUNCTIONS; f++)
+    length += snprintf(text + length, sizeof text - (size_t)length, "Y%d[i:%d] = %s(X[i])\n", f, N,
+                       functions[f].name);
+  length += snprintf(text + length, sizeof text - (size_t)length, "out Y0");
+  for (int f = 1; f < FUNCTIONS; f++)
+    length += snprintf(text + length, sizeof text - (size_t)length, ", Y%d", f);
+  length += snprintf(text + length, sizeof text - (size_t)length, "\n");
+  canvas_program *p;
+  if (canvas_program_parse(ctx, text, (size_t)length, &p) != CANVAS_OK)
+    fail_msg("%s", canvas_context_message(ctx));
+  canvas_machine *machine = machine_of(ctx, vector_bytes);
+  canvas_bound *bound;
+  canvas_code *code;
+  char *c;
+  CHECK_INT(canvas_bound_new(ctx, p, NULL, machine, &bound), CANVAS_OK, text);
+  CHECK_INT(canvas_bound_emit(ctx, bound, NULL, &c), CANVAS_OK, text);
+  snprintf(call, sizeof call, "EXP_V%d(V", vector_bytes / 4);
+  CHECK(strstr(c, call), c);
+  CHECK(!strstr(c, "expf") && !strstr(c, "sinf"), c);
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
+  canvas_string_free(c);
+  canvas_bound_free(bound);
+  canvas_machine_free(machine);
+  canvas_program_free(p);
+  return code;
+}
+
+// How far `got` is from `exact`, in units of the last place of the nearest fp32; 1e9 for what must be
+// the same: nan, infinities, zeros with their sign.
+static double units_off(float got, double exact) {
+  float nearest = (float)exact;
+  if (isnan(nearest) || isnan(got)) return isnan(nearest) && isnan(got) ? 0 : 1e9;
+  if (isinf(got)) return isinf(nearest) && got == nearest ? 0 : isinf(nearest) ? 1e9 : 1;
+  if (isinf(nearest)) return got == copysignf(0x1.fffffep127f, nearest) ? 1 : 1e9;
+  if (exact == 0) return got == 0 && !signbit(got) == !signbit(exact) ? 0 : 1e9;
+  int exponent;
+  frexp(exact, &exponent);
+  return fabs(got - exact) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+static void compare(canvas_context *ctx, const canvas_code *code, const float *x, int count,
+                    const char *what) {
+  static float y[FUNCTIONS][N];
+  void *out[FUNCTIONS];
+  for (int f = 0; f < FUNCTIONS; f++) out[f] = y[f];
+  CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x}, out), CANVAS_OK, what);
+  for (int f = 0; f < FUNCTIONS; f++)
+    for (int i = 0; i < count; i++) {
+      double units = units_off(y[f][i], functions[f].exact(x[i]));
+      if (units > functions[f].units)
+        fail_msg("%s(%a) is %a, %.3g units from %a, in vectors of %s", functions[f].name, x[i],
+                 y[f][i], units, functions[f].exact(x[i]), what);
+    }
+}
+
+// Every so manieth of all numbers, from the bits 0 to the bits 0xffffffff.
+static void compare_all(canvas_context *ctx, const canvas_code *code, uint64_t step,
+                        const char *what) {
+  static float x[N];
+  for (uint64_t bits = 0; bits < UINT64_C(1) << 32;) {
+    int count = 0;
+    for (; count < N && bits < UINT64_C(1) << 32; count++, bits += step) {
+      uint32_t low = (uint32_t)bits;
+      memcpy(&x[count], &low, sizeof low);
+    }
+    compare(ctx, code, x, count, what);
+  }
+}
+
+// Where the pieces meet, where results overflow, vanish or are denormal, whole numbers, turns.
+static void compare_edges(canvas_context *ctx, const canvas_code *code, const char *what) {
+  static const float edges[] = {0,
+                                0x1p-149f,
+                                0x1p-126f,
+                                0x1p-24f,
+                                0x1p-12f,
+                                0.625f,
+                                0.70710677f,
+                                1,
+                                4,
+                                88.72284f,
+                                89,
+                                87.33655f,
+                                103.97208f,
+                                104,
+                                1.5707964f,
+                                3.1415927f,
+                                1.5e6f,
+                                0x1p20f,
+                                0x1p23f,
+                                0x1.921fb6p30f,
+                                0x1.6ac5b2p86f,
+                                0x1.fffffep127f,
+                                INFINITY,
+                                NAN};
+  static float x[N];
+  int count = 0;
+  for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      x[count++] = sign * edges[i];
+      x[count++] = nextafterf(sign * edges[i], INFINITY);
+      x[count++] = nextafterf(sign * edges[i], -INFINITY);
+    }
+  for (; count < N; count++) x[count] = (float)(count - N / 2) / (N / 40);
+  compare(ctx, code, x, N, what);
+}
+
+static void compare_lengths(void) {
+  static const int vector_bytes[] = {16, 32, 64};
+  canvas_context *ctx = canvas_context_new();
+  CHECK_ROWS (vector_bytes, bytes) {
+    char what[32];
+    snprintf(what, sizeof what, "%d bytes", *bytes);
+    canvas_code *code = compile(ctx, *bytes);
+    compare_edges(ctx, code, what);
+    compare_all(ctx, code, getenv("CANVAS_TEST_ALL") ? 61 : 40009, what);
+    canvas_code_close(code);
+  }
+  canvas_context_free(ctx);
+}
+
+static void as_libm_has_them(void **state) {
+  unsetenv("CANVAS_CC");
+  compare_lengths();
+}
+
+static void of_the_other_compiler(void **state) {
+  if (!getenv("CANVAS_TEST_ALL") || system("clang --version >/dev/null 2>&1")) skip();
+  setenv("CANVAS_CC", "clang", 1);
+  compare_lengths();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(as_libm_has_them),
+                                     cmocka_unit_test(of_the_other_compiler)};
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
