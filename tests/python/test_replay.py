@@ -7,6 +7,7 @@ import pytest
 
 from canvas.cli import main
 from canvas.errors import CanvasError
+from canvas.runner.audit import audit
 from canvas.runner.driver import search
 from canvas.runner.replay import replay
 
@@ -47,6 +48,16 @@ def test_a_row_comes_out_as_recorded_and_is_timed(study):
     (was, now), *_ = again.timings
     assert was.engine == "eager" and now["ms"] > 0
     assert "the same training" in str(again) and "latency, eager" in str(again)
+
+
+def test_an_audit_trains_as_the_search_did(study, tmp_path):
+    """A find that was trained to the end, called pruned, comes out as recorded."""
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    change(copy, "UPDATE task SET state = 'pruned' WHERE kind = 'accuracy' AND candidate = "
+                 "(SELECT max(id) FROM network)")  # fmt: skip
+    ((row, audited),) = audit(copy, 1, lambda line: None).rows
+    assert row.status == "pruned" and audited.accuracy == row.val_accuracy
 
 
 def test_the_unchanged_network_can_be_repeated_without_its_images(study, tmp_path):

@@ -7,11 +7,14 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import CanvasError
+from ..options import BY_NAME, read_option
 from ..text import printable
-from .command import Parser
+from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
 
 TRIAL_COLUMNS = (
     "candidate",
@@ -27,22 +30,87 @@ TRIAL_COLUMNS = (
     "seconds",
     "reason",
 )
+AUDIT = replace(
+    BY_NAME["trials"],
+    name="audit",
+    default=None,
+    help="train N finds that the search rejected, by lot, to the end, and print the share that "
+    "would have entered the best tenth; they are stored, the same command goes on",
+)
+AUDIT_COLUMNS = ("candidate", "status", "audit_accuracy", "enters", "reason", "failure")
 
 
 def run(words: list[str]) -> int:
     given = parser().parse_args(words)
+    if given.audit is not None:
+        return audit(given)
+    if given.model is not None:
+        raise CanvasError("--model goes with --audit: leave it out, or give both")
     rows = trial_rows(Path(given.folder))
-    if given.format == "json":
-        print(json.dumps(rows, indent=1))
-    elif given.format == "csv":
-        writer = csv.DictWriter(
-            sys.stdout, TRIAL_COLUMNS, extrasaction="ignore", lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows({key: _on_one_line(x) for key, x in row.items()} for row in rows)
-    else:
+    if given.format == "table":
         print(trial_table(rows))
+    else:
+        print_rows(rows, given.format, TRIAL_COLUMNS)
     return 0
+
+
+def print_rows(rows: Sequence[dict[str, Any]], format: str, columns: Sequence[str]) -> None:
+    """Rows as json or csv."""
+    if format == "json":
+        print(json.dumps(rows, indent=1))
+        return
+    writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _on_one_line(x) for key, x in row.items()} for row in rows)
+
+
+def audit(given: argparse.Namespace) -> int:
+    """Train some of what was rejected, and say what was lost."""
+    count = read_option(AUDIT, given.audit)
+    with need_torch("trials --audit"):
+        from ..runner import audit as audits
+    find_models_here(given.model)
+    end_by_sigterm_too()
+    try:
+        result = audits.audit(Path(given.folder), count, model=given.model)
+    except KeyboardInterrupt:
+        again = f"canvas trials {given.folder} --audit {count}"
+        print(f"canvas: stopped: what was trained is kept, {again} goes on", file=sys.stderr)
+        raise
+    rows = [
+        {
+            "candidate": row.name,
+            "status": row.status,
+            "reason": row.reason,
+            "audit_accuracy": audited.accuracy,
+            "enters": int(result.enters(audited)),
+            "failure": audited.reason,
+        }
+        for row, audited in result.rows
+    ]
+    if given.format == "table":
+        print(audit_table(rows), result, sep="\n")
+    else:
+        print_rows(rows, given.format, AUDIT_COLUMNS)
+        print(result, file=sys.stderr)
+    return 0
+
+
+def audit_table(rows: Sequence[dict[str, Any]]) -> str:
+    from ..reporting.report import align
+
+    head = ["candidate", "audit", "best tenth", "rejected because"]
+    body = [
+        [
+            row["candidate"],
+            "-" if row["audit_accuracy"] is None else f"{row['audit_accuracy']:.4f}",
+            "yes" if row["enters"] else "no",
+            printable(row["reason"] or row["status"])
+            + (f"  (failed: {printable(row['failure'])})" if row["failure"] else ""),
+        ]
+        for row in rows
+    ]
+    return align([head, *body], right={1})
 
 
 def _on_one_line(value: Any) -> Any:
@@ -60,6 +128,13 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
         "-f", "--format", default="table", choices=("table", "json", "csv"), help="default: table"
+    )
+    add_options(parser, [AUDIT])
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="with --audit: the study's network, where that is your own code: "
+        "package.module:callable",
     )
     return parser
 

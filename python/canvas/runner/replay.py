@@ -102,46 +102,16 @@ def replay(
     with ExitStack() as stack:
         study = stack.enter_context(Study.read(folder))
         row = _find(study, name)
-        options = study.options()
-        confirm_model(options["model"], model, f"the study in '{folder}'")
-        if model not in (None, options["model"]):
-            raise CanvasError(
-                f"the study in '{folder}' is of the model '{options['model']}', not '{model}': a "
-                "replay repeats what was recorded"
-            )
-        images = _images(study, options, stack)
-        facts = stored.describe(images)
-        recipe = Recipe(
-            options["model"],
-            options["width"],
-            facts["shape"],
-            facts["classes"],
-            options["policy"],
-            options["seed"],
-        )
-        common = {
-            "recipe": recipe.to_json(),
-            "pack": row.pack or None,
-            "deterministic": options.get("deterministic", False),
-            "path": sys.path,
-        }
+        options = confirmed_options(study, model)
+        words = training_job(study, options, images_of(study, options, stack), row)
         recorded = study.curve(row.id)
         pool = stack.enter_context(Pool(1, memory_per_child(1)))
         say(f"training {name} again: {len(recorded) or options['epochs']} epochs")
-        train = {
-            **common,
-            "kind": "accuracy",
-            "check": row.kind != "baseline",
-            "images": {"folder": str(images), "seal": stored.seal_of(images)},
-            "epochs": options["epochs"],
-            "batch_size": options["batch_size"],
-            "test": False,
-        }
-        curve, failure = _train(pool, train, len(recorded), row.status == "pruned", say)
+        curve, failure = _train(pool, words, len(recorded), row.status == "pruned", say)
         timings = study.timings(row.id)
         if timings and not failure:
             say(f"timing {name} again")
-        again = {} if failure or not timings else _time(pool, common, timings)
+        again = {} if failure or not timings else _time(pool, words, timings)
         return Replay(
             row,
             recorded,
@@ -150,6 +120,45 @@ def replay(
             [(timing, again.get(timing.engine, {})) for timing in timings],
             _differences(study, row),
         )
+
+
+def confirmed_options(study: Study, model: str | None) -> dict[str, Any]:
+    """The options of a study whose trainings are repeated; `model` as `replay` takes it."""
+    options = study.options()
+    confirm_model(options["model"], model, f"the study in '{study.folder}'")
+    if model not in (None, options["model"]):
+        raise CanvasError(
+            f"the study in '{study.folder}' is of the model '{options['model']}', not '{model}': "
+            "what was recorded is repeated"
+        )
+    return options
+
+
+def training_job(
+    study: Study, options: dict[str, Any], images: Path, row: Candidate
+) -> dict[str, Any]:
+    """The job of training a candidate as the search does; `images` is the folder of the images."""
+    facts = stored.describe(images)
+    recipe = Recipe(
+        options["model"],
+        options["width"],
+        facts["shape"],
+        facts["classes"],
+        options["policy"],
+        options["seed"],
+    )
+    return {
+        "kind": "accuracy",
+        "recipe": recipe.to_json(),
+        "pack": row.pack or None,
+        "deterministic": options.get("deterministic", False),
+        "path": sys.path,
+        "check": row.kind != "baseline",
+        "images": {"folder": str(images), "seal": stored.seal_of(images)},
+        "epochs": options["epochs"],
+        "batch_size": options["batch_size"],
+        "test": False,
+    }
 
 
 def _find(study: Study, name: str) -> Candidate:
@@ -167,7 +176,7 @@ def _find(study: Study, name: str) -> Candidate:
     return row
 
 
-def _images(study: Study, options: dict[str, Any], stack: ExitStack) -> Path:
+def images_of(study: Study, options: dict[str, Any], stack: ExitStack) -> Path:
     """The folder of the images: the study's own copy, or read again if it is gone."""
     folder = (study.folder / stored.FOLDER).resolve()
     kept = stored.has(folder, SPLITS[:2])
@@ -200,11 +209,11 @@ def _train(
     return curve, ""
 
 
-def _time(pool: Pool, common: dict[str, Any], timings: list[Timing]) -> dict[str, Any]:
+def _time(pool: Pool, job: dict[str, Any], timings: list[Timing]) -> dict[str, Any]:
     """Figures by engine, of the engines that were timed."""
     engines = [timing.engine for timing in timings]
     words = {
-        **common,
+        **{name: job[name] for name in ("recipe", "pack", "deterministic", "path")},
         "kind": "latency",
         "batch": timings[0].batch,
         "against": timings[0].against,

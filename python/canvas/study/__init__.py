@@ -5,7 +5,7 @@ schema -> store -> queries -> records      tables, the file, what is read, what 
 
 from .queries import final_epochs
 from .records import Study
-from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Candidate, Final, Item, Timing
+from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
 from .schema import VERSION
 from .store import FILE, writing
 
@@ -17,6 +17,7 @@ __all__ = [
     "TRIED",
     "VERSION",
     "WHOLE",
+    "Audited",
     "Candidate",
     "Final",
     "Item",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..options import json_object, stored_options
-from .rows import Candidate, Final, Item, Timing
+from .rows import Audited, Candidate, Final, Item, Timing
 from .store import FILE, Damaged, Store
 
 
@@ -180,6 +180,16 @@ class Queries(Store):
         if len(groups) != images:
             raise Damaged(self.folder / FILE, f"its test_groups are not {images} numbers")
         return groups
+
+    def audited(self, epochs: int) -> dict[int, Audited]:
+        """What audits have trained for so many epochs, by candidate."""
+        rows = self.database.execute(
+            "SELECT candidate, accuracy, seconds, reason FROM audit WHERE epochs = ?", (epochs,)
+        )
+        return {
+            row["candidate"]: Audited(row["accuracy"], row["seconds"], row["reason"])
+            for row in rows
+        }
 
     def final_seeds(self, id: int, epochs: int) -> set[int]:
         """The seeds that a finalist was trained from already, failed ones included."""

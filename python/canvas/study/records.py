@@ -15,7 +15,7 @@ from typing import IO, Any
 from ..environment import machine, versions
 from ..errors import CanvasError
 from ..options import changed
-from .rows import Timing
+from .rows import Audited, Timing
 from .schema import BEFORE_4, VERSION
 from .trainings import Trainings
 
@@ -182,6 +182,14 @@ class Study(Trainings):
         """It has no scores and is not trained again."""
         with self._transaction():
             self._set_task(id, "final", "failed", reason, seed=seed, epochs=epochs)
+
+    def record_audit(self, id: int, epochs: int, audited: Audited) -> None:
+        """A rejected find was trained to the end."""
+        with self._transaction():
+            self.database.execute(
+                "INSERT OR REPLACE INTO audit VALUES (?, ?, ?, ?, ?)",
+                (id, epochs, audited.accuracy, audited.seconds, audited.reason),
+            )
 
     def _record_timings(self, id: int, rows: Sequence[Timing]) -> None:
         for row in rows:

@@ -105,3 +105,12 @@ class Item:
     kernel: str
     state: str = "open"
     accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A row of the table `audit`: accuracy on validation, 0..1, or why there is none."""
+
+    accuracy: float | None
+    seconds: float | None
+    reason: str = ""

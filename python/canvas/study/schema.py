@@ -9,6 +9,7 @@
     epoch       the accuracy curve of each candidate
     timing      latency per candidate and engine (eager, compiled)
     final       a finalist trained once more from another seed, scored on the test split
+    audit       a rejected find trained to the end after all, to see what was lost
     task        what is to be done: what a worker must offer, its state, why it failed
     candidate   a view: a network with the state of its training
 
@@ -110,6 +111,17 @@ CREATE TABLE final (
 ) STRICT;
 """
 
+AUDIT = """
+CREATE TABLE audit (
+  candidate INTEGER NOT NULL REFERENCES network (id),
+  epochs    INTEGER NOT NULL,
+  accuracy  REAL,                       -- on validation after the last epoch, 0..1
+  seconds   REAL,
+  reason    TEXT NOT NULL DEFAULT '',   -- why there is no accuracy
+  PRIMARY KEY (candidate, epochs)
+) STRICT;
+"""
+
 TIMING = """
 CREATE TABLE timing (
   candidate  INTEGER NOT NULL REFERENCES network (id),
@@ -189,6 +201,7 @@ CREATE TABLE epoch (
 ) STRICT;
 {TIMING}
 {FINAL}
+{AUDIT}
 {TASK}
 {CANDIDATE}
 """
@@ -325,6 +338,7 @@ ALTER TABLE network ADD COLUMN speedup_spread REAL;
 ALTER TABLE timing ADD COLUMN speedup_spread REAL;
 DROP TABLE final;
 {FINAL}
+{AUDIT}
 DELETE FROM task WHERE kind = 'final';
 ALTER TABLE network ADD COLUMN origin TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN parents TEXT NOT NULL DEFAULT '';
