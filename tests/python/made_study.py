@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from canvas.options import read_options
-from canvas.study import Study, final_epochs
+from canvas.study import Candidate, Study, final_epochs
 
 # name, kind, status, validation accuracy, speed-up, MACs, params
 CONTROLS = [
@@ -66,3 +66,36 @@ def bits(share: float, images: int) -> bytes:
     ones = round(share * images)
     text = ("1" * ones).ljust(-(-images // 8) * 8, "0")
     return int(text, 2).to_bytes(len(text) // 8, "big")
+
+
+def row(
+    name: str,
+    kind: str,
+    accuracy: float | None,
+    macs: int,
+    speedup: float | None = 1.0,
+    status: str = "done",
+    kernel: str = "",
+    reason: str = "",
+) -> Candidate:
+    """A row as `Study.candidates` gives it; all of its MACs are of the layers replaced."""
+    return Candidate(
+        id=int(name) if name.isdigit() else -sum(map(ord, name)),
+        name=name,
+        kind=kind,
+        number=None,
+        kernel=kernel,
+        pack="",
+        hash=None,
+        layer_macs=None if kind == "baseline" else macs,
+        status=status,
+        reason=reason,
+        log="",
+        macs=macs,
+        params=macs // 10,
+        val_accuracy=accuracy,
+        latency_ms=None if speedup is None else 2 / speedup,
+        latency_spread_ms=0.1,
+        speedup=speedup,
+        seconds=1.0,
+    )

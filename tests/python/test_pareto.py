@@ -48,7 +48,8 @@ def test_csv_and_json_say_the_same(folder: Path, capsys: pytest.CaptureFixture[s
     assert len(table) == len(rows)
     for line, row in zip(table, rows):
         assert line.keys() == row.keys()
-        assert line.pop("picked") == ("*" if row.pop("picked") else "")
+        for name in ("picked", "front", "chosen"):
+            assert line.pop(name) == ("*" if row.pop(name) else "")
         for name, value in row.items():
             if isinstance(value, float):
                 assert float(line[name]) == pytest.approx(value, rel=1e-5)

@@ -1,49 +1,16 @@
-"""The table and its conclusion: true in both directions."""
+"""The table, its front and the row to take; the conclusion has a file of its own."""
 
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from made_study import row
 
-from canvas.reporting.report import (
-    COLUMNS,
-    best_control,
-    conclusion,
-    front,
-    pareto_csv,
-    pick,
-    pick_line,
-    primitives,
-    short,
-    table,
-    table_rows,
-)
-from canvas.study import Candidate
-
-
-def row(name, kind, accuracy, macs, speedup=1.0, status="done", kernel="", reason=""):
-    return Candidate(
-        id=int(name) if name.isdigit() else 0,
-        name=name,
-        kind=kind,
-        number=None,
-        kernel=kernel,
-        pack="",
-        hash=None,
-        layer_macs=None,
-        status=status,
-        reason=reason,
-        log="",
-        macs=macs,
-        params=macs // 10,
-        val_accuracy=accuracy,
-        latency_ms=None if speedup is None else 2 / speedup,
-        latency_spread_ms=0.1,
-        speedup=speedup,
-        seconds=1.0,
-    )
-
+from canvas.reporting.front import chosen_finds, front, pick, pick_line
+from canvas.reporting.report import COLUMNS, Report, pareto_csv, table_rows
+from canvas.reporting.table import align, primitives, short, table, terminal_width
 
 BASE = row("baseline", "baseline", 0.97, 1000)
 SMALL = row("1x1", "control", 0.30, 100)
@@ -52,68 +19,32 @@ LARGE = row("grouped", "control", 0.96, 500)
 CONTROLS = [BASE, SMALL, MIDDLE, LARGE]
 
 
-def test_a_find_that_beats_its_control_is_named_with_the_points():
-    words = conclusion([*CONTROLS, row("7", "find", 0.955, 200)], 1000)
-    assert words == (
-        "A find beat the best control of no more MACs: find 7 (95.5 % at 0.20x of the MACs) is "
-        "0.5 points above depthwise-separable (95.0 % at 0.15x of the MACs), standard error 1.0."
-    )
-
-
-def test_a_find_that_does_not_is_named_too():
-    words = conclusion([*CONTROLS, row("7", "find", 0.94, 200)], 1000)
-    assert words.startswith("No find beat") and "stays 1.0 points below depthwise-sep" in words
-
-
-@pytest.mark.parametrize(
-    ("finds", "yes", "named"),
-    [
-        # the control with more MACs than the find does not count, though it is better
-        ([row("1", "find", 0.955, 499)], True, "depthwise-separable"),
-        # with as many MACs it does
-        ([row("1", "find", 0.955, 500)], False, "grouped"),
-        # a tie is no win
-        ([row("1", "find", 0.95, 200)], False, "only equals"),
-        # the most accurate find loses to its own control: another's win is told, but second
-        (
-            [row("1", "find", 0.955, 600), row("2", "find", 0.951, 300)],
-            False,
-            "The most accurate find did not beat the best control of no more MACs: find 1 (95.5 % "
-            "at 0.60x of the MACs) stays 0.5 points below grouped (96.0 % at 0.50x of the MACs), "
-            "standard error 0.9; but find 2 (95.1 % at 0.30x of the MACs) is 0.1 points above",
-        ),
-        # the most accurate is named, not the one with the widest margin
-        ([row("1", "find", 0.9, 120), row("2", "find", 0.97, 600)], True, "find 2"),
-        # what was pruned or failed is no find
-        ([row("1", "find", 0.99, 200, status="pruned")], False, "No find: no drawn kernel"),
-        ([row("1", "find", 0.99, 50)], False, "no control has as few MACs as find 1"),
-        # one of them has a fair control, and loses
-        ([row("1", "find", 0.99, 50), row("2", "find", 0.2, 100)], False, "find 2 (20.0 %"),
-        ([], False, "No find: no drawn kernel was trained to the end"),
-    ],
-)
-def test_the_conclusion_does_not_lie(finds, yes, named):
-    words = conclusion([*CONTROLS, *finds], 1000)
-    assert words.startswith("A find beat") is yes
-    assert named in words
-
-
-def test_a_control_that_failed_does_not_count():
-    lost = [BASE, row("1x1", "control", 0.99, 10, status="failed"), MIDDLE]
-    assert conclusion([*lost, row("1", "find", 0.955, 200)], 100).startswith("A find beat")
-
-
-def test_without_the_baseline_nothing_is_compared():
-    assert conclusion([SMALL, row("1", "find", 0.9, 200)], 100).startswith("No comparison")
-
-
-def test_the_best_control_is_the_most_accurate_of_no_more_macs():
-    assert best_control(row("1", "find", 0.5, 499), CONTROLS[1:]) is MIDDLE
-    assert best_control(row("1", "find", 0.5, 99), CONTROLS[1:]) is None
-
-
 def names(rows):
     return [r.name for r in rows]
+
+
+def test_a_find_that_a_control_dominates_is_not_on_the_front():
+    """Nor one that the unchanged network does; it is shown all the same if it was chosen."""
+    beaten = row("1", "find", 0.94, 160, 0.9)  # less accurate, dearer and slower than MIDDLE
+    better = row("2", "find", 0.93, 90)
+    slow = row("3", "find", 0.97, 1000, 0.5)
+    rows = [*CONTROLS, beaten, better, slow]
+    assert names(front(rows)) == ["baseline", "depthwise-separable", "grouped", "2"]
+    assert names(table_rows(rows)[4:]) == ["3", "2"]
+    assert names(table_rows([*CONTROLS, beaten, better])[4:]) == ["1", "2"]
+
+
+def test_one_find_is_chosen_for_each_budget_and_finals_have_no_say():
+    rows = [
+        replace(row("1", "find", 0.90, 300), budget="a", tests=(0.99,)),
+        replace(row("2", "find", 0.91, 300), budget="a", tests=(0.10,)),
+        replace(row("3", "find", 0.91, 290), budget="a"),  # as accurate, cheaper
+        replace(row("4", "find", 0.80, 500), budget="b"),
+        replace(row("5", "find", 0.99, 500, status="pruned"), budget="b"),
+        BASE,
+    ]
+    assert names(chosen_finds(rows)) == ["4", "3"]
+    assert names(chosen_finds(reversed(rows))) == ["4", "3"]
 
 
 def test_the_front_holds_what_no_find_dominates():
@@ -130,7 +61,7 @@ def test_the_front_holds_what_no_find_dominates():
     assert names(front(finds)) == ["2", "3", "5", "6", "7"]
     rows = table_rows([row("9", "find", 0.99, 1, status="pruned"), *finds, *CONTROLS])
     assert names(rows)[:4] == names(CONTROLS)
-    assert names(rows)[4:] == ["7", "2", "6", "3", "5"]
+    assert names(rows)[4:] == ["7", "2", "6", "3", "5"]  # no control has so few MACs
 
 
 def finalist(name, kind, accuracy, macs, *tests, speedup=1.0):
@@ -148,12 +79,7 @@ FINALS = [
 ]
 
 
-def test_where_there_are_finals_the_test_split_decides():
-    words = conclusion(FINALS, 1000)
-    assert words == (
-        "A find beat the best control of no more MACs: find 8 (96.0 % at 0.40x of the MACs) is "
-        "64.0 points above 1x1 (32.0 % at 0.10x of the MACs), standard error over the seeds 1.1."
-    )
+def test_the_table_has_a_column_for_the_test_split():
     lines = table(FINALS).splitlines()
     assert "test" in lines[0] and "96.0 % +- 1.4" in lines[1] and "  -  " in lines[-1]
 
@@ -187,6 +113,46 @@ def test_the_unchanged_network_is_taken_where_nothing_beats_it():
     assert "no row" in pick_line("fastest", [], None)
 
 
+def test_table_and_rule_quote_the_same_pair_of_engines():
+    base = replace(BASE, engine="eager", speedup=1.0, speedup_spread=0.0)
+    find = replace(row("7", "find", 0.97, 500), speedup=1.5, speedup_spread=0.04)
+    find.engine = "compiled"
+    words = pick_line("fastest within 1.0", [base, find], find)
+    assert words.endswith(
+        ": find 7 (1.50x +- 0.04, compiled against the unchanged network eager)."
+    )
+    lines = table([base, find], find).splitlines()
+    assert "1.50x +- 0.04" in lines[2] and "(c)" in lines[2] and "  1.00x " in lines[1]
+    rows = list(csv.DictReader(io.StringIO(pareto_csv(report_of([base, find])))))
+    assert [(r["engine"], r["against"]) for r in rows] == [
+        ("eager", "eager"),
+        ("compiled", "eager"),
+    ]
+    assert rows[1]["speedup_spread"] == "0.04"
+
+
+def test_a_table_fits_its_width_and_no_figure_is_cut():
+    long = row("7", "find", 0.9, 200, kernel="a = input\n" + "b = unfold a\n" * 14)
+    whole = table([BASE, long])
+    for width in (200, 110, 90, 79, 20):
+        lines = table([BASE, long], None, width).splitlines()
+        figures = whole.splitlines()[2].index("unfold") - 2
+        assert max(map(len, lines)) <= max(width, figures + 2)
+        assert [line[:figures].rstrip() for line in lines] == [
+            line[:figures].rstrip() for line in whole.splitlines()
+        ]
+    assert "unfold u ..." in table([BASE, long], None, 90)
+    assert align([["a", "long text"]], width=8) == "a  l ..."
+    assert align([["a", "long text"]], width=5) == "a  .."
+
+
+def test_a_file_has_no_width(monkeypatch):
+    assert terminal_width() is None
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "77")
+    assert terminal_width() == 77
+
+
 def test_the_front_weighs_what_the_objectives_name():
     finds = [
         row("1", "find", 0.9, 100, 1.0),
@@ -198,7 +164,13 @@ def test_the_front_weighs_what_the_objectives_name():
     assert names(front(finds, "latency")) == ["2"]
     assert names(front(finds, "latency,macs")) == ["1", "2", "3"]
     rows = table_rows([*CONTROLS, *finds, row("6", "find", 0.99, 1, status="failed")], "latency")
-    assert names(rows)[4:] == ["2"]
+    assert names(rows)[4:] == ["1", "2"]  # 1 is chosen
+
+
+def report_of(rows):
+    return Report(
+        Path(), rows, "", "", {}, None, frozenset(r.id for r in front(rows)), chosen_finds(rows)
+    )
 
 
 def test_the_csv_has_exactly_its_columns_and_order():
@@ -209,13 +181,13 @@ def test_the_csv_has_exactly_its_columns_and_order():
             row("4", "find", 0.9, 250, 2.0),
         ]
     )
-    text = pareto_csv(rows)
+    text = pareto_csv(report_of(rows))
     assert (
         text.splitlines()[0]
         == ",".join(COLUMNS)
         == (
             "candidate,kind,val_accuracy,latency_ms,macs,params,macs_ratio,params_ratio,speedup,"
-            "engine,test_accuracy,test_spread,budget,picked"
+            "speedup_spread,engine,against,test_accuracy,test_spread,budget,picked,front,chosen"
         )
     )
     read = list(csv.DictReader(io.StringIO(text)))
@@ -231,11 +203,15 @@ def test_the_csv_has_exactly_its_columns_and_order():
         "macs_ratio": "0.25",
         "params_ratio": "0.25",
         "speedup": "2",
+        "speedup_spread": "",
         "engine": "",
+        "against": "",
         "test_accuracy": "",
         "test_spread": "",
         "budget": "",
         "picked": "",
+        "front": "*",
+        "chosen": "*",
     }
 
 

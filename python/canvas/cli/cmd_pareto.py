@@ -71,5 +71,5 @@ def pareto_text(folder: Path, form: str) -> str:
     if form == "table":
         return report.text
     if form == "csv":
-        return pareto_csv(report.rows, report.picked).rstrip("\n")
-    return json.dumps(pareto_rows(report.rows, report.picked), indent=1)
+        return pareto_csv(report).rstrip("\n")
+    return json.dumps(pareto_rows(report), indent=1)

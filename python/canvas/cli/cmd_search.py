@@ -20,7 +20,7 @@ def run(words: list[str]) -> int:
     report = driver.search(**given, out=out, fresh=fresh, progress=wanted_way(progress))
     print(report)
     print(f"The table is in '{report.folder / 'pareto.csv'}', each find in a folder beside it.")
-    return 0 if report.front else 1
+    return 0 if report.chosen else 1
 
 
 def parser() -> argparse.ArgumentParser:

@@ -143,7 +143,7 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
     """One dict per candidate: TRIAL_COLUMNS, and the whole `pack` and `log`; figures not taken
     are None.
     """
-    from ..reporting.report import kernel_summary
+    from ..reporting.table import kernel_summary
     from ..study import Study
 
     with Study.read(folder) as study:
@@ -170,7 +170,7 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def trial_table(rows: Sequence[dict[str, Any]]) -> str:
-    from ..reporting.report import align, short
+    from ..reporting.table import align, short, terminal_width
 
     def figure(value: float | None, form: str) -> str:
         return "-" if value is None else form.format(value)
@@ -198,4 +198,4 @@ def trial_table(rows: Sequence[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return align([head, *body], right={3, 4, 5, 6})
+    return align([head, *body], right={3, 4, 5, 6}, width=terminal_width())

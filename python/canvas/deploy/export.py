@@ -30,7 +30,7 @@ from .. import _core
 from ..errors import CanvasError, one_line
 from ..nn.network import Recipe, build_network, cost
 from ..nn.pack import KernelPack
-from ..reporting.report import short
+from ..reporting.table import short
 from ..training import checkpoint
 from ..training.train_options import NETWORK_OPTIONS
 from .network_code import network_code

@@ -3,8 +3,8 @@
 Both were trained from the same seeds s and scored on the same images, which fall into groups i
 that show the same thing (placements of one scan; by itself each image is a group).  d is the mean
 over s and i of what the find got right minus what the control got right.  Two things make it
-uncertain, and both are estimated: other seeds would have trained other networks, other images would
-have been harder for one of them.
+uncertain, and both are estimated: other seeds would have trained other networks, other images
+would have been harder for one of them.
 
     d_s    mean over the groups, for each of S seeds      A = var(d_s) / S
     d_i    mean over the seeds, for each of N groups      B = var(d_i) / N
@@ -27,7 +27,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SEEDS = 3  # fewer show nothing of what another seed would give
 SURE = 0.95  # of a claim, one-sided
 
 
@@ -51,8 +50,8 @@ def compare(find: np.ndarray, control: np.ndarray, groups: Sequence[int]) -> Dif
     """The difference of two arrays of hits, bool [..., seed, image]; `groups` has a number per
     image, equal for those that show the same thing.
 
-    Fewer than SEEDS seeds or two groups show nothing, nor do differences that are all the same:
-    nothing is known of their error.
+    One seed or one group shows nothing, nor do differences that are all the same: nothing is
+    known of their error.
     """
     cells = by_group(find.astype(np.int8) - control.astype(np.int8), groups)
     seeds, count = cells.shape[-2:]
@@ -64,8 +63,8 @@ def compare(find: np.ndarray, control: np.ndarray, groups: Sequence[int]) -> Dif
     of_groups = cells.mean(-2).var(-1, ddof=1) / count
     error = np.sqrt(of_seeds + of_groups)
     freedom = degrees(of_seeds, seeds, of_groups, count)
-    least = quantile(freedom) * error if seeds >= SEEDS else np.full_like(mean, np.inf)
-    return Difference(mean, error, freedom, np.where(error > 0, least, np.inf))
+    least = np.where(error > 0, quantile(freedom) * error, np.inf)
+    return Difference(mean, error, freedom, least)
 
 
 def by_group(values: np.ndarray, groups: Sequence[int]) -> np.ndarray:

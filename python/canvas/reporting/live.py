@@ -34,8 +34,9 @@ from rich.text import Text
 
 from ..study import ENDED, TRIED, Candidate
 from ..text import printable
+from .front import find_order
 from .progress import Display, candidate_line
-from .report import find_order, kernel_summary
+from .table import kernel_summary
 from .uninterrupted import uninterrupted
 
 PER_SECOND = 1

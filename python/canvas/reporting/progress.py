@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ..study import Candidate
 from ..text import printable, printable_lines
-from .report import kernel_summary
+from .table import kernel_summary
 
 Say = Callable[[str], None]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from ..errors import CanvasError
-from ..reporting.report import find_order
+from ..reporting.front import find_order
 from ..study import Candidate, final_epochs
 from ..workers.pool import Pool
 from .search_run import Run

@@ -23,7 +23,7 @@ from ..nn.latency import EAGER
 from ..nn.load_model import confirm_model
 from ..nn.network import Recipe
 from ..reporting.progress import say_to_stderr
-from ..reporting.report import align
+from ..reporting.table import align
 from ..study import Candidate, Study, Timing
 from ..text import printable
 from ..workers.pool import Pool

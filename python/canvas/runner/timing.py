@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from ..nn.latency import COMPILED, EAGER
-from ..reporting.report import find_order
+from ..reporting.front import find_order
 from ..study import Candidate, Timing
 from ..workers.pool import Message, Pool
 from .finals import finalists

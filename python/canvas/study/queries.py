@@ -168,6 +168,15 @@ class Queries(Store):
             finals.setdefault(row["candidate"], []).append(Final(row["seed"], row["hits"]))
         return finals
 
+    def failed_finals(self) -> dict[int, int]:
+        """How many finals failed, by candidate, of those that the last run asked for."""
+        rows = self.database.execute(
+            "SELECT candidate, count(*) AS n FROM task "
+            "WHERE kind = 'final' AND state = 'failed' AND epochs = ? GROUP BY candidate",
+            (final_epochs(self.options()),),
+        )
+        return {row["candidate"]: row["n"] for row in rows}
+
     def test_groups(self) -> list[int]:
         """A number per test image, equal for those that show the same thing."""
         images, stored = int(self.fact("test_images") or 0), self.fact("test_groups")

@@ -1,0 +1,130 @@
+"""Rows of a search as a table of text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from ..study import Candidate
+from ..text import printable
+from .front import speed, title
+
+SHOWN = 16  # primitives of a kernel that a line of a table names
+
+
+def table(
+    rows: Sequence[Candidate], picked: Candidate | None = None, width: int | None = None
+) -> str:
+    """The rows as text, the one to take with a star; a row that failed has its reason instead of
+    figures.  Where a line would be longer than `width`, its last column is cut, never a figure.
+    """
+    baseline = next((row for row in rows if row.kind == "baseline"), None)
+    tested = any(row.tests for row in rows)
+    head = ["  candidate", "accuracy", "test", "latency", "speed-up", "MACs", "", "params", ""]
+    body = [_cells(row, baseline, picked) for row in rows]
+    lines = [[*head, "primitives"], *body]
+    if not tested:
+        lines = [line[:2] + line[3:] for line in lines]
+    return align(lines, right=set(range(1, len(lines[0]) - 1)), width=width)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that standard output is; None where it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _cells(row: Candidate, baseline: Candidate | None, picked: Candidate | None) -> list[str]:
+    name = ("* " if row is picked else "  ") + title(row)
+    if row.status != "done":
+        return [name, row.status, *[""] * 7, row.reason]
+    return [
+        name,
+        f"{100 * (row.val_accuracy or 0):.1f} %",
+        _test(row),
+        _latency(row),
+        speed(row),
+        short(row.macs),
+        _ratio(row.macs, baseline.macs if baseline else None),
+        short(row.params),
+        _ratio(row.params, baseline.params if baseline else None),
+        kernel_summary(row),
+    ]
+
+
+def _test(row: Candidate) -> str:
+    if row.test_mean is None:
+        return "-"
+    spread = "" if row.test_spread is None else f" +- {100 * row.test_spread:.1f}"
+    return f"{100 * row.test_mean:.1f} %{spread}"
+
+
+def _latency(row: Candidate) -> str:
+    if row.latency_ms is None:
+        return "-"
+    engine = " (c)" if row.engine == "compiled" else ""
+    return f"{row.latency_ms:.2f} ms +- {row.latency_spread_ms or 0:.2f}{engine}"
+
+
+def _ratio(value: int | None, base: int | None) -> str:
+    return f"{value / base:.2f}x" if value is not None and base else "-"
+
+
+def short(value: int | None) -> str:
+    """1234567 as 1.23 M."""
+    if value is None:
+        return "-"
+    for limit, unit in ((10**9, " G"), (10**6, " M"), (10**3, " k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{unit}"
+    return str(value)
+
+
+def align(
+    rows: Sequence[Sequence[str]], right: Iterable[int] = (), width: int | None = None
+) -> str:
+    """Rows of cells as lines with two blanks between columns; columns in `right` end flush, the
+    last one is cut where a line would be longer than `width`.  What would not stand on one line
+    of a terminal is escaped.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    if width is not None:
+        room = max(0, width - sum(widths[:-1]) - 2 * len(widths[:-1]))
+        rows = [[*row[:-1], shortened(row[-1], room)] for row in rows]
+    flush = set(right)
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i in flush else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def shortened(text: str, room: int) -> str:
+    """At most `room` characters of a text; dots stand for what is cut."""
+    if len(text) <= room:
+        return text
+    return text[: room - 4] + " ..." if room > 4 else "..."[:room]
+
+
+def kernel_summary(row: Candidate) -> str:
+    """The primitives of a find in order, as `unfold fc relu`; what a control or the baseline
+    is.
+    """
+    if row.kind == "baseline":
+        return "the unchanged network"
+    names = primitives(row.kernel)
+    if len(names) > SHOWN:
+        return " ".join(names[:SHOWN]) + f" ... ({len(names)} primitives)"
+    return " ".join(names) or "input = output"
+
+
+def primitives(kernel: str) -> list[str]:
+    """Names of the primitives in a kernel text, in the order of its lines, without input and
+    out.
+    """
+    found = re.findall(r"^\s*\w+\s*=\s*(\w+)", kernel, re.MULTILINE)
+    return [name for name in found if name != "input"]
