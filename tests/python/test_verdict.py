@@ -1,6 +1,7 @@
 """The conclusion: what it claims, of which find, against whom, and what it admits."""
 
 import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -138,6 +139,11 @@ def test_the_claim_is_about_the_chosen_find_even_where_another_finalist_won():
     shares = [(r, 0.5) for r in CONTROLS[1:]] + [(FIND, 0.5), (other, 0.95)]
     words = conclusion([*CONTROLS, FIND, other], evidence(shares))
     assert "find 7" in words and "find 8" not in words and "beats" not in words
+
+
+def test_without_numpy_the_table_is_still_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "canvas.reporting.claims", None)
+    assert "are compared with numpy and scipy, not here" in said(FIND, 0.9)
 
 
 def test_each_budget_of_a_sweep_has_its_sentence():
