@@ -26,16 +26,12 @@ int draft_append(struct draft *d, const struct node *n) {
   return d->k->count++;
 }
 
-static unsigned named(const struct kernel *k) {
+unsigned kernel_names(const struct kernel *k) {
   unsigned set = 0;
   for (int i = 0; i < k->count; i++)
     for (int x = 0; x < VARIABLES; x++)
       if (dim_uses(&k->nodes[i].attrs.dim, (enum size)(SIZE_X0 + x))) set |= 1u << x;
   return set;
-}
-
-unsigned draft_variables(const struct draft *d) {
-  return named(d->k);
 }
 
 static struct dim fresh(unsigned used) {
@@ -45,7 +41,7 @@ static struct dim fresh(unsigned used) {
 }
 
 struct dim draft_fresh(const struct draft *d) {
-  return fresh(draft_variables(d));
+  return fresh(kernel_names(d->k));
 }
 
 /* -- building -- */
@@ -74,7 +70,7 @@ static void untie(const struct build *b, struct candidate *c) {
   const struct dim *to = &c->attrs.dim;
   if (!(primitive_rows[c->op].facts & FACT_WEIGHTS) || dim_variable(to, NULL) == VARIABLES) return;
   if (kernel_variables(b->out) >> dim_variable(to, NULL) & 1) return;
-  c->attrs.dim = fresh(kernel_variables(b->out) | draft_variables(b->d));
+  c->attrs.dim = fresh(kernel_variables(b->out) | kernel_names(b->d->k));
 }
 
 /* Replaces what became illegal by one of the family's offers. */

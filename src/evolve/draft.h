@@ -56,7 +56,7 @@ extern const struct edit_row edit_rows[EDIT_COUNT];
 
 /* -- for draft_edits.c -- */
 int draft_append(struct draft *d, const struct node *n); /* its index, -1: no room */
-unsigned draft_variables(const struct draft *d);         /* a bit per x that a node names */
+unsigned kernel_names(const struct kernel *k);           /* a bit per x in an attribute */
 struct dim draft_fresh(const struct draft *d);           /* a variable that no node names, or C */
 
 #endif

@@ -166,7 +166,7 @@ enum { VALUES_MAX = VARIABLES + 4 };
 
 /* What to= may become: a free width, the width of another fc, C, C/G. */
 static int widths(const struct draft *d, struct dim out[VALUES_MAX]) {
-  unsigned used = draft_variables(d);
+  unsigned used = kernel_names(d->k);
   int count = 0;
   out[count++] = draft_fresh(d);
   out[count++] = dim_size(SIZE_C);
@@ -230,11 +230,9 @@ static bool resize(struct draft *d) {
 enum { PART_MAX = 6 };
 
 /* A connected part of the other kernel: a primitive and some of those above it. */
-static uint64_t any_part(struct draft *d, int *top) {
+static uint64_t any_part(struct draft *d) {
   const struct kernel *o = d->other;
-  uint64_t part;
-  *top = 1 + below(d, o->count - 2);
-  part = UINT64_C(1) << *top;
+  uint64_t part = UINT64_C(1) << (1 + below(d, o->count - 2));
   for (int wanted = below(d, PART_MAX); wanted > 0; wanted--) {
     int rim[2 * KERNEL_NODES_MAX], count = 0;
     for (int i = 1; i < o->count - 1; i++)
@@ -246,27 +244,37 @@ static uint64_t any_part(struct draft *d, int *top) {
   return part;
 }
 
-/* The other kernel's variables are names of its own. */
-static bool rename_variables(const struct draft *d, struct kernel *part) {
-  unsigned used = draft_variables(d);
-  int old[VARIABLES], count = 0;
-  for (int x = 0; x < VARIABLES; x++)
-    if (kernel_variables(part) >> x & 1) old[count++] = x;
-  for (int i = count - 1, x = VARIABLES - 1; i >= 0; i--, x--) {
-    struct dim by = dim_size((enum size)(SIZE_X0 + x));
-    if (x != old[i]) kernel_substitute(part, old[i], &by);
-    if (used >> x & 1) return false;
+/* For each variable of the other kernel one that the draft does not name: its widths stay its own.
+ * False if there are not as many. */
+static bool new_names(const struct draft *d, int to[VARIABLES]) {
+  unsigned used = kernel_names(d->k), wanted = kernel_names(d->other);
+  int next = 0;
+  for (int x = 0; x < VARIABLES; x++) {
+    if (!(wanted >> x & 1)) continue;
+    while (next < VARIABLES && used >> next & 1) next++;
+    if (next == VARIABLES) return false;
+    to[x] = next++;
   }
   return true;
 }
 
+static void rename(struct dim *d, const int to[VARIABLES]) {
+  const struct dim old = *d;
+  for (int x = 0; x < VARIABLES; x++) d->power[SIZE_X0 + x] = 0;
+  for (int x = 0; x < VARIABLES; x++)
+    if (old.power[SIZE_X0 + x]) d->power[SIZE_X0 + to[x]] = old.power[SIZE_X0 + x];
+}
+
 /* Appends the part; what it read outside is read from `feed`, or from any node above v. */
-static int append_part(struct draft *d, const struct kernel *o, uint64_t part, int v, int feed) {
-  int to[KERNEL_NODES_MAX], last = -1;
+static int append_part(struct draft *d, uint64_t part, int v, int feed) {
+  const struct kernel *o = d->other;
+  int to[KERNEL_NODES_MAX], names[VARIABLES], last = -1;
   bool fed = false;
+  if (!new_names(d, names)) return -1;
   for (int i = 1; i < o->count - 1; i++) {
     if (!(part >> i & 1)) continue;
     struct node n = o->nodes[i];
+    rename(&n.attrs.dim, names);
     for (int j = 0; j < node_row(&n)->arity; j++) {
       bool inside = part >> n.in[j] & 1;
       n.in[j] = inside ? to[n.in[j]] : fed && below(d, 2) ? below(d, v) : feed;
@@ -279,14 +287,12 @@ static int append_part(struct draft *d, const struct kernel *o, uint64_t part, i
 }
 
 static bool graft(struct draft *d) {
-  int v = any_primitive(d), top, end = d->k->count;
+  int v = any_primitive(d), end = d->k->count;
   if (!v || !d->other || d->other->count < 3) return false;
   const struct node *n = &d->k->nodes[v];
   int feed = n->in[below(d, node_row(n)->arity)];
-  uint64_t part = any_part(d, &top);
-  struct kernel *o = kernel_copy(d->other);
-  int made = rename_variables(d, o) ? append_part(d, o, part, v, feed) : -1;
-  kernel_free(o);
+  uint64_t part = any_part(d);
+  int made = append_part(d, part, v, feed);
   if (made >= 0) redirect(d, v, made, end);
   return made >= 0;
 }

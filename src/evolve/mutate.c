@@ -59,13 +59,14 @@ static bool edit_some(struct family_tree *t, struct child *out) {
 /* -- from a draft to a kernel -- */
 
 /* Adds the output; where its channels do not come out as C, the nearest fc may have any width. */
-static bool finish(struct family_tree *t, struct partial *g) {
+static bool finish(struct family_tree *t, int64_t g) {
   struct draft *d = &t->draft;
+  struct partial p;
+  int illegal;
+  sampler_partial(t->s, g, &p);
   for (int i = 0; i < 2; i++) {
-    g->k = d->k;
-    g->width = 1;
-    if (partial_finish(g)) return true;
-    if (d->k->nodes[d->k->count - 1].op == PRIMITIVE_OUTPUT) d->k->count--;
+    p.k = d->k;
+    if (partial_output(&p)) return !kernel_recheck(d->k, &illegal);
     if (i || !draft_free_width(d) || !draft_build(d)) return false;
   }
   return false;
@@ -104,23 +105,24 @@ static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
   return partial_finish(&p);
 }
 
+static bool is_parent(const struct family_tree *t, const struct kernel *k) {
+  struct hash h = kernel_hash(k, NULL);
+  bool is = false;
+  for (int i = 0; i < 2 * t->count; i++) is |= hash_equal(h, t->hashes[i]);
+  return is;
+}
+
 /* The one place for everything that a child must be, beside legal. */
 static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g) {
-  const struct sample_options *o = sampler_options(t->s);
   int primitives = kernel_primitives(k), node;
-  if (!primitives || primitives > o->most || kernel_constant(k, &node)) return false;
-  if (o->require_reach && kernel_reach(k)) return false;
-  struct hash h = kernel_hash(k, NULL);
-  for (int i = 0; i < 2 * t->count; i++)
-    if (hash_equal(h, t->hashes[i])) return false;
-  return drawable(t, k, g);
+  if (!primitives || primitives > sampler_options(t->s)->most) return false;
+  return !kernel_constant(k, &node) && drawable(t, k, g) && !is_parent(t, k);
 }
 
 static bool try_child(struct family_tree *t, struct child *out) {
-  struct partial g;
   if (!edit_some(t, out)) return false;
-  sampler_partial(t->s, out->g, &g);
-  if (!finish(t, &g)) return false;
+  if (sampler_options(t->s)->require_reach && kernel_reach(t->draft.k)) return false;
+  if (!finish(t, out->g)) return false;
   out->kernel = kernel_simplify(t->draft.k);
   if (acceptable(t, out->kernel, out->g)) return true;
   kernel_free(out->kernel);

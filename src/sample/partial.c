@@ -219,7 +219,7 @@ static bool bindable(const struct partial *g, const struct sizes *target) {
   return true;
 }
 
-bool partial_finish(struct partial *g) {
+bool partial_output(struct partial *g) {
   struct kernel *k = g->k;
   struct dim by;
   int x, last = k->count - 1;
@@ -228,8 +228,12 @@ bool partial_finish(struct partial *g) {
   struct node out = {.op = PRIMITIVE_OUTPUT, .in = {last, -1}, .attrs.dim = dim_number(1)};
   if (kernel_shape_of(k, &out, &out.shape)) return false;
   k->nodes[k->count++] = out;
+  return true;
+}
+
+bool partial_finish(struct partial *g) {
   int node;
-  if (kernel_recheck(k, &node)) return false;
+  if (!partial_output(g) || kernel_recheck(g->k, &node)) return false;
   for (int t = 0; t < g->target_count; t++)
     if (!bindable(g, &g->targets[t])) return false;
   return true;

@@ -1,4 +1,4 @@
-/* A kernel under construction: what may be applied next, at these targets. Used by sampler.c only.
+/* A kernel under construction: what may be applied next, at these targets.
  *
  * It carries the facts that decide legality: which nodes are leaves, what each node has seen, the values of all sizes at every (distinct) target. `partial_try`
  * applies a candidate if it is legal and keeps the kernel finishable in the steps that are left;
@@ -31,7 +31,10 @@ void partial_start(struct partial *g);
  * asked before a pair's applications are counted. */
 bool partial_width_allows(const struct partial *g, int a, int b, struct remaining left);
 bool partial_try(struct partial *g, const struct candidate *c, struct remaining left);
-/* After the last step: solves the output's variable, attaches the output, checks every target. */
+/* After the last step: solves the output's variable and attaches the output; false if its channels
+ * cannot be C. */
+bool partial_output(struct partial *g);
+/* The same, then checks every target. */
 bool partial_finish(struct partial *g);
 
 #endif
