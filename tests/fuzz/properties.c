@@ -68,20 +68,64 @@ static void check_text(char *text, const char *what) {
 /* -- kernels -- */
 
 /* Layers so small that any kernel can be evaluated: plain, with copies and a stride, averaged. */
-static canvas_pack *small_pack(canvas_context *ctx, const canvas_kernel *kernel) {
+static canvas_targets *small_layers(canvas_context *ctx) {
   static const char layers[] = "a 8 8 6 6 3 1 1\nb 8 16 7 6 3 2 1\nc 16 8 4 4 3x1 1 1\n";
-  static const char unbounded[] = "macs=none,params=none";
   canvas_targets *targets = NULL;
+  must(fine(ctx, canvas_targets_parse(ctx, layers, strlen(layers), &targets)), "layers");
+  return targets;
+}
+
+static canvas_pack *small_pack(canvas_context *ctx, const canvas_kernel *kernel) {
+  static const char unbounded[] = "macs=none,params=none";
+  canvas_targets *targets = small_layers(ctx);
   canvas_budget *budget = NULL;
   canvas_pack *pack = NULL;
   canvas_solve_options options = {.groups = 4, .exempt = true};
   if (canvas_kernel_hash(kernel).hex[31] & 1) options.norm = CANVAS_NORM_BATCH;
-  must(fine(ctx, canvas_targets_parse(ctx, layers, strlen(layers), &targets)), "layers");
   must(fine(ctx, canvas_budget_parse(ctx, unbounded, strlen(unbounded), &budget)), "budget");
   fine(ctx, canvas_kernel_solve(ctx, kernel, targets, budget, &options, &pack));
   canvas_targets_free(targets);
   canvas_budget_free(budget);
   return pack;
+}
+
+/* What the core made of a kernel: a text that parses back to the same kernel. */
+static void check_made(canvas_context *ctx, const canvas_kernel *made, const char *what) {
+  canvas_kernel *again = NULL;
+  char *text = canvas_kernel_print(made);
+  must(fine(ctx, canvas_kernel_parse(ctx, text, strlen(text), &again)), what);
+  canvas_hash hash = canvas_kernel_hash(made), same = canvas_kernel_hash(again);
+  must(strcmp(hash.hex, same.hex) == 0, what);
+  canvas_string_free(text);
+  canvas_kernel_free(again);
+}
+
+static void check_child(canvas_context *ctx, const canvas_kernel *const *parents, int count,
+                        const char *options) {
+  canvas_targets *targets = small_layers(ctx);
+  canvas_sampler *sampler = NULL;
+  canvas_kernel *child;
+  int64_t groups[] = {4, 2}, g;
+  must(fine(ctx, canvas_sampler_new(ctx, targets, options, strlen(options), 1, &sampler)),
+       "a sampler");
+  if (fine(ctx, canvas_sampler_mutate(ctx, sampler, 0, parents, groups, count, &child, &g))) {
+    check_made(ctx, child, "a child is a kernel");
+    must(g >= 1, "a child has groups");
+    canvas_kernel_free(child);
+  }
+  canvas_sampler_free(sampler);
+  canvas_targets_free(targets);
+}
+
+static void check_children(canvas_context *ctx, const canvas_kernel *kernel) {
+  canvas_kernel *simple = canvas_kernel_simplify(kernel), *again = canvas_kernel_simplify(simple);
+  const canvas_kernel *parents[] = {simple, kernel};
+  check_made(ctx, simple, "a simplified kernel is a kernel");
+  must_equal(canvas_kernel_print(simple), canvas_kernel_print(again), "simplified once is enough");
+  check_child(ctx, parents, 1, "");
+  check_child(ctx, parents, 2, "primitives=1..62 require=none");
+  canvas_kernel_free(simple);
+  canvas_kernel_free(again);
 }
 
 void check_kernel(canvas_context *ctx, const canvas_kernel *kernel) {
@@ -96,6 +140,7 @@ void check_kernel(canvas_context *ctx, const canvas_kernel *kernel) {
   must(!reach || *reach, "a kernel reaches, or an error message says why not");
   check_text(canvas_kernel_dot(kernel), "a picture");
   canvas_kernel_free(again);
+  check_children(ctx, kernel);
   canvas_pack *pack = small_pack(ctx, kernel);
   if (pack) check_pack(ctx, pack), check_module(ctx, pack);
   canvas_pack_free(pack);
