@@ -72,6 +72,8 @@ ORDER = [
 
 # Tests that come first for the files of a folder.
 NEAREST = {
+    "src/evolve": ["mutate"],
+    "src/kernel/kernel_simplify": ["simplify"],
     "src/schedule": ["loop_tree", "schedule_edit"],
     "src/code": ["code", "emit"],
     "src/emit": ["emit"],

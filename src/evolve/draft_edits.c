@@ -97,6 +97,20 @@ static int grow(struct draft *d, int a) {
   return draft_append(d, &n);
 }
 
+/* A new fc takes over what an fc above it had to do, to give the output its channels: that one's width
+ * may be free now, as in a bottleneck. */
+static void loosen(struct draft *d, int made, int above) {
+  const struct row *row = node_row(&d->k->nodes[above]);
+  if (!(node_row(&d->k->nodes[made])->facts & FACT_WEIGHTS)) return;
+  while (row->arity == 1 && !(row->facts & FACT_WEIGHTS)) {
+    above = d->k->nodes[above].in[0];
+    row = node_row(&d->k->nodes[above]);
+  }
+  struct dim *to = &d->k->nodes[above].attrs.dim;
+  if (row->facts & FACT_WEIGHTS && dim_variable(to, NULL) == VARIABLES && below(d, 2))
+    *to = draft_fresh(d);
+}
+
 /* A node that was there before the edge's end, so that no circle closes. */
 static int other_source(struct draft *d, struct edge e, int not_this) {
   int w = below(d, e.node);
@@ -120,6 +134,7 @@ static bool insert(struct draft *d) {
     made = grow(d, source);
   }
   if (made < 0) return false;
+  if (way == 0) loosen(d, made, source);
   *(end ? &d->root : &d->k->nodes[e.node].in[e.slot]) = made;
   return true;
 }

@@ -55,14 +55,15 @@ static char *child_text(struct sampler *s, uint64_t index, const struct parent *
 }
 
 // The known kernels of which a search may start, as nn/controls.py writes them.
+#define DENSE      "b = unfold a over=H,W k=K\nc = fc b to=C\nout c"
+#define BOTTLENECK "b = fc a to=x0\nc = relu b\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"
 static const char *const known[] = {
     "b = fc a to=C\nout b",
-    "b = unfold a over=H,W k=K\nc = fc b to=C\nout c",
+    DENSE,
     "b = group a each\nc = unfold b over=H,W k=K\nd = fc c to=C\ne = fc d to=C\nout e",
     "b = group a by=G\nc = unfold b over=H,W k=K\nd = fc c to=C\nout d",
     "b = unfold a over=H k=K\nc = fc b to=x0\nd = unfold c over=W k=K\ne = fc d to=C\nout e",
-    "b = fc a to=x0\nc = relu b\nd = unfold c over=H,W k=K\ne = fc d to=x1\nf = relu e\ng = fc f "
-    "to=C\nout g",
+    BOTTLENECK,
 };
 
 #define RESNET "64,56,56;128,28,28;256,14,14"
@@ -86,6 +87,91 @@ static void depends_on_its_arguments_only(void **state) {
   for (int i = 0; i < 60; i++) free(texts[i]);
   sampler_free(s), sampler_free(again), sampler_free(other);
   kernel_free(a), kernel_free(b);
+}
+
+// -- one edit --
+
+// The kernel that one edit of a parent gives with this seed; false if it gives none.
+static bool edited(const struct kernel *k, const struct kernel *other, enum edit edit,
+                   uint64_t seed, struct hash *out) {
+  struct families families;
+  struct random random;
+  struct draft d;
+  struct node end = {.op = PRIMITIVE_OUTPUT, .attrs.dim = dim_number(1)};
+  CHECK_INT(families_list(&ctx, primitive_rows, PRIMITIVE_COUNT, &families), CANVAS_OK, "rows");
+  random_open(&random, seed, RANDOM_TEST, 0);
+  draft_open(&d, &families, &random);
+  d.other = other;
+  draft_load(&d, k);
+  bool made = draft_edit(&d, edit) && draft_build(&d);
+  end.in[0] = d.root, end.in[1] = -1;
+  made = made && kernel_add(&ctx, d.k, &end) == CANVAS_OK;
+  if (made) *out = kernel_hash(d.k, NULL);
+  draft_close(&d);
+  return made;
+}
+
+static const struct {
+  enum edit edit;
+  const char *parent, *other;  // NULL: none
+  const char *child;           // what some seed makes; NULL: none does anything
+} one_edit[] = {
+    {EDIT_INSERT, DENSE, NULL, "b = unfold a over=H,W k=K\nc = fc b to=C\nd = relu c\nout d"},
+    {EDIT_INSERT, DENSE, NULL, "d = fc a to=x0\nb = unfold d over=H,W k=K\nc = fc b to=C\nout c"},
+    {EDIT_INSERT, DENSE, NULL, "b = unfold a over=H,W k=K\nc = fc b to=x0\nd = fc c to=C\nout d"},
+    {EDIT_INSERT, DENSE, NULL, "b = unfold a over=H,W k=K\nc = fc b to=C\nd = add a c\nout d"},
+    {EDIT_INSERT, DENSE, NULL,
+     "b = unfold a over=H,W k=K\nc = fc b to=C\nd = sigmoid a\ne = mul d c\nout e"},
+    {EDIT_INSERT, "out a", NULL, "b = tanh a\nout b"},
+    {EDIT_REMOVE, BOTTLENECK, NULL,
+     "b = fc a to=x0\nd = unfold b over=H,W k=K\ne = fc d to=C\nout e"},
+    {EDIT_REMOVE, BOTTLENECK, NULL, "c = relu a\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"},
+    {EDIT_REMOVE, "b = fc a to=C\nc = sub a b\nout c", NULL, "out a"},
+    {EDIT_REMOVE, "out a", NULL, NULL},
+    {EDIT_REPLACE, BOTTLENECK, NULL,
+     "b = fc a to=x0\nc = tanh b\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"},
+    {EDIT_REPLACE, BOTTLENECK, NULL,
+     "b = fc a to=x0\nc = relu b\nd = softmax c over=H,W scale=H*W\ne = fc d to=C\nout e"},
+    {EDIT_REPLACE, "b = fc a to=C\nc = add a b\nout c", NULL, "b = fc a to=C\nc = mul a b\nout c"},
+    {EDIT_REPLACE, "b = fc a to=C\nc = add a b\nout c", NULL, "b = fc a to=C\nc = sub b a\nout c"},
+    {EDIT_REPLACE, "out a", NULL, NULL},
+    {EDIT_REWIRE, BOTTLENECK, NULL, DENSE},
+    {EDIT_REWIRE, "b = fc a to=C\nc = relu b\nd = add b c\nout d", NULL,
+     "b = fc a to=C\nc = relu b\nd = add a c\nout d"},
+    {EDIT_REWIRE, "out a", NULL, NULL},
+    {EDIT_RESIZE, BOTTLENECK, NULL,
+     "b = fc a to=C\nc = relu b\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"},
+    {EDIT_RESIZE, DENSE, NULL, "b = unfold a over=H,W k=5\nc = fc b to=C\nout c"},
+    {EDIT_RESIZE, DENSE, NULL, "b = unfold a over=W k=K\nc = fc b to=C\nout c"},
+    {EDIT_RESIZE, "b = shift a over=H by=1\nout b", NULL, "b = shift a over=H by=-2\nout b"},
+    {EDIT_RESIZE, "b = shift a over=H by=1\nout b", NULL,
+     "b = shift a over=H by=1 fill=zero\nout b"},
+    {EDIT_RESIZE, "b = softmax a over=H,W scale=H*W\nout b", NULL,
+     "b = softmax a over=W scale=W\nout b"},
+    {EDIT_RESIZE, "b = group a by=G\nc = fc b to=C\nout c", NULL,
+     "b = group a by=4\nc = fc b to=C\nout c"},
+    {EDIT_RESIZE, "b = relu a\nout b", NULL, NULL},
+    {EDIT_GRAFT, "b = fc a to=C\nout b", DENSE, DENSE},
+    {EDIT_GRAFT, BOTTLENECK, "b = group a each\nc = tanh b\nout c",
+     "b = fc a to=x0\nc = tanh b\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"},
+    {EDIT_GRAFT, "b = fc a to=x0\nc = relu b\nd = fc c to=C\nout d", BOTTLENECK,
+     "b = fc a to=x0\nc = fc b to=x1\ne = relu c\nd = fc e to=C\nout d"},  // widths of their own
+    {EDIT_GRAFT, DENSE, "out a", NULL},
+};
+
+static void edits_one_thing(void **state) {
+  CHECK_ROWS (one_edit, row) {
+    struct kernel *k = kernel_of_body(row->parent);
+    struct kernel *other = row->other ? kernel_of_body(row->other) : NULL;
+    struct kernel *child = row->child ? kernel_of_body(row->child) : NULL;
+    struct hash hash, wanted = {0};
+    bool found = false;
+    if (child) wanted = kernel_hash(child, NULL);
+    for (uint64_t seed = 0; seed < 30000 && !found; seed++)
+      found = edited(k, other, row->edit, seed, &hash) && (!child || hash_equal(hash, wanted));
+    CHECK(found == (child != NULL), row->child ? row->child : row->parent);
+    kernel_free(k), kernel_free(other), kernel_free(child);
+  }
 }
 
 // -- what every child keeps --
@@ -229,6 +315,6 @@ static void says_that_there_is_none(void **state) {
   sampler_free(s);
 }
 
-CHECK_MAIN(cmocka_unit_test(depends_on_its_arguments_only), cmocka_unit_test(keeps_to_the_rules),
-           cmocka_unit_test(starts_from_known_kernels), cmocka_unit_test(takes_one_or_two_parents),
-           cmocka_unit_test(says_that_there_is_none))
+CHECK_MAIN(cmocka_unit_test(depends_on_its_arguments_only), cmocka_unit_test(edits_one_thing),
+           cmocka_unit_test(keeps_to_the_rules), cmocka_unit_test(starts_from_known_kernels),
+           cmocka_unit_test(takes_one_or_two_parents), cmocka_unit_test(says_that_there_is_none))
