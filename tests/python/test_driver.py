@@ -170,5 +170,8 @@ def test_a_training_may_take_six_times_what_the_unchanged_network_took(driver):
     train(driver, add(driver, "baseline", "baseline"), 0.9, 0.9, 0.9, 0.9)
     assert driver._train_limit() == 30
     with driver.study._transaction():
-        driver.study.database.execute("UPDATE network SET seconds = 20")
+        driver.study.database.execute("UPDATE epoch SET seconds = 90, processor = 20")
     assert driver._train_limit() == 120
+    with driver.study._transaction():
+        driver.study.database.execute("UPDATE epoch SET seconds = 10, processor = NULL")
+    assert driver._train_limit() == 60  # of a study that did not take it

@@ -84,6 +84,7 @@ def test_a_training_tells_its_size_its_epochs_and_its_end(job):
     assert [m["event"] for m in told] == ["built", "epoch", "epoch", "done"]
     assert told[0]["macs"] == 32 and told[0]["params"] == 34
     assert all(0 <= m["accuracy"] <= 1 for m in told[1:3])
+    assert 0 < told[1]["processor"] < told[2]["processor"]
 
 
 def test_a_no_stops_it(job):

@@ -112,7 +112,7 @@ class Finals:
 
     def _start(self, job: int) -> None:
         candidate, seed = self.queue[job]
-        seconds = self.run.baseline_seconds() or 0.0
+        seconds = self.run.baseline_processor() or 0.0
         limit = max(120.0, FINAL_LIMIT * seconds * self.epochs / self.run.options["epochs"])
         words = self.run.training(candidate, self.epochs, seed=seed, check=False, test=True)
         self.run.study.final_started(candidate.id, seed, self.epochs)

@@ -85,6 +85,13 @@ class Run:
         baseline = self.study.select("baseline", "done")
         return baseline[0].seconds if baseline else None
 
+    def baseline_processor(self) -> float | None:
+        """Seconds of processor time that training the unchanged network took; None while
+        unknown.
+        """
+        baseline = self.study.select("baseline", "done")
+        return self.study.processor_seconds(baseline[0].id) if baseline else None
+
     # ---- the clock ----------------------------------------------------------------------------
 
     def timing_moment(self) -> float:

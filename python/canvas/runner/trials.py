@@ -123,10 +123,10 @@ class Trials:
         self.display.started(candidate.name, self.options["epochs"])
 
     def _train_limit(self) -> float:
-        """Seconds that a training may take."""
+        """Seconds of processor time that a training may take."""
         if self.options["train_limit"] is not None:
             return float(self.options["train_limit"])
-        seconds = self.run.baseline_seconds()
+        seconds = self.run.baseline_processor()
         return 24 * 3600.0 if seconds is None else max(SHORTEST, SLOWEST * seconds)
 
     # ---- what a child says --------------------------------------------------------------------
@@ -155,9 +155,10 @@ class Trials:
             number, accuracy = int(message["number"]), float(message["accuracy"])
             if not 0 <= accuracy <= 1 or number != len(self.study.curve(id)):
                 raise ValueError(f"epoch {number}, accuracy {accuracy}")
-            self.study.epoch(
-                id, number, accuracy, float(message["loss"]), float(message["seconds"])
-            )
+            seconds = float(message["seconds"])
+            processor = float(message.get("processor", seconds))
+            loss = float(message["loss"])
+            self.study.epoch(id, number, accuracy, loss, seconds, processor)
             self.display.epoch(self.study.candidate(id).name, accuracy)
             self.waiting[id] = (number, accuracy)
         elif event == "done":

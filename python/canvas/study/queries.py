@@ -150,6 +150,16 @@ class Queries(Store):
         )
         return [row["accuracy"] for row in rows]
 
+    def processor_seconds(self, id: int) -> float | None:
+        """Processor time of a training, by the clock where it was not taken; None before the first
+        epoch.
+        """
+        row = self.database.execute(
+            "SELECT max(coalesce(processor, seconds)) AS most FROM epoch WHERE candidate = ?",
+            (id,),
+        ).fetchone()
+        return None if row["most"] is None else float(row["most"])
+
     def timings(self, id: int) -> list[Timing]:
         rows = self.database.execute(
             "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason, "

@@ -196,7 +196,8 @@ CREATE TABLE epoch (
   number    INTEGER NOT NULL,
   accuracy  REAL NOT NULL,
   loss      REAL NOT NULL,
-  seconds   REAL NOT NULL,
+  seconds   REAL NOT NULL,              -- since the training began
+  processor REAL,                       -- the same as processor time
   PRIMARY KEY (candidate, number)
 ) STRICT;
 {TIMING}
@@ -335,6 +336,7 @@ ALTER TABLE network DROP COLUMN log;
 DROP VIEW IF EXISTS candidate;
 ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN speedup_spread REAL;
+ALTER TABLE epoch ADD COLUMN processor REAL;
 ALTER TABLE timing ADD COLUMN speedup_spread REAL;
 DROP TABLE final;
 {FINAL}

@@ -126,11 +126,22 @@ class Trainings(Queries):
                 "UPDATE network SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
             )
 
-    def epoch(self, id: int, number: int, accuracy: float, loss: float, seconds: float) -> None:
+    def epoch(
+        self,
+        id: int,
+        number: int,
+        accuracy: float,
+        loss: float,
+        seconds: float,
+        processor: float | None = None,
+    ) -> None:
+        """An epoch ended, `seconds` by the clock and `processor` of its own time after the first
+        began.
+        """
         with self._transaction():
             self.database.execute(
-                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?)",
-                (id, number, accuracy, loss, seconds),
+                "INSERT OR REPLACE INTO epoch VALUES (?, ?, ?, ?, ?, ?)",
+                (id, number, accuracy, loss, seconds, processor),
             )
             self.database.execute(
                 "UPDATE network SET val_accuracy = ?, seconds = ? WHERE id = ?",

@@ -159,12 +159,16 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         if not verdict(answers):
             tell("stopped")
             return
-    start = time.monotonic()
+    start, used = time.monotonic(), time.process_time()
 
     def go_on(epoch: Epoch) -> bool:
-        seconds = time.monotonic() - start
         tell(
-            "epoch", number=epoch.number, accuracy=epoch.accuracy, loss=epoch.loss, seconds=seconds
+            "epoch",
+            number=epoch.number,
+            accuracy=epoch.accuracy,
+            loss=epoch.loss,
+            seconds=time.monotonic() - start,
+            processor=time.process_time() - used,
         )
         return verdict(answers)
 
