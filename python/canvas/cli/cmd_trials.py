@@ -97,7 +97,7 @@ def audit(given: argparse.Namespace) -> int:
 
 
 def audit_table(rows: Sequence[dict[str, Any]]) -> str:
-    from ..reporting.report import align
+    from ..reporting.table import align, terminal_width
 
     head = ["candidate", "audit", "best tenth", "rejected because"]
     body = [
@@ -110,7 +110,7 @@ def audit_table(rows: Sequence[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return align([head, *body], right={1})
+    return align([head, *body], right={1}, width=terminal_width())
 
 
 def _on_one_line(value: Any) -> Any:
