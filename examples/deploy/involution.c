@@ -68,8 +68,10 @@ int involution(const float *restrict X, const float *restrict w0, const float *r
       }
   for (long c = 0; c < 8; c++)
     for (long h = 0; h < 14; h++)
-      for (long w = 0; w < 14; w++)
-        c_[c*196 + h*14 + w] = MAX_F32(b[c*196 + h*14 + w], 0.0f);
+      for (long w = 0; w < 14; w++) {
+        long c_h_w = c*196 + h*14 + w;
+        c_[c_h_w] = MAX_F32(b[c_h_w], 0.0f);
+      }
   PRAGMA(omp parallel for)
   for (long d_c = 0; d_c < 18; d_c++)
     for (long h = 0; h < 14; h++)
@@ -84,11 +86,16 @@ int involution(const float *restrict X, const float *restrict w0, const float *r
     for (long h_c = 0; h_c < 16; h_c++)
       for (long kh = 0; kh < 3; kh++)
         for (long kw = 0; kw < 3; kw++)
-          for (long h = 0; h < 14; h++)
-            for (long w = 0; w < 14; w++)
-              h_[g*28224 + h_c*1764 + kh*588 + kw*196 + h*14 + w] =
-                  d[g*1764 + kh*588 + kw*196 + h*14 + w] * (1 <= h + kh && h + kh < 15 && 1 <= w +
-                  kw && w + kw < 15 ? X[g*3136 + h_c*196 + h*14 + kh*14 + w + kw - 15] : 0.0f);
+          for (long h = 0; h < 14; h++) {
+            long h_kh = h + kh;
+            for (long w = 0; w < 14; w++) {
+              long at = kh*588 + kw*196 + h*14 + w;
+              long w_kw = w + kw;
+              h_[g*28224 + h_c*1764 + at] = d[g*1764 + at] *
+                  (1 <= h_kh && h_kh < 15 && 1 <= w_kw && w_kw < 15 ?
+                  X[g*3136 + h_c*196 + h_kh*14 + w_kw - 15] : 0.0f);
+            }
+          }
   PRAGMA(omp parallel for)
   for (long Y_c = 0; Y_c < 32; Y_c++)
     for (long h = 0; h < 14; h++)

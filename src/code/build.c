@@ -90,6 +90,8 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
   canvas_status status = check(&b);
   if (status == CANVAS_OK) {
     code_simplify(b.code);
+    if (code_drop_dead(b.code)) code_simplify(b.code);
+    code_name_common(b.code);
     *out = b.code;
   } else {
     code_free(b.code);

@@ -1,8 +1,9 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
- * build.h makes it from a bound schedule, code_simplify.c drops what has no effect, code_verify.c
- * checks it, src/emit prints it. Nothing here belongs to one language: names are wishes that a
- * printer makes free in its own, memory is asked for by a statement, parallel loops are marked.
+ * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
+ * code_common.c names what indices have in common, code_verify.c checks it, src/emit prints it.
+ * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
+ * memory is asked for by a statement, parallel loops are marked.
  *
  * Expressions share the operations of programs (enum px_op) and have a type: an element and a number
  * of lanes. Three element types meet in a stage: what is stored in memory, what is computed with
@@ -72,6 +73,7 @@ enum code_storage {
   CODE_INPUT,   /* a parameter: an array that is read */
   CODE_OUTPUT,  /* a parameter: an array that is written */
   CODE_COUNTER, /* of a loop */
+  CODE_NAME,    /* of an index: declared with its value, never written */
   CODE_LOCAL, /* `count` variables, each with a name of its own: in registers, if there are enough */
   CODE_ARRAY, /* `count` elements, declared */
   CODE_HEAP   /* `count` elements, allocated */
@@ -114,6 +116,7 @@ struct code_statement {
   int other;             /* ... a CODE_BLOCK, -1 */
   int to;                /* CODE_ASSIGN, CODE_PREFETCH */
   int value;             /* CODE_DECLARE, CODE_ASSIGN; -1 */
+  uint64_t unread;       /* CODE_DECLARE: numbers that nobody reads, which are not declared */
   enum code_how how;     /* CODE_ASSIGN */
   int first_list, count; /* CODE_ALLOCATE: of `lists` */
 };
@@ -180,6 +183,12 @@ int code_substitute(struct code *c, int expr, int counter, int64_t value);
 
 /* code_simplify.c: the same effects in the same order, without what never runs or is never seen. */
 void code_simplify(struct code *c);
+
+/* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
+bool code_drop_dead(struct code *c);
+
+/* code_common.c: the same with names for what indices have in common. */
+void code_name_common(struct code *c);
 
 /* code_verify.c: every rule of a tree; the message names `pass`, which made it. */
 canvas_status code_verify(canvas_context *ctx, const struct code *c, const char *pass);

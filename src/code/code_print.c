@@ -104,7 +104,8 @@ static void put_declared(const struct code *c, int variable, struct buf *out) {
   const struct code_variable *v = &c->variables.data[variable];
   buf_printf(out, "%s ", v->name);
   put_type(v->type, out);
-  if (v->storage != CODE_LOCAL || v->count > 1) buf_printf(out, "[%" PRId64 "]", v->count);
+  bool number = v->storage == CODE_LOCAL || v->storage == CODE_NAME;
+  if (!number || v->count > 1) buf_printf(out, "[%" PRId64 "]", v->count);
 }
 
 static void put_for(const struct code *c, const struct code_statement *s, struct buf *out) {
@@ -134,9 +135,12 @@ static void put_assign(const struct code *c, const struct code_statement *s, str
 static void put_declare(const struct code *c, const struct code_statement *s, struct buf *out) {
   buf_puts(out, "let ");
   put_declared(c, s->variable, out);
-  if (s->value < 0) return;
-  buf_puts(out, " = ");
-  code_print_expr(c, s->value, out);
+  if (s->value >= 0) {
+    buf_puts(out, " = ");
+    code_print_expr(c, s->value, out);
+  }
+  for (int i = 0; i < 64; i++)
+    if (s->unread >> i & 1) buf_printf(out, ", no %s_%d", c->variables.data[s->variable].name, i);
 }
 
 static void put_line(const struct code *c, const struct code_statement *s, struct buf *out) {

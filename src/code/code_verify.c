@@ -3,8 +3,8 @@
  * - what is mentioned is declared around, and not twice; a counter only by its loop;
  * - types: operands are of the element and the lanes that their operation wants, an index is no
  *   value, only what is in memory is bf16;
- * - inputs are not written; a place that no condition guards lies in its array, as far as it is made
- *   of loops over constants;
+ * - inputs and names are not written; a place that no condition guards lies in its array, as far as
+ *   it is made of loops over constants;
  * - what is allocated is of the heap and what is declared is not; regions are not nested, and a
  *   parallel loop stands in no other one.
  */
@@ -19,7 +19,8 @@ struct verifier {
   const char *pass;
   struct counted {
     bool declared, known;
-    int64_t low, high; /* of a counter, where known: both included */
+    int64_t low, high; /* of a counter or a name, where known: both included */
+    uint64_t unread;   /* numbers that are not declared */
   } *variables;
   bool guarded; /* a condition stands around */
   bool region;
@@ -98,7 +99,7 @@ static canvas_status check_place(const struct verifier *v, int element, int lane
 static canvas_status check_expr(struct verifier *v, int expr);
 
 static bool is_number(enum code_storage storage) {
-  return storage == CODE_COUNTER || storage == CODE_LOCAL;
+  return storage == CODE_COUNTER || storage == CODE_NAME || storage == CODE_LOCAL;
 }
 
 static bool has_lanes(const struct verifier *v, int expr, int lanes) {
@@ -152,7 +153,8 @@ static canvas_status check_variable(struct verifier *v, const struct code_expr *
   if (number != (e->op == CODE_VARIABLE))
     return reject(v, number ? "a place in what is no array" : "an array as a number", expr);
   if (!code_same_type(e->type, of->type)) return reject(v, "another type than declared", expr);
-  if (number && (e->integer < 0 || e->integer >= of->count))
+  if (number && (e->integer < 0 || e->integer >= of->count ||
+                 v->variables[e->variable].unread >> e->integer & 1))
     return reject(v, "a variable that is not there", expr);
   if (!number && (!code_is_index(type_of(v, e->arg[0])) || type_of(v, e->arg[0]).lanes > 1))
     return reject(v, "a place that is no index", expr);
@@ -268,7 +270,7 @@ static bool can_be_written(const struct verifier *v, const struct code_expr *e) 
   if (e->op == CODE_LANE || e->op == CODE_VECTOR) e = expr_at(v, e->arg[0]);
   if (e->op != CODE_VARIABLE && e->op != CODE_ELEMENT) return false;
   enum code_storage storage = v->c->variables.data[e->variable].storage;
-  return storage != CODE_INPUT && storage != CODE_COUNTER;
+  return storage != CODE_INPUT && storage != CODE_COUNTER && storage != CODE_NAME;
 }
 
 static canvas_status check_assign(struct verifier *v, const struct code_statement *s) {
@@ -282,18 +284,30 @@ static canvas_status check_assign(struct verifier *v, const struct code_statemen
   return CANVAS_OK;
 }
 
+static void name_value(struct verifier *v, int variable, int value) {
+  struct interval of = interval(v, value);
+  v->variables[variable].known = of.known;
+  v->variables[variable].low = of.low;
+  v->variables[variable].high = of.high;
+}
+
 static canvas_status check_declare(struct verifier *v, const struct code_statement *s) {
   const struct code_variable *of = &v->c->variables.data[s->variable];
-  if (of->storage != CODE_LOCAL && of->storage != CODE_ARRAY)
+  if (of->storage != CODE_LOCAL && of->storage != CODE_ARRAY && of->storage != CODE_NAME)
     return reject_variable(v, "is not to be declared", s->variable);
+  if (of->storage == CODE_NAME && (s->value < 0 || !code_is_index(of->type) || of->count != 1))
+    return reject_variable(v, "is no name of an index", s->variable);
   if (s->value >= 0) {
     TRY(check_expr(v, s->value));
     bool fits = code_is_index(of->type) ? code_is_index(type_of(v, s->value))
                                         : code_same_type(type_of(v, s->value), of->type);
-    if (of->storage != CODE_LOCAL || !fits)
+    if (of->storage == CODE_ARRAY || !fits)
       return reject_variable(v, "begins with a value of another type", s->variable);
   }
-  return declare(v, s->variable);
+  TRY(declare(v, s->variable));
+  v->variables[s->variable].unread = s->unread;
+  if (of->storage == CODE_NAME) name_value(v, s->variable, s->value);
+  return CANVAS_OK;
 }
 
 static canvas_status check_parallel(struct verifier *v, const struct code_statement *s) {

@@ -1,5 +1,5 @@
 /* Statements of code in C: lines of at most 100 columns where that can be, braces only where more
- * than one statement stands, (void)X; for what is computed though nothing reads it. See print_c.h.
+ * than one statement stands. See print_c.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,41 +80,19 @@ static void put_start(struct printer *p, int value, struct buf *out) {
 static void put_declaration(struct printer *p, const struct code_statement *s, struct buf *out) {
   const struct code_variable *v = variable_at(p, s->variable);
   char type[16];
-  p->read[s->variable] = 0;
   if (v->storage == CODE_ARRAY) {
     buf_printf(out, "_Alignas(64) %s %s[%" PRId64 "];", print_type(p, v->type, type),
                p->name[s->variable], v->count);
     return;
   }
   buf_printf(out, "%s ", print_type(p, v->type, type));
-  for (int64_t i = 0; i < v->count; i++) {
-    buf_printf(out, "%s%s", i ? ", " : "", p->name[s->variable]);
+  for (int64_t i = 0, declared = 0; i < v->count; i++) {
+    if (s->unread >> i & 1) continue;
+    buf_printf(out, "%s%s", declared++ ? ", " : "", p->name[s->variable]);
     if (v->count > 1) buf_printf(out, "_%" PRId64, i);
     if (s->value >= 0) put_start(p, s->value, out);
   }
   buf_puts(out, ";");
-}
-
-/* (void)NAME; for what is computed there though nothing reads it, as edges of tiles are */
-static int put_unread(struct printer *p, int parent, int depth, struct buf *out) {
-  int lines = 0;
-  for (int i = statement_at(p, parent)->first; i >= 0; i = statement_at(p, i)->next) {
-    const struct code_statement *s = statement_at(p, i);
-    if (s->kind != CODE_DECLARE) continue;
-    const struct code_variable *v = variable_at(p, s->variable);
-    int64_t names = v->storage == CODE_LOCAL ? v->count : 1;
-    for (int64_t j = 0; j < names; j++) {
-      if (p->read[s->variable] >> j & 1) continue;
-      struct buf text = {0};
-      buf_printf(&text, "(void)%s", p->name[s->variable]);
-      if (names > 1) buf_printf(&text, "_%" PRId64, j);
-      buf_puts(&text, ";");
-      put_line(&text, depth, out);
-      buf_free(&text);
-      lines++;
-    }
-  }
-  return lines;
 }
 
 /* ---- blocks ---- */
@@ -365,7 +343,7 @@ static int put_children(struct printer *p, int parent, int depth, struct buf *ou
     if (out->length > EMIT_BYTES) break; /* of what is around, too: told at the end */
     statements += put_statement(p, i, depth, out);
   }
-  return statements + put_unread(p, parent, depth, out);
+  return statements;
 }
 
 /* ---- a function ---- */

@@ -63,7 +63,7 @@ struct printer {
   struct names names;
   const char *function;
   const char **name; /* by variable */
-  uint64_t *read;    /* by variable: of its numbers those that were read since it was declared */
+  bool *read;        /* by variable */
   struct buf out;    /* the function's body */
   bool done;         /* there are buffers to free at its end */
   bool region;       /* a thread's: a loop shares its iterations with other threads */

@@ -101,7 +101,7 @@ void print_target(struct printer *p, int expr, struct buf *out) {
 /* What is printed as a target is read. */
 static void mark_read(struct printer *p, const struct code_expr *e) {
   if (e->op == CODE_LANE || e->op == CODE_VECTOR) e = expr_at(p, e->arg[0]);
-  p->read[e->variable] |= UINT64_C(1) << (e->op == CODE_VARIABLE ? e->integer : 0);
+  p->read[e->variable] = true;
 }
 
 /* ---- conversions ---- */

@@ -131,13 +131,313 @@ static void more_than_one(struct sample *s) {
   code_close(s->c, loop);
 }
 
-#define HEAD "function sample(X f32[64], Y f32[64])\n"
+// ---- what nobody reads ----
+
+// A local of four numbers.
+static int local(struct sample *s, const char *name) {
+  return code_variable(s->c, name, CODE_LOCAL, code_type(PROGRAM_F32, 1), 4);
+}
+
+static void set(struct sample *s, int variable, int number, int value) {
+  code_assign(s->c, code_variable_at(s->c, variable, number), CODE_SET, value);
+}
+
+static int zero(struct sample *s) {
+  return code_number(s->c, PROGRAM_F32, 0);
+}
+
+static void two_of_four(struct sample *s) {
+  int v = local(s, "v");
+  code_declare(s->c, v, zero(s));
+  for (int i = 0; i < 4; i++) set(s, v, i, code_element(s->c, s->X, code_int(s->c, i)));
+  for (int i = 0; i < 4; i += 3)
+    code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, i)), CODE_SET,
+                code_variable_at(s->c, v, i));
+}
+
+static void one_by_another(struct sample *s) {
+  int v = local(s, "v"), w = local(s, "w");
+  code_declare(s->c, v, zero(s));
+  code_declare(s->c, w, zero(s));
+  set(s, v, 0, code_element(s->c, s->X, code_int(s->c, 0)));
+  set(s, w, 0, code_variable_at(s->c, v, 0));
+  move(s, code_int(s->c, 7));
+}
+
+// The second copy of the block reads what the first does not.
+static void two_copies(struct sample *s) {
+  int v = local(s, "v");
+  for (int copy = 0; copy < 2; copy++) {
+    int block = code_open_block(s->c);
+    code_declare(s->c, v, zero(s));
+    for (int i = 0; i < 2; i++) set(s, v, i, code_element(s->c, s->X, code_int(s->c, i)));
+    code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, copy)), CODE_SET,
+                code_variable_at(s->c, v, copy));
+    code_close(s->c, block);
+  }
+}
+
+// Only adding to it reads it, or a place in another array: the array goes, the loop with it.
+static void array_of_sums(struct sample *s) {
+  code_declare(s->c, s->P, -1);
+  int loop = open_loop(s, 0, 8);
+  code_assign(s->c, code_element(s->c, s->P, counter(s)), CODE_ADD, zero(s));
+  code_close(s->c, loop);
+  move(s, code_int(s->c, 7));
+}
+
+static void array_that_is_read(struct sample *s) {
+  code_declare(s->c, s->P, -1);
+  code_assign(s->c, code_element(s->c, s->P, code_int(s->c, 1)), CODE_SET, zero(s));
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), CODE_SET,
+              code_element(s->c, s->P, code_int(s->c, 2)));
+}
+
+// ---- what indices have in common ----
+
+static int index_of(struct sample *s, int64_t of_i, int64_t of_j, int64_t add) {
+  struct affine_term t[2] = {{counter(s), of_i}, {code_variable_at(s->c, s->j, 0), of_j}};
+  return code_sum(s->c, t, 2, add);
+}
+
+struct two_loops {
+  int outer, inner;
+};
+
+static struct two_loops open_two(struct sample *s, int parallel) {
+  struct two_loops l;
+  int low = code_int(s->c, 0), high = code_int(s->c, 6);
+  l.outer = code_open_for(s->c, s->i, low, high, 1, parallel);
+  l.inner = code_open_for(s->c, s->j, low, high, 1, 0);
+  return l;
+}
+
+static void close_two(struct sample *s, struct two_loops l) {
+  code_close(s->c, l.inner);
+  code_close(s->c, l.outer);
+}
+
+static void place_of_one_array(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  for (int i = 0; i < 3; i++)
+    code_assign(s->c, code_element(s->c, s->Y, index_of(s, 8, 1, i)), CODE_SET, zero(s));
+  close_two(s, l);
+}
+
+static void too_few_uses(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  move(s, index_of(s, 8, 1, 0));
+  close_two(s, l);
+}
+
+// i + j stands twice, and i*3 + j*3
+static void multiples(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  move(s, index_of(s, 1, 1, 2));
+  code_assign(s->c, code_element(s->c, s->Y, index_of(s, 3, 3, 1)), CODE_SET, zero(s));
+  close_two(s, l);
+}
+
+static void collapsed(struct sample *s) {
+  struct two_loops l = open_two(s, 2);
+  for (int i = 0; i < 4; i++) move(s, place(s, i));
+  for (int i = 0; i < 3; i++) move(s, index_of(s, 8, 1, i));
+  close_two(s, l);
+}
+
+// The quotient is known in the outer loop.
+static void outermost(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  int third =
+      code_operation(s->c, PX_DIV, code_type(CODE_INDEX, 1), counter(s), code_int(s->c, 3), -1);
+  for (int i = 1; i < 4; i++) {
+    struct affine_term t[2] = {{third, 4 * i}, {code_variable_at(s->c, s->j, 0), 5 - i}};
+    code_assign(s->c, code_element(s->c, s->Y, code_sum(s->c, t, 2, 0)), CODE_SET, zero(s));
+  }
+  close_two(s, l);
+}
+
+// Two loops, one after the other, share a name; both the same form.
+static void one_after_the_other(struct sample *s) {
+  place_of_one_array(s);
+  place_of_one_array(s);
+}
+
+static int integers(struct sample *s) {
+  return code_variable(s->c, "N", CODE_INPUT, code_type(PROGRAM_I32, 1), 64);
+}
+
+static void load_three_times(struct sample *s, int N) {
+  for (int i = 0; i < 3; i++) {
+    struct affine_term t = {code_convert(s->c, code_element(s->c, N, counter(s)), CODE_INDEX), 2};
+    int from = code_element(s->c, s->X, code_sum(s->c, &t, 1, i));
+    code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, i)), CODE_SET, from);
+  }
+}
+
+static void load(struct sample *s) {
+  int N = integers(s), loop = open_loop(s, 0, 4);
+  load_three_times(s, N);
+  code_close(s->c, loop);
+}
+
+static void guarded_load(struct sample *s) {
+  int N = integers(s), loop = open_loop(s, 0, 4), inner = code_open_if(s->c, small(s));
+  load_three_times(s, N);
+  code_close(s->c, inner);
+  code_close(s->c, loop);
+}
+
+// The inner loop runs as often as the data say: perhaps not once.
+static void load_in_a_loop_of_data(struct sample *s) {
+  int N = integers(s), loop = open_loop(s, 0, 4);
+  int many = code_element(s->c, N, code_int(s->c, 0));
+  int inner = code_open_for(s->c, s->j, code_int(s->c, 0), many, 1, 0);
+  load_three_times(s, N);
+  code_close(s->c, inner);
+  code_close(s->c, loop);
+}
+
+// A form that is no array's place may be computed where none of its uses is: it cannot trap.
+static void guarded_sum(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  int inner = code_open_if(s->c, small(s));
+  for (int i = 0; i < 3; i++) move(s, index_of(s, 8, 1, i));
+  code_close(s->c, inner);
+  close_two(s, l);
+}
+
+// ... unless it could pass what 64 bits hold.
+static void large_sum(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  int inner = code_open_if(s->c, small(s));
+  for (int i = 0; i < 3; i++) move(s, index_of(s, INT64_C(1) << 61, 1, i));
+  code_close(s->c, inner);
+  close_two(s, l);
+}
+
+static void lanes_of_a_gather(struct sample *s) {
+  s->c->variables.data[s->j].reserved = true;
+  place_of_one_array(s);
+}
+
+#define HEAD  "function sample(X f32[64], Y f32[64])\n"
+#define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
+
+struct pass_row {
+  void (*build)(struct sample *);
+  const char *expected;
+};
+
+static void drop(struct code *c) {
+  if (code_drop_dead(c)) code_simplify(c);
+}
+
+static void check_pass(const struct pass_row *row, void (*pass)(struct code *)) {
+  struct sample s = sample();
+  struct buf out = {0};
+  row->build(&s);
+  CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
+  pass(s.c);
+  CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
+  code_print(s.c, &out);
+  CHECK_TEXT(out.text, row->expected, row->expected);
+  buf_free(&out);
+  code_free(s.c);
+}
+
+static void drops_dead(void **state) {
+  static const struct pass_row rows[] = {
+      {two_of_four, HEAD "  let v f32[4] = 0, no v_1, no v_2\n"
+                         "  v_0 = X[0]\n"
+                         "  v_3 = X[3]\n"
+                         "  Y[0] = v_0\n"
+                         "  Y[3] = v_3\n"},
+      {one_by_another, HEAD "  Y[7] = X[7]\n"},
+      {two_copies, HEAD "  block\n"
+                        "    let v f32[4] = 0, no v_1, no v_2, no v_3\n"
+                        "    v_0 = X[0]\n"
+                        "    Y[0] = v_0\n"
+                        "  block\n"
+                        "    let v f32[4] = 0, no v_0, no v_2, no v_3\n"
+                        "    v_1 = X[1]\n"
+                        "    Y[1] = v_1\n"},
+      {array_of_sums, HEAD "  Y[7] = X[7]\n"},
+      {array_that_is_read, HEAD "  let P f32[8]\n  P[1] = 0\n  Y[0] = P[2]\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, drop);
+}
+
+static void names_common(void **state) {
+  static const struct pass_row rows[] = {
+      {place_of_one_array, LOOPS "      let Y_at index = i*8 + j\n"
+                                 "      Y[Y_at] = 0\n"
+                                 "      Y[Y_at + 1] = 0\n"
+                                 "      Y[Y_at + 2] = 0\n"},
+      {too_few_uses, LOOPS "      Y[i*8 + j] = X[i*8 + j]\n"},
+      {multiples, LOOPS "      let i_j index = i + j\n"
+                        "      Y[i_j + 2] = X[i_j + 2]\n"
+                        "      Y[i_j*3 + 1] = 0\n"},
+      {collapsed, HEAD "  for i in 0..6 parallel 2\n"
+                       "    for j in 0..6\n"
+                       "      let i_j index = i*8 + j\n"
+                       "      Y[i*4] = X[i*4]\n"
+                       "      Y[i*4 + 1] = X[i*4 + 1]\n"
+                       "      Y[i*4 + 2] = X[i*4 + 2]\n"
+                       "      Y[i*4 + 3] = X[i*4 + 3]\n"
+                       "      Y[i_j] = X[i_j]\n"
+                       "      Y[i_j + 1] = X[i_j + 1]\n"
+                       "      Y[i_j + 2] = X[i_j + 2]\n"},
+      {outermost, HEAD "  for i in 0..6\n"
+                       "    let Y_at index = (i / 3)*4\n"
+                       "    for j in 0..6\n"
+                       "      Y[Y_at + j*4] = 0\n"
+                       "      Y[Y_at*2 + j*3] = 0\n"
+                       "      Y[Y_at*3 + j*2] = 0\n"},
+      {one_after_the_other, LOOPS "      let Y_at index = i*8 + j\n"
+                                  "      Y[Y_at] = 0\n"
+                                  "      Y[Y_at + 1] = 0\n"
+                                  "      Y[Y_at + 2] = 0\n"
+                                  "  for i in 0..6\n"
+                                  "    for j in 0..6\n"
+                                  "      let Y_at index = i*8 + j\n"
+                                  "      Y[Y_at] = 0\n"
+                                  "      Y[Y_at + 1] = 0\n"
+                                  "      Y[Y_at + 2] = 0\n"},
+      {load, HEAD "  for i in 0..4\n"
+                  "    let X_at index = index(N[i])*2\n"
+                  "    Y[0] = X[X_at]\n"
+                  "    Y[1] = X[X_at + 1]\n"
+                  "    Y[2] = X[X_at + 2]\n"},
+      {guarded_load, HEAD "  for i in 0..4\n"
+                          "    if (i < 2)\n"
+                          "      Y[0] = X[index(N[i])*2]\n"
+                          "      Y[1] = X[index(N[i])*2 + 1]\n"
+                          "      Y[2] = X[index(N[i])*2 + 2]\n"},
+      {load_in_a_loop_of_data, HEAD "  for i in 0..4\n"
+                                    "    for j in 0..N[0]\n"
+                                    "      Y[0] = X[index(N[i])*2]\n"
+                                    "      Y[1] = X[index(N[i])*2 + 1]\n"
+                                    "      Y[2] = X[index(N[i])*2 + 2]\n"},
+      {guarded_sum, LOOPS "      let i_j index = i*8 + j\n"
+                          "      if (i < 2)\n"
+                          "        Y[i_j] = X[i_j]\n"
+                          "        Y[i_j + 1] = X[i_j + 1]\n"
+                          "        Y[i_j + 2] = X[i_j + 2]\n"},
+      {large_sum,
+       LOOPS "      if (i < 2)\n"
+             "        Y[i*2305843009213693952 + j] = X[i*2305843009213693952 + j]\n"
+             "        Y[i*2305843009213693952 + j + 1] = X[i*2305843009213693952 + j + 1]\n"
+             "        Y[i*2305843009213693952 + j + 2] = X[i*2305843009213693952 + j + 2]\n"},
+      {lanes_of_a_gather, LOOPS "      Y[i*8 + j] = 0\n"
+                                "      Y[i*8 + j + 1] = 0\n"
+                                "      Y[i*8 + j + 2] = 0\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_name_common);
+}
 
 static void simplifies(void **state) {
-  static const struct {
-    void (*build)(struct sample *);
-    const char *expected;
-  } rows[] = {
+  static const struct pass_row rows[] = {
       {one_trip, HEAD "  Y[13] = X[13]\n"},
       {no_trip, HEAD},
       {known_condition, HEAD "  for i in 0..4\n    Y[i*4] = X[i*4]\n    Y[i*4 + 2] = X[i*4 + 2]\n"},
@@ -148,21 +448,39 @@ static void simplifies(void **state) {
       {empty_else, HEAD "  for i in 0..4\n    if (i < 2)\n      Y[i*4] = X[i*4]\n"},
       {more_than_one, HEAD "  for i in 0..16 step 4\n    Y[i] = X[i]\n"},
   };
-  CHECK_ROWS (rows, row) {
-    struct sample s = sample();
-    struct buf out = {0};
-    row->build(&s);
-    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, row->expected);
-    code_simplify(s.c);
-    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
-    code_print(s.c, &out);
-    CHECK_TEXT(out.text, row->expected, row->expected);
-    buf_free(&out);
-    code_free(s.c);
-  }
+  CHECK_ROWS (rows, row) check_pass(row, code_simplify);
 }
 
 // ---- the verifier ----
+
+static int name_of(struct sample *s) {
+  return code_variable(s->c, "n", CODE_NAME, code_type(CODE_INDEX, 1), 1);
+}
+
+static void name_without_value(struct sample *s) {
+  code_declare(s->c, name_of(s), -1);
+}
+
+static void name_written(struct sample *s) {
+  int n = name_of(s);
+  code_declare(s->c, n, code_int(s->c, 1));
+  code_assign(s->c, code_variable_at(s->c, n, 0), CODE_SET, code_int(s->c, 2));
+}
+
+static void name_beyond_the_end(struct sample *s) {
+  int n = name_of(s), loop = open_loop(s, 0, 16);
+  code_declare(s->c, n, place(s, 0));
+  struct affine_term t = {code_variable_at(s->c, n, 0), 1};
+  move(s, code_sum(s->c, &t, 1, 4));
+  code_close(s->c, loop);
+}
+
+static void number_not_declared(struct sample *s) {
+  int v = local(s, "v");
+  code_declare(s->c, v, zero(s));
+  s->c->statements.data[s->c->statements.count - 1].unread = 2;
+  set(s, v, 1, zero(s));
+}
 
 static void undeclared(struct sample *s) {
   code_assign(s->c, code_variable_at(s->c, s->a, 0), CODE_SET, code_number(s->c, PROGRAM_F32, 1));
@@ -393,6 +711,10 @@ static void rejects(void **state) {
       {beyond_the_end, "a place outside of its array in \"Y[i*4]\""},
       {vector_beyond_the_end, "a place outside of its array in \"X[57]\""},
       {before_the_start, "a place outside of its array in \"Y[i*4 - 1]\""},
+      {name_without_value, "'n' is no name of an index"},
+      {name_written, "what cannot be written in \"n\""},
+      {name_beyond_the_end, "a place outside of its array in \"Y[n + 4]\""},
+      {number_not_declared, "a variable that is not there in \"v_1\""},
       {heap_declared, "'H' is not to be declared"},
       {array_allocated, "'P' is not to be allocated"},
       {regions_nested, "a parallel region within another"},
@@ -530,6 +852,7 @@ static void is_readable(void **state) {
   program_free(p);
 }
 
-CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(rejects),
+CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
+           cmocka_unit_test(names_common), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
