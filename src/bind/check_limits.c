@@ -17,15 +17,11 @@ static const struct program_tensor *tensor_of(const struct loop_tree *tree,
   return &tree->program->tensors.data[stage->tensor];
 }
 
-static unsigned marks_of(const struct loop_tree *tree, const struct step *step) {
-  return tree->schedule->nodes.data[step->node].loop.marks;
-}
-
 /* Vectors for a loop that is one (of a group its first member stands for all), or steps. */
 static int64_t copies(const struct loop_tree *tree, const struct bound_stage *stage,
                       const struct step *step) {
   int lanes = lanes_of(&tree->machine, tensor_of(tree, stage)->dtype);
-  if (!(marks_of(tree, step) & LOOP_VEC)) return step->extent;
+  if (!(loop_marks(tree, step->node) & LOOP_VEC)) return step->extent;
   return step->member ? 1 : (tree->loops[step->node].extent - 1) / lanes + 1;
 }
 
@@ -33,9 +29,9 @@ static int64_t copies(const struct loop_tree *tree, const struct bound_stage *st
 static int first_unrolled(const struct loop_tree *tree, const struct bound_stage *stage) {
   int first = stage->steps, vec = stage->steps;
   for (int i = 0; i < stage->steps; i++)
-    if (vec == stage->steps && (marks_of(tree, &stage->path[i]) & LOOP_VEC)) vec = i;
-  while (first > 0 &&
-         (first > vec || (marks_of(tree, &stage->path[first - 1]) & (LOOP_VEC | LOOP_UNROLL))))
+    if (vec == stage->steps && (loop_marks(tree, stage->path[i].node) & LOOP_VEC)) vec = i;
+  while (first > 0 && (first > vec ||
+                       (loop_marks(tree, stage->path[first - 1].node) & (LOOP_VEC | LOOP_UNROLL))))
     first--;
   return first;
 }
@@ -54,7 +50,7 @@ int64_t stage_registers(const struct loop_tree *tree, const struct bound_stage *
     const struct step *step = &stage->path[i];
     if (step->axis >= tensor_of(tree, stage)->rank) continue;
     accumulators = saturating_mul(accumulators, copies(tree, stage, step));
-    if (marks_of(tree, step) & LOOP_VEC && !step->member) row = copies(tree, stage, step);
+    if (loop_marks(tree, step->node) & LOOP_VEC && !step->member) row = copies(tree, stage, step);
   }
   return accumulators + row + 1;
 }

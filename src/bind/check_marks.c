@@ -2,15 +2,10 @@
  */
 #include "bind/bind.h"
 
-static unsigned marks_of(const struct binder *b, int node) {
-  const struct schedule_node *n = &b->s->nodes.data[node];
-  return n->kind == NODE_LOOP ? n->loop.marks : 0;
-}
-
 /* The next loop around a node that has the mark; -1. */
 static int marked_around(const struct binder *b, int node, unsigned mark) {
   for (node = b->s->nodes.data[node].parent; node > 0; node = b->s->nodes.data[node].parent)
-    if (marks_of(b, node) & mark) return node;
+    if (loop_marks(b->tree, node) & mark) return node;
   return -1;
 }
 
@@ -78,7 +73,7 @@ static canvas_status check_vec(const struct binder *b, const struct bound_stage 
 
 static canvas_status check_step(const struct binder *b, const struct bound_stage *stage,
                                 const struct step *step) {
-  unsigned marks = marks_of(b, step->node);
+  unsigned marks = loop_marks(b->tree, step->node);
   if (marks & LOOP_VEC) TRY(check_vec(b, stage, step));
   if ((marks & LOOP_PARA) && step->axis >= stage_tensor(b, stage)->rank)
     return reject(b, node_place(b, step->node), "parallel loop '%s' reduces '%s'",

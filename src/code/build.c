@@ -28,14 +28,14 @@ static void close_builder(struct builder *b) {
 
 /* ---- what is settled before a statement is built ---- */
 
-static const struct schedule_node *node_at(const struct builder *b, int node) {
+const struct schedule_node *build_node(const struct builder *b, int node) {
   return &b->schedule->nodes.data[node];
 }
 
 static void find_stages_below(struct builder *b) {
   for (int i = 0; i < b->schedule->nodes.count; i++) b->nodes[i].stage = -2;
   for (int i = 0; i < b->tree->count; i++)
-    for (int at = b->tree->stages[i].node; at >= 0; at = node_at(b, at)->parent)
+    for (int at = b->tree->stages[i].node; at >= 0; at = build_node(b, at)->parent)
       b->nodes[at].stage = b->nodes[at].stage == -2 ? i : -1;
 }
 
@@ -47,7 +47,7 @@ static void find_declarations(struct builder *b) {
       b->nodes[bound->compute_at].declares = true;
     if (bound->start >= 0 && (!bound->direct || bound->declares_init) &&
         bound->sum.kind != STORAGE_HEAP)
-      b->nodes[node_at(b, bound->start)->parent].declares = true;
+      b->nodes[build_node(b, bound->start)->parent].declares = true;
   }
 }
 

@@ -87,6 +87,8 @@ struct builder {
  * expression becomes too long. The code is yours until code_free. */
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
 
+const struct schedule_node *build_node(const struct builder *b, int node);
+
 /* build_open.c */
 struct block {
   int statement;

@@ -1,10 +1,6 @@
 /* The walk over a bound tree: loops, the conditions around them, parallel regions. See build.h. */
 #include "code/build.h"
 
-static const struct schedule_node *node_at(const struct builder *b, int node) {
-  return &b->schedule->nodes.data[node];
-}
-
 /* ---- loops ---- */
 
 static void children(struct builder *b, int node);
@@ -15,7 +11,7 @@ typedef void inside(struct builder *b, int node, int data);
 
 static void body(struct builder *b, int node, int data) {
   (void)data;
-  if (node_at(b, node)->loop.count > 1) build_prefetch(b, node);
+  if (build_node(b, node)->loop.count > 1) build_prefetch(b, node);
   children(b, node);
 }
 
@@ -50,7 +46,7 @@ static void counted_loop(struct builder *b, int node, int level, int64_t from, i
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
   struct block block = build_open_range(b, b->counter[level], from, to, 1);
   b->space.digit[level] = build_open_axis(b, b->counter[level], from, to - from);
-  if (node_at(b, node)->loop.count == 1) build_prefetch(b, node);
+  if (build_node(b, node)->loop.count == 1) build_prefetch(b, node);
   in(b, node, data);
   b->space.digit[level] = -1;
   loop_space_rollback(&b->space, m);
@@ -100,7 +96,7 @@ static void level_loop(struct builder *b, int node, int level, int64_t extent, i
   int parallel = b->parallel;
   bool copied = b->copied;
   tiles(b, node, level, extent, &some, &full);
-  if (b->tree->loops[node].parallel && (b->region || node_at(b, node)->loop.count > 1))
+  if (b->tree->loops[node].parallel && (b->region || build_node(b, node)->loop.count > 1))
     some = full = extent;
   if (full > some) full = some;
   if (b->tree->loops[node].unrolled) {
@@ -117,7 +113,7 @@ static void level_loop(struct builder *b, int node, int level, int64_t extent, i
 
 /* The members of a group, from `member` on, one in the other. */
 static void members(struct builder *b, int node, int member) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   if (member == loop->count) {
     copy(b, node, body, 0);
     return;
@@ -129,7 +125,7 @@ static void members(struct builder *b, int node, int member) {
 
 /* A group as one loop: its members are quotients and remainders. */
 static void folded_loop(struct builder *b, int node) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *bound = &b->tree->loops[node];
   int64_t extent = bound->extent;
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
@@ -154,7 +150,7 @@ static void folded_loop(struct builder *b, int node) {
 
 /* A piece of a vec loop: so many lanes from `base` on. */
 static void vec_piece(struct builder *b, int node, int base, int lanes) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   int at = base;
   b->lanes = lanes;
   if (lanes > 1) {
@@ -170,7 +166,7 @@ static void vec_piece(struct builder *b, int node, int base, int lanes) {
 }
 
 static void vec_loop(struct builder *b, int node) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *bound = &b->tree->loops[node];
   int64_t extent = bound->extent, some = extent, full, at = 0;
   if (loop->count == 1) tiles(b, node, loop->level[0], extent, &some, &full);
@@ -200,7 +196,7 @@ static void vec_loop(struct builder *b, int node) {
 
 /* for ko in ptr[r]..ptr[r + 1] */
 static void dyn_loop(struct builder *b, int node) {
-  int level = node_at(b, node)->loop.level[0], stage = 0, step = 0;
+  int level = build_node(b, node)->loop.level[0], stage = 0, step = 0;
   for (; stage < b->tree->count; stage++) {
     step = stage_step(&b->tree->stages[stage], node);
     if (step < b->tree->stages[stage].steps && b->tree->stages[stage].path[step].axis >= 0) break;
@@ -219,7 +215,7 @@ static void dyn_loop(struct builder *b, int node) {
 }
 
 static void loop_of(struct builder *b, int node) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   if (b->tree->loops[node].dyn)
     dyn_loop(b, node);
   else if (loop->marks & LOOP_VEC)
@@ -244,7 +240,7 @@ static void parallel_region(struct builder *b, int node) {
 }
 
 static void parallel_loop(struct builder *b, int node) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   b->parallel = 0;
   for (int i = 0; i < loop->count; i++) b->parallel += b->tree->extents[loop->level[i]] > 1;
   if (loop->marks & LOOP_FOLD) b->parallel = 1;
@@ -313,8 +309,8 @@ static void children(struct builder *b, int node) {
   bool region = b->region;
   b->region = false;
   build_declare_at(b, node);
-  for (int child = node_at(b, node)->first; child >= 0; child = node_at(b, child)->next)
-    if (node_at(b, child)->kind == NODE_LOOP && b->nodes[child].stage >= 0)
+  for (int child = build_node(b, node)->first; child >= 0; child = build_node(b, child)->next)
+    if (build_node(b, child)->kind == NODE_LOOP && b->nodes[child].stage >= 0)
       guarded_child(b, child);
     else
       child_of(b, child);
@@ -322,7 +318,7 @@ static void children(struct builder *b, int node) {
 }
 
 static void walk(struct builder *b, int node) {
-  const struct schedule_node *n = node_at(b, node);
+  const struct schedule_node *n = build_node(b, node);
   if (b->code->exprs.count > CODE_EXPRS || b->px->failed) return;
   if (n->kind == NODE_LOOP && b->tree->loops[node].parallel) {
     parallel_loop(b, node);

@@ -17,10 +17,6 @@ static bool is_seen(const struct builder *b, const struct seen *seen, int tensor
   return false;
 }
 
-static const struct schedule_node *node_at(const struct builder *b, int node) {
-  return &b->schedule->nodes.data[node];
-}
-
 /* A buffer that is another one in each iteration of the loop: nothing of it can be ahead. */
 static bool lives_inside(const struct builder *b, int stage, int node) {
   int at = b->tree->stages[stage].compute_at;
@@ -66,7 +62,7 @@ static int iteration(struct builder *b, const struct schedule_loop *loop, uint32
 
 /* What the loop will load some iterations later: the first element of each stretch. */
 void build_prefetch(struct builder *b, int node) {
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   int digits[GROUP_MOST];
   uint32_t axes;
   if (!loop->prefetch) return;

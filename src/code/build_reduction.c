@@ -3,10 +3,6 @@
  */
 #include "code/build.h"
 
-static const struct schedule_node *node_at(const struct builder *b, int node) {
-  return &b->schedule->nodes.data[node];
-}
-
 /* The loops of a stage from `step` on that do not reduce, around a statement of that phase. */
 static void nest(struct builder *b, int stage, int step, enum phase phase);
 
@@ -34,7 +30,7 @@ static void nest_level(struct builder *b, int stage, int step, enum phase phase,
 static void nest_vec(struct builder *b, int stage, int step, enum phase phase) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   int node = bound->path[step].node, next = step;
-  const struct schedule_loop *loop = &node_at(b, node)->loop;
+  const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *loops = &b->tree->loops[node];
   int64_t extent = loops->extent, whole = extent / loops->lanes * loops->lanes, at = 0;
   while (next < bound->steps && bound->path[next].node == node) next++;
@@ -75,7 +71,7 @@ static void nest(struct builder *b, int stage, int step, enum phase phase) {
     return;
   }
   const struct step *s = &bound->path[step];
-  if (node_at(b, s->node)->loop.marks & LOOP_VEC) {
+  if (build_node(b, s->node)->loop.marks & LOOP_VEC) {
     nest_vec(b, stage, step, phase);
   } else if (b->tree->loops[s->node].unrolled) {
     for (int64_t i = 0; i < s->extent; i++) nest_level(b, stage, step, phase, i, i + 1);

@@ -75,7 +75,8 @@ static struct program *parsed(const char *text) {
   return p;
 }
 
-static int vector_bytes = 64;  // of the machine that schedules are bound for
+// Of the machine that schedules are bound for.
+static int vector_bytes = 64, registers = 32;
 
 static struct program *copied(const struct program *p) {
   struct buf text = {0};
@@ -91,6 +92,7 @@ static bool batch_add_meant(struct batch *b, const struct program *p, const stru
   struct candidate *c = &b->list[b->count];
   struct machine machine = machine_avx512;
   machine.vector_bytes = vector_bytes;
+  machine.registers = registers;
   *c = (struct candidate){.p = copied(p), .s = s};
   snprintf(c->label, sizeof c->label, "%s", label);
   if (loop_tree_bind(&ctx, c->p, s, &machine, &c->tree) != CANVAS_OK) {
@@ -559,11 +561,13 @@ static void annotations_together(void **state) {
     char label[40];
     snprintf(label, sizeof label, "draw %d of nest %d", i, nest);
     vector_bytes = bytes[i / 8 % 3];
+    registers = 8 << i / 24 % 3;
     batch_add(&b, p, s, label);
     program_free(p);
   }
   batch_flush(&b, "-O1" THREADS);
   vector_bytes = 64;
+  registers = 32;
   print_message("%d accepted, %d rejected\n", b.done, b.rejected);
 }
 
@@ -692,12 +696,14 @@ static void random_schedules(void **state) {
     CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
     snprintf(label, sizeof label, "random program %d", i);
     vector_bytes = 16 << i % 3;
+    registers = 8 << i / 3 % 3;
     for (int j = 0; j < 2; j++)
       CHECK(batch_add_meant(&b, p, meant, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
     program_free(p);
     program_free(meant);
   }
   vector_bytes = 64;
+  registers = 32;
   batch_flush(&b, b.options);
 }
 

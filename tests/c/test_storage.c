@@ -1,5 +1,5 @@
 // What a bound schedule says of storage and unrolling is what the emitted C has: the variables that are
-// declared, the arrays on the stack, the allocations, and the length of the code.
+// declared, the arrays on the stack (all that are read), the allocations, and the length of the code.
 #include "base/random.h"
 #include "bind/features.h"
 #include "emit/emit.h"
@@ -112,15 +112,16 @@ static struct counts promised(const struct loop_tree *tree) {
   return c;
 }
 
-static struct counts seen;  // over all texts
+static struct counts seen, said;  // over all texts
 
+// Variables and arrays that nobody reads are not declared.
 static void compare(const struct loop_tree *tree, const char *label) {
   struct buf text = {0};
   struct features f;
   CHECK_INT(emit_c(&ctx, tree, NULL, &text), CANVAS_OK, ctx.message);
   CHECK_INT(features_of(&ctx, tree, &f), CANVAS_OK, ctx.message);
   struct counts has = count(text.text), says = promised(tree);
-  bool same = has.variables == says.variables && has.arrays == says.arrays &&
+  bool same = has.variables <= says.variables && has.arrays <= says.arrays &&
               has.heaps == says.heaps && has.statements <= 12 * says.statements + 8;
   if (!same)
     print_error("%s\n%d %d %d %lld in the text; %d %d %d %lld in the tree\n", text.text,
@@ -131,6 +132,8 @@ static void compare(const struct loop_tree *tree, const char *label) {
   seen.variables += has.variables;
   seen.arrays += has.arrays;
   seen.heaps += has.heaps;
+  said.variables += says.variables;
+  said.arrays += says.arrays;
   CHECK(f.all.copies <= says.statements, label);
   features_free(&f);
   buf_free(&text);
@@ -201,6 +204,7 @@ static void the_c_of_random_schedules(void **state) {
     }
     program_free(p);
   }
+  CHECK(20 * seen.variables > 19 * said.variables && seen.arrays == said.arrays, "read");
   CHECK(seen.variables > 1000 && seen.arrays > 100 && seen.heaps > 10, "all texts");
 }
 
