@@ -28,10 +28,6 @@ static void close_builder(struct builder *b) {
 
 /* ---- what is settled before a statement is built ---- */
 
-const struct schedule_node *build_node(const struct builder *b, int node) {
-  return &b->schedule->nodes.data[node];
-}
-
 static void find_stages_below(struct builder *b) {
   for (int i = 0; i < b->schedule->nodes.count; i++) b->nodes[i].stage = -2;
   for (int i = 0; i < b->tree->count; i++)

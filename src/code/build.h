@@ -87,7 +87,9 @@ struct builder {
  * expression becomes too long. The code is yours until code_free. */
 canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, struct code **out);
 
-const struct schedule_node *build_node(const struct builder *b, int node);
+static inline const struct schedule_node *build_node(const struct builder *b, int node) {
+  return &b->schedule->nodes.data[node];
+}
 
 /* build_open.c */
 struct block {
