@@ -309,6 +309,15 @@ OPTIONS = (
         "none: kernels as they are",
     ),
     Option(
+        "memory_format",
+        _one_of("auto", "contiguous", "channels_last"),
+        "auto",
+        True,
+        "FORMAT",
+        "contiguous or channels_last; auto: whichever three training steps of each network are "
+        "faster in, timed once and stored (with --deterministic contiguous)",
+    ),
+    Option(
         "policy",
         _one_of("paper", "spatial"),
         "paper",

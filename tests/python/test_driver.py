@@ -134,6 +134,7 @@ def test_a_pruned_training_has_nothing_more_to_say(driver):
         {"event": "epoch", "number": 0, "accuracy": float("nan"), "loss": 1, "seconds": 1},
         {"event": "epoch", "number": 0},
         {"event": "built", "macs": "many", "params": 1},
+        {"event": "built", "macs": 1, "params": 1, "memory_format": "none"},
         {"event": "done"},
         {"event": "dance"},
         {"event": ["epoch"]},

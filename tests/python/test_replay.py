@@ -24,6 +24,7 @@ def study(tmp_path_factory):
         epochs=2,
         finalists=0,
         compile="no",
+        memory_format="channels_last",
         workers=1,
         out=folder,
         say=lambda line: None,

@@ -238,6 +238,8 @@ def test_a_study_of_format_3_keeps_all_but_its_finals(tmp_path):
         assert study.timings(1)[0].speedup_spread is None and study.candidates()[0].val_accuracy
         columns = {row["name"] for row in study.database.execute("PRAGMA table_info(final)")}
         assert "hits" in columns and study.finals() == {}
+        assert {row.memory_format for row in study.candidates()} == {"contiguous"}
+        assert study.options()["norm"] == "none"  # no kernel had norms
 
 
 def test_hits_are_a_bit_per_test_image(study):

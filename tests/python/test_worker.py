@@ -67,6 +67,7 @@ def job(tmp_path, monkeypatch):
         "images": {"folder": str(tmp_path / "images"), "seal": seal},
         "epochs": 2,
         "batch_size": 4,
+        "memory_format": "contiguous",
         "test": False,
         "path": [str(tmp_path)],
     }
@@ -85,6 +86,24 @@ def test_a_training_tells_its_size_its_epochs_and_its_end(job):
     assert told[0]["macs"] == 32 and told[0]["params"] == 34
     assert all(0 <= m["accuracy"] <= 1 for m in told[1:3])
     assert 0 < told[1]["processor"] < told[2]["processor"]
+
+
+def test_the_memory_format_is_chosen_unless_it_is_given(job, monkeypatch):
+    assert run(job)[0]["memory_format"] == "contiguous"
+    job["memory_format"] = "channels_last"
+    assert run(job)[0]["memory_format"] == "channels_last"
+    job["memory_format"] = ""
+    chosen = run(job, True, True)
+    again = run({**job, "memory_format": chosen[0]["memory_format"]}, True, True)
+    assert chosen[0] == again[0]  # and choosing takes no random numbers of the training's
+    assert [m["loss"] for m in chosen[1:3]] == [m["loss"] for m in again[1:3]]
+
+
+def test_fresh_memory_is_not_filled(job):
+    """... and results follow from the job alone."""
+    once, twice = run(job, True, True), run(job, True, True)
+    assert not torch.utils.deterministic.fill_uninitialized_memory
+    assert [m.get("loss") for m in once] == [m.get("loss") for m in twice]
 
 
 def test_a_no_stops_it(job):

@@ -157,6 +157,7 @@ def training_job(
         "images": {"folder": str(images), "seal": stored.seal_of(images)},
         "epochs": options["epochs"],
         "batch_size": options["batch_size"],
+        "memory_format": row.memory_format or "contiguous",
         "test": False,
     }
 

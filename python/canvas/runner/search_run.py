@@ -70,9 +70,17 @@ class Run:
             "images": {"folder": str(self.images), "seal": self.seal},
             "epochs": epochs,
             "batch_size": self.options["batch_size"],
+            "memory_format": self.memory_format(candidate),
             "test": False,
             **words,
         }
+
+    def memory_format(self, candidate: Candidate) -> str:
+        """The memory format in which `candidate` is trained; "": the child is to choose."""
+        asked = str(self.options["memory_format"])
+        if asked != "auto":
+            return asked
+        return candidate.memory_format or ("contiguous" if self.options["deterministic"] else "")
 
     def tell(self, candidate: Candidate) -> None:
         """A candidate came to an end: for the display and for callbacks."""

@@ -14,6 +14,7 @@ from typing import Any
 from .. import _core
 from ..errors import CanvasError
 from ..nn.controls import BASELINE, Control, grouped, solve_controls
+from ..nn.memory_format import FORMATS
 from ..options import budgets
 from ..study import WHOLE, Candidate
 from ..workers.pool import Message, Pool
@@ -148,7 +149,10 @@ class Trials:
     def _obey(self, id: int, message: Message) -> None:
         event = message["event"]
         if event == "built":
-            self.study.built(id, int(message["macs"]), int(message["params"]))
+            memory_format = str(message.get("memory_format", ""))
+            if memory_format not in ("", *FORMATS):
+                raise ValueError(f"memory format {memory_format}")
+            self.study.built(id, int(message["macs"]), int(message["params"]), memory_format)
         elif event == "signals":
             pass  # of no consequence yet
         elif event == "epoch":

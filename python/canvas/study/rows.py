@@ -48,6 +48,7 @@ class Candidate:
     origin: str = ""
     parents: str = ""
     rung: int = 0
+    memory_format: str = ""
     tests: tuple[float, ...] = ()
 
     @property

@@ -60,6 +60,7 @@ CREATE TABLE network (
   engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager or compiled
   seconds    REAL,                      -- of training
   session    INTEGER,                   -- the run of the driver that trained it
+  memory_format TEXT NOT NULL DEFAULT '',  -- of its trainings; '' before the first
   UNIQUE (hash, budget)
 ) STRICT;
 """
@@ -162,7 +163,7 @@ CREATE VIEW candidate AS
          layer_macs,
          CASE state WHEN 'queued' THEN 'new' ELSE state END AS status, reason, log,
          macs, params, val_accuracy, latency_ms, latency_spread_ms, speedup, speedup_spread,
-         engine, seconds, session,
+         engine, seconds, session, memory_format,
          (SELECT coalesce(max(rung.number), 0) FROM rung WHERE rung.candidate = network.id) AS rung
   FROM network JOIN task ON task.candidate = network.id AND task.kind = 'accuracy';
 """
@@ -337,6 +338,8 @@ DROP VIEW IF EXISTS candidate;
 ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN speedup_spread REAL;
 ALTER TABLE epoch ADD COLUMN processor REAL;
+ALTER TABLE network ADD COLUMN memory_format TEXT NOT NULL DEFAULT '';
+UPDATE network SET memory_format = 'contiguous';
 ALTER TABLE timing ADD COLUMN speedup_spread REAL;
 DROP TABLE final;
 {FINAL}

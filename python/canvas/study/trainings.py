@@ -120,10 +120,12 @@ class Trainings(Queries):
         with self._transaction():
             self._set_task(id, "second", "running")
 
-    def built(self, id: int, macs: int, params: int) -> None:
+    def built(self, id: int, macs: int, params: int, memory_format: str = "") -> None:
+        """The network stands; its trainings are all in this memory format ("": not said)."""
         with self._transaction():
             self.database.execute(
-                "UPDATE network SET macs = ?, params = ? WHERE id = ?", (macs, params, id)
+                "UPDATE network SET macs = ?, params = ?, memory_format = ? WHERE id = ?",
+                (macs, params, memory_format, id),
             )
 
     def epoch(
