@@ -68,27 +68,41 @@ static const char *without_column(const char *why) {
   return colon ? colon + 2 : why;
 }
 
-static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
-  char options[256];
+/* The flag whose text an error message about the options is about: that of --draws is line 2. */
+static const char *blamed(const char *why) {
+  if (!strstr(why, "column ")) return "sample";
+  return strncmp(why, "line 2", 6) ? "--primitives" : "--draws";
+}
+
+/* The sampler's options as text; false for a bad flag. */
+static bool write_options(struct arguments *a, char *out, size_t size) {
   int64_t groups;
   const char *primitives = option_text(a, "--primitives", "5..12");
   const char *require = option_text(a, "--require", "reach");
+  const char *draws = option_text(a, "--draws", "rules");
   if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
   if (strcmp(require, "reach") && strcmp(require, "none"))
     return report_error("--require takes reach or none, not '%.60s'", require), false;
   if (strspn(primitives, "0123456789.") != strlen(primitives) || strlen(primitives) > 40)
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
-  int length = snprintf(options, sizeof options, "require=%s ", require);
+  if (strlen(draws) > 300)
+    return report_error("--draws takes rules or paper and what changes it, not '%.60s...'", draws),
+           false;
+  int length = snprintf(out, size, "require=%s ", require);
   if (groups)
-    length += snprintf(options + length, sizeof options - (size_t)length, "groups=%lld ",
-                       (long long)groups);
-  length +=
-      snprintf(options + length, sizeof options - (size_t)length, "primitives=%s", primitives);
+    length += snprintf(out + length, size - (size_t)length, "groups=%lld ", (long long)groups);
+  length += snprintf(out + length, size - (size_t)length, "primitives=%s\ndraws=", primitives);
+  snprintf(out + length, size - (size_t)length, "%s", draws);
+  return true;
+}
+
+static bool open_sampler(struct arguments *a, struct stream *s, int64_t seed) {
+  char options[512];
+  if (!write_options(a, options, sizeof options)) return false;
   canvas_status status =
-      canvas_sampler_new(a->ctx, s->targets, options, (size_t)length, (uint64_t)seed, &s->sampler);
+      canvas_sampler_new(a->ctx, s->targets, options, strlen(options), (uint64_t)seed, &s->sampler);
   const char *why = canvas_context_message(a->ctx);
-  if (status != CANVAS_OK)
-    report_error("%s: %s", strstr(why, "column ") ? "--primitives" : "sample", without_column(why));
+  if (status != CANVAS_OK) report_error("%s: %s", blamed(why), without_column(why));
   return status == CANVAS_OK;
 }
 
@@ -213,6 +227,8 @@ const struct command command_sample = {
                 {"--count", "N", "how many kernels (default 1)"},
                 {"--primitives", "5..12", "how many primitives, input and output not counted"},
                 {"--require", "reach|none", "reach (default): see along H and W, mix all channels"},
+                {"--draws", "rules|paper",
+                 "rules (default): without what is mostly poor; or as published"},
                 {"--groups", "G", "this G instead of drawing it"},
                 {"--budget", "BUDGET", "only kernels that fit: macs=0.5x,params=0.5x"},
                 {"--norm", "batch|none", "what --budget counts with: batch, or none (default)"},

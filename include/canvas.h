@@ -165,8 +165,9 @@ canvas_status canvas_kernels_print(canvas_context *ctx, const char *text, size_t
 /* ---- the sampler --------------------------------------------------------------------------- */
 
 /* Draws for these targets; draw i is a pure function of (targets, options, seed, i) on any machine.
- * Options as text: "primitives=5..12 require=reach|none groups=4", "" = defaults. CANVAS_BAD_INPUT if
- * nothing can be drawn for these targets at all. */
+ * Options as text: "primitives=5..12 require=reach|none groups=4 draws=rules|paper", "" = defaults;
+ * docs/kernel.md has those that change `draws=`. CANVAS_BAD_INPUT if nothing can be drawn for these
+ * targets at all. */
 canvas_status canvas_sampler_new(canvas_context *ctx, const canvas_targets *targets,
                                  const char *options, size_t length, uint64_t seed,
                                  canvas_sampler **out);
@@ -187,6 +188,13 @@ canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler
                                     const canvas_kernel *const *parents,
                                     const int64_t *parent_groups, int count, canvas_kernel **out,
                                     int64_t *groups);
+/* Whether draw `index` is one of the share that no rule of drawing holds for. */
+canvas_status canvas_draw_is_free(canvas_context *ctx, const char *options, size_t length,
+                                  uint64_t seed, uint64_t index, bool *out);
+/* The names of the rules of drawing that a pack breaks, with blanks between; "" where there is none.
+ * Those are judged that the options leave on. */
+canvas_status canvas_pack_broken_rules(canvas_context *ctx, const canvas_pack *pack,
+                                       const char *options, size_t length, char **out);
 
 /* ---- budgets and the solver (paper 6.3) ---------------------------------------------------- */
 

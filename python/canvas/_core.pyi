@@ -44,8 +44,16 @@ def reach(kernel: str, /) -> str:
 def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] | None:
     """(kernel, G) of one draw, a pure function of its arguments; None: this index is skipped.
 
-    `options`: "primitives=5..12 require=reach|none groups=4", "" for the defaults.  0 <= seed and
-    0 <= index < 2**63.
+    `options`: "primitives=5..12 require=reach|none groups=4 draws=rules|paper", "" for the
+    defaults.  0 <= seed and 0 <= index < 2**63.
+    """
+
+def draw_is_free(seed: int, index: int, options: str) -> bool:
+    """Whether the draw is one of the share (`free=0.1`) that keeps no rule of drawing."""
+
+def broken_rules(pack: str, options: str) -> str:
+    """The names of the rules that a pack breaks, blanks between, of those that the options of a
+    draw leave on; of a kernel without bind lines those that need no sizes.
     """
 
 def mutate(

@@ -116,6 +116,14 @@ def _range(value: Any) -> str:
     return f"{int(match[1])}..{int(match[2] or match[1])}"
 
 
+def _draws(value: Any) -> str:
+    """`rules` or `paper`, then what changes it; the core judges the names and numbers."""
+    text = str(value)
+    if not re.fullmatch(r"(rules|paper)(,[a-z_]+=[a-z0-9.]+)*", text) or len(text) > 300:
+        raise ValueError("rules or paper, and what changes it such as rules,free=0.2")
+    return text
+
+
 def _sweep(value: Any) -> str:
     """`0.8x,0.4x` or `900M,300M`: one MACs budget after the other; the core judges each."""
     words = str(value).split(",")
@@ -316,6 +324,15 @@ OPTIONS = (
         "FORMAT",
         "contiguous or channels_last; auto: whichever three training steps of each network are "
         "faster in, timed once and stored (with --deterministic contiguous)",
+    ),
+    Option(
+        "draws",
+        _draws,
+        "rules",
+        True,
+        "rules|paper",
+        "how kernels are drawn; rules: without what is mostly poor, a tenth of them free of that; "
+        "paper: as published; docs/kernel.md lists what changes either, as in rules,free=0.2",
     ),
     Option(
         "policy",

@@ -339,6 +339,47 @@ static PyObject *core_mutate(PyObject *module, PyObject *args, PyObject *keyword
   return text ? Py_BuildValue("(NL)", text, (long long)groups) : NULL;
 }
 
+static PyObject *core_draw_is_free(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"seed", "index", "options", NULL};
+  PyObject *seed, *index, *options;
+  struct text how;
+  uint64_t s, i;
+  bool answer = false;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOU", names, &seed, &index, &options) ||
+      !get_whole(module, seed, "seed", &s) || !get_whole(module, index, "index", &i) ||
+      !get_text(module, options, &how))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  canvas_status status = canvas_draw_is_free(ctx, how.bytes, how.length, s, i, &answer);
+  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  return PyBool_FromLong(answer);
+}
+
+static canvas_status broken_rules(canvas_context *ctx, struct text in, struct text options,
+                                  char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  status = canvas_pack_broken_rules(ctx, pack, options.bytes, options.length, out);
+  canvas_pack_free(pack);
+  return status;
+}
+
+static PyObject *core_broken_rules(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"pack", "options", NULL};
+  PyObject *pack, *options;
+  struct text in, how;
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU", names, &pack, &options) ||
+      !get_text(module, pack, &in) || !get_text(module, options, &how))
+    return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = broken_rules(ctx, in, how, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 struct problem {
   canvas_kernel *kernel;
   canvas_targets *targets;
@@ -781,6 +822,10 @@ static PyMethodDef methods[] = {
          "(kernel, G) of a child of one or two (kernel, G), or None.")},
     {"simplify", core_simplify, METH_O,
      DOC("simplify($module, kernel, /)", "The same kernel with what says nothing taken away.")},
+    {"draw_is_free", WITH_KEYWORDS(core_draw_is_free),
+     DOC("draw_is_free($module, seed, index, options)", "Whether no rule holds for the draw.")},
+    {"broken_rules", WITH_KEYWORDS(core_broken_rules),
+     DOC("broken_rules($module, pack, options)", "The rules of drawing that a pack breaks.")},
     {"solve", WITH_KEYWORDS(core_solve),
      DOC("solve($module, kernel, targets, budget, options)", "The pack that fills the budget.")},
     {"bind", WITH_KEYWORDS(core_bind),

@@ -44,6 +44,27 @@ canvas_status canvas_sampler_mutate(canvas_context *ctx, canvas_sampler *sampler
   return CANVAS_OK;
 }
 
+canvas_status canvas_draw_is_free(canvas_context *ctx, const char *options, size_t length,
+                                  uint64_t seed, uint64_t index, bool *out) {
+  struct sample_options parsed;
+  TRY(sample_options_parse(ctx, options, length, &parsed));
+  *out = sampler_is_free(&parsed, seed, index);
+  return CANVAS_OK;
+}
+
+canvas_status canvas_pack_broken_rules(canvas_context *ctx, const canvas_pack *pack,
+                                       const char *options, size_t length, char **out) {
+  struct sample_options parsed;
+  struct buf names = {0};
+  const struct pack *p = pack_of(pack);
+  TRY(sample_options_parse(ctx, options, length, &parsed));
+  unsigned broken = rules_broken_at(&parsed.rules, p->kernel, p->data, p->count);
+  for (int r = 0; r < RULE_COUNT; r++)
+    if (broken >> r & 1) buf_printf(&names, "%s%s", names.length ? " " : "", rule_rows[r].name);
+  *out = buf_take(&names);
+  return CANVAS_OK;
+}
+
 canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t length,
                                   canvas_budget **out) {
   canvas_budget *b = mem_alloc(sizeof *b);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/attributes.h"
+#include "sample/free_sizes.h"
 
 void partial_start(struct partial *g) {
   g->reach[0] = node_reach(g->k, 0, g->reach);
@@ -68,20 +69,12 @@ static bool all_legal(struct partial *g) {
   return true;
 }
 
-/* Whether `word` stands in the blank-separated list. */
-static bool listed(const char *list, const char *word) {
-  size_t length = strlen(word);
-  for (const char *p = strstr(list, word); p; p = strstr(p + 1, word))
-    if ((p == list || p[-1] == ' ') && (p[length] == ' ' || !p[length])) return true;
-  return false;
-}
-
-/* The node whose data this one shows: past groups, and past shifts too if `moved`. */
-static int source(const struct kernel *k, int node, bool moved) {
-  for (;; node = k->nodes[node].in[0]) {
-    const struct family *f = node_row(&k->nodes[node])->family;
-    if (f != &family_group && !(moved && f == &family_shift)) return node;
-  }
+/* A function right on the input is a rule, that may be off; what else stands in the table's column
+ * always holds. */
+static bool made_redundant(const struct partial *g, const struct row *row, int in) {
+  int from = node_source(g->k, in, true);
+  if (!row_not_after(row, node_row(&g->k->nodes[from])->word)) return false;
+  return from > 0 || g->rules.on >> RULE_ON_INPUT & 1;
 }
 
 /* Obviously poor applications (paper 6.1): after a primitive that makes them redundant, a second
@@ -90,10 +83,10 @@ static int source(const struct kernel *k, int node, bool moved) {
 static bool pruned(const struct partial *g, const struct candidate *c) {
   const struct kernel *k = g->k;
   const struct row *row = &primitive_rows[c->op];
-  const struct node *from = &k->nodes[source(k, c->in[0], true)];
-  if (row->arity == 1 && listed(row->not_after, node_row(from)->word)) return true;
+  if (row->arity == 1 && made_redundant(g, row, c->in[0])) return true;
   if (row->facts & FACT_WEIGHTS) return false;
-  if (row->arity == 2 && source(k, c->in[0], false) == source(k, c->in[1], false)) return true;
+  if (row->arity == 2 && node_source(k, c->in[0], false) == node_source(k, c->in[1], false))
+    return true;
   for (int i = 1; i < k->count; i++) {
     const struct node *n = &k->nodes[i];
     if (n->op == c->op && n->in[0] == c->in[0] && n->in[1] == c->in[1] && c->x < 0 &&
@@ -124,7 +117,8 @@ static bool output_substitution(const struct shape *s, int *x, struct dim *by) {
 static bool finishable(const struct partial *g, struct remaining left) {
   const struct kernel *k = g->k;
   uint64_t h = 0, w = 0;
-  bool mixed = false, readable = false;
+  bool mixed = false, readable = false, bent = !(g->rules.on >> RULE_NONLINEAR & 1);
+  for (int i = 0; i < k->count && !bent; i++) bent = node_bends(&k->nodes[i]);
   for (int i = 0; i < k->count; i++) {
     int x;
     struct dim by;
@@ -135,7 +129,7 @@ static bool finishable(const struct partial *g, struct remaining left) {
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
   int merges = g->width - 1, looks = g->require_reach && !(reach_along(h) && reach_along(w));
-  if (merges + looks > left.plain) return false;
+  if (merges + looks + !bent > left.plain) return false;
   if (g->require_reach && !mixed && !left.weighted) return false;
   return readable || merges + 1 <= left.plain + left.weighted;
 }
@@ -171,49 +165,21 @@ bool partial_try(struct partial *g, const struct candidate *c, struct remaining 
   if (legal) {
     k->nodes[k->count++] = n;
     note_facts(g, count);
-    legal = (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g)) && finishable(g, left);
+    legal = !rules_break_at(&g->rules, k, count) &&
+            (c->x < 0 ? whole_everywhere(g, &n.attrs.dim) : all_legal(g)) && finishable(g, left);
     if (!legal) take_back(g, count);
   }
   if (!legal && c->x >= 0) memcpy(k->nodes, before, (size_t)count * sizeof *before);
   return legal;
 }
 
-/* Least values of the variables at one target: every p*x/q whole, so x a multiple of every q. */
-struct least {
-  struct sizes sizes;
-  bool ok;
-};
-
-static bool visit_least(void *data, int node, const struct dim *d) {
-  struct least *l = data;
-  (void)node;
-  int x = dim_variable(d, NULL);
-  if (x < 0 || x >= VARIABLES || d->power[SIZE_X0 + x] != 1) return true;
-  int64_t num, den, value = l->sizes.value[SIZE_X0 + x];
-  struct sizes ones = l->sizes;
-  for (int v = 0; v < VARIABLES; v++) ones.value[SIZE_X0 + v] = 1;
-  l->ok = dim_ratio(d, &ones, &num, &den);
-  if (!l->ok) return false;
-  l->sizes.value[SIZE_X0 + x] = value / gcd64(value, den) * den;
-  l->ok = l->sizes.value[SIZE_X0 + x] <= SIZE_LIMIT;
-  return l->ok;
-}
-
-static bool visit_value(void *data, int node, const struct dim *d) {
-  int64_t value;
-  (void)node;
-  return dim_value(d, &((struct least *)data)->sizes, &value);
-}
-
 /* Whether the kernel has a legal binding at one target, with tensors within the limit. */
 static bool bindable(const struct partial *g, const struct sizes *target) {
-  struct least l = {*target, true};
-  for (int x = 0; x < VARIABLES; x++) l.sizes.value[SIZE_X0 + x] = 1;
-  if (!kernel_each_dim(g->k, visit_least, &l) || !kernel_each_dim(g->k, visit_value, &l))
-    return false;
+  struct sizes sizes = *target;
+  if (!free_sizes_least(g->k, &sizes)) return false;
   for (int i = 0; i < g->k->count; i++) {
     int64_t elements;
-    if (!shape_elements(&g->k->nodes[i].shape, &l.sizes, &elements) || elements > g->elements_limit)
+    if (!shape_elements(&g->k->nodes[i].shape, &sizes, &elements) || elements > g->elements_limit)
       return false;
   }
   return true;

@@ -1,10 +1,48 @@
-/* The text of the sampler's options: "primitives=5..12 require=none groups=4". */
+/* The text of the sampler's options: "primitives=5..12 require=none draws=rules free=0.2". */
+#include <string.h>
+
 #include "sample/sampler.h"
 
-static const struct sample_options defaults = {
-    .least = 5, .most = 12, .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT};
+enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2, WEIGHT_MOST = 100, BYTES_MOST = 1000000 };
 
-enum { PRIMITIVES_MAX = KERNEL_NODES_MAX - 2 };
+/* What `draws=` sets: how often, in thousandths. The weights of `paper` are the paper's re-scaling:
+ * with them the types of one input are equally frequent among the primitives drawn by default,
+ * though some may be applied more often than others and kernels must reach (tests/c/test_draws.c).
+ * Broadcasts come more often, as every branch must be merged again. */
+static const struct often_row {
+  const char *name;
+  int most; /* a whole number */
+  int paper, rules;
+} often_rows[OFTEN_COUNT] = {
+    [OFTEN_GROUPING] = {"grouping", WEIGHT_MOST, 960, 1000},
+    [OFTEN_SHIFT] = {"shift", WEIGHT_MOST, 290, 1000},
+    [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, 255, 1000},
+    [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, 880, 2000},
+    [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 970, 1000},
+    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 900, 400},
+    [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, 1000, 1000},
+    [OFTEN_IMAGE_FOLD] = {"image_fold", 1, ALWAYS, 200},
+    [OFTEN_TO_ONE] = {"to_one", 1, ALWAYS, 300},
+    [OFTEN_NONLINEAR] = {"nonlinear", 1, 0, 800},
+    [OFTEN_FREE] = {"free", 1, 0, 100},
+};
+static const int64_t bytes_of_rules = 3400;
+
+/* What `draws=` names. */
+static void set_draws(struct sample_options *o, bool paper) {
+  for (int i = 0; i < OFTEN_COUNT; i++)
+    o->often[i] = paper ? often_rows[i].paper : often_rows[i].rules;
+  o->rules.on = paper ? 0 : (1u << RULE_COUNT) - 1;
+  o->rules.bytes = bytes_of_rules;
+}
+
+struct sample_options sample_options_free(const struct sample_options *o) {
+  struct sample_options out = *o;
+  set_draws(&out, true);
+  return out;
+}
+
+/* -- values -- */
 
 static canvas_status parse_number(struct lexer *lx, int64_t least, int64_t most, int64_t *out) {
   const struct token *t = &lx->token;
@@ -13,6 +51,18 @@ static canvas_status parse_number(struct lexer *lx, int64_t least, int64_t most,
     return lexer_fail(lx, t, "number %lld is not in %lld..%lld", (long long)t->integer,
                       (long long)least, (long long)most);
   *out = t->integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+/* A number of 0..most in thousandths. */
+static canvas_status parse_thousandths(struct lexer *lx, int most, int64_t *out) {
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER && t->kind != TOKEN_REAL) return lexer_unexpected(lx, "a number");
+  if (!(t->real >= 0 && t->real <= most))
+    return lexer_fail(lx, t, "number %.*s is not in 0..%d", t->length < 40 ? t->length : 40,
+                      t->start, most);
+  *out = (int64_t)(t->real * 1000 + 0.5);
   lexer_next(lx);
   return CANVAS_OK;
 }
@@ -31,32 +81,125 @@ static canvas_status parse_primitives(struct lexer *lx, struct sample_options *o
   return CANVAS_OK;
 }
 
-static canvas_status parse_option(struct lexer *lx, struct sample_options *o) {
-  const struct token key = lx->token;
-  if (key.kind != TOKEN_NAME)
-    return lexer_unexpected(lx, "an option (primitives=, require=, groups= or elements=)");
-  bool primitives = lexer_is(lx, "primitives"), require = lexer_is(lx, "require");
-  bool groups = lexer_is(lx, "groups"), elements = lexer_is(lx, "elements");
-  if (!primitives && !require && !groups && !elements)
-    return lexer_unexpected(lx, "an option (primitives=, require=, groups= or elements=)");
-  lexer_next(lx);
-  TRY(lexer_expect(lx, "=", "after the option's name"));
-  if (primitives) return parse_primitives(lx, o);
-  if (groups) return parse_number(lx, 1, SIZE_LIMIT, &o->groups);
-  if (elements) return parse_number(lx, 1, INT64_C(1) << 40, &o->elements_limit);
+static canvas_status parse_require(struct lexer *lx, struct sample_options *o) {
   o->require_reach = lexer_is(lx, "reach");
   if (!lexer_accept(lx, "reach") && !lexer_accept(lx, "none"))
     return lexer_unexpected(lx, "'reach' or 'none'");
   return CANVAS_OK;
 }
 
+static canvas_status parse_groups(struct lexer *lx, struct sample_options *o) {
+  return parse_number(lx, 1, SIZE_LIMIT, &o->groups);
+}
+
+static canvas_status parse_elements(struct lexer *lx, struct sample_options *o) {
+  return parse_number(lx, 1, INT64_C(1) << 40, &o->elements_limit);
+}
+
+static canvas_status parse_draws(struct lexer *lx, struct sample_options *o) {
+  bool paper = lexer_is(lx, "paper");
+  if (!paper && !lexer_is(lx, "rules")) return lexer_unexpected(lx, "'rules' or 'paper'");
+  set_draws(o, paper);
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+/* `allow` or `reject` */
+static canvas_status parse_rule(struct lexer *lx, enum rule rule, struct sample_options *o) {
+  bool reject = lexer_is(lx, "reject");
+  if (!reject && !lexer_is(lx, "allow")) return lexer_unexpected(lx, "'allow' or 'reject'");
+  o->rules.on = reject ? o->rules.on | 1u << rule : o->rules.on & ~(1u << rule);
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
+/* `3.4x` or `any` */
+static canvas_status parse_bytes(struct lexer *lx, struct sample_options *o) {
+  o->rules.on &= ~(1u << RULE_BYTES);
+  if (lexer_accept(lx, "any")) return CANVAS_OK;
+  o->rules.on |= 1u << RULE_BYTES;
+  if (lx->token.kind != TOKEN_INTEGER && lx->token.kind != TOKEN_REAL)
+    return lexer_unexpected(lx, "'any' or a number such as 3.4x");
+  TRY(parse_thousandths(lx, BYTES_MOST, &o->rules.bytes));
+  return lexer_expect(lx, "x", "after the number of bytes=");
+}
+
+static canvas_status parse_often(struct lexer *lx, enum often which, struct sample_options *o) {
+  int64_t value = 0;
+  TRY(parse_thousandths(lx, often_rows[which].most, &value));
+  o->often[which] = (int)value;
+  if (which != OFTEN_NONLINEAR) return CANVAS_OK;
+  o->rules.on &= ~(1u << RULE_NONLINEAR);
+  if (value) o->rules.on |= 1u << RULE_NONLINEAR;
+  return CANVAS_OK;
+}
+
+/* -- options -- */
+
+static const struct option {
+  const char *name;
+  canvas_status (*parse)(struct lexer *lx, struct sample_options *o);
+} options[] = {{"primitives", parse_primitives}, {"require", parse_require},
+               {"groups", parse_groups},         {"elements", parse_elements},
+               {"draws", parse_draws},           {"bytes", parse_bytes}};
+enum { OPTIONS = sizeof options / sizeof *options, BEFORE_BYTES = OPTIONS - 1 };
+
+static const char known_options[] =
+    "an option (draws=, primitives=, require=, groups= or elements=; docs/kernel.md lists those "
+    "that "
+    "change draws=)";
+
+static bool word_is(const struct token *t, const char *word) {
+  return t->kind == TOKEN_NAME && strlen(word) == (size_t)t->length &&
+         !memcmp(t->start, word, (size_t)t->length);
+}
+
+/* The value of the option `key`; *changes: it is one of those that `draws=` sets. */
+static canvas_status parse_value(struct lexer *lx, const struct token *key,
+                                 struct sample_options *o, bool *changes) {
+  *changes = false;
+  for (int i = 0; i < OPTIONS; i++) {
+    *changes = i >= BEFORE_BYTES;
+    if (word_is(key, options[i].name)) return options[i].parse(lx, o);
+  }
+  for (int i = 0; i < OFTEN_COUNT; i++)
+    if (word_is(key, often_rows[i].name)) return parse_often(lx, (enum often)i, o);
+  for (int i = 0; i < RULE_NONLINEAR; i++)
+    if (word_is(key, rule_rows[i].name)) return parse_rule(lx, (enum rule)i, o);
+  return CANVAS_OK;
+}
+
+static bool is_known(const struct token *key) {
+  bool known = false;
+  for (int i = 0; i < OPTIONS; i++) known |= word_is(key, options[i].name);
+  for (int i = 0; i < OFTEN_COUNT; i++) known |= word_is(key, often_rows[i].name);
+  for (int i = 0; i < RULE_NONLINEAR; i++) known |= word_is(key, rule_rows[i].name);
+  return known;
+}
+
+static canvas_status parse_option(struct lexer *lx, struct sample_options *o, bool *changed) {
+  const struct token key = lx->token;
+  bool changes;
+  if (!is_known(&key)) return lexer_unexpected(lx, known_options);
+  if (*changed && word_is(&key, "draws"))
+    return lexer_fail(lx, &key, "draws= stands before the options that change it");
+  lexer_next(lx);
+  TRY(lexer_expect(lx, "=", "after the option's name"));
+  TRY(parse_value(lx, &key, o, &changes));
+  *changed |= changes;
+  return CANVAS_OK;
+}
+
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out) {
   struct lexer lx;
-  *out = defaults;
+  bool changed = false;
+  *out = (struct sample_options){
+      .least = 5, .most = 12, .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT};
+  set_draws(out, false);
   TRY(lexer_open(&lx, ctx, text, length));
   while (lx.token.kind != TOKEN_END) {
-    TRY(parse_option(&lx, out));
+    TRY(parse_option(&lx, out, &changed));
     lexer_accept(&lx, ",");
     lexer_skip_newlines(&lx);
   }

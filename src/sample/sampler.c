@@ -1,12 +1,13 @@
 /* Drawing one kernel: see sampler.h.
  *
- *   1. how many primitives, which of them weighted, how wide, which G      (uniform each)
- *   2. step by step: a type uniformly among those that have any legal application, then an
+ *   1. whether the draw is free of rules, how many primitives, which of them weighted, how wide,
+ *      which G
+ *   2. step by step: a type by its weight among those that have any legal application, then an
  *      application uniformly among the type's; a weighted step draws a fully connected one
- *   3. the output, and one last look at every target
+ *   3. the output, one last look at every target and at the rules
  *
- * "Uniformly among those that are legal" is drawn without testing all: types (applications) are
- * tried in a random order, and the first that is legal is taken. A try that gets stuck is begun
+ * "Among those that are legal" is drawn without testing all: types (applications) are tried in a
+ * random order, and the first that is legal is taken. A try that gets stuck is begun
  * again from the same stream, at most TRIES times.
  */
 #include "sample/sampler.h"
@@ -20,8 +21,17 @@
 
 enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8 };
 
+static const struct family *const types[OFTEN_TYPES] = {
+    [OFTEN_GROUPING] = &family_group,     [OFTEN_SHIFT] = &family_shift,
+    [OFTEN_UNFOLD] = &family_unfold,      [OFTEN_ELEMENTWISE] = &family_map,
+    [OFTEN_FOLD] = &family_fold,          [OFTEN_SOFTMAX] = &family_softmax,
+    [OFTEN_BROADCAST] = &family_broadcast};
+
 struct sampler {
   struct sample_options options;
+  const struct sample_options *o; /* of the draw under way: `options`, or `unruled` */
+  struct sample_options unruled;
+  struct targets layers; /* a copy: what rules judge */
   uint64_t seed;
   struct {
     VEC(struct sizes);
@@ -67,6 +77,7 @@ canvas_status families_list(canvas_context *ctx, const struct row *rows, int cou
 
 static void list_targets(struct sampler *s, const struct targets *targets) {
   for (int i = 0; i < targets->count; i++) {
+    VEC_PUSH(&s->layers, targets->data[i]);
     struct sizes sizes;
     int64_t copies;
     bool known = false;
@@ -119,6 +130,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
                           struct sampler **out) {
   struct sampler *s = mem_alloc(sizeof *s);
   s->options = *options;
+  s->unruled = sample_options_free(options);
   s->seed = seed;
   canvas_status status = check_targets(ctx, s, targets);
   if (status == CANVAS_OK)
@@ -139,6 +151,7 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
 void sampler_free(struct sampler *s) {
   if (!s) return;
   free(s->targets.data);
+  targets_free(&s->layers);
   free(s->groups.data);
   free(s->candidates.data);
   kernel_free(s->scratch);
@@ -174,7 +187,10 @@ void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
                           .target_count = s->targets.count,
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
+                          .rules = s->options.rules,
                           .max_width = WIDTH_MAX};
+  out->rules.on &=
+      ~(1u << RULE_NONLINEAR); /* holds for a share of draws, which their stream tells */
   partial_start(out);
 }
 
@@ -196,17 +212,46 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
   }
 }
 
-/* One application of the type, uniformly among the legal ones; false if there is none. */
+/* Sorts of applications that are drawn less often: the share that is kept. */
+static int kept(const struct sample_options *o, const struct candidate *c) {
+  struct dim one = dim_number(1);
+  if (primitive_rows[c->op].family == &family_fold && c->attrs.over & ROLES_SPATIAL)
+    return o->often[OFTEN_IMAGE_FOLD];
+  if (c->x >= 0 && dim_equal(&c->by, &one)) return o->often[OFTEN_TO_ONE];
+  return ALWAYS;
+}
+
+/* One application of the type, uniformly among the legal ones that are kept; false if there is
+ * none. */
 static bool apply_one(struct sampler *s, struct partial *g, const struct family *f,
                       struct remaining left, struct random *r) {
   gather_all(s, g, f, left);
   while (s->candidates.count) {
     struct candidate *all = s->candidates.data;
     int i = (int)random_below(r, (uint32_t)s->candidates.count);
-    if (partial_try(g, &all[i], left)) return true;
+    int share = kept(s->o, &all[i]);
+    bool keep = share == ALWAYS || (int)random_below(r, ALWAYS) < share;
+    if (keep && partial_try(g, &all[i], left)) return true;
     all[i] = all[--s->candidates.count];
   }
   return false;
+}
+
+static int type_weight(const struct sample_options *o, const struct family *f) {
+  for (int i = 0; i < OFTEN_TYPES; i++)
+    if (types[i] == f) return o->often[i];
+  return ALWAYS;
+}
+
+/* An index below n by its weight; n where all weights are 0. */
+static int pick_type(const struct sample_options *o, const struct family *const *order, int n,
+                     struct random *r) {
+  int all = 0, i = 0;
+  for (int j = 0; j < n; j++) all += type_weight(o, order[j]);
+  if (!all) return n;
+  int at = (int)random_below(r, (uint32_t)all);
+  while (at >= type_weight(o, order[i])) at -= type_weight(o, order[i++]);
+  return i;
 }
 
 static bool plain_step(struct sampler *s, struct partial *g, struct remaining left,
@@ -214,7 +259,8 @@ static bool plain_step(struct sampler *s, struct partial *g, struct remaining le
   const struct family *order[FAMILIES_MAX];
   memcpy(order, s->families.plain, sizeof order);
   for (int n = s->families.plain_count; n > 0; n--) {
-    int i = (int)random_below(r, (uint32_t)n);
+    int i = pick_type(s->o, order, n, r);
+    if (i == n) return false;
     if (apply_one(s, g, order[i], left, r)) return true;
     order[i] = order[n - 1];
   }
@@ -223,12 +269,13 @@ static bool plain_step(struct sampler *s, struct partial *g, struct remaining le
 
 /* One try; the stream goes on where the last one stopped. */
 static bool grow(struct sampler *s, struct partial *g, struct random *r) {
-  const struct sample_options *o = &s->options;
+  const struct sample_options *o = s->o;
   int n = o->least + (int)random_below(r, (uint32_t)(o->most - o->least + 1));
   int most = n * 3 / 5 < WEIGHTED_MAX ? n * 3 / 5 : WEIGHTED_MAX;
   struct remaining left = {.plain = n};
   if (most) left.weighted = 1 + (int)random_below(r, (uint32_t)most);
   left.plain -= left.weighted;
+  if (n < BENDING_LEAST) g->rules.on &= ~(1u << RULE_NONLINEAR);
   g->max_width = WIDTH_MIN + (int)random_below(r, WIDTH_MAX - WIDTH_MIN + 1);
   partial_start(g);
   for (int steps = n; steps > 0; steps--) {
@@ -259,15 +306,40 @@ struct kernel *sampler_finished(const struct kernel *scratch, uint64_t index) {
   return k;
 }
 
+/* The first numbers of a draw's stream say what kind of draw it is. */
+static bool opens_free(const struct sample_options *o, uint64_t seed, uint64_t index,
+                       struct random *r) {
+  random_open(r, seed, RANDOM_DRAW, index);
+  return (int)random_below(r, ALWAYS) < o->often[OFTEN_FREE];
+}
+
+bool sampler_is_free(const struct sample_options *o, uint64_t seed, uint64_t index) {
+  struct random r;
+  return opens_free(o, seed, index, &r);
+}
+
+static struct rules rules_of_draw(const struct sample_options *o, struct random *r) {
+  struct rules rules = o->rules;
+  if ((int)random_below(r, ALWAYS) >= o->often[OFTEN_NONLINEAR])
+    rules.on &= ~(1u << RULE_NONLINEAR);
+  return rules;
+}
+
+static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {
+  struct partial partial;
+  *g = sampler_groups(s, r);
+  sampler_partial(s, *g, &partial);
+  partial.rules = *rules;
+  return grow(s, &partial, r) && !rules_broken(&partial.rules, s->scratch, &s->layers, *g);
+}
+
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
                            struct kernel **out, int64_t *g) {
   struct random r;
-  random_open(&r, s->seed, RANDOM_DRAW, index);
+  s->o = opens_free(&s->options, s->seed, index, &r) ? &s->unruled : &s->options;
+  struct rules rules = rules_of_draw(s->o, &r);
   for (int try = 0; try < TRIES; try++) {
-    struct partial partial;
-    *g = sampler_groups(s, &r);
-    sampler_partial(s, *g, &partial);
-    if (!grow(s, &partial, &r)) continue;
+    if (!one_try(s, &rules, &r, g)) continue;
     *out = sampler_finished(s->scratch, index);
     return CANVAS_OK;
   }

@@ -7,18 +7,43 @@
 #define CANVAS_SAMPLE_SAMPLER_H
 
 #include "base/random.h"
-#include "kernel/pack.h"
+#include "sample/rules.h"
+
+/* How often something is drawn, in thousandths (the table in sample_options.c has names and
+ * defaults): the weight of a type against the other types, the share of applications of one sort
+ * that are kept, the share of draws. */
+enum often {
+  OFTEN_GROUPING,
+  OFTEN_SHIFT,
+  OFTEN_UNFOLD,
+  OFTEN_ELEMENTWISE,
+  OFTEN_FOLD,
+  OFTEN_SOFTMAX,
+  OFTEN_BROADCAST,
+  OFTEN_TYPES,
+  OFTEN_IMAGE_FOLD = OFTEN_TYPES, /* applications: fold over H or W */
+  OFTEN_TO_ONE,                   /* applications: a broadcast that makes a free size 1 */
+  OFTEN_NONLINEAR,                /* draws that keep RULE_NONLINEAR */
+  OFTEN_FREE,                     /* draws that keep no rule: drawn as `draws=paper` */
+  OFTEN_COUNT
+};
+enum { ALWAYS = 1000 };
 
 struct sample_options {
   int least, most;        /* primitives of a kernel, input and output not counted: 5..12 */
   bool require_reach;     /* sees neighbours along H and W, mixes all channels in an fc: true */
   int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
   int64_t elements_limit; /* of one tensor, per sample: 2^25 */
+  int often[OFTEN_COUNT];
+  struct rules rules;
 };
 
-/* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000" (blanks between). */
+/* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
+ * (blanks or commas between). `draws=` comes before the options that change what it stands for. */
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out);
+/* What a free draw keeps of them: the weights of draws=paper, and no rules. */
+struct sample_options sample_options_free(const struct sample_options *o);
 
 /* What is drawn: types without weights, and the one with them. CANVAS_BAD_INPUT where a second
  * drawn family owns weights. */
@@ -42,6 +67,8 @@ void sampler_free(struct sampler *s);
  * index is skipped; the context says what the tries died of. */
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,
                            struct kernel **out, int64_t *g);
+/* Whether draw `index` is free of the rules: a function of its arguments alone. */
+bool sampler_is_free(const struct sample_options *o, uint64_t seed, uint64_t index);
 
 /* -- for evolve/, whose kernels keep to what a draw keeps to -- */
 uint64_t sampler_seed(const struct sampler *s);

@@ -122,8 +122,10 @@ static void look(const struct kernel *k, int64_t g, const struct targets *target
 }
 
 static void nothing_is_plainly_poor(void **state) {
-  CHECK(each_draw("16,8,8;32,4,4", "primitives=5..12", 600, look, NULL) > 590, "5..12");
-  CHECK(each_draw("16,8,8", "primitives=12..24 require=none", 300, look, NULL) > 290, "12..24");
+  CHECK(each_draw("16,8,8;32,4,4", "free=0", 600, look, NULL) > 590, "5..12");
+  CHECK(each_draw("16,8,8", "primitives=12..24 require=none free=0", 300, look, NULL) > 290,
+        "12..24");
+  CHECK(each_draw("16,8,8", "draws=paper on_input=reject", 300, look, NULL) > 290, "paper");
 }
 
 // -- what may be drawn is drawn --

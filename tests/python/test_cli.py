@@ -60,6 +60,11 @@ def rejected(capsys, words):
         ([*GOOD, "--primitives", "0"], "--primitives takes a range"),
         ([*GOOD, "--policy", "all"], "--policy takes paper or spatial, not 'all'"),
         ([*GOOD, "--require", "luck"], "--require takes reach or none, not 'luck'"),
+        (
+            [*GOOD, "--draws", "rules,free"],
+            "--draws takes rules or paper, and what changes it such as rules,free=0.2, not "
+            "'rules,free'",
+        ),
         ([*GOOD, "--prune", "hard"], "--prune takes macs or paper or none, not 'hard'"),
         ([*GOOD, "--budget", ""], "--budget takes a line of text"),
         ([*GOOD, "--budget", "macs=nan"], "macs"),

@@ -95,7 +95,7 @@ def test_mutate_is_a_pure_function_of_parents() -> None:
     ]
     assert made == again
     kernels = [kernel for kernel, _ in filter(None, made)]
-    assert len({_core.hash(kernel) for kernel in kernels}) > 10
+    assert len({_core.hash(kernel) for kernel in kernels}) > 7
     assert all(_core.reach(kernel) == "" for kernel in kernels)
     assert _core.mutate(TARGETS, 5, 0, "primitives=1..1", [(IDENTITY, 4)]) is None
 
@@ -104,6 +104,21 @@ def test_simplify_takes_away_what_says_nothing() -> None:
     simple = _core.simplify("canvas 1\nkernel k\na = input\nb = relu a\nc = relu b\nout c\n")
     assert simple == _core.simplify(simple)
     assert "relu b" not in simple
+
+
+def test_a_tenth_of_draws_is_free_of_rules() -> None:
+    free = [_core.draw_is_free(5, i, "") for i in range(500)]
+    assert 25 < sum(free) < 75
+    assert free == [_core.draw_is_free(seed=5, index=i, options="free=0.1") for i in range(500)]
+    assert not any(_core.draw_is_free(5, i, "draws=paper") for i in range(50))
+
+
+def test_broken_rules_are_named() -> None:
+    assert _core.broken_rules(PACK, "") == "nonlinear"
+    product = "canvas 1\nkernel k\na = input\nb = sqr a\nout b\n"
+    assert _core.broken_rules(product, "") == "unbounded_product on_input"
+    assert _core.broken_rules(pack=product, options="on_input=allow") == "unbounded_product"
+    assert _core.broken_rules(product, "draws=paper") == ""
 
 
 def test_draw_takes_the_largest_seed() -> None:
@@ -202,6 +217,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: _core.mutate(TARGETS, 0, 0, "", [("", 4)]), "the text holds no kernel"),
     (lambda: _core.mutate("", 0, 0, "", [(CONV, 4)]), "no targets"),
     (lambda: _core.simplify("nothing"), "line 1"),
+    (lambda: _core.draw_is_free(0, -1, ""), "index is a whole number"),
+    (lambda: _core.draw_is_free(0, 0, "draws=no"), "expected 'rules' or 'paper'"),
+    (lambda: _core.broken_rules(CONV, "bytes=1"), "expected 'x'"),
+    (lambda: _core.broken_rules("", ""), "the text holds no kernel"),
     (lambda: _core.solve(CONV, TARGETS, "macs=nan", ""), "expected a positive number"),
     (lambda: _core.solve(CONV, TARGETS, "", ""), "expected a budget"),
     (lambda: _core.solve(CONV, TARGETS, "macs=1x", "G=x"), "expected a whole number"),

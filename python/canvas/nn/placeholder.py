@@ -282,6 +282,7 @@ def sample(
     primitives: str | tuple[int, int] | None = None,
     groups: int | None = None,
     require: str | None = None,
+    draws: str | None = None,
     norm: str = "none",
 ) -> KernelPack:
     """A kernel for all placeholders of a network, with sizes that fill the budget.
@@ -293,6 +294,7 @@ def sample(
     (canvas.seed).  `primitives`: "5..12" or (5, 12).  `groups`: the G of grouped primitives.
     `require`: "reach" (see neighbours and mix all channels; the default) or "none".  `norm`:
     "batch" puts a BatchNorm after every weight inside the kernel, as a search does.
+    `draws`: "rules" (the default) or "paper", and what changes it: "rules,free=0.2".
 
     Raises CanvasError for bad input and NoSolution where no kernel fits.
     """
@@ -300,7 +302,7 @@ def sample(
         raise CanvasError(f"norm is one of: {', '.join(NORMS)}, not {norm!r}")
     targets = targets_text(known_targets(get_placeholders(module, example_input)))
     budget = "macs=1x" if budget is None else budget
-    options = _draw_options(primitives, groups, require)
+    options = _draw_options(primitives, groups, require, draws)
     if seed is not None:
         _check_whole("seed", seed)
     if index is not None:
@@ -332,12 +334,20 @@ def _draw(targets: str, seed: int, index: int, options: str, budget: str, norm: 
 
 
 def _draw_options(
-    primitives: str | tuple[int, int] | None, groups: int | None, require: str | None
+    primitives: str | tuple[int, int] | None,
+    groups: int | None,
+    require: str | None,
+    draws: str | None,
 ) -> str:
     words = []
     if isinstance(primitives, tuple):
         primitives = "..".join(str(number) for number in primitives)
-    for name, value in (("primitives", primitives), ("groups", groups), ("require", require)):
+    for name, value in (
+        ("primitives", primitives),
+        ("groups", groups),
+        ("require", require),
+        ("draws", draws),
+    ):
         if value is not None:
             words.append(f"{name}={value}")
     return " ".join(words)

@@ -29,6 +29,7 @@ def draw_options(options: dict[str, Any]) -> str:
     words = [f"primitives={options['primitives']}", f"require={options['require']}"]
     if options["groups"] is not None:
         words.append(f"groups={options['groups']}")
+    words.append(f"draws={options['draws']}")
     return " ".join(words)
 
 
