@@ -39,13 +39,36 @@ hypothesis.settings.register_profile("all", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("all" if ALL else "core")
 
 
+# What the tests of these files share takes seconds to make: one process runs them all.
+TOGETHER = (
+    "test_cmd_train",
+    "test_export",
+    "test_faults",
+    "test_install",
+    "test_replay",
+    "test_search",
+    "test_trainer",
+    "test_wheel",
+)
+# Of the others those of ten seconds and more run first, so that no process waits for the last one.
+LONG = (
+    "test_paths_with_a_blank_are_no_obstacle",
+    "test_walk",
+    "test_ctrl_c_and_the_end_leave_the_terminal_as_it_was",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is marked nightly, unless all was asked for."""
-    if ALL:
-        return
-    late = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=late)
-    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    """Deselect what is marked nightly, unless all was asked for; groups and order for xdist."""
+    late = [item for item in items if not ALL and item.get_closest_marker("nightly")]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if item not in late]
+    for item in items:
+        if item.path.stem in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=lambda item: not item.name.startswith(LONG))
 
 
 @pytest.fixture(scope="session", autouse=True)
