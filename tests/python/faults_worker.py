@@ -20,7 +20,10 @@ from canvas.errors import one_line
 from canvas.workers import worker
 
 BASELINE_MACS = 60064  # of faults_models:build on digits
-CONTROLS = ("identity", "pointwise", "depthwise_separable", "grouped")
+CONTROLS = (
+    *("identity", "pointwise", "depthwise_separable", "spatially_separable", "bottleneck"),
+    "grouped",
+)
 
 
 def serve(job, tell, answers):

@@ -1,11 +1,18 @@
 """Well-known operators as kernels: they solve, and grouped takes the fewest groups that fit."""
 
+import json
 import re
 
 import pytest
 
 from canvas import _core
-from canvas.nn.controls import group_counts, grouped, solve_controls
+from canvas.nn.controls import (
+    budget_controls,
+    group_counts,
+    grouped,
+    grouped_within,
+    solve_controls,
+)
 
 TARGETS = """# a stage of a network
 a 16 16 16 16 3 1 1
@@ -15,8 +22,10 @@ c 16 32 16 16 1 2 1
 
 
 def test_every_control_is_solved_for_every_target():
-    controls = [*solve_controls(TARGETS, "none"), grouped(TARGETS, "macs=0.5x")]
-    assert [c.name for c in controls] == ["identity", "1x1", "depthwise-separable", "grouped"]
+    controls = solve_controls(TARGETS, "none") + budget_controls(TARGETS, "macs=0.5x", "none")
+    assert [c.name for c in controls] == [
+        "identity", "1x1", "depthwise-separable", "spatially-separable", "bottleneck", "grouped",
+    ]  # fmt: skip
     for control in controls:
         assert not control.missing
         assert len(re.findall("^bind ", control.pack, re.MULTILINE)) == 3
@@ -34,16 +43,34 @@ def test_a_control_that_fits_nowhere_is_missing_with_its_reason():
 
 
 def test_all_controls_are_different_kernels():
-    controls = [*solve_controls(TARGETS, "batch"), grouped(TARGETS, "macs=0.5x")]
-    assert len({_core.hash(control.pack) for control in controls}) == 4
+    controls = solve_controls(TARGETS, "batch") + budget_controls(TARGETS, "macs=0.5x", "batch")
+    assert len({_core.hash(control.pack) for control in controls}) == 6
 
 
 def test_controls_have_norms_where_finds_have_them():
     """... and only those with a weight inside."""
     for norm in ("batch", "none"):
-        packs = {control.name: control.pack for control in solve_controls(TARGETS, norm)}
-        normed = [name for name, pack in packs.items() if "\nnorm batch\n" in pack]
-        assert normed == (["depthwise-separable"] if norm == "batch" else [])
+        controls = solve_controls(TARGETS, norm) + budget_controls(TARGETS, "macs=0.5x", norm)
+        normed = [c.name for c in controls if "\nnorm batch\n" in c.pack]
+        inside = ["depthwise-separable", "spatially-separable", "bottleneck"]
+        assert normed == (inside if norm == "batch" else [])
+
+
+@pytest.mark.parametrize("budget", ["macs=0.5x", "macs=0.2x"])
+def test_controls_of_a_budget_fill_it(budget):
+    """Grouped goes by whole groups; the others come within a twentieth."""
+    whole = json.loads(_core.cost(grouped_within(TARGETS, 10**9).pack))["macs"] * 2
+    most = whole * float(budget[5:8])
+    for control in budget_controls(TARGETS, budget, "batch"):
+        macs = json.loads(_core.cost(control.pack))["macs"]
+        assert macs <= most and (control.name == "grouped" or macs > 0.95 * most)
+
+
+def test_a_grouped_convolution_within_a_number_of_macs_is_called_by_its_groups():
+    most = json.loads(_core.cost(grouped_within(TARGETS, 10**9).pack))["macs"]
+    assert grouped_within(TARGETS, most).name == "grouped-by-2"
+    assert grouped_within(TARGETS, most - 1).name == "grouped-by-4"
+    assert "over the budget" in grouped_within(TARGETS, 10).missing
 
 
 def test_group_counts_are_the_common_divisors():

@@ -5,12 +5,17 @@ import time
 import pytest
 from made_study import bits
 
+from canvas.nn.controls import grouped
 from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.reporting.progress import Display
 from canvas.runner.finals import Finals, final_seeds, finalists, train_finals
 from canvas.runner.search_run import Run
 from canvas.study import Study
+
+TARGETS = "a 16 16 8 8 3 1 1\n"
+MACS = 16 * 16 * 8 * 8 * 9  # of the layer
+GROUPED = grouped(TARGETS, "macs=0.5x").pack
 
 
 class ScriptedPool:
@@ -58,20 +63,23 @@ def run(tmp_path):
         {"model": "m", "data": "d", "epochs": 2, "final_epochs": 3, "finalists": 2, "seed": 7}
     )
     with Study.open(tmp_path) as study:
-        study.begin(options, "images", "abc", (100, 50), "t")
+        study.begin(options, "images", "abc", (100, 50), TARGETS)
         study.add("baseline", "baseline")
         study.add("1x1", "control", "kernel", "pack", "hash 1x1", 10)
+        # the grouped convolution of the finds' MACs is there already
+        study.add("grouped", "control", "kernel", GROUPED, "hash grouped", MACS // 2)
         for name, accuracy, budget in (
             *(("0", 0.5, "half"), ("1", 0.7, "half"), ("2", 0.6, "half")),
             *(("3", 0.2, "fifth"), ("4", 0.9, "fifth")),
         ):
-            study.add(name, "find", "kernel", "pack", f"hash {name}", 10, budget)
+            study.add(name, "find", "kernel", "pack", f"hash {name}", MACS // 2, budget)
             finish(study, name, accuracy)
         finish(study, "baseline", 0.95)
         finish(study, "1x1", 0.3)
+        finish(study, "grouped", 0.4)
         lines = []
         recipe = Recipe("m", None, (1, 8, 8), 10, "paper", 7)
-        plan = Plan("t", "", macs=1000, params=10, seconds=0.001)
+        plan = Plan(TARGETS, "", macs=1000, params=10, seconds=0.001)
         yield Run(study, options, recipe, plan, time.monotonic(), Display(lines.append))
 
 
@@ -91,10 +99,10 @@ def test_finalists_are_the_most_accurate_of_each_budget_and_all_controls(run):
     def names(count):
         return [row.name for row in finalists(run.study.candidates(), count)]
 
-    assert names(2) == ["baseline", "1x1", "4", "1", "2", "3"]
-    assert names(1) == ["baseline", "1x1", "4", "1"]
+    assert names(2) == ["baseline", "1x1", "grouped", "4", "1", "2", "3"]
+    assert names(1) == ["baseline", "1x1", "grouped", "4", "1"]
     finish(run.study, "4", 0.9, status="pruned")
-    assert names(1) == ["baseline", "1x1", "1", "3"]
+    assert names(1) == ["baseline", "1x1", "grouped", "1", "3"]
 
 
 def test_the_seeds_are_not_the_search_s_own(run):
@@ -105,7 +113,7 @@ def test_the_seeds_are_not_the_search_s_own(run):
 def test_every_finalist_is_trained_from_every_seed_once(run):
     pool = ScriptedPool(good)
     train_finals(run, pool)
-    assert len(pool.jobs) == 6 * 3
+    assert len(pool.jobs) == 7 * 3
     assert all(words["test"] and words["epochs"] == 3 for words in pool.jobs.values())
     assert scores(run)["4"] == pytest.approx((7 / 50, 8 / 50, 9 / 50))
     assert scores(run)["0"] == () and not run.ended
@@ -117,7 +125,7 @@ def test_every_finalist_is_trained_from_every_seed_once(run):
 def test_more_epochs_are_other_finals(run):
     train_finals(run, ScriptedPool(good))
     run.options["final_epochs"] = 4
-    run.study.begin(run.options, "images", "abc", (100, 50), "t")
+    run.study.begin(run.options, "images", "abc", (100, 50), TARGETS)
     assert set(scores(run).values()) == {()}
     train_finals(run, ScriptedPool(good))
     assert len(scores(run)["1"]) == 3
@@ -145,7 +153,7 @@ def test_a_final_that_fails_is_a_row_with_its_reason_and_not_tried_again(run, sc
     rows = run.study.database.execute(
         "SELECT state, reason, attempt FROM task WHERE kind = 'final'"
     ).fetchall()
-    assert len(rows) == 18 and all((row["state"], row["attempt"]) == ("failed", 1) for row in rows)
+    assert len(rows) == 21 and all((row["state"], row["attempt"]) == ("failed", 1) for row in rows)
     assert all(words in row["reason"] for row in rows)
     assert not run.study.database.execute("SELECT * FROM final").fetchall()
     assert set(scores(run).values()) == {()}
@@ -181,3 +189,79 @@ def test_what_is_under_way_when_the_time_is_up_is_stopped_and_not_recorded(run):
     pool.wait = lambda seconds: []
     finals.train()
     assert (0, "stop") in pool.told and scores(run)["baseline"] == ()
+
+
+def without_grouped(run, layer_macs):
+    with run.study._transaction():
+        run.study.database.execute("DELETE FROM epoch WHERE candidate = 3")
+        run.study.database.execute("DELETE FROM rung WHERE candidate = 3")
+        run.study.database.execute("DELETE FROM task WHERE candidate = 3")
+        run.study.database.execute("DELETE FROM network WHERE name = 'grouped'")
+        run.study.database.execute("UPDATE network SET layer_macs = ?", (layer_macs,))
+
+
+@pytest.mark.parametrize(
+    ("share", "groups"), [(0.5, 2), (0.477, 2), (0.476, 4), (0.25, 4), (0.99, 2), (0.06, 16)]
+)
+def test_a_grouped_convolution_of_the_find_s_macs_is_added(run, share, groups):
+    """With the most MACs within 1.05x of what the find has; trained from the search's own seed,
+    as the other controls were, then from those of the finals.
+    """
+    without_grouped(run, int(MACS * share))
+    pool = ScriptedPool(good)
+    train_finals(run, pool)
+    row = run.study.select("control", name=f"grouped-by-{groups}")[0]
+    assert (row.status, row.val_accuracy, row.budget) == (
+        "done", 0.5, f"macs={int(1.05 * int(MACS * share))}",
+    )  # fmt: skip
+    own = [w for w in pool.jobs.values() if w["recipe"]["seed"] == 7]
+    assert [(w["pack"], w["epochs"], w["test"]) for w in own] == [(row.pack, 2, False)]
+    assert len(row.tests) == 3 and len(pool.jobs) == 1 + 7 * 3
+    again = ScriptedPool(good)
+    train_finals(run, again)
+    assert not again.jobs
+
+
+def test_where_no_grouped_convolution_has_so_few_macs_that_is_said(run):
+    said = []
+    run.display.say = said.append
+    without_grouped(run, MACS // 50)
+    train_finals(run, ScriptedPool(good))
+    assert not [row for row in run.study.select("control") if "grouped" in row.name]
+    assert any("no grouped convolution has at most" in line for line in said)
+
+
+def test_a_control_added_late_that_fails_or_is_cut_off_says_so(run):
+    without_grouped(run, MACS // 2)
+    train_finals(run, ScriptedPool(failed))
+    row = run.study.select("control", name="grouped-by-2")[0]
+    assert (row.status, row.reason) == ("failed", "nan: the loss is nan")
+
+
+def test_finals_and_search_train_by_one_recipe(run):
+    """What a job says of a final is what it says of the search's training, but for the seed, the
+    epochs, the check that was made then, and the score that is taken at the end.
+    """
+    pool = ScriptedPool(good)
+    train_finals(run, pool)
+    ids = {row.pack: row for row in run.study.candidates()}
+    for words in pool.jobs.values():
+        row = ids[words["pack"] or ""]
+        recipe = {**words["recipe"], "seed": run.options["seed"]}
+        changed = {"recipe": recipe, "epochs": 2, "check": row.kind != "baseline", "test": False}
+        assert {**words, **changed} == run.training(row, 2)
+
+
+def test_all_kinds_of_candidates_are_trained_with_the_same_words(run):
+    words = {row.kind: run.training(row, 2) for row in run.study.candidates()}
+    same = [{**w, "pack": None, "check": None} for w in words.values()]
+    assert len(words) == 3 and all(w == same[0] for w in same)
+
+
+def test_the_seeds_of_finals_are_new_to_the_study(run):
+    """Every seed that a training of the search has used, weights included (the network's own and
+    the next one for the kernel's), is another.
+    """
+    used = {run.options["seed"] + i for i in range(100)}
+    for seed in final_seeds(run.options):
+        assert not {seed, seed + 1} & used

@@ -94,7 +94,7 @@ def test_a_find_below_all_controls_with_weights_claims_nothing():
     words = said(row("7", "find", 0.99, 50), 0.9)
     assert words == (
         "No claim: no control with weights has at most 1.05x of the MACs of find 7 (99.0 % at "
-        "0.05x of the MACs)."
+        "0.05x of the MACs). No grouped convolution has so few MACs."
     )
 
 

@@ -1,15 +1,17 @@
 """What every find is measured against: operators that everybody knows, written as kernels.
 
 A control is a kernel text and goes the way of a find: solved for the targets, with norms where
-finds have them, turned into the same kind of module, trained and timed by the same code.  Only
-`grouped` must obey the budget (its group count is the smallest that does); the others stand in the
-table whatever they cost.  The unchanged network is the baseline, which has no kernel.
+finds have them, turned into the same kind of module, trained and timed by the same code.
+Identity, 1x1 and depth-wise separable stand in the table whatever they cost; spatially separable,
+bottleneck (both by their inner channels) and grouped (by its groups) fill the budget.  The
+unchanged network is the baseline, which has no kernel.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import _core
 from ..errors import CanvasError, NoSolution
@@ -49,6 +51,29 @@ out d
 """
 
 
+SPATIALLY_SEPARABLE = """canvas 1
+kernel spatially_separable
+a = input
+b = unfold a over=H k=K
+c = fc b to=x0
+d = unfold c over=W k=K
+e = fc d to=C
+out e
+"""
+
+BOTTLENECK = """canvas 1
+kernel bottleneck
+a = input
+b = fc a to=x0
+c = relu b
+d = unfold c over=H,W k=K
+e = fc d to=x0
+f = relu e
+g = fc f to=C
+out g
+"""
+
+
 @dataclass(frozen=True)
 class Control:
     """A control that was solved (`pack`), or the reason why it is missing."""
@@ -68,6 +93,25 @@ def solve_controls(targets: str, norm: str) -> list[Control]:
         _control("1x1", POINTWISE, targets, free, ""),
         _control("depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, f"norm={norm}"),
     ]
+
+
+def budget_controls(targets: str, budget: str, norm: str) -> list[Control]:
+    """Those that fill a budget: spatially separable and bottleneck by their inner channels,
+    grouped by its groups.
+    """
+    with_norm = f"norm={norm}"
+    return [
+        _control("spatially-separable", SPATIALLY_SEPARABLE, targets, budget, with_norm),
+        _control("bottleneck", BOTTLENECK, targets, budget, with_norm),
+        grouped(targets, budget),
+    ]
+
+
+def grouped_within(targets: str, macs: int) -> Control:
+    """The grouped convolution with the most MACs up to `macs`, called by its groups."""
+    control = grouped(targets, f"macs={macs},params=none")
+    groups = re.search(r"\bG=(\d+)", control.pack)
+    return replace(control, name=f"grouped-by-{groups[1]}") if groups else control
 
 
 def grouped(targets: str, budget: str) -> Control:

@@ -188,7 +188,10 @@ def _missing(find: Candidate, rows: Sequence[Candidate]) -> str:
         and layer_macs(row, find) <= MORE * layer_macs(find, find)
     ]
     words = ", ".join(f"{row.name} ({row.reason.partition(':')[0]})" for row in failed)
-    return f" Not compared: {words}." if words else ""
+    told = f" Not compared: {words}." if words else ""
+    if not any("grouped" in row.name for row in [*failed, *rivals(find, rows)]):
+        told += " No grouped convolution has so few MACs."
+    return told
 
 
 def _all(controls: int) -> str:

@@ -1,9 +1,12 @@
 """Finals: the test split, touched once.
 
 The search chose its finds by their accuracy on the validation split, so that figure flatters them.
-The finalists (the most accurate K finds of each budget), all controls and the unchanged network
-are trained again, from seeds that the search has not used, and each training is scored once on the
-test split.  What counts is the mean over the seeds; the spread stands beside it.
+The finalists (the most accurate K finds of each budget; the first of them is what a claim is
+about), all controls and the unchanged network are trained again, from seeds that the search has
+not used, and each training is scored once on the test split, image by image.
+
+First a grouped convolution of the chosen find's MACs is added to the controls, if there is none,
+and trained as the others were.
 """
 
 from __future__ import annotations
@@ -13,25 +16,27 @@ from collections.abc import Sequence
 
 from ..errors import CanvasError
 from ..reporting.front import find_order
-from ..study import Candidate, final_epochs
-from ..workers.pool import Pool
+from ..study import WHOLE, Candidate, final_epochs
+from ..workers.pool import Message, Pool
+from .control_rows import add_grouped
 from .search_run import Run
 
 FIRST_SEED = 1000  # how far the first seed of the finals is from the search's own
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
+OWN_SEED = -1  # in the place of a final's seed
 
 
 def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     """Baseline, controls and the `count` most accurate finds of each budget, of those trained to
-    the end.
+    the end; of the controls also those that wait for their training.
     """
-    done = [row for row in candidates if row.status == "done"]
-    chosen = [row for row in done if row.kind != "find"]
+    chosen = [row for row in candidates if row.kind != "find" and row.status in ("done", "new")]
     taken: dict[str, int] = {}
-    for row in sorted((row for row in done if row.kind == "find"), key=find_order):
-        taken[row.budget] = taken.get(row.budget, 0) + 1
-        if taken[row.budget] <= count:
-            chosen.append(row)
+    for row in sorted(candidates, key=find_order):
+        if row.kind == "find" and row.status == "done":
+            taken[row.budget] = taken.get(row.budget, 0) + 1
+            if taken[row.budget] <= count:
+                chosen.append(row)
     return chosen
 
 
@@ -49,20 +54,24 @@ def expected_seconds(run: Run) -> float:
         return 0.0
     rows = [row for row in run.study.candidates() if row.kind != "find" and row.status != "failed"]
     budgets = len({row.budget for row in run.study.select("find")})
-    networks = len(rows) + run.options["finalists"] * budgets
-    one = (run.baseline_seconds() or 0.0) * final_epochs(run.options) / run.options["epochs"]
-    return networks * run.options["final_seeds"] * one / run.options["workers"]
+    networks = len(rows) + (run.options["finalists"] + 1) * budgets  # each a grouped control more
+    search = run.baseline_seconds() or 0.0
+    one = search * final_epochs(run.options) / run.options["epochs"]
+    finals = networks * run.options["final_seeds"] * one
+    return (finals + budgets * search) / run.options["workers"]
 
 
 def train_finals(run: Run, pool: Pool) -> None:
     """Train what the finals still lack, seed by seed, so that a time limit leaves whole rows of
     the table comparable.
     """
-    epochs = final_epochs(run.options)
-    rows = finalists(run.study.candidates(), run.options["finalists"])
-    if not run.options["finalists"] or not any(row.kind == "find" for row in rows):
+    epochs, count = final_epochs(run.options), run.options["finalists"]
+    if not count or not run.study.select("find", "done"):
         return
-    queue = [
+    add_grouped(run)
+    rows = finalists(run.study.candidates(), count)
+    queue = [(row, OWN_SEED) for row in rows if row.status == "new"]
+    queue += [
         (row, seed)
         for seed in final_seeds(run.options)
         for row in rows
@@ -74,7 +83,9 @@ def train_finals(run: Run, pool: Pool) -> None:
 
 
 class Finals:
-    """The finals under way: a job is the place of (candidate, seed) in `queue`."""
+    """The finals under way: a job is the place of (candidate, seed) in `queue`; OWN_SEED is the
+    search's, from which a control that was added late is trained.
+    """
 
     def __init__(
         self, run: Run, pool: Pool, epochs: int, queue: Sequence[tuple[Candidate, int]]
@@ -97,11 +108,17 @@ class Finals:
                 self._hear(job, message)
             if time.monotonic() > self.run.timing_moment():
                 for job in self.pool.busy():
-                    self.pool.stop(job)
-                    candidate, seed = self.queue[job]
-                    self.run.study.final_stopped(candidate.id, seed, self.epochs)
+                    self._stop(job)
                 self.run.time_is_up("all finals were trained")
                 break
+
+    def _stop(self, job: int) -> None:
+        candidate, seed = self.queue[job]
+        self.pool.stop(job)
+        if seed == OWN_SEED:
+            self.run.study.put_back(candidate.id)
+        else:
+            self.run.study.final_stopped(candidate.id, seed, self.epochs)
 
     def _in_time(self) -> bool:
         seconds = (self.run.baseline_seconds() or 0) * self.epochs / self.run.options["epochs"]
@@ -114,12 +131,20 @@ class Finals:
         candidate, seed = self.queue[job]
         seconds = self.run.baseline_processor() or 0.0
         limit = max(120.0, FINAL_LIMIT * seconds * self.epochs / self.run.options["epochs"])
-        words = self.run.training(candidate, self.epochs, seed=seed, check=False, test=True)
-        self.run.study.final_started(candidate.id, seed, self.epochs)
+        if seed == OWN_SEED:
+            words = self.run.training(candidate, self.run.options["epochs"])
+            self.run.study.started(candidate.id)
+        else:
+            words = self.run.training(candidate, self.epochs, seed=seed, check=False, test=True)
+            self.run.study.final_started(candidate.id, seed, self.epochs)
         self.pool.start(job, words, limit)
-        self.run.display.started(f"{candidate.name} seed {seed}", self.epochs)
+        self.run.display.started(self._title(job), words["epochs"])
 
-    def _hear(self, job: int, message: dict[str, object]) -> None:
+    def _title(self, job: int) -> str:
+        candidate, seed = self.queue[job]
+        return candidate.name if seed == OWN_SEED else f"{candidate.name} seed {seed}"
+
+    def _hear(self, job: int, message: Message) -> None:
         """One message about a final; what makes no sense is a failure of that training."""
         try:
             self._obey(job, message)
@@ -129,27 +154,43 @@ class Finals:
             self.pool.stop(job)
             self._failed(job, f"error: the child sent a message that cannot be ({error})")
 
-    def _obey(self, job: int, message: dict[str, object]) -> None:
+    def _obey(self, job: int, message: Message) -> None:
         candidate, seed = self.queue[job]
         if message["event"] == "epoch":
-            accuracy, seconds = float(message["accuracy"]), float(message["seconds"])  # type: ignore[arg-type]
+            accuracy, seconds = float(message["accuracy"]), float(message["seconds"])
             self.validation[job] = (accuracy, seconds)
-            self.run.display.epoch(f"{candidate.name} seed {seed}", accuracy)
+            if seed == OWN_SEED:
+                loss, number = float(message["loss"]), int(message["number"])
+                self.run.study.epoch(candidate.id, number, accuracy, loss, seconds)
+            self.run.display.epoch(self._title(job), accuracy)
             self.pool.answer(job, True)
+        elif message["event"] == "built" and seed == OWN_SEED:
+            self.run.study.built(candidate.id, int(message["macs"]), int(message["params"]))
+        elif message["event"] == "done" and seed == OWN_SEED:
+            options = self.run.options
+            self.run.study.reached(candidate.id, WHOLE, options["epochs"], options["seed"], "done")
+            self.run.tell(self.run.study.candidate(candidate.id))
         elif message["event"] == "done":
-            hits = bytes.fromhex(str(message["hits"]))
-            validation, seconds = self.validation[job]
-            scores = (validation, hits)
-            test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds)
-            self.run.display.line(
-                f"final {candidate.name}, seed {seed}: {100 * test:.1f} % on the test split"
-            )
-            self.run.display.ended(f"{candidate.name} seed {seed}")
+            self._done(job, bytes.fromhex(str(message["hits"])))
         elif message["event"] == "failed":
             self._failed(job, f"{message['kind']}: {message['reason']}")
 
+    def _done(self, job: int, hits: bytes) -> None:
+        candidate, seed = self.queue[job]
+        validation, seconds = self.validation[job]
+        scores = (validation, hits)
+        test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds)
+        self.run.display.line(
+            f"final {candidate.name}, seed {seed}: {100 * test:.1f} % on the test split"
+        )
+        self.run.display.ended(self._title(job))
+
     def _failed(self, job: int, reason: str) -> None:
         candidate, seed = self.queue[job]
+        if seed == OWN_SEED:
+            self.run.study.finished(candidate.id, "failed", reason)
+            self.run.tell(self.run.study.candidate(candidate.id))
+            return
         self.run.study.final_failed(candidate.id, seed, self.epochs, reason)
         self.run.display.line(f"final {candidate.name}, seed {seed} failed: {reason}")
-        self.run.display.ended(f"{candidate.name} seed {seed}")
+        self.run.display.ended(self._title(job))

@@ -9,16 +9,17 @@ A failure of a candidate is a row of the study, never the end of the search.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
-from .. import _core
 from ..errors import CanvasError
-from ..nn.controls import BASELINE, Control, grouped, solve_controls
+from ..nn.controls import BASELINE, Control, budget_controls, solve_controls
 from ..nn.memory_format import FORMATS
 from ..options import budgets
 from ..study import WHOLE, Candidate
 from ..workers.pool import Message, Pool
-from .asking import Asking, layer_macs
+from .asking import Asking
+from .control_rows import add_control
 from .finals import expected_seconds
 from .prune import Finished, best_curve, keeps_up, threshold
 from .search_run import Run
@@ -40,33 +41,20 @@ def add_controls(run: Run) -> None:
     for control, budget in all_controls(run):
         if control.name in there:
             continue
-        if control.missing:
-            study.add_failed(control.name, "control", f"unsolved: {control.missing}", budget)
-            run.display.line(f"control {control.name} is missing: {control.missing}")
-            continue
-        study.add(
-            control.name,
-            "control",
-            _core.print_kernels(control.pack),
-            control.pack,
-            _core.hash(control.pack),
-            layer_macs(control.pack),
-            budget,
-        )
+        add_control(run, control, budget)
 
 
 def all_controls(run: Run) -> list[tuple[Control, str]]:
-    """Controls with the budget that they were solved for; the grouped convolution once for each
-    budget.
+    """Controls with the budget that they were solved for; those that fill a budget once for each
+    of them.
     """
     targets, all_budgets = run.plan.targets, budgets(run.options)
     controls = [(control, "") for control in solve_controls(targets, run.options["norm"])]
     for budget in all_budgets:
-        control = grouped(targets, budget)
-        if len(all_budgets) > 1:
-            sizes = budget.partition(",")[0].partition("=")[2]
-            control = Control(f"{control.name}-{sizes}", control.pack, control.missing)
-        controls.append((control, budget))
+        sizes = budget.partition(",")[0].partition("=")[2] if len(all_budgets) > 1 else ""
+        for control in budget_controls(targets, budget, run.options["norm"]):
+            name = f"{control.name}-{sizes}" if sizes else control.name
+            controls.append((replace(control, name=name), budget))
     return controls
 
 
@@ -258,8 +246,3 @@ class Trials:
                 self.study.put_back(id)
                 self.display.ended(candidate.name)
         self.run.time_is_up("all trials were done")
-
-
-def _kernel_of(pack: str) -> str:
-    """The kernel text of a pack: all lines but the bindings."""
-    return "".join(line for line in pack.splitlines(keepends=True) if not line.startswith("bind "))
