@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 
 from ..errors import CanvasError
+from ..nn.memory_format import FORMATS
 from ..reporting.front import find_order
 from ..study import WHOLE, Candidate, final_epochs
 from ..workers.pool import Message, Pool
@@ -128,7 +129,8 @@ class Finals:
         return False
 
     def _start(self, job: int) -> None:
-        candidate, seed = self.queue[job]
+        row, seed = self.queue[job]
+        candidate = self.run.study.candidate(row.id)  # with its memory format
         seconds = self.run.baseline_processor() or 0.0
         limit = max(120.0, FINAL_LIMIT * seconds * self.epochs / self.run.options["epochs"])
         if seed == OWN_SEED:
@@ -165,7 +167,9 @@ class Finals:
             self.run.display.epoch(self._title(job), accuracy)
             self.pool.answer(job, True)
         elif message["event"] == "built" and seed == OWN_SEED:
-            self.run.study.built(candidate.id, int(message["macs"]), int(message["params"]))
+            macs, params = int(message["macs"]), int(message["params"])
+            form = str(message.get("memory_format", ""))
+            self.run.study.built(candidate.id, macs, params, form if form in FORMATS else "")
         elif message["event"] == "done" and seed == OWN_SEED:
             options = self.run.options
             self.run.study.reached(candidate.id, WHOLE, options["epochs"], options["seed"], "done")
