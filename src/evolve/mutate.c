@@ -19,7 +19,7 @@ struct family_tree {
   struct sampler *s;
   const struct parent *parents;
   int count;
-  struct hash hashes[2 * PARENTS_MAX]; /* of each parent, as it is and simplified */
+  struct hash hashes[PARENTS_MAX]; /* of each parent, simplified as a child is */
   struct draft draft;
   struct kernel *before; /* the draft before an edit that may fail */
   struct random random;
@@ -108,7 +108,7 @@ static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
 static bool is_parent(const struct family_tree *t, const struct kernel *k) {
   struct hash h = kernel_hash(k, NULL);
   bool is = false;
-  for (int i = 0; i < 2 * t->count; i++) is |= hash_equal(h, t->hashes[i]);
+  for (int i = 0; i < t->count; i++) is |= hash_equal(h, t->hashes[i]);
   return is;
 }
 
@@ -140,8 +140,7 @@ static void open_tree(struct family_tree *t, struct sampler *s, uint64_t index,
   t->before = kernel_new("");
   for (int i = 0; i < count; i++) {
     struct kernel *simple = kernel_simplify(parents[i].kernel);
-    t->hashes[2 * i] = kernel_hash(parents[i].kernel, NULL);
-    t->hashes[2 * i + 1] = kernel_hash(simple, NULL);
+    t->hashes[i] = kernel_hash(simple, NULL);
     kernel_free(simple);
   }
 }
