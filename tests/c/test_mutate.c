@@ -126,6 +126,8 @@ static const struct {
     {EDIT_INSERT, DENSE, NULL,
      "b = unfold a over=H,W k=K\nc = fc b to=C\nd = sigmoid a\ne = mul d c\nout e"},
     {EDIT_INSERT, "out a", NULL, "b = tanh a\nout b"},
+    {EDIT_INSERT, "b = softmax a over=C scale=C\nout b", NULL,  // repaired: no channel axis is left
+     "b = group a each\nc = softmax b over=H scale=H\nout c"},
     {EDIT_REMOVE, BOTTLENECK, NULL,
      "b = fc a to=x0\nd = unfold b over=H,W k=K\ne = fc d to=C\nout e"},
     {EDIT_REMOVE, BOTTLENECK, NULL, "c = relu a\nd = unfold c over=H,W k=K\ne = fc d to=C\nout e"},
