@@ -19,6 +19,7 @@ struct family_tree {
   struct sampler *s;
   const struct parent *parents;
   int count;
+  struct rules rules;              /* those that this child keeps */
   struct hash hashes[PARENTS_MAX]; /* of each parent, simplified as a child is */
   struct draft draft;
   struct kernel *before; /* the draft before an edit that may fail */
@@ -97,12 +98,14 @@ static bool offered(const struct kernel *k, const struct node *n) {
 static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
   struct partial p;
   sampler_partial(t->s, g, &p);
+  p.rules = t->rules;
+  if (kernel_primitives(k) < BENDING_LEAST) p.rules.on &= ~(1u << RULE_NONLINEAR);
   for (int i = 1; i < k->count - 1; i++) {
     const struct node *n = &k->nodes[i];
     struct candidate c = {.op = n->op, .in = {n->in[0], n->in[1]}, .attrs = n->attrs, .x = -1};
     if (!offered(p.k, n) || !partial_try(&p, &c, after(k, i))) return false;
   }
-  return partial_finish(&p);
+  return partial_finish(&p) && !sampler_broken(t->s, &t->rules, p.k, g);
 }
 
 static bool is_parent(const struct family_tree *t, const struct kernel *k) {
@@ -135,6 +138,7 @@ static void open_tree(struct family_tree *t, struct sampler *s, uint64_t index,
                       const struct parent *parents, int count) {
   *t = (struct family_tree){.s = s, .parents = parents, .count = count};
   random_open(&t->random, sampler_seed(s), RANDOM_MUTATE, index);
+  t->rules = sampler_rules(s, &t->random);
   draft_open(&t->draft, sampler_families(s), &t->random);
   t->draft.other = count > 1 ? parents[1].kernel : NULL;
   t->before = kernel_new("");

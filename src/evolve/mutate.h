@@ -1,6 +1,7 @@
 /* Children of kernels: one to three edits of a parent, or a part of a second parent grafted onto it.
  *
- * A child is what a draw could be: it passes the same checks at the same targets, has at most as many
+ * A child is what a draw could be: it passes the same checks at the same targets, keeps the rules that
+ * a draw keeps (a part of the children keeps fewer or none, as a part of draws does), has at most as many
  * primitives, and is simplified. It is none of its parents, written otherwise or not. Child i is a
  * pure function of (seed, i, options, targets, parents), on every machine.
  */

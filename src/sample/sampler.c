@@ -187,10 +187,7 @@ void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
                           .target_count = s->targets.count,
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
-                          .rules = s->options.rules,
                           .max_width = WIDTH_MAX};
-  out->rules.on &=
-      ~(1u << RULE_NONLINEAR); /* holds for a share of draws, which their stream tells */
   partial_start(out);
 }
 
@@ -323,6 +320,16 @@ static struct rules rules_of_draw(const struct sample_options *o, struct random 
   if ((int)random_below(r, ALWAYS) >= o->often[OFTEN_NONLINEAR])
     rules.on &= ~(1u << RULE_NONLINEAR);
   return rules;
+}
+
+struct rules sampler_rules(const struct sampler *s, struct random *r) {
+  bool free = (int)random_below(r, ALWAYS) < s->options.often[OFTEN_FREE];
+  return rules_of_draw(free ? &s->unruled : &s->options, r);
+}
+
+const char *sampler_broken(const struct sampler *s, const struct rules *rules,
+                           const struct kernel *k, int64_t g) {
+  return rules_broken(rules, k, &s->layers, g);
 }
 
 static bool one_try(struct sampler *s, const struct rules *rules, struct random *r, int64_t *g) {

@@ -77,7 +77,12 @@ const struct families *sampler_families(const struct sampler *s);
 /* One of the values that G may have, uniformly; whether g is one. */
 int64_t sampler_groups(const struct sampler *s, struct random *r);
 bool sampler_has_groups(const struct sampler *s, int64_t g);
-/* A kernel under construction at these targets with this G, as wide as a draw may be; it borrows the
+/* What a draw whose stream goes on here keeps: the rules, a part of them, or none. */
+struct rules sampler_rules(const struct sampler *s, struct random *r);
+/* The name of the first rule that a finished kernel breaks at the targets, or NULL. */
+const char *sampler_broken(const struct sampler *s, const struct rules *rules,
+                           const struct kernel *k, int64_t g);
+/* A kernel under construction at these targets with this G, by no rules, as wide as a draw may be; it borrows the
  * sampler's room for one kernel. */
 struct partial;
 void sampler_partial(struct sampler *s, int64_t g, struct partial *out);

@@ -84,7 +84,7 @@ static void depends_on_its_arguments_only(void **state) {
     differ += strcmp(seed, texts[i]) != 0;
     free(text), free(seed);
   }
-  CHECK(differ > 50, "another seed");
+  CHECK(differ > 40, "another seed");
   for (int i = 0; i < 60; i++) free(texts[i]);
   sampler_free(s), sampler_free(again), sampler_free(other);
   kernel_free(a), kernel_free(b);
@@ -206,7 +206,7 @@ static void round_trip(const struct child *c, const char *text) {
 }
 
 static void look(const struct child *c, const struct parent *parents, int count,
-                 const struct targets *targets, const struct sample_options *o) {
+                 const struct targets *targets, const struct sample_options *o, int *broken) {
   char *text = text_of(c->kernel);
   struct kernel *simple = kernel_simplify(c->kernel);
   int node;
@@ -218,6 +218,7 @@ static void look(const struct child *c, const struct parent *parents, int count,
   CHECK(hash_equal(h, kernel_hash(simple, NULL)), text);
   for (int i = 0; i < count; i++) CHECK(!hash_equal(h, kernel_hash(parents[i].kernel, NULL)), text);
   round_trip(c, text);
+  *broken += rules_broken(&o->rules, c->kernel, targets, c->g) != NULL;
   bound_everywhere(c, targets, text);
   kernel_free(simple);
   free(text);
@@ -235,6 +236,7 @@ static void keeps_to_the_rules(void **state) {
       {"30,4,9;42,9,4", "primitives=8..14 groups=6", 580},
   };
   unsigned edits = 0;
+  int broken = 0, all = 0;
   CHECK_ROWS (rows, row) {
     struct targets targets = targets_of(row->targets);
     struct sampler *s = sampler_of(row->targets, row->options, 5);
@@ -251,7 +253,7 @@ static void keeps_to_the_rules(void **state) {
         struct child c;
         if (kernel_mutate(&ctx, s, (uint64_t)(10 * i + j), parents, 1 + j % 2, &c) != CANVAS_OK)
           continue;
-        look(&c, parents, 1 + j % 2, &targets, sampler_options(s));
+        look(&c, parents, 1 + j % 2, &targets, sampler_options(s), &broken);
         edits |= c.edits;
         kernel_free(c.kernel);
         made++;
@@ -259,13 +261,16 @@ static void keeps_to_the_rules(void **state) {
       kernel_free(k[0]), kernel_free(k[1]);
     }
     CHECK(made >= row->least / SHARE, row->options);
+    all += made;
     sampler_free(s);
     targets_free(&targets);
   }
   CHECK_INT((int)edits, (1 << EDIT_COUNT) - 1, "every edit");
+  CHECK(broken > 0 && broken < all / 2, "a part is free of rules, or of the one on non-linearity");
 }
 
 static void starts_from_known_kernels(void **state) {
+  int broken = 0;
   struct targets targets = targets_of(RESNET);
   struct sampler *s = sampler_of(RESNET, "", 5);
   for (int i = 0; i < 6; i++)
@@ -277,11 +282,11 @@ static void starts_from_known_kernels(void **state) {
         struct child c;
         int count = i == j ? 1 : 2;
         if (kernel_mutate(&ctx, s, (uint64_t)n, parents, count, &c) != CANVAS_OK) continue;
-        look(&c, parents, count, &targets, sampler_options(s));
+        look(&c, parents, count, &targets, sampler_options(s), &broken);
         kernel_free(c.kernel);
         made++;
       }
-      CHECK(made >= 10 / SHARE, known[i]);
+      CHECK(made >= (i ? 10 : 2) / SHARE, known[i]);  // a 1x1 must come to reach first
       kernel_free(a), kernel_free(b);
     }
   sampler_free(s);
