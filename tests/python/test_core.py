@@ -95,7 +95,7 @@ def test_mutate_is_a_pure_function_of_parents() -> None:
     ]
     assert made == again
     kernels = [kernel for kernel, _ in filter(None, made)]
-    assert len({_core.hash(kernel) for kernel in kernels}) > 7
+    assert len({_core.hash(kernel) for kernel in kernels}) > 4
     assert all(_core.reach(kernel) == "" for kernel in kernels)
     assert _core.mutate(TARGETS, 5, 0, "primitives=1..1", [(IDENTITY, 4)]) is None
 
