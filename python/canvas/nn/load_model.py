@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..errors import CanvasError, one_line
+from .behaviour import check_answer
 from .built_in import BUILT_IN
 
 
@@ -105,11 +106,7 @@ def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int)
         ) from error
     finally:
         model.train(training)
-    if not isinstance(output, Tensor) or tuple(output.shape) != (2, classes):
-        got = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise CanvasError(
-            f"model '{name}' must answer [N, {classes}] for N images of this data, not {got} for 2"
-        )
+    check_answer(output, name, classes, 2)
 
 
 def _find(name: str) -> Any:

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from .behaviour import record
 from .convert import convert, replace
 from .load_model import check_model, load_model
 from .pack import KernelPack
@@ -43,7 +44,7 @@ class Recipe:
 @dataclass(frozen=True)
 class Plan:
     """The unchanged network as a search sees it: its targets, its whole cost for one image, one
-    forward's seconds.
+    forward's seconds, and the record of what it does.
     """
 
     targets: str
@@ -51,18 +52,27 @@ class Plan:
     macs: int
     params: int
     seconds: float
+    record: str = ""
 
 
 def plan_network(recipe: Recipe, batch: int = 1) -> Plan:
-    """Convert the unchanged network once; raises CanvasError where nothing can be replaced or it
-    does not fit the data.
+    """Convert the unchanged network once; raises CanvasError where nothing can be replaced, it
+    does not fit the data or it cannot be trained.
     """
     model = build_network(recipe)
     check_model(model, recipe.model, recipe.shape, recipe.classes)
+    done = record_of(recipe)
     macs, params = cost(model, recipe.shape)
     seconds = forward_seconds(model, torch.zeros(batch, *recipe.shape))
     conversion = convert(model, torch.zeros(1, *recipe.shape), policy=recipe.policy)
-    return Plan(conversion.targets, str(conversion), macs, params, seconds)
+    return Plan(conversion.targets, str(conversion), macs, params, seconds, done)
+
+
+def record_of(recipe: Recipe) -> str:
+    """What the unchanged network does at its first step; raises CanvasError where it cannot be
+    trained.
+    """
+    return record(lambda: build_network(recipe), recipe.model, recipe.shape, recipe.classes)
 
 
 def forward_seconds(model: nn.Module, images: torch.Tensor) -> float:

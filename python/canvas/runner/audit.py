@@ -23,7 +23,7 @@ from ..reporting.progress import say_to_stderr
 from ..study import Audited, Candidate, Study, writing
 from ..workers.pool import Pool
 from .driver import memory_per_child
-from .replay import YEAR, confirmed_options, images_of, training_job
+from .replay import YEAR, check_code, confirmed_options, images_of, training_job
 
 REJECTED = ("rejected", "pruned", "waiting")  # not trained to the end; waiting: at a first rung
 ENTERS = 10  # one in so many of all finds is one of the best
@@ -124,6 +124,7 @@ def _train(
 ) -> None:
     """Train each to the end and store it."""
     images, workers = images_of(study, options, stack), int(options["workers"])
+    check_code(study, options, images)
     pool = stack.enter_context(Pool(workers, memory_per_child(workers)))
     under_way, queue = {row.id: row for row in rows}, list(rows)
     told: dict[int, tuple[float, float]] = {}  # accuracy and seconds after the last epoch

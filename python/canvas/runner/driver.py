@@ -30,6 +30,7 @@ from ..study import TRIED, Study, writing
 from ..workers.pool import Pool
 from .asking import draw_options
 from .finals import train_finals
+from .reach import check_budget
 from .search_run import Callback, Run
 from .timing import time_networks
 from .trials import Trials, add_controls
@@ -149,7 +150,13 @@ def begin(run: Run, images: Data) -> None:
     if images.synthetic and not what.startswith("synthetic"):
         what = f"synthetic images: {what}"
     known = study.begin(
-        options, what, images.checksum, splits, run.plan.targets, images.test_groups
+        options,
+        what,
+        images.checksum,
+        splits,
+        run.plan.targets,
+        images.test_groups,
+        run.plan.record,
     )
     run.images = (study.folder / stored.FOLDER).resolve()
     with writing(study.folder):
@@ -217,6 +224,8 @@ def check_question(targets: str, options: dict[str, Any]) -> None:
         _core.draw(targets, options["seed"], 0, draw_options(options))
     except CanvasError as error:
         raise CanvasError(f"no kernel can be '{draw_options(options)}': {error}") from None
+    for budget in budgets(options):
+        check_budget(targets, budget, options)
 
 
 def memory_per_child(workers: int) -> int:

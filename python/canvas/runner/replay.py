@@ -21,10 +21,10 @@ from ..environment import machine, versions
 from ..errors import CanvasError
 from ..nn.latency import EAGER
 from ..nn.load_model import confirm_model
-from ..nn.network import Recipe
+from ..nn.network import Recipe, record_of
 from ..reporting.progress import say_to_stderr
 from ..reporting.table import align
-from ..study import Candidate, Study, Timing
+from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
 from .driver import memory_per_child
@@ -103,7 +103,9 @@ def replay(
         study = stack.enter_context(Study.read(folder))
         row = _find(study, name)
         options = confirmed_options(study, model)
-        words = training_job(study, options, images_of(study, options, stack), row)
+        images = images_of(study, options, stack)
+        check_code(study, options, images)
+        words = training_job(study, options, images, row)
         recorded = study.curve(row.id)
         pool = stack.enter_context(Pool(1, memory_per_child(1)))
         say(f"training {name} again: {len(recorded) or options['epochs']} epochs")
@@ -134,12 +136,10 @@ def confirmed_options(study: Study, model: str | None) -> dict[str, Any]:
     return options
 
 
-def training_job(
-    study: Study, options: dict[str, Any], images: Path, row: Candidate
-) -> dict[str, Any]:
-    """The job of training a candidate as the search does; `images` is the folder of the images."""
+def recipe_of(options: dict[str, Any], images: Path) -> Recipe:
+    """What the study's network is built from; `images` is the folder of the images."""
     facts = stored.describe(images)
-    recipe = Recipe(
+    return Recipe(
         options["model"],
         options["width"],
         facts["shape"],
@@ -147,6 +147,22 @@ def training_job(
         options["policy"],
         options["seed"],
     )
+
+
+def check_code(study: Study, options: dict[str, Any], images: Path) -> None:
+    """Raise CanvasError where the unchanged network is another than when the search began."""
+    if how := other_network(study.fact("model_record"), record_of(recipe_of(options, images))):
+        raise CanvasError(
+            f"the code of the model '{options['model']}' has changed since the search in "
+            f"'{study.folder}', {how}: put it back, a replay is of the same network"
+        )
+
+
+def training_job(
+    study: Study, options: dict[str, Any], images: Path, row: Candidate
+) -> dict[str, Any]:
+    """The job of training a candidate as the search does; `images` is the folder of the images."""
+    recipe = recipe_of(options, images)
     return {
         "kind": "accuracy",
         "recipe": recipe.to_json(),

@@ -3,6 +3,7 @@
 schema -> store -> queries -> records      tables, the file, what is read, what is written
 """
 
+from .model_record import other_network
 from .queries import final_epochs
 from .records import Study
 from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
@@ -24,5 +25,6 @@ __all__ = [
     "Study",
     "Timing",
     "final_epochs",
+    "other_network",
     "writing",
 ]

@@ -15,6 +15,7 @@ from typing import IO, Any
 from ..environment import machine, versions
 from ..errors import CanvasError
 from ..options import changed
+from .model_record import other_network
 from .rows import Audited, Timing
 from .schema import BEFORE_4, VERSION
 from .trainings import Trainings
@@ -49,20 +50,22 @@ class Study(Trainings):
         images: tuple[int, int],
         targets: str,
         test_groups: Sequence[int] = (),
+        model_record: str = "",
     ) -> bool:
         """Record the question, or see that it is the one recorded, and begin a session; True if
         the study was there already.
 
         `images` are those of the validation and of the test split, `test_groups` says which of the
-        latter show the same thing (a number for each; () = each its own).  Raises CanvasError
-        that names the difference when options of the question, the images or the layers differ.
+        latter show the same thing (a number for each; () = each its own), `model_record` is what
+        the unchanged network does.  Raises CanvasError that names the difference when options of
+        the question, the images, the layers or the network differ.
         """
         groups = json.dumps(list(test_groups)) if test_groups else ""
-        row = self.database.execute("SELECT options, data_checksum, targets FROM study").fetchone()
+        row = self.database.execute("SELECT * FROM study").fetchone()
         if row is None:
             with self._transaction():
                 self.database.execute(
-                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         json.dumps(options),
                         options["seed"],
@@ -71,6 +74,7 @@ class Study(Trainings):
                         *images,
                         targets,
                         time.time(),
+                        model_record,
                         groups,
                         VERSION,
                     ),
@@ -82,6 +86,8 @@ class Study(Trainings):
             difference = "other images"
         if not difference and row["targets"] != targets:
             difference = "other layers to replace"
+        if not difference and (how := other_network(row["model_record"], model_record)):
+            difference = f"the code of the model has changed, {how}"
         if difference:
             raise CanvasError(
                 f"the study in '{self.folder}' asks something else ({difference} now): "
@@ -90,8 +96,9 @@ class Study(Trainings):
         with self._transaction():
             self.database.execute(
                 "UPDATE study SET options = ?, validation_images = ?, test_images = ?, "
-                "test_groups = ?",
-                (json.dumps(options), *images, groups),
+                "test_groups = ?, model_record = CASE model_record WHEN '' THEN ? "
+                "ELSE model_record END",
+                (json.dumps(options), *images, groups, model_record),
             )
             if self.machine() != machine() or self.timed_otherwise(options):
                 self._forget_timings()

@@ -179,6 +179,7 @@ CREATE TABLE study (
   test_images   INTEGER NOT NULL,       -- in the split for finalists and controls
   targets       TEXT NOT NULL,          -- the layers that are replaced, one line each
   created       REAL NOT NULL,          -- seconds since 1970
+  model_record  TEXT NOT NULL DEFAULT '', -- JSON: the unchanged network's structure and answers
   test_groups   TEXT NOT NULL DEFAULT '', -- JSON: a number per test image, equal for those that
                                           -- show the same thing; '' = each image its own
   format        INTEGER NOT NULL DEFAULT 3  -- of the study when it was begun
@@ -335,6 +336,7 @@ ALTER TABLE network DROP COLUMN log;
 """,
     3: f"""
 DROP VIEW IF EXISTS candidate;
+ALTER TABLE study ADD COLUMN model_record TEXT NOT NULL DEFAULT '';
 ALTER TABLE study ADD COLUMN test_groups TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN speedup_spread REAL;
 ALTER TABLE epoch ADD COLUMN processor REAL;

@@ -1,0 +1,87 @@
+"""What a network does at its first step: the check that it can be trained at all, and a record by
+which a later run knows that its code is still the same.
+
+    structure    sha256 of the names and types of its modules, and the shapes of its tensors
+    answers      what it answers to fixed images, with the weights and the chance of fixed seeds,
+                 while it trains (so that another share of dropout shows) and in evaluation
+
+Answers are compared with a tolerance, because another processor rounds otherwise.  A network that
+answers otherwise each time it is built has no answers in its record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import CanvasError, one_line
+
+IMAGES = 2
+DIGITS = 7
+
+
+def record(build: Callable[[], nn.Module], name: str, shape: Sequence[int], classes: int) -> str:
+    """The record of the network that `build` makes anew each time, as JSON; raises CanvasError
+    where it cannot be trained.
+    """
+    images = torch.randn(IMAGES, *shape, generator=torch.Generator().manual_seed(0))
+    model = build()
+    with _failing_as(name):
+        output = _train_mode(model, images)
+    check_answer(output, name, classes, IMAGES, " while it trains")
+    with _failing_as(name), torch.no_grad():
+        again = _train_mode(build(), images)
+    with _failing_as(name):
+        F.cross_entropy(output, torch.arange(IMAGES) % classes).backward()
+        model.eval()
+        with torch.no_grad():
+            evaluated = model(images.clone())
+    output = output.detach()
+    steady = torch.allclose(output, again, rtol=0, atol=1e-5 * float(output.abs().max()))
+    answers: list[float] = [*output.flatten().tolist(), *evaluated.flatten().tolist()]
+    if not steady or not all(map(math.isfinite, answers)):
+        answers = []
+    rounded = [float(f"{value:.{DIGITS}g}") for value in answers]
+    return json.dumps({"structure": structure(model), "answers": rounded})
+
+
+def _train_mode(model: nn.Module, images: Tensor) -> Any:
+    model.train()
+    torch.manual_seed(0)  # for dropout
+    return model(images.clone())
+
+
+@contextmanager
+def _failing_as(name: str) -> Iterator[None]:
+    """Around what runs the code of a model, which can raise anything."""
+    try:
+        yield
+    except Exception as error:
+        raise CanvasError(f"model '{name}' cannot be trained: {one_line(error)}") from error
+
+
+def check_answer(output: object, name: str, classes: int, count: int, when: str = "") -> None:
+    """Reject what is not one score for each class and image."""
+    if isinstance(output, Tensor) and tuple(output.shape) == (count, classes):
+        return
+    got = list(output.shape) if isinstance(output, Tensor) else f"a {type(output).__name__}"
+    raise CanvasError(
+        f"model '{name}' must answer [N, {classes}] for N images of this data{when}, "
+        f"not {got} for {count}"
+    )
+
+
+def structure(model: nn.Module) -> str:
+    """A sha256 of what the network is made of."""
+    parts = [f"{path} {type(module).__qualname__}" for path, module in model.named_modules()]
+    parts += [f"{path} {list(value.shape)}" for path, value in model.named_parameters()]
+    parts += [f"{path} {list(value.shape)}" for path, value in model.named_buffers()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
