@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .errors import CanvasError, NoSolution
+from .errors import CanvasError, NoSolution, missing
 from .nn.pack import KernelPack, load, save
 from .operators import operator_program
 
@@ -87,11 +87,9 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if not (message := missing(f"canvas.{name}", error)):
             raise
-        raise ImportError(
-            f'canvas.{name} needs PyTorch, not installed here: pip install "torch>=2.6"'
-        ) from None
+        raise ImportError(message) from None
     globals()[name] = value
     return value
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from ._core import Error as CanvasError
 from ._core import NoSolution
 
-__all__ = ["CanvasError", "NoSolution", "one_line"]
+__all__ = ["CanvasError", "NoSolution", "missing", "one_line"]
+
+LIBRARIES = {"torch": "PyTorch", "numpy": "NumPy"}
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:
@@ -22,3 +24,11 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     first = text[0].strip() if text else ""
     line = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def missing(who: str, error: ModuleNotFoundError) -> str:
+    """What to say where `who` needs a library that is not installed; "" for any other module."""
+    library = LIBRARIES.get((error.name or "").partition(".")[0])
+    if library is None:
+        return ""
+    return f'{who} needs {library}, not installed here: pip install "canvas-kas[torch]"'

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _core
+from .arguments import TEXT, checked, shown
+from .errors import CanvasError
 
 
+@checked(name=TEXT)
 def operator_program(name: str, **arguments: int | str | Sequence[int]) -> str:
     """The text of an operator's program; inputs are the data X, then weights and bias, the
     output is Y.
@@ -17,13 +20,17 @@ def operator_program(name: str, **arguments: int | str | Sequence[int]) -> str:
     Raises CanvasError for an unknown name, and for arguments that are unknown, missing or do not
     fit each other.
     """
-    words = [f"{key}={_value(value)}" for key, value in arguments.items()]
+    words = [f"{key}={_value(key, value)}" for key, value in arguments.items()]
     return _core.operator_program(name, " ".join(words))
 
 
-def _value(value: int | str | Sequence[int]) -> str:
+def _value(name: str, value: int | str | Sequence[int]) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int):
         return str(int(value))  # True is 1
+    if not isinstance(value, (list, tuple)) or not all(isinstance(n, int) for n in value):
+        raise CanvasError(
+            f"{name} is a whole number, a text or several numbers, not {shown(value)}"
+        )
     return "x".join(str(number) for number in value)

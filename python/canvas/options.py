@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .arguments import did_you_mean, shown
 from .errors import CanvasError
 from .text import printable
 
@@ -55,7 +56,8 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
-            raise ValueError(" or ".join(words))
+            near = did_you_mean(value, words) if isinstance(value, str) else ""
+            raise ValueError(" or ".join(words), near)
         return str(value)
 
     return read
@@ -458,7 +460,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name in given:
         if name not in BY_NAME:
-            raise CanvasError(f"a search has no option '{name}'")
+            raise CanvasError(f"a search has no option '{name}'{did_you_mean(name, BY_NAME)}")
     values = {option.name: read_option(option, given.get(option.name)) for option in OPTIONS}
     for name in ("model", "data"):
         if values[name] is None:
@@ -510,8 +512,13 @@ def read_option(option: Option, value: Any) -> Any:
     try:
         return option.read(value)
     except ValueError as error:
-        shown = str(value) if len(str(value)) <= 60 else str(value)[:57] + "..."
-        raise CanvasError(f"{option.flag} takes {error}, not '{printable(shown)}'") from None
+        text = shown(value) if not isinstance(value, str) else f"'{printable(_cut(value))}'"
+        expected, near = (*error.args, "")[:2]
+        raise CanvasError(f"{option.flag} takes {expected}, not {text}{near}") from None
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def changed(

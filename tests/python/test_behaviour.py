@@ -193,7 +193,7 @@ def test_a_replay_is_of_the_same_network_only(tmp_path):
     [
         ("macs=0.0001x", "; the smallest needs 512 MACs (0.014x)"),
         ("macs=1..2", "; the smallest needs 512 MACs"),
-        ("params=0.001x", "; the smallest needs 8 params (0.014x)"),
+        ("params=0.001x", "; the smallest needs 10 params (0.018x)"),
         ("macs=5x..6x", "; the largest reaches 36864 MACs (1x)"),
         ("macs=0.014x", None),
         ("macs=0.5x", None),

@@ -32,6 +32,7 @@ def reds(split):
 
 CAT_DOG = {"train/cat": 20, "train/dog": 40}
 TESTS = {"test/cat": 3, "test/dog": 4}
+VALIDS = {"valid/cat": 1, "valid/dog": 2}
 VALS = {"val/cat": 1, "val/dog": 2}
 
 
@@ -41,6 +42,8 @@ VALS = {"val/cat": 1, "val/dog": 2}
         (CAT_DOG | TESTS, {}, (54, 6, 7)),
         (CAT_DOG | VALS, {}, (54, 6, 3)),  # one set beside train is kept for the end
         (CAT_DOG | VALS | TESTS, {}, (60, 3, 7)),
+        (CAT_DOG | VALIDS, {}, (54, 6, 3)),
+        (CAT_DOG | VALIDS | TESTS, {}, (60, 3, 7)),
         (CAT_DOG, {}, (43, 5, 12)),
         (CAT_DOG | TESTS, {"images": 30}, (27, 3, 7)),
         (CAT_DOG | TESTS, {"images": 6}, (4, 2, 7)),
@@ -52,7 +55,7 @@ def test_what_is_missing_is_cut_from_train(tmp_path, counts, requested, expected
     data = load_data(plant(tmp_path, counts), **requested)
     assert sizes(data) == expected
     assert data.classes == 2 and data.shape == (3, 8, 8)
-    beside = sum(f"{folder}/cat" in counts for folder in ("val", "test"))
+    beside = sum(f"{folder}/cat" in counts for folder in ("val", "valid", "test"))
     for part, (words, needed) in {1: ("validation", 2), 2: ("test", 1)}.items():
         assert (f"{expected[part]} {words} (cut from train)" in data.description) == (
             beside < needed
@@ -261,3 +264,9 @@ def test_names_that_are_no_text_are_shown_escaped(tmp_path):
     with pytest.raises(CanvasError) as caught:
         load_data(name)
     assert r"d\udcff\n/000.png" in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_one_folder_is_for_validation(tmp_path):
+    name = plant(tmp_path, CAT_DOG | VALS | VALIDS)
+    with pytest.raises(CanvasError, match="has both 'val' and 'valid': leave one of them"):
+        load_data(name)

@@ -176,7 +176,10 @@ def test_import_without_torch():
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     first, second, third = answer.stdout.splitlines()
     assert first == f"{canvas.KernelPack(TEXT).macs} True"
-    assert second == 'canvas.sample needs PyTorch, not installed here: pip install "torch>=2.6"'
+    assert (
+        second
+        == 'canvas.sample needs PyTorch, not installed here: pip install "canvas-kas[torch]"'
+    )
     assert third == "module 'canvas' has no attribute 'nothing'"
 
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ..errors import CanvasError
+from ..arguments import did_you_mean
+from ..errors import CanvasError, missing
 from ..options import Option
 from ..text import printable
 from ..workers import signals
@@ -34,21 +36,28 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise CanvasError(f"{printable(message)}; {self.prog} --help lists the flags")
+        hint = self._nearest(message)
+        raise CanvasError(f"{printable(message)}{hint or f'; {self.prog} --help lists the flags'}")
+
+    def _nearest(self, message: str) -> str:
+        """For a word that is unknown, the nearest one that is known."""
+        flag = re.match(r"unrecognized arguments: (--[^ =]+)", message)
+        if flag:
+            return did_you_mean(flag[1], self._option_string_actions)
+        choice = re.match(r"argument .*: invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        return did_you_mean(choice[1], re.findall(r"[\w.-]+", choice[2])) if choice else ""
 
 
 @contextmanager
 def need_torch(subcommand: str) -> Iterator[None]:
-    """Around the imports of a subcommand that needs torch: say so where it is missing."""
+    """Around the imports of a subcommand that needs torch and NumPy: say so if one is missing."""
     try:
         with signals.loading("PyTorch"):
             yield
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if not (message := missing(f"canvas {subcommand}", error)):
             raise
-        raise CanvasError(
-            f'canvas {subcommand} needs PyTorch, not installed here: pip install "torch>=2.6"'
-        ) from error
+        raise CanvasError(message) from error
 
 
 def add_options(parser: argparse.ArgumentParser, rows: Iterable[Option]) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..arguments import shown
 from ..errors import CanvasError
 from ..text import printable
 from .augment import Augmentation
@@ -58,11 +59,13 @@ class Requested:
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and low <= value <= high):
                 raise CanvasError(
-                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
+                    f"{name} must be a whole number from {low} to {high}, not {shown(value)}"
                 )
         for name in ("normalize", "flip"):
             if getattr(self, name) not in (None, True, False):
-                raise CanvasError(f"{name} must be True or False, not {getattr(self, name)!r}")
+                raise CanvasError(
+                    f"{name} must be True or False, not {shown(getattr(self, name))}"
+                )
 
     def reject(self, name: str, data: str, why: str) -> None:
         """Raise CanvasError where option `name` was requested and `data` cannot have it."""

@@ -1,7 +1,7 @@
 """Image files in folders, one folder per class.
 
     PATH/train/CLASS/...   at any depth, .jpg .jpeg .png .bmp .gif .webp .tif .tiff .ppm .pgm
-    PATH/val/CLASS/...     with test/ beside it: for validation
+    PATH/val/CLASS/...     or valid/; with test/ beside it: for validation
     PATH/test/CLASS/...    kept for the very end; so is val/ where there is no test/
 
 What is missing is cut from train: a tenth for validation, a fifth for test.  Classes are the names
@@ -29,6 +29,7 @@ from .dataset import Data, Split
 from .images import LIMITS, Requested, check_memory, counted, finish, quoted, split
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+VALIDATION = ("val", "valid")  # one of them
 LARGEST = 64  # side of the images where the user names none
 BATCH = 64  # files that a thread reads at a time
 
@@ -71,7 +72,11 @@ def _sources(root: Path) -> dict[str, Files]:
             f"{quoted(root / 'train')} has {len(names) or 'no'} class folder"
             f"{' only' * len(names)}: there must be two classes at least"
         )
-    beside = [folder for folder in ("test", "val") if (root / folder).is_dir()]
+    beside = [folder for folder in ("test", *VALIDATION) if (root / folder).is_dir()]
+    if set(VALIDATION) <= set(beside):
+        raise CanvasError(
+            f"{quoted(root)} has both 'val' and 'valid': leave one of them, it is for validation"
+        )
     for source, folder in zip(("test", "validation"), beside):
         sources[source] = _classes(root / folder)
         _check_same(names, list(sources[source]), root / folder)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from ..arguments import TEXT, WHOLE, checked
 from ..errors import CanvasError, one_line
 from .dataset import Data, Split
 from .images import DATA_SEED, Requested, check_memory, counted, finish, pick
@@ -24,6 +25,7 @@ from .images import DATA_SEED, Requested, check_memory, counted, finish, pick
 Source: TypeAlias = Any  # a torch Dataset or DataLoader
 
 
+@checked(name=TEXT, classes=WHOLE)
 def data_from(
     train: Source,
     validation: Source | None = None,

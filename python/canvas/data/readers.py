@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import TEXT, checked
 from ..errors import CanvasError
 from .dataset import SPLITS, Data
 from .images import Requested, quoted
@@ -46,6 +47,7 @@ NAMES = [kind + ":PATH" * reader.path for kind, reader in READERS.items()]
 DATA_HELP = "".join(f"{name:<18} {reader.help}\n" for name, reader in zip(NAMES, READERS.values()))
 
 
+@checked(name=TEXT)
 def load_data(
     name: str,
     *,

@@ -27,6 +27,7 @@ import torch
 from torch import nn
 
 from .. import _core
+from ..arguments import PATH, checked
 from ..errors import CanvasError, one_line
 from ..nn.network import Recipe, build_network, cost
 from ..nn.pack import KernelPack
@@ -35,6 +36,7 @@ from ..training import checkpoint
 from ..training.train_options import NETWORK_OPTIONS
 from .network_code import network_code
 from .setting import (
+    NAMED,
     RESULT,
     STATE,
     about,
@@ -67,6 +69,7 @@ class Product:
     figures: Mapping[str, float]  # of the study (setting._figures); {} without one
 
 
+@checked(what=NAMED, out=PATH, weights=PATH)
 def export(
     what: str | os.PathLike[str] | KernelPack,
     out: str | os.PathLike[str],

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..arguments import PATH, Kind
 from ..data import Data, stored
 from ..data import load_images as read_images
 from ..errors import CanvasError
@@ -32,6 +33,10 @@ from ..study import FILE, Candidate, Study
 from ..training import checkpoint
 from ..training.train_options import IMAGES, NETWORK
 
+NAMED = Kind(
+    "a path or a KernelPack",
+    lambda value: isinstance(value, KernelPack) or PATH.holds(value),
+)
 STATE = "checkpoint.safetensors"  # in the folder of a training
 RESULT = "result.json"  # there, too: its end on the test split
 LOG_COLUMNS = ("epoch", "train_loss", "train_accuracy", "val_accuracy", "rate", "seconds")

@@ -33,6 +33,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..data import Data
 from ..environment import versions
 from ..errors import CanvasError, one_line
@@ -47,6 +48,7 @@ from ..training.train import Epoch, NotFinite, Training, device_of, part, score
 from ..training.train_options import THREADS, TRAIN_OPTIONS
 from .setting import (
     LOG_COLUMNS,
+    NAMED,
     RESULT,
     STATE,
     Choice,
@@ -89,6 +91,7 @@ class Trained:
         )
 
 
+@checked(what=NAMED, out=PATH, resume=SWITCH, device=TEXT, say=FUNCTION)
 def train_network(
     what: str | os.PathLike[str] | KernelPack,
     *,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
+from ..arguments import TEXT, checked
 from ..errors import CanvasError
 
 # How the element types of programs are called; NumPy has no bf16 and holds its bits.
@@ -83,6 +84,7 @@ class Compiled:
         return Compiled, (self.program, self.schedule)
 
 
+@checked(program=TEXT, schedule=TEXT)
 def compile_program(program: str, schedule: str | None = None) -> Compiled:
     """A program's text (docs/program.md) as machine code, under a schedule's text
     (docs/schedule.md) or the default one.

@@ -21,6 +21,7 @@ from typing import Any
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..arguments import FUNCTION, SWITCH, TEXT, checked
 from ..errors import CanvasError
 from .placeholder import Placeholder, Target, plain_name, replace, run_quietly, targets_text
 
@@ -77,6 +78,7 @@ class Conversion:
         return "\n".join(lines) + "\n"
 
 
+@checked(policy=TEXT, filter_fn=FUNCTION, inplace=SWITCH)
 def convert(
     model: nn.Module,
     example_input: Any,

@@ -6,9 +6,11 @@ import copy
 
 from torch import nn
 
+from ..arguments import SWITCH, checked
 from ..errors import CanvasError
 
 
+@checked(inplace=SWITCH)
 def fold(network: nn.Module, inplace: bool = False) -> nn.Module:
     """The network in evaluation mode with the norms of its kernels folded: each weight that had
     one is scaled and gets a bias.

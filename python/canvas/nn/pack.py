@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..arguments import PATH, checked, shown
 from ..errors import CanvasError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class KernelPack:
     """
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise CanvasError(f"text is the text of a pack, not {shown(text)}")
         self.text = _core.print_pack(text)
 
     @property
@@ -156,6 +159,7 @@ class KernelPack:
         return KernelPack, (self.text,)
 
 
+@checked(path=PATH)
 def save(pack: KernelPack, path: str | os.PathLike[str]) -> None:
     """Write the text of a pack."""
     if not isinstance(pack, KernelPack):
@@ -166,6 +170,7 @@ def save(pack: KernelPack, path: str | os.PathLike[str]) -> None:
         raise CanvasError(f"cannot write '{path}': {error.strerror}") from None
 
 
+@checked(path=PATH)
 def load(path: str | os.PathLike[str]) -> KernelPack:
     """Read the text of a pack; nothing in the file is executed.  Raises CanvasError if it is no
     pack.

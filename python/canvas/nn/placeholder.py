@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
+from ..arguments import TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, NoSolution, one_line
 from .pack import KernelPack
 
@@ -273,6 +274,7 @@ def seed(number: int) -> None:
     _Process.seed, _Process.index = number, 0
 
 
+@checked(budget=TEXT, groups=WHOLE, require=TEXT, norm=TEXT)
 def sample(
     module: nn.Module,
     example_input: Any = None,
@@ -340,6 +342,10 @@ def _draw_options(
     draws: str | None,
 ) -> str:
     words = []
+    if not isinstance(primitives, (str, tuple, type(None))):
+        raise CanvasError(
+            f'primitives is a text such as "5..12" or a pair of numbers, not {shown(primitives)}'
+        )
     if isinstance(primitives, tuple):
         primitives = "..".join(str(number) for number in primitives)
     for name, value in (
@@ -355,7 +361,7 @@ def _draw_options(
 
 def _check_whole(name: str, number: Any) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**63:
-        raise CanvasError(f"{name} is a whole number from 0 to 2^63 - 1, not {number!r}")
+        raise CanvasError(f"{name} is a whole number from 0 to 2^63 - 1, not {shown(number)}")
 
 
 # -- replacing --
@@ -385,7 +391,7 @@ def _make(placeholder: Placeholder, kernel: Any) -> nn.Module:
     if isinstance(pack, KernelPack):
         return pack.module(target.cin, target=_binding_for(pack, target))
     if not (isinstance(kernel, type) and issubclass(kernel, nn.Module)):
-        raise CanvasError(f"replace takes a KernelPack or a module's class, not {kernel!r}")
+        raise CanvasError(f"replace takes a KernelPack or a module's class, not {shown(kernel)}")
     if target.cin != target.cout or target.stride != 1:
         raise CanvasError(f"'{kernel.__name__}' has no pack, it cannot replace '{target.line()}'")
     return kernel(target.cin, target.h, target.w)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..arguments import PATH, TEXT, checked
 from ..errors import CanvasError, NoSolution
 from ..files import at_once
 from ..study import Candidate, Study
@@ -28,6 +29,7 @@ X_AXES = {
 }
 
 
+@checked(folder=PATH, path=PATH, x=TEXT, title=TEXT)
 def plot_pareto(
     folder: str | os.PathLike[str],
     path: str | os.PathLike[str],

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
+from ..arguments import FUNCTION, FUNCTIONS, PATH, SWITCH, TEXT, checked
 from ..data import SPLITS, Data, as_data, stored
 from ..data.readers import image_options
 from ..errors import CanvasError, NoSolution
@@ -36,6 +37,15 @@ from .timing import time_networks
 from .trials import Trials, add_controls
 
 
+@checked(
+    out=PATH,
+    fresh=SWITCH,
+    say=FUNCTION,
+    progress=TEXT,
+    callbacks=FUNCTIONS,
+    storage=PATH,
+    load_if_exists=SWITCH,
+)
 def search(
     model: str,
     data: Any,

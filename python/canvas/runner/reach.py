@@ -15,7 +15,7 @@ from typing import Any
 from .. import _core
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import DEPTHWISE_SEPARABLE, POINTWISE
-from .trials import DRY, draw_options
+from .asking import DRY, draw_options
 
 # What the core says of a kernel that does not fit, with the words of a share where one was asked.
 OF = r"[0-9]+(?: \(.* of ([0-9]+)\))?"
@@ -46,10 +46,11 @@ def _kernel(targets: str, index: int, options: Mapping[str, Any]) -> tuple[str, 
     """A known kernel for a negative index, else a draw, and what it is solved with; ("", "") where
     nothing is drawn.
     """
+    norm = f"norm={options['norm']}"
     if index < 0:
-        return (DEPTHWISE_SEPARABLE, POINTWISE)[index], ""
+        return (DEPTHWISE_SEPARABLE, POINTWISE)[index], norm
     drawn = _core.draw(targets, options["seed"], index, draw_options(dict(options)))
-    return ("", "") if drawn is None else (drawn[0], f"G={drawn[1]}")
+    return ("", "") if drawn is None else (drawn[0], f"G={drawn[1]} {norm}")
 
 
 def _nearest(reasons: list[str]) -> str:

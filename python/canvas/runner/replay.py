@@ -8,6 +8,7 @@ the study.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..arguments import FUNCTION, PATH, TEXT, checked
 from ..data import SPLITS, load_images, stored
 from ..environment import machine, versions
 from ..errors import CanvasError
@@ -88,8 +90,9 @@ def _times(speedup: float | None) -> str:
     return "-" if speedup is None else f"{speedup:.2f}x"
 
 
+@checked(folder=PATH, name=TEXT, say=FUNCTION, model=TEXT)
 def replay(
-    folder: Path,
+    folder: str | os.PathLike[str],
     name: str,
     say: Callable[[str], None] = say_to_stderr,
     *,
@@ -99,6 +102,7 @@ def replay(
     `folder` again.  `model`: the study's, which must be given where it is code of the user's.
     Raises CanvasError with one message when there is nothing to repeat.
     """
+    folder = Path(folder)
     with ExitStack() as stack:
         study = stack.enter_context(Study.read(folder))
         row = _find(study, name)
