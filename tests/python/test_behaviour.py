@@ -191,11 +191,10 @@ def test_a_replay_is_of_the_same_network_only(tmp_path):
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        ("macs=0.0001x", "; the smallest needs 512 MACs (0.014x)"),
-        ("macs=1..2", "; the smallest needs 512 MACs"),
-        ("params=0.001x", "; the smallest needs 10 params (0.018x)"),
-        ("macs=5x..6x", "; the largest reaches 36864 MACs (1x)"),
-        ("macs=0.014x", None),
+        ("macs=0.0001x", r"; the smallest needs \d+ MACs \(0\.0\d+x\)"),
+        ("macs=1..2", r"; the smallest needs \d+ MACs"),
+        ("params=0.001x", r"; the smallest needs \d+ params \(0\.0\d+x\)"),
+        ("macs=5x..6x", r"; the largest reaches 36864 MACs \(1x\)"),
         ("macs=0.5x", None),
     ],
 )
@@ -208,4 +207,6 @@ def test_a_budget_that_nothing_fits_is_said_with_what_would_fit(budget, words):
     with pytest.raises(CanvasError) as caught:
         check_budget(targets, budget, options, 200)
     start = f"--budget '{budget}': none of 200 draws and no known kernel fits"
-    assert str(caught.value) == start + words
+    assert re.fullmatch(re.escape(start) + words, str(caught.value)), caught.value
+    if needed := re.search(r"needs .*\((.*x)\)", str(caught.value)):
+        check_budget(targets, f"{budget.partition('=')[0]}={needed[1]}", options, 200)
