@@ -138,6 +138,7 @@ TABLE = {
             "primitives": [0.5, 1, [], [5, 12], b"5..12", (), (1.5, 2), ("a", "b"), Odd()],
             "groups": NO_WHOLE,
             "require": NO_TEXT,
+            "draws": NO_TEXT,
             "norm": NO_TEXT,
         },
     ),

@@ -274,7 +274,7 @@ def seed(number: int) -> None:
     _Process.seed, _Process.index = number, 0
 
 
-@checked(budget=TEXT, groups=WHOLE, require=TEXT, norm=TEXT)
+@checked(budget=TEXT, groups=WHOLE, require=TEXT, draws=TEXT, norm=TEXT)
 def sample(
     module: nn.Module,
     example_input: Any = None,
