@@ -29,9 +29,11 @@ KERNELS = {
     "spatially separable": "b = unfold a over=H k=K; c = fc b to=x0; d = unfold c over=W k=K;"
     " e = fc d to=C; out e",
     "depth-wise separable": DEPTHWISE_SEPARABLE,
-    "linear chain with to=1": "b = unfold a over=H,W k=K; c = fc b to=x0; d = fc c to=1;"
+    "linear chain with to=1": "b = unfold a over=H k=K; c = fc b to=x0; d = fc c to=1;"
+    " e = unfold d over=W k=K; f = fc e to=C; out f",
+    "product with one channel": "b = unfold a over=H,W k=K; c = fc b to=x0; d = fc c to=1;"
     " e = unfold a over=H k=K; f = fc e to=x0; g = mul d f; h = fc g to=C; out h",
-    "chain through to=x0, to=x1": "b = unfold a over=H k=K; c = fc b to=x0; d = fc c to=x1;"
+    "linear chain of three": "b = unfold a over=H k=K; c = fc b to=x0; d = fc c to=x1;"
     " e = unfold d over=W k=K; f = fc e to=C; out f",
     "max of two fc": "b = unfold a over=H,W k=K; c = fc b to=x0; d = fc a to=x0; e = max c d;"
     " f = fc e to=C; out f",

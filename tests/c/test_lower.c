@@ -269,6 +269,28 @@ static void computes_functions(void **state) {
   }
 }
 
+/* Two copies side by side, 4 channels each, 3 inside: a bias after the weight inside, of its copy,
+ * none after the one whose values are handed on. */
+static void adds_biases_inside(void **state) {
+  static const char body[] =
+      "b0 = fc a to=x0\nw1 = relu b0\nc = fc w1 to=C\nd = group c by=2\nout d";
+  struct run r = run_of(body, "Cin=4,Cout=8,H=2,W=3,x0=3,norm=batch");
+  const double *x = r.inputs[0], *w0 = r.inputs[1], *b0 = r.inputs[2], *w1 = r.inputs[3];
+  (void)state;
+  CHECK_INT(r.p->inputs.count, 4, body);
+  for (int i = 0; i < r.count; i++) {
+    int copy = i / 24, to = i / 6 % 4, pixel = i % 6;
+    double sum = 0;
+    for (int m = 0; m < 3; m++) {
+      double inside = b0[copy * 3 + m];
+      for (int k = 0; k < 4; k++) inside += x[k * 6 + pixel] * w0[(copy * 3 + m) * 4 + k];
+      sum += fmax(inside, 0) * w1[(copy * 4 + to) * 3 + m];
+    }
+    CHECK_NEAR(r.y[i], sum, 1e-13, body);
+  }
+  run_free(&r);
+}
+
 static void survives_names(void **state) {
   struct run r = run_of("X = relu a\nw0 = fc X to=C\nin = relu w0\nresult = fc in to=C\nout result",
                         "C=2,H=2,W=2");
@@ -307,4 +329,5 @@ static void gains_tame(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(means_what_the_definition_says), cmocka_unit_test(pools_and_copies),
            cmocka_unit_test(averages_groups), cmocka_unit_test(computes_functions),
-           cmocka_unit_test(survives_names), cmocka_unit_test(gains_tame))
+           cmocka_unit_test(adds_biases_inside), cmocka_unit_test(survives_names),
+           cmocka_unit_test(gains_tame))

@@ -53,6 +53,17 @@ def test_the_test_split_is_not_looked_at():
     )
 
 
+def test_validation_is_only_scored():
+    """Weights and the statistics of BatchNorm follow from the training split alone."""
+    images, labels = tiny().validation
+    other = replace(tiny(), validation=(100 - 3 * images, labels))
+    models = [network(), network()]
+    for model, data in zip(models, (tiny(), other)):
+        train(model, data, 2, seed=5, batch_size=16)
+    one, two = (model.state_dict().values() for model in models)
+    assert all(torch.equal(x, y) for x, y in zip(one, two))
+
+
 def test_every_epoch_is_told_and_a_no_ends_the_training():
     told = []
 
