@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,36 @@ static void remove_folder(const char *path) {
   rmdir(path);
 }
 
+static void mix(uint64_t *hash, const char *text, ssize_t length) {
+  for (ssize_t i = 0; i < length; i++)
+    *hash = (*hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
+}
+
+/* Where the numbers of processes mean the same: one start of one machine, one namespace of its
+ * processes. 0: nobody knows. */
+static uint64_t here(void) {
+  char text[64];
+  uint64_t hash = 1;
+  int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t length = file < 0 ? -1 : read(file, text, sizeof text);
+  if (file >= 0) close(file);
+  if (length <= 0) return 0;
+  mix(&hash, text, length);
+  length = readlink("/proc/self/ns/pid", text, sizeof text);
+  if (length <= 0) return 0;
+  mix(&hash, text, length);
+  return hash;
+}
+
+/* A work folder is called PLACE-PROCESS-XXXXXX: its process of this place runs no more. */
+static bool is_left(const char *name) {
+  char *end;
+  uint64_t place = strtoull(name, &end, 16);
+  if (*end != '-' || !place || place != here()) return false;
+  long process = strtol(end + 1, &end, 10);
+  return *end == '-' && process > 0 && kill((pid_t)process, 0) && errno == ESRCH;
+}
+
 static void remove_stale(const char *parent) {
   DIR *folder = opendir(parent);
   struct dirent *entry;
@@ -228,7 +259,8 @@ static void remove_stale(const char *parent) {
   while ((entry = readdir(folder))) {
     if (entry->d_name[0] == '.') continue;
     char *work = path_join(parent, entry->d_name);
-    if (!stat(work, &s) && s.st_mtime < time(NULL) - STALE) remove_folder(work);
+    bool old = !stat(work, &s) && s.st_mtime < time(NULL) - STALE;
+    if (old || is_left(entry->d_name)) remove_folder(work);
     free(work);
   }
   closedir(folder);
@@ -238,7 +270,7 @@ canvas_status cache_work(canvas_context *ctx, const char *cache, char **out) {
   struct buf path = {0};
   char *parent = path_join(cache, "work");
   remove_stale(parent);
-  buf_printf(&path, "%s/%ld-XXXXXX", parent, (long)getpid());
+  buf_printf(&path, "%s/%llx-%ld-XXXXXX", parent, (unsigned long long)here(), (long)getpid());
   free(parent);
   if (mkdtemp(path.text)) {
     *out = buf_take(&path);

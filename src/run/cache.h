@@ -29,8 +29,8 @@ canvas_status cache_keep(canvas_context *ctx, const char *cache, const char *key
 /* Forgets an object that turned out to be damaged. */
 void cache_drop(const char *object);
 
-/* A new folder for one compilation, and its end with all files in it. Folders that a killed process
- * left a day ago are removed, too. */
+/* A new folder for one compilation, and its end with all files in it. Folders that a process
+ * left when it was killed are removed, too: at once those of this machine, others after a day. */
 canvas_status cache_work(canvas_context *ctx, const char *cache, char **out);
 void cache_work_end(char *work); /* NULL is fine */
 

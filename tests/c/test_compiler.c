@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -90,6 +91,35 @@ static void many(void **state) {
   }
   compiler_close(c);
   assert_int_equal(count_files("work"), 0);
+}
+
+// A process that is killed while its compiler runs leaves a folder: the next one removes it, but none of
+// a living process, and none of another machine.
+static void folder_of_the_killed(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct compiler *c = open_compiler("gcc", 0);
+  char *mine, *next, foreign[128];
+  int before = count_files("work");
+  snprintf(foreign, sizeof foreign, "%s/work/1-999999999-abcdef", folder);
+  assert_int_equal(mkdir(foreign, 0700), 0);
+  assert_int_equal(cache_work(&ctx, folder, &mine), CANVAS_OK);
+  pid_t child = fork();
+  if (!child) {
+    char *left;
+    bool made = cache_work(&ctx, folder, &left) == CANVAS_OK;
+    _exit(made && file_write(&ctx, path_join(left, "unit.c"), "x", 1) == CANVAS_OK ? 0 : 1);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(count_files("work"), before + 3);
+  assert_int_equal(cache_work(&ctx, folder, &next), CANVAS_OK);
+  assert_int_equal(count_files("work"), before + 3);
+  cache_work_end(next);
+  assert_int_equal(access(mine, R_OK), 0);
+  cache_work_end(mine);
+  assert_int_equal(rmdir(foreign), 0);
+  compiler_close(c);
 }
 
 static struct object build_until(const struct compiler *c, const char *text, const char *function,
@@ -349,9 +379,10 @@ static void vanished(void **state) {
 int main(void) {
   unsetenv("CANVAS_CC");
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(many),       cmocka_unit_test(cached),      cmocka_unit_test(misbehaving),
-      cmocka_unit_test(none_works), cmocka_unit_test(out_of_time), cmocka_unit_test(where),
-      cmocka_unit_test(vanished),
+      cmocka_unit_test(many),        cmocka_unit_test(cached),
+      cmocka_unit_test(misbehaving), cmocka_unit_test(folder_of_the_killed),
+      cmocka_unit_test(none_works),  cmocka_unit_test(out_of_time),
+      cmocka_unit_test(where),       cmocka_unit_test(vanished),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_all);
 }

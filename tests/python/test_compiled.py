@@ -16,6 +16,8 @@ import pytest
 import canvas
 from canvas import _core
 
+MACHINES = Path(__file__).resolve().parents[2] / "examples/machines"
+
 ROOT = Path(__file__).resolve().parents[2]
 
 SMOOTH = """canvas 1
@@ -75,6 +77,22 @@ def test_on_numpy(schedule):
     np.testing.assert_allclose(y.ravel(), evaluated(SMOOTH, (x, w)), atol=1e-5)
     for twin in (copy.deepcopy(smooth), pickle.loads(pickle.dumps(smooth))):
         assert (twin(x, w) == y).all() and twin.schedule == schedule
+
+
+@pytest.mark.parametrize("name", ["avx2", "avx512"])
+def test_bound_for_another_machine(name):
+    machine = (MACHINES / f"{name}.txt").read_text()
+    smooth = canvas.compile_program(SMOOTH, SCHEDULE, machine=machine)
+    x, w = arguments()
+    np.testing.assert_allclose(smooth(x, w).ravel(), evaluated(SMOOTH, (x, w)), atol=1e-5)
+    assert pickle.loads(pickle.dumps(smooth)).machine == machine
+    pack = canvas.KernelPack(KERNEL)
+    assert pack.compile(AT, machine=machine).machine == machine
+
+
+def test_a_machine_that_is_none_is_one_message():
+    with pytest.raises(canvas.CanvasError, match="vector_bytes"):
+        canvas.compile_program(SMOOTH, machine="canvas 1\nmachine m\n")
 
 
 def test_on_torch():

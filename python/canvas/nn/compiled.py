@@ -45,17 +45,20 @@ class Compiled:
     """A program as a function: ``compiled(x, w)`` answers the output, or a tuple of several.
 
     Arguments are the program's inputs in order, NumPy arrays or torch CPU tensors, all of one
-    kind; so is what is answered.  `program` and `schedule` are texts (None: the default schedule).
+    kind; so is what is answered.  `program` and `schedule` are texts (None: the default schedule);
+    `machine` is the text of the one that the schedule is bound for ("here": this one).
     Raises CanvasError where an argument has another dtype or shape than its input, is not
     contiguous, or holds an index out of its range; MemoryError where the code finds no memory.
     """
 
-    def __init__(self, program: str, schedule: str | None = None) -> None:
-        self.program, self.schedule = program, schedule
+    def __init__(self, program: str, schedule: str | None = None, machine: str = "here") -> None:
+        self.program, self.schedule, self.machine = program, schedule, machine
         inputs, outputs = _core.signature(program)
         self.inputs = [Tensor(*row) for row in inputs]
         self.outputs = [Tensor(*row) for row in outputs]
-        self.path, self.function = _core.compile(program, schedule)
+        self.path, self.function = _core.compile(
+            program, schedule, None if machine == "here" else machine
+        )
         try:
             self._code = getattr(ctypes.CDLL(self.path), self.function)
         except OSError as error:
@@ -81,17 +84,20 @@ class Compiled:
         return f"Compiled({self.function}: {inputs} -> {outputs})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Compiled, (self.program, self.schedule)
+        return Compiled, (self.program, self.schedule, self.machine)
 
 
-@checked(program=TEXT, schedule=TEXT)
-def compile_program(program: str, schedule: str | None = None) -> Compiled:
+@checked(program=TEXT, schedule=TEXT, machine=TEXT)
+def compile_program(
+    program: str, schedule: str | None = None, *, machine: str = "here"
+) -> Compiled:
     """A program's text (docs/program.md) as machine code, under a schedule's text
-    (docs/schedule.md) or the default one.
+    (docs/schedule.md) or the default one, bound for this machine or the text of another
+    (docs/machine.md).
 
-    Raises CanvasError in one message where either is wrong, or no C compiler works.
+    Raises CanvasError in one message where one of them is wrong, or no C compiler works.
     """
-    return Compiled(program, schedule)
+    return Compiled(program, schedule, machine)
 
 
 # ---- arguments ----------------------------------------------------------------------------------

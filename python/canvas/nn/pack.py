@@ -113,14 +113,16 @@ class KernelPack:
         target: str | None = None,
         batch: int = 1,
         schedule: str | None = None,
+        machine: str = "here",
     ) -> Compiled:
         """The kernel at one target as machine code: a callable on NumPy arrays or torch CPU
         tensors, the image ``[batch, C_in, H, W]`` and the weights in the order and layout that
         ``canvas lower`` shows; where the pack has norms, the folded weights with their biases.
 
         `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
-        of several; `schedule`: the text of one (None: the default one).  Raises CanvasError in
-        one message where sizes or schedule do not fit, or no C compiler works.
+        of several; `schedule`: the text of one (None: the default one); `machine`: the text of
+        the one it is bound for ("here": this one).  Raises CanvasError in one message where sizes,
+        schedule or machine do not fit, or no C compiler works.
         """
         from .compiled import Compiled
 
@@ -135,7 +137,7 @@ class KernelPack:
         if target is not None and target not in names:
             raise CanvasError(f"'{self.name}' is bound to no target '{target}'")
         index = 0 if target is None else names.index(target)
-        return Compiled(_core.lower(sized.text, index, batch), schedule)
+        return Compiled(_core.lower(sized.text, index, batch), schedule, machine)
 
     def check(self) -> None:
         """Compare the module with the interpreter (canvas.check.check); raises ArithmeticError."""
