@@ -12,7 +12,9 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -97,7 +99,7 @@ def terminal(monkeypatch):
     display = LiveDisplay(console, "net on images", 600.0, 0.0)
 
     def shown():
-        display.live.refresh()
+        display.refresh()
         return screen(console.file.getvalue())
 
     yield display, at, shown
@@ -191,6 +193,69 @@ def test_many_trainings_and_rows_keep_to_the_screen(terminal):
         display.started(str(i), 3)
     lines = shown()
     assert "and 56 more" in lines and len([line for line in lines if "find" in line]) == 6
+
+
+class Tty(Screen):
+    def isatty(self):
+        return True
+
+
+def test_no_line_is_lost_whoever_writes(monkeypatch):
+    """While the table changes its height: lines of the search, of callbacks, warnings, and text
+    without an end.
+    """
+    stream, interval = Tty(), sys.getswitchinterval()
+    monkeypatch.setattr(sys, "stderr", stream)
+    console = Console(stderr=True, force_terminal=True, width=80, height=40)
+    display = LiveDisplay(console, "net", 600.0, time.monotonic())
+    display.begin([row("0")], 1000)
+    display.phase("", 100)
+    over = threading.Event()
+
+    def grow():
+        while not over.is_set():
+            for change in (lambda n: display.started(n, 3), display.ended):
+                for number in range(8):
+                    change(str(number))
+            display.refresh()
+
+    def parts(index):
+        sys.stderr.write("part ")
+        sys.stderr.write(f"{index} end\n")
+
+    writers = {
+        "line": lambda index: display.line(f"line {index} end"),
+        "print": lambda index: print("print", index, "end", file=sys.stderr),
+        "part": parts,
+        "warn": lambda index: warnings.warn_explicit(f"warn {index} end", UserWarning, "x", index),
+    }
+
+    def write(name):
+        for index in range(100):
+            writers[name](index)
+
+    growing = threading.Thread(target=grow)
+    threads = [threading.Thread(target=write, args=(name,)) for name in writers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: sys.stderr.write(f"{message}\n")
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in (growing, *threads):
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            over.set()
+            growing.join()
+            sys.setswitchinterval(interval)
+    sys.stderr.write("no end")
+    display.close()
+    assert sys.stderr is stream
+    lines = [line for line in screen(stream.getvalue()) if line]
+    assert sorted(lines) == sorted(
+        ["no end", *(f"{name} {index} end" for name in writers for index in range(100))]
+    )
 
 
 def test_a_terminal_that_closes_stops_nothing(terminal, monkeypatch):

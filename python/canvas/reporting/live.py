@@ -14,14 +14,17 @@
 
     7 done, 3 pruned, 0 failed
 
-The search calls from its own thread; rich draws from another, once a second, so that the clock
-goes on while nothing else does.  All text is shown as it is (never as markup) and on one line;
+The search calls from its own thread; another draws once a second, so that the clock goes on while
+nothing else does.  A line above the table moves it, and rich reckons from its height as it was
+drawn last: so whoever writes (the search, the clock, callbacks, warnings, other threads) holds the
+one lock from the first reckoning to the last byte.  All text is shown as it is (never as markup) and on one line;
 the cursor stays visible, so that even kill -9 leaves a sane terminal.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,6 +38,7 @@ from rich.text import Text
 from ..study import ENDED, TRIED, Candidate
 from ..text import printable
 from .front import find_order
+from .lines import Lines
 from .progress import Display, candidate_line
 from .table import kernel_summary
 from .uninterrupted import uninterrupted
@@ -80,6 +84,11 @@ class LiveDisplay(Display):
         self.stage_begun = begun
         self.ended_in_stage = 0
         self.live: Live | None = None
+        self.lock = threading.RLock()
+        self.over = threading.Event()
+        self.streams: dict[
+            str, Lines
+        ] = {}  # what stands in the place of sys.stderr and sys.stdout
 
     # ---- what happens -------------------------------------------------------------------------
 
@@ -114,29 +123,52 @@ class LiveDisplay(Display):
         self.ended_in_stage += 1
 
     def close(self) -> None:
-        if self.live is not None:
-            live, self.live = self.live, None
-            with suppress(OSError):  # a terminal that is closed stops nothing
-                live.stop()
+        self.over.set()
+        for name, lines in self.streams.items():
+            if getattr(sys, name) is lines:
+                setattr(sys, name, lines.rich_proxied_file)
+            lines.finish()
+        self.streams = {}
+        with self.lock:
+            if self.live is not None:
+                live, self.live = self.live, None
+                with suppress(OSError):  # a terminal that is closed stops nothing
+                    live.stop()
 
     def above(self, text: str, whole: bool = True) -> None:
         """Lines that scroll by above the table: wrapped, or cut to the width."""
         overflow: OverflowMethod = "fold" if whole else "ellipsis"
-        with suppress(OSError), uninterrupted():
-            for line in text.splitlines():
+        with suppress(OSError), uninterrupted(), self.lock:
+            for line in text.splitlines() or [""]:
                 self.console.print(Text(printable(line)), no_wrap=not whole, overflow=overflow)
 
     def _appear(self) -> None:
         self.live = Live(
             console=self.console,
             get_renderable=self.picture,
-            refresh_per_second=PER_SECOND,
+            auto_refresh=False,
             transient=True,
-            redirect_stdout=sys.stdout.isatty(),
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
-        with uninterrupted():
-            self.live.start()
+        with uninterrupted(), self.lock:
+            self.live.start(refresh=True)
             self.console.show_cursor(True)
+        for name in ("stderr", "stdout"):
+            if (stream := getattr(sys, name)) is not None and stream.isatty():
+                self.streams[name] = Lines(stream, self.above)
+                setattr(sys, name, self.streams[name])
+        threading.Thread(target=self._tick, daemon=True).start()
+
+    def _tick(self) -> None:
+        while not self.over.wait(1 / PER_SECOND):
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Draw the table as it is now."""
+        with suppress(OSError), self.lock:
+            if self.live is not None:
+                self.live.refresh()
 
     # ---- the picture --------------------------------------------------------------------------
 
