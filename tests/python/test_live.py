@@ -136,7 +136,14 @@ def test_the_screen_of_a_search(terminal):
     # One ending took 100 s; two finds and a control are left, which the limit cuts short.
     assert "trials 2 of 4, about 5:00 left" in lines
     assert "finds: 1 done, 1 pruned, 0 rejected, 0 failed" in lines
+    display.limit = None
+    display.after(50.0)  # finals and timing
+    assert "trials 2 of 4, about 5:00 left, 5:50 with all that follows" in shown()
+    display.limit = 420.0
+    assert "trials 2 of 4, about 5:00 left, 5:20 with all that follows" in shown()
+    display.limit = 600.0
     display.phase("finals: 6 trainings of 2 epochs", 6)
+    display.after(0.0)
     display.started("find 0 seed 2", 2)
     at[0] = 105.0
     display.ended("find 0 seed 2")

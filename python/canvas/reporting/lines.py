@@ -1,4 +1,4 @@
-"""What others write to a terminal while a table stands on it: whole lines, one after the other."""
+"""What others write to a terminal on which a table stands: whole lines, one after the other."""
 
 from __future__ import annotations
 

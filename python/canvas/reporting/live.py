@@ -17,8 +17,8 @@
 The search calls from its own thread; another draws once a second, so that the clock goes on while
 nothing else does.  A line above the table moves it, and rich reckons from its height as it was
 drawn last: so whoever writes (the search, the clock, callbacks, warnings, other threads) holds the
-one lock from the first reckoning to the last byte.  All text is shown as it is (never as markup) and on one line;
-the cursor stays visible, so that even kill -9 leaves a sane terminal.
+one lock from the first reckoning to the last byte.  All text is shown as it is (never as markup)
+and on one line; the cursor stays visible, so that even kill -9 leaves a sane terminal.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class LiveDisplay(Display):
         self.total = 0
         self.stage_begun = begun
         self.ended_in_stage = 0
+        self.later = 0.0  # seconds of the stages after this one
         self.live: Live | None = None
         self.lock = threading.RLock()
         self.over = threading.Event()
@@ -101,6 +102,9 @@ class LiveDisplay(Display):
         self.stage_begun, self.ended_in_stage = time.monotonic(), 0
         if self.live is None:
             self._appear()
+
+    def after(self, seconds: float) -> None:
+        self.later = seconds
 
     def started(self, name: str, epochs: int) -> None:
         self.trainings[name] = Training(name, epochs)
@@ -189,6 +193,8 @@ class LiveDisplay(Display):
         words = f"\n{self.stage or 'trials'} {done} of {self.total}"
         left = self._left(now, todo)
         words += "" if left is None else f", about {clock(left)} left"
+        if left is not None and self.later:
+            words += f", {clock(self._within(now, left + self.later))} with all that follows"
         return Text.assemble((head, "bold"), words)
 
     def _progress(self) -> tuple[int, int]:
@@ -204,8 +210,13 @@ class LiveDisplay(Display):
         """Seconds that this stage may still take, by its pace so far; None while unknown."""
         if todo <= 0 or not self.ended_in_stage:
             return None
-        left = (now - self.stage_begun) / self.ended_in_stage * todo
-        return left if self.limit is None else max(0.0, min(left, self.limit - now + self.begun))
+        return self._within(now, (now - self.stage_begun) / self.ended_in_stage * todo)
+
+    def _within(self, now: float, seconds: float) -> float:
+        """No more than the time limit leaves."""
+        if self.limit is None:
+            return seconds
+        return max(0.0, min(seconds, self.limit - now + self.begun))
 
     def _best(self, rows: Sequence[Candidate]) -> Table:
         table = columns("best so far", "accuracy", "MACs", "speed-up", "status")

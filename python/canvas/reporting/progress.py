@@ -36,6 +36,9 @@ class Display:
         if text:
             self.say(text)
 
+    def after(self, seconds: float) -> None:
+        """About how long the stages after this one will take."""
+
     def started(self, name: str, epochs: int) -> None:
         """A training begins."""
 

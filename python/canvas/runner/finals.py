@@ -79,6 +79,7 @@ def train_finals(run: Run, pool: Pool) -> None:
         if seed not in run.study.final_seeds(row.id, epochs)
     ]
     if queue:
+        run.display.after(run.timing_seconds())
         run.display.phase(f"finals: {len(queue)} trainings of {epochs} epochs", len(queue))
     Finals(run, pool, epochs, queue).train()
 

@@ -104,9 +104,13 @@ class Run:
 
     def timing_moment(self) -> float:
         """When timing must begin so that latency and table are ready in time."""
+        return self.deadline - self.timing_seconds()
+
+    def timing_seconds(self) -> float:
+        """About how long latency and the table will take, at most."""
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
         one = TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds)
-        return self.deadline - WRAP_UP - COMPILING * self._to_compile() - one * (rows + 1)
+        return WRAP_UP + COMPILING * self._to_compile() + one * (rows + 1)
 
     def _to_compile(self) -> int:
         """How many networks are timed under torch.compile, at most."""

@@ -31,6 +31,7 @@ def time_networks(run: Run, pool: Pool) -> None:
     rows = [row for row in run.study.select(status="done") if lacks(run, row, twice)]
     rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))
     if rows:
+        run.display.after(0.0)
         run.display.phase(f"timing {len(rows)} networks, one at a time", len(rows))
     for row in rows:
         if time.monotonic() > run.deadline - 1:

@@ -218,6 +218,7 @@ class Trials:
         self.waiting.pop(id, None)
         self.study.finished(id, status, reason, log)
         candidate = self.study.candidate(id)
+        self.display.after(expected_seconds(self.run) + self.run.timing_seconds())
         self.run.tell(candidate)
         if candidate.kind == "baseline" and status == "failed":
             raise CanvasError(f"the unchanged network cannot be trained: {reason}")
