@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from canvas import _core
 from canvas.nn import initial_signals
-from canvas.nn.initial_signals import Signals, fingerprint, measure, naswot, spread
+from canvas.nn.initial_signals import Signals, fingerprint, measure, naswot, spread, weights_of
 from canvas.nn.pack import KernelPack
 from canvas.nn.placeholder import Placeholder, Target, get_placeholders, replace, targets_text
 
@@ -40,8 +40,8 @@ def kernel(*lines):
     return "\n".join(["canvas 1", "kernel k", "a = input", *lines, ""])
 
 
-def network(text):
-    pack = KernelPack(_core.solve(text, targets_text(TARGETS), "macs=none,params=none", "G=2"))
+def network(text, options="G=2"):
+    pack = KernelPack(_core.solve(text, targets_text(TARGETS), "macs=none,params=none", options))
     torch.manual_seed(1)
     return replace(Small(), pack)
 
@@ -109,6 +109,14 @@ def test_equal_functions_have_one_fingerprint(pair):
     assert first == second and first
 
 
+def test_norms_inside_are_part_of_the_function():
+    chain = kernel("b = fc a to=C", "c = fc b to=C", "out c")
+    again = kernel("d = relu a", "b = fc d to=C", "c = fc b to=C", "out c")
+    plain, *normed = (found(network(chain, "G=2")), found(network(chain, "G=2 norm=batch")),
+                      found(network(again, "G=2 norm=batch")))  # fmt: skip
+    assert plain.fingerprint != normed[0].fingerprint == normed[1].fingerprint
+
+
 def test_other_functions_have_others():
     prints = [found(network(text)).fingerprint for text in OTHERS]
     assert len(set(prints)) == len(OTHERS) and all(prints)
@@ -152,6 +160,11 @@ def test_the_spread_is_that_of_the_gradients_of_the_first_step():
     ]
     again = network(TWO)
     assert found(again).spread == pytest.approx(abs(math.log10(norms[0] / norms[1])), rel=1e-5)
+
+
+def test_norms_and_biases_are_no_weights():
+    convolution = nn.Conv2d(2, 3, 1)
+    assert weights_of(nn.Sequential(convolution, nn.BatchNorm2d(3))) == [convolution.weight]
 
 
 @pytest.mark.parametrize(

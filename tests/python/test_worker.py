@@ -25,7 +25,7 @@ def job(tmp_path, monkeypatch):
         "import torch\n"
         "from torch import nn\n"
         "def good(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 2))\n"
-        "def dropout(): return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(16, 2))\n"
+        "def dropout(): return nn.Sequential(convolutions(), nn.Dropout(), nn.Linear(2, 2))\n"
         "def convolutions():\n"
         "    layers = [nn.Conv2d(c, 4, 3, padding=1) for c in (1, 4, 4)]\n"
         "    return nn.Sequential(*layers, nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))\n"
@@ -129,6 +129,7 @@ def test_signals_do_not_move_the_training_that_follows(job):
     curves = []
     for signals in (False, True):
         told = run({**job, "signals": signals}, True, True, True)
+        assert not signals or told[1]["fingerprint"]
         curves.append([m["loss"] for m in told if m["event"] == "epoch"])
     assert curves[0] == curves[1] and len(curves[0]) == 2
 
