@@ -57,7 +57,8 @@ class FakePool:
 def folder(tmp_path, monkeypatch):
     """A study of three finds that ended and four that were pruned; nobody trains."""
     monkeypatch.setattr(audits, "Pool", FakePool)
-    monkeypatch.setattr(audits, "images_of", lambda *words: None)
+    for reads in ("images_of", "check_code"):
+        monkeypatch.setattr(audits, reads, lambda *words: None)
     monkeypatch.setattr(audits, "training_job", lambda study, options, images, row: row.name)
     FakePool.started.clear()
     options = read_options({"model": "resnet8", "data": "digits", "epochs": EPOCHS})
