@@ -54,7 +54,10 @@ IMAGES = torch.utils.data.TensorDataset(torch.zeros(40, 1, 4, 4), torch.arange(4
 # function: its good arguments, and what each may not be.
 TABLE = {
     "KernelPack": ({}, {"text": NO_TEXT + NEVER}),
-    "compile_program": ({"program": PROGRAM}, {"program": NO_TEXT + NEVER, "schedule": NO_TEXT}),
+    "compile_program": (
+        {"program": PROGRAM},
+        {"program": NO_TEXT + NEVER, "schedule": NO_TEXT, "machine": NO_TEXT},
+    ),
     "convert": (
         {"model": "NETWORK", "example_input": IMAGE},
         {
