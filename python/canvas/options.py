@@ -383,7 +383,7 @@ OPTIONS = (
     Option(
         "finalists",
         _whole(0, 1000),
-        3,
+        1,
         False,
         "K",
         "the most accurate K finds (of each budget) are trained again, like the controls, and "
