@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Break-it tests: a mutant is one small mistake in the core, and some test must notice it.
+"""Break-it tests: a mutant is one small mistake, in the core or in what a claim of the package
+rests on, and some test must notice it.
 
     tests/mutants.py [--build FOLDER] [--sample] [--jobs N] [WORD...]
 
@@ -15,7 +16,8 @@ The rows stand in tests/mutants/*.txt. Every line says by its first character wh
 Several lines - or + are one text with line breaks. The tree is not touched: the changed file is
 compiled beside the objects of a finished build (build/gcc), then each C test is linked with it
 and run, quick ones first; what survives them meets the goldens, and what is compared with PyTorch
-at last the Python test that does so.
+at last the Python test that does so. A mistake in a Python file meets the tests of the table
+PYTHON_OWN, in a package of links to everything but that file.
 
 The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
 text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
@@ -45,6 +47,17 @@ PYTHON_TESTS = {
     "src/spell/": "tests/python/test_torch_equals_interpreter.py",
     "src/primitive/": "tests/python/test_torch_equals_interpreter.py",
     "src/operator/": "tests/python/test_operators.py",
+}
+# Mistakes in the package itself: file of the mutant, tests.
+PYTHON_OWN = {
+    "python/canvas/workers/worker.py": "test_worker",
+    "python/canvas/training/train.py": "test_train",
+    "python/canvas/runner/search_run.py": "test_finals",
+    "python/canvas/runner/finals.py": "test_finals",
+    "python/canvas/runner/timing.py": "test_timing",
+    "python/canvas/reporting/front.py": "test_report",
+    "python/canvas/reporting/claims.py": "test_null_worlds",
+    "python/canvas/reporting/verdict.py": "test_verdict test_null_worlds",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test
@@ -227,6 +240,8 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
     text, why = mutated(row)
     if text is None:
         return False, why
+    if row.file in PYTHON_OWN:
+        return judge_python(build, row, text)
     if row.file not in build.library:
         return False, f"{row.file} is not compiled into the library"
     with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
@@ -244,6 +259,36 @@ def judge(build: Build, row: Mutant) -> tuple[bool, str]:
     if row.equivalent:
         return not noticed, f"noticed by {noticed}, not equivalent" if noticed else row.equivalent
     return bool(noticed), noticed or "SURVIVED: no test notices it"
+
+
+def judge_python(build: Build, row: Mutant, text: str) -> tuple[bool, str]:
+    """The same for a mistake in a Python file."""
+    tests = [f"tests/python/{name}.py" for name in PYTHON_OWN[row.file].split()]
+    noticed = next((test for test in tests if not run_python(build, test, row.file, text)), "")
+    if noticed and not run_python(build, noticed, row.file, (ROOT / row.file).read_text()):
+        return False, f"{noticed} fails without the mistake, too"
+    return bool(noticed), noticed or "SURVIVED: no test notices it"
+
+
+def run_python(build: Build, test: str, file: str, text: str) -> bool:
+    """Whether a test of the package passes with this text in place of a file."""
+    with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
+        place = pathlib.Path(temporary) / file
+        place.parent.mkdir(parents=True)
+        package = pathlib.Path(temporary) / "python" / "canvas"
+        for folder in {package, place.parent}:
+            for path in (ROOT / folder.relative_to(temporary)).iterdir():
+                if (
+                    not path.name.startswith(("_core.abi3", "__pycache__"))
+                    and not (folder / path.name).exists()
+                ):
+                    (folder / path.name).symlink_to(path)
+        place.unlink()
+        place.write_text(text)
+        objects = list(build.library.values())
+        link(build, objects, build.extension, package / "_core.abi3.so", "-shared")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+        return passes(command, PYTHONPATH=str(package.parent))
 
 
 def tests_of(build: Build, row: Mutant) -> list[str]:
