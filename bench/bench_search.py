@@ -1,0 +1,317 @@
+"""What each part of a search is worth: the search without it, at equal processor time.
+
+    ./dev bench search [--seeds 5] [--cpu 600] [--arms all,norms,...] [--out runs/bench-search]
+                       [--epochs 6] [--verify 2] [--report FILE] [--table]
+
+Arms: `all` is the search as it is by default; each of the others takes one part away (norms,
+rules of drawing, pre-tests, rungs, evolution), `none` all of them. A run is one search of the
+demo's task (resnet8 width 16 on digits-scattered, macs=0.3x) with its own seed, in a process of
+its own, ended by a callback once that process and its children have used --cpu seconds of the
+processor; a training that runs then is finished. The result of a run is its find of the highest
+accuracy on validation, trained again from --verify seeds that no search has used: the mean of
+those accuracies on validation. Beside it: the processor seconds until a find reached 95 % on
+validation and did so again with another seed, the trainings that tried it counted. The test split
+is not looked at.
+
+Each finished run is a line of OUT/runs.jsonl; what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import math
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import canvas
+from canvas import _core
+from canvas.data import load_data
+from canvas.nn.network import Recipe, build_network
+from canvas.study import Study
+from canvas.training.train import train
+
+ARMS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "norms": {"norm": "none"},
+    "rules": {"draws": "paper"},
+    "pre-tests": {"pretests": "no"},
+    "rungs": {"prune": "none"},
+    "evolution": {"strategy": "random"},
+}
+ARMS["none"] = {name: value for arm in ARMS.values() for name, value in arm.items()}
+MODEL, DATA, BUDGET, WIDTH = "resnet8", "digits-scattered", "macs=0.3x", 16
+GOAL = 0.95
+FRESH = 1_000_000  # seeds of verification begin there
+PLENTY = 100_000  # trials: the processor's time ends a run
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A candidate of a run at the processor time at which it ended."""
+
+    cpu: float
+    name: str
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run: `best` in 0..1, verified; `goal_cpu` None where no find reached the goal twice."""
+
+    arm: str
+    seed: int
+    cpu: float
+    finds: int
+    best: float
+    best_val: float
+    goal_cpu: float | None
+
+
+def processor_seconds() -> float:
+    """Of this process, of its children that have ended, and of all that run beneath it (Linux)."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    ended = sum(usage.ru_utime + usage.ru_stime for usage in used)
+    return ended + sum(seconds_of(child) for child in beneath(os.getpid()))
+
+
+def beneath(pid: int) -> Iterator[str]:
+    """The /proc folders of the processes that it started, and of those that they did."""
+    for task in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            children = Path(task).read_text().split()
+        except OSError:  # it has just ended
+            continue
+        for child in children:
+            yield f"/proc/{child}"
+            yield from beneath(int(child))
+
+
+def seconds_of(process: str) -> float:
+    """With those of its own children that have ended."""
+    try:
+        fields = Path(process, "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+# ---- one run ------------------------------------------------------------------------------------
+
+
+def search_for(arm: str, seed: int, options: argparse.Namespace, folder: Path) -> list[Ended]:
+    """Search until the processor time is used up; finds that were scored, in order."""
+    ended: list[Ended] = []
+
+    def tell(study: Study, candidate: Any) -> None:
+        if candidate.kind == "find" and candidate.val_accuracy is not None:
+            now = processor_seconds()
+            ended.append(Ended(now, candidate.name, candidate.val_accuracy))
+        if processor_seconds() > options.cpu:
+            study.stop()
+
+    canvas.search(
+        MODEL,
+        DATA,
+        budget=BUDGET,
+        width=WIDTH,
+        trials=PLENTY,
+        epochs=options.epochs,
+        seed=seed,
+        out=folder,
+        fresh=True,
+        callbacks=[tell],
+        finalists=0,
+        compile="no",
+        workers=1,
+        progress="off",
+        images=options.images,
+        **ARMS[arm],
+    )
+    return ended
+
+
+class Verifier:
+    """Trains a find again from fresh seeds, as the search does; accuracies on validation."""
+
+    def __init__(self, folder: Path, options: argparse.Namespace, seed: int) -> None:
+        with Study.read(folder) as study:
+            self.packs = {row.name: row.pack for row in study.candidates()}
+        self.data = load_data(DATA, images=options.images)
+        self.options = options
+        self.first = FRESH + 1000 * seed
+        self.known: dict[tuple[str, int], float] = {}
+        channels, height, width = self.data.shape
+        self.recipe = Recipe(
+            MODEL, WIDTH, (channels, height, width), self.data.classes, "paper", self.first
+        )
+
+    def accuracy(self, name: str, number: int) -> float:
+        """From fresh seed `number` after as many epochs as the search trains."""
+        if (name, number) not in self.known:
+            recipe = replace(self.recipe, seed=self.first + number)
+            network = build_network(recipe, self.packs[name])
+            curve = train(network, self.data, self.options.epochs, recipe.seed)
+            self.known[name, number] = curve[-1].accuracy
+        return self.known[name, number]
+
+
+def goal_seconds(ended: list[Ended], verifier: Verifier) -> float | None:
+    """Processor seconds until a find has reached the goal with two seeds, from the search's start;
+    each trial of a second seed is added.
+    """
+    spent = 0.0
+    for find in ended:
+        if find.accuracy < GOAL:
+            continue
+        start = processor_seconds()
+        reached = verifier.accuracy(find.name, 0) >= GOAL
+        spent += processor_seconds() - start
+        if reached:
+            return find.cpu + spent
+    return None
+
+
+def run(arm: str, seed: int, options: argparse.Namespace) -> Result:
+    folder = options.out / f"{arm}-{seed}"
+    torch.set_num_threads(1)
+    ended = search_for(arm, seed, options, folder)
+    used = processor_seconds()
+    verifier = Verifier(folder, options, seed)
+    goal = goal_seconds(ended, verifier)
+    if not ended:
+        return Result(arm, seed, used, 0, 0.0, 0.0, None)
+    best = max(ended, key=lambda find: find.accuracy)
+    again = [verifier.accuracy(best.name, number) for number in range(options.verify)]
+    return Result(arm, seed, used, len(ended), statistics.fmean(again), best.accuracy, goal)
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+
+def finished(path: Path, question: dict[str, Any]) -> list[Result]:
+    """The runs that are there; what was run with other settings does not count."""
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return [Result(**line["result"]) for line in lines if line["question"] == question]
+
+
+def question_of(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("cpu", "epochs", "verify", "images")
+    return {name: getattr(options, name) for name in names}
+
+
+def run_missing(options: argparse.Namespace) -> None:
+    """Seed by seed, so that arms can be compared whenever it is stopped."""
+    path = options.out / "runs.jsonl"
+    there = {(result.arm, result.seed) for result in finished(path, question_of(options))}
+    for seed in range(1, options.seeds + 1):
+        for arm in options.arms:
+            if (arm, seed) in there:
+                continue
+            began = time.monotonic()
+            subprocess.run(
+                [sys.executable, __file__, *sys.argv[1:], "--one", f"{arm}:{seed}"],
+                check=True,
+            )
+            print(f"{arm}, seed {seed}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def run_one(options: argparse.Namespace) -> None:
+    arm, _, seed = options.one.partition(":")
+    result = run(arm, int(seed), options)
+    with open(options.out / "runs.jsonl", "a", encoding="utf-8") as out:
+        line = {"question": question_of(options), "result": asdict(result)}
+        out.write(json.dumps(line) + "\n")
+
+
+def mean_and_error(values: list[float]) -> str:
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return f"{mean:.1f}"
+    return f"{mean:.1f} +- {statistics.stdev(values) / math.sqrt(len(values)):.1f}"
+
+
+def table(results: list[Result], arms: list[str]) -> str:
+    """Markdown: means over the seeds with their standard errors."""
+    lines = [
+        "| without | runs | best find, verified (%) | paired difference to all (points) "
+        "| finds scored | CPU s until 95 % twice (reached) |",
+        "|---|---|---|---|---|---|",
+    ]
+    whole = {result.seed: result.best for result in results if result.arm == "all"}
+    for arm in arms:
+        rows = [result for result in results if result.arm == arm]
+        if not rows:
+            continue
+        paired = [100 * (row.best - whole[row.seed]) for row in rows if row.seed in whole]
+        reached = [row.goal_cpu for row in rows if row.goal_cpu is not None]
+        lines.append(
+            f"| {'nothing' if arm == 'all' else 'all of these' if arm == 'none' else arm} "
+            f"| {len(rows)} | {mean_and_error([100 * row.best for row in rows])} "
+            f"| {mean_and_error(paired) if paired and arm != 'all' else '-'} "
+            f"| {mean_and_error([float(row.finds) for row in rows])} "
+            f"| {mean_and_error(reached) if reached else '-'} ({len(reached)}/{len(rows)}) |"
+        )
+    return "\n".join(lines)
+
+
+def report(options: argparse.Namespace, text: str) -> str:
+    words = " ".join(f"--{name} {value}" for name, value in question_of(options).items() if value)
+    return (
+        "# What each part of a search is worth\n\n"
+        f"`./dev bench search --seeds {options.seeds} {words}`, canvas {_core.version()}, torch "
+        f"{torch.__version__}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{os.cpu_count()} cores; {MODEL} of width {WIDTH} on {DATA}, {BUDGET}. A row is the "
+        "search without one part, at equal processor time; means over search seeds with their "
+        f"standard errors.\n\n{text}\n"
+    )
+
+
+def _arms(text: str) -> list[str]:
+    names = text.split(",")
+    if not set(names) <= set(ARMS):
+        raise argparse.ArgumentTypeError(f"some of {','.join(ARMS)}")
+    return names
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="the search without each of its parts")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cpu", type=float, default=600.0, help="processor seconds of a search")
+    parser.add_argument("--arms", type=_arms, default=list(ARMS))
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--images", type=int, default=None, help="at most so many images")
+    parser.add_argument("--verify", type=int, default=2, help="fresh seeds for the best find")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench-search"))
+    parser.add_argument("--report", type=Path, help="write the table there, too")
+    parser.add_argument("--table", action="store_true", help="run nothing: what is there")
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # ARM:SEED, in the child
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.one:
+        run_one(options)
+        return
+    if not options.table:
+        run_missing(options)
+    text = table(finished(options.out / "runs.jsonl", question_of(options)), options.arms)
+    print(text)
+    if options.report is not None:
+        options.report.write_text(report(options, text))
+
+
+if __name__ == "__main__":
+    main()
