@@ -251,7 +251,8 @@ OPTIONS = (
         40,
         False,
         "N",
-        "kernels to train, pruned and failed ones included; so many for each budget of a sweep",
+        "new kernels to train, at least to the first rung; pruned and failed ones included, "
+        "rejected ones not; so many for each budget of a sweep",
     ),
     Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
     Option(
@@ -347,12 +348,13 @@ OPTIONS = (
     ),
     Option(
         "prune",
-        _one_of("macs", "paper", "none"),
-        "macs",
+        _one_of("rungs", "macs", "paper", "none"),
+        "rungs",
         True,
-        "macs|paper|none",
-        "stop a training that lags behind the best curve; macs: of the finds with no more MACs; "
-        "paper: of all finds; none: never",
+        "rungs|macs|paper|none",
+        "rungs: a third of the epochs, for the best third all, for the best third of these all "
+        "again from a second seed; else stop a training that lags behind the best curve; macs: of "
+        "the finds with no more MACs; paper: of all finds; none: never",
     ),
     Option(
         "pretests",
@@ -371,7 +373,7 @@ OPTIONS = (
         "what is tried next, and verdicts, depend on what was tried up to L before alone, so that "
         "any number of workers gives the same search; at most L trainings run at a time",
     ),
-    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never pruned"),
+    Option("grace", _whole(0, 10_000), 2, True, "N", "first epochs that are never judged"),
     Option(
         "latency_batch",
         _whole(1, 4096),

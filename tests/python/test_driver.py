@@ -51,7 +51,7 @@ def add(driver, name, kind="find", macs=100):
     if kind != "baseline":
         driver.study.add(name, kind, "kernel", "pack", f"hash {name}", macs)
     id = driver.study.candidates("name = ?", name)[0].id
-    driver.study.started(id)
+    driver._begin(driver.study.candidate(id))
     hear(driver, id, event="built", macs=macs, params=1)
     return id
 

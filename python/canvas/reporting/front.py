@@ -16,9 +16,11 @@ from ..study import Candidate
 OBJECTIVES = "latency,macs"
 
 
-def find_order(row: Candidate) -> tuple[float, int, int]:
-    """The most accurate find first; of equals the one with fewer MACs, then the older."""
-    return (-(row.val_accuracy or 0.0), row.macs or 0, row.id)
+def find_order(row: Candidate) -> tuple[float, float, int, int]:
+    """The most accurate find first, those that were trained from two seeds before the others; of
+    equals the one with fewer MACs, then the older.
+    """
+    return (-row.val_seeds, -(row.val_accuracy or 0.0), row.macs or 0, row.id)
 
 
 def chosen_finds(rows: Iterable[Candidate]) -> list[Candidate]:

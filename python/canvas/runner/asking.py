@@ -10,18 +10,19 @@ what became of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from .. import _core
 from ..errors import NoSolution
 from ..options import budgets
-from ..study import WHOLE
+from ..study import WHOLE, Item
 from .search_run import Run
-from .strategy import New, Promote, Proposal, Question, Random, rungs_of, seen
+from .strategy import New, Promote, Proposal, Question, Random, new_finds, rungs_of, seen
 
-DRY = 2000  # draws in a row without a candidate after which the search gives up
+DRY = 2000  # draws in a row without a candidate after which the search gives up ...
+REJECTED = 200  # ... and candidates in a row that were rejected before their training
 
 
 def draw_options(options: dict[str, Any]) -> str:
@@ -54,13 +55,16 @@ class Asking:
         self.question = question_of(run.options)
         self.strategy = Random(self.question)
         self.over = False
+        # Whether what is asked for depends on results; a rejection makes room for another find.
+        self.looks = self.strategy.looks or run.options["pretests"] == "yes"
 
     def next(self, new: bool, late: Callable[[], bool]) -> int | None:
         """The candidate of the next item; None: nothing can be asked for before something ends,
         or at all.  Not `new`: no time is left for new finds; `late` says when to give up drawing.
         """
+        self.over = False
         items = self.study.items()
-        first = len(items) - self.options["lag"] if self.strategy.looks else -1
+        first = len(items) - self.options["lag"] if self.looks else -1
         for last in range(max(first, -1), max(len(items), 1)):
             if any(item.state == "open" for item in items[: last + 1]):
                 return None
@@ -70,9 +74,17 @@ class Asking:
                 self.study.promote(proposal.candidate, proposal.rung)
                 return proposal.candidate
             if proposal is not None:
-                return self._draw(ask, late)
+                return None if self._dry(items) else self._draw(ask, late)
         self.over = True
         return None
+
+    def _dry(self, items: Sequence[Item]) -> bool:
+        """Whether nothing but rejected finds has come for long: then the search ends."""
+        lately = [item.state for item in new_finds(items) if item.state != "open"][-REJECTED:]
+        if len(lately) < REJECTED or set(lately) != {"rejected"}:
+            return False
+        self.run.ended = f"{REJECTED} kernels in a row were rejected before their training"
+        return True
 
     def _draw(self, ask: Callable[[int], Proposal | None], late: Callable[[], bool]) -> int | None:
         """Try indices until one gives a new kernel that fits the budget, and record every index

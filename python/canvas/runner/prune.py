@@ -1,4 +1,4 @@
-"""When a training is not worth finishing.
+"""When a training is not worth finishing, without rungs (strategy.py has those).
 
 The paper's rule: go on while accuracy(e) >= lambda(e) * best(e), lambda(x) = theta + (1 -
 theta) * x, theta = 0.5, where x is the part of training that is behind.  Three things are
@@ -20,6 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from ..study import Candidate
+from .search_run import Run
 
 THETA = 0.5
 
@@ -65,3 +68,37 @@ def keeps_up(
     if epoch < grace or epoch >= epochs - 1 or best is None:
         return True
     return accuracy >= threshold(epoch, epochs) * best[epoch]
+
+
+def judge(run: Run, candidate: Candidate, epoch: int, accuracy: float) -> tuple[bool, str] | None:
+    """Whether a training with `accuracy` after epoch `epoch` goes on, and why not; None while a
+    candidate that counts for it is not ended.
+    """
+    rule, grace, epochs = (run.options[name] for name in ("prune", "grace", "epochs"))
+    if candidate.kind != "find" or rule == "rungs" or epoch < grace:
+        return True, ""
+    if not _ended_before(run, candidate):
+        return None
+    best = _best_curve(run, candidate)
+    if best is None or keeps_up(accuracy, epoch, epochs, grace, best):
+        return True, ""
+    wanted = threshold(epoch, epochs) * best[epoch]
+    return False, f"{100 * accuracy:.1f} % after epoch {epoch + 1}, {100 * wanted:.1f} % wanted"
+
+
+def _ended_before(run: Run, candidate: Candidate) -> bool:
+    assert candidate.number is not None
+    last = candidate.number - run.options["lag"]
+    under_way = run.study.select("find", ("new", "running"))
+    return all(other.number is None or other.number > last for other in under_way)
+
+
+def _best_curve(run: Run, candidate: Candidate) -> Sequence[float] | None:
+    assert candidate.number is not None and candidate.macs is not None
+    finished = [
+        Finished(other.number or 0, other.macs or 0, run.study.curve(other.id))
+        for other in run.study.select("find", "done")
+    ]
+    return best_curve(
+        run.options["prune"], candidate.number, candidate.macs, finished, run.options["lag"]
+    )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..study import FIRST, SECOND, WHOLE, Item
+from ..study import FIRST, SECOND, WHOLE, Candidate, Item
 
 SHARE = 3  # one in so many of a rung advances
 
@@ -106,6 +106,8 @@ def promotions(items: Sequence[Item], question: Question, up: bool) -> Iterator[
         turns: list[tuple[int, int, Promote]] = []
         for place, budget in enumerate(question.budgets):
             best = leaders(items, budget, rung, up)
+            if up and rung == WHOLE:
+                best += hopeful(items, budget, best)
             told = sum((item.candidate, rung + 1) in asked for item in best)
             for item in best:
                 if (item.candidate, rung + 1) not in asked:
@@ -114,18 +116,46 @@ def promotions(items: Sequence[Item], question: Question, up: bool) -> Iterator[
         yield from (promotion for _, _, promotion in sorted(turns, key=lambda turn: turn[:2]))
 
 
-def leaders(items: Sequence[Item], budget: str, rung: int, up: bool = False) -> list[Item]:
-    """The best third of those that ended `rung` under `budget`, best first; what failed there
-    ended it as well.
+def leaders(
+    items: Sequence[Item], budget: str, rung: int, up: bool = False, everyone: bool = False
+) -> list[Item]:
+    """The best third of those that ended `rung` under `budget`, or all, best first; what failed
+    there ended it as well.
     """
     ended = [
         item
         for item in items
         if item.rung == rung and item.budget == budget and item.state in ("done", "failed")
     ]
-    count = -(-len(ended) // SHARE) if up else len(ended) // SHARE
+    count = len(ended) if everyone else (len(ended) + (SHARE - 1) * up) // SHARE
     done = [item for item in ended if item.accuracy is not None]
     return sorted(done, key=lambda item: (-(item.accuracy or 0.0), item.number))[:count]
+
+
+def hopeful(items: Sequence[Item], budget: str, best: Sequence[Item]) -> list[Item]:
+    """The next of those behind `best` with all epochs, if its one seed is above the mean of every
+    find that has two: the find that is chosen in the end shall be above all that were left.
+    """
+    whole = leaders(items, budget, WHOLE, everyone=True)
+    first = {item.candidate: item.accuracy or 0.0 for item in whole}
+    second = leaders(items, budget, SECOND, everyone=True)
+    means = [(first[item.candidate] + (item.accuracy or 0.0)) / 2 for item in second]
+    ours = [item for item in items if item.budget == budget and item.rung == SECOND]
+    under_way = any(item.state == "open" for item in ours)
+    tried = {item.candidate for item in [*best, *ours]}
+    rest = [item for item in whole if item.candidate not in tried][:1]
+    if under_way or not means:
+        return []
+    return [item for item in rest if (item.accuracy or 0.0) > max(means)]
+
+
+def why_pruned(items: Sequence[Item], row: Candidate) -> str:
+    """Why a find stays at the first rung when no more items come; "" if it should advance."""
+    best = leaders(items, row.budget, FIRST, up=True)
+    if any(item.candidate == row.id for item in best):
+        return ""
+    wanted, reached = best[-1].accuracy or 0.0, row.val_accuracy or 0.0
+    return f"rung 1: {100 * reached:.1f} %, {100 * wanted:.1f} % wanted"
 
 
 def seen(items: Sequence[Item], last: int) -> list[Item]:

@@ -1,7 +1,9 @@
-"""The trials of a search: what was asked for is trained and pruned.
+"""The trials of a search: what was asked for is measured, trained to its rung, pruned.
 
-    ask (asking.py) --> [child: check by the interpreter, train, score] --> prune --> done
-   one item after another         several at a time
+    ask (asking.py) --> [child: check, measure, train, score] --> waiting at a rung, done, pruned
+   one item after another        several at a time
+
+The baseline and the controls are trained to the last rung, as the best finds are.
 
 A failure of a candidate is a row of the study, never the end of the search.
 """
@@ -9,21 +11,24 @@ A failure of a candidate is a row of the study, never the end of the search.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import CanvasError
 from ..nn.controls import BASELINE, Control, budget_controls, solve_controls
 from ..nn.memory_format import FORMATS
 from ..options import budgets
-from ..study import WHOLE, Candidate
+from ..study import FIRST, SECOND, WHOLE, Candidate, kept_file, remove_kept
 from ..workers.pool import Message, Pool
 from .asking import Asking
+from .clock import Clock
 from .control_rows import add_control
-from .finals import expected_seconds
-from .prune import Finished, best_curve, keeps_up, threshold
+from .measured import verdict
+from .prune import judge
 from .search_run import Run
+from .strategy import first_epochs, rungs_of, why_pruned
 
+SECOND_SEED = 500  # how far the seed of the last rung is from the search's own
 SLOWEST = 6  # a training may take this many times what the unchanged network took ...
 SHORTEST = 30.0  # ... but at least this many seconds
 
@@ -58,10 +63,28 @@ def all_controls(run: Run) -> list[tuple[Control, str]]:
     return controls
 
 
+@dataclass
+class Course:
+    """A training under way: to `rung`, which it reaches after `until` epochs.  `next` is the
+    number of the epoch to come, `begun` whether one was told; `before` is what it had taken when
+    it was left off; `accuracy` and `seconds` are those of the last epoch.
+    """
+
+    rung: int
+    until: int
+    next: int = 0
+    begun: bool = False
+    before: float = 0.0
+    accuracy: float = 0.0
+    seconds: float = 0.0
+
+
 class Trials:
     """The candidates of a search on their way: what comes next, the verdicts.
 
-    What is queued or running stands in the study alone.
+    What is queued or running stands in the study alone; `courses` is what was told of the
+    trainings under way, `waiting` the epochs (number, accuracy) without a verdict, both by
+    candidate.
     """
 
     def __init__(self, run: Run) -> None:
@@ -70,8 +93,11 @@ class Trials:
         self.options = run.options
         self.display = run.display
         self.asking = Asking(run)
-        # candidate -> (epoch, accuracy) without a verdict
+        self.clock = Clock(run)
+        self.rungs = rungs_of(self.options["prune"], self.options["epochs"], self.options["grace"])
+        self.courses: dict[int, Course] = {}
         self.waiting: dict[int, tuple[int, float]] = {}
+        self.closing = False  # no time is left for new finds
 
     def total(self) -> int:
         """Finds that the search shall train."""
@@ -80,36 +106,112 @@ class Trials:
     def train(self, pool: Pool) -> None:
         """Train until the trials are done or the time is up; then nothing is under way."""
         self.display.phase("", self.total())
+        self._ask_seconds()
         while True:
-            while pool.has_room() and self._time_to_start() and (job := self._next()) is not None:
-                self._start(pool, job)
+            while pool.has_room() and (id := self._next()) is not None:
+                self._start(pool, id)
             if not pool.busy():
                 break
             for id, message in pool.wait(0.5):
                 self._hear(pool, id, message)
             self._judge(pool)
-            if time.monotonic() > self._last_moment():
+            if time.monotonic() > self.clock.last_moment():
                 self._stop_all(pool)
+        self._settle()
 
     # ---- what comes next ----------------------------------------------------------------------
 
     def _next(self) -> int | None:
-        """The next candidate to train: what was left over first, then new draws."""
+        """The next candidate to train: what was left over first, then what the strategy asks for,
+        and where that must wait, a control from the second seed.
+        """
         if self.study.stopped and not self.run.ended:
             self.run.ended = "a callback stopped the search"
         if self.run.ended:
             return None
-        if queued := self.study.select(status="new"):
-            return queued[0].id
-        return self.asking.next(True, lambda: time.monotonic() > self._last_moment())
+        asked = {item.candidate for item in self.study.items()}
+        seconds = [id for id in self.study.second_seeds("queued") if id not in self.courses]
+        left = [row.id for row in self.study.select(status="new")]
+        left += [id for id in seconds if id in asked]
+        controls = [id for id in seconds if id not in asked]
+        if left:
+            return self._in_time(left[0])
+        id = self._ask(len(controls)) if self._controls_ended() else None
+        if id is None and controls:
+            id = controls[0]
+        return None if id is None else self._in_time(id)
+
+    def _ask(self, controls: int) -> int | None:
+        self.closing = self.closing or not self.clock.time_for_new(self.rungs, controls)
+        return self.asking.next(
+            not self.closing, lambda: time.monotonic() > self.clock.last_moment()
+        )
+
+    def _controls_ended(self) -> bool:
+        """Whether the baseline and the controls are trained from the search's own seed: what is
+        asked and judged may depend on them.
+        """
+        under_way = self.study.select(status=("new", "running"))
+        return all(row.kind == "find" for row in under_way)
+
+    def _in_time(self, id: int) -> int | None:
+        """The candidate, unless no time is left to train it."""
+        candidate = self.study.candidate(id)
+        if self.clock.in_time(self._rung(candidate), candidate.kind == "find"):
+            return id
+        self.run.time_is_up("all trials were done")
+        return None
+
+    def _rung(self, candidate: Candidate) -> int:
+        """What the candidate is to be trained to next."""
+        if candidate.id in self.study.second_seeds("queued", "running"):
+            return SECOND
+        asked = [item.rung for item in self.study.items() if item.candidate == candidate.id]
+        return max(asked, default=WHOLE)
+
+    def _ask_seconds(self) -> None:
+        """The baseline and the controls are trained from the second seed, too, where finds are."""
+        if not self.rungs:
+            return
+        first = next((item.candidate for item in self.study.items()), None)
+        for row in self.study.select(status="done"):
+            if row.kind != "find" and (first is None or row.id < first):  # finals add later ones
+                self.study.add_second(row.id)
 
     def _start(self, pool: Pool, id: int) -> None:
         candidate = self.study.candidate(id)
-        self.study.started(id)
-        signals = self.options["pretests"] == "yes"
-        words = self.run.training(candidate, self.options["epochs"], signals=signals)
-        pool.start(id, words, self._train_limit())
-        self.display.started(candidate.name, self.options["epochs"])
+        course = self._begin(candidate)
+        words: dict[str, Any] = {"until": course.until}
+        if course.rung == SECOND:
+            words |= {"seed": second_seed(self.options["seed"]), "check": False}
+        elif candidate.rung < FIRST:
+            words["signals"] = self.options["pretests"] == "yes"
+        if candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs:
+            file = kept_file(self.study.folder, candidate.name)
+            file.parent.mkdir(exist_ok=True)
+            words["kept"] = str(file)
+        job = self.run.training(candidate, self.options["epochs"], **words)
+        pool.start(id, job, self._train_limit())
+        self.display.started(self._name(candidate), course.until)
+
+    def _begin(self, candidate: Candidate) -> Course:
+        """Record that a training begins or goes on."""
+        rung, epochs = self._rung(candidate), self.options["epochs"]
+        first = first_epochs(epochs, self.options["grace"])
+        course = Course(rung, first if rung == FIRST else epochs)
+        self.courses[candidate.id] = course
+        if rung == SECOND:
+            self.study.second_started(candidate.id)
+        else:
+            self.study.started(candidate.id)
+            course.next = len(self.study.curve(candidate.id))
+            course.before = self.study.candidate(candidate.id).seconds or 0.0
+        return course
+
+    def _name(self, candidate: Candidate) -> str:
+        """What the display calls a training."""
+        second = self.courses[candidate.id].rung == SECOND
+        return candidate.name + f" seed {second_seed(self.options['seed'])}" * second
 
     def _train_limit(self) -> float:
         """Seconds of processor time that a training may take."""
@@ -121,101 +223,108 @@ class Trials:
     # ---- what a child says --------------------------------------------------------------------
 
     def _hear(self, pool: Pool, id: int, message: Message) -> None:
-        """One message of a child about candidate `id`; what is pruned has nothing more to say."""
-        if self.study.candidate(id).status != "running":
+        """One message of a child about candidate `id`; what is over has nothing more to say."""
+        if id not in self.courses:
             return
         try:
-            self._obey(id, message)
-            if message["event"] == "signals":
-                pool.answer(id, True)
+            self._obey(pool, id, message)
         except CanvasError:
             raise
         except (KeyError, TypeError, ValueError) as error:
             pool.stop(id)
-            self._finish(id, "failed", f"error: the child sent a message that cannot be ({error})")
+            self._failed(id, f"error: the child sent a message that cannot be ({error})")
 
-    def _obey(self, id: int, message: Message) -> None:
-        event = message["event"]
+    def _obey(self, pool: Pool, id: int, message: Message) -> None:
+        event, course = message["event"], self.courses[id]
         if event == "built":
             memory_format = str(message.get("memory_format", ""))
             if memory_format not in ("", *FORMATS):
                 raise ValueError(f"memory format {memory_format}")
             self.study.built(id, int(message["macs"]), int(message["params"]), memory_format)
         elif event == "signals":
-            pass  # of no consequence yet
+            self._measured(pool, id, message)
         elif event == "epoch":
-            number, accuracy = int(message["number"]), float(message["accuracy"])
-            if not 0 <= accuracy <= 1 or number != len(self.study.curve(id)):
-                raise ValueError(f"epoch {number}, accuracy {accuracy}")
-            seconds = float(message["seconds"])
-            processor = float(message.get("processor", seconds))
-            loss = float(message["loss"])
-            self.study.epoch(id, number, accuracy, loss, seconds, processor)
-            self.display.epoch(self.study.candidate(id).name, accuracy)
-            self.waiting[id] = (number, accuracy)
+            self._epoch(id, course, message)
         elif event == "done":
-            if len(self.study.curve(id)) != self.options["epochs"]:
+            if not course.begun or course.next != course.until:
                 raise ValueError("done before the last epoch")
-            self._reached(id, WHOLE)
+            self._reached(id, course)
         elif event == "failed":
             reason = f"{message['kind']}: {message['reason']}"
-            self._finish(id, "failed", reason, str(message.get("log", "")))
+            self._failed(id, reason, str(message.get("log", "")))
         else:
             raise ValueError(f"event {event}")
 
+    def _measured(self, pool: Pool, id: int, message: Message) -> None:
+        """What the network told before its training decides whether it is trained."""
+        signals = {name: message[name] for name in ("spread", "naswot", "fingerprint", "broken")}
+        self.study.measured(id, *list(signals.values())[:3])
+        go, reason = verdict(self.run, self.study.candidate(id), signals)
+        pool.answer(id, go)
+        if not go:
+            self._finish(id, "rejected", reason)
+
+    def _epoch(self, id: int, course: Course, message: Message) -> None:
+        """An epoch is over.  A training that goes on may have to begin at its start once more."""
+        number, accuracy = int(message["number"]), float(message["accuracy"])
+        if not course.begun and number == 0:
+            course.next, course.before = 0, 0.0
+        if not 0 <= accuracy <= 1 or number != course.next:
+            raise ValueError(f"epoch {number}, accuracy {accuracy}")
+        course.begun, course.next, course.accuracy = True, number + 1, accuracy
+        course.seconds = course.before + float(message["seconds"])
+        if course.rung != SECOND:
+            # Of a training that goes on, processor time before it was left off is not known.
+            processor = None if course.before else float(message.get("processor", course.seconds))
+            loss = float(message["loss"])
+            self.study.epoch(id, number, accuracy, loss, course.seconds, processor)
+        self.display.epoch(self._name(self.study.candidate(id)), accuracy)
+        self.waiting[id] = (number, accuracy)
+
     def _judge(self, pool: Pool) -> None:
-        """Give every training that waits its verdict, unless a candidate that counts for it is
-        not ended yet.
-        """
+        """Give every training that waits its verdict, unless that has to wait itself."""
         for id, (epoch, accuracy) in sorted(self.waiting.items()):
-            candidate = self.study.candidate(id)
-            if (
-                candidate.kind == "find"
-                and epoch >= self.options["grace"]
-                and not self._ended_before(candidate)
-            ):
+            judgement = judge(self.run, self.study.candidate(id), epoch, accuracy)
+            if judgement is None:
                 continue
+            go, reason = judgement
             del self.waiting[id]
-            best = self._best_curve(candidate) if candidate.kind == "find" else None
-            if keeps_up(accuracy, epoch, self.options["epochs"], self.options["grace"], best):
-                pool.answer(id, True)
-                continue
-            assert best is not None
-            wanted = threshold(epoch, self.options["epochs"]) * best[epoch]
-            pool.answer(id, False)
-            self._finish(
-                id,
-                "pruned",
-                f"{100 * accuracy:.1f} % after epoch {epoch + 1}, {100 * wanted:.1f} % wanted",
-            )
+            pool.answer(id, go)
+            if not go:
+                self._finish(id, "pruned", reason)
 
-    def _ended_before(self, candidate: Candidate) -> bool:
-        assert candidate.number is not None
-        last = candidate.number - self.options["lag"]
-        under_way = self.study.select("find", ("new", "running"))
-        return all(other.number is None or other.number > last for other in under_way)
+    # ---- ends ---------------------------------------------------------------------------------
 
-    def _best_curve(self, candidate: Candidate) -> Any:
-        assert candidate.number is not None and candidate.macs is not None
-        finished = [
-            Finished(other.number or 0, other.macs or 0, self.study.curve(other.id))
-            for other in self.study.select("find", "done")
-        ]
-        return best_curve(
-            self.options["prune"],
-            candidate.number,
-            candidate.macs,
-            finished,
-            self.options["lag"],
-        )
-
-    def _reached(self, id: int, rung: int) -> None:
-        self.waiting.pop(id, None)
-        self.study.reached(id, rung, self.options["epochs"], self.options["seed"], "done")
+    def _reached(self, id: int, course: Course) -> None:
+        """A training has come to its rung."""
+        name = self._name(self.study.candidate(id))
+        self._over(id)
+        if course.rung == SECOND:
+            seed, epochs = second_seed(self.options["seed"]), self.options["epochs"]
+            self.study.second(id, seed, epochs, course.accuracy, course.seconds, "")
+            mean = self.study.candidate(id).val_accuracy or 0.0
+            self.display.line(f"{name}: {100 * course.accuracy:.1f} %, mean {100 * mean:.1f} %")
+            self.display.ended(name)
+            return
+        status = "waiting" if course.rung == FIRST else "done"
+        self.study.reached(id, course.rung, course.until, self.options["seed"], status)
+        self._ask_seconds()
         self.run.tell(self.study.candidate(id))
 
+    def _failed(self, id: int, reason: str, log: str = "") -> None:
+        candidate, course = self.study.candidate(id), self.courses[id]
+        if course.rung != SECOND:
+            self._finish(id, "failed", reason, log)
+            return
+        name = self._name(candidate)
+        self._over(id)
+        seed, epochs = second_seed(self.options["seed"]), self.options["epochs"]
+        self.study.second(id, seed, epochs, None, course.seconds, reason)
+        self.display.line(f"{name} failed: {reason}")
+        self.display.ended(name)
+
     def _finish(self, id: int, status: str, reason: str = "", log: str = "") -> None:
-        self.waiting.pop(id, None)
+        self._over(id)
         self.study.finished(id, status, reason, log)
         candidate = self.study.candidate(id)
         self.display.after(expected_seconds(self.run) + self.run.timing_seconds())
@@ -223,27 +332,40 @@ class Trials:
         if candidate.kind == "baseline" and status == "failed":
             raise CanvasError(f"the unchanged network cannot be trained: {reason}")
 
-    # ---- the clock ----------------------------------------------------------------------------
+    def _over(self, id: int) -> None:
+        """A training is over: what it was left off with is of no more use, unless it waits."""
+        self.waiting.pop(id, None)
+        if self.courses.pop(id).rung == WHOLE:
+            name = self.study.candidate(id).name
+            kept_file(self.study.folder, name).unlink(missing_ok=True)
 
-    def _last_moment(self) -> float:
-        """When training must have ended so that finals, latency and table are ready in time."""
-        return self.run.timing_moment() - expected_seconds(self.run)
-
-    def _time_to_start(self) -> bool:
-        """Whether a new training could end in time; the first one always gets its chance."""
-        seconds = self.run.baseline_seconds() or 0.0
-        if time.monotonic() + seconds < self._last_moment():
-            return True
-        self.run.time_is_up("all trials were done")
-        return False
+    def _settle(self) -> None:
+        """When nothing more can be asked for, what waits at the first rung is pruned."""
+        if self.closing:
+            self.run.time_is_up("all trials were done")
+        if not self.asking.over:
+            return
+        items = self.study.items()
+        reasons = {}
+        for row in self.study.select("find", "waiting"):
+            if reason := why_pruned(items, row):
+                reasons[row.id] = reason
+        self.study.settle(reasons)
+        if not self.closing:
+            remove_kept(self.study.folder)
 
     def _stop_all(self, pool: Pool) -> None:
-        """The time is up: what is under way is new again."""
+        """The time is up: what is under way is to be done again."""
         for id in pool.busy():
             pool.stop(id)
             self.waiting.pop(id, None)
-            candidate = self.study.candidate(id)
-            if candidate.status == "running":
-                self.study.put_back(id)
-                self.display.ended(candidate.name)
+            if id not in self.courses:
+                continue
+            self.display.ended(self._name(self.study.candidate(id)))
+            self.study.put_back(id, self.courses.pop(id).rung == SECOND)
         self.run.time_is_up("all trials were done")
+
+
+def second_seed(seed: int) -> int:
+    """The seed of the last rung: neither the search's own nor one of the finals."""
+    return (seed + SECOND_SEED) % 2**63

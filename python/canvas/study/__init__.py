@@ -8,7 +8,7 @@ from .queries import final_epochs
 from .records import Study
 from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
 from .schema import VERSION
-from .store import FILE, writing
+from .store import FILE, kept_file, remove_kept, writing
 
 __all__ = [
     "ENDED",
@@ -25,6 +25,8 @@ __all__ = [
     "Study",
     "Timing",
     "final_epochs",
+    "kept_file",
     "other_network",
+    "remove_kept",
     "writing",
 ]

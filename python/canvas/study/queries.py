@@ -84,6 +84,25 @@ class Queries(Store):
         )
         return {row["number"]: row["accuracy"] for row in rows}
 
+    def measurements(self) -> list[dict[str, Any]]:
+        """What networks told before their training, in the order of training: candidate, name,
+        number, budget, spread, naswot, fingerprint.
+        """
+        rows = self.database.execute(
+            "SELECT id AS candidate, name, number, budget, spread, naswot, fingerprint "
+            "FROM network ORDER BY id"
+        )
+        return [dict(row) for row in rows]
+
+    def paces(self) -> list[float]:
+        """Seconds of an epoch of each find that has come to a rung."""
+        rows = self.database.execute(
+            "SELECT rung.seconds / rung.epochs AS pace FROM rung "
+            "JOIN network ON network.id = candidate AND kind = 'find' "
+            "WHERE rung.seconds IS NOT NULL AND rung.epochs > 0"
+        )
+        return [row["pace"] for row in rows]
+
     def second_seeds(self, *states: str) -> list[int]:
         """The candidates whose training from the second seed is in one of `states`."""
         marks = ", ".join("?" * len(states))

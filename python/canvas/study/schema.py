@@ -50,6 +50,9 @@ CREATE TABLE network (
   origin     TEXT NOT NULL DEFAULT '',  -- finds: draw, mutation or crossover
   parents    TEXT NOT NULL DEFAULT '',  -- names of what it was made from, a blank between two
   layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
+  spread     REAL,                      -- of gradient norms over the replaced layers, untrained
+  naswot     REAL,                      -- untrained
+  fingerprint TEXT,                     -- of the untrained network's function
   macs       INTEGER,                   -- of the whole network, one image
   params     INTEGER,                   -- of the whole network
   val_accuracy REAL,                    -- after the last epoch trained, mean over its seeds, 0..1
@@ -349,6 +352,9 @@ DROP TABLE final;
 DELETE FROM task WHERE kind = 'final';
 ALTER TABLE network ADD COLUMN origin TEXT NOT NULL DEFAULT '';
 ALTER TABLE network ADD COLUMN parents TEXT NOT NULL DEFAULT '';
+ALTER TABLE network ADD COLUMN spread REAL;
+ALTER TABLE network ADD COLUMN naswot REAL;
+ALTER TABLE network ADD COLUMN fingerprint TEXT;
 UPDATE network SET origin = 'draw' WHERE kind = 'find';
 ALTER TABLE task RENAME TO old_task;
 {TASK}

@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "study.db"
 LOCK = "study.lock"
+KEPT = "rungs"  # the folder of trainings that were left off at their first rung
 SPLITS = ("train", "validation", "test")
 ARRAYS = [f"images/{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")]
 IMAGES = (*ARRAYS, "images/facts.json")  # data/stored.py writes them
@@ -304,3 +305,18 @@ def _remove_outputs(folder: Path) -> None:
         path = folder / name
         path.unlink(missing_ok=True)
         path.with_name(temporary_name(path.name)).unlink(missing_ok=True)
+
+
+def kept_file(folder: Path, name: str) -> Path:
+    """Where the training of find `name` is kept while it may go on."""
+    return folder / KEPT / f"{name}.safetensors"
+
+
+def remove_kept(folder: Path) -> None:
+    """Remove all trainings that were left off: they can be trained again."""
+    for path in (folder / KEPT).glob("*.safetensors*"):
+        path.unlink(missing_ok=True)
+    for path in (folder / KEPT).glob(".*.safetensors.new"):  # of one that was killed
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or with a file of the user's
+        (folder / KEPT).rmdir()

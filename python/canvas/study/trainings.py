@@ -11,6 +11,7 @@ driver left `running` is `queued` again when the next driver opens the study.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -127,6 +128,22 @@ class Trainings(Queries):
                 "UPDATE network SET macs = ?, params = ?, memory_format = ? WHERE id = ?",
                 (macs, params, memory_format, id),
             )
+
+    def measured(
+        self, id: int, spread: float | None, naswot: float | None, fingerprint: str | None
+    ) -> None:
+        """What the network told before its training."""
+        with self._transaction():
+            self.database.execute(
+                "UPDATE network SET spread = ?, naswot = ?, fingerprint = ? WHERE id = ?",
+                (spread, naswot, fingerprint, id),
+            )
+
+    def settle(self, reasons: Mapping[int, str]) -> None:
+        """No more promotions come: what waits at its first rung is pruned, with its reason."""
+        with self._transaction():
+            for id, reason in reasons.items():
+                self._set_task(id, "accuracy", "pruned", reason)
 
     def epoch(
         self,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data import Data, Mapped, augment
+from .kept import Kept
 from .train_options import PEAK_RATE
 
 MOMENTUM = 0.9
@@ -52,19 +53,27 @@ def train(
     seed: int,
     batch_size: int = 64,
     go_on: Callable[[Epoch], bool] = lambda epoch: True,
+    until: int | None = None,
+    kept: Kept | None = None,
 ) -> list[Epoch]:
-    """Train `model` on data.train for at most `epochs` epochs and return the curve on
-    data.validation.
+    """Train `model` on data.train for at most `epochs` epochs, or the first `until` of them, and
+    return the curve on data.validation.
 
-    `go_on` is asked after every epoch; False ends the training.  Raises NotFinite when the loss
-    is no number.
+    `go_on` is asked after every epoch; False ends the training.  `kept` is where it goes on from
+    if it was left off there (the curve then begins later), and where it leaves off.  Raises
+    NotFinite when the loss is no number.
     """
     training = Training(model, data, epochs, seed, batch_size)
+    until = epochs if until is None else until
     curve: list[Epoch] = []
-    while training.done < epochs:
+    if kept is not None:
+        kept.restore(training, until)
+    while training.done < until:
         curve.append(training.epoch())
         if not go_on(curve[-1]):
-            break
+            return curve
+    if kept is not None and until < epochs:
+        kept.store(training)
     return curve
 
 

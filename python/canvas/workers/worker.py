@@ -38,6 +38,7 @@ from .scratch import import_without_blanks
 if TYPE_CHECKING:
     from ..data import Mapped
     from ..nn.network import Recipe
+    from ..training.kept import Kept
 
 PR_SET_PDEATHSIG = 1
 OUT_OF_MEMORY_SCORE = "500"  # between 0, as the driver, and 1000, before everything else
@@ -176,14 +177,27 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         )
         return verdict(answers)
 
-    curve = train(network, data, job["epochs"], recipe.seed, job["batch_size"], go_on)
-    if len(curve) < job["epochs"]:
+    until, kept = job.get("until") or job["epochs"], kept_training(job)
+    size = job["batch_size"]
+    curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept)
+    if curve[-1].number + 1 < until:
         tell("stopped")
     elif job["test"]:
         right = hits(network, data.test).numpy()
         tell("done", hits=np.packbits(right).tobytes().hex())  # the first image in the highest bit
     else:
         tell("done")
+
+
+def kept_training(job: Job) -> Kept | None:
+    """Where a training is left off and goes on, if the job names a file for it."""
+    from ..training.kept import Kept
+
+    if not job.get("kept"):
+        return None
+    words = ("recipe", "pack", "epochs", "batch_size")
+    facts = {name: job[name] for name in words}
+    return Kept(Path(job["kept"]), {**facts, "images": job["images"]["seal"]})
 
 
 def verdict(answers: TextIO) -> bool:

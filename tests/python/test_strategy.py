@@ -1,0 +1,260 @@
+"""What a search tries next: tables of items, and whole searches with a pool that answers in any
+order.
+"""
+
+import random
+import time
+
+import pytest
+
+from canvas import _core
+from canvas.nn.network import Plan, Recipe
+from canvas.options import read_options
+from canvas.reporting.progress import Display
+from canvas.runner import asking
+from canvas.runner.search_run import Run
+from canvas.runner.strategy import (
+    New,
+    Promote,
+    Question,
+    Random,
+    first_epochs,
+    leaders,
+    rungs_of,
+    seen,
+)
+from canvas.runner.trials import Trials
+from canvas.study import Item, Study
+
+RUNGS = Question(seed=1, trials=9, budgets=["half"], rungs=[1, 2, 3])
+
+
+def items(*rows):
+    """(candidate, rung, accuracy or None for one that failed, "open" or "rejected")."""
+    made = []
+    for number, (candidate, rung, result) in enumerate(rows):
+        state = result if isinstance(result, str) else "failed" if result is None else "done"
+        accuracy = result if state == "done" else None
+        name = str(candidate)
+        made.append(Item(number, candidate, name, rung, "half", "draw", "k", state, accuracy))
+    return made
+
+
+THREE = [(1, 1, 0.5), (2, 1, 0.7), (3, 1, 0.6)]
+SIX = [*THREE, (4, 1, 0.65), (5, 1, 0.1), (6, 1, None)]
+LATE = [*THREE, (2, 2, 0.9), *[(n, 1, 0.1) for n in range(4, 10)], (3, 2, 0.8), (1, 2, 0.7)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "new", "expected"),
+    [
+        ([], True, New("half")),
+        (THREE[:2], True, New("half")),  # a third of two is none
+        (THREE, True, Promote(2, 2)),
+        ([*THREE, (2, 2, "open")], True, New("half")),  # asked already
+        (SIX, True, Promote(2, 2)),  # best first
+        ([*SIX, (2, 2, 0.9)], True, Promote(4, 2)),  # what failed counts among six
+        ([(1, 1, None), (2, 1, None), (3, 1, None)], True, New("half")),  # but is not promoted
+        (THREE[:2], False, Promote(2, 2)),  # rounded up when no new ones come
+        ([(1, 1, 0.5)], False, Promote(1, 2)),
+        ([(1, 1, 0.5), (1, 2, 0.8)], False, Promote(1, 3)),
+        ([(1, 1, "open")], False, None),
+        (LATE, True, Promote(2, 3)),  # high rungs first
+        ([*LATE, (2, 3, 0.88)], True, None),
+        # One seed of 3 is above the mean of 2: it is verified, too.
+        ([*LATE, (2, 3, 0.60)], True, Promote(3, 3)),
+        ([*LATE, (2, 3, "open")], True, None),
+        ([*LATE, (2, 3, 0.60), (3, 3, 0.7)], True, None),
+    ],
+)
+def test_what_is_asked_next(rows, new, expected):
+    assert Random(RUNGS).ask(0, items(*rows), new) == expected
+
+
+def test_what_was_rejected_makes_room_for_another():
+    rows = [(n, 1, 0.5) for n in range(1, 9)]
+    full = items(*rows, (2, 2, 0.5), (1, 2, 0.5), (9, 1, "rejected"))
+    assert Random(RUNGS).ask(0, full) == New("half")
+    full = items(*rows, (2, 2, 0.5), (1, 2, 0.5), (9, 1, "open"))
+    assert Random(RUNGS).next_budget(full) is None
+
+
+def test_budgets_take_turns_and_are_compared_within_themselves():
+    question = Question(1, 9, ["half", "fifth"], [1, 2, 3])
+    rows = items(*THREE)
+    assert Random(question).next_budget(rows) == "fifth"
+    assert leaders(rows, "fifth", 1) == [] and leaders(rows, "half", 1)[0].candidate == 2
+
+
+def test_what_came_of_late_items_is_not_seen():
+    rows = seen(items(*THREE), 1)
+    assert [(item.state, item.accuracy) for item in rows] == [
+        ("done", 0.5), ("done", 0.7), ("open", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("epochs", "grace", "first", "rungs"),
+    [(6, 2, 2, [1, 2, 3]), (7, 2, 3, [1, 2, 3]), (3, 2, 2, [1, 2, 3]), (2, 2, 2, [2, 3]),
+     (1, 2, 1, [2, 3]), (3, 0, 1, [1, 2, 3]), (30, 2, 10, [1, 2, 3])],
+)  # fmt: skip
+def test_the_first_rung_is_a_third_of_the_epochs(epochs, grace, first, rungs):
+    assert first_epochs(epochs, grace) == first
+    assert rungs_of("rungs", epochs, grace) == rungs
+    assert rungs_of("macs", epochs, grace) == []
+
+
+# ---- whole searches -----------------------------------------------------------------------------
+
+TARGETS = "t0 8 8 8 8 3 1 1\n"
+
+
+def quality(pack):
+    """What a kernel is worth, 0..1: a function of its text."""
+    return random.Random(pack).random() * 0.9
+
+
+class Pool:
+    """Trainings that take random times; `size` at a time, ended by `stop_after` jobs."""
+
+    def __init__(self, size, seed, worth=quality, stop_after=10**9):
+        self.size, self.worth, self.left = size, worth, stop_after
+        self.random = random.Random(seed)
+        self.jobs, self.started, self.told = {}, [], []
+
+    def has_room(self):
+        return len(self.jobs) < self.size
+
+    def busy(self):
+        return list(self.jobs)
+
+    def start(self, job, words, limit):
+        assert job not in self.jobs
+        self.jobs[job] = self._messages(words)
+        self.started.append((job, words["recipe"]["seed"], words["until"]))
+
+    def _messages(self, words):
+        yield {"event": "built", "macs": 100, "params": 10}
+        if words.get("signals"):
+            naswot = None if words["pack"] is None else 1000 * self.worth(words["pack"])
+            print_ = str(self.worth(words["pack"] or ""))[:4]
+            yield {"event": "signals", "spread": 0.0, "naswot": naswot, "fingerprint": print_,
+                   "broken": ""}  # fmt: skip
+        for number in range(words["until"]):
+            top = self.worth(words["pack"] or "") + words["recipe"]["seed"] / 10**5
+            accuracy = top * (number + 1) / words["epochs"]
+            yield {"event": "epoch", "number": number, "accuracy": accuracy, "loss": 1.0,
+                   "seconds": number + 1.0}  # fmt: skip
+        yield {"event": "done"}
+
+    def answer(self, job, go):
+        if not go:
+            self.jobs.pop(job)
+
+    def stop(self, job):
+        self.jobs.pop(job, None)
+
+    def wait(self, seconds):
+        if self.left <= 0:
+            raise Killed
+        job = self.random.choice(list(self.jobs))
+        message = next(self.jobs[job])
+        if message["event"] == "done":
+            del self.jobs[job]
+            self.left -= 1
+        return [(job, message)]
+
+
+class Killed(Exception):
+    """kill -9: nothing is put back before the next one opens the study."""
+
+
+def run_search(folder, pool, **asked):
+    """The trials of a search as far as they come; its items and what came of them."""
+    options = {"model": "m", "data": "d", "trials": 12, "epochs": 6, "primitives": "2..4", **asked}
+    options = read_options({"finalists": 0, "compile": "no", **options})
+    with Study.open(folder) as study:
+        study.database.execute("PRAGMA synchronous = OFF")
+        study.begin(options, "images", "abc", (100, 100), TARGETS)
+        if not study.candidates():
+            study.add("baseline", "baseline")
+            study.add("1x1", "control", "kernel", "control's pack", "hash", 10)
+        recipe = Recipe("m", None, (1, 8, 8), 10, "paper", options["seed"])
+        plan = Plan(TARGETS, "", macs=1000, params=10, seconds=0.001)
+        run = Run(study, options, recipe, plan, time.monotonic(), Display(lambda line: None))
+        trials = Trials(run)
+        try:
+            trials.train(pool)
+        except Killed:
+            return None
+        assert trials.asking.over and not (folder / "rungs").exists()
+        return study.items(), [(r.name, r.status, r.reason, r.val_accuracy, r.rung, r.origin,
+                                r.parents) for r in study.candidates()]  # fmt: skip
+
+
+ASKED = {"pretests": "no", "budget_sweep": "0.8x,0.5x"}
+
+
+def test_any_number_of_workers_and_any_kill_give_the_same_search(tmp_path):
+    expected = run_search(tmp_path / "one", Pool(1, 0), **ASKED)
+    ended = [row for row in expected[1] if row[1] != "pruned"]
+    assert {row[4] for row in expected[1]} == {1, 2, 3} and len(ended) > 6
+    assert all(row[4] == 3 for row in expected[1] if not row[0].isdigit())
+    for workers in (2, 4):
+        assert run_search(tmp_path / str(workers), Pool(workers, 7), **ASKED) == expected
+    folder, result, kills = tmp_path / "killed", None, 0
+    while result is None:
+        result = run_search(folder, Pool(1 + kills % 3, kills, stop_after=5), **ASKED)
+        kills += 1
+    assert result == expected and kills > 5
+
+
+def test_pretests_reject_the_same_whatever_the_workers(tmp_path):
+    expected = run_search(tmp_path / "one", Pool(1, 0), trials=20)
+    rejected = [row for row in expected[1] if row[1] == "rejected"]
+    reasons = {row[2].split()[0] for row in rejected}
+    assert reasons == {"NASWOT", "the"}  # the same function as another
+    tried = [row for row in expected[1] if row[0].isdigit() and row[1] != "rejected"]
+    assert len(tried) == 20
+    assert run_search(tmp_path / "four", Pool(4, 3), trials=20) == expected
+
+
+def test_a_search_whose_kernels_are_all_rejected_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "REJECTED", 5)
+    pool = Pool(1, 0, worth=lambda pack: 0.5)
+    with pytest.raises(AssertionError):  # it does not come to its end
+        run_search(tmp_path, pool)
+    with Study.read(tmp_path) as study:
+        assert {row.status for row in study.select("find")} == {"rejected"}
+        assert 5 <= len(study.select("find")) < 12
+
+
+def test_more_trials_go_on_with_what_was_pruned(tmp_path):
+    first = run_search(tmp_path / "s", Pool(1, 0), **{**ASKED, "trials": 4})
+    assert [row[1] for row in first[1]].count("pruned") > 2
+    more = run_search(tmp_path / "s", Pool(2, 0), **{**ASKED, "trials": 12})
+    assert [item.name for item in more[0]][: len(first[0])] == [item.name for item in first[0]]
+    assert len({item.candidate for item in more[0]}) == 24
+
+
+def test_a_find_that_waits_keeps_its_training_in_a_file_and_a_promoted_one_loses_it(tmp_path):
+    pool = Pool(1, 0, stop_after=12)
+    assert run_search(tmp_path / "s", pool, **ASKED) is None
+    assert [until for _, _, until in pool.started].count(2) > 4
+    assert {seed for _, seed, until in pool.started if until == 6} >= {1}
+    with Study.open(tmp_path / "s") as study:
+        waiting = study.select("find", "waiting")
+        assert waiting and all(study.rungs(row.id).keys() == {1} for row in waiting)
+
+
+def test_a_search_without_new_kernels_ends_with_a_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "DRY", 3)
+    monkeypatch.setattr(_core, "draw", lambda *words: None)
+    options = read_options({"model": "m", "data": "d"})
+    with Study.open(tmp_path) as study:
+        study.database.execute("PRAGMA synchronous = OFF")
+        study.begin(options, "images", "abc", (100, 100), TARGETS)
+        plan = Plan(TARGETS, "", macs=1000, params=10, seconds=0.001)
+        run = Run(study, options, None, plan, time.monotonic(), Display(lambda line: None))
+        assert asking.Asking(run).next(True, lambda: False) is None
+        assert run.ended == "3 draws in a row gave no new kernel within the budget (3 skipped)"
