@@ -257,11 +257,20 @@ OPTIONS = (
     Option("epochs", _whole(1, 10_000), 6, True, "N", "epochs of each training"),
     Option(
         "strategy",
-        _one_of("random"),
+        _one_of("evolve", "random"),
+        "evolve",
+        True,
+        "evolve|random",
+        "where new kernels come from; evolve: the first are drawn, then most are made from the "
+        "best by mutation and crossover; random: each is drawn",
+    ),
+    Option(
+        "start",
+        _one_of("random", "known"),
         "random",
         True,
-        "random",
-        "where new kernels come from; random: each is drawn",
+        "random|known",
+        "the first parents of --strategy evolve; random: draws; known: the controls",
     ),
     Option(
         "random_share",

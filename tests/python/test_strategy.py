@@ -12,6 +12,7 @@ from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.reporting.progress import Display
 from canvas.runner import asking
+from canvas.runner.evolve import Evolve, draws_before, population
 from canvas.runner.search_run import Run
 from canvas.runner.strategy import (
     New,
@@ -172,7 +173,7 @@ class Killed(Exception):
 def run_search(folder, pool, **asked):
     """The trials of a search as far as they come; its items and what came of them."""
     options = {"model": "m", "data": "d", "trials": 12, "epochs": 6, "primitives": "2..4", **asked}
-    options = read_options({"finalists": 0, "compile": "no", **options})
+    options = read_options({"strategy": "random", "finalists": 0, "compile": "no", **options})
     with Study.open(folder) as study:
         study.database.execute("PRAGMA synchronous = OFF")
         study.begin(options, "images", "abc", (100, 100), TARGETS)
@@ -245,6 +246,59 @@ def test_a_find_that_waits_keeps_its_training_in_a_file_and_a_promoted_one_loses
     with Study.open(tmp_path / "s") as study:
         waiting = study.select("find", "waiting")
         assert waiting and all(study.rungs(row.id).keys() == {1} for row in waiting)
+
+
+# ---- evolution ----------------------------------------------------------------------------------
+
+
+def test_parents_are_the_best_of_their_budget_that_are_young_or_verified():
+    rows = items((1, 1, 0.9), (2, 1, 0.3), (3, 1, None), (2, 2, 0.5), (4, 1, 0.8), (4, 2, 0.6),
+                 (4, 3, 0.2), (5, 1, "open"), (6, 1, 0.95), (6, 2, None))  # fmt: skip
+    names = [item.name for item in population(rows, "half", 100)]
+    assert names == ["2", "4", "1"]  # 4 has a mean of 0.4; all epochs stand before a part of them
+    assert [item.name for item in population(rows, "half", 6)] == ["4"]
+    assert population(rows, "fifth", 100) == []
+
+
+def test_the_first_are_drawn_and_a_share_always_is():
+    strategy = Evolve(Question(1, 100, ["half"], share=0.2), draws=8)
+    rows = items(*[(n, 2, 0.5) for n in range(8)])
+    assert all(strategy.new(n, rows[:n], "half").origin == "draw" for n in range(8))
+    made = []
+    for n in range(8, 108):
+        made.append(strategy.new(n, rows, "half"))
+        rows += [Item(n, n, str(n), 2, "half", made[-1].origin, "k", "done", 0.5)]
+    origins = [proposal.origin for proposal in made]
+    assert origins.count("draw") == 20 and 5 < origins.count("crossover") < 30
+    parents = {"draw": 0, "mutation": 1, "crossover": 2}
+    assert all(len(set(p.parents)) == parents[p.origin] for p in made)
+
+
+def test_known_kernels_are_the_first_parents():
+    known = Item(-1, 2, "grouped", 2, "", "", "k", "done", 0.5)
+    strategy = Evolve(Question(1, 9, ["half"], share=0.0), [known], draws_before("known", 9))
+    assert strategy.new(0, [], "half") == New("half", "mutation", (known,))
+    assert [draws_before("random", n) for n in (9, 100)] == [8, 25]
+
+
+def landscape(pack):
+    """Worth more with each tanh and each fc, up to four: rare among draws."""
+    kernel = pack.partition("bind ")[0]
+    return 0.1 + 0.1 * min(kernel.count("= tanh"), 4) + 0.08 * min(kernel.count("= fc"), 4)
+
+
+def test_evolution_climbs_where_draws_do_not_and_is_the_same_with_any_workers(tmp_path):
+    asked = {"pretests": "no", "trials": 48, "primitives": "3..9", "require": "none"}
+    best = {}
+    for strategy in ("random", "evolve"):
+        pool = Pool(1, 0, landscape)
+        rows = run_search(tmp_path / strategy, pool, strategy=strategy, **asked)[0]
+        best[strategy] = sorted(item.accuracy for item in rows if item.rung == 1)[-10:]
+    assert sum(best["evolve"]) > 1.2 * sum(best["random"])
+    assert {item.origin for item in rows} == {"draw", "mutation", "crossover"}
+    again = run_search(tmp_path / "four", Pool(4, 5, landscape), strategy="evolve", **asked)
+    assert again[0] == rows
+    assert all(row[6] for row in again[1] if row[5] in ("mutation", "crossover"))
 
 
 def test_a_search_without_new_kernels_ends_with_a_count(tmp_path, monkeypatch):

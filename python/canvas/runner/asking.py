@@ -1,23 +1,26 @@
 """The next item of a search: the strategy is asked, kernels are drawn and solved for it.
 
-    strategy --> New --> draw index, index + 1, ... until one is new and fits --> a candidate
-             --> Promote                                                      --> its next rung
+    strategy --> New --> index, index + 1, ... until one is new and fits --> a candidate
+             --> Promote                                                 --> its next rung
 
-An index is a pure function of (seed, index, options, targets, parents); every one is recorded with
-what became of it.
+What an index gives is a pure function of (seed, index, options, targets, parents); every one is
+recorded with what became of it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from .. import _core
 from ..errors import NoSolution
+from ..nn.controls import group_counts
 from ..options import budgets
 from ..study import WHOLE, Item
+from .evolve import Evolve, draws_before
 from .search_run import Run
 from .strategy import New, Promote, Proposal, Question, Random, new_finds, rungs_of, seen
 
@@ -53,10 +56,26 @@ class Asking:
         self.study = run.study
         self.options = run.options
         self.question = question_of(run.options)
-        self.strategy = Random(self.question)
+        self.strategy = self._strategy()
         self.over = False
         # Whether what is asked for depends on results; a rejection makes room for another find.
         self.looks = self.strategy.looks or run.options["pretests"] == "yes"
+
+    def _strategy(self) -> Random:
+        if self.options["strategy"] == "random":
+            return Random(self.question)
+        start = self.options["start"]
+        return Evolve(self.question, (), draws_before(start, self.question.trials))
+
+    def _known(self) -> list[Item]:
+        """The controls as items before the first; they have ended when the first item is asked."""
+        rows = self.study.select("control", "done")
+        return [
+            Item(-1, row.id, row.name, WHOLE, row.budget, "", row.kernel, "done", accuracy)
+            for row in rows
+            if (accuracy := self.study.rungs(row.id).get(WHOLE)) is not None
+            and row.kernel.count("=") > 1  # the identity has nothing to change
+        ]
 
     def next(self, new: bool, late: Callable[[], bool]) -> int | None:
         """The candidate of the next item; None: nothing can be asked for before something ends,
@@ -64,6 +83,8 @@ class Asking:
         """
         self.over = False
         items = self.study.items()
+        if isinstance(self.strategy, Evolve) and self.options["start"] == "known":
+            self.strategy.known = self._known()
         first = len(items) - self.options["lag"] if self.looks else -1
         for last in range(max(first, -1), max(len(items), 1)):
             if any(item.state == "open" for item in items[: last + 1]):
@@ -139,7 +160,19 @@ class Asking:
     def _kernel(self, index: int, proposal: New) -> tuple[str, int] | None:
         """The kernel of an index and its value of G; None: this index gives none."""
         targets, seed = self.run.plan.targets, self.options["seed"]
-        return _core.draw(targets, seed, index, draw_options(self.options))
+        options = draw_options(self.options)
+        if not proposal.parents:
+            return _core.draw(targets, seed, index, options)
+        parents = [(item.kernel, self._groups(item, index)) for item in proposal.parents]
+        return _core.mutate(targets, seed, index, options, parents)
+
+    def _groups(self, item: Item, index: int) -> int:
+        """The value of G that a parent has; where it has none, one of those that there are."""
+        pack = self.study.candidate(item.candidate).pack
+        if sizes := re.search(r"^bind .*\bG=([0-9]+)", pack, re.MULTILINE):
+            return int(sizes[1])
+        counts = group_counts(self.run.plan.targets) or [1]
+        return int(self.options["groups"] or counts[index % len(counts)])
 
 
 def layer_macs(pack: str) -> int:
