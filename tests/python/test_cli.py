@@ -65,7 +65,7 @@ def rejected(capsys, words):
             "--draws takes rules or paper, and what changes it such as rules,free=0.2, not "
             "'rules,free'",
         ),
-        ([*GOOD, "--prune", "hard"], "--prune takes macs or paper or none, not 'hard'"),
+        ([*GOOD, "--prune", "hard"], "--prune takes rungs or macs or paper or none, not 'hard'"),
         ([*GOOD, "--budget", ""], "--budget takes a line of text"),
         ([*GOOD, "--budget", "macs=nan"], "macs"),
         ([*GOOD, "--budget", "macs=-1x"], "macs"),
@@ -140,7 +140,7 @@ def test_options_from_python_are_judged_like_flags():
         read_options({"model": "m", "data": "d", "trials": True})
     with pytest.raises(CanvasError, match="--model takes the name"):
         read_options({"model": print, "data": "d"})
-    assert read_options({"model": "m", "data": "d"})["prune"] == "macs"
+    assert read_options({"model": "m", "data": "d"})["prune"] == "rungs"
 
 
 @pytest.fixture

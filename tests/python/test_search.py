@@ -160,7 +160,7 @@ def test_the_same_command_again_trains_nothing(undisturbed):
         attempts = [tuple(r) for r in study.database.execute("SELECT id, attempt FROM task")]
     lines = []
     report = search(MODEL, "digits", trials=TRIALS, out=folder, say=lines.append, **QUESTION)
-    assert report.front and results(folder) == before
+    assert report.rows and results(folder) == before
     with Study.read(folder) as study:
         assert attempts == [
             tuple(r) for r in study.database.execute("SELECT id, attempt FROM task")

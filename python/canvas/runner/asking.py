@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -70,10 +71,12 @@ class Asking:
     def _known(self) -> list[Item]:
         """The controls as items before the first; they have ended when the first item is asked."""
         rows = self.study.select("control", "done")
+        first = next((item.candidate for item in self.study.items()), sys.maxsize)
         return [
             Item(-1, row.id, row.name, WHOLE, row.budget, "", row.kernel, "done", accuracy)
             for row in rows
             if (accuracy := self.study.rungs(row.id).get(WHOLE)) is not None
+            and row.id < first
             and row.kernel.count("=") > 1  # the identity has nothing to change
         ]
 
