@@ -23,6 +23,7 @@ from ..workers.pool import Message, Pool
 from .asking import Asking
 from .clock import Clock
 from .control_rows import add_control
+from .finals import expected_seconds
 from .measured import verdict
 from .prune import judge
 from .search_run import Run
