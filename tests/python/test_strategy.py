@@ -26,6 +26,7 @@ from canvas.runner.strategy import (
 )
 from canvas.runner.trials import Trials
 from canvas.study import Item, Study
+from canvas.study.gain import gain, gain_line
 
 RUNGS = Question(seed=1, trials=9, budgets=["half"], rungs=[1, 2, 3])
 
@@ -279,6 +280,19 @@ def test_known_kernels_are_the_first_parents():
     strategy = Evolve(Question(1, 9, ["half"], share=0.0), [known], draws_before("known", 9))
     assert strategy.new(0, [], "half") == New("half", "mutation", (known,))
     assert [draws_before("random", n) for n in (9, 100)] == [8, 25]
+
+
+def test_the_gain_of_evolution_has_an_error_and_counts_budgets_apart():
+    def item(number, budget, origin, accuracy):
+        return Item(number, number, str(number), 1, budget, origin, "k", "done", accuracy)
+
+    rows = [item(n, "half", "draw", 0.5 + 0.01 * (n % 2)) for n in range(10)]
+    rows += [item(n, "half", "mutation", 0.6 + 0.01 * (n % 2)) for n in range(10, 20)]
+    rows += [item(n, "fifth", "draw", 0.1) for n in range(20, 30)]  # no children to compare with
+    points, error, bred, drawn = gain(rows)
+    assert (round(points, 6), bred, drawn) == (0.1, 10, 10) and 0.001 < error < 0.004
+    assert gain_line(rows).startswith("Evolution: the 10 children reach +10.0 points")
+    assert gain(rows[:10]) is None and gain_line([]) == ""
 
 
 def landscape(pack):

@@ -9,6 +9,7 @@ from torch import nn
 from canvas.data import Data
 from canvas.data.augment import Augmentation
 from canvas.models import load_model
+from canvas.training.kept import Kept
 from canvas.training.train import NotFinite, Training, _batches, first_batch, score, train
 
 
@@ -165,3 +166,42 @@ def test_the_rate_goes_on_too():
     again.restore(first.state(), 3)
     assert again.epoch().rate == rates[3]
     assert len(set(rates)) == 4
+
+
+def left_off(path, damage=lambda path: None):
+    """The end of a training that was left off after two of five epochs, and the curve it then
+    had.
+    """
+    kept = Kept(path, {"pack": "k"})
+    first = train(network(), tiny(), 5, 1, batch_size=16, until=2, kept=kept)
+    damage(path)
+    second = network()
+    return second, first, train(second, tiny(), 5, 1, batch_size=16, kept=kept)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def flip(path):
+    text = bytearray(path.read_bytes())
+    text[-5] ^= 1
+    path.write_bytes(text)
+
+
+@pytest.mark.parametrize("damage", [None, cut, flip, lambda path: path.unlink()])
+def test_a_training_that_goes_on_ends_as_if_it_had_not_stopped(tmp_path, damage):
+    whole = network()
+    curve = train(whole, tiny(), 5, 1, batch_size=16)
+    model, first, second = left_off(tmp_path / "k.safetensors", damage or (lambda path: None))
+    assert first == curve[:2] and second == (curve if damage else curve[2:])
+    states = [m.state_dict() for m in (whole, model)]
+    assert all(torch.equal(a, b) for a, b in zip(*(s.values() for s in states)))
+
+
+def test_another_training_does_not_go_on_from_there(tmp_path):
+    path = tmp_path / "k.safetensors"
+    left_off(path)
+    train(network(), tiny(), 5, 1, batch_size=16, until=2, kept=Kept(path, {"pack": "k"}))
+    other = Kept(path, {"pack": "other"})
+    assert len(train(network(), tiny(), 5, 1, batch_size=16, kept=other)) == 5

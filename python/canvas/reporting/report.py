@@ -23,6 +23,7 @@ from typing import Any
 from .. import _core
 from ..files import at_once, folder_at_once
 from ..study import ENDED, TRIED, Candidate, Study
+from ..study.gain import gain_line
 from ..text import printable
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import table, terminal_width
@@ -99,6 +100,7 @@ def make_report(study: Study, ended: str = "") -> Report:
     words = printable(conclusion(candidates, Evidence.of(study)))
     counts = trial_counts(study)
     below = [pick_line(rule, rows, picked), counts_line(study, counts)]
+    below += [line] if (line := gain_line(study.items())) else []
     below += [ended[:1].upper() + ended[1:] + "."] if ended else []
     drawn = table(rows, picked, terminal_width())
     lines = [*map(printable, head_lines(study, options, rows)), "", drawn, ""]
