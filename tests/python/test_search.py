@@ -257,7 +257,7 @@ def test_a_sweep_gives_every_budget_its_turn(tmp_path):
         assert fifth.layer_macs < half.layer_macs
         assert all(f.layer_macs <= fifth.layer_macs * 1.6 for f in finds if "0.2x" in f.budget)
         tested = [row.kind for row in study.candidates() if row.tests]
-        assert tested.count("find") == 2 and len(tested) >= 1 + 3 + 2 * 3 + 2
+        assert 2 <= tested.count("find") <= 4 and len(tested) >= 1 + 3 + 2 * 3 + 2
 
 
 def test_users_of_optuna_find_their_words(undisturbed, tmp_path):
