@@ -161,6 +161,7 @@ static const char far_angle_text[] =
     "                                  0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};\n"
     "  union { float value; uint32_t bits; } f = {.value = x};\n"
     "  int e = (int)(f.bits >> 23 & 255) - 150, at = e + 30;\n"
+    "  *n = 0;\n"
     "  if (e == 105) return x - x; /* inf and nan */\n"
     "  const uint32_t *w = bits + at / 32;\n"
     "  uint64_t m = (f.bits & 0x7fffff) | 0x800000;\n"
