@@ -43,7 +43,9 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """A candidate in the units of the axes: `x` a ratio, `y` and `error` in percent."""
+    """A candidate in the units of the axes: `x` a ratio, `y` and `error` in percent.  The kind
+    `front` is that of finds with a name: the chosen ones, and those on the front.
+    """
 
     name: str
     kind: str  # baseline, control, front or find
@@ -51,6 +53,7 @@ class Point:
     y: float
     error: float
     picked: bool = False
+    on_front: bool = False
 
     @property
     def label(self) -> str:
@@ -222,9 +225,12 @@ class Drawing:
         return SHAPES[controls.index(point) % len(SHAPES)] if point in controls else ""
 
     def corners(self) -> list[tuple[float, float]]:
-        """Of the line in steps: what the finds reach at each cost, from left to right."""
+        """Of the line in steps: what is reached at each cost, from left to right."""
         corners: list[tuple[float, float]] = []
-        for point in sorted(self.of_kind("front"), key=lambda point: (point.x, -point.y)):
+        front = [point for point in self.points if point.on_front]
+        for point in sorted(front, key=lambda point: (point.x, -point.y)):
+            if corners and corners[-1] == (point.x, point.y):
+                continue
             if corners:
                 x, y = corners[-1]
                 corners.append((x, point.y) if self.x.better > 0 else (point.x, y))
@@ -242,7 +248,7 @@ class Drawing:
         shown = [
             Line2D([], [], marker="o", color=COLOURS[kind], label=text, **style)
             for kind, text, style in (
-                ("front", "finds on the front, by number", {"markersize": 4.6, "linewidth": 0.9}),
+                ("front", "finds on the front or chosen", {"markersize": 4.6, "linewidth": 0.9}),
                 ("find", "other finds", {"markersize": 2.6, "linestyle": ""}),
             )
             if self.of_kind(kind)

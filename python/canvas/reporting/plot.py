@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,8 +83,8 @@ def read_points(study: Study, x: str) -> list[Point]:
         )
     tested = is_tested(study)
     images = study.fact("test_images") if tested else study.validation_images()
-    picked = make_report(study).picked
-    points = []
+    report, points = make_report(study), []
+    picked = report.picked
     for row in rows:
         value, share = ratio(row, baseline, x), row.test_mean if tested else row.val_accuracy
         if value is None or share is None or not math.isfinite(value + share):
@@ -94,7 +94,7 @@ def read_points(study: Study, x: str) -> list[Point]:
         points.append(Point(printable(row.name), row.kind, value, 100 * share, error, chosen))
     if not points:
         raise NoSolution(f"no latency is taken in the study '{study.folder}' yet: --x macs")
-    return mark_front(points, X_AXES[x].better)
+    return mark_front(points, X_AXES[x].better, {row.name for row in report.chosen})
 
 
 def is_tested(study: Study) -> bool:
@@ -117,23 +117,26 @@ def standard_error(row: Candidate, share: float, images: int) -> float:
     return math.sqrt(max(share * (1 - share), 0.0) / max(images, 1))
 
 
-def mark_front(points: Sequence[Point], better: int) -> list[Point]:
-    """The finds that no other find beats on both axes drawn become `front`; `better` is 1 where
-    more of x is, else -1.
+def mark_front(points: Sequence[Point], better: int, chosen: Container[str] = ()) -> list[Point]:
+    """Which points no other beats on both axes drawn, controls and the unchanged network included
+    as in the table; the finds among them and those of `chosen` become `front`.  `better` is 1
+    where more of x is, else -1.
     """
 
     def beaten(point: Point) -> bool:
         return any(
-            other.kind == "find"
-            and better * other.x >= better * point.x
+            better * other.x >= better * point.x
             and other.y >= point.y
             and (other.x, other.y) != (point.x, point.y)
             for other in points
         )
 
+    marked = [replace(point, on_front=not beaten(point)) for point in points]
     return [
-        replace(point, kind="front") if point.kind == "find" and not beaten(point) else point
-        for point in points
+        replace(point, kind="front")
+        if point.kind == "find" and (point.on_front or point.name in chosen)
+        else point
+        for point in marked
     ]
 
 
@@ -142,7 +145,9 @@ def caption(study: Study, points: Sequence[Point], x: str) -> str:
     counts, options = trial_counts(study), study.options()
     tested = is_tested(study)
     shown = sum(point.kind in ("front", "find") for point in points)
-    hidden = [f"{counts[kind]} {kind}" for kind in ("pruned", "failed") if counts[kind]]
+    hidden = [
+        f"{counts[kind]} {kind}" for kind in ("pruned", "rejected", "failed") if counts[kind]
+    ]
     if counts["done"] > shown:
         missing = "not among the finalists" if tested else "not timed"
         hidden.insert(0, f"{counts['done'] - shown} {missing}")
