@@ -11,6 +11,7 @@ from canvas.cli import main
 from canvas.cli.cmd_search import parser as search_parser
 from canvas.errors import CanvasError
 from canvas.options import OPTIONS, read_duration, read_options
+from canvas.reporting.report import counts_line, trial_counts
 from canvas.study import Study
 
 GOOD = ["--model", "resnet8", "--data", "digits"]
@@ -148,11 +149,13 @@ def folder(tmp_path):
     with Study.open(tmp_path) as study:
         study.begin(read_options({"model": "m", "data": "d"}), "images", "abc", (100, 50), "t")
         study.add("baseline", "baseline")
-        study.add("12", "find", "a = input\nb = relu a\nout b\n", "pack", "0" * 32, 10)
+        kernel = "a = input\nb = relu a\nout b\n"
+        study.add("12", "find", kernel, "pack", "0" * 32, 10, "", "crossover", "3 7")
         study.started(2)
         study.built(2, 1000, 10)
         study.epoch(2, 0, 0.5, 1.0, 0.1)
         study.finished(2, "failed", "timeout: too slow, really", "log\nlines")
+        study.record_draw(13, "duplicate", "the same kernel as 12")
     return tmp_path
 
 
@@ -161,13 +164,33 @@ def test_trials_lists_every_candidate(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("candidate,kernel,status,val_accuracy,")
     assert lines[2].startswith("12,Kernel_0000000000000000,failed,,find,relu,1000,10,")
-    assert lines[2].endswith('"timeout: too slow, really"')
+    assert lines[2].endswith('"timeout: too slow, really",crossover,3 7')
+    assert lines[3] == "13,,duplicate,,draw,,,,,,,the same kernel as 12,,"
     assert main(["trials", str(folder), "-f", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["status"] for row in rows] == ["new", "failed"]
+    assert [row["status"] for row in rows] == ["new", "failed", "duplicate"]
     assert rows[1]["log"] == "log\nlines" and rows[1]["curve"] == [0.5]
     assert main(["trials", str(folder)]) == 0
-    assert "timeout: too slow" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "timeout: too slow" in out and "crossover 3 7" in out and "the same kernel as 12" in out
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("done", "1 trials: 1 trained to the end, 0 pruned, 0 failed. Of"),
+        ("rejected", "0 trials: 0 trained to the end, 0 pruned, 0 failed; 1 more rejected before"),
+        ("waiting", "1 trials: 0 trained to the end, 0 pruned, 0 failed, 1 at the first rung. Of"),
+        ("failed", "1 were there already, 0 did not fit the budget. Failures: 1 nan."),
+    ],
+)
+def test_every_end_of_a_find_is_counted_as_what_it_is(folder, status, words):
+    with Study.open(folder) as study:
+        study.database.execute(
+            "UPDATE task SET state = ?, reason = 'nan: it is' WHERE candidate = 2", (status,)
+        )
+        line = counts_line(study, trial_counts(study))
+    assert words in line
 
 
 def test_a_reader_that_goes_away_gets_no_traceback(folder):

@@ -149,8 +149,12 @@ def test_trials_lists_all_of_it(undisturbed):
     folder, _, _ = undisturbed
     done = run([sys.executable, "-m", "canvas", "trials", str(folder), "-f", "json"])
     rows = json.loads(done.stdout)
+    draws = [row for row in rows if row["kind"] == "draw"]
+    assert all(row["reason"] for row in draws)
+    rows = [row for row in rows if row["kind"] != "draw"]
     assert len(rows) == len(results(folder)) >= 7 + TRIALS
     assert all(row["status"] in ENDED for row in rows)
+    assert {row["origin"] for row in rows} == {"", "draw"}
     assert not [row for row in rows if row["status"] == "failed" and not row["reason"]]
 
 

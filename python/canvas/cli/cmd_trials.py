@@ -29,6 +29,8 @@ TRIAL_COLUMNS = (
     "speedup",
     "seconds",
     "reason",
+    "origin",
+    "parents",
 )
 AUDIT = replace(
     BY_NAME["trials"],
@@ -122,8 +124,9 @@ def parser() -> argparse.ArgumentParser:
         prog="canvas trials",
         example="canvas trials canvas-runs/resnet8-digits-scattered --format csv >trials.csv",
         description="List every candidate of a study: the baseline (the unchanged network), the\n"
-        "controls (well-known operators) and all finds (kernels drawn at random that fit\n"
-        "the budget), pruned and failed ones too.",
+        "controls (well-known operators) and all finds (kernels that fit the budget, drawn\n"
+        "or made from others), pruned, rejected and failed ones too; then the draws that\n"
+        "gave none, each with the reason.",
     )
     parser.add_argument("folder", metavar="DIR", help="the --out folder of a search")
     parser.add_argument(
@@ -141,13 +144,14 @@ def parser() -> argparse.ArgumentParser:
 
 def trial_rows(folder: Path) -> list[dict[str, Any]]:
     """One dict per candidate: TRIAL_COLUMNS, and the whole `pack` and `log`; figures not taken
-    are None.
+    are None.  After these one per draw that gave no candidate: its index, and what it was instead.
     """
     from ..reporting.table import kernel_summary
     from ..study import Study
 
+    nothing = dict.fromkeys(TRIAL_COLUMNS[3:11]) | {"origin": "", "parents": ""}
     with Study.read(folder) as study:
-        return [
+        rows: list[dict[str, Any]] = [
             {
                 "candidate": row.name,
                 "kernel": f"Kernel_{row.hash[:16]}" if row.hash else "",
@@ -161,11 +165,28 @@ def trial_rows(folder: Path) -> list[dict[str, Any]]:
                 "speedup": row.speedup,
                 "seconds": row.seconds,
                 "reason": row.reason,
+                "origin": row.origin,
+                "parents": row.parents,
                 "curve": study.curve(row.id),
                 "pack": row.pack,
                 "log": row.log,
             }
             for row in study.candidates()
+        ]
+        return rows + [
+            {
+                "candidate": str(draw["idx"]),
+                "kernel": "",
+                "status": draw["outcome"],
+                **nothing,
+                "kind": "draw",
+                "primitives": "",
+                "reason": draw["reason"],
+                "curve": [],
+                "pack": "",
+                "log": "",
+            }
+            for draw in study.fruitless_draws()
         ]
 
 
@@ -183,6 +204,7 @@ def trial_table(rows: Sequence[dict[str, Any]]) -> str:
         "macs",
         "params",
         "latency",
+        "origin",
         "primitives",
     ]
     body = [
@@ -194,6 +216,7 @@ def trial_table(rows: Sequence[dict[str, Any]]) -> str:
             short(row["macs"]),
             short(row["params"]),
             figure(row["latency_ms"], "{:.2f} ms"),
+            row["origin"] + (f" {row['parents']}" if row["parents"] else ""),
             row["primitives"] + (f"  ({row['reason']})" if row["reason"] else ""),
         ]
         for row in rows

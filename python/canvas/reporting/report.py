@@ -190,7 +190,14 @@ def counts_line(study: Study, counts: dict[str, int]) -> str:
     trials = sum(counts[status] for status in TRIED)
     line = (
         f"{trials} trials: {counts['done']} trained to the end, {counts['pruned']} pruned, "
-        f"{counts['failed']} failed. Of the draws {counts['skipped']} were skipped, "
+        f"{counts['failed']} failed"
+    )
+    if counts["waiting"]:
+        line += f", {counts['waiting']} at the first rung"
+    if counts["rejected"]:
+        line += f"; {counts['rejected']} more rejected before their training"
+    line += (
+        f". Of the draws {counts['skipped']} were skipped, "
         f"{counts['duplicate']} were there already, {counts['unsolved']} did not fit the budget."
     )
     kinds: dict[str, int] = {}
@@ -198,11 +205,8 @@ def counts_line(study: Study, counts: dict[str, int]) -> str:
         kind = row.reason.partition(":")[0]
         kinds[kind] = kinds.get(kind, 0) + 1
     if kinds:
-        line += (
-            " Failures: "
-            + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-            + "."
-        )
+        told = (f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        line += f" Failures: {', '.join(told)}."
     return line
 
 

@@ -135,7 +135,8 @@ class Asking:
         targets, budget = self.run.plan.targets, proposal.budget
         drawn = self._kernel(index, proposal)
         if drawn is None:
-            return None, "skipped", ""
+            what = "no child of its parents" if proposal.parents else "no kernel"
+            return None, "skipped", f"{what} keeps the rules of drawing"
         kernel, groups = drawn
         hash = _core.hash(kernel)
         twin = self.study.named_by_hash(hash, budget)

@@ -27,7 +27,7 @@ from ..options import BY_NAME, budgets, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
-from ..study import TRIED, Study, writing
+from ..study import TRIED, VERSION, Study, writing
 from ..workers.pool import Pool
 from .asking import draw_options
 from .finals import train_finals
@@ -178,6 +178,10 @@ def begin(run: Run, images: Data) -> None:
     run.display.begin(study.candidates(), run.plan.macs)
     if known:
         run.display.line(f"going on with '{study.folder}': {trials_kept(run)} are there")
+    if known and (study.fact("format") or VERSION) < 4:
+        run.display.line(
+            f"it was begun by an older canvas: --draws {run.options['draws']} draws other kernels"
+        )
 
 
 def trials_kept(run: Run) -> str:

@@ -30,6 +30,7 @@ from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
 from .driver import memory_per_child
+from .search_run import new_format
 from .timing import LATENCY_LIMIT
 
 YEAR = 366 * 24 * 3600.0  # a replay has no limit but Ctrl-C
@@ -177,7 +178,7 @@ def training_job(
         "images": {"folder": str(images), "seal": stored.seal_of(images)},
         "epochs": options["epochs"],
         "batch_size": options["batch_size"],
-        "memory_format": row.memory_format or "contiguous",
+        "memory_format": row.memory_format or new_format(options),
         "test": False,
     }
 

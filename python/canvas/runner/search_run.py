@@ -28,6 +28,17 @@ COMPILING = 15.0  # seconds kept for torch.compile of one network
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
 
 
+def fixed_format(options: dict[str, Any]) -> str:
+    """The memory format that was asked for; "" with auto."""
+    asked = str(options.get("memory_format", "auto"))
+    return "" if asked == "auto" else asked
+
+
+def new_format(options: dict[str, Any]) -> str:
+    """That of a network that has none yet; "": the child is to choose."""
+    return fixed_format(options) or ("contiguous" if options.get("deterministic") else "")
+
+
 @dataclass
 class Run:
     """One run of a search on an open study.
@@ -77,10 +88,7 @@ class Run:
 
     def memory_format(self, candidate: Candidate) -> str:
         """The memory format in which `candidate` is trained; "": the child is to choose."""
-        asked = str(self.options["memory_format"])
-        if asked != "auto":
-            return asked
-        return candidate.memory_format or ("contiguous" if self.options["deterministic"] else "")
+        return fixed_format(self.options) or candidate.memory_format or new_format(self.options)
 
     def tell(self, candidate: Candidate) -> None:
         """A candidate came to an end: for the display and for callbacks."""

@@ -117,6 +117,11 @@ class Queries(Store):
         rows = self.database.execute("SELECT outcome, count(*) AS n FROM draw GROUP BY outcome")
         return {row["outcome"]: row["n"] for row in rows}
 
+    def fruitless_draws(self) -> list[dict[str, Any]]:
+        """The draws that gave no candidate: idx, outcome, reason."""
+        rows = self.database.execute("SELECT * FROM draw WHERE outcome <> 'trial' ORDER BY idx")
+        return [dict(row) for row in rows]
+
     def named_by_hash(self, hash: str, budget: str) -> str | None:
         """The candidate that has this kernel already, a control or one of the same budget."""
         row = self.database.execute(
