@@ -26,7 +26,7 @@ from canvas.runner.strategy import (
 )
 from canvas.runner.trials import Trials
 from canvas.study import Item, Study
-from canvas.study.gain import gain, gain_line
+from canvas.study.gain import best_gain, gain, gain_line
 
 RUNGS = Question(seed=1, trials=9, budgets=["half"], rungs=[1, 2, 3])
 
@@ -293,6 +293,29 @@ def test_the_gain_of_evolution_has_an_error_and_counts_budgets_apart():
     assert (round(points, 6), bred, drawn) == (0.1, 10, 10) and 0.001 < error < 0.004
     assert gain_line(rows).startswith("Evolution: the 10 children reach +10.0 points")
     assert gain(rows[:10]) is None and gain_line([]) == ""
+
+
+def test_the_best_verified_child_is_compared_with_the_best_verified_draw():
+    """Both by the mean of their two seeds; a find with one seed does not count."""
+    rows = []
+    for name, origin, first, second in [
+        (1, "draw", 0.50, 0.54),
+        (2, "draw", 0.50, 0.50),
+        (3, "mutation", 0.60, 0.64),
+        (4, "crossover", 0.90, None),
+    ]:
+        for rung, accuracy in ((1, 0.1 * name), (2, first), (3, second)):
+            if accuracy is not None:
+                words = (name, str(name), rung, "half", origin, "k", "done", accuracy)
+                rows.append(Item(len(rows), *words))
+    points, error = best_gain(rows)
+    assert points == pytest.approx(0.10)
+    assert error == pytest.approx((0.5 * (0.04**2 + 0.04**2) / 3) ** 0.5)
+    assert gain_line(rows).endswith(
+        "; the best child with two seeds reaches +10.0 points against the best such draw "
+        "(standard error of their seeds 2.3)."
+    )
+    assert best_gain([row for row in rows if row.origin != "draw"]) is None
 
 
 def landscape(pack):
