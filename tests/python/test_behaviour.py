@@ -210,3 +210,13 @@ def test_a_budget_that_nothing_fits_is_said_with_what_would_fit(budget, words):
     assert re.fullmatch(re.escape(start) + words, str(caught.value)), caught.value
     if needed := re.search(r"needs .*\((.*x)\)", str(caught.value)):
         check_budget(targets, f"{budget.partition('=')[0]}={needed[1]}", options, 200)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_answers_that_are_no_numbers_are_not_recorded(value):
+    def build():
+        net = Net()
+        nn.init.constant_(net.head.bias, value)
+        return net
+
+    assert json.loads(record(build, "nets:net", SHAPE, CLASSES))["answers"] == []

@@ -71,6 +71,7 @@ def net(in_channels, num_classes):
 def wide(channels, classes, width=2): return nn.Conv2d(channels, width, 1)
 def no_module(): return "hello"
 def broken(): raise RuntimeError("first line\\nsecond line")
+def leaves(): raise SystemExit(3)
 class Holder:
     @staticmethod
     def net(): return nn.Identity()
@@ -82,6 +83,7 @@ def mine(tmp_path, monkeypatch):
     (tmp_path / "mine_models.py").write_text(MINE)
     (tmp_path / "needs_other.py").write_text("import a_module_that_is_not_there")
     (tmp_path / "bad_syntax.py").write_text("def (")
+    (tmp_path / "a_script.py").write_text("import sys; sys.exit(2)")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
@@ -104,6 +106,8 @@ def test_a_callable_is_handed_the_facts_that_it_names(mine):
         ("mine_models:CONSTANT", "is a int, it must be callable"),
         ("mine_models:no_module", "returned a str, it must return a torch.nn.Module"),
         ("mine_models:broken", "cannot be built: RuntimeError: first line"),
+        ("mine_models:leaves", "cannot be built: SystemExit: 3"),
+        ("a_script:net", "cannot be imported: SystemExit: 2"),
         ("mine_models:", "not of the form package.module:callable"),
         ("../evil:net", "not of the form package.module:callable"),
     ],

@@ -113,6 +113,12 @@ def test_where_little_is_left_to_chance_the_error_is_not_too_small(points):
     assert 0.025 < max(shown) <= MOST
 
 
+def test_images_of_one_thing_must_be_named_as_such():
+    finals = hits(np.random.default_rng(7), WORLDS, 2, 0.0, taste=1.5, chance=0.1)
+    alone = range(SCANS * PLACEMENTS)
+    assert compare(finals[:, 0], finals[:, 1], alone).is_shown.mean() > 2 * MOST
+
+
 @pytest.mark.parametrize(("points", "found"), [(0.0, 0.9), (0.5, 0.8), (1.0, 0.65), (3.0, 0.2)])
 def test_a_difference_that_is_there_is_found(points, found):
     """Three points, on as many scans as digits-scattered has."""

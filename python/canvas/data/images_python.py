@@ -91,7 +91,8 @@ def _items(source: Source) -> Iterator[tuple[Any, Any]]:
     by_index = not isinstance(source, (DataLoader, IterableDataset))
     for item in map(source.__getitem__, range(len(source))) if by_index else source:
         if not isinstance(item, (tuple, list)) or len(item) != 2:
-            raise TypeError(f"(image, label) is wanted, not {type(item).__name__}")
+            count = f" of {len(item)}" if isinstance(item, (tuple, list)) else ""
+            raise TypeError(f"(image, label) is wanted, not {type(item).__name__}{count}")
         if isinstance(item[0], Tensor) and item[0].ndim == 4:
             yield from zip(*item, strict=True)
         else:
@@ -109,10 +110,18 @@ def _item(image: Any, label: Any) -> tuple[Tensor, int]:
         raise TypeError(f"float or uint8 is wanted, not {image.dtype}")
     if image.is_floating_point() and not image.isfinite().all():
         raise ValueError("it has values that are no numbers")
-    if operator.index(label) < 0:
-        raise ValueError(f"its label is {label}: labels are whole numbers from 0")
     dtype = torch.uint8 if image.dtype == torch.uint8 else torch.float32
-    return image.detach().to("cpu", dtype, copy=True), operator.index(label)
+    return image.detach().to("cpu", dtype, copy=True), _number(label)
+
+
+def _number(label: Any) -> int:
+    try:
+        number = operator.index(label)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"its label is {str(label)[:40]}: labels are whole numbers from 0")
+    return number
 
 
 def _shape(image: Tensor) -> str:

@@ -45,12 +45,16 @@ def record(build: Callable[[], nn.Module], name: str, shape: Sequence[int], clas
         with torch.no_grad():
             evaluated = model(images.clone())
     output = output.detach()
-    steady = torch.allclose(output, again, rtol=0, atol=1e-5 * float(output.abs().max()))
     answers: list[float] = [*output.flatten().tolist(), *evaluated.flatten().tolist()]
-    if not steady or not all(map(math.isfinite, answers)):
+    if not all(map(math.isfinite, answers)) or not _equal(output, again):
         answers = []
     rounded = [float(f"{value:.{DIGITS}g}") for value in answers]
     return json.dumps({"structure": structure(model), "answers": rounded})
+
+
+def _equal(output: Tensor, again: Tensor) -> bool:
+    """Up to rounding; `output` is finite."""
+    return torch.allclose(output, again, rtol=0, atol=1e-5 * float(output.abs().max()))
 
 
 def _train_mode(model: nn.Module, images: Tensor) -> Any:

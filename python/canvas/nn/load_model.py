@@ -59,7 +59,7 @@ def load_model(
     )
     try:
         model = build(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CanvasError(f"model '{name}' cannot be built: {one_line(error)}") from error
     if not isinstance(model, nn.Module):
         raise CanvasError(
@@ -133,7 +133,7 @@ def _find(name: str) -> Any:
         raise CanvasError(
             f"model '{name}': its module needs '{error.name}', not installed"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script reads its own arguments and exits
         raise CanvasError(
             f"model '{name}': its module cannot be imported: {one_line(error)}"
         ) from error
