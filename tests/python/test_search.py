@@ -29,7 +29,7 @@ QUESTION = {
     "grace": 1,
     "finalists": 1,
     "final_epochs": 1,
-    "final_seeds": 2,
+    "final_seeds": 1,
     "compile": "no",
     "memory_format": "contiguous",  # equal in every folder: what the clock chooses may differ
 }
@@ -250,7 +250,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
 
 def test_a_sweep_gives_every_budget_its_turn(tmp_path):
     question = {**QUESTION, "epochs": 1, "budget": "params=0.9x", "budget_sweep": "0.5x,0.2x"}
-    question |= {"prune": "none", "pretests": "no", "final_seeds": 1}
+    question |= {"prune": "none", "pretests": "no"}
     quiet = {"out": tmp_path, "say": lambda line: None}
     stop = lambda study, candidate: study.stop() if candidate.name.isdigit() else None  # noqa: E731
     first = search(MODEL, "digits", trials=2, callbacks=[stop], **quiet, **question)

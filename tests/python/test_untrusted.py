@@ -219,14 +219,18 @@ EVIL = "a\x1b[2Jb\rc\nd\x07e\u202ef\u2028g\x9bh"
 def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
     add_finals(study, {"3": [0.5, 0.6], "baseline": [0.9, 0.9]})
     change(study, "UPDATE network SET name = name || ?1 WHERE kind <> 'find'", EVIL)
-    for table, column in (("task", "reason"), ("task", "log"), ("network", "budget"),
-                          ("network", "engine")):  # fmt: skip
-        change(study, f"UPDATE {table} SET {column} = ?", EVIL)
+    for table, columns in (
+        ("task", ("reason", "log")),
+        ("network", ("budget", "engine", "origin", "parents")),
+    ):
+        for column in columns:
+            change(study, f"UPDATE {table} SET {column} = ?", EVIL)
+    change(study, "INSERT INTO draw VALUES (999, 'duplicate', ?)", EVIL)
     change(study, "UPDATE study SET data = ?, targets = ?", EVIL, EVIL)
     change(study, "UPDATE session SET machine = json_object('processor', ?)", EVIL)
-    change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, ?1, 1, ?1, 1 FROM candidate",
+    change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, 1, ?1, 1, ?1, 1 FROM candidate",
            EVIL)  # fmt: skip
-    change(study, "INSERT INTO timing SELECT id, 'compiled', 1, 1, 1, ?1, 1, ?1, 1 "
+    change(study, "INSERT INTO timing SELECT id, 'compiled', 1, 1, 1, 1, ?1, 1, ?1, 1 "
            "FROM candidate", EVIL)  # fmt: skip
     for words in (
         ["trials"],
