@@ -4,14 +4,13 @@
                ^ new finds end       ^ timing_moment  ^ deadline
                             ^ last_moment
 
-A find that cannot come to its last rung is not begun: the time is better spent on verifying what
-is there.
+A find that could not be trained to the end is not begun: the time is better spent on those that
+are there.  Second seeds are trained in what time is left.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from statistics import median
 
 from ..study import FIRST, SECOND
@@ -36,13 +35,9 @@ class Clock:
         """Whether a training to `rung` could end in time; the first one always gets its chance."""
         return time.monotonic() + self._seconds(rung, find) < self.last_moment()
 
-    def time_for_new(self, rungs: Sequence[int], seconds_left: int) -> bool:
-        """Whether a new find could come to its last rung; `seconds_left` controls are still to be
-        trained from the second seed.
-        """
-        whole = sum(self._seconds(rung, True) for rung in rungs) or self._seconds(SECOND, True)
-        controls = seconds_left * self._seconds(SECOND, False) / self.run.options["workers"]
-        return time.monotonic() + whole + controls < self.last_moment()
+    def time_for_new(self) -> bool:
+        """Whether a new find could be trained to the end."""
+        return time.monotonic() + self._epoch(True) * self.epochs < self.last_moment()
 
     def _seconds(self, rung: int, find: bool) -> float:
         """About how long a training to `rung` takes; finds take as long as those so far."""

@@ -11,8 +11,10 @@ and trained as the others were.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
+from statistics import median
 
 from ..errors import CanvasError
 from ..nn.memory_format import FORMATS
@@ -24,6 +26,7 @@ from .search_run import Run
 
 FIRST_SEED = 1000  # how far the first seed of the finals is from the search's own
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
+FINALS_SHARE = 0.45  # of a time limit: a search that finds nothing has nothing to compare
 OWN_SEED = -1  # in the place of a final's seed
 
 
@@ -50,16 +53,22 @@ def final_seeds(options: dict[str, int]) -> list[int]:
 
 
 def expected_seconds(run: Run) -> float:
-    """About how long the finals will take, to be kept of the time limit; 0 without finals."""
+    """About how long the finals will take, to be kept of the time limit, of which they get no more
+    than FINALS_SHARE; 0 without finals.
+    """
     if not run.options["finalists"]:
         return 0.0
     rows = [row for row in run.study.candidates() if row.kind != "find" and row.status != "failed"]
     budgets = len({row.budget for row in run.study.select("find")})
-    networks = len(rows) + (run.options["finalists"] + 1) * budgets  # each a grouped control more
-    search = run.baseline_seconds() or 0.0
-    one = search * final_epochs(run.options) / run.options["epochs"]
-    finals = networks * run.options["final_seeds"] * one
-    return (finals + budgets * search) / run.options["workers"]
+    unchanged = run.baseline_seconds() or 0.0
+    paces = run.study.paces()
+    find = max(unchanged, median(paces) * run.options["epochs"]) if paces else unchanged
+    # each budget's grouped control of the find's MACs is one more
+    once = sum(row.seconds or unchanged for row in rows) + budgets * unchanged
+    once += budgets * run.options["finalists"] * find
+    seeds = run.options["final_seeds"] * final_epochs(run.options) / run.options["epochs"]
+    expected = (once * seeds + budgets * unchanged) / run.options["workers"]
+    return min(expected, FINALS_SHARE * (run.options["time_limit"] or math.inf))
 
 
 def train_finals(run: Run, pool: Pool) -> None:

@@ -124,7 +124,7 @@ class Run:
         """How many networks are timed under torch.compile, at most."""
         if self.options["compile"] == "no":
             return 0
-        if not self.options["finalists"]:
+        if self.options["compile"] == "unchanged" or not self.options["finalists"]:
             return 1
         rows = self.study.candidates()
         finds = [row for row in rows if row.kind == "find"]

@@ -58,18 +58,15 @@ def engines_wanted(run: Run) -> dict[int, list[str]]:
     if run.options["compile"] == "no":
         return {}
     rows = finalists(run.study.candidates(), run.options["finalists"])
-    return {
-        row.id: [EAGER, COMPILED]
-        for row in rows
-        if row.kind == "baseline" or run.options["finalists"]
-    }
+    every = run.options["compile"] == "yes" and run.options["finalists"]
+    return {row.id: [EAGER, COMPILED] for row in rows if row.kind == "baseline" or every}
 
 
 def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> None:
     words = {
         **run.job("latency", candidate),
         "batch": run.options["latency_batch"],
-        "compile": run.options["compile"] == "yes",
+        "compile": run.options["compile"] != "no",
         "engines": engines,
         "against": "" if candidate.kind == "baseline" else against(run),
     }

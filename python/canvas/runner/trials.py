@@ -137,13 +137,13 @@ class Trials:
         controls = [id for id in seconds if id not in asked]
         if left:
             return self._in_time(left[0])
-        id = self._ask(len(controls)) if self._controls_ended() else None
+        id = self._ask() if self._controls_ended() else None
         if id is None and controls:
             id = controls[0]
         return None if id is None else self._in_time(id)
 
-    def _ask(self, controls: int) -> int | None:
-        self.closing = self.closing or not self.clock.time_for_new(self.rungs, controls)
+    def _ask(self) -> int | None:
+        self.closing = self.closing or not self.clock.time_for_new()
         return self.asking.next(
             not self.closing, lambda: time.monotonic() > self.clock.last_moment()
         )
