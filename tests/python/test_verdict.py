@@ -60,6 +60,17 @@ def test_a_find_that_is_worse_stays_below():
     assert words.startswith("No win on the test split: find 7") and " points below " in words
 
 
+def test_a_shown_loss_is_told_before_a_larger_one_that_is_not_shown():
+    shares = {r.id: [0.5] * 3 for r in [*CONTROLS[1:], FIND]}
+    shares[SMALL.id], shares[LARGE.id] = [0.7] * 3, [0.2, 0.9, 0.9]
+    finals = {
+        id: [final(1001 + i, share, noise=0) for i, share in enumerate(row)]
+        for id, row in shares.items()
+    }
+    words = conclusion([*CONTROLS, FIND], Evidence(finals, range(IMAGES)))
+    assert words.startswith("No win on the test split: find 7") and "below 1x1" in words
+
+
 def test_one_control_that_is_not_beaten_is_enough():
     shares = [(r, 0.5) for r in CONTROLS[1:4]] + [(LARGE, 0.9), (FIND, 0.9)]
     words = conclusion([*CONTROLS, FIND], evidence(shares))

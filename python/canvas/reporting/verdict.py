@@ -79,7 +79,8 @@ def sentence(
         compared = [_compare(find, row, evidence) for row in fair]
     except ImportError:  # the table of a search can be read where none can run
         return f"No claim about {named}: its finals are compared with numpy and scipy, not here."
-    hardest = min(compared, key=lambda c: (c.mean - c.least, c.control.id))
+    lost = [c for c in compared if c.mean < -c.least]  # what is shown is told first
+    hardest = min(lost or compared, key=lambda c: (c.mean - c.least, c.control.id))
     return _verdict(named, hardest, len(fair), baseline, evidence) + _missing(find, rows)
 
 

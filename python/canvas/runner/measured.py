@@ -1,9 +1,10 @@
 """What is done with what a network tells before its training (worker.py's event `signals`).
 
-    first FREE finds    only what cannot be trained, or computes what another does, is rejected
-    later ones          the limits that controls and the first finds have taught (pretests.py), too
+    rejected: what cannot be trained, computes what another does, or lies beyond the limits that
+    the controls and the first finds have taught (pretests.py)
 
-The verdict on item i depends on what came of items up to i - L and of the controls alone.
+The first FREE finds teach; later ones were chosen by results and would teach narrower limits.  The
+verdict on item i depends on what came of items up to i - L and of the controls alone.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..study import Candidate
-from .pretests import Limits, Trained, calibrate, judge
+from .pretests import Trained, calibrate, judge
 from .search_run import Run
 from .strategy import first_epochs
 
-FREE = 12  # finds that limits are learnt from, and do not judge
+FREE = 12  # finds that limits are learnt from
 
 
 def verdict(run: Run, candidate: Candidate, told: dict[str, Any]) -> tuple[bool, str]:
@@ -41,9 +42,13 @@ def verdict(run: Run, candidate: Candidate, told: dict[str, Any]) -> tuple[bool,
             known.setdefault(row["fingerprint"], row["name"])
         if accuracy is not None:
             trained.append(Trained(row["spread"], row["naswot"], accuracy))
-    limits = Limits() if (candidate.number or 0) < FREE else calibrate(trained)
     return judge(
-        told["spread"], told["naswot"], told["fingerprint"], told["broken"], limits, known
+        told["spread"],
+        told["naswot"],
+        told["fingerprint"],
+        told["broken"],
+        calibrate(trained),
+        known,
     )
 
 

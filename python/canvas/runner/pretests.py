@@ -1,7 +1,7 @@
 """Which candidates are worth a training, judged by what networks tell before it.
 
 Limits are learnt in each search from candidates that were measured *and* trained: its controls and
-its first finds, which nothing judges.  None is a number from another task.
+its first finds.  None is a number from another task.
 
     good    the better half of them, by accuracy
     limit   the worst signal of the good, and as far again as that lies from their median
