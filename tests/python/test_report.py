@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_study import row
+from made_study import CONTROLS as MADE
+from made_study import FINDS, add_finals, make_study, row
 
 from canvas.reporting.front import chosen_finds, front, pick, pick_line
-from canvas.reporting.report import COLUMNS, Report, pareto_csv, table_rows
+from canvas.reporting.report import COLUMNS, Report, make_report, pareto_csv, table_rows
 from canvas.reporting.table import align, primitives, short, table, terminal_width
+from canvas.study import Study
 
 BASE = row("baseline", "baseline", 0.97, 1000)
 SMALL = row("1x1", "control", 0.30, 100)
@@ -32,6 +34,15 @@ def test_a_find_that_a_control_dominates_is_not_on_the_front():
     assert names(front(rows)) == ["baseline", "depthwise-separable", "grouped", "2"]
     assert names(table_rows(rows)[4:]) == ["3", "2"]
     assert names(table_rows([*CONTROLS, beaten, better])[4:]) == ["1", "2"]
+
+
+@pytest.mark.parametrize(("last", "count"), [(0.95, "4"), (None, "3 to 4")])
+def test_finals_that_were_cut_short_have_their_number_of_seeds(tmp_path, last, count):
+    make_study(tmp_path, [*MADE, *FINDS])
+    tests = {name: [0.95, 0.96, 0.94, 0.95] for name in ("baseline", "1x1", "grouped")}
+    add_finals(tmp_path, {**tests, "0": [0.95, 0.94, 0.96] + [last] * (last is not None)})
+    with Study.read(tmp_path) as study:
+        assert f"mean over {count} seeds +-" in make_report(study).text
 
 
 def test_one_find_is_chosen_for_each_budget_and_finals_have_no_say():

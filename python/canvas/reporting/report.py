@@ -122,10 +122,10 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
         f"+- interquartile range, {machine.get('processor', 'unknown processor')}); ratios to the "
         "unchanged network."
     ]
-    seeds = max((len(row.tests) for row in rows), default=0)
-    if seeds:
+    if seeds := sorted({len(row.tests) for row in rows if row.tests}):
+        count = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         lines.append(
-            f"Test: the finalists' and the controls' mean over {seeds} seeds +- standard "
+            f"Test: the finalists' and the controls' mean over {count} seeds +- standard "
             f"deviation, on {study.fact('test_images')} images that the search has not seen."
         )
     else:
