@@ -15,17 +15,8 @@ from canvas.nn.check import check  # noqa: E402
 torch.set_num_threads(1)
 
 TARGETS = "a 64 64 28 28 3 1 1\nb 64 128 28 28 3 2 1\nc 128 128 14 14 3 1 1\n"
-SEPARABLE = """canvas 1
-kernel spatially_separable
-a = input
-b = unfold a over=H k=K
-c = fc b to=x0
-d = unfold c over=W k=K
-e = fc d to=C
-out e
-"""
-BOTTLENECK = """canvas 1
-kernel bottleneck
+TWO_SIZES = """canvas 1
+kernel bottleneck_of_two_sizes
 a = input
 b = fc a to=x0
 c = relu b
@@ -36,7 +27,13 @@ g = fc f to=C
 out g
 """
 DENSE = "canvas 1\nkernel dense\na = input\nb = unfold a over=H,W k=K\nc = fc b to=C\nout c\n"
-KNOWN = [DENSE, controls.GROUPED, controls.DEPTHWISE_SEPARABLE, SEPARABLE, BOTTLENECK]
+KNOWN = [
+    DENSE,
+    controls.GROUPED,
+    controls.DEPTHWISE_SEPARABLE,
+    controls.SPATIALLY_SEPARABLE,
+    TWO_SIZES,
+]
 
 
 def families(options=""):
