@@ -24,12 +24,13 @@ const char *canvas_failure_name(canvas_failure failure) {
 canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
                                   const canvas_run_options *options, canvas_measurer **out) {
   const canvas_run_options how = options ? *options : (canvas_run_options){.seed = 1};
-  const struct expected_options inputs = {.seed = how.seed};
+  struct expected_options inputs = {.seed = how.seed};
   struct canvas_measurer *m = mem_alloc(sizeof *m);
   m->program = program_of(program);
   m->options = (struct batch_options){.seconds = how.total_seconds,
                                       .limits = {.seconds = how.seconds, .repeats = how.repeats}};
   canvas_status status = compiler_open(ctx, NULL, &m->compiler);
+  inputs.compiler = m->compiler;
   if (status == CANVAS_OK) status = expected_new(ctx, m->program, &inputs, &m->expected);
   if (status == CANVAS_OK)
     *out = m;

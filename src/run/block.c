@@ -13,11 +13,11 @@ static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
 }
 
-bool block_new(struct block *b, size_t size, bool zones) {
+static bool new_block(struct block *b, size_t size, bool zones, int kind) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), zone = zones ? page : 0;
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
   *b = (struct block){.mapped = inner + 2 * GUARD, .size = size};
-  void *map = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *map = mmap(NULL, b->mapped, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return false;
   b->map = map;
   b->first = b->map + GUARD;
@@ -26,6 +26,14 @@ bool block_new(struct block *b, size_t size, bool zones) {
   if (!mprotect(b->first, inner, PROT_READ | PROT_WRITE)) return true;
   block_free(b);
   return false;
+}
+
+bool block_new(struct block *b, size_t size, bool zones) {
+  return new_block(b, size, zones, MAP_PRIVATE);
+}
+
+bool block_new_shared(struct block *b, size_t size) {
+  return new_block(b, size, false, MAP_SHARED);
 }
 
 void block_free(struct block *b) {

@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "program/interpret.h"
 #include "run/child.h"
-#include "run/rounding.h"
+#include "run/places.h"
+#include "run/reference.h"
 
-#define BYTES_MOST ((size_t)4 << 30) /* of all tensors of a program */
-enum { TILE_MOST = 64, WHOLE = 1 << 16, SAMPLES = 4096, SECONDS = 30 };
+#define BYTES_MOST     ((size_t)4 << 30)  /* of all tensors of a program */
+#define REFERENCE_MOST ((int64_t)3 << 30) /* bytes of all tensors of a reference */
+#define SPOT           0.5                /* seconds */
+enum { WHOLE = 1 << 16, SAMPLES = 4096, SECONDS = 30 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -36,77 +38,24 @@ static double *fill_input(const struct program *p, int input, uint64_t seed, str
   return values;
 }
 
-/* ---- which elements -------------------------------------------------------------------------- */
-
-/* A place along an axis where tiles begin and end: a border, or beside the last whole tile. */
-static int64_t special_place(struct random *r, int64_t size) {
-  int64_t tile = 2 + random_below(r, TILE_MOST - 1), last = size / tile * tile;
-  switch (random_below(r, 4)) {
-    case 0: return 0;
-    case 1: return size - 1;
-    case 2: return last ? last - 1 : 0;
-    default: return last < size ? last : size - 1;
-  }
-}
-
-static int64_t draw_place(struct random *r, const struct expected_output *o) {
-  int64_t flat = 0;
-  for (int i = 0; i < o->rank; i++) {
-    int64_t size = o->sizes[i];
-    int64_t at =
-        random_below(r, 2) ? special_place(r, size) : (int64_t)(random_u64(r) % (uint64_t)size);
-    flat = flat * size + at;
-  }
-  return flat;
-}
-
-/* Corner `c`: bit i says at which end of axis i. */
-static int64_t corner(const struct expected_output *o, unsigned c) {
-  int64_t flat = 0;
-  for (int i = 0; i < o->rank; i++) flat = flat * o->sizes[i] + (c >> i & 1 ? o->sizes[i] - 1 : 0);
-  return flat;
-}
-
-/* A step that visits all elements before one twice, neighbours far apart in time. */
-static int64_t coprime_step(int64_t elements) {
-  for (int64_t step = elements * 5 / 8 | 1;; step++) {
-    int64_t a = step, b = elements;
-    while (b) {
-      int64_t rest = a % b;
-      a = b;
-      b = rest;
-    }
-    if (a == 1) return step;
-  }
-}
-
-static void choose_places(struct expected_output *o, bool whole, int64_t count, uint64_t seed) {
-  struct random r;
-  random_open(&r, seed, RANDOM_TEST, (uint64_t)o->elements);
-  int64_t step = coprime_step(o->elements);
-  int64_t corners = o->rank < 10 ? (int64_t)1 << o->rank : 1 << 10;
-  for (int64_t i = 0; i < count; i++)
-    o->at[i] = whole         ? i * step % o->elements
-               : i < corners ? corner(o, (unsigned)i)
-                             : draw_place(&r, o);
-}
-
 /* ---- their values ---------------------------------------------------------------------------- */
 
 struct oracle {
   canvas_context *ctx;
+  const struct program *program;
+  const struct expected_options *options;
+  const double *const *inputs;
   struct rounding rounding;
   struct interpreter *interpreter;
-  double until;
 };
 
-/* Value and bound of each place, until the time is up or a limit is reached: o->count is how many. */
+/* Value and bound of each place, until `count` are known, the time is up or a limit is reached. */
 static canvas_status evaluate(struct oracle *q, int output, struct expected_output *o,
-                              int64_t count) {
+                              int64_t count, double until) {
   int value = q->rounding.value[output], error = q->rounding.error[output];
-  for (o->count = 0; o->count < count; o->count++) {
+  for (; o->count < count; o->count++) {
     int64_t i = o->count;
-    if (i && clock_wall() > q->until) return CANVAS_OK;
+    if (i && clock_wall() > until) return CANVAS_OK;
     canvas_status status = interpreter_elements(q->interpreter, value, 1, &o->at[i], &o->want[i]);
     if (status == CANVAS_OK && error >= 0)
       status = interpreter_elements(q->interpreter, error, 1, &o->at[i], &o->bound[i]);
@@ -120,19 +69,106 @@ static canvas_status no_memory(canvas_context *ctx, const struct program *p) {
   return fail(ctx, CANVAS_IO, "there is no memory for the tensors of program '%.40s'", p->name);
 }
 
-static canvas_status fill_output(struct oracle *q, const struct program *p, int output,
-                                 const struct expected_options *options,
-                                 struct expected_output *o) {
-  bool whole = o->elements <= options->whole;
-  int64_t count = whole ? o->elements : options->samples;
+/* Elements that the interpreter is to evaluate. */
+static int64_t wanted_count(const struct oracle *q, const struct expected_output *o) {
+  return o->elements <= q->options->whole ? o->elements : q->options->samples;
+}
+
+static canvas_status open_output(struct oracle *q, struct expected_output *o) {
+  int64_t count = wanted_count(q, o);
+  struct places places = {
+      .rank = o->rank, .seed = q->options->seed, .whole = o->elements <= q->options->whole};
   if (!block_new(&o->memory, (size_t)o->elements * dtype_bytes(o->dtype), true) ||
       !block_new(&o->known, (size_t)count * 3 * 8, false))
-    return no_memory(q->ctx, p);
+    return no_memory(q->ctx, q->program);
   o->at = (int64_t *)(void *)o->known.data;
   o->want = (double *)(void *)(o->at + count);
   o->bound = o->want + count;
-  choose_places(o, whole, count, options->seed);
-  return evaluate(q, output, o, count);
+  memcpy(places.sizes, o->sizes, sizeof places.sizes);
+  choose_places(q->program, &places, count, o->at);
+  return CANVAS_OK;
+}
+
+/* All outputs, each with its share of the seconds. */
+static canvas_status evaluate_all(struct oracle *q, struct expected *e, double seconds) {
+  double start = clock_wall();
+  for (int i = 0; i < e->outputs; i++)
+    TRY(evaluate(q, i, &e->output[i], wanted_count(q, &e->output[i]),
+                 start + seconds * (i + 1) / e->outputs));
+  return CANVAS_OK;
+}
+
+/* ---- the compiled reference ------------------------------------------------------------------ */
+
+static bool near(double a, double b, double most) {
+  return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= most;
+}
+
+/* In fp64 the interpreter's own rounding is all of the bound; of one for fp32 it is next to nothing. */
+static double agreement(const struct program *p) {
+  for (int i = 0; i < p->tensors.count; i++)
+    if (p->tensors.data[i].dtype == PROGRAM_F64) return 1;
+  return 1e-3;
+}
+
+static canvas_status agrees(const struct oracle *q, const struct expected_output *o,
+                            const struct block *known) {
+  const double *want = (const double *)(const void *)known->data, *bound = want + o->elements;
+  double part = agreement(q->program);
+  for (int64_t i = 0; i < o->count; i++) {
+    int64_t at = o->at[i];
+    if (near(want[at], o->want[i], part * o->bound[i] + ROUNDING_LEAST) &&
+        near(bound[at], o->bound[i], 1e-3 * o->bound[i]))
+      continue;
+    return fail(q->ctx, CANVAS_IO,
+                "the compiled reference gives %.9g +- %.3g for element %lld of '%.40s', the "
+                "interpreter %.9g +- %.3g",
+                want[at], bound[at], (long long)at, o->name, o->want[i], o->bound[i]);
+  }
+  return CANVAS_OK;
+}
+
+/* What is known of the output from now on. */
+static void adopt(struct expected_output *o, const struct block *known) {
+  block_free(&o->known);
+  o->known = *known;
+  o->count = o->elements;
+  o->at = NULL;
+  o->want = (double *)(void *)known->data;
+  o->bound = o->want + o->elements;
+}
+
+static canvas_status use_reference(struct oracle *q, struct expected *e) {
+  const struct reference_limits limits = {q->options->seconds, REFERENCE_MOST};
+  struct block *known = mem_alloc((size_t)e->outputs * sizeof *known);
+  canvas_status status =
+      reference_new(q->ctx, q->options->compiler, &q->rounding, q->inputs, &limits, known);
+  for (int i = 0; status == CANVAS_OK && i < e->outputs; i++)
+    status = agrees(q, &e->output[i], &known[i]);
+  for (int i = 0; i < e->outputs; i++)
+    if (status == CANVAS_OK)
+      adopt(&e->output[i], &known[i]);
+    else
+      block_free(&known[i]);
+  free(known);
+  return status;
+}
+
+static bool all_known(const struct expected *e) {
+  for (int i = 0; i < e->outputs; i++)
+    if (e->output[i].count < e->output[i].elements) return false;
+  return true;
+}
+
+/* The interpreter first, then a reference, or else the interpreter to the end. */
+static canvas_status find_values(struct oracle *q, struct expected *e) {
+  double seconds = q->options->seconds, spot = fmin(seconds, q->options->spot);
+  for (int i = 0; i < e->outputs; i++) TRY(open_output(q, &e->output[i]));
+  if (!q->options->compiler) return evaluate_all(q, e, seconds);
+  TRY(evaluate_all(q, e, spot));
+  if (all_known(e) || use_reference(q, e) == CANVAS_OK) return CANVAS_OK;
+  memcpy(e->without, q->ctx->message, sizeof e->without);
+  return evaluate_all(q, e, seconds - spot);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -165,12 +201,11 @@ static canvas_status check_size(canvas_context *ctx, const struct program *p, si
 static canvas_status fill_outputs(canvas_context *ctx, const struct program *p,
                                   double *const *inputs, const struct expected_options *options,
                                   struct expected *e) {
-  struct oracle q = {.ctx = ctx, .until = clock_wall() + options->seconds};
+  struct oracle q = {
+      .ctx = ctx, .program = p, .options = options, .inputs = (const double *const *)inputs};
   TRY(rounding_new(ctx, p, &q.rounding));
-  canvas_status status =
-      interpreter_new(ctx, q.rounding.program, (const double *const *)inputs, NULL, &q.interpreter);
-  for (int i = 0; status == CANVAS_OK && i < e->outputs; i++)
-    status = fill_output(&q, p, i, options, &e->output[i]);
+  canvas_status status = interpreter_new(ctx, q.rounding.program, q.inputs, NULL, &q.interpreter);
+  if (status == CANVAS_OK) status = find_values(&q, e);
   interpreter_free(q.interpreter);
   rounding_free(&q.rounding);
   return status;
@@ -197,6 +232,7 @@ canvas_status expected_new(canvas_context *ctx, const struct program *p,
   if (o.whole <= 0) o.whole = WHOLE;
   if (o.samples <= 0) o.samples = SAMPLES;
   if (o.seconds <= 0) o.seconds = SECONDS;
+  if (o.spot <= 0) o.spot = SPOT;
   TRY(check_size(ctx, p, &bytes));
   struct expected *e = mem_alloc(sizeof *e);
   *e = (struct expected){.inputs = p->inputs.count, .outputs = p->outputs.count, .bytes = bytes};
@@ -273,17 +309,21 @@ struct tally {
   int64_t first, wrong; /* the first wrong element of `known`, and how many there are */
 };
 
+static int64_t place_of(const struct expected_output *o, int64_t known) {
+  return o->at ? o->at[known] : known;
+}
+
 static struct tally compare_output(const struct expected_output *o, struct verdict *v) {
   struct tally t = {-1, 0};
   for (int64_t i = 0; i < o->count; i++) {
-    double got = element_get(o->dtype, o->memory.data, o->at[i]);
+    double got = element_get(o->dtype, o->memory.data, place_of(o, i));
     double want = o->want[i], bound = o->bound[i];
     if (isinf(bound) ? !isnan(want) : isnan(bound) && isfinite(want)) continue; /* who knows */
     double ratio = miss(o->dtype, got, want, bound);
     v->compared++;
     v->worst = fmax(v->worst, ratio);
     if (ratio <= 1) continue;
-    if (!t.wrong++ || o->at[i] < o->at[t.first]) t.first = i;
+    if (!t.wrong++ || place_of(o, i) < place_of(o, t.first)) t.first = i;
   }
   return t;
 }
@@ -291,7 +331,7 @@ static struct tally compare_output(const struct expected_output *o, struct verdi
 static void tell_wrong(const struct expected_output *o, struct tally t, int pattern,
                        struct verdict *v) {
   char place[256];
-  int64_t at = o->at[t.first];
+  int64_t at = place_of(o, t.first);
   double got = element_get(o->dtype, o->memory.data, at);
   place_text(o, at, place, sizeof place);
   if (element_poisoned(o->dtype, o->memory.data, at, pattern))

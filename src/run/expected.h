@@ -1,10 +1,12 @@
-/* What a program's outputs have to be, on inputs of its own: worked out once, by the interpreter, and
- * compared with what each candidate writes.
+/* What a program's outputs have to be, on inputs of its own: worked out once, and compared with what each
+ * candidate writes.
  *
- * Inputs are random (program_fill), stored as their types store them. A small output is evaluated whole.
- * Of a large one `samples` elements are: the corners, then elements each of whose coordinates is, by an
- * even chance, anywhere or at a border, or near the end of the last whole tile of 2 .. 64. Where the
- * interpreter is too slow for all of them, fewer are; their number is always told.
+ * Inputs are random (program_fill), stored as their types store them. The interpreter evaluates elements
+ * (places.h) for `spot` seconds. A small output is done by then. Else a compiled reference
+ * (reference.h) gives all elements and their bounds; it has to agree with the interpreter on every element
+ * that was evaluated, to a thousandth of what rounding in fp32 explains. Where there is no reference,
+ * or it does not agree, the interpreter goes on: for `seconds`, to the whole of a small output and
+ * `samples` elements of a large one. How many are known is always told.
  */
 #ifndef CANVAS_RUN_EXPECTED_H
 #define CANVAS_RUN_EXPECTED_H
@@ -16,9 +18,11 @@
 /* 0: what stands behind. */
 struct expected_options {
   uint64_t seed;
-  int64_t whole;   /* elements of an output that is evaluated whole: 65536 */
-  int64_t samples; /* of a larger one: 4096 */
-  double seconds;  /* for the interpreter, all outputs together: 30 */
+  int64_t whole;                   /* elements of an output that is evaluated whole: 65536 */
+  int64_t samples;                 /* of a larger one: 4096 */
+  double seconds;                  /* for the interpreter, all outputs together: 30 */
+  double spot;                     /* of these before a reference is compiled: 0.5 */
+  const struct compiler *compiler; /* that compiles it; NULL: the interpreter alone */
 };
 
 struct expected_output {
@@ -29,7 +33,7 @@ struct expected_output {
   int64_t sizes[PROGRAM_AXES];
   struct block memory;  /* for a candidate to write to */
   int64_t count;        /* elements that are known ... */
-  int64_t *at;          /* ... their flat places, */
+  int64_t *at;          /* ... their flat places (NULL: all elements in their order), */
   double *want, *bound; /* values, and how far from them code may be */
   struct block known;   /* where these three lie */
 };
@@ -39,6 +43,8 @@ struct expected {
   struct block *input;
   struct expected_output *output;
   size_t bytes; /* of all tensors */
+  char
+      without[MESSAGE_SIZE]; /* why there is no reference; "" if there is one, or none was needed */
 };
 
 canvas_status expected_new(canvas_context *ctx, const struct program *p,

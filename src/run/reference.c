@@ -1,0 +1,158 @@
+/* A compiled reference. See reference.h. */
+#include "run/reference.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "bind/loop_tree.h"
+#include "emit/emit.h"
+#include "run/child.h"
+#include "run/widened.h"
+
+static const char function[] = "canvas_reference";
+
+/* What the child does not do well. */
+enum { NO_OBJECT = 1, NO_MEMORY, NO_ANSWER };
+
+struct run {
+  const struct rounding *rounding;
+  const double *const *inputs;
+  const struct compiler *compiler;
+  const struct reference_limits *limits;
+  struct program program; /* that of the rounding, whose outputs are the bounds as well */
+  struct widened widened;
+  int *outputs, count; /* tensors: the values, then the bounds that there are */
+  struct object object;
+  struct block *known; /* by output of the program under test */
+  int known_count;
+};
+
+/* ---- in the child ---------------------------------------------------------------------------- */
+
+static void *permuted_input(const struct run *r, int input) {
+  int tensor = r->program.inputs.data[input];
+  size_t count = (size_t)program_elements(&r->program, tensor);
+  void *values = mem_try(count, sizeof(double));
+  if (!values) return NULL;
+  if (r->program.tensors.data[tensor].dtype == PROGRAM_I32)
+    for (size_t i = 0; i < count; i++) ((int32_t *)values)[i] = (int32_t)r->inputs[input][i];
+  else
+    widened_put(&r->widened, &r->program, tensor, r->inputs[input], values);
+  return values;
+}
+
+/* Row-major, where the parent finds it. */
+static void keep_output(const struct run *r, int tensor, const double *made) {
+  for (int i = 0; i < r->known_count; i++) {
+    double *values = (double *)(void *)r->known[i].data;
+    int64_t elements = program_elements(&r->program, r->rounding->value[i]);
+    if (r->rounding->value[i] == tensor)
+      widened_get(&r->widened, &r->program, tensor, made, values);
+    if (r->rounding->error[i] == tensor)
+      widened_get(&r->widened, &r->program, tensor, made, values + elements);
+  }
+}
+
+static int fill_and_call(const struct run *r, int (*call)(void *const *)) {
+  int inputs = r->program.inputs.count;
+  void **pointers = mem_alloc((size_t)(inputs + r->count) * sizeof *pointers);
+  for (int i = 0; i < inputs + r->count; i++) {
+    size_t elements =
+        i < inputs ? 0 : (size_t)program_elements(&r->program, r->outputs[i - inputs]);
+    pointers[i] = i < inputs ? permuted_input(r, i) : mem_try(elements, sizeof(double));
+    if (!pointers[i]) return NO_MEMORY;
+  }
+  if (call(pointers)) return NO_ANSWER;
+  for (int i = 0; i < r->count; i++) keep_output(r, r->outputs[i], pointers[inputs + i]);
+  return 0; /* what it was given goes with the process */
+}
+
+static int work(void *data) {
+  const struct run *r = data;
+  char name[64] = COMPILER_CALL;
+  int (*call)(void *const *);
+  void *object = dlopen(r->object.path, RTLD_NOW | RTLD_LOCAL);
+  if (!object) return NO_OBJECT;
+  strncat(name, function, sizeof name - sizeof COMPILER_CALL);
+  *(void **)&call = dlsym(object, name);
+  return call ? fill_and_call(r, call) : NO_OBJECT;
+}
+
+/* ---- in the parent --------------------------------------------------------------------------- */
+
+static canvas_status run_child(canvas_context *ctx, struct run *r) {
+  const struct child_limits limits = {.seconds = r->limits->seconds,
+                                      .memory = 3 * r->limits->memory};
+  struct child_end end;
+  char how[256];
+  TRY(child_call(ctx, work, r, &limits, &end));
+  if (end.how == CHILD_EXITED && !end.code) return CANVAS_OK;
+  child_describe(&end, &limits, how, sizeof how);
+  return fail(ctx, CANVAS_IO, "the compiled reference %s", how);
+}
+
+static canvas_status compile(canvas_context *ctx, struct run *r, const struct machine *machine) {
+  const struct emit_options options = {.function = function};
+  struct loop_tree *tree;
+  struct buf text = {0};
+  TRY(loop_tree_bind(ctx, r->widened.program, r->widened.schedule, machine, &tree));
+  canvas_status status = emit_c(ctx, tree, &options, &text);
+  loop_tree_free(tree);
+  const struct source source = {text.text, function, r->program.inputs.count + r->count};
+  if (status == CANVAS_OK) status = compiler_build(ctx, r->compiler, &source, 1, 1, 0, &r->object);
+  buf_free(&text);
+  if (status != CANVAS_OK || r->object.path) return status;
+  return fail(ctx, CANVAS_IO, "the reference does not compile: %.800s", r->object.message);
+}
+
+static canvas_status share_memory(canvas_context *ctx, struct run *r) {
+  for (int i = 0; i < r->known_count; i++) {
+    size_t elements = (size_t)program_elements(&r->program, r->rounding->value[i]);
+    if (!block_new_shared(&r->known[i], elements * 2 * sizeof(double)))
+      return fail(ctx, CANVAS_IO, "there is no memory for a compiled reference");
+  }
+  return CANVAS_OK;
+}
+
+/* The outputs of the program that is compiled: values and bounds. */
+static void list_outputs(struct run *r) {
+  r->known_count = r->program.outputs.count;
+  r->outputs = mem_alloc(2 * (size_t)r->known_count * sizeof *r->outputs);
+  for (int i = 0; i < r->known_count; i++) r->outputs[r->count++] = r->rounding->value[i];
+  for (int i = 0; i < r->known_count; i++)
+    if (r->rounding->error[i] >= 0) r->outputs[r->count++] = r->rounding->error[i];
+  r->program.outputs.data = r->outputs;
+  r->program.outputs.count = r->count;
+}
+
+static canvas_status make(canvas_context *ctx, struct run *r) {
+  struct machine machine = machine_here();
+  TRY(widened_new(ctx, &r->program, &machine, &r->widened));
+  if (r->widened.bytes > r->limits->memory)
+    return fail(ctx, CANVAS_IO, "its tensors take %lld MiB in fp64",
+                (long long)(r->widened.bytes >> 20));
+  TRY(compile(ctx, r, &machine));
+  TRY(share_memory(ctx, r));
+  return run_child(ctx, r);
+}
+
+canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
+                            const struct rounding *rounding, const double *const *inputs,
+                            const struct reference_limits *limits, struct block *known) {
+  struct run r = {.rounding = rounding,
+                  .inputs = inputs,
+                  .compiler = c,
+                  .limits = limits,
+                  .program = *rounding->program,
+                  .known = known};
+  list_outputs(&r);
+  for (int i = 0; i < r.known_count; i++) known[i] = (struct block){.map = NULL};
+  canvas_status status = make(ctx, &r);
+  for (int i = 0; status != CANVAS_OK && i < r.known_count; i++) block_free(&known[i]);
+  objects_free(&r.object, 1);
+  widened_free(&r.widened);
+  free(r.outputs);
+  return status;
+}
