@@ -7,7 +7,7 @@
 #include "command.h"
 
 struct run {
-  int64_t seed, repeats, seconds;
+  int64_t seed, repeats, seconds, threads;
   char *compiler;
   canvas_machine *machine;
 };
@@ -17,6 +17,7 @@ struct outcome {
   const char *name;
   canvas_verdict verdict;
   int64_t elements; /* of all outputs */
+  int64_t threads;
   int64_t flops;
 };
 
@@ -53,6 +54,7 @@ static void print_correct(const struct outcome *o) {
   if (v->compared < o->elements) printf(" of %s", grouped(o->elements, all));
   printf(" elements, worst error %.2g of the bound), %.3g %s, ", v->worst,
          v->median / unit->seconds, unit->name);
+  if (o->threads > 1) printf("wall-clock of %" PRId64 " threads, ", o->threads);
   if (o->flops) printf("%.3g GFLOP/s, ", 1e-9 * (double)o->flops / v->median);
   printf("median of %d, quartiles %.3g and %.3g %s\n", v->repeats, v->lower / unit->seconds,
          v->upper / unit->seconds, unit->name);
@@ -78,7 +80,8 @@ static void print_json(const struct outcome *o, const char *compiler) {
     printf(", \"worst\": %.6g", v->worst);
   else
     printf(", \"worst\": null");
-  printf(", \"flops\": %" PRId64 ", \"repeats\": %d", o->flops, v->repeats);
+  printf(", \"flops\": %" PRId64 ", \"threads\": %" PRId64 ", \"repeats\": %d", o->flops,
+         o->threads, v->repeats);
   if (!v->failure)
     printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
   printf(", \"compiler\": ");
@@ -90,8 +93,10 @@ static void print_json(const struct outcome *o, const char *compiler) {
 
 static canvas_status measure(struct arguments *a, const canvas_program *program,
                              const canvas_bound *bound, const struct run *r, struct outcome *out) {
-  const canvas_run_options options = {
-      .seed = (uint64_t)r->seed, .repeats = (int)r->repeats, .seconds = (double)r->seconds};
+  const canvas_run_options options = {.seed = (uint64_t)r->seed,
+                                      .repeats = (int)r->repeats,
+                                      .seconds = (double)r->seconds,
+                                      .threads = (int)r->threads};
   canvas_count count = {0};
   canvas_measurer *measurer = NULL;
   canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
@@ -106,7 +111,7 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
 
 static int run_program(struct arguments *a, const struct program_item *item, void *data) {
   const struct run *r = data;
-  struct outcome out = {.name = item->name};
+  struct outcome out = {.name = item->name, .threads = r->threads};
   struct bound_item chosen;
   if (!bound_chosen(a, item->program, r->machine, &chosen)) return EXIT_BAD;
   canvas_status status = measure(a, item->program, chosen.bound, r, &out);
@@ -127,7 +132,8 @@ static int run(struct arguments *a) {
   struct run r = {0};
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &r.seed) ||
       !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats) ||
-      !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds))
+      !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds) ||
+      !option_whole(a, "--threads", 1, 1, 1024, &r.threads))
     return EXIT_BAD;
   r.machine = machine_chosen(a);
   if (!r.machine) return EXIT_BAD;
@@ -148,9 +154,9 @@ const struct command command_run = {
     .details =
         "FILE is a kernel, a pack or a program. Its outputs on random inputs are compared with "
         "the\n"
-        "interpreter's before it is timed; the time is one thread's processor time. The exit code "
-        "is 1\n"
-        "where the code is wrong or fails. docs/native.md says more.\n",
+        "interpreter's before it is timed; the time is one thread's processor time, of several "
+        "wall-clock.\n"
+        "The exit code is 1 where the code is wrong or fails. docs/native.md says more.\n",
     .example =
         "canvas operator gemm m=64 n=64 k=64 >gemm.program\n"
         "canvas run gemm.program",
@@ -163,6 +169,7 @@ const struct command command_run = {
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
                 {"--seconds", "S", "what the code may take, all runs together (default 10)"},
+                {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
                 {"--json", NULL, "one JSON object per program and line"}},
     .run = run,
 };

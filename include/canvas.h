@@ -448,7 +448,7 @@ typedef struct canvas_verdict {
   int64_t compared;            /* elements that were compared with the interpreter's */
   double worst;                /* largest error among them, as a part of what rounding explains */
   int repeats;                 /* timed samples */
-  double median, lower, upper; /* seconds of one run, of processor time: the median and quartiles */
+  double median, lower, upper; /* seconds of one run (canvas_run_options): the median and quartiles */
 } canvas_verdict;
 
 /* 0: what stands behind. */
@@ -457,6 +457,7 @@ typedef struct canvas_run_options {
   double seconds;       /* for one candidate: 10 */
   double total_seconds; /* for all of one call: no limit */
   int repeats;          /* timed samples: 30 */
+  int threads;          /* of parallel loops: 1; of more than one time is wall-clock */
 } canvas_run_options;
 /* Keeps a compiler, the inputs and the values that are expected of one program over many candidates.
  * The program is borrowed. `options` NULL: seed 1. CANVAS_IO: there is no compiler, or the program takes

@@ -27,8 +27,9 @@ canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *pro
   struct expected_options inputs = {.seed = how.seed};
   struct canvas_measurer *m = mem_alloc(sizeof *m);
   m->program = program_of(program);
-  m->options = (struct batch_options){.seconds = how.total_seconds,
-                                      .limits = {.seconds = how.seconds, .repeats = how.repeats}};
+  m->options = (struct batch_options){
+      .seconds = how.total_seconds,
+      .limits = {.seconds = how.seconds, .repeats = how.repeats, .threads = how.threads}};
   canvas_status status = compiler_open(ctx, NULL, &m->compiler);
   inputs.compiler = m->compiler;
   if (status == CANVAS_OK) status = expected_new(ctx, m->program, &inputs, &m->expected);

@@ -115,7 +115,7 @@ static void set_limits(const struct task *t) {
   const struct child_limits *l = t->limits;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, l->file);
-  limit(RLIMIT_CPU, (int64_t)ceil(l->seconds) + 1);
+  limit(RLIMIT_CPU, (int64_t)ceil(l->seconds * (l->threads > 1 ? l->threads : 1)) + 1);
   if (!l->memory) return;
   int64_t most = l->memory + (t->work ? mapped_bytes() : 0);
   memory_full = most - l->memory / 8;

@@ -15,7 +15,8 @@
 #include "base/status.h"
 
 struct child_limits {
-  double seconds; /* of wall time, and of one thread's processor time */
+  double seconds; /* of wall time, and of each thread's processor time */
+  int threads;    /* 0 and 1: one */
   int64_t memory; /* bytes it may map (a function: over what its parent had); 0: no limit */
   int64_t file;   /* bytes of a file it writes; 0: it may write none */
 };

@@ -138,11 +138,20 @@ static void adopt(struct expected_output *o, const struct block *known) {
   o->bound = o->want + o->elements;
 }
 
+static canvas_status share_memory(const struct oracle *q, const struct expected *e,
+                                  struct block *known) {
+  for (int i = 0; i < e->outputs; i++)
+    if (!block_new_shared(&known[i], (size_t)e->output[i].elements * 2 * sizeof(double)))
+      return no_memory(q->ctx, q->program);
+  return CANVAS_OK;
+}
+
 static canvas_status use_reference(struct oracle *q, struct expected *e) {
   const struct reference_limits limits = {q->options->seconds, REFERENCE_MOST};
   struct block *known = mem_alloc((size_t)e->outputs * sizeof *known);
-  canvas_status status =
-      reference_new(q->ctx, q->options->compiler, &q->rounding, q->inputs, &limits, known);
+  canvas_status status = share_memory(q, e, known);
+  if (status == CANVAS_OK)
+    status = reference_new(q->ctx, q->options->compiler, &q->rounding, q->inputs, &limits, known);
   for (int i = 0; status == CANVAS_OK && i < e->outputs; i++)
     status = agrees(q, &e->output[i], &known[i]);
   for (int i = 0; i < e->outputs; i++)

@@ -21,7 +21,9 @@ enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST =
 enum { CALLS_MOST = 1 << 20 };
 enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
 #define MEMORY ((int64_t)1 << 30)
-#define SAMPLE 20e-6 /* seconds: below that the clock itself is seen */
+#define THREAD_MEMORY \
+  ((int64_t)256 << 20) /* addresses for a thread's stack and its part of the heap */
+#define SAMPLE 20e-6   /* seconds: below that the clock itself is seen */
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
@@ -40,8 +42,9 @@ struct trial {
   struct answer *answer;
   uint64_t token;
   int (*call)(void *const *pointers);
-  void **pointers;       /* inputs, then outputs */
-  unsigned char **first; /* what the first run made of each output */
+  void (*set_threads)(int); /* of OpenMP; NULL: the code has no parallel loop */
+  void **pointers;          /* inputs, then outputs */
+  unsigned char **first;    /* what the first run made of each output */
 };
 
 static uint64_t seal_of(const struct answer *a, uint64_t token) {
@@ -84,9 +87,8 @@ static bool load(struct trial *t, struct verdict *v) {
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, t->function);
   *(void **)&t->call = dlsym(object, name);
   if (!t->call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", t->function);
-  void (*set_threads)(int);
-  *(void **)&set_threads = dlsym(object, "omp_set_num_threads");
-  if (set_threads) set_threads(1); /* where a runtime was there before us */
+  *(void **)&t->set_threads = dlsym(object, "omp_set_num_threads");
+  if (t->set_threads) t->set_threads(1); /* where a runtime was there before us */
   end_loading();
   return t->call != NULL;
 }
@@ -103,9 +105,9 @@ static bool run_once(struct trial *t, int pattern, struct verdict *v) {
   return !status;
 }
 
-static double clock_thread(void) {
+static double clock_of(const struct trial *t) {
   struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(t->limits.threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -117,10 +119,10 @@ static int keep_first(struct trial *t) {
 
 /* Seconds of one run, from `calls` of them. */
 static double sample(const struct trial *t, int calls) {
-  double start = clock_thread();
+  double start = clock_of(t);
   for (int i = 0; i < calls; i++)
     if (t->call(t->pointers)) return NAN;
-  return (clock_thread() - start) / calls;
+  return (clock_of(t) - start) / calls;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -168,6 +170,7 @@ static void judge(struct trial *t, struct verdict *v) {
   if (v->failure) return;
   keep_first(t);
   t->answer->stage = STAGE_SECOND;
+  if (t->set_threads) t->set_threads(t->limits.threads);
   spoil_memory(0xFE);
   if (!run_once(t, 1, v)) return;
   expected_repeat(t->e, t->first, v);
@@ -224,6 +227,7 @@ static void fill_limits(struct measure_limits *l) {
   if (!(l->timing > 0)) l->timing = TIMING;
   if (l->repeats <= 0) l->repeats = REPEATS;
   if (l->repeats > REPEATS_MOST) l->repeats = REPEATS_MOST;
+  if (l->threads <= 0) l->threads = 1;
 }
 
 static void set_pointers(struct trial *t) {
@@ -234,8 +238,11 @@ static void set_pointers(struct trial *t) {
 
 static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *out) {
   struct child_end end;
-  const struct child_limits limits = {
-      .seconds = t->limits.seconds, .memory = t->limits.memory, .file = OPENMP_FILE};
+  int threads = t->limits.threads;
+  const struct child_limits limits = {.seconds = t->limits.seconds,
+                                      .threads = threads,
+                                      .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY,
+                                      .file = OPENMP_FILE};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status == CANVAS_OK) conclude(t, &limits, &end, out);
   return status;

@@ -5,7 +5,8 @@
  *          -> warm up -> timed samples -> the outputs are still the same
  *
  * Time is processor time of the thread, the only one that runs: other work on the machine moves it
- * little. A sample is one call, or as many as take 20 us together; median and quartiles are of 20 to 50
+ * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others
+ * show that the result does not depend on their number. A sample is one call, or as many as take 20 us together; median and quartiles are of 20 to 50
  * samples, of fewer where they would take longer than `timing`. The child may only read inputs and
  * expected values, and its answer is checked before it is believed.
  */
@@ -21,6 +22,7 @@ struct measure_limits {
   int64_t memory; /* bytes beside the tensors: 1 GiB */
   double timing;  /* seconds for the timed samples: 1 */
   int repeats;    /* samples: 30; 1 to 1000 */
+  int threads;    /* that parallel loops run on from the second run on: 1 */
 };
 
 /* `path` is a shared object, `function` as of its struct source. A status other than CANVAS_OK: no child

@@ -25,7 +25,7 @@ struct run {
   struct widened widened;
   int *outputs, count; /* tensors: the values, then the bounds that there are */
   struct object object;
-  struct block *known; /* by output of the program under test */
+  const struct block *known; /* by output of the program under test */
   int known_count;
 };
 
@@ -107,15 +107,6 @@ static canvas_status compile(canvas_context *ctx, struct run *r, const struct ma
   return fail(ctx, CANVAS_IO, "the reference does not compile: %.800s", r->object.message);
 }
 
-static canvas_status share_memory(canvas_context *ctx, struct run *r) {
-  for (int i = 0; i < r->known_count; i++) {
-    size_t elements = (size_t)program_elements(&r->program, r->rounding->value[i]);
-    if (!block_new_shared(&r->known[i], elements * 2 * sizeof(double)))
-      return fail(ctx, CANVAS_IO, "there is no memory for a compiled reference");
-  }
-  return CANVAS_OK;
-}
-
 /* The outputs of the program that is compiled: values and bounds. */
 static void list_outputs(struct run *r) {
   r->known_count = r->program.outputs.count;
@@ -134,13 +125,12 @@ static canvas_status make(canvas_context *ctx, struct run *r) {
     return fail(ctx, CANVAS_IO, "its tensors take %lld MiB in fp64",
                 (long long)(r->widened.bytes >> 20));
   TRY(compile(ctx, r, &machine));
-  TRY(share_memory(ctx, r));
   return run_child(ctx, r);
 }
 
 canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
                             const struct rounding *rounding, const double *const *inputs,
-                            const struct reference_limits *limits, struct block *known) {
+                            const struct reference_limits *limits, const struct block *known) {
   struct run r = {.rounding = rounding,
                   .inputs = inputs,
                   .compiler = c,
@@ -148,9 +138,7 @@ canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
                   .program = *rounding->program,
                   .known = known};
   list_outputs(&r);
-  for (int i = 0; i < r.known_count; i++) known[i] = (struct block){.map = NULL};
   canvas_status status = make(ctx, &r);
-  for (int i = 0; status != CANVAS_OK && i < r.known_count; i++) block_free(&known[i]);
   objects_free(&r.object, 1);
   widened_free(&r.widened);
   free(r.outputs);

@@ -18,10 +18,10 @@ struct reference_limits {
   int64_t memory; /* bytes of all tensors, widened */
 };
 
-/* known[i] becomes a block of output i: its values, then as many bounds (0 where it is exact), row-major.
- * `inputs` are whole tensors, row-major. Fails with the reason why there is no reference. */
+/* Into known[i], zeroed memory that children share, go the values of output i, then as many bounds (0
+ * stays where it is exact), row-major, as `inputs` are. Fails with the reason why there is no reference. */
 canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
                             const struct rounding *rounding, const double *const *inputs,
-                            const struct reference_limits *limits, struct block *known);
+                            const struct reference_limits *limits, const struct block *known);
 
 #endif

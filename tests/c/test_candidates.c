@@ -402,6 +402,34 @@ static void threads(void **state) {
   assert_true(shared_memories() <= before);
 }
 
+// The code has so many threads from its second run on; what depends on their number is found wrong.
+static void so_many_threads(void **state) {
+  static const char text[] =
+      "#include <omp.h>\nint team(const float *X, const float *W, float *Y);\n"
+      "int team(const float *X, const float *W, float *Y) {\n  static int calls;\n"
+      "  int n = 0, wanted = calls++ ? %d : 1;\n#pragma omp parallel\n#pragma omp master\n"
+      "  n = omp_get_num_threads();\n#pragma omp parallel for\n"
+      "  for (int i = 0; i < 120; i++) {\n    float s = 0;\n    int h = i / 10, w = i %% 10;\n"
+      "    for (int k = 0; k < 3; k++)\n"
+      "      if (w + k >= 1 && w + k < 11) s += X[10 * h + w + k - 1] * W[k];\n"
+      "    Y[i] = s * (1 + %s);\n  }\n  return n == wanted ? 0 : 5;\n}\n";
+  if (SANITIZED) skip();
+  for (int i = 1; i <= 3; i++)
+    for (int depends = 0; depends < 2; depends++) {
+      canvas_context ctx = {.message = ""};
+      const struct batch_options options = {.limits = {.timing = 0.01, .threads = i}};
+      struct batch_candidate candidate = {.function = "team"};
+      struct buf code = {0};
+      struct verdict v;
+      buf_printf(&code, text, i, depends ? "(n - 1) * 1e-7f" : "0");
+      candidate.text = code.text;
+      assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &v), CANVAS_OK);
+      CHECK_INT(v.failure, depends && i > 1 ? FAILED_WRONG : FAILED_NOT, v.message);
+      CHECK(!v.failure || strstr(v.message, " in one run and "), v.message);
+      buf_free(&code);
+    }
+}
+
 // All time together is bounded: what is left over says so.
 static void bounded(void **state) {
   canvas_context ctx = {.message = ""};
@@ -487,7 +515,7 @@ int main(void) {
       cmocka_unit_test(every_deed),     cmocka_unit_test(every_compiler),
       cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
       cmocka_unit_test(rejections),     cmocka_unit_test(threads),
-      cmocka_unit_test(a_thousand),
+      cmocka_unit_test(a_thousand),     cmocka_unit_test(so_many_threads),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }
