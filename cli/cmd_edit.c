@@ -4,22 +4,48 @@
 
 #include "command.h"
 
+static int reject(struct arguments *a, const char *edit) {
+  return report_error("'%.200s': %s", edit, canvas_context_message(a->ctx));
+}
+
+static int print_program(struct arguments *a, const canvas_program *program, const char *edit) {
+  canvas_program *edited;
+  canvas_status status = canvas_program_edit(a->ctx, program, edit, strlen(edit), &edited);
+  if (status != CANVAS_OK) return reject(a, edit);
+  put_text(canvas_program_print(edited));
+  canvas_program_free(edited);
+  return EXIT_OK;
+}
+
+/* The schedule that follows the edit. */
+static int print_schedule(struct arguments *a, const canvas_program *program, const char *edit) {
+  canvas_machine *machine = machine_chosen(a);
+  canvas_schedule *followed;
+  struct bound_item item;
+  int answer = EXIT_BAD;
+  if (machine && bound_chosen(a, program, machine, &item)) {
+    canvas_status status = canvas_bound_follow(a->ctx, item.bound, edit, strlen(edit), &followed);
+    answer = status == CANVAS_OK ? EXIT_OK : reject(a, edit);
+    if (status == CANVAS_OK) {
+      put_text(canvas_schedule_print(followed));
+      canvas_schedule_free(followed);
+    }
+    bound_drop(&item);
+  }
+  canvas_machine_free(machine);
+  return answer;
+}
+
 static int run(struct arguments *a) {
-  canvas_program *program = program_read(a, a->operand[0]), *edited;
+  canvas_program *program = program_read(a, a->operand[0]);
   if (!program) return EXIT_BAD;
   char *edit = operands_join(a, 1);
   if (!edit) {
     canvas_program_free(program);
     return report_error("there is no memory for the edit");
   }
-  canvas_status status = canvas_program_edit(a->ctx, program, edit, strlen(edit), &edited);
-  int answer = EXIT_OK;
-  if (status == CANVAS_OK) {
-    put_text(canvas_program_print(edited));
-    canvas_program_free(edited);
-  } else {
-    answer = report_error("'%.200s': %s", edit, canvas_context_message(a->ctx));
-  }
+  bool schedule = option_text(a, "--schedule", NULL) != NULL;
+  int answer = schedule ? print_schedule(a, program, edit) : print_program(a, program, edit);
   free(edit);
   canvas_program_free(program);
   return answer;
@@ -38,10 +64,18 @@ const struct command command_edit = {
         "    pack W as WP '[co/32, ci, kh, kw, co%32]'\n"
         "                         WP is W in another layout, later stages read it\n"
         "    inline P             the expression of P in the place of its loads\n"
+        "    rfactor Y k 16 as YP YP has 16 partial sums over k, and Y adds them up\n"
         "    type X bf16          how X is stored\n"
-        "The new program is printed; all edits but the last keep what it computes.\n",
+        "The new program is printed; all edits but the last keep what it computes, up to the "
+        "order\n"
+        "of sums. With --schedule the schedule for it is printed instead: what SCHEDULE says of "
+        "the\n"
+        "stages that are left, and a place for those that are new.\n",
     .example =
         "canvas operator gemm m=64 k=64 n=64 > gemm.program\n"
         "canvas edit gemm.program cache Y as CC",
+    .options = {{"--schedule", "SCHEDULE", "print the schedule that follows the edit of this one"},
+                {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--machine", "FILE", "what the schedule is bound for (default: here)"}},
     .run = run,
 };

@@ -320,8 +320,8 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
                                         char **out);
 
 /* The program after an edit; `program` stays as it is. Edits: `cache Y as CC`, `cache X in Y as XC`,
- * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `type X bf16`. All but the last keep what is
- * computed. CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
+ * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `rfactor Y k 16 as YP`, `type X bf16`. All but the
+ * last keep what is computed, up to the order of sums. CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out);
 
@@ -392,6 +392,12 @@ char *canvas_bound_dot(const canvas_bound *bound);
  * and `group` take the loop and the only one in it. CANVAS_BAD_INPUT says why an edit is not allowed. */
 canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, const char *edit,
                                 size_t length, canvas_bound **out);
+
+/* The schedule for what canvas_program_edit makes of the program with the same edit, and yours: what it
+ * said of the stages that are left, and a place for those that are new. CANVAS_BAD_INPUT: the edit is not
+ * allowed, or no schedule can follow it. */
+canvas_status canvas_bound_follow(canvas_context *ctx, const canvas_bound *bound, const char *edit,
+                                  size_t length, canvas_schedule **out);
 
 /* ---- code: bound programs as C (docs/native.md) ----------------------------------------------- */
 

@@ -1,11 +1,20 @@
-/* Programs: edits that give new programs. */
+/* Programs: edits that give new programs, and the schedules that follow them. */
 #include "api/handle.h"
 #include "program/program_edit.h"
+#include "transform/schedule_follow.h"
 
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out) {
   struct program *p;
   TRY(program_edit(ctx, program_of(program), edit, length, &p));
   *out = (canvas_program *)p;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_bound_follow(canvas_context *ctx, const canvas_bound *bound, const char *edit,
+                                  size_t length, canvas_schedule **out) {
+  struct schedule *s;
+  TRY(schedule_follow(ctx, bound->tree, edit, length, &s));
+  *out = (canvas_schedule *)s;
   return CANVAS_OK;
 }

@@ -61,13 +61,9 @@ static canvas_status check_lanes(const struct binder *b, const struct bound_stag
 
 static canvas_status check_vec(const struct binder *b, const struct bound_stage *stage,
                                const struct step *step) {
-  const struct program_tensor *t = stage_tensor(b, stage);
   if (step->axis < 0)
     return reject(b, node_place(b, step->node), "vec loop '%s' is in no axis of '%s' inside it",
-                  level_name(b, step->level), t->name);
-  if (step->axis >= t->rank)
-    return reject(b, node_place(b, step->node), "vec loop '%s' reduces '%s'",
-                  level_name(b, step->level), t->name);
+                  level_name(b, step->level), stage_name(b, stage));
   return check_lanes(b, stage, step);
 }
 

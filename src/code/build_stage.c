@@ -123,6 +123,12 @@ static int final_value(struct builder *b, const struct statement *s) {
   return code_operation(b->code, PX_DIV, b->code->exprs.data[sum].type, sum, points, -1);
 }
 
+/* The lanes are points of the reduction: they come to one value, in one accumulator. */
+static bool across_lanes(const struct builder *b, const struct statement *s) {
+  return b->lane >= 0 && s->phase == PHASE_UPDATE && s->bound->start >= 0 &&
+         !stage_spatial(b->tree, s->bound, stage_step(s->bound, s->bound->vec));
+}
+
 /* What is written; in vectors a vector, but to be added or multiplied a scalar will do. */
 static int value_of(struct builder *b, const struct statement *s) {
   switch (s->phase) {
@@ -149,12 +155,23 @@ static void assign(struct builder *b, const struct statement *s, int value) {
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
 }
 
+/* All lanes of a vector reduced to one value. */
+static int reduce_lanes(struct builder *b, const struct statement *s, int vector) {
+  switch (s->t->reducer) {
+    case REDUCE_MAX: return code_across(b->code, CODE_LANES_MAX, vector);
+    case REDUCE_MIN: return code_across(b->code, CODE_LANES_MIN, vector);
+    case REDUCE_PROD: return code_across(b->code, CODE_LANES_MUL, vector);
+    default: return code_across(b->code, CODE_LANES_ADD, vector);
+  }
+}
+
 /* to += value; to = max(to, value) */
 static void accumulate(struct builder *b, const struct statement *s, int value) {
   enum program_reducer reducer = s->t->reducer;
   int to = build_stored(b, s->to, s->place);
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
+  if (across_lanes(b, s) && !b->one_by_one) value = reduce_lanes(b, s, value);
   if (reducer == REDUCE_MAX || reducer == REDUCE_MIN) {
     enum px_op op = reducer == REDUCE_MAX ? PX_MAX : PX_MIN;
     code_assign(b->code, to, CODE_SET, code_operation(b->code, op, type, to, value, -1));
@@ -181,6 +198,9 @@ static bool fits_vectors(struct builder *b, const struct statement *s) {
   const struct stored *to = s->to;
   bool rounds =
       s->t->dtype == PROGRAM_BF16 && to->at.dtype != PROGRAM_BF16 && to == &s->plan->value;
+  if (across_lanes(b, s))
+    return build_storage_form(b, to, s->place) == FORM_UNIFORM &&
+           build_form(b, s->body) == FORM_VECTOR;
   if (counted(s) || build_storage_form(b, to, s->place) != FORM_VECTOR) return false;
   if (s->phase == PHASE_UPDATE) return !rounds && build_form(b, s->body) != FORM_GATHER;
   if (s->phase == PHASE_INIT) return true;

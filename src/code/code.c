@@ -114,6 +114,10 @@ int code_broadcast(struct code *c, int scalar, int lanes) {
   return code_operation(c, CODE_BROADCAST, type, scalar, -1, -1);
 }
 
+int code_across(struct code *c, int op, int vector) {
+  return code_operation(c, op, code_type(type_of(c, vector).element, 1), vector, -1, -1);
+}
+
 int code_convert(struct code *c, int expr, int element) {
   struct code_type type = type_of(c, expr);
   if (type.element == element) return expr;

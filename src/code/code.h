@@ -50,8 +50,12 @@ enum code_op {
   CODE_SUM,               /* of indices: coef*expr + ... + integer */
   CODE_FLOOR_DIV,         /* of indices of any sign by a positive number */
   CODE_FLOOR_MOD,
-  CODE_CONVERT, /* arg 0 as `type` */
-  CODE_ROUND,   /* arg 0, an f32, rounded as if it were stored as bf16 */
+  CODE_CONVERT,   /* arg 0 as `type` */
+  CODE_ROUND,     /* arg 0, an f32, rounded as if it were stored as bf16 */
+  CODE_LANES_ADD, /* all lanes of the vector arg 0 in one, in any order */
+  CODE_LANES_MUL,
+  CODE_LANES_MAX,
+  CODE_LANES_MIN,
   CODE_OPS
 };
 
@@ -161,6 +165,7 @@ int code_element(struct code *c, int variable, int index);
 int code_lane(struct code *c, int vector, int lane);
 int code_vector(struct code *c, int element, int lanes);
 int code_broadcast(struct code *c, int scalar, int lanes); /* itself if lanes is 1 */
+int code_across(struct code *c, int op, int vector);       /* CODE_LANES_ADD .. */
 int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
 /* The sum of the terms: a constant, or the one term, where it is that. */
 int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);

@@ -91,6 +91,10 @@ void code_print_expr(const struct code *c, int expr, struct buf *out) {
     case CODE_FLOOR_DIV: put_call(c, "floor_div", e, out); return;
     case CODE_FLOOR_MOD: put_call(c, "floor_mod", e, out); return;
     case CODE_ROUND: put_call(c, "bf16_round", e, out); return;
+    case CODE_LANES_ADD: put_call(c, "lanes_sum", e, out); return;
+    case CODE_LANES_MUL: put_call(c, "lanes_product", e, out); return;
+    case CODE_LANES_MAX: put_call(c, "lanes_max", e, out); return;
+    case CODE_LANES_MIN: put_call(c, "lanes_min", e, out); return;
     case PX_SELECT: put_call(c, "select", e, out); return;
     default: put_operation(c, e, out);
   }

@@ -6,6 +6,7 @@
  *     for, if, ... of nothing that is seen outside  ->
  *     let x, never mentioned  ->
  *     block: A, no variables  ->  A
+ *     acc += lanes_sum(x); acc += lanes_sum(y)  ->  acc += lanes_sum(x + y)
  *
  * Bottom up, once: what becomes empty inside is gone before what is around it is looked at.
  */
@@ -157,6 +158,52 @@ static bool is_empty(struct simplifier *s, int at) {
   }
 }
 
+/* What an assignment adds of all lanes of a vector, or the extremum with them: CODE_LANES_ADD .. */
+static const struct code_expr *lanes_of(const struct code *c, const struct code_statement *t) {
+  if (t->kind != CODE_ASSIGN || c->exprs.data[t->to].op != CODE_VARIABLE) return NULL;
+  const struct code_expr *value = &c->exprs.data[t->value];
+  bool extremum = t->how == CODE_SET && (value->op == PX_MAX || value->op == PX_MIN);
+  if (extremum && value->arg[0] == t->to) value = &c->exprs.data[value->arg[1]];
+  bool is = value->op >= CODE_LANES_ADD && value->op <= CODE_LANES_MIN;
+  return is && extremum == (value->op >= CODE_LANES_MAX) ? value : NULL;
+}
+
+/* Two such statements of one variable become one of the vectors' sum (product, extremum). */
+static bool join_lanes(struct simplifier *s, int before, int at) {
+  static const enum px_op ops[] = {PX_ADD, PX_MUL, PX_MAX, PX_MIN};
+  if (before < 0) return false;
+  struct code *c = s->c;
+  const struct code_statement *x = statement(s, before), *y = statement(s, at);
+  const struct code_expr *a = lanes_of(c, x), *b = lanes_of(c, y);
+  if (!a || !b || a->op != b->op) return false;
+  const struct code_expr *to = &c->exprs.data[x->to], *other = &c->exprs.data[y->to];
+  struct code_type type = c->exprs.data[a->arg[0]].type;
+  bool same = to->variable == other->variable && to->integer == other->integer &&
+              code_same_type(type, c->exprs.data[b->arg[0]].type);
+  if (!same) return false;
+  int op = a->op, first = a->arg[0], second = b->arg[0];
+  int value =
+      code_across(c, op, code_operation(c, ops[op - CODE_LANES_ADD], type, first, second, -1));
+  if (op >= CODE_LANES_MAX) {
+    int whole = statement(s, before)->to;
+    value =
+        code_operation(c, ops[op - CODE_LANES_ADD], c->exprs.data[whole].type, whole, value, -1);
+  }
+  statement(s, before)->value = value;
+  return true;
+}
+
+static void join_children(struct simplifier *s, int parent) {
+  int before = -1;
+  for (int at = statement(s, parent)->first, next; at >= 0; at = next) {
+    next = statement(s, at)->next;
+    if (join_lanes(s, before, at))
+      replace(s, parent, before, at, -1);
+    else
+      before = at;
+  }
+}
+
 static void simplify_children(struct simplifier *s, int parent) {
   int before = -1;
   for (int at = statement(s, parent)->first, next; at >= 0; at = next) {
@@ -176,6 +223,7 @@ static void simplify_children(struct simplifier *s, int parent) {
       before = at;
     }
   }
+  join_children(s, parent);
 }
 
 void code_simplify(struct code *c) {

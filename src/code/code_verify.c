@@ -170,6 +170,12 @@ static bool vector_is_well_formed(const struct verifier *v, const struct code_ex
     case CODE_VECTOR:
       return expr_at(v, e->arg[0])->op == CODE_ELEMENT && from.lanes == 1 && e->type.lanes > 1 &&
              from.element == e->type.element;
+    case CODE_LANES_ADD:
+    case CODE_LANES_MUL:
+    case CODE_LANES_MAX:
+    case CODE_LANES_MIN:
+      return from.lanes > 1 && e->type.lanes == 1 && from.element == e->type.element &&
+             (from.element == PROGRAM_F32 || from.element == PROGRAM_F64);
     default: /* CODE_BROADCAST */
       return from.lanes == 1 && e->type.lanes > 1 && from.element == e->type.element;
   }
@@ -200,6 +206,10 @@ static bool is_well_formed(const struct verifier *v, const struct code_expr *e) 
   switch (e->op) {
     case CODE_LANE:
     case CODE_VECTOR:
+    case CODE_LANES_ADD:
+    case CODE_LANES_MUL:
+    case CODE_LANES_MAX:
+    case CODE_LANES_MIN:
     case CODE_BROADCAST: return vector_is_well_formed(v, e);
     case CODE_CONVERT: return converts(type_of(v, e->arg[0]), e->type);
     case CODE_ROUND: return e->type.element == PROGRAM_F32 && is_exactly(v, e->arg[0], e->type);

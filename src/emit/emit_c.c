@@ -5,6 +5,7 @@
  * a function would pass them by an ABI that depends on the machine.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,38 @@ static void put_lane_function(const struct printer *p, enum px_op op, bool wide,
              lanes, p->words->operation[op][wide], two ? ", y_[i_]" : "");
 }
 
+/* x + y; of the extrema MAX_V8(x, y), or MAX_F32(x, y) of two lanes */
+static void put_pair(int which, bool wide, int lanes, const char *x, const char *y,
+                     struct buf *out) {
+  const char *type = wide ? "F64" : "F32", *word = lanes_words[which];
+  if (which < 2)
+    buf_printf(out, "%s %c %s", x, which ? '*' : '+', y);
+  else if (lanes == 1)
+    buf_printf(out, "%s_%s(%s, %s)", word, type, x, y);
+  else
+    buf_printf(out, "%s_%c%d(%s, %s)", word, wide ? 'D' : 'V', lanes, x, y);
+}
+
+/* SUM_OF_V16(x): the halves of x are added, and theirs, down to two lanes. */
+static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
+  const char *v = letters(wide, false), *word = lanes_words[which];
+  char V = wide ? 'D' : 'V', x[24], y[24];
+  buf_printf(out, "#define %s_OF_%c%d(x) \\\n  ({ \\\n    ", word, V, lanes);
+  if (lanes == 2) {
+    buf_printf(out, "%s2 pair_ = (x); \\\n    ", v);
+    put_pair(which, wide, 1, "pair_[0]", "pair_[1]", out);
+  } else {
+    snprintf(x, sizeof x, "half%d_.of[0]", lanes);
+    snprintf(y, sizeof y, "half%d_.of[1]", lanes);
+    buf_printf(out, "union { %s%d all; %s%d of[2]; } half%d_ = {(x)}; \\\n    ", v, lanes, v,
+               lanes / 2, lanes);
+    buf_printf(out, "%s_OF_%c%d(", word, V, lanes / 2);
+    put_pair(which, wide, lanes / 2, x, y, out);
+    buf_puts(out, ")");
+  }
+  buf_puts(out, "; \\\n  })\n");
+}
+
 static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -153,7 +186,11 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
                  lanes, helper == VECTOR_BF16_WRITE + 1 + PX_MAX ? '>' : '<', v, lanes, m, lanes, m,
                  lanes);
       return;
-    default: put_lane_function(p, (enum px_op)(helper - VECTOR_BF16_WRITE - 1), wide, lanes, out);
+    default:
+      if (helper >= VECTOR_LANES)
+        put_lanes_helper(helper - VECTOR_LANES, wide, lanes, out);
+      else
+        put_lane_function(p, (enum px_op)(helper - VECTOR_BF16_WRITE - 1), wide, lanes, out);
   }
 }
 

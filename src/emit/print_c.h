@@ -48,7 +48,10 @@ enum helper {
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. */
 enum vector_helper { VECTOR_TYPE, VECTOR_ALL, VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE };
-enum { VECTOR_HELPERS = VECTOR_BF16_WRITE + 1 + PX_OPS }; /* then those of enum px_op */
+enum {
+  VECTOR_LANES = VECTOR_BF16_WRITE + 1 + PX_OPS, /* after those of enum px_op: CODE_LANES_ADD .. */
+  VECTOR_HELPERS = VECTOR_LANES + 4
+};
 
 /* Names that are taken. */
 struct names {
@@ -86,6 +89,7 @@ void print_close(struct printer *p);
 void print_wrapped(const char *text, size_t length, int depth, struct buf *out);
 
 /* print_c_value.c */
+extern const char *const lanes_words[4]; /* by CODE_LANES_ADD ..: SUM_OF_V16(x) */
 enum { BOUND_NONE, BOUND_SUM, BOUND_PRODUCT, BOUND_TIGHT }; /* how firmly an operand is bound */
 void print_expr(struct printer *p, int expr, int bound, struct buf *out);
 void print_target(struct printer *p, int expr, struct buf *out); /* left of an assignment */

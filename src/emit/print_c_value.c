@@ -10,6 +10,8 @@
 #include "emit/print_c.h"
 #include "emit/vector_math.h"
 
+const char *const lanes_words[4] = {"SUM", "PRODUCT", "MAX", "MIN"};
+
 static const struct code_expr *expr_at(const struct printer *p, int expr) {
   return &p->code->exprs.data[expr];
 }
@@ -332,6 +334,22 @@ static void print_leaf(struct printer *p, const struct code_expr *e, int bound, 
   if (brackets) buf_puts(out, ")");
 }
 
+/* SUM_OF_V16(x): what all lanes come to. Halves are combined, down to two lanes. */
+static void print_across(struct printer *p, const struct code_expr *e, struct buf *out) {
+  struct code_type type = expr_at(p, e->arg[0])->type;
+  char name[24];
+  snprintf(name, sizeof name, "%s_OF_%c%d", lanes_words[e->op - CODE_LANES_ADD],
+           vector_letter(type), type.lanes);
+  bool extremum = e->op == CODE_LANES_MAX || e->op == CODE_LANES_MIN, wide = is_wide(type);
+  enum px_op op = e->op == CODE_LANES_MAX ? PX_MAX : PX_MIN;
+  if (extremum) p->used |= (unsigned)(op == PX_MAX ? HELP_MAX_F32 : HELP_MIN_F32) << wide;
+  for (struct code_type t = type; t.lanes > 1; t.lanes /= 2) {
+    print_used_vector(p, VECTOR_LANES + e->op - CODE_LANES_ADD, t);
+    if (extremum && t.lanes < type.lanes) print_used_vector(p, VECTOR_BF16_WRITE + 1 + op, t);
+  }
+  print_call(p, name, e, out);
+}
+
 static void print_broadcast(struct printer *p, const struct code_expr *e, struct buf *out) {
   char name[24];
   print_used_vector(p, VECTOR_ALL, e->type);
@@ -364,6 +382,10 @@ void print_expr(struct printer *p, int expr, int bound, struct buf *out) {
       print_target(p, expr, out);
       return;
     case CODE_BROADCAST: print_broadcast(p, e, out); return;
+    case CODE_LANES_ADD:
+    case CODE_LANES_MUL:
+    case CODE_LANES_MAX:
+    case CODE_LANES_MIN: print_across(p, e, out); return;
     case CODE_SUM: print_sum(p, e, bound, out); return;
     case CODE_CONVERT: print_conversion(p, e, out); return;
     case CODE_ROUND:

@@ -91,6 +91,43 @@ static canvas_status read_inline(struct edit *e) {
   return CANVAS_OK;
 }
 
+/* The reduction axis of the tensor, by name. */
+static canvas_status read_reduction(struct edit *e) {
+  const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
+  struct token at = e->lx.token;
+  if (at.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "a reduction axis of the stage");
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    if (lexer_is(&e->lx, t->axes[i].name)) e->change.axis = i;
+  if (e->change.axis < 0)
+    return lexer_fail(&e->lx, &at, "'%.40s' has no reduction axis '%.*s'", t->name,
+                      at.length < 40 ? at.length : 40, at.start);
+  lexer_next(&e->lx);
+  return CANVAS_OK;
+}
+
+/* `rfactor Y k 16 as YP` */
+static canvas_status read_rfactor(struct edit *e) {
+  struct token at = e->lx.token;
+  e->change.kind = CHANGE_RFACTOR;
+  e->change.axis = -1;
+  TRY(read_tensor(e, "the stage whose reduction is split", &e->change.tensor));
+  const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
+  if (!t->reductions)
+    return lexer_fail(&e->lx, &at, "'%.40s' does not reduce, there is nothing to split", t->name);
+  TRY(read_reduction(e));
+  at = e->lx.token;
+  if (at.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the number of partial sums");
+  const struct program_axis *axis = &t->axes[e->change.axis];
+  if (at.integer < 2 || at.integer > axis->size)
+    return lexer_fail(&e->lx, &at, "axis '%.40s' has %lld places, give 2 partial sums to that many",
+                      axis->name, (long long)axis->size);
+  e->change.lanes = at.integer;
+  const char *why = not_rfactored(e->change.from, e->change.tensor, e->change.axis, at.integer);
+  if (why) return lexer_fail(&e->lx, &at, "axis '%.40s' %s", axis->name, why);
+  lexer_next(&e->lx);
+  return read_new_name(e);
+}
+
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
@@ -114,27 +151,37 @@ static canvas_status read_edit(struct edit *e) {
     TRY(read_inline(e));
   else if (lexer_accept(lx, "type"))
     TRY(read_type(e));
+  else if (lexer_accept(lx, "rfactor"))
+    TRY(read_rfactor(e));
   else
-    return lexer_unexpected(lx, "an edit (cache, pack, inline or type)");
+    return lexer_unexpected(lx, "an edit (cache, pack, inline, type or rfactor)");
   lexer_skip_newlines(lx);
   if (lx->token.kind == TOKEN_END) return CANVAS_OK;
   return lexer_unexpected(lx, "the end of the edit");
 }
 
-canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
-                           size_t length, struct program **out) {
+canvas_status change_read(canvas_context *ctx, const struct program *p, const char *text,
+                          size_t length, struct change *out) {
   struct edit e = {.change = change_open(CHANGE_CACHE_WRITE, p)};
-  *out = NULL;
   canvas_status status = lexer_open(&e.lx, ctx, text, length);
   if (status == CANVAS_OK) status = read_edit(&e);
+  *out = e.change;
+  return status;
+}
+
+canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
+                           size_t length, struct program **out) {
+  struct change change;
+  *out = NULL;
+  canvas_status status = change_read(ctx, p, text, length, &change);
   if (status == CANVAS_OK) {
-    program_rebuild(&e.change);
-    status = program_verify(ctx, e.change.to);
+    program_rebuild(&change);
+    status = program_verify(ctx, change.to);
   }
-  change_close(&e.change);
+  change_close(&change);
   if (status == CANVAS_OK)
-    *out = e.change.to;
+    *out = change.to;
   else
-    program_free(e.change.to);
+    program_free(change.to);
   return status;
 }

@@ -8,6 +8,8 @@
  *                          NAME:index); all later stages read it
  *     inline P             the expression of P stands in the place of every load of it; a sum only
  *                          in that of a stage that does nothing but copy it
+ *     rfactor Y k 16 as YP YP has one axis more, of 16 partial sums over every 16th place of k, and Y
+ *                          adds them up: lanes of a vector can run along the reduction
  *     type X bf16          how X is stored: the one edit that changes results, by rounding
  *
  * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of

@@ -1,6 +1,7 @@
 /* See program_rebuild.h. Loads go through load_changed. */
 #include "program/program_rebuild.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,22 @@ const char *not_inlined(const struct program *p, int tensor) {
   if (is_output(p, tensor)) return "is an output, it has to be stored";
   if (t->reductions && !is_copied_once(p, tensor))
     return "reduces: only a stage that does nothing but copy it could do so in its place";
+  return NULL;
+}
+
+static bool has_bounds(const struct program_tensor *t) {
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    if (t->axes[i].low >= 0) return true;
+  return false;
+}
+
+const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  if (t->axes[axis].low >= 0) return "runs from one index to another, and not over all its places";
+  if (has_bounds(t) && t->reducer == REDUCE_MEAN)
+    return "is one of a mean over as many points as indices say";
+  if (has_bounds(t) && t->axes[axis].size % lanes)
+    return "stands beside one that runs from one index to another: choose a divisor of its size";
   return NULL;
 }
 
@@ -140,6 +157,87 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
 }
 
+/* ---- partial sums ---- */
+
+static double neutral(enum program_reducer reducer) {
+  switch (reducer) {
+    case REDUCE_MAX: return -HUGE_VAL;
+    case REDUCE_MIN: return HUGE_VAL;
+    case REDUCE_PROD: return 1;
+    default: return 0;
+  }
+}
+
+/* k_i of k, or with as many letters more as it takes to be no axis of the stage. */
+static const char *part_name(struct change *c, const char *suffix) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  char name[2 * PROGRAM_NAME];
+  snprintf(name, sizeof name, "%s_%s", t->axes[c->axis].name, suffix);
+  for (int i = 0; i < t->rank + t->reductions; i++)
+    if (strcmp(t->axes[i].name, name) == 0) {
+      snprintf(name + strlen(name), sizeof name - strlen(name), "%s", suffix);
+      i = -1;
+    }
+  return arena_strndup(&c->to->arena, name, strlen(name));
+}
+
+/* A mean of means is one where they are of as many points each. */
+static bool is_even(const struct change *c) {
+  return c->from->tensors.data[c->tensor].axes[c->axis].size % c->lanes == 0;
+}
+
+/* SP[..., k_i:16] = f(..., k_o*16+k_i) // sum k_o:6, with a condition where k overshoots. */
+static int partial_stage(struct change *c) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  const struct program_axis *k = &t->axes[c->axis];
+  const char *names[PROGRAM_AXES + 1];
+  int64_t sizes[PROGRAM_AXES + 1];
+  int axis[PROGRAM_AXES];
+  struct px_map map = {.axis = axis, .load = load_changed, .data = c, .verbatim = true};
+  enum program_reducer reducer = t->reducer == REDUCE_MEAN && !is_even(c) ? REDUCE_SUM : t->reducer;
+  for (int i = 0; i < t->rank; i++) {
+    names[i] = t->axes[i].name;
+    sizes[i] = t->axes[i].size;
+  }
+  names[t->rank] = part_name(c, "i");
+  sizes[t->rank] = c->lanes;
+  enum program_dtype dtype = t->dtype == PROGRAM_BF16 ? PROGRAM_F32 : t->dtype;
+  int made = program_stage(c->to, c->name, dtype, t->rank + 1, names, sizes);
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i);
+  int inside = px_bool(c->to, true);
+  for (int i = t->rank; i < t->rank + t->reductions; i++) {
+    if (i != c->axis) {
+      axis[i] = copy_reduction(c, made, reducer, &t->axes[i], &map);
+      continue;
+    }
+    int lane = program_axis(c->to, made, t->rank);
+    int outer =
+        program_reduce(c->to, made, reducer, part_name(c, "o"), (k->size - 1) / c->lanes + 1);
+    axis[i] = px_add(c->to, px_mul(c->to, outer, px_int(c->to, c->lanes)), lane);
+    inside = px_compare(c->to, PX_LT, axis[i], px_int(c->to, k->size));
+  }
+  map.verbatim = false;
+  int body = px_copy(c->to, c->from, t->body, &map);
+  program_define(c->to, made,
+                 px_select(c->to, inside, body, px_number(c->to, neutral(t->reducer))));
+  return made;
+}
+
+/* S[...] = SP[..., k_i] // sum k_i:16 */
+static int final_stage(struct change *c, const char *name, int partial) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  enum program_reducer reducer = t->reducer == REDUCE_MEAN && !is_even(c) ? REDUCE_SUM : t->reducer;
+  int axis[PROGRAM_AXES + 1], made = new_tensor(c, t, name, false, t->dtype);
+  double points = 1;
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i);
+  for (int i = t->rank; i < t->rank + t->reductions; i++) points *= (double)t->axes[i].size;
+  axis[t->rank] = program_reduce(c->to, made, reducer, part_name(c, "i"), c->lanes);
+  int body = px_load(c->to, partial, t->rank + 1, axis);
+  if (reducer != t->reducer) body = px_div(c->to, body, px_number(c->to, points));
+  program_define(c->to, made, body);
+  return made;
+}
+
 /* Tensor `tensor` of `from` under a name in `to`. */
 static int copy_tensor(struct change *c, int tensor, const char *name) {
   const struct program_tensor *t = &c->from->tensors.data[tensor];
@@ -188,6 +286,8 @@ void program_rebuild(struct change *c) {
     if (c->inlined[i]) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
+    else if (c->kind == CHANGE_RFACTOR && i == c->tensor)
+      c->number[i] = final_stage(c, name, partial_stage(c));
     else
       c->number[i] = copy_tensor(c, i, name);
   }

@@ -5,7 +5,14 @@
 
 #include "program/program_layout.h"
 
-enum change_kind { CHANGE_CACHE_WRITE, CHANGE_CACHE_READ, CHANGE_PACK, CHANGE_INLINE, CHANGE_TYPE };
+enum change_kind {
+  CHANGE_CACHE_WRITE,
+  CHANGE_CACHE_READ,
+  CHANGE_PACK,
+  CHANGE_INLINE,
+  CHANGE_TYPE,
+  CHANGE_RFACTOR
+};
 
 struct change {
   enum change_kind kind;
@@ -16,12 +23,17 @@ struct change {
   const char *name;        /* of the new stage */
   enum program_dtype type; /* CHANGE_TYPE */
   struct layout layout;    /* CHANGE_PACK */
+  int axis;                /* CHANGE_RFACTOR: of `tensor`, one of its reduction axes */
+  int64_t lanes;           /* ... so many partial sums */
   bool *inlined;           /* CHANGE_INLINE: by tensor */
   int *number;             /* the tensors of `to` that stand for those of `from` */
   int fresh;               /* the new stage, -1 until there is one */
   bool active;             /* loads of `tensor` in the stage that is built now are others */
 };
 
+/* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
+canvas_status change_read(canvas_context *ctx, const struct program *p, const char *text,
+                          size_t length, struct change *out);
 struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
@@ -31,6 +43,8 @@ int stage_loads(const struct program *p, int stage, int tensor);
 bool is_output(const struct program *p, int tensor);
 /* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
 int copied_tensor(const struct program *p, int stage);
+/* Why a reduction over the axis cannot be split into so many, a clause; NULL if it can. */
+const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
  * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
 const char *not_inlined(const struct program *p, int tensor);

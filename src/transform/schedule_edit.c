@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transform/schedule_change.h"
+
 static struct schedule_node *node_at(struct schedule *s, int node) {
   return &s->nodes.data[node];
 }
@@ -20,13 +22,13 @@ static const char *level_name(const struct loop_tree *tree, int level) {
 /* ---- tidying ------------------------------------------------------------------------------- */
 
 /* A stage inside names the level. */
-static bool is_named(const struct schedule *s, int node, int level) {
+bool change_names(const struct schedule *s, int node, int level) {
   const struct schedule_node *n = &s->nodes.data[node];
   for (int i = 0; n->kind == NODE_LEAF && i < n->leaf.axes.count; i++)
     for (int j = 0; j < n->leaf.axes.data[i].count; j++)
       if (n->leaf.axes.data[i].level[j] == level) return true;
   for (int child = n->first; child >= 0; child = s->nodes.data[child].next)
-    if (is_named(s, child, level)) return true;
+    if (change_names(s, child, level)) return true;
   return false;
 }
 
@@ -71,7 +73,7 @@ static int copy_loop(struct schedule *to, const struct schedule *from, int node,
   const struct schedule_loop *old = &from->nodes.data[node].loop;
   struct schedule_loop loop = {.marks = old->marks, .prefetch = old->prefetch};
   for (int i = 0; i < old->count; i++)
-    if (is_named(from, node, old->level[i]))
+    if (change_names(from, node, old->level[i]))
       loop.level[loop.count++] = copy_level(to, from, old->level[i]);
   if (!loop.count) return parent;
   if (loop.count == 1) loop.marks &= ~(unsigned)LOOP_FOLD;
@@ -89,7 +91,7 @@ static void copy_children(struct schedule *to, const struct schedule *from, int 
 }
 
 /* What is left of a changed copy, which is freed: loops with stages, levels with loops. */
-static struct schedule *tidy(struct schedule *changed) {
+struct schedule *change_tidy(struct schedule *changed) {
   struct schedule *s = schedule_new(changed->name);
   copy_children(s, changed, 0, 0);
   schedule_free(changed);
@@ -98,7 +100,7 @@ static struct schedule *tidy(struct schedule *changed) {
 
 static canvas_status finish(canvas_context *ctx, const struct loop_tree *tree,
                             struct schedule *changed, struct loop_tree **out) {
-  struct schedule *s = tidy(changed);
+  struct schedule *s = change_tidy(changed);
   struct loop_tree *bound;
   canvas_status status = loop_tree_bind(ctx, tree->program, s, &tree->machine, &bound);
   if (status != CANVAS_OK) {
@@ -195,11 +197,11 @@ static bool split_loop(struct schedule *s, int node, int level, int inner) {
   return true;
 }
 
-static bool split_nodes(struct schedule *s, int level, int inner) {
+bool change_split(struct schedule *s, int level, int inner) {
   for (int i = 0, count = s->nodes.count; i < count; i++) {
     if (node_at(s, i)->kind == NODE_LOOP && !split_loop(s, i, level, inner)) return false;
     if (node_at(s, i)->kind != NODE_LEAF) continue;
-    if (is_named(s, i, level)) split_layout(s, &node_at(s, i)->leaf, level, inner);
+    if (change_names(s, i, level)) split_layout(s, &node_at(s, i)->leaf, level, inner);
     if (!split_axes(s, &node_at(s, i)->leaf, level, inner)) return false;
   }
   return true;
@@ -222,7 +224,7 @@ canvas_status edit_split(canvas_context *ctx, const struct loop_tree *tree, int 
     s->levels.data[added].kind = EXTENT_INT;
     s->levels.data[added].extent = inner;
   }
-  if (added < 0 || !split_nodes(s, level, added))
+  if (added < 0 || !change_split(s, level, added))
     return abandon(s, fail(ctx, CANVAS_BAD_INPUT, "loop '%s' has no room for one more part", name));
   return finish(ctx, tree, s, out);
 }
@@ -372,7 +374,7 @@ static int alone(const struct schedule *s, int node) {
   }
 }
 
-static void detach(struct schedule *s, int node) {
+void change_detach(struct schedule *s, int node) {
   struct schedule_node *n = node_at(s, node), *parent = node_at(s, n->parent);
   int before = -1;
   for (int i = parent->first; i != node; i = node_at(s, i)->next) before = i;
@@ -384,7 +386,7 @@ static void detach(struct schedule *s, int node) {
   n->parent = n->next = -1;
 }
 
-static void attach(struct schedule *s, int node, int parent, int before) {
+void change_attach(struct schedule *s, int node, int parent, int before) {
   struct schedule_node *n = node_at(s, node), *above = node_at(s, parent);
   int after = -1;
   for (int i = above->first; i >= 0 && i != before; i = node_at(s, i)->next) after = i;
@@ -404,11 +406,11 @@ static bool is_open(const struct schedule *s, int node, int level) {
 }
 
 /* A node for what is left of an old loop in the new place; nested in `node`, or the first. */
-static int open_again(struct schedule *s, const struct schedule_loop *loop, int node) {
+int change_open_again(struct schedule *s, const struct schedule_loop *loop, int node) {
   int at = schedule_add_loop(s, 0, loop->level[0], loop->marks);
   node_at(s, at)->loop = *loop;
-  detach(s, at);
-  if (node >= 0) attach(s, at, node, -1);
+  change_detach(s, at);
+  if (node >= 0) change_attach(s, at, node, -1);
   return at;
 }
 
@@ -423,15 +425,15 @@ static void carry_loop(struct schedule *s, int leaf, int old, bool keep, int par
   struct schedule_loop loop = {.marks = keep ? from.marks : 0,
                                .prefetch = keep ? from.prefetch : 0};
   for (int i = 0; i < from.count; i++) {
-    if (is_open(s, parent, from.level[i]) || !is_named(s, leaf, from.level[i])) continue;
+    if (is_open(s, parent, from.level[i]) || !change_names(s, leaf, from.level[i])) continue;
     loop.level[loop.count++] = from.level[i];
     if (keep) continue;
-    nest->node = open_again(s, &loop, nest->node);
+    nest->node = change_open_again(s, &loop, nest->node);
     if (nest->top < 0) nest->top = nest->node;
     loop.count = 0;
   }
   if (!loop.count) return;
-  nest->node = open_again(s, &loop, nest->node);
+  nest->node = change_open_again(s, &loop, nest->node);
   if (nest->top < 0) nest->top = nest->node;
 }
 
@@ -455,10 +457,10 @@ canvas_status edit_move(canvas_context *ctx, const struct loop_tree *tree, int s
   struct schedule *s = schedule_copy(tree->schedule);
   struct nest nest = {-1, -1};
   carry_loops(s, leaf, node_at(s, leaf)->parent, top, parent, &nest);
-  detach(s, top);
-  if (top != leaf) detach(s, leaf);
-  if (nest.node >= 0) attach(s, leaf, nest.node, -1);
-  attach(s, nest.top >= 0 ? nest.top : leaf, parent, before);
+  change_detach(s, top);
+  if (top != leaf) change_detach(s, leaf);
+  if (nest.node >= 0) change_attach(s, leaf, nest.node, -1);
+  change_attach(s, nest.top >= 0 ? nest.top : leaf, parent, before);
   return finish(ctx, tree, s, out);
 }
 

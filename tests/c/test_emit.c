@@ -15,11 +15,13 @@
 
 #include "emit/emit.h"
 #include "program/interpret.h"
+#include "program/program_edit.h"
 #include "operator_calls.h"
 #include "random_edit.h"
 #include "random_program.h"
 #include "run/rounding.h"
 #include "sanitized.h"
+#include "transform/schedule_follow.h"
 
 static canvas_context ctx;
 
@@ -427,6 +429,23 @@ static const struct {
      "program wider\nin X f32 [h:7, w:15]\nP[h:7, w:15] = X[h, w] * 2\n"
      "Y[h:7, w:15] = P[h, 14-w] - 1\nout Y\n",
      "h, yw:16:vec:mask => @P = h, yw/w\nh, w:64:vec:mask => @Y = h, w\n"},
+    {"lanes along a reduction",
+     "program across\nin X f32 [i:6, k:64]\n"
+     "A[i:6] = X[i, k] // sum k:64\nB[i:6] = X[i, k] // max k:64\nC[i:6] = X[i, k] // min k:64\n"
+     "D[i:6] = X[i, k] // prod k:64\nE[i:6] = X[i, k]*real(k) // mean k:64\n"
+     "out A\nout B\nout C\nout D\nout E\n",
+     "i, k:vec => @A = i // k\ni, ko, ki:16:vec => @B = i // {ko, ki}/k\n"
+     "kv, i:unroll, kw:32:vec => @C = i // {kv, kw}/k\ni, {kx, ky:8}:fold:vec => @D = i // {kx, "
+     "ky}/k\nk:vec, i:unroll => @E = i // k\n"},
+    {"lanes along a reduction, of other types and under a condition",
+     "program across\nin X f64 [i:6, k:24]\nin Z bf16 [i:6, k:23]\n"
+     "A f64 [i:6] = X[i, k] // max k:24\nB bf16 [i:6] = Z[i, k] // sum k:23\n"
+     "P f64 [i:6, l:8] = X[i, k*8+l] // sum k:3\nC f64 [i:6] = P[i, l] // sum l:8\n"
+     "D[i:6] = if Z[i, k] > 0 then Z[i, k] else 1 // min k:23\nE[i:6] = 2 // sum k:23\n"
+     "out A\nout B\nout C\nout D\nout E\n",
+     "i, k:vec => @A = i // k\ni, ko, ki:16:vec:mask => @B = i // {ko, ki}/k\n"
+     "i =>\n  kp, l:vec => @P = i, l // kp/k\n  l:vec => @C = i // l\n"
+     "i, kd:32:vec:mask => @D = i // kd/k\ni, ko, ki:16:vec:mask => @E = i // {ko, ki}/k\n"},
     {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
      "i:vec =>\n    @Y = i\n"},
     {"words of C",
@@ -684,7 +703,38 @@ static void operators(void **state) {
 
 // ---- random schedules ----
 
+// A reduction of the program in partial sums, at random, and the schedule that follows the default one;
+// both are the caller's. False where the stage that is picked has none that may be split.
+static bool random_rfactor(struct random *r, const struct program *p, struct program **q,
+                           struct schedule **s) {
+  const struct machine machine = machine_avx512;
+  const struct program_tensor *t = &p->tensors.data[edit_below(r, p->tensors.count)];
+  struct buf edit = {0};
+  struct loop_tree *tree;
+  if (!t->reductions) return false;
+  int axis = t->rank + edit_below(r, t->reductions), most = (int)t->axes[axis].size;
+  int lanes = edit_below(r, 2) && most >= 8 ? 8 : 2 + edit_below(r, most > 2 ? most - 1 : 1);
+  buf_printf(&edit, "rfactor %s %s %d as PARTS", t->name, t->axes[axis].name, lanes);
+  bool edited = program_edit(&ctx, p, edit.text, edit.length, q) == CANVAS_OK;
+  if (edited) {
+    struct schedule *plain = schedule_default(p, edit_below(r, 2), &machine);
+    CHECK_INT(loop_tree_bind(&ctx, p, plain, &machine, &tree), CANVAS_OK, ctx.message);
+    if (loop_tree_stage(tree, (int)(t - p->tensors.data)) < 0) {
+      program_free(*q);
+      edited = false;
+    } else {
+      CHECK_INT(schedule_follow(&ctx, tree, edit.text, edit.length, s), CANVAS_OK, ctx.message);
+    }
+    loop_tree_free(tree);
+    schedule_free(plain);
+  }
+  if (!edited) *q = NULL;
+  buf_free(&edit);
+  return edited;
+}
+
 static void random_schedules(void **state) {
+  int partial = 0;
   struct batch b = {.options = "-O2 -march=native" THREADS};
   int programs = all() ? 1500 : SANITIZED ? 30 : 80;
   for (int i = 0; i < programs; i++) {
@@ -697,11 +747,23 @@ static void random_schedules(void **state) {
     snprintf(label, sizeof label, "random program %d", i);
     vector_bytes = 16 << i % 3;
     registers = 8 << i / 3 % 3;
-    for (int j = 0; j < 2; j++)
-      CHECK(batch_add_meant(&b, p, meant, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
+    for (int j = 0; j < 2; j++) {
+      struct program *q = NULL;
+      struct schedule *s = NULL;
+      bool split = j == 1 && random_rfactor(&r, p, &q, &s);
+      partial += split;
+      if (!split || i % 2) {
+        schedule_free(s);
+        s = random_schedule(split ? q : p, &r, 4 + 8 * j);
+      }
+      bool legal = batch_add_meant(&b, split ? q : p, meant, s, label);
+      CHECK(legal || (split && i % 2 == 0), ctx.message); /* bound for a machine of 64 bytes */
+      if (split) program_free(q);
+    }
     program_free(p);
     program_free(meant);
   }
+  CHECK(partial > programs / 8, "too few partial sums mean little");
   vector_bytes = 64;
   registers = 32;
   batch_flush(&b, b.options);

@@ -228,7 +228,8 @@ static const struct {
     {GEMM, "i, j:vec, k:8:para => @C = i, j // k\n" D,
      "line 1, column 11: loop 'k' stands inside vec loop 'j' and is neither unrolled nor of a "
      "given extent"},
-    {GEMM, "i, j, k:vec => @C = i, j // k\n" D, "line 1, column 7: vec loop 'k' reduces 'C'"},
+    {GEMM, "i, {j, k}:fold:vec => @C = i, j // k\n" D,
+     "line 1, column 4: loops 'j' and 'k' are one group, only one of them reduces 'C'"},
     {GEMM, "i, j, k:para => @C = i, j // k\n" D, "line 1, column 7: parallel loop 'k' reduces 'C'"},
     {GEMM, "j, k, i:vec => @C = i, j // k\n" D,
      "line 1, column 7: vec loop 'i' has 12 steps: 'C' needs a multiple of its 16 lanes, a power "
@@ -237,7 +238,9 @@ static const struct {
      "line 1, column 4: vec loop 'h' has 72 steps: 'P' needs a multiple of its 16 lanes, a power "
      "of two below, or ':mask'"},
     {CONV, "c, h, w => @P = c, h, w\no, y, x, c, {r, s}:fold:vec => @Y = o, y/h, x/w // c, r, s\n",
-     "line 2, column 13: vec loop 'r' reduces 'Y'"},
+     "line 2, column 13: vec loop 'r' has 9 steps: 'Y' needs a multiple of its 16 lanes, a power "
+     "of "
+     "two below, or ':mask'"},
     {GEMM, "i:para, j:para, k => @C = i, j // k\n" D,
      "line 1, column 9: parallel loop 'j' stands inside parallel loop 'i'"},
     {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",

@@ -2,6 +2,7 @@
 #include "program/interpret.h"
 #include "program/program_edit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,6 +53,16 @@ static const struct {
     {"inline P",
      HEAD "Y[o:70, h:8] = (if 1 <= h+k && h+k < 9 then X[0, c, h+k-1] else 0) * W[o, c, k] // sum "
           "c:6, k:3\n" LAST},
+    {"rfactor Y k 3 as YP",
+     HEAD PAD "YP[o:70, h:8, k_i:3] = P[c, h+(k_o*3+k_i)] * W[o, c, k_o*3+k_i] // sum c:6, k_o:1\n"
+              "Y[o:70, h:8] = YP[o, h, k_i] // sum k_i:3\n" LAST},
+    {"rfactor Y c 2 as YP",
+     HEAD PAD "YP[o:70, h:8, c_i:2] = P[c_o*2+c_i, h+k] * W[o, c_o*2+c_i, k] // sum c_o:3, k:3\n"
+              "Y[o:70, h:8] = YP[o, h, c_i] // sum c_i:2\n" LAST},
+    {"rfactor Y c 4 as YP", HEAD PAD
+     "YP[o:70, h:8, c_i:4] = if c_o*4+c_i < 6 then P[c_o*4+c_i, h+k] * W[o, c_o*4+c_i, k] else 0 "
+     "// sum c_o:2, k:3\n"
+     "Y[o:70, h:8] = YP[o, h, c_i] // sum c_i:4\n" LAST},
     {"type Y bf16", HEAD PAD "Y bf16 [o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
     {"type B f32 # a comment\n",
      HEAD PAD CONV TWICE "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
@@ -64,6 +75,33 @@ static const char *const undone[] = {
     "Y[h:8, o:70] = W[o, c, h%3] // mean c:6",
     "Y[o:70] = 1 // sum c:q[o%4]..q[o%4]+o+1",
 };
+
+// Partial sums: the stage S[i:4], the split of its reduction, and the two stages that it becomes.
+static const struct {
+  const char *stage, *split, *stages;
+} partial[] = {
+    {"S[i:4] = R[i, k] // max k:9", "k 2",
+     "SP[i:4, k_i:2] = if k_o*2+k_i < 9 then R[i, k_o*2+k_i] else -inf // max k_o:5\n"
+     "S[i:4] = SP[i, k_i] // max k_i:2\n"},
+    {"S[i:4] = R[i, k] // min k:9", "k 3",
+     "SP[i:4, k_i:3] = R[i, k_o*3+k_i] // min k_o:3\nS[i:4] = SP[i, k_i] // min k_i:3\n"},
+    {"S f64 [i:4] = R[i, k] // prod k:9", "k 4",
+     "SP f64 [i:4, k_i:4] = if k_o*4+k_i < 9 then R[i, k_o*4+k_i] else 1 // prod k_o:3\n"
+     "S f64 [i:4] = SP[i, k_i] // prod k_i:4\n"},
+    {"S bf16 [i:4] = R[i, k] // mean k:9", "k 3",
+     "SP[i:4, k_i:3] = R[i, k_o*3+k_i] // mean k_o:3\n"
+     "S bf16 [i:4] = SP[i, k_i] // mean k_i:3\n"},
+    {"S[i:4] = R[i, k] // mean k:9, i2:2", "k 4",
+     "SP[i:4, k_i:4] = if k_o*4+k_i < 9 then R[i, k_o*4+k_i] else 0 // sum k_o:3, i2:2\n"
+     "S[i:4] = SP[i, k_i] / 18 // sum k_i:4\n"},
+    {"S[i:4] = R[i, k] // sum k_o:2, k:9", "k 9",
+     "SP[i:4, k_i:9] = R[i, k_oo*9+k_i] // sum k_o:2, k_oo:1\nS[i:4] = SP[i, k_i] // sum k_i:9\n"},
+    {"S[i:4] = R[i, e] // sum k:2, e:q[2*k]..q[2*k+1]", "k 2",
+     "SP[i:4, k_i:2] = R[i, e] // sum k_o:1, e:q[2*(k_o*2+k_i)]..q[2*(k_o*2+k_i)+1]\n"
+     "S[i:4] = SP[i, k_i] // sum k_i:2\n"},
+};
+
+#define SUMS "canvas 1\nprogram p\nin R f32 [i:4, k:9]\nin q i32 [r:5] 0..9 rising\n"
 
 static struct program *parse(const char *text) {
   canvas_context ctx = {.message = ""};
@@ -87,6 +125,62 @@ static void edits_print(void **state) {
     buf_free(&text);
   }
   program_free(p);
+}
+
+static void partial_sums_print(void **state) {
+  (void)state;
+  CHECK_ROWS (partial, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0}, edit = {0}, want = {0}, got = {0};
+    struct program *q;
+    buf_printf(&text, SUMS "%s\nout S\n", row->stage);
+    buf_printf(&edit, "rfactor S %s as SP", row->split);
+    buf_printf(&want, SUMS "%sout S\n", row->stages);
+    struct program *p = parse(text.text);
+    if (program_edit(&ctx, p, edit.text, edit.length, &q)) fail_msg("%s", ctx.message);
+    program_print(q, &got);
+    CHECK_TEXT(got.text, want.text, row->stage);
+    program_free(p);
+    program_free(q);
+    buf_free(&text);
+    buf_free(&edit);
+    buf_free(&want);
+    buf_free(&got);
+  }
+}
+
+// Splits of a reduction that there are not.
+static const struct {
+  const char *stage, *split, *message;
+} whole[] = {
+    {"S[i:4] = R[i, k] // sum k:9", "k 10",
+     "line 1, column 13: axis 'k' has 9 places, give 2 partial sums to that many"},
+    {"S[i:4] = R[i, k] // sum k:9", "k 1",
+     "line 1, column 13: axis 'k' has 9 places, give 2 partial sums to that many"},
+    {"S[i:4] = R[i, e] // sum e:q[i]..q[i+1]", "e 2",
+     "line 1, column 13: axis 'e' runs from one index to another, and not over all its places"},
+    {"S[i:4] = R[i, e] // mean k:2, e:q[i]..q[i+1]", "k 2",
+     "line 1, column 13: axis 'k' is one of a mean over as many points as indices say"},
+    {"S[i:4] = R[i, e] // sum k:3, e:q[k]..q[k+1]", "k 2",
+     "line 1, column 13: axis 'k' stands beside one that runs from one index to another: choose a "
+     "divisor of its size"},
+};
+
+static void sums_stay_whole(void **state) {
+  (void)state;
+  CHECK_ROWS (whole, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0}, edit = {0};
+    struct program *q;
+    buf_printf(&text, SUMS "%s\nout S\n", row->stage);
+    buf_printf(&edit, "rfactor S %s as SP", row->split);
+    struct program *p = parse(text.text);
+    CHECK_INT(program_edit(&ctx, p, edit.text, edit.length, &q), CANVAS_BAD_INPUT, row->stage);
+    CHECK_TEXT(ctx.message, row->message, row->stage);
+    program_free(p);
+    buf_free(&text);
+    buf_free(&edit);
+  }
 }
 
 static void caches_are_undone(void **state) {
@@ -132,8 +226,10 @@ static const struct {
   const char *edit, *message;
 } rejected[] = {
     {"",
-     "line 1, column 1: expected an edit (cache, pack, inline or type), found the end of the text"},
-    {"melt Y", "line 1, column 1: expected an edit (cache, pack, inline or type), found 'melt'"},
+     "line 1, column 1: expected an edit (cache, pack, inline, type or rfactor), found the end of "
+     "the text"},
+    {"melt Y",
+     "line 1, column 1: expected an edit (cache, pack, inline, type or rfactor), found 'melt'"},
     {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},
     {"cache Q as C", "line 1, column 7: the program has no tensor 'Q'"},
     {"cache Y",
@@ -199,6 +295,15 @@ static const struct {
      "place"},
     {"inline Z", "line 1, column 8: 'Z' is an output, it has to be stored"},
     {"inline B", "line 1, column 8: 'B' is of bf16, which rounds where it is stored"},
+    {"rfactor",
+     "line 1, column 8: expected the stage whose reduction is split, found the end of the text"},
+    {"rfactor Z h 2 as ZP", "line 1, column 9: 'Z' does not reduce, there is nothing to split"},
+    {"rfactor Y",
+     "line 1, column 10: expected a reduction axis of the stage, found the end of the "
+     "text"},
+    {"rfactor Y h 2 as YP", "line 1, column 11: 'Y' has no reduction axis 'h'"},
+    {"rfactor Y k as YP", "line 1, column 13: expected the number of partial sums, found 'as'"},
+    {"rfactor Y k 3 as Z", "line 1, column 18: there is a 'Z' already, choose another name"},
     {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
     {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
     {"type X i32", "line 1, column 8: expected f32, f64 or bf16, found 'i32'"},
@@ -299,12 +404,37 @@ static void random_layout(struct random *r, const struct program_tensor *t, stru
   buf_puts(text, "]");
 }
 
+// The same bits; after a split, which sums in another order, the same but for rounding.
+static bool same_values(const double *x, const double *y, int64_t count, bool exactly) {
+  if (exactly) return memcmp(x, y, (size_t)count * sizeof *x) == 0;
+  for (int64_t i = 0; i < count; i++) {
+    bool near = fabs(x[i] - y[i]) <= 1e-9 * (1 + fabs(x[i])) || x[i] == y[i];
+    if (!near && !(isnan(x[i]) && isnan(y[i]))) return false;
+  }
+  return true;
+}
+
+// Of the next stage that reduces.
+static void random_split(struct random *r, const struct program *p, int from, int number,
+                         struct buf *text) {
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[(from + i) % p->tensors.count];
+    if (!t->reductions) continue;
+    int axis = t->rank + (int)random_below(r, (uint32_t)t->reductions);
+    buf_printf(text, "rfactor %s %s %d as E%d", t->name, t->axes[axis].name,
+               2 + (int)random_below(r, 5), number);
+    return;
+  }
+  buf_puts(text, "rfactor");
+}
+
 static void random_edit(struct random *r, const struct program *p, int number, struct buf *text) {
   int tensor = (int)random_below(r, (uint32_t)p->tensors.count);
   int reader = (int)random_below(r, (uint32_t)p->tensors.count);
   const struct program_tensor *t = &p->tensors.data[tensor];
   const char *other = p->tensors.data[reader].name;
-  switch (random_below(r, 4)) {
+  switch (random_below(r, 5)) {
+    case 4: random_split(r, p, tensor, number, text); break;
     case 0: buf_printf(text, "cache %s as E%d", t->name, number); break;
     case 1: buf_printf(text, "cache %s in %s as E%d", t->name, other, number); break;
     case 2: buf_printf(text, "inline %s", t->name); break;
@@ -316,11 +446,12 @@ static void edits_keep_values(void **state) {
   (void)state;
   struct random r;
   random_open(&r, 11, RANDOM_TEST, 0);
-  int kinds[4] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
+  int kinds[5] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
   for (int round = 0; round < rounds; round++) {
     struct program *p = random_program((uint64_t)round), *q;
     int64_t count, again;
     double *before = evaluate(p, &count);
+    int splits = kinds[4];
     for (int i = 0; i < 12; i++) {
       canvas_context ctx = {.message = ""};
       struct buf edit = {0};
@@ -328,13 +459,14 @@ static void edits_keep_values(void **state) {
       if (program_edit(&ctx, p, edit.text, edit.length, &q) == CANVAS_OK) {
         kinds[edit.text[0] == 'p'         ? 0
               : edit.text[0] == 'i'       ? 1
+              : edit.text[0] == 'r'       ? 4
               : strstr(edit.text, " in ") ? 2
                                           : 3]++;
         struct buf text = {0};
         double *after = evaluate(q, &again);
         program_print(q, &text);
         CHECK_INT(again, count, edit.text);
-        if (memcmp(before, after, (size_t)count * sizeof *before))
+        if (!same_values(before, after, count, kinds[4] == splits))
           fail_msg("round %d: '%s' changes what is computed, it gives\n%s", round, edit.text,
                    text.text);
         program_free(parse(text.text));
@@ -350,11 +482,13 @@ static void edits_keep_values(void **state) {
     free(before);
     program_free(p);
   }
-  print_message("             %d packs, %d inlined stages, %d read and %d write caches\n", kinds[0],
-                kinds[1], kinds[2], kinds[3]);
-  for (int i = 0; i < 4; i++) CHECK(kinds[i] > rounds / 4, "too few edits of a kind mean little");
+  print_message(
+      "             %d packs, %d inlined stages, %d read and %d write caches, %d splits\n",
+      kinds[0], kinds[1], kinds[2], kinds[3], kinds[4]);
+  for (int i = 0; i < 5; i++) CHECK(kinds[i] > rounds / 4, "too few edits of a kind mean little");
 }
 
-CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(caches_are_undone),
+CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(partial_sums_print),
+           cmocka_unit_test(sums_stay_whole), cmocka_unit_test(caches_are_undone),
            cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_reject),
            cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))

@@ -1,0 +1,326 @@
+/* Schedules that follow an edit of their program. See schedule_follow.h. */
+#include "transform/schedule_follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program_edit.h"
+#include "program/program_rebuild.h"
+#include "transform/schedule_change.h"
+
+struct follower {
+  const struct loop_tree *tree; /* of the program before the edit */
+  struct change change;
+  const struct program *edited;
+  struct schedule *s; /* the copy */
+  bool vectors;       /* lanes of partial sums are marked */
+};
+
+static struct schedule_node *node_at(const struct follower *f, int node) {
+  return &f->s->nodes.data[node];
+}
+
+static const struct program_tensor *old_tensor(const struct follower *f) {
+  return &f->change.from->tensors.data[f->change.tensor];
+}
+
+static const char *keep(struct follower *f, const char *name) {
+  return arena_strndup(&f->s->arena, name, strlen(name));
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* A level that is not there yet: the axis, or the stage and the axis and as many _ as it takes. */
+static int fresh_level(struct follower *f, const char *stage, const char *axis) {
+  char name[2 * SCHEDULE_NAME + 2];
+  int length = snprintf(name, sizeof name, "%s", axis);
+  if (schedule_find_level(f->s, name) >= 0)
+    length = snprintf(name, sizeof name, "%s_%s", stage, axis);
+  while (schedule_find_level(f->s, name) >= 0 && length < (int)sizeof name - 1) {
+    name[length++] = '_';
+    name[length] = '\0';
+  }
+  return schedule_level(f->s, name);
+}
+
+static void cover(struct follower *f, int leaf, const char *axis, int level) {
+  bool plain = strcmp(f->s->levels.data[level].name, axis) == 0;
+  struct schedule_axis *a = schedule_add_axis(f->s, leaf, plain ? NULL : axis);
+  a->level[a->count++] = level;
+}
+
+/* ---- stages that are new ---------------------------------------------------------------------- */
+
+static int root_of(const struct follower *f, int node) {
+  while (node_at(f, node)->parent > 0) node = node_at(f, node)->parent;
+  return node;
+}
+
+/* The tensor in loops of its own at the root, before the node there. It does not reduce. */
+static void add_plain(struct follower *f, int tensor, int before) {
+  const struct program_tensor *t = &f->edited->tensors.data[tensor];
+  int level[PROGRAM_AXES], node = 0, top = -1;
+  for (int i = 0; i < t->rank; i++) {
+    level[i] = fresh_level(f, t->name, t->axes[i].name);
+    node = schedule_add_loop(f->s, node, level[i], 0);
+    if (top < 0) top = node;
+  }
+  int leaf = schedule_add_leaf(f->s, node, t->name);
+  for (int i = 0; i < t->rank; i++) cover(f, leaf, t->axes[i].name, level[i]);
+  if (top < 0) top = leaf;
+  change_detach(f->s, top);
+  change_attach(f->s, top, 0, before);
+}
+
+/* The first node of the root that has a reader of the edited program's tensor in it. */
+static int first_reader(const struct follower *f, int tensor) {
+  for (int child = node_at(f, 0)->first; child >= 0; child = node_at(f, child)->next)
+    for (int i = 0; i < f->tree->count; i++) {
+      const struct bound_stage *stage = &f->tree->stages[i];
+      const char *name = node_at(f, stage->node)->leaf.stage;
+      int reader = program_find(f->edited, name);
+      bool reads = reader >= 0 && stage_loads(f->edited, reader, tensor);
+      if (reads && root_of(f, stage->node) == child) return child;
+    }
+  return -1;
+}
+
+/* ---- a stage that takes another one's place ----------------------------------------------------- */
+
+static int leaf_of(const struct follower *f) {
+  return f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)].node;
+}
+
+/* Loops of the stage from `start` on that do not reduce, opened anew in `node`; the innermost. `lanes`:
+ * a level that has a loop outside the vectors among them, or innermost; -1. */
+static int open_own(struct follower *f, const struct bound_stage *stage, int start, int lanes,
+                    int *top) {
+  int node = -1;
+  *top = -1;
+  for (int i = start; i <= stage->steps; i++) {
+    struct schedule_loop loop = {.count = 0};
+    if (i < stage->steps && stage->path[i].axis >= 0 && stage_spatial(f->tree, stage, i)) {
+      const struct schedule_loop *old =
+          &f->tree->schedule->nodes.data[stage->path[i].node].loop; /* as it was */
+      loop.level[loop.count++] = stage->path[i].level;
+      if (old->count == 1) loop.marks = old->marks & (LOOP_VEC | LOOP_UNROLL);
+    }
+    bool inner = i == stage->steps || loop.marks & LOOP_VEC;
+    if (inner && lanes >= 0) {
+      struct schedule_loop own = {.level = {lanes}, .count = 1};
+      if (i == stage->steps && f->vectors) own.marks = LOOP_VEC;
+      node = change_open_again(f->s, &own, node);
+      if (*top < 0) *top = node;
+      lanes = -1;
+    }
+    if (!loop.count) continue;
+    node = change_open_again(f->s, &loop, node);
+    if (*top < 0) *top = node;
+  }
+  return node;
+}
+
+/* A leaf for the changed stage after what computes what it reads, which has its old place. */
+static void add_after(struct follower *f, int lanes) {
+  const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
+  const struct program_tensor *t = old_tensor(f);
+  int first = stage->start >= 0 ? stage_step(stage, stage->start) : stage->steps, top;
+  int after = stage->start >= 0 ? stage->start : stage->node;
+  int parent = node_at(f, after)->parent, before = node_at(f, after)->next;
+  int node = open_own(f, stage, first, lanes, &top);
+  int leaf = schedule_add_leaf(f->s, 0, t->name);
+  change_detach(f->s, leaf);
+  if (node >= 0) change_attach(f->s, leaf, node, -1);
+  change_attach(f->s, top >= 0 ? top : leaf, parent, before);
+  for (int i = 0; i < t->rank; i++) {
+    struct schedule_axis axis = node_at(f, stage->node)->leaf.axes.data[i];
+    VEC_PUSH(&node_at(f, leaf)->leaf.axes, axis);
+  }
+  struct schedule_leaf *new = &node_at(f, leaf)->leaf, *old = &node_at(f, stage->node)->leaf;
+  new->scope = old->scope;
+  new->layout.count = 0;
+  for (int i = 0; i < old->layout.count; i++) VEC_PUSH(&new->layout, old->layout.data[i]);
+  old->scope = SCOPE_AUTO;
+  old->layout.count = 0;
+  old->stage = keep(f, f->change.name);
+  if (lanes < 0) return;
+  cover(f, leaf, f->edited->tensors.data[program_find(f->edited, t->name)].axes[t->rank].name,
+        lanes);
+  node_at(f, leaf)->leaf.reductions = 1;
+}
+
+static bool has_level(const struct schedule_loop *loop, int level, int *at) {
+  for (*at = 0; *at < loop->count; ++*at)
+    if (loop->level[*at] == level) return true;
+  return false;
+}
+
+/* ---- partial sums ---------------------------------------------------------------------------- */
+
+/* The levels of the axis that is split: the last one has as many steps as there are partial sums. */
+static bool splits_already(const struct follower *f, const struct schedule_axis *axis) {
+  return axis->count > 1 && f->tree->extents[axis->level[axis->count - 1]] == f->change.lanes;
+}
+
+/* Another stage within the node names the level. */
+static bool others_name(const struct follower *f, int node, int level) {
+  for (int i = 0; i < f->tree->count; i++) {
+    int leaf = f->tree->stages[i].node, at = leaf;
+    while (at >= 0 && at != node) at = node_at(f, at)->parent;
+    bool other = f->tree->stages[i].tensor != f->change.tensor;
+    if (other && at == node && change_names(f->s, leaf, level)) return true;
+  }
+  return false;
+}
+
+/* A level that no other stage is reduced or counted by: another one where loops elsewhere have it. */
+static int own_level(struct follower *f, int leaf) {
+  const struct program_axis *k = &old_tensor(f)->axes[f->change.axis];
+  int level = node_at(f, leaf)->leaf.axes.data[f->change.axis].level[0], node = leaf, at = 0;
+  if (!others_name(f, 0, level)) return level;
+  while (node_at(f, node)->kind != NODE_LOOP || !has_level(&node_at(f, node)->loop, level, &at))
+    node = node_at(f, node)->parent;
+  if (others_name(f, node, level)) return level;
+  int own = fresh_level(f, f->change.name, k->name);
+  const struct level *old = &f->s->levels.data[level];
+  f->s->levels.data[own].kind = old->kind;
+  f->s->levels.data[own].extent = old->extent;
+  f->s->levels.data[own].tail = old->tail;
+  node_at(f, node)->loop.level[at] = own;
+  node_at(f, leaf)->leaf.axes.data[f->change.axis].level[0] = own;
+  return own;
+}
+
+/* `k` of one level becomes k, k_i:16 wherever that level stands; where the sizes do not divide, what else
+ * it is a part of has a condition. */
+static int split_level(struct follower *f, int level, int64_t extent) {
+  int64_t lanes = f->change.lanes;
+  const char *name = f->edited->tensors.data[program_find(f->edited, f->change.name)]
+                         .axes[old_tensor(f)->rank]
+                         .name;
+  int inner = fresh_level(f, f->change.name, name);
+  struct level *outer = &f->s->levels.data[level], *l = &f->s->levels.data[inner];
+  if (outer->kind != EXTENT_OPEN) outer->kind = EXTENT_INT;
+  outer->extent = (extent - 1) / lanes + 1;
+  l->kind = EXTENT_INT;
+  l->extent = lanes;
+  if (extent % lanes && outer->tail == TAIL_NONE && others_name(f, 0, level)) l->tail = TAIL_MASK;
+  return change_split(f->s, level, inner) ? inner : -1;
+}
+
+/* The loop of the lanes goes as far in as loops stand in one another. */
+static void sink(struct follower *f, int leaf, int level) {
+  int node = node_at(f, leaf)->parent;
+  while (node > 0 &&
+         !(node_at(f, node)->loop.count == 1 && node_at(f, node)->loop.level[0] == level))
+    node = node_at(f, node)->parent;
+  for (; node > 0; node = node_at(f, node)->first) {
+    int child = node_at(f, node)->first;
+    bool chain = child == node_at(f, node)->last && node_at(f, child)->kind == NODE_LOOP;
+    bool vector = chain && node_at(f, child)->loop.marks & LOOP_VEC;
+    if (!chain || vector) break;
+    struct schedule_loop old = node_at(f, node)->loop;
+    node_at(f, node)->loop = node_at(f, child)->loop;
+    node_at(f, child)->loop = old;
+  }
+  if (node > 0) node_at(f, node)->loop.marks = f->vectors ? LOOP_VEC : 0;
+}
+
+/* Its axes, with the lanes as the last of its own, and without them in what it reduces. */
+static void change_axes(struct follower *f, int leaf, int lanes) {
+  const struct program_tensor *t =
+      &f->edited->tensors.data[program_find(f->edited, f->change.name)];
+  struct schedule_leaf *l = &node_at(f, leaf)->leaf;
+  struct schedule_axis *split = &l->axes.data[f->change.axis], own = {.count = 1};
+  own.axis = keep(f, t->axes[t->rank - 1].name);
+  own.level[0] = lanes;
+  split->count--;
+  split->axis = keep(f, t->axes[f->change.axis + 1].name);
+  VEC_PUSH(&l->axes, own);
+  for (int i = l->axes.count - 1; i >= t->rank; i--) l->axes.data[i] = l->axes.data[i - 1];
+  l->axes.data[t->rank - 1] = own;
+}
+
+static canvas_status follow_rfactor(canvas_context *ctx, struct follower *f) {
+  int leaf = leaf_of(f);
+  const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[f->change.axis];
+  int lanes = axis->level[axis->count - 1];
+  if (!splits_already(f, axis)) {
+    if (axis->count > 1)
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "%d loops cover axis '%s' of '%s' and the innermost is not of %lld steps: merge "
+                  "them, or give it that many",
+                  axis->count, old_tensor(f)->axes[f->change.axis].name, old_tensor(f)->name,
+                  (long long)f->change.lanes);
+    int64_t extent = f->tree->extents[axis->level[0]];
+    lanes = split_level(f, own_level(f, leaf), extent);
+    if (lanes < 0)
+      return fail(ctx, CANVAS_BAD_INPUT, "there is no room for one more loop of '%s'",
+                  old_tensor(f)->name);
+  }
+  sink(f, leaf, lanes);
+  add_after(f, lanes);
+  change_axes(f, leaf, lanes);
+  return CANVAS_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
+  switch (f->change.kind) {
+    case CHANGE_RFACTOR: return follow_rfactor(ctx, f);
+    case CHANGE_CACHE_WRITE: add_after(f, -1); return CANVAS_OK;
+    case CHANGE_INLINE: change_detach(f->s, leaf_of(f)); return CANVAS_OK;
+    case CHANGE_CACHE_READ:
+    case CHANGE_PACK: {
+      int tensor = program_find(f->edited, f->change.name);
+      add_plain(f, tensor, first_reader(f, tensor));
+      return CANVAS_OK;
+    }
+    default: return CANVAS_OK;
+  }
+}
+
+/* A stage that the schedule leaves out, because no output needs it, is left out after the edit too. */
+static bool concerns(const struct follower *f) {
+  bool own = f->change.kind != CHANGE_CACHE_READ && f->change.kind != CHANGE_PACK;
+  return f->change.kind != CHANGE_TYPE && (!own || loop_tree_stage(f->tree, f->change.tensor) >= 0);
+}
+
+static canvas_status follow(canvas_context *ctx, struct follower *f, struct schedule **out) {
+  struct loop_tree *bound;
+  f->s = schedule_copy(f->tree->schedule);
+  canvas_status status = concerns(f) ? change_schedule(ctx, f) : CANVAS_OK;
+  f->s = change_tidy(f->s);
+  if (status == CANVAS_OK) status = loop_tree_bind(ctx, f->edited, f->s, &f->tree->machine, &bound);
+  if (status != CANVAS_OK) {
+    schedule_free(f->s);
+    return status;
+  }
+  loop_tree_free(bound);
+  *out = f->s;
+  return CANVAS_OK;
+}
+
+canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
+                              size_t length, struct schedule **out) {
+  struct follower f = {.tree = tree};
+  struct program *edited = NULL;
+  if (tree->open)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "the schedule has %d holes without a number, give them with --set", tree->open);
+  canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
+  if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);
+  f.edited = edited;
+  for (int vectors = f.change.kind == CHANGE_RFACTOR; status == CANVAS_OK && vectors >= 0;
+       vectors--) {
+    f.vectors = vectors;
+    if (follow(ctx, &f, out) == CANVAS_OK) break;
+    if (!vectors) status = CANVAS_BAD_INPUT;
+  }
+  program_free(edited);
+  program_free(f.change.to);
+  change_close(&f.change);
+  return status;
+}

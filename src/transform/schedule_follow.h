@@ -1,0 +1,21 @@
+/* The schedule of a program that was edited (program/program_edit.h): what it said of the stages that
+ * are left, and a place for those that are new.
+ *
+ *     cache Y as CC        CC stands where Y did; Y, a copy, in loops of its own after it
+ *     cache X in Y as XC   XC stands at the root before Y; pack W as WP: before the first reader
+ *     inline P             P is gone
+ *     rfactor Y k 16 as YP YP stands where Y did, its lanes a loop of 16 within k; Y, which adds them
+ *                          up, after the loops that reduced. Both loops over the lanes are vectors
+ *                          where nothing around or in them forbids it
+ */
+#ifndef CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
+#define CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
+
+#include "bind/loop_tree.h"
+
+/* The schedule after the edit of tree->program, legal for what program_edit makes of that, and yours; or
+ * the context says why there is none. Every number of the tree is known. */
+canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
+                              size_t length, struct schedule **out);
+
+#endif
