@@ -1,7 +1,7 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_common.c names what indices have in common, code_verify.c checks it, src/emit prints it.
+ * code_borders.c splits loops at the borders of images, code_common.c names what indices have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
  *
@@ -160,6 +160,7 @@ bool code_is_value(struct code_type type); /* f32, f64 or bf16 */
 
 int code_int(struct code *c, int64_t integer);
 int code_number(struct code *c, int element, double number);
+int code_truth(struct code *c, bool value);
 int code_variable_at(struct code *c, int variable, int64_t number);
 int code_element(struct code *c, int variable, int index);
 int code_lane(struct code *c, int vector, int lane);
@@ -183,11 +184,22 @@ void code_declare(struct code *c, int variable, int value);
 void code_assign(struct code *c, int to, enum code_how how, int value);
 void code_prefetch(struct code *c, int element);
 
-/* An expression with `value` in the place of a counter, folded; itself if nothing changes. */
+/* An expression with another in the place of each part that `mapped` answers with another for, the
+ * outermost first, folded; itself if nothing changes. */
+typedef int code_mapped(struct code *c, int expr, void *data);
+int code_map(struct code *c, int expr, code_mapped *mapped, void *data);
+
+/* An expression with `value` in the place of a counter. */
 int code_substitute(struct code *c, int expr, int counter, int64_t value);
 
 /* code_simplify.c: the same effects in the same order, without what never runs or is never seen. */
 void code_simplify(struct code *c);
+
+/* code_borders.c: the same, loops split where conditions of indices change. */
+void code_split_borders(struct code *c);
+
+/* code_lanes.c: a loop over the lanes of a vector becomes a statement of vectors; false where it cannot. */
+bool code_join_lanes(struct code *c, int loop);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
 bool code_drop_dead(struct code *c);

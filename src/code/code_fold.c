@@ -1,4 +1,4 @@
-/* Expressions of a tree with a number in the place of a counter, constants folded. See code.h. */
+/* Expressions of a tree with something in the place of a part, constants folded. See code.h. */
 #include "code/code.h"
 
 static const struct code_expr *expr_at(const struct code *c, int expr) {
@@ -9,7 +9,7 @@ static bool is_int(const struct code *c, int expr) {
   return expr >= 0 && expr_at(c, expr)->op == PX_INT;
 }
 
-static int code_bool(struct code *c, bool value) {
+int code_truth(struct code *c, bool value) {
   int expr = code_operation(c, PX_BOOL, code_type(CODE_TRUTH, 1), -1, -1, -1);
   c->exprs.data[expr].integer = value;
   return expr;
@@ -59,7 +59,7 @@ static int fold_ints(struct code *c, int op, int64_t x, int64_t y) {
     case PX_GT:
     case PX_GE:
     case PX_EQ:
-    case PX_NE: return code_bool(c, compare(op, x, y));
+    case PX_NE: return code_truth(c, compare(op, x, y));
     default: return -1;
   }
 }
@@ -85,31 +85,47 @@ static int fold(struct code *c, const struct code_expr *e, const int *arg) {
     if (folded >= 0) return folded;
   }
   bool known = arg[0] >= 0 && expr_at(c, arg[0])->op == PX_BOOL;
-  if (known && e->op == PX_NOT) return code_bool(c, !expr_at(c, arg[0])->integer);
+  if (known && e->op == PX_NOT) return code_truth(c, !expr_at(c, arg[0])->integer);
   if (known && e->op == PX_SELECT) return arg[expr_at(c, arg[0])->integer ? 1 : 2];
   VEC_PUSH(&c->exprs, *e);
   for (int i = 0; i < 3; i++) c->exprs.data[c->exprs.count - 1].arg[i] = arg[i];
   return c->exprs.count - 1;
 }
 
-int code_substitute(struct code *c, int expr, int counter, int64_t value) {
+int code_map(struct code *c, int expr, code_mapped *mapped, void *data) {
   if (expr < 0) return -1;
+  int other = mapped(c, expr, data);
+  if (other != expr) return other;
   struct code_expr e = *expr_at(c, expr); /* a copy: the array may move */
-  if (e.op == CODE_VARIABLE) return e.variable == counter ? code_int(c, value) : expr;
   bool changed = false;
   if (e.op == CODE_SUM) {
     int terms[AFFINE_TERMS];
     for (int i = 0; i < e.count; i++) {
       int term = c->terms.data[e.first + i].expr;
-      terms[i] = code_substitute(c, term, counter, value);
+      terms[i] = code_map(c, term, mapped, data);
       changed |= terms[i] != term;
     }
     return changed ? fold_sum(c, &e, terms) : expr;
   }
   int arg[3];
   for (int i = 0; i < 3; i++) {
-    arg[i] = code_substitute(c, e.arg[i], counter, value);
+    arg[i] = code_map(c, e.arg[i], mapped, data);
     changed |= arg[i] != e.arg[i];
   }
   return changed ? fold(c, &e, arg) : expr;
+}
+
+struct substitution {
+  int counter;
+  int64_t value;
+};
+
+static int substituted(struct code *c, int expr, void *data) {
+  const struct substitution *s = data;
+  const struct code_expr *e = expr_at(c, expr);
+  return e->op == CODE_VARIABLE && e->variable == s->counter ? code_int(c, s->value) : expr;
+}
+
+int code_substitute(struct code *c, int expr, int counter, int64_t value) {
+  return code_map(c, expr, substituted, &(struct substitution){counter, value});
 }

@@ -1,0 +1,517 @@
+/* Loops are split where conditions of indices change their value, so that the inside of an image has
+ * none and its border pays for no more than it computes. The answers are the same without this file.
+ * See code.h.
+ *
+ *     for kh in 0..3                          for kh in max(1 - h, 0)..min(15 - h, 3)
+ *       acc += (1 <= h + kh && h + kh < 15      acc += X[h + kh - 1]*W[kh]
+ *               ? X[h + kh - 1]*W[kh] : 0) ->
+ *
+ * A condition in a value (`if`) is a sum of counters, >= 0. It is decided in the loop of the innermost
+ * of its counters: there it changes at one place, which the loops around may move. The loop becomes
+ * two, [low, place) and [place, high), each with a copy of the body, and what is 0 in a sum adds
+ * nothing: a loop of nothing else is dropped. Copies of one trip become constants.
+ *
+ * Of several conditions the one that holds in the least part is taken first, and where it holds is
+ * split first: if the copies become too many, conditions are left in the borders, not inside.
+ * Lanes of a vector are looked at together: all hold it, or none, or (at the border) some.
+ * A parallel loop stays whole, and a condition that a counter does not move in one direction alone
+ * (h % 2 == 0) has no place: if loops stand below, it becomes an `if` around them.
+ *
+ * The conditions of tails (statements under an `if`) stay: whether they are copied, mask and peel say.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/saturating.h"
+#include "code/code_facts.h"
+
+enum { MOST_COPIED = 1500 }; /* statements */
+
+/* A sum that is >= 0 in a part of what the loop counts. */
+struct border {
+  struct fact_sum sum;
+  bool found;
+  bool moves; /* the loop's counter, straight on: the loop can be split */
+};
+
+struct splitter {
+  struct code *c;
+  struct facts facts;
+  int depth;  /* loops around, lanes do not count */
+  int first;  /* the depth of the outermost loop that runs as one with this */
+  int group;  /* so many loops to come run as one with it */
+  int copied; /* statements */
+  int inner;  /* loops between that which is looked at and where the search stands */
+  int loop;   /* that is looked at */
+  struct border border;
+  bool decided; /* a condition was, in the statement that is settled */
+};
+
+static struct code_statement *statement(const struct splitter *s, int at) {
+  return &s->c->statements.data[at];
+}
+
+static const struct code_expr *expr_at(const struct splitter *s, int expr) {
+  return &s->c->exprs.data[expr];
+}
+
+/* The depth of the loop that is looked at. */
+static int level(const struct splitter *s) {
+  return s->depth - s->inner;
+}
+
+static bool is_lanes(const struct splitter *s, const struct code_statement *t) {
+  return s->c->variables.data[t->variable].reserved;
+}
+
+/* ---- loops around ---- */
+
+static void enter(struct splitter *s, int at) {
+  const struct code_statement *t = statement(s, at);
+  struct fact_range low = facts_range(&s->facts, t->low), high = facts_range(&s->facts, t->high);
+  struct fact_counter *counter = &s->facts.counters.data[t->variable];
+  *counter = (struct fact_counter){.range = {low.known && high.known, low.low, high.high - 1}};
+  if (low.low == low.high && counter->range.known && high.high > low.low)
+    counter->range.high = low.low + (high.high - 1 - low.low) / t->step * t->step;
+  if (!is_lanes(s, t)) counter->depth = ++s->depth;
+}
+
+static void leave(struct splitter *s, int at) {
+  const struct code_statement *t = statement(s, at);
+  if (!is_lanes(s, t)) s->depth--;
+  s->facts.counters.data[t->variable] = (struct fact_counter){0};
+}
+
+/* ---- the search for a border ---- */
+
+/* How the loop's counter stands in the sum; 0: not as a term of its own alone. */
+static int64_t slope(const struct splitter *s, const struct fact_sum *sum) {
+  int64_t coef = 0;
+  for (int i = 0; i < sum->count; i++) {
+    const struct code_expr *e = expr_at(s, sum->term[i].expr);
+    if (facts_depth(&s->facts, sum->term[i].expr) < level(s)) continue;
+    if (e->op != CODE_VARIABLE) return 0;
+    coef = sum->term[i].coef;
+  }
+  return coef;
+}
+
+/* Split at a constant place, or by single steps. */
+static bool can_move(const struct splitter *s, const struct fact_sum *sum) {
+  const struct code_statement *t = statement(s, s->loop);
+  bool constant = expr_at(s, t->low)->op == PX_INT && sum->count == 1;
+  return !t->parallel && s->first == level(s) && slope(s, sum) && (t->step == 1 || constant) &&
+         facts_range(&s->facts, t->low).known && facts_range(&s->facts, t->high).known;
+}
+
+static bool has_term(const struct splitter *s, const struct fact_sum *sum, struct affine_term t) {
+  for (int i = 0; i < sum->count; i++)
+    if (sum->term[i].coef == t.coef && facts_same(&s->facts, sum->term[i].expr, t.expr))
+      return true;
+  return false;
+}
+
+static bool same_terms(const struct splitter *s, const struct fact_sum *a,
+                       const struct fact_sum *b) {
+  for (int i = 0; i < a->count; i++)
+    if (!has_term(s, b, a->term[i])) return false;
+  return a->count == b->count;
+}
+
+static void consider(struct splitter *s, const struct fact_sum *sum) {
+  struct border b = {.sum = *sum, .found = true, .moves = can_move(s, sum)};
+  bool alone = s->first < level(s) || statement(s, s->loop)->parallel;
+  if (!b.moves && !s->inner && !alone) return;
+  if (s->border.found && s->border.moves >= b.moves) {
+    bool tighter = s->border.moves == b.moves && same_terms(s, &s->border.sum, sum) &&
+                   sum->constant < s->border.sum.constant;
+    if (!tighter) return;
+  }
+  s->border = b;
+}
+
+/* The sum where the lanes make it least, or most. */
+static struct fact_sum without_lanes(const struct splitter *s, const struct fact_sum *sum,
+                                     bool most) {
+  struct fact_sum rest = {.constant = sum->constant};
+  for (int i = 0; i < sum->count; i++) {
+    const struct code_expr *e = expr_at(s, sum->term[i].expr);
+    bool lanes = e->op == CODE_VARIABLE && s->c->variables.data[e->variable].reserved;
+    if (!lanes) {
+      rest.term[rest.count++] = sum->term[i];
+      continue;
+    }
+    struct fact_range r = facts_range(&s->facts, sum->term[i].expr);
+    int64_t coef = sum->term[i].coef;
+    rest.constant += coef * ((coef < 0) == most ? r.low : r.high);
+  }
+  return rest;
+}
+
+/* Of a sum that no loop within counts. */
+static void look_at_sum(struct splitter *s, const struct fact_sum *sum) {
+  int depth = 0;
+  if (facts_decide_sum(&s->facts, sum) != FACT_UNKNOWN) return;
+  for (int i = 0; i < sum->count; i++) {
+    int of = facts_depth(&s->facts, sum->term[i].expr);
+    if (of > depth) depth = of;
+  }
+  if (depth < s->first || depth > level(s)) return;
+  struct fact_sum least = without_lanes(s, sum, false), most = without_lanes(s, sum, true);
+  if (facts_decide_sum(&s->facts, &least) == FACT_UNKNOWN)
+    consider(s, &least);
+  else if (facts_decide_sum(&s->facts, &most) == FACT_UNKNOWN)
+    consider(s, &most);
+}
+
+static void look_at_condition(struct splitter *s, int expr) {
+  const struct code_expr *e = expr_at(s, expr);
+  struct fact_comparison c;
+  if (e->op == PX_BOOL || facts_decide(&s->facts, expr) != FACT_UNKNOWN) return;
+  if (e->op == PX_NOT || e->op == PX_AND || e->op == PX_OR) {
+    look_at_condition(s, e->arg[0]);
+    if (e->arg[1] >= 0) look_at_condition(s, e->arg[1]);
+  } else if (facts_compare(&s->facts, expr, &c)) {
+    for (int i = 0; i < c.count; i++) look_at_sum(s, &c.sum[i]);
+  }
+}
+
+static void look_at_expr(struct splitter *s, int expr) {
+  if (expr < 0) return;
+  const struct code_expr *e = expr_at(s, expr);
+  enum fact_truth truth = FACT_UNKNOWN;
+  if (e->op == PX_SELECT) {
+    truth = facts_decide(&s->facts, e->arg[0]);
+    look_at_condition(s, e->arg[0]);
+  }
+  for (int i = 0; i < e->count; i++) look_at_expr(s, s->c->terms.data[e->first + i].expr);
+  for (int i = 0; i < 3; i++) {
+    bool taken = !i || truth == FACT_UNKNOWN || (truth == FACT_TRUE) == (i == 1);
+    if (taken) look_at_expr(s, e->arg[i]);
+  }
+}
+
+static void look_at_children(struct splitter *s, int parent);
+
+static void look_at(struct splitter *s, int at) {
+  const struct code_statement *t = statement(s, at);
+  if (t->kind == CODE_ASSIGN) look_at_expr(s, t->to);
+  if (t->kind == CODE_ASSIGN || t->kind == CODE_DECLARE) look_at_expr(s, t->value);
+  if (t->kind == CODE_FOR) {
+    int inner = is_lanes(s, t) ? 0 : 1;
+    enter(s, at);
+    s->inner += inner;
+    look_at_children(s, at);
+    s->inner -= inner;
+    leave(s, at);
+    return;
+  }
+  int mark = facts_mark(&s->facts);
+  if (t->kind == CODE_IF) facts_assume_condition(&s->facts, t->condition, true);
+  look_at_children(s, at);
+  facts_forget(&s->facts, mark);
+  if (t->other < 0) return;
+  facts_assume_condition(&s->facts, t->condition, false);
+  look_at_children(s, t->other);
+  facts_forget(&s->facts, mark);
+}
+
+static void look_at_children(struct splitter *s, int parent) {
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) look_at(s, i);
+}
+
+/* ---- copies ---- */
+
+static int count(const struct splitter *s, int parent) {
+  int sum = 1;
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += count(s, i);
+  return sum + (statement(s, parent)->other >= 0 ? count(s, statement(s, parent)->other) : 0);
+}
+
+static void append(struct splitter *s, int parent, int child) {
+  struct code_statement *p = statement(s, parent);
+  if (p->last >= 0)
+    statement(s, p->last)->next = child;
+  else
+    p->first = child;
+  p->last = child;
+  statement(s, child)->parent = parent;
+}
+
+static int push(struct splitter *s, struct code_statement t) {
+  t.first = t.last = t.next = t.other = -1;
+  VEC_PUSH(&s->c->statements, t);
+  return s->c->statements.count - 1;
+}
+
+static int copy_of(struct splitter *s, int at) {
+  int copy = push(s, *statement(s, at)), other = statement(s, at)->other;
+  statement(s, copy)->parent = statement(s, at)->parent;
+  for (int i = statement(s, at)->first; i >= 0; i = statement(s, i)->next)
+    append(s, copy, copy_of(s, i));
+  if (other >= 0) {
+    int block = copy_of(s, other);
+    statement(s, copy)->other = block;
+  }
+  return copy;
+}
+
+/* ---- one loop becomes two ---- */
+
+/* The sum without the term of the loop's counter, times `times`. */
+static int rest_of(struct splitter *s, const struct fact_sum *sum, int64_t times,
+                   int64_t constant) {
+  struct affine_term term[FACT_TERMS];
+  int count = 0;
+  for (int i = 0; i < sum->count; i++)
+    if (facts_depth(&s->facts, sum->term[i].expr) < level(s))
+      term[count++] = (struct affine_term){sum->term[i].expr, times * sum->term[i].coef};
+  return code_sum(s->c, term, count, times * sum->constant + constant);
+}
+
+static int floor_div(struct splitter *s, int expr, int64_t by) {
+  if (by == 1) return expr;
+  const struct code_expr *e = expr_at(s, expr);
+  if (e->op == PX_INT) {
+    int64_t x = e->integer;
+    return code_int(s->c, x / by - (x % by < 0));
+  }
+  int n = code_int(s->c, by);
+  return code_operation(s->c, CODE_FLOOR_DIV, code_type(CODE_INDEX, 1), expr, n, -1);
+}
+
+/* Where the counter is when the sum a*counter + rest >= 0 changes:
+ * at ceil(-rest / a) it begins to hold, after floor(rest / -a) it does no more. */
+static int place_of(struct splitter *s, const struct fact_sum *sum) {
+  int64_t a = slope(s, sum);
+  if (a > 0) return floor_div(s, rest_of(s, sum, -1, a - 1), a);
+  return floor_div(s, rest_of(s, sum, 1, -a), -a);
+}
+
+static int extremum(struct splitter *s, int op, int a, int b) {
+  struct fact_range x = facts_range(&s->facts, a), y = facts_range(&s->facts, b);
+  bool known = x.known && y.known;
+  if (known && (op == PX_MIN ? x.high <= y.low : x.low >= y.high)) return a;
+  if (known && (op == PX_MIN ? y.high <= x.low : y.low >= x.high)) return b;
+  return code_operation(s->c, op, code_type(CODE_INDEX, 1), a, b, -1);
+}
+
+/* The place within low and high, and at a step. */
+static int within(struct splitter *s, int place, const struct code_statement *t) {
+  const struct code_expr *e = expr_at(s, place);
+  if (t->step > 1) {
+    int64_t low = expr_at(s, t->low)->integer, steps = (e->integer - low + t->step - 1) / t->step;
+    place = code_int(s->c, low + steps * t->step);
+  }
+  return extremum(s, PX_MIN, extremum(s, PX_MAX, place, t->low), t->high);
+}
+
+static void settle_loop(struct splitter *s, int at);
+
+/* A part of a loop where the border holds, or where it does not. */
+static void settle_part(struct splitter *s, int at, const struct fact_sum *sum, bool holds) {
+  int mark = facts_mark(&s->facts);
+  facts_assume(&s->facts, sum, holds);
+  settle_loop(s, at);
+  facts_forget(&s->facts, mark);
+}
+
+/* Where the border holds comes first in what may be copied. The loop stands open. */
+static void split(struct splitter *s, int at, const struct border *b) {
+  int place = within(s, place_of(s, &b->sum), statement(s, at));
+  bool holds = slope(s, &b->sum) < 0; /* before the place */
+  leave(s, at);
+  int after = copy_of(s, at), parent = statement(s, at)->parent;
+  statement(s, after)->next = statement(s, at)->next;
+  statement(s, at)->next = after;
+  if (statement(s, parent)->last == at) statement(s, parent)->last = after;
+  statement(s, at)->high = place;
+  statement(s, after)->low = place;
+  settle_part(s, holds ? at : after, &b->sum, true);
+  settle_part(s, holds ? after : at, &b->sum, false);
+}
+
+/* ---- the inside of a loop under a condition ---- */
+
+static int negative_part(struct splitter *s, const struct fact_sum *sum, int64_t sign) {
+  struct affine_term term[FACT_TERMS];
+  int count = 0;
+  for (int i = 0; i < sum->count; i++)
+    if ((sum->term[i].coef < 0) == (sign < 0))
+      term[count++] = (struct affine_term){sum->term[i].expr, sign * sum->term[i].coef};
+  bool constant = sum->constant && (sum->constant < 0) == (sign < 0);
+  return code_sum(s->c, term, count, constant ? sign * sum->constant : 0);
+}
+
+/* sum >= 0, as what is taken away <= what is added */
+static int condition_of(struct splitter *s, const struct fact_sum *sum) {
+  int x = negative_part(s, sum, -1), y = negative_part(s, sum, 1);
+  return code_operation(s->c, PX_LE, code_type(CODE_TRUTH, 1), x, y, -1);
+}
+
+static bool settle(struct splitter *s, int parent);
+
+static void settle_branch(struct splitter *s, int at, const struct fact_sum *sum, bool holds) {
+  int mark = facts_mark(&s->facts);
+  facts_assume(&s->facts, sum, holds);
+  settle(s, at);
+  facts_forget(&s->facts, mark);
+}
+
+static void branch(struct splitter *s, int parent, const struct border *b) {
+  int condition = condition_of(s, &b->sum), first = statement(s, parent)->first;
+  int yes = push(s, (struct code_statement){.kind = CODE_IF, .condition = condition});
+  int no = push(s, (struct code_statement){.kind = CODE_BLOCK});
+  statement(s, no)->parent = parent;
+  statement(s, parent)->first = statement(s, parent)->last = -1;
+  for (int i = first, next; i >= 0; i = next) {
+    next = statement(s, i)->next;
+    append(s, no, copy_of(s, i));
+    statement(s, i)->next = -1;
+    append(s, yes, i);
+  }
+  append(s, parent, yes);
+  statement(s, yes)->other = no;
+  settle_branch(s, yes, &b->sum, true);
+  settle_branch(s, no, &b->sum, false);
+}
+
+static void settle_children(struct splitter *s, int parent);
+
+/* ---- a statement where everything is known ---- */
+
+static int decided(struct code *c, int expr, void *data) {
+  struct splitter *s = data;
+  const struct code_expr *e = expr_at(s, expr);
+  if (e->type.element != CODE_TRUTH || e->type.lanes > 1 || e->op == PX_BOOL) return expr;
+  enum fact_truth truth = facts_decide(&s->facts, expr);
+  if (truth == FACT_UNKNOWN) return expr;
+  s->decided = true;
+  return code_truth(c, truth == FACT_TRUE);
+}
+
+static int decide(struct splitter *s, int expr) {
+  return code_map(s->c, expr, decided, s);
+}
+
+static bool is_number(const struct splitter *s, int expr, double number) {
+  const struct code_expr *e = expr_at(s, expr);
+  while (e->op == CODE_BROADCAST || e->op == CODE_CONVERT) e = expr_at(s, e->arg[0]);
+  return e->op == PX_NUMBER && e->number == number;
+}
+
+/* to += 0, to *= 1, to = max(to, -inf) */
+static bool does_nothing(const struct splitter *s, const struct code_statement *t) {
+  const struct code_expr *e = expr_at(s, t->value);
+  switch (t->how) {
+    case CODE_ADD: return is_number(s, t->value, 0);
+    case CODE_MULTIPLY: return is_number(s, t->value, 1);
+    default:
+      return (e->op == PX_MAX || e->op == PX_MIN) && e->arg[0] == t->to &&
+             is_number(s, e->arg[1], e->op == PX_MAX ? -HUGE_VAL : HUGE_VAL);
+  }
+}
+
+static void settle_values(struct splitter *s, int at) {
+  struct code_statement t = *statement(s, at);
+  s->decided = false;
+  if (t.kind == CODE_ASSIGN || t.kind == CODE_PREFETCH) t.to = decide(s, t.to);
+  if (t.kind == CODE_ASSIGN || t.kind == CODE_DECLARE) t.value = decide(s, t.value);
+  if (t.kind == CODE_IF) t.condition = decide(s, t.condition);
+  if (t.kind == CODE_ASSIGN && s->decided && does_nothing(s, &t)) t.kind = CODE_BLOCK;
+  *statement(s, at) = t;
+}
+
+/* ---- the walk ---- */
+
+static void settle_statement(struct splitter *s, int at) {
+  if (statement(s, at)->kind == CODE_FOR) {
+    settle_loop(s, at);
+    return;
+  }
+  settle_values(s, at);
+  const struct code_statement t = *statement(s, at);
+  int mark = facts_mark(&s->facts);
+  if (t.kind == CODE_IF) facts_assume_condition(&s->facts, t.condition, true);
+  settle_children(s, at);
+  facts_forget(&s->facts, mark);
+  if (t.other < 0) return;
+  facts_assume_condition(&s->facts, t.condition, false);
+  settle_children(s, t.other);
+  facts_forget(&s->facts, mark);
+}
+
+static void settle_children(struct splitter *s, int parent) {
+  for (int i = statement(s, parent)->first, next; i >= 0; i = next) {
+    next = statement(s, i)->next;
+    settle_statement(s, i);
+  }
+}
+
+/* The children of a loop, or of a branch of its inside. The loop stands open; whether it still does. */
+static bool settle(struct splitter *s, int parent) {
+  s->border.found = false;
+  look_at_children(s, parent);
+  const struct border b = s->border;
+  int copies = b.found ? count(s, parent) : 0;
+  if (!b.found || s->copied + copies > MOST_COPIED) {
+    settle_children(s, parent);
+    return true;
+  }
+  bool splits = b.moves && parent == s->loop;
+  s->copied += copies;
+  if (splits)
+    split(s, parent, &b);
+  else
+    branch(s, parent, &b);
+  return !splits;
+}
+
+/* A vector that is gathered, or computed, lane by lane. */
+static void settle_lanes(struct splitter *s, int at) {
+  enter(s, at);
+  s->decided = false;
+  settle_children(s, at);
+  leave(s, at);
+  if (s->decided) code_join_lanes(s->c, at);
+}
+
+/* Nothing stands between loops that run as one: what they count is known in the last of them. */
+static void settle_loop(struct splitter *s, int at) {
+  int loop = s->loop, first = s->first;
+  const struct code_statement *t = statement(s, at);
+  if (is_lanes(s, t)) {
+    settle_lanes(s, at);
+    return;
+  }
+  enter(s, at);
+  if (!s->group) s->first = s->depth;
+  if (t->parallel) s->group = t->parallel;
+  if (s->group) s->group--;
+  s->loop = at;
+  bool open = true;
+  if (s->group)
+    settle_children(s, at);
+  else
+    open = settle(s, at);
+  if (open) leave(s, at);
+  s->loop = loop;
+  s->first = first;
+}
+
+static bool has_choices(const struct code *c) {
+  for (int i = 0; i < c->exprs.count; i++) {
+    const struct code_expr *e = &c->exprs.data[i];
+    if (e->op == PX_SELECT && c->exprs.data[e->arg[0]].type.lanes == 1) return true;
+  }
+  return false;
+}
+
+void code_split_borders(struct code *c) {
+  struct splitter s = {.c = c};
+  if (!has_choices(c)) return;
+  facts_open(&s.facts, c);
+  settle_children(&s, 0);
+  facts_close(&s.facts);
+  code_simplify(c);
+}

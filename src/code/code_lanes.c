@@ -1,0 +1,153 @@
+/* A loop over the lanes of a vector becomes one statement of vectors, where its border is decided:
+ * what was gathered because lanes might lie outside is contiguous inside. See code.h.
+ *
+ *     for lane in 0..16                ->    lanes0 = X[w + kw - 1, 16 lanes]
+ *       lanes0[lane] = X[w + kw + lane - 1]
+ *
+ * A vector that was gathered into a variable of the tree's own then stands where that is mentioned.
+ */
+#include "code/code.h"
+
+struct lanes {
+  struct code *c;
+  int counter, count;
+};
+
+static const struct code_expr *expr_at(const struct lanes *l, int expr) {
+  return &l->c->exprs.data[expr];
+}
+
+static bool mentions(const struct lanes *l, int expr, int variable) {
+  if (expr < 0) return false;
+  const struct code_expr *e = expr_at(l, expr);
+  if (e->variable == variable) return true;
+  for (int i = 0; i < e->count; i++)
+    if (mentions(l, l->c->terms.data[e->first + i].expr, variable)) return true;
+  return mentions(l, e->arg[0], variable) || mentions(l, e->arg[1], variable) ||
+         mentions(l, e->arg[2], variable);
+}
+
+static bool is_lane(const struct lanes *l, int expr) {
+  const struct code_expr *e = expr_at(l, expr);
+  if (e->op == CODE_CONVERT) e = expr_at(l, e->arg[0]);
+  return e->op == CODE_VARIABLE && e->variable == l->counter;
+}
+
+/* One lane further is one place further. */
+static bool is_contiguous(const struct lanes *l, int index) {
+  const struct code_expr *e = expr_at(l, index);
+  bool once = false;
+  if (e->op != CODE_SUM) return is_lane(l, index);
+  for (int i = 0; i < e->count; i++) {
+    const struct affine_term *t = &l->c->terms.data[e->first + i];
+    if (is_lane(l, t->expr) && t->coef == 1 && !once)
+      once = true;
+    else if (mentions(l, t->expr, l->counter))
+      return false;
+  }
+  return once;
+}
+
+static int vector_of(struct lanes *l, int expr);
+
+/* The vector variable of a lane of it; -1: another lane, or another width. */
+static int whole(const struct lanes *l, const struct code_expr *e) {
+  return is_lane(l, e->arg[1]) && expr_at(l, e->arg[0])->type.lanes == l->count ? e->arg[0] : -1;
+}
+
+/* In memory from lane 0 on. */
+static int contiguous(struct lanes *l, int expr) {
+  const struct code_expr e = *expr_at(l, expr); /* a copy: the array may move */
+  if (!code_is_value(e.type) || !is_contiguous(l, e.arg[0])) return -1;
+  int first = code_substitute(l->c, e.arg[0], l->counter, 0);
+  return code_vector(l->c, code_element(l->c, e.variable, first), l->count);
+}
+
+static int exactly(struct lanes *l, int expr) {
+  return expr < 0 || expr_at(l, expr)->type.lanes > 1 ? expr : code_broadcast(l->c, expr, l->count);
+}
+
+/* bf16 in memory as f32: no other vector is converted. */
+static int converted(struct lanes *l, const struct code_expr *e) {
+  int x = vector_of(l, e->arg[0]);
+  if (x < 0 || expr_at(l, x)->op != CODE_VECTOR) return -1;
+  bool reads = expr_at(l, x)->type.element == PROGRAM_BF16 && e->type.element == PROGRAM_F32;
+  return reads ? code_convert(l->c, x, PROGRAM_F32) : -1;
+}
+
+static int operation(struct lanes *l, const struct code_expr *e, bool of_vectors) {
+  int arg[3] = {-1, -1, -1};
+  for (int i = 0; i < 3 && e->arg[i] >= 0; i++) {
+    arg[i] = vector_of(l, e->arg[i]);
+    if (arg[i] < 0) return -1;
+    if (of_vectors) arg[i] = exactly(l, arg[i]);
+  }
+  struct code_type type = code_type(e->type.element, l->count);
+  return code_operation(l->c, e->op, type, arg[0], arg[1], arg[2]);
+}
+
+/* All lanes at once; itself where they are the same; -1 where that cannot be said. */
+static int vector_of(struct lanes *l, int expr) {
+  const struct code_expr e = *expr_at(l, expr);
+  if (!mentions(l, expr, l->counter)) return expr;
+  if (e.op == CODE_LANE) return whole(l, &e);
+  if (e.op == CODE_ELEMENT) return contiguous(l, expr);
+  if (e.op == CODE_CONVERT) return converted(l, &e);
+  if (!code_is_value(e.type) || e.type.lanes > 1) return -1;
+  switch (e.op) {
+    case PX_ADD:
+    case PX_SUB:
+    case PX_MUL:
+    case PX_DIV: return operation(l, &e, false);
+    case PX_NEG:
+    case PX_MIN:
+    case PX_MAX: return operation(l, &e, true);
+    default: return -1;
+  }
+}
+
+/* ---- the statement ---- */
+
+struct replaced {
+  int variable, value;
+};
+
+static int in_place(struct code *c, int expr, void *data) {
+  const struct replaced *r = data;
+  const struct code_expr *e = &c->exprs.data[expr];
+  return e->op == CODE_VARIABLE && e->variable == r->variable ? r->value : expr;
+}
+
+/* What a variable of the tree's own was made for stands behind it, in its block. */
+static void put_in_place(struct lanes *l, int loop, int to, int value) {
+  struct replaced r = {expr_at(l, to)->variable, value};
+  if (!l->c->variables.data[r.variable].reserved) return;
+  for (int i = l->c->statements.data[loop].next; i >= 0; i = l->c->statements.data[i].next) {
+    struct code_statement t = l->c->statements.data[i];
+    if (t.kind != CODE_ASSIGN) continue;
+    t.value = code_map(l->c, t.value, in_place, &r);
+    l->c->statements.data[i] = t;
+  }
+}
+
+bool code_join_lanes(struct code *c, int loop) {
+  const struct code_statement f = c->statements.data[loop];
+  const struct code_expr *low = &c->exprs.data[f.low], *high = &c->exprs.data[f.high];
+  if (f.first < 0 || f.first != f.last || c->statements.data[f.first].kind != CODE_ASSIGN ||
+      low->op != PX_INT || low->integer || high->op != PX_INT || high->integer > CODE_LANES)
+    return false;
+  struct lanes l = {c, f.variable, (int)high->integer};
+  struct code_statement t = c->statements.data[f.first];
+  t.to = mentions(&l, t.to, l.counter) ? vector_of(&l, t.to) : -1;
+  t.value = t.to < 0 ? -1 : vector_of(&l, t.value);
+  if (t.value < 0 ||
+      (code_same_type(expr_at(&l, t.to)->type, expr_at(&l, t.value)->type) == false &&
+       expr_at(&l, t.value)->type.lanes > 1))
+    return false;
+  if (t.how == CODE_SET) t.value = exactly(&l, t.value);
+  c->statements.data[f.first] = t;
+  c->statements.data[loop].kind = CODE_BLOCK;
+  if (t.how == CODE_SET && expr_at(&l, t.to)->op == CODE_VARIABLE)
+    put_in_place(&l, loop, t.to, t.value);
+  return true;
+}
