@@ -148,16 +148,30 @@ static struct fact_sum without_lanes(const struct splitter *s, const struct fact
   return rest;
 }
 
-/* Of a sum that no loop within counts. */
-static void look_at_sum(struct splitter *s, const struct fact_sum *sum) {
+static bool counts_lanes(const struct splitter *s, int expr) {
+  const struct code_expr *e = expr_at(s, expr);
+  if (e->op == CODE_VARIABLE) return s->c->variables.data[e->variable].reserved;
+  for (int i = 0; i < e->count; i++)
+    if (counts_lanes(s, s->c->terms.data[e->first + i].expr)) return true;
+  return (e->arg[0] >= 0 && counts_lanes(s, e->arg[0])) ||
+         (e->arg[1] >= 0 && counts_lanes(s, e->arg[1]));
+}
+
+/* The innermost loop that the sum depends on is the one that is looked at, or runs as one with it. */
+static bool belongs_here(const struct splitter *s, const struct fact_sum *sum) {
   int depth = 0;
-  if (facts_decide_sum(&s->facts, sum) != FACT_UNKNOWN) return;
   for (int i = 0; i < sum->count; i++) {
     int of = facts_depth(&s->facts, sum->term[i].expr);
     if (of > depth) depth = of;
+    if (counts_lanes(s, sum->term[i].expr)) return false; /* a quotient of lanes */
   }
-  if (depth < s->first || depth > level(s)) return;
+  return depth >= s->first && depth <= level(s);
+}
+
+static void look_at_sum(struct splitter *s, const struct fact_sum *sum) {
+  if (facts_decide_sum(&s->facts, sum) != FACT_UNKNOWN) return;
   struct fact_sum least = without_lanes(s, sum, false), most = without_lanes(s, sum, true);
+  if (!belongs_here(s, &least)) return;
   if (facts_decide_sum(&s->facts, &least) == FACT_UNKNOWN)
     consider(s, &least);
   else if (facts_decide_sum(&s->facts, &most) == FACT_UNKNOWN)

@@ -36,14 +36,16 @@ static void put_call(const struct code *c, const char *name, const struct code_e
 }
 
 static void put_sum(const struct code *c, const struct code_expr *e, struct buf *out) {
+  bool leads = c->terms.data[e->first].coef < 0 && e->integer > 0;
+  if (leads) buf_printf(out, "%" PRId64, e->integer);
   for (int i = 0; i < e->count; i++) {
     const struct affine_term *t = &c->terms.data[e->first + i];
-    if (i || t->coef < 0) buf_puts(out, !i ? "-" : t->coef < 0 ? " - " : " + ");
+    if (i || t->coef < 0) buf_puts(out, !i && !leads ? "-" : t->coef < 0 ? " - " : " + ");
     code_print_expr(c, t->expr, out);
     if (t->coef != 1 && t->coef != -1)
       buf_printf(out, "*%" PRId64, t->coef < 0 ? -t->coef : t->coef);
   }
-  if (e->integer)
+  if (e->integer && !leads)
     buf_printf(out, " %c %" PRId64, e->integer < 0 ? '-' : '+',
                e->integer < 0 ? -e->integer : e->integer);
 }

@@ -146,18 +146,20 @@ static void print_conversion(struct printer *p, const struct code_expr *e, struc
 
 /* ---- indices ---- */
 
+/* 4*i + 1, and 1 - 4*i */
 static void print_sum(struct printer *p, const struct code_expr *e, int bound, struct buf *out) {
   const struct affine_term *terms = &p->code->terms.data[e->first];
-  bool one = e->count == 1 && !e->integer;
+  bool one = e->count == 1 && !e->integer, leads = terms[0].coef < 0 && e->integer > 0;
   bool brackets = one ? bound > BOUND_PRODUCT || (terms[0].coef < 0 && bound) : bound > BOUND_SUM;
   if (brackets) buf_puts(out, "(");
+  if (leads) buf_printf(out, "%" PRId64, e->integer);
   for (int i = 0; i < e->count; i++) {
     int64_t coef = terms[i].coef;
-    if (i || coef < 0) buf_puts(out, !i ? "-" : coef < 0 ? " - " : " + ");
+    if (i || coef < 0) buf_puts(out, !i && !leads ? "-" : coef < 0 ? " - " : " + ");
     print_expr(p, terms[i].expr, coef == 1 ? BOUND_SUM : BOUND_TIGHT, out);
     if (coef != 1 && coef != -1) buf_printf(out, "*%" PRId64, coef < 0 ? -coef : coef);
   }
-  if (e->integer)
+  if (e->integer && !leads)
     buf_printf(out, " %c %" PRId64, e->integer < 0 ? '-' : '+',
                e->integer < 0 ? -e->integer : e->integer);
   if (brackets) buf_puts(out, ")");
