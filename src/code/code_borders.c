@@ -25,7 +25,8 @@
 #include "base/saturating.h"
 #include "code/code_facts.h"
 
-enum { MOST_COPIED = 1500 }; /* statements */
+/* How many statements may be copied: so many times those that there were, or so many in all. */
+enum { MOST_TIMES = 10, MOST_COPIED = 1500 };
 
 /* A sum that is >= 0 in a part of what the loop counts. */
 struct border {
@@ -41,6 +42,7 @@ struct splitter {
   int first;  /* the depth of the outermost loop that runs as one with this */
   int group;  /* so many loops to come run as one with it */
   int copied; /* statements */
+  int room;   /* so many at most */
   int inner;  /* loops between that which is looked at and where the search stands */
   int loop;   /* that is looked at */
   struct border border;
@@ -468,7 +470,7 @@ static bool settle(struct splitter *s, int parent) {
   look_at_children(s, parent);
   const struct border b = s->border;
   int copies = b.found ? count(s, parent) : 0;
-  if (!b.found || s->copied + copies > MOST_COPIED) {
+  if (!b.found || s->copied + copies > s->room) {
     settle_children(s, parent);
     return true;
   }
@@ -525,6 +527,7 @@ void code_split_borders(struct code *c) {
   struct splitter s = {.c = c};
   if (!has_choices(c)) return;
   facts_open(&s.facts, c);
+  s.room = (int)int_min(MOST_COPIED, MOST_TIMES * (int64_t)count(&s, 0));
   settle_children(&s, 0);
   facts_close(&s.facts);
   code_simplify(c);

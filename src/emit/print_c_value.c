@@ -255,14 +255,29 @@ static void print_function(struct printer *p, const struct code_expr *e, struct 
 
 /* ---- select ---- */
 
-/* Both branches of ?: have one type: a vector in memory is of the type that may stand anywhere. */
+static bool is_arithmetic(const struct code_expr *e) {
+  return e->op == PX_NEG || (e->op >= PX_ADD && e->op <= PX_DIV);
+}
+
+/* A vector that may be of the type that may stand anywhere in memory. */
+static bool may_be_stored(const struct printer *p, int expr) {
+  const struct code_expr *e = expr_at(p, expr);
+  if (e->type.lanes > 1 && is_arithmetic(e))
+    return may_be_stored(p, e->arg[0]) || (e->arg[1] >= 0 && may_be_stored(p, e->arg[1]));
+  return e->type.lanes > 1 && (e->op == CODE_VARIABLE || e->op == CODE_ELEMENT ||
+                               e->op == CODE_VECTOR || e->op == CODE_CONVERT);
+}
+
+/* Both branches of ?: have one type. */
 static void print_branch(struct printer *p, int expr, struct buf *out) {
   const struct code_expr *e = expr_at(p, expr);
+  bool stored = may_be_stored(p, expr);
   char name[16];
-  bool stored = e->op == CODE_VARIABLE || e->op == CODE_ELEMENT || e->op == CODE_VECTOR ||
-                e->op == CODE_CONVERT;
-  if (e->type.lanes > 1 && stored) buf_printf(out, "(%s)", print_type(p, e->type, name));
-  print_expr(p, expr, e->type.lanes > 1 ? BOUND_NONE : BOUND_SUM, out);
+  if (stored) buf_printf(out, "(%s)", print_type(p, e->type, name));
+  if (stored && is_arithmetic(e))
+    print_expr(p, expr, BOUND_TIGHT, out);
+  else
+    print_expr(p, expr, e->type.lanes > 1 ? BOUND_NONE : BOUND_SUM, out);
 }
 
 static void print_select(struct printer *p, const struct code_expr *e, int bound, struct buf *out) {

@@ -230,6 +230,87 @@ static void random_dependent(struct random_program *g) {
   }
 }
 
+// A place along one axis of an image, and whether it lies within: windows with strides, dilation and
+// as much padding before as after, or not; images that are spread out, as transposed ones are.
+static int random_border_place(struct random_program *g, int x, int window, int64_t size,
+                               int64_t *inside, int64_t pad, int64_t stride, int64_t dilation) {
+  struct program *p = g->p;
+  int at = px_add(p, px_mul(p, x, px_int(p, stride)), px_mul(p, window, px_int(p, dilation)));
+  int place = px_sub(p, at, px_int(p, pad)), condition;
+  if (random_choice(g, 6) == 0) place = px_sub(p, px_int(p, size - 1), place);
+  switch (random_choice(g, 6)) {
+    case 0: {  // every second place
+      int two = px_int(p, 2);
+      condition = px_and(p, px_inside(p, place, 0, 2 * size - 1),
+                         px_compare(p, PX_EQ, px_mod(p, place, two), px_int(p, 0)));
+      place = px_div(p, place, two);
+      break;
+    }
+    case 1:
+      condition = px_not(p, px_or(p, px_compare(p, PX_GT, px_int(p, 0), place),
+                                  px_compare(p, PX_GE, place, px_int(p, size))));
+      break;
+    case 2:
+      condition =
+          px_and(p, px_inside(p, place, 0, size), px_compare(p, PX_NE, place, px_int(p, size / 2)));
+      break;
+    default: condition = px_inside(p, place, 0, size);
+  }
+  *inside = condition;
+  return place;
+}
+
+// A window over an image with a border: conditions on two axes, one in the other or joined, and what
+// stands beyond them is 0, another number, the reducer's own or another load.
+static void random_border(struct random_program *g) {
+  static const char *const axes[] = {"x0", "x1", "x2"};
+  static const char *const windows[] = {"r0", "r1"};
+  struct program *p = g->p;
+  int64_t size[3], out[3], window[2], inside[2];
+  int index[3], own[3], reduced[2], tap[3];
+  bool channels = random_choice(g, 2), maximum = random_choice(g, 4) == 0;
+  bool chain = random_choice(g, 2);
+  for (int i = 0; i < 2; i++) {
+    size[i] = 2 + random_choice(g, i ? 18 : 6);
+    window[i] = 1 + random_choice(g, 4);
+    out[i] = 1 + random_choice(g, i ? 24 : 8);
+  }
+  size[2] = out[2] = random_choice(g, 2) ? 8 : 1 + random_choice(g, 5);
+  int rank = 2 + channels;
+  int image = program_input(p, "image", PROGRAM_F32, rank, axes, size);
+  int64_t taps[] = {window[0], window[1], size[2]};
+  int weight = program_input(p, "weight", PROGRAM_F32, rank, axes, taps);
+  int y = program_stage(p, "border", PROGRAM_F32, rank, axes, out);
+  for (int i = 0; i < rank; i++) index[i] = own[i] = tap[i] = program_axis(p, y, i);
+  for (int i = 0; i < 2; i++) {
+    reduced[i] = tap[i] =
+        program_reduce(p, y, maximum ? REDUCE_MAX : REDUCE_SUM, windows[i], window[i]);
+    index[i] = random_border_place(g, own[i], reduced[i], size[i], &inside[i],
+                                   random_choice(g, (int)window[i] + 1), 1 + random_choice(g, 2),
+                                   1 + random_choice(g, 2));
+  }
+  int value = px_load(p, image, rank, index), w = px_load(p, weight, rank, tap);
+  int beyond = px_number(p, maximum && random_choice(g, 2) ? -HUGE_VAL : random_choice(g, 3) / 2);
+  bool product = random_choice(g, 2);
+  if (product) value = px_mul(p, value, w);
+  if (random_choice(g, 6) == 0) beyond = w;
+  if (chain)
+    value = px_select(p, (int)inside[0], px_select(p, (int)inside[1], value, beyond), beyond);
+  else
+    value = px_select(p, px_and(p, (int)inside[0], (int)inside[1]), value, beyond);
+  if (!product && !maximum) value = px_mul(p, value, w);
+  program_define(p, y, value);
+}
+
+static inline struct program *random_border_program(uint64_t seed) {
+  struct random_program g = {.p = program_new("random_border")};
+  random_open(&g.r, seed, RANDOM_TEST, 8);
+  random_border(&g);
+  if (random_choice(&g, 3) == 0) random_stage(&g, 0);
+  program_output(g.p, g.p->tensors.count - 1);
+  return g.p;
+}
+
 struct random_wild {
   int row, column;          // axes
   int large, near, floats;  // inputs: i32 of all that is positive, i32 around 0, f32

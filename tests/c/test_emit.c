@@ -769,6 +769,28 @@ static void random_schedules(void **state) {
   batch_flush(&b, b.options);
 }
 
+// Loops that are split at the borders of images, for machines of 16, 32 and 64 bytes.
+static void borders(void **state) {
+  struct batch b = {.options = "-O1 -march=native" THREADS};
+  int programs = all() ? 1000 : SANITIZED ? 24 : 64;
+  for (int i = 0; i < programs; i++) {
+    struct random r;
+    char label[32];
+    random_open(&r, (uint64_t)i, RANDOM_TEST, 4);
+    struct program *p = random_border_program((uint64_t)i);
+    CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
+    snprintf(label, sizeof label, "random border %d", i);
+    vector_bytes = 16 << i % 3;
+    const struct machine machine = machine_avx512;
+    CHECK(batch_add(&b, p, schedule_default(p, i % 2, &machine), label), ctx.message);
+    for (int j = 0; j < 3; j++)
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
+    program_free(p);
+  }
+  vector_bytes = 64;
+  batch_flush(&b, b.options);
+}
+
 // ---- sampled kernels ----
 
 #define TARGETS "a 64 64 56 56 3 1 1\nb 64 128 56 56 3 2 1\nc 128 64 28 28 5x3 1 1\n"
@@ -861,4 +883,5 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(annotations_together), cmocka_unit_test(rejections),
            cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
            cmocka_unit_test(operators), cmocka_unit_test(random_schedules),
-           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
+           cmocka_unit_test(sampled_kernels))

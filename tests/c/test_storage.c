@@ -114,7 +114,8 @@ static struct counts promised(const struct loop_tree *tree) {
 
 static struct counts seen, said;  // over all texts
 
-// Variables and arrays that nobody reads are not declared.
+// Variables and arrays that nobody reads are not declared; loops that are split at borders, and the ends
+// of vectors, are more statements than the tree says.
 static void compare(const struct loop_tree *tree, const char *label) {
   struct buf text = {0};
   struct features f;
@@ -122,7 +123,7 @@ static void compare(const struct loop_tree *tree, const char *label) {
   CHECK_INT(features_of(&ctx, tree, &f), CANVAS_OK, ctx.message);
   struct counts has = count(text.text), says = promised(tree);
   bool same = has.variables <= says.variables && has.arrays <= says.arrays &&
-              has.heaps == says.heaps && has.statements <= 12 * says.statements + 8;
+              has.heaps == says.heaps && has.statements <= 20 * says.statements + 8;
   if (!same)
     print_error("%s\n%d %d %d %lld in the text; %d %d %d %lld in the tree\n", text.text,
                 has.variables, has.arrays, has.heaps, (long long)has.statements, says.variables,
