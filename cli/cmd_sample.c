@@ -74,16 +74,22 @@ static const char *blamed(const char *why) {
   return strncmp(why, "line 2", 6) ? "--primitives" : "--draws";
 }
 
+/* Whether it looks like 5..12; the core judges the numbers. */
+static bool is_range(const char *text) {
+  size_t length = strlen(text);
+  return length > 0 && length <= 40 && strspn(text, "0123456789.") == length;
+}
+
 /* The sampler's options as text; false for a bad flag. */
 static bool write_options(struct arguments *a, char *out, size_t size) {
   int64_t groups;
-  const char *primitives = option_text(a, "--primitives", "5..12");
+  const char *primitives = option_text(a, "--primitives", NULL);
   const char *require = option_text(a, "--require", "reach");
   const char *draws = option_text(a, "--draws", "rules");
   if (!option_whole(a, "--groups", 0, 1, INT64_C(1) << 24, &groups)) return false;
   if (strcmp(require, "reach") && strcmp(require, "none"))
     return report_error("--require takes reach or none, not '%.60s'", require), false;
-  if (strspn(primitives, "0123456789.") != strlen(primitives) || strlen(primitives) > 40)
+  if (primitives && !is_range(primitives))
     return report_error("--primitives takes a range such as 5..12, not '%.60s'", primitives), false;
   if (strlen(draws) > 300)
     return report_error("--draws takes rules or paper and what changes it, not '%.60s...'", draws),
@@ -91,7 +97,9 @@ static bool write_options(struct arguments *a, char *out, size_t size) {
   int length = snprintf(out, size, "require=%s ", require);
   if (groups)
     length += snprintf(out + length, size - (size_t)length, "groups=%lld ", (long long)groups);
-  length += snprintf(out + length, size - (size_t)length, "primitives=%s\ndraws=", primitives);
+  if (primitives)
+    length += snprintf(out + length, size - (size_t)length, "primitives=%s", primitives);
+  length += snprintf(out + length, size - (size_t)length, "\ndraws=");
   snprintf(out + length, size - (size_t)length, "%s", draws);
   return true;
 }
@@ -225,7 +233,8 @@ const struct command command_sample = {
                 {"--seed", "S", "seed of the stream (default 1)"},
                 {"--start", "I", "first index (default 0)"},
                 {"--count", "N", "how many kernels (default 1)"},
-                {"--primitives", "5..12", "how many primitives, input and output not counted"},
+                {"--primitives", "5..12",
+                 "how many primitives, input and output not counted (default 3..8; paper: 5..12)"},
                 {"--require", "reach|none", "reach (default): see along H and W, mix all channels"},
                 {"--draws", "rules|paper",
                  "rules (default): without what is mostly poor; or as published"},

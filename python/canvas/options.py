@@ -306,7 +306,15 @@ OPTIONS = (
         "N",
         "draws, first weights and order of images follow from it",
     ),
-    Option("primitives", _range, "5..12", True, "RANGE", "primitives per kernel"),
+    Option(
+        "primitives",
+        _range,
+        None,
+        True,
+        "RANGE",
+        "primitives per kernel drawn, and at most so many in a child (default: 3..8, with --draws "
+        "paper 5..12)",
+    ),
     Option(
         "groups", _whole(1, 65_536), None, True, "N", "value of G in every kernel (default: drawn)"
     ),

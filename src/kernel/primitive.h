@@ -20,7 +20,8 @@ enum {
   FACT_WEIGHTS = 2,  /* owns weights */
   FACT_MOVES = 4,    /* moves data only: an index map, no arithmetic */
   FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
-  FACT_SEES = 16     /* brings neighbours along the axes of over= */
+  FACT_SEES = 16,    /* brings neighbours along the axes of over= */
+  FACT_ACTIVATION = 32 /* what networks commonly have between weights */
 };
 
 /* clang-format off */
@@ -68,13 +69,13 @@ enum {
     "o[.., kh, .., h, ..] = a[.., h + kh - k/2, ..], zero outside, along `over` (H, W); k=K is KH, KW of the target") \
   X(FC,          "fc",      "",     fc,        1, ATTR_TO,               FACT_LINEAR | FACT_WEIGHTS, "", \
     "fully connected: contracts channel, KH and KW with a weight within each group, [.., H, W] -> [to, H, W]; no bias") \
-  X(RELU,        "relu",    "",     map,       1, 0,                     0,                         "input relu sigmoid abs", \
+  X(RELU,        "relu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input relu sigmoid abs", \
     "max(a, 0)") \
-  X(GELU,        "gelu",    "",     map,       1, 0,                     0,                         "input gelu relu", \
+  X(GELU,        "gelu",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input gelu relu", \
     "a * 0.5 * (1 + erf(a / sqrt(2)))") \
-  X(SIGMOID,     "sigmoid", "",     map,       1, 0,                     0,                         "input sigmoid", \
+  X(SIGMOID,     "sigmoid", "",     map,       1, 0,                     FACT_ACTIVATION,                 "input sigmoid", \
     "1 / (1 + exp(-a))") \
-  X(TANH,        "tanh",    "",     map,       1, 0,                     0,                         "input tanh", \
+  X(TANH,        "tanh",    "",     map,       1, 0,                     FACT_ACTIVATION,                 "input tanh", \
     "tanh(a)") \
   X(ABS,         "abs",     "",     map,       1, 0,                     0,                         "input abs relu sigmoid exp neg sqr", \
     "|a|, gradient 0 at 0") \

@@ -19,14 +19,20 @@ static const struct often_row {
     [OFTEN_UNFOLD] = {"unfold", WEIGHT_MOST, 255, 1000},
     [OFTEN_ELEMENTWISE] = {"elementwise", WEIGHT_MOST, 880, 2000},
     [OFTEN_FOLD] = {"fold", WEIGHT_MOST, 970, 1000},
-    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 900, 400},
+    [OFTEN_SOFTMAX] = {"softmax", WEIGHT_MOST, 900, 200},
     [OFTEN_BROADCAST] = {"broadcast", WEIGHT_MOST, 1000, 1000},
     [OFTEN_IMAGE_FOLD] = {"image_fold", 1, ALWAYS, 200},
     [OFTEN_TO_ONE] = {"to_one", 1, ALWAYS, 300},
+    [OFTEN_OTHER_FUNCTIONS] = {"other_functions", 1, ALWAYS, 100},
     [OFTEN_NONLINEAR] = {"nonlinear", 1, 0, 800},
     [OFTEN_FREE] = {"free", 1, 0, 100},
 };
 static const int64_t bytes_of_rules = 3400;
+/* How many primitives. Small kernels train faster and are better draws (docs/reports/draws.md);
+ * evolution makes them larger where that pays. */
+static const struct {
+  int least, most;
+} paper_size = {5, 12}, rules_size = {3, 8};
 
 /* What `draws=` names. */
 static void set_draws(struct sample_options *o, bool paper) {
@@ -34,10 +40,14 @@ static void set_draws(struct sample_options *o, bool paper) {
     o->often[i] = paper ? often_rows[i].paper : often_rows[i].rules;
   o->rules.on = paper ? 0 : (1u << RULE_COUNT) - 1;
   o->rules.bytes = bytes_of_rules;
+  if (o->sized) return;
+  o->least = paper ? paper_size.least : rules_size.least;
+  o->most = paper ? paper_size.most : rules_size.most;
 }
 
 struct sample_options sample_options_free(const struct sample_options *o) {
   struct sample_options out = *o;
+  out.sized = true;
   set_draws(&out, true);
   return out;
 }
@@ -78,6 +88,7 @@ static canvas_status parse_primitives(struct lexer *lx, struct sample_options *o
                       (long long)most);
   o->least = (int)least;
   o->most = (int)most;
+  o->sized = true;
   return CANVAS_OK;
 }
 
@@ -194,8 +205,7 @@ canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t
                                    struct sample_options *out) {
   struct lexer lx;
   bool changed = false;
-  *out = (struct sample_options){
-      .least = 5, .most = 12, .require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT};
+  *out = (struct sample_options){.require_reach = true, .elements_limit = ELEMENTS_LIMIT_DEFAULT};
   set_draws(out, false);
   TRY(lexer_open(&lx, ctx, text, length));
   while (lx.token.kind != TOKEN_END) {

@@ -212,7 +212,10 @@ static void gather_all(struct sampler *s, const struct partial *g, const struct 
 /* Sorts of applications that are drawn less often: the share that is kept. */
 static int kept(const struct sample_options *o, const struct candidate *c) {
   struct dim one = dim_number(1);
-  if (primitive_rows[c->op].family == &family_fold && c->attrs.over & ROLES_SPATIAL)
+  const struct row *row = &primitive_rows[c->op];
+  if (row->family == &family_map && !(row->facts & FACT_ACTIVATION))
+    return o->often[OFTEN_OTHER_FUNCTIONS];
+  if (row->family == &family_fold && c->attrs.over & ROLES_SPATIAL)
     return o->often[OFTEN_IMAGE_FOLD];
   if (c->x >= 0 && dim_equal(&c->by, &one)) return o->often[OFTEN_TO_ONE];
   return ALWAYS;

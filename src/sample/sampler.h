@@ -23,6 +23,7 @@ enum often {
   OFTEN_TYPES,
   OFTEN_IMAGE_FOLD = OFTEN_TYPES, /* applications: fold over H or W */
   OFTEN_TO_ONE,                   /* applications: a broadcast that makes a free size 1 */
+  OFTEN_OTHER_FUNCTIONS,          /* applications: an element-wise function that is no activation */
   OFTEN_NONLINEAR,                /* draws that keep RULE_NONLINEAR */
   OFTEN_FREE,                     /* draws that keep no rule: drawn as `draws=paper` */
   OFTEN_COUNT
@@ -30,7 +31,8 @@ enum often {
 enum { ALWAYS = 1000 };
 
 struct sample_options {
-  int least, most;        /* primitives of a kernel, input and output not counted: 5..12 */
+  int least, most;        /* primitives of a kernel, input and output not counted */
+  bool sized;             /* these were asked for: not those of draws= */
   bool require_reach;     /* sees neighbours along H and W, mixes all channels in an fc: true */
   int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
   int64_t elements_limit; /* of one tensor, per sample: 2^25 */
@@ -39,7 +41,8 @@ struct sample_options {
 };
 
 /* Defaults, then "primitives=5..12 require=none groups=4 elements=1000000 draws=rules free=0.2"
- * (blanks or commas between). `draws=` comes before the options that change what it stands for. */
+ * (blanks or commas between). `draws=` comes before the options that change what it stands for;
+ * without primitives= they are 3..8, with draws=paper 5..12. */
 canvas_status sample_options_parse(canvas_context *ctx, const char *text, size_t length,
                                    struct sample_options *out);
 /* What a free draw keeps of them: the weights of draws=paper, and no rules. */

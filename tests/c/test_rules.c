@@ -231,7 +231,7 @@ static void draws_keep_the_rules(void **state) {
 static void shares_are_those_of_the_options(void **state) {
   struct tally none = tally_of(narrow, "free=0 nonlinear=0", 300);
   struct tally all = tally_of(narrow, "free=0 nonlinear=1", 300);
-  struct tally freed = tally_of(narrow, "free=1", 300),
+  struct tally freed = tally_of(narrow, "primitives=5..12 free=1", 300),
                paper = tally_of(narrow, "draws=paper", 300);
   CHECK_INT(none.free + all.free + none.broken + all.broken, 0, "free=0");
   CHECK_INT(all.bends, all.drawn, "nonlinear=1");

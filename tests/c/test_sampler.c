@@ -16,9 +16,9 @@ static const char *const resnet18 = "64,56,56;128,28,28;256,14,14;512,7,7";
   "a = input                      : C H W\n"       \
   "b = unfold a over=H,W k=K      : C KH KW H W\n" \
   "c = fc b to=C                  : C H W\n"       \
-  "d = relu c                     : C H W\n"       \
+  "d = tanh c                     : C H W\n"       \
   "out d\n"                                        \
-  "# G=64\n"
+  "# G=8\n"
 
 static struct targets targets_of(const char *text) {
   struct targets t = {0};

@@ -31,11 +31,8 @@ REJECTED = 200  # ... and candidates in a row that were rejected before their tr
 
 def draw_options(options: dict[str, Any]) -> str:
     """The options of a draw in the core's spelling."""
-    words = [f"primitives={options['primitives']}", f"require={options['require']}"]
-    if options["groups"] is not None:
-        words.append(f"groups={options['groups']}")
-    words.append(f"draws={options['draws']}")
-    return " ".join(words)
+    names = ("primitives", "require", "groups", "draws")
+    return " ".join(f"{name}={options[name]}" for name in names if options[name] is not None)
 
 
 def question_of(options: dict[str, Any]) -> Question:
@@ -168,6 +165,8 @@ class Asking:
         if not proposal.parents:
             return _core.draw(targets, seed, index, options)
         parents = [(item.kernel, self._groups(item, index)) for item in proposal.parents]
+        if proposal.origin == "transfer":
+            return parents[0]
         return _core.mutate(targets, seed, index, options, parents)
 
     def _groups(self, item: Item, index: int) -> int:

@@ -1,7 +1,8 @@
 """New finds from old ones: `--strategy evolve`.
 
     the first START of a budget    draws (--start known: none, the controls are the first parents)
-    then, of each budget           --random-share of them draws, the others children
+    then, of each budget           --random-share of them draws, the others children, or, where there
+                                   are several budgets, a kernel that is good under another one
 
 A child is a kernel with a few edits, or a part of one kernel grafted onto another; its parents are
 winners of tournaments among the BEST of its budget.  What was trained with all epochs stands
@@ -22,6 +23,7 @@ START = 8  # finds of each budget, or a quarter of the trials where that is more
 BEST = 8
 TOURNAMENT = 3
 CROSSOVER = 20  # percent of the children
+TRANSFER = 40  # percent of what would be children, while other budgets have kernels to offer
 AGE = 40  # items, for each budget
 
 
@@ -47,11 +49,26 @@ class Evolve(Random):
         share = self.question.share
         if count < 0 or int((count + 1) * share) > int(count * share) or not parents:
             return New(budget)
+        offers = self.offers(items, budget)
+        if offers and self._chance(index, "transfer", 100) < TRANSFER:
+            return New(budget, "transfer", (offers[self._chance(index, "offer", len(offers))],))
         first = self._winner(parents, index, "first")
         others = [item for item in parents if item is not first]
         if others and self._chance(index, "crossover", 100) < CROSSOVER:
             return New(budget, "crossover", (first, self._winner(others, index, "second")))
         return New(budget, "mutation", (first,))
+
+    def offers(self, items: Sequence[Item], budget: str) -> list[Item]:
+        """The best third of each other budget's population, without what was tried under this one:
+        what is good with more MACs or with fewer may be so with these.
+        """
+        tried = {item.kernel for item in items if item.budget == budget}
+        found: list[Item] = []
+        for other in self.question.budgets:
+            if other != budget:
+                best = population(items, other, AGE * len(self.question.budgets))
+                found += best[: -(-len(best) // 3)]
+        return [item for item in found if item.kernel not in tried]
 
     def _winner(self, parents: Sequence[Item], index: int, what: str) -> Item:
         """The best of TOURNAMENT chosen by lot; `parents` are best first."""

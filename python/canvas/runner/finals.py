@@ -18,7 +18,8 @@ from statistics import median
 
 from ..errors import CanvasError
 from ..nn.memory_format import FORMATS
-from ..reporting.front import find_order
+from ..reporting.front import chosen_finds, find_order
+from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
 from ..workers.pool import Message, Pool
 from .control_rows import add_grouped
@@ -42,6 +43,25 @@ def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
             if taken[row.budget] <= count:
                 chosen.append(row)
     return chosen
+
+
+def order_of_finals(
+    rows: Sequence[Candidate], seeds: Sequence[int]
+) -> list[tuple[Candidate, int]]:
+    """Every row from every seed: first as many seeds as a claim needs, then the others; in each
+    part the chosen find of the smallest budget with what it is compared with, seed by seed, then
+    what the next one needs beside that, and so on.
+    """
+    baseline = [row for row in rows if row.kind == "baseline"]
+    groups: list[list[Candidate]] = []
+    placed: set[int] = set()
+    for find in reversed(chosen_finds(rows)):
+        needed = {row.id: row for row in (*baseline, find, *rivals(find, rows))}
+        groups.append([row for id, row in needed.items() if id not in placed])
+        placed |= needed.keys()
+    groups.append([row for row in rows if row.id not in placed])
+    parts = (seeds[:SEEDS], seeds[SEEDS:])
+    return [(row, s) for part in parts for group in groups for s in part for row in group]
 
 
 def final_seeds(options: dict[str, int]) -> list[int]:
@@ -72,8 +92,8 @@ def expected_seconds(run: Run) -> float:
 
 
 def train_finals(run: Run, pool: Pool) -> None:
-    """Train what the finals still lack, seed by seed, so that a time limit leaves whole rows of
-    the table comparable.
+    """Train what the finals still lack, in an order that leaves as many claims as possible where a
+    time limit ends it.
     """
     epochs, count = final_epochs(run.options), run.options["finalists"]
     if not count or not run.study.select("find", "done"):
@@ -83,8 +103,7 @@ def train_finals(run: Run, pool: Pool) -> None:
     queue = [(row, OWN_SEED) for row in rows if row.status == "new"]
     queue += [
         (row, seed)
-        for seed in final_seeds(run.options)
-        for row in rows
+        for row, seed in order_of_finals(rows, final_seeds(run.options))
         if seed not in run.study.final_seeds(row.id, epochs)
     ]
     if queue:

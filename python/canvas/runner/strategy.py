@@ -28,7 +28,9 @@ SHARE = 3  # one in so many of a rung advances
 
 @dataclass(frozen=True)
 class New:
-    """A new find for `budget`: drawn, or made from the kernels of `parents`."""
+    """A new find for `budget`: drawn, made from the kernels of `parents`, or (transfer) the kernel
+    of one as it is.
+    """
 
     budget: str
     origin: str = "draw"

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from .rows import SECOND, WHOLE, Item
 
 SAMPLES = 1000  # of the bootstrap, from a fixed generator
+BRED, DRAWN = ("mutation", "crossover"), ("draw",)  # origins; a transfer is neither
 
 
 def gain(items: Sequence[Item]) -> tuple[float, float, int, int] | None:
@@ -57,9 +58,8 @@ def best_gain(items: Sequence[Item]) -> tuple[float, float] | None:
     differences = []
     for budget in sorted({item.budget for item, _ in pairs}):
         bred, drawn = (
-            [fmean(pair) for item, pair in pairs
-             if item.budget == budget and (item.origin == "draw") == draw]
-            for draw in (False, True)
+            [fmean(pair) for item, pair in pairs if item.budget == budget and item.origin in origins]
+            for origins in (BRED, DRAWN)
         )  # fmt: skip
         if bred and drawn:
             differences.append(max(bred) - max(drawn))
@@ -88,8 +88,11 @@ def _arms(items: Sequence[Item], budget: str) -> tuple[list[float], list[float]]
     for item in items:
         first.setdefault(item.candidate, item)
     ours = [item for item in first.values() if item.budget == budget and item.accuracy is not None]
-    bred = [item.accuracy or 0.0 for item in ours if item.origin != "draw"]
-    return bred, [item.accuracy or 0.0 for item in ours if item.origin == "draw"]
+    bred, drawn = (
+        [item.accuracy or 0.0 for item in ours if item.origin in origins]
+        for origins in (BRED, DRAWN)
+    )
+    return bred, drawn
 
 
 def _difference(arms: Sequence[tuple[list[float], list[float]]]) -> float:

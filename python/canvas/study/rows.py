@@ -18,9 +18,9 @@ class Candidate:
     `status` is new, running, waiting (at its first rung), or one of ENDED; a find that is done
     may have its second seed still to come.  `rung` is the highest that it has reached, 0 before
     the first.  `val_accuracy`, 0..1, is what a find is chosen by: after its last epoch, and from
-    rung SECOND on the mean over the `val_seeds` seeds.  `origin` of a find is draw, mutation or
-    crossover, `parents` the names of what it was made from, with blanks between.  `tests` are its
-    accuracies on the test split as a finalist, 0..1, one per seed.
+    rung SECOND on the mean over the `val_seeds` seeds.  `origin` of a find is draw, mutation,
+    crossover or transfer, `parents` the names of what it was made from, with blanks between.
+    `tests` are its accuracies on the test split as a finalist, 0..1, one per seed.
     """
 
     id: int

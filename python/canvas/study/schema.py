@@ -47,7 +47,7 @@ CREATE TABLE network (
   kernel     TEXT NOT NULL DEFAULT '',  -- kernel text; '' for the baseline
   pack       TEXT NOT NULL DEFAULT '',  -- kernel text with one line of sizes per target
   hash       TEXT,                      -- of the kernel, equal for isomorphic ones
-  origin     TEXT NOT NULL DEFAULT '',  -- finds: draw, mutation or crossover
+  origin     TEXT NOT NULL DEFAULT '',  -- finds: draw, mutation, crossover or transfer
   parents    TEXT NOT NULL DEFAULT '',  -- names of what it was made from, a blank between two
   layer_macs INTEGER,                   -- of the layers replaced: what the budget counts
   spread     REAL,                      -- of gradient norms over the replaced layers, untrained
