@@ -9,7 +9,13 @@ from canvas.nn.controls import grouped
 from canvas.nn.network import Plan, Recipe
 from canvas.options import read_options
 from canvas.reporting.progress import Display
-from canvas.runner.finals import Finals, final_seeds, finalists, train_finals
+from canvas.runner.finals import (
+    Finals,
+    final_seeds,
+    finalists,
+    order_of_finals,
+    train_finals,
+)
 from canvas.runner.search_run import Run
 from canvas.study import Study
 
@@ -83,10 +89,10 @@ def run(tmp_path):
         yield Run(study, options, recipe, plan, time.monotonic(), Display(lines.append))
 
 
-def finish(study, name, accuracy, status="done"):
+def finish(study, name, accuracy, status="done", macs=100):
     id = study.candidates("name = ?", name)[0].id
     study.started(id)
-    study.built(id, 100, 10)
+    study.built(id, macs, 10)
     study.epoch(id, 0, accuracy, 1.0, 0.1)
     study.finished(id, status)
 
@@ -103,6 +109,22 @@ def test_finalists_are_the_most_accurate_of_each_budget_and_all_controls(run):
     assert names(1) == ["baseline", "1x1", "grouped", "4", "1"]
     finish(run.study, "4", 0.9, status="pruned")
     assert names(1) == ["baseline", "1x1", "grouped", "1", "3"]
+
+
+def test_the_smallest_budget_has_its_claim_first(run):
+    study = run.study
+    study.add("more", "control", "kernel", "pack", "hash more", 900)
+    study.add("11", "find", "kernel", "pack", "hash 11", 10, "tenth")
+    study.add("12", "find", "kernel", "pack", "hash 12", 1000, "whole")
+    for name, macs in (("more", 990), ("11", 100), ("12", 1090)):
+        finish(study, name, 0.8, macs=macs)
+    names = ("baseline", "1x1", "more", "11", "12")
+    rows = [row for row in study.candidates() if row.name in names]
+    small, large = ["baseline", "11", "1x1"], ["12", "more"]
+    order = order_of_finals(rows, [1, 2, 3, 4])
+    assert [row.name for row, _ in order] == 3 * small + 3 * large + small + large
+    seeds = [1] * 3 + [2] * 3 + [3] * 3 + [1, 1, 2, 2, 3, 3] + [4] * 5
+    assert [seed for _, seed in order] == seeds
 
 
 def test_the_seeds_are_not_the_search_s_own(run):

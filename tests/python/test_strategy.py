@@ -282,6 +282,36 @@ def test_known_kernels_are_the_first_parents():
     assert [draws_before("random", n) for n in (9, 100)] == [8, 25]
 
 
+def test_what_is_good_under_one_budget_is_tried_under_the_others():
+    def item(number, budget, kernel, accuracy, origin="draw"):
+        return Item(number, number, str(number), 2, budget, origin, kernel, "done", accuracy)
+
+    strategy = Evolve(Question(1, 100, ["half", "third"], share=0.0), draws=1)
+    rows = [item(0, "half", "a", 0.9), item(1, "third", "b", 0.5), item(2, "half", "c", 0.8)]
+    assert [offer.kernel for offer in strategy.offers(rows, "third")] == ["a"]  # the best of two
+    assert [offer.kernel for offer in strategy.offers(rows, "half")] == ["b"]
+    assert strategy.offers([*rows, item(3, "third", "a", 0.1, "transfer")], "third") == []
+    asked = [strategy.new(index, rows, "third") for index in range(100)]
+    transfers = [proposal for proposal in asked if proposal.origin == "transfer"]
+    assert 20 < len(transfers) < 60 and {p.parents for p in transfers} == {(rows[0],)}
+    alone = Evolve(Question(1, 100, ["half"], share=0.0), draws=1)
+    assert all(alone.new(index, rows, "half").origin != "transfer" for index in range(100))
+
+
+def test_a_transfer_is_the_kernel_as_it_is_with_sizes_of_its_budget(tmp_path):
+    asked = {"pretests": "no", "budget_sweep": "0.8x,0.5x", "trials": 20, "strategy": "evolve"}
+    rows = run_search(tmp_path, Pool(1, 0, landscape), **asked)[0]
+    by_name = {item.name: item for item in rows}
+    with Study.read(tmp_path) as study:
+        packs = {row.name: (row.pack, row.parents) for row in study.candidates()}
+    moved = {item.name for item in rows if item.origin == "transfer"}
+    assert moved
+    for name in moved:
+        pack, parent = packs[name]
+        assert by_name[name].kernel == by_name[parent].kernel
+        assert by_name[name].budget != by_name[parent].budget and pack != packs[parent][0]
+
+
 def test_the_gain_of_evolution_has_an_error_and_counts_budgets_apart():
     def item(number, budget, origin, accuracy):
         return Item(number, number, str(number), 1, budget, origin, "k", "done", accuracy)
@@ -289,6 +319,7 @@ def test_the_gain_of_evolution_has_an_error_and_counts_budgets_apart():
     rows = [item(n, "half", "draw", 0.5 + 0.01 * (n % 2)) for n in range(10)]
     rows += [item(n, "half", "mutation", 0.6 + 0.01 * (n % 2)) for n in range(10, 20)]
     rows += [item(n, "fifth", "draw", 0.1) for n in range(20, 30)]  # no children to compare with
+    rows += [item(n, "half", "transfer", 0.9) for n in range(30, 40)]  # neither child nor draw
     points, error, bred, drawn = gain(rows)
     assert (round(points, 6), bred, drawn) == (0.1, 10, 10) and 0.001 < error < 0.004
     assert gain_line(rows).startswith("Evolution: the 10 children reach +10.0 points")

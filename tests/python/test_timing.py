@@ -140,6 +140,14 @@ def test_another_machine_or_batch_size_takes_all_latencies_again(make, monkeypat
         assert len(pool.asked) == 4
 
 
+def test_timing_keeps_a_part_of_a_time_limit_at_most(make):
+    run = make()
+    run.options["time_limit"] = None
+    assert 15 < run.timing_seconds() < 100
+    run.options["time_limit"] = 20.0
+    assert run.timing_seconds() == pytest.approx(6.0)
+
+
 def test_a_time_limit_ends_the_timing_and_what_is_cut_off_is_taken_next_time(make):
     run, pool = make(), TimingPool()
     run.deadline = time.monotonic()

@@ -76,16 +76,22 @@ def record_of(recipe: Recipe) -> str:
 
 
 def forward_seconds(model: nn.Module, images: torch.Tensor) -> float:
-    """Seconds of one forward, roughly: the least of five, of processor time, which other work on
-    the machine moves little; of two where one takes long.
+    """Seconds of one forward on one thread, roughly: the least of five, of processor time, which
+    other work on the machine moves little (threads that wait for each other would count); of two
+    where one takes long.
     """
     model.eval()
     taken: list[float] = []
-    with torch.no_grad():
-        while len(taken) < 2 or (len(taken) < 6 and taken[-1] < 0.5):
-            start = time.process_time()
-            model(images)
-            taken.append(time.process_time() - start)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            while len(taken) < 2 or (len(taken) < 6 and taken[-1] < 0.5):
+                start = time.process_time()
+                model(images)
+                taken.append(time.process_time() - start)
+    finally:
+        torch.set_num_threads(threads)
     return min(taken[1:])
 
 

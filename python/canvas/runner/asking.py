@@ -144,6 +144,8 @@ class Asking:
             pack = _core.solve(kernel, targets, budget, options)
         except NoSolution as error:
             return None, "unsolved", str(error)
+        if proposal.origin == "transfer" and pack == self._pack(proposal.parents[0]):
+            return None, "duplicate", f"the same sizes as {proposal.parents[0].name}"
         id = self.study.add(
             str(index),
             "find",
@@ -169,10 +171,12 @@ class Asking:
             return parents[0]
         return _core.mutate(targets, seed, index, options, parents)
 
+    def _pack(self, item: Item) -> str:
+        return self.study.candidate(item.candidate).pack
+
     def _groups(self, item: Item, index: int) -> int:
         """The value of G that a parent has; where it has none, one of those that there are."""
-        pack = self.study.candidate(item.candidate).pack
-        if sizes := re.search(r"^bind .*\bG=([0-9]+)", pack, re.MULTILINE):
+        if sizes := re.search(r"^bind .*\bG=([0-9]+)", self._pack(item), re.MULTILINE):
             return int(sizes[1])
         counts = group_counts(self.run.plan.targets) or [1]
         return int(self.options["groups"] or counts[index % len(counts)])

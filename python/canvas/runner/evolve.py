@@ -1,8 +1,8 @@
 """New finds from old ones: `--strategy evolve`.
 
     the first START of a budget    draws (--start known: none, the controls are the first parents)
-    then, of each budget           --random-share of them draws, the others children, or, where there
-                                   are several budgets, a kernel that is good under another one
+    then, of each budget           --random-share of them draws, the others children, or with
+                                   several budgets kernels that are good under another one
 
 A child is a kernel with a few edits, or a part of one kernel grafted onto another; its parents are
 winners of tournaments among the BEST of its budget.  What was trained with all epochs stands

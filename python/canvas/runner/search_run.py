@@ -25,6 +25,7 @@ Callback = Callable[[Study, Candidate], None]
 WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
 TIMING_SLACK = 5  # finds may well be slower than the unchanged network
 COMPILING = 15.0  # seconds kept for torch.compile of one network
+TIMING_SHARE = 0.3  # of a time limit that timing may keep
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
 
 
@@ -115,10 +116,13 @@ class Run:
         return self.deadline - self.timing_seconds()
 
     def timing_seconds(self) -> float:
-        """About how long latency and the table will take, at most."""
+        """About how long latency and the table will take, at most, but never more than
+        TIMING_SHARE of a time limit: without trainings there is nothing to time.
+        """
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
         one = TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds)
-        return WRAP_UP + COMPILING * self._to_compile() + one * (rows + 1)
+        expected = WRAP_UP + COMPILING * self._to_compile() + one * (rows + 1)
+        return min(expected, TIMING_SHARE * (self.options["time_limit"] or math.inf))
 
     def _to_compile(self) -> int:
         """How many networks are timed under torch.compile, at most."""

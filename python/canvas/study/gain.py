@@ -58,9 +58,9 @@ def best_gain(items: Sequence[Item]) -> tuple[float, float] | None:
     differences = []
     for budget in sorted({item.budget for item, _ in pairs}):
         bred, drawn = (
-            [fmean(pair) for item, pair in pairs if item.budget == budget and item.origin in origins]
-            for origins in (BRED, DRAWN)
-        )  # fmt: skip
+            [fmean(pair) for item, pair in pairs if (item.budget, item.origin) in arm]
+            for arm in ([(budget, origin) for origin in origins] for origins in (BRED, DRAWN))
+        )
         if bred and drawn:
             differences.append(max(bred) - max(drawn))
     if not differences:
