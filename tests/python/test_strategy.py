@@ -280,6 +280,7 @@ def test_known_kernels_are_the_first_parents():
     strategy = Evolve(Question(1, 9, ["half"], share=0.0), [known], draws_before("known", 9))
     assert strategy.new(0, [], "half") == New("half", "mutation", (known,))
     assert [draws_before("random", n) for n in (9, 100)] == [8, 25]
+    assert [draws_before("random", 9, budgets) for budgets in (2, 4)] == [6, 5]
 
 
 def test_what_is_good_under_one_budget_is_tried_under_the_others():

@@ -62,8 +62,9 @@ class Asking:
     def _strategy(self) -> Random:
         if self.options["strategy"] == "random":
             return Random(self.question)
-        start = self.options["start"]
-        return Evolve(self.question, (), draws_before(start, self.question.trials))
+        count = len(self.question.budgets)
+        draws = draws_before(self.options["start"], self.question.trials, count)
+        return Evolve(self.question, (), draws)
 
     def _known(self) -> list[Item]:
         """The controls as items before the first; they have ended when the first item is asked."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ..study import SECOND, WHOLE, Item
 from .strategy import New, Question, Random, new_finds
 
-START = 8  # finds of each budget, or a quarter of the trials where that is more
+START = 8  # finds, or a quarter of the trials where that is more; fewer for each of many budgets
 BEST = 8
 TOURNAMENT = 3
 CROSSOVER = 20  # percent of the children
@@ -99,6 +99,9 @@ def population(items: Sequence[Item], budget: str, age: int) -> list[Item]:
     return [first[id] for id in sorted(young, key=lambda id: scores[id], reverse=True)[:BEST]]
 
 
-def draws_before(start: str, trials: int) -> int:
-    """How many finds of each budget are drawn before the first child."""
-    return 0 if start == "known" else max(START, trials // 4)
+def draws_before(start: str, trials: int, budgets: int = 1) -> int:
+    """How many finds of each budget are drawn before the first child: with n budgets (n + 1) / 2
+    times as many in all, as kernels go from one to another.
+    """
+    alone = max(START, trials // 4)
+    return 0 if start == "known" else -(-alone * (budgets + 1) // (2 * budgets))
