@@ -62,7 +62,7 @@ PLENTY = 100_000  # trials: the processor's time ends a run
 
 @dataclass(frozen=True)
 class Ended:
-    """A candidate of a run at the processor time, from the end of the controls, at which it ended."""
+    """A candidate, and the processor time from the end of the controls at which it ended."""
 
     cpu: float
     name: str
