@@ -278,6 +278,7 @@ def _set_options(table: str) -> str:
     """What an upgrade to format 4 writes into the stored options of `table`."""
     words = {name: f"'{x}'" if isinstance(x, str) else str(x) for name, x in BEFORE_4.items()}
     words["lag"] = "max(4, coalesce(json_extract(options, '$.workers'), 1))"
+    words["primitives"] = "nullif(json_extract(options, '$.primitives'), '5..12')"  # the default
     pairs = ", ".join(f"'$.{name}', {value}" for name, value in words.items())
     return f"UPDATE {table} SET options = json_set(options, {pairs});\n"
 
