@@ -1,0 +1,435 @@
+"""The cases of `./dev bench native`: what is computed, under which hand schedule with which
+numbers, and the same for oneDNN and torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import native_programs as programs
+import numpy as np
+from native_onednn import Chain
+from native_programs import Conv
+
+Arrays = list[np.ndarray]
+LANES = {"avx512": 16, "avx2": 8}
+HANDS = ("avx512", "avx2")
+
+
+@dataclass
+class Hand:
+    """A hand schedule: its file in bench/native, the block that weights are packed in, its numbers."""
+
+    schedule: str
+    block: int
+    values: str = ""
+
+
+@dataclass
+class Case:
+    name: str
+    batch: int
+    fmas: int  # 0: it is bound by memory or by something else
+    hands: dict[str, Hand]
+    program: Callable[[int], str]  # of the block
+    pack: Callable[[Arrays, int], Arrays]  # the arrays that the program takes
+    arrays: Callable[[], Arrays]  # as torch takes them; images n h w c
+    torch: Callable[..., Any]  # a function of tensors
+    plain: str = (
+        ""  # arguments of `canvas operator` for the default schedule; "": the hand program
+    )
+    plain_pack: Callable[[Arrays], Arrays] | None = None
+    onednn: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
+    images: tuple[int, ...] = field(default=(0,))  # arrays that are images
+    goal: str = "onednn"  # or "torch": the better of eager and compiled; "fused": op by op
+    floor: dict[str, float] = field(default_factory=lambda: {"avx512": 0.95, "avx2": 0.92})
+
+
+def normal(*shape: int) -> np.ndarray:
+    random = np.random.default_rng(sum(shape))
+    return random.standard_normal(shape, dtype=np.float32)
+
+
+def hands(avx512: Hand, avx2: Hand) -> dict[str, Hand]:
+    return {"avx512": avx512, "avx2": avx2}
+
+
+# ---- convolutions ------------------------------------------------------------------------------
+
+
+def conv_arrays(c: Conv) -> Arrays:
+    inputs = c.channels // c.groups
+    scale = np.float32((inputs * c.kernel**2) ** -0.5)
+    image = normal(c.batch, c.size, c.size, c.channels)
+    return [image, normal(c.out, inputs, c.kernel, c.kernel) * scale]
+
+
+def packed(arrays: Arrays, block: int) -> Arrays:
+    """o i h w -> blocks h w i block"""
+    image, w = arrays
+    blocks = w.reshape(w.shape[0] // block, block, *w.shape[1:])
+    return [image, np.ascontiguousarray(blocks.transpose(0, 3, 4, 2, 1))]
+
+
+def conv_torch(c: Conv) -> Callable[..., Any]:
+    from torch.nn import functional
+
+    def run(x: Any, w: Any) -> Any:
+        return functional.conv2d(x, w, stride=c.stride, padding=c.padding, groups=c.groups)
+
+    return run
+
+
+def conv_onednn(c: Conv, chain: Chain, arrays: Arrays) -> tuple[int, tuple[int, ...], bool]:
+    image, w = arrays
+    if c.groups > 1:
+        w = w.reshape(c.groups, c.out // c.groups, *w.shape[1:])
+    result = (c.batch, c.out, c.result, c.result)
+    x, weights = chain.image(image), chain.tensor(w)
+    return chain.convolution(x, image, weights, w, result, c.stride, c.padding), result, True
+
+
+def plain_conv(c: Conv) -> str:
+    return (
+        f"conv2d_nhwc batch={c.batch} height={c.size} width={c.size} in_channels={c.channels} "
+        f"out_channels={c.out} kernel={c.kernel} stride={c.stride} padding={c.padding} "
+        f"groups={c.groups} weights=hwio"
+    )
+
+
+def hwio(arrays: Arrays) -> Arrays:
+    return [arrays[0], np.ascontiguousarray(arrays[1].transpose(2, 3, 1, 0))]
+
+
+def conv_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
+    c = replace(c, batch=batch)
+    return Case(
+        name,
+        batch,
+        c.fmas,
+        by_isa,
+        lambda block: programs.conv(c, block),
+        packed,
+        lambda: conv_arrays(c),
+        conv_torch(c),
+        plain_conv(c),
+        hwio,
+        lambda chain, arrays: conv_onednn(c, chain, arrays),
+    )
+
+
+def depthwise_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
+    case = conv_case(name, c, by_isa, batch)
+    c = replace(c, batch=batch)
+
+    def pack(arrays: Arrays, block: int) -> Arrays:
+        return [arrays[0], np.ascontiguousarray(arrays[1][:, 0].transpose(1, 2, 0))]
+
+    return replace(
+        case,
+        program=lambda block: programs.depthwise(c, block),
+        pack=pack,
+        plain="",
+        plain_pack=None,
+    )
+
+
+def transposed_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
+    from torch.nn import functional
+
+    c = replace(c, batch=batch)
+
+    def arrays() -> Arrays:
+        scale = np.float32((4 * c.channels) ** -0.5)
+        return [
+            normal(batch, c.size, c.size, c.channels),
+            normal(c.channels, c.out, 4, 4) * scale,
+        ]
+
+    def pack(given: Arrays, block: int) -> Arrays:
+        image, w = given  # phase i, tap a: row 2a + 1 - i of the window
+        phases = np.stack(
+            [np.stack([w[:, :, 1 - i :: 2, 1 - j :: 2] for j in range(2)]) for i in range(2)]
+        )
+        split = phases.reshape(2, 2, c.channels, c.out // block, block, 2, 2)
+        return [image, np.ascontiguousarray(split.transpose(0, 1, 3, 5, 6, 2, 4))]
+
+    def onednn(chain: Chain, given: Arrays) -> tuple[int, tuple[int, ...], bool]:
+        image, w = given
+        result = (batch, c.out, 2 * c.size, 2 * c.size)
+        swapped = np.ascontiguousarray(w.transpose(1, 0, 2, 3))
+        x, weights = chain.image(image), chain.tensor(swapped)
+        made = chain.convolution(x, image, weights, swapped, result, 2, 1, transposed=True)
+        return made, result, True
+
+    return Case(
+        name,
+        batch,
+        batch * 4 * c.size**2 * c.out * c.channels * 4,
+        by_isa,
+        lambda block: programs.transposed(c, block),
+        pack,
+        arrays,
+        lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1),
+        onednn=onednn,
+    )
+
+
+def figure6_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
+    import torch
+    from torch.nn import functional
+
+    c = replace(c, batch=batch)
+
+    def arrays() -> Arrays:
+        k = c.channels
+        mixing = normal(c.out, k) * np.float32(k**-0.5)
+        return [normal(batch, c.size, c.size, k), normal(k, 3), mixing]
+
+    def pack(given: Arrays, block: int) -> Arrays:
+        image, column, mix = given
+        blocks = mix.reshape(c.out // block, block, c.channels).transpose(0, 2, 1)
+        return [image, np.ascontiguousarray(column.T), np.ascontiguousarray(blocks)]
+
+    def run(x: Any, column: Any, mix: Any) -> Any:
+        k = c.channels
+        mixed = functional.conv2d(x, column.view(k, 1, 3, 1), padding=(1, 0), groups=k)
+        return functional.conv2d(mixed + torch.roll(x, 1, 3), mix.view(c.out, k, 1, 1))
+
+    def onednn(chain: Chain, given: Arrays) -> tuple[int, tuple[int, ...], bool]:
+        image, column, mix = given
+        k = c.channels
+        shape, result = (batch, k, c.size, c.size), (batch, c.out, c.size, c.size)
+        x = chain.image(image)
+        w = column.reshape(k, 1, 1, 3, 1)
+        d = chain.convolution(x, image, chain.tensor(w), w, shape, 1, (1, 0))
+        x = chain.like(x, d)
+        total = chain.sum(d, chain.shift(x, shape))
+        last = mix.reshape(c.out, k, 1, 1)
+        return (
+            chain.convolution(total, image, chain.tensor(last), last, result, 1, 0),
+            result,
+            True,
+        )
+
+    return Case(
+        name,
+        batch,
+        batch * c.size**2 * c.channels * (c.out + 4),
+        by_isa,
+        lambda block: programs.figure6(c, block),
+        pack,
+        arrays,
+        run,
+        onednn=onednn,
+        goal="fused",
+        floor=dict.fromkeys(HANDS, (1.5 if batch == 1 else 2.0) if c.size == 56 else 0.0),
+    )
+
+
+# ---- products ----------------------------------------------------------------------------------
+
+
+def gemm_case(name: str, m: int, n: int, k: int, by_isa: dict[str, Hand]) -> Case:
+    def pack(given: Arrays, block: int) -> Arrays:
+        a, b = given
+        blocks = -(-n // block)
+        filled = np.zeros((k, blocks * block), np.float32)
+        filled[:, :n] = b
+        return [a, np.ascontiguousarray(filled.reshape(k, blocks, block).transpose(1, 0, 2))]
+
+    def onednn(chain: Chain, given: Arrays) -> tuple[int, tuple[int, ...], bool]:
+        return chain.product(*given, (m, n)), (m, n), False
+
+    return Case(
+        name,
+        1,
+        m * n * k,
+        by_isa,
+        lambda block: programs.gemm(m, n, k, block),
+        pack,
+        lambda: [normal(m, k), normal(k, n) * np.float32(k**-0.5)],
+        lambda a, b: a @ b,
+        f"gemm m={m} n={n} k={k}",
+        lambda given: given,
+        onednn,
+        images=(),
+    )
+
+
+def gemv_case(name: str, m: int, k: int, by_isa: dict[str, Hand]) -> Case:
+    def onednn(chain: Chain, given: Arrays) -> tuple[int, tuple[int, ...], bool]:
+        matrix, x = given
+        return chain.product(matrix, x.reshape(k, 1), (m, 1)), (m, 1), False
+
+    return Case(
+        name,
+        1,
+        m * k,
+        by_isa,
+        lambda block: programs.gemv(m, k, block),
+        lambda given, block: given,
+        lambda: [normal(m, k), normal(k)],
+        lambda a, x: a @ x,
+        f"gemv m={m} k={k}",
+        lambda given: given,
+        onednn,
+        images=(),
+    )
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def rows_case(
+    name: str,
+    program: Callable[[int, int, int], str],
+    rows: int,
+    columns: int,
+    run: Callable[..., Any],
+    by_isa: dict[str, Hand],
+    more: int = 0,
+) -> Case:
+    return Case(
+        name,
+        1,
+        0,
+        by_isa,
+        lambda block: program(rows, columns, block),
+        lambda given, block: given,
+        lambda: [normal(rows, columns), *(normal(columns) for _ in range(more))],
+        run,
+        images=(),
+        goal="torch",
+    )
+
+
+def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Hand]) -> Case:
+    from torch.nn import functional
+
+    return Case(
+        name,
+        1,
+        2 * h * tokens * tokens * d,
+        by_isa,
+        lambda block: programs.attention(h, tokens, d, block),
+        lambda given, block: given,
+        lambda: [normal(h, tokens, d), normal(h, tokens, d) * 2, normal(h, tokens, d) * 3],
+        functional.scaled_dot_product_attention,
+        images=(),
+        goal="torch",
+    )
+
+
+# ---- the table ---------------------------------------------------------------------------------
+
+ROWS, TWO, THIN, POINT = "conv_rows", "conv_two_rows", "conv_thin", "conv_pointwise"
+
+
+def cases() -> list[Case]:
+    from torch.nn import functional
+
+    found = []
+    for n in (1, 16):
+        for name, c, first, second in (
+            ("3x3 64@56", Conv(64, 56, 64), Hand(ROWS, 32, "pv=64,wi=14"),
+             Hand(ROWS, 16, "pv=32,wi=6")),
+            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "pv=64,wi=14"),
+             Hand(ROWS, 16, "pv=32,wi=6")),
+            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "pv=64,wi=14"),
+             Hand(ROWS, 16, "pv=32,wi=5")),
+            ("3x3 512@7", Conv(512, 7, 512), Hand(TWO, 32, "pv=64"),
+             Hand(ROWS, 16, "pv=32,wi=5")),
+            ("1x1 s2 64-128@56", Conv(64, 56, 128, 1, 2, 0), Hand(POINT, 32, "wi=14"),
+             Hand(POINT, 16, "wi=6")),
+            ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
+             Hand(THIN, 16, "wi=6")),
+            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(ROWS, 16, "pv=64,wi=28"),
+             Hand(ROWS, 16, "pv=32,wi=6")),
+        ):  # fmt: skip
+            found.append(conv_case(name, c, hands(first, second), n))
+        for name, c in (
+            ("dw 3x3 32@112", Conv(32, 112, 32, groups=32)),
+            ("dw 3x3 144@56", Conv(144, 56, 144, groups=144)),
+            ("dw 3x3 960@7", Conv(960, 7, 960, groups=960)),
+            ("dw 5x5 s2 240@28", Conv(240, 28, 240, 5, 2, 2, groups=240)),
+        ):
+            first = Hand("depthwise", 0, "wi=7,cv=16" if c.stride == 1 else "wi=14,cv=16")
+            second = Hand("depthwise", 0, "wi=7,cv=8")
+            found.append(depthwise_case(name, c, hands(first, second), n))
+        found.append(
+            transposed_case(
+                "t 4x4 s2 128-64@28",
+                Conv(128, 28, 64),
+                hands(Hand("transposed", 32, "pv=64,wi=14"), Hand("transposed", 16, "pv=32,wi=6")),
+                n,
+            )
+        )
+        for size, channels in ((56, 64), (14, 256)):
+            found.append(
+                figure6_case(
+                    f"figure 6 {channels}@{size}",
+                    Conv(channels, size, channels),
+                    hands(
+                        Hand("figure6", 32, "tv=64,wi=14"),
+                        Hand("figure6", 16, f"tv=32,wi={6 if size == 56 else 5}"),
+                    ),
+                    n,
+                )
+            )
+    found += [
+        gemm_case(
+            "gemm 1024",
+            1024,
+            1024,
+            1024,
+            hands(Hand("gemm", 32, "mm=16,mi=8"), Hand("gemm", 16, "mm=32,mi=4")),
+        ),
+        gemm_case(
+            "gemm 1000x1003x1017",
+            1000,
+            1003,
+            1017,
+            hands(Hand("gemm_odd", 32, "mi=8,ni=32"), Hand("gemm_odd", 16, "mi=5,ni=16")),
+        ),
+        gemv_case(
+            "gemv 1024", 1024, 1024, hands(Hand("gemv", 16, "mi=4"), Hand("gemv", 8, "mi=4"))
+        ),
+        rows_case(
+            "softmax 1024x1024",
+            programs.softmax,
+            1024,
+            1024,
+            lambda x: functional.softmax(x, -1),
+            hands(Hand("softmax", 64, "cv=64"), Hand("softmax", 32, "cv=32")),
+        ),
+        rows_case(
+            "layer norm 1024x768",
+            programs.layer_norm,
+            1024,
+            768,
+            lambda x, g, b: functional.layer_norm(x, x.shape[1:], g, b),
+            hands(Hand("layer_norm", 64, "cv=64"), Hand("layer_norm", 32, "cv=32")),
+            more=2,
+        ),
+        rows_case(
+            "gelu 1024x3072",
+            programs.gelu,
+            1024,
+            3072,
+            functional.gelu,
+            hands(Hand("gelu", 0, "cv=64"), Hand("gelu", 0, "cv=32")),
+        ),
+        attention_case(
+            "attention 8x128x64",
+            8,
+            128,
+            64,
+            hands(
+                Hand("attention", 64, "ii=8,ji=32,ev=64,di=32"),
+                Hand("attention", 32, "ii=4,ji=16,ev=32,di=16"),
+            ),
+        ),
+    ]
+    return found
