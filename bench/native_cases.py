@@ -19,7 +19,7 @@ HANDS = ("avx512", "avx2")
 
 @dataclass
 class Hand:
-    """A hand schedule: its file in bench/native, the block that weights are packed in, its numbers."""
+    """A schedule of bench/native, the block that weights are packed in, its numbers."""
 
     schedule: str
     block: int
