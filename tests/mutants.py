@@ -3,6 +3,7 @@
 rests on, and some test must notice it.
 
     tests/mutants.py [--build FOLDER] [--sample] [--jobs N] [WORD...]
+    tests/mutants.py --texts
 
 The rows stand in tests/mutants/*.txt. Every line says by its first character what it is:
 
@@ -22,7 +23,8 @@ PYTHON_OWN, in a package of links to everything but that file.
 The answer is one line `ok` or `not ok` for each mutant. A survivor is not ok; nor is a row whose
 text has gone, one that does not compile, one with a reason that a test refutes, and one noticed
 by a test that fails without any mistake. WORDs choose mutants by their names and files, --sample
-the rows that open their lists, which are quick. `./dev test --all` runs all of them.
+the rows that open their lists, which are quick. `./dev test --all` runs all of them; --texts, of
+every `./dev test`, sees that what each row replaces still stands in its file, once.
 """
 
 import argparse
@@ -54,6 +56,9 @@ PYTHON_OWN = {
     "python/canvas/training/train.py": "test_train",
     "python/canvas/runner/search_run.py": "test_finals",
     "python/canvas/runner/finals.py": "test_finals",
+    "python/canvas/runner/evolve.py": "test_strategy",
+    "python/canvas/runner/asking.py": "test_strategy",
+    "python/canvas/runner/strategy.py": "test_strategy",
     "python/canvas/runner/timing.py": "test_timing",
     "python/canvas/reporting/front.py": "test_report",
     "python/canvas/reporting/claims.py": "test_null_worlds",
@@ -121,12 +126,26 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "gcc")
     parser.add_argument("--sample", action="store_true", help="the first row of each file")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
+    parser.add_argument("--texts", action="store_true", help="only whether rows fit their files")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only rows that hold these words")
     options = parser.parse_args()
     os.environ.pop("CANVAS_TEST_ALL", None)
+    if options.texts:
+        return check_texts()
 
     with tempfile.TemporaryDirectory(prefix="canvas-mutants-") as stripped:
         return judge_all(read_build(options.build.resolve(), pathlib.Path(stripped)), options)
+
+
+def check_texts() -> int:
+    failed = False
+    for path in sorted(ROWS.glob("*.txt")):
+        stale = [(row.name, why) for row in read_rows(path) if (why := mutated(row)[1])]
+        print(("not ok" if stale else "ok") + f" mutants: {path.stem}")
+        for name, why in stale:
+            print(f"  {name}: {why}")
+        failed |= bool(stale)
+    return 1 if failed else 0
 
 
 def judge_all(build: Build, options: argparse.Namespace) -> int:

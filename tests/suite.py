@@ -77,6 +77,7 @@ def main() -> int:
 
     results = [stage("layers", script, "tests/layers.py")]
     results.append(stage("messages", script, "tests/messages.py"))
+    results.append(stage("mutants' texts", script, "tests/mutants.py", "--texts"))
     built = {}
     for name in BUILDS:
         results.append(stage(f"build, {name}", build, name))
@@ -114,8 +115,8 @@ def stage(name: str, work: Callable[..., Result], *arguments: object) -> Result:
 # ---- the stages ---------------------------------------------------------------------------------
 
 
-def script(path: str) -> Result:
-    return from_lines(*run([sys.executable, path], 60))
+def script(*words: str) -> Result:
+    return from_lines(*run([sys.executable, *words], 60))
 
 
 def build(name: str) -> Result:
