@@ -65,6 +65,8 @@ const struct command command_edit = {
         "                         WP is W in another layout, later stages read it\n"
         "    inline P             the expression of P in the place of its loads\n"
         "    rfactor Y k 16 as YP YP has 16 partial sums over k, and Y adds them up\n"
+        "    border Y             no product with the 0 beyond a border: inf and nan do not show "
+        "there\n"
         "    type X bf16          how X is stored\n"
         "The new program is printed; all edits but the last keep what it computes, up to the "
         "order\n"

@@ -141,6 +141,17 @@ static canvas_status read_type(struct edit *e) {
   return lexer_unexpected(&e->lx, "f32, f64 or bf16");
 }
 
+static canvas_status read_border(struct edit *e) {
+  struct token at = e->lx.token;
+  e->change.kind = CHANGE_BORDER;
+  TRY(read_tensor(e, "the stage whose border is left out", &e->change.tensor));
+  const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
+  if (!t->is_input && border_multiplied(e->change.from, t->body)) return CANVAS_OK;
+  return lexer_fail(
+      &e->lx, &at, "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage",
+      t->name);
+}
+
 static canvas_status read_edit(struct edit *e) {
   struct lexer *lx = &e->lx;
   if (lexer_accept(lx, "cache"))
@@ -153,8 +164,10 @@ static canvas_status read_edit(struct edit *e) {
     TRY(read_type(e));
   else if (lexer_accept(lx, "rfactor"))
     TRY(read_rfactor(e));
+  else if (lexer_accept(lx, "border"))
+    TRY(read_border(e));
   else
-    return lexer_unexpected(lx, "an edit (cache, pack, inline, type or rfactor)");
+    return lexer_unexpected(lx, "an edit (cache, pack, inline, type, rfactor or border)");
   lexer_skip_newlines(lx);
   if (lx->token.kind == TOKEN_END) return CANVAS_OK;
   return lexer_unexpected(lx, "the end of the edit");

@@ -10,7 +10,9 @@
  *                          in that of a stage that does nothing but copy it
  *     rfactor Y k 16 as YP YP has one axis more, of 16 partial sums over every 16th place of k, and Y
  *                          adds them up: lanes of a vector can run along the reduction
- *     type X bf16          how X is stored: the one edit that changes results, by rounding
+ *     border Y             Y multiplies what a condition of indices chooses only where that is no literal
+ *                          0: an inf or nan beside a 0 shows as 0 then, and not as nan
+ *     type X bf16          how X is stored: the one edit that changes finite results, by rounding
  *
  * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of
  * those after it, such as `(ci*3+kh)*3+kw` or `kh*3+kw`; all digits together give back every axis. Where

@@ -4,8 +4,7 @@
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 
-/* A condition of indices alone. */
-static bool asks_indices(const struct program *p, int expr) {
+bool asks_indices(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->sort == PX_INDEX || n->op == PX_BOOL) return true;
   if (n->sort == PX_VALUE) return false;

@@ -154,7 +154,9 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
-  program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
+  int body = px_copy(c->to, c->from, t->body, &map);
+  if (c->kind == CHANGE_BORDER && stage == c->tensor) body = border_moved(c->to, body);
+  program_define(c->to, made, body);
 }
 
 /* ---- partial sums ---- */

@@ -11,7 +11,8 @@ enum change_kind {
   CHANGE_PACK,
   CHANGE_INLINE,
   CHANGE_TYPE,
-  CHANGE_RFACTOR
+  CHANGE_RFACTOR,
+  CHANGE_BORDER
 };
 
 struct change {
@@ -40,6 +41,8 @@ void program_rebuild(struct change *c);
 
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);
+/* program_moves.c: it is of indices alone; a condition, say. */
+bool asks_indices(const struct program *p, int expr);
 bool is_output(const struct program *p, int tensor);
 /* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
 int copied_tensor(const struct program *p, int stage);
@@ -48,5 +51,10 @@ const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
  * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
 const char *not_inlined(const struct program *p, int tensor);
+
+/* program_border.c: the expression with products moved to where conditions of indices choose no 0, and
+ * whether there are any. */
+int border_moved(struct program *p, int expr);
+bool border_multiplied(const struct program *p, int expr);
 
 #endif

@@ -101,6 +101,22 @@ static const struct {
      "S[i:4] = SP[i, k_i] // sum k_i:2\n"},
 };
 
+// The expression of a stage before and after `border`.
+static const struct {
+  const char *before, *after;
+} borders[] = {
+    {"(if 1 <= i && i < 3 then R[i-1, 0] else 0) * R[i, 1]",
+     "if 1 <= i && i < 3 then R[i-1, 0] * R[i, 1] else 0"},
+    {"2 - R[i, 1] * (if i < 3 then 0 else R[i, 0])",
+     "2 - (if i < 3 then 0 else R[i, 1] * R[i, 0])"},
+    {"(if i < 3 then if 0 < i then R[i, 0] else 0 else 0) * R[i, 1] * 3",
+     "if i < 3 then if 0 < i then R[i, 0] * R[i, 1] * 3 else 0 else 0"},
+    {"(if i < 3 then R[i, 0] else 0) * (if 0 < i then R[i, 1] else 0)",
+     "if i < 3 then if 0 < i then R[i, 0] * R[i, 1] else 0 else 0"},
+    {"(if i < 3 then R[i, 0] * (if i == 1 then R[i, 2] else 0) else 1) * R[i, 1]",
+     "(if i < 3 then if i == 1 then R[i, 0] * R[i, 2] else 0 else 1) * R[i, 1]"},
+};
+
 #define SUMS "canvas 1\nprogram p\nin R f32 [i:4, k:9]\nin q i32 [r:5] 0..9 rising\n"
 
 static struct program *parse(const char *text) {
@@ -144,6 +160,26 @@ static void partial_sums_print(void **state) {
     program_free(q);
     buf_free(&text);
     buf_free(&edit);
+    buf_free(&want);
+    buf_free(&got);
+  }
+}
+
+static void borders_move(void **state) {
+  (void)state;
+  CHECK_ROWS (borders, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0}, want = {0}, got = {0};
+    struct program *q;
+    buf_printf(&text, SUMS "S[i:4] = %s\nout S\n", row->before);
+    buf_printf(&want, SUMS "S[i:4] = %s\nout S\n", row->after);
+    struct program *p = parse(text.text);
+    if (program_edit(&ctx, p, "border S", 8, &q)) fail_msg("%s", ctx.message);
+    program_print(q, &got);
+    CHECK_TEXT(got.text, want.text, row->before);
+    program_free(p);
+    program_free(q);
+    buf_free(&text);
     buf_free(&want);
     buf_free(&got);
   }
@@ -226,10 +262,12 @@ static const struct {
   const char *edit, *message;
 } rejected[] = {
     {"",
-     "line 1, column 1: expected an edit (cache, pack, inline, type or rfactor), found the end of "
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor or border), found the "
+     "end of "
      "the text"},
     {"melt Y",
-     "line 1, column 1: expected an edit (cache, pack, inline, type or rfactor), found 'melt'"},
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor or border), found "
+     "'melt'"},
     {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},
     {"cache Q as C", "line 1, column 7: the program has no tensor 'Q'"},
     {"cache Y",
@@ -304,6 +342,14 @@ static const struct {
     {"rfactor Y h 2 as YP", "line 1, column 11: 'Y' has no reduction axis 'h'"},
     {"rfactor Y k as YP", "line 1, column 13: expected the number of partial sums, found 'as'"},
     {"rfactor Y k 3 as Z", "line 1, column 18: there is a 'Z' already, choose another name"},
+    {"border",
+     "line 1, column 7: expected the stage whose border is left out, found the end of the text"},
+    {"border X",
+     "line 1, column 8: 'X' multiplies nothing that is 0 where indices say so, inline such a "
+     "stage"},
+    {"border Y",
+     "line 1, column 8: 'Y' multiplies nothing that is 0 where indices say so, inline such a "
+     "stage"},
     {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
     {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
     {"type X i32", "line 1, column 8: expected f32, f64 or bf16, found 'i32'"},
@@ -489,6 +535,7 @@ static void edits_keep_values(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(partial_sums_print),
-           cmocka_unit_test(sums_stay_whole), cmocka_unit_test(caches_are_undone),
-           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_reject),
-           cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))
+           cmocka_unit_test(borders_move), cmocka_unit_test(sums_stay_whole),
+           cmocka_unit_test(caches_are_undone), cmocka_unit_test(names_of_sums),
+           cmocka_unit_test(edits_reject), cmocka_unit_test(expressions_that_grow),
+           cmocka_unit_test(edits_keep_values))
