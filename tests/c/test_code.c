@@ -2,6 +2,8 @@
 // schedule is such a tree. Trees are built by hand; the neutral text says what they became.
 #include "check.h"
 
+#include <math.h>
+
 #include "code/build.h"
 #include "code/code.h"
 #include "random_edit.h"
@@ -321,6 +323,144 @@ static void lanes_of_a_gather(struct sample *s) {
   place_of_one_array(s);
 }
 
+// ---- borders ----
+
+static int compare(struct sample *s, int op, int x, int y) {
+  return code_operation(s->c, op, code_type(CODE_TRUTH, 1), x, y, -1);
+}
+
+static int logic(struct sample *s, int op, int x, int y) {
+  return code_operation(s->c, op, code_type(CODE_TRUTH, 1), x, y, -1);
+}
+
+// Y[to] how= condition ? X[from] : other
+static void choose(struct sample *s, enum code_how how, int condition, int from, double other) {
+  int x = code_element(s->c, s->X, from), y = code_number(s->c, PROGRAM_F32, other);
+  int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1), condition, x, y);
+  code_assign(s->c, code_element(s->c, s->Y, counter(s)), how, value);
+}
+
+static int inner(struct sample *s) {
+  return code_variable_at(s->c, s->j, 0);
+}
+
+// low <= i + of_j*j && i + of_j*j < high
+static int within(struct sample *s, int64_t of_j, int64_t low, int64_t high) {
+  int x = of_j ? index_of(s, 1, of_j, 0) : counter(s);
+  return logic(s, PX_AND, compare(s, PX_LE, code_int(s->c, low), x),
+               compare(s, PX_LT, x, code_int(s->c, high)));
+}
+
+static void edges(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  choose(s, CODE_SET, within(s, 0, 1, 9), counter(s), 0);
+  code_close(s->c, loop);
+}
+
+static void edges_of_a_sum(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  choose(s, CODE_ADD, within(s, 0, 1, 9), counter(s), 0);
+  code_close(s->c, loop);
+}
+
+// max(Y[i], .. -inf): nothing is greater than what there is; and a sum to which 2 is added
+static void edges_of_a_maximum(struct sample *s) {
+  int loop = open_loop(s, 0, 10), x = code_element(s->c, s->X, counter(s));
+  int infinite = code_number(s->c, PROGRAM_F32, -HUGE_VAL);
+  int to = code_element(s->c, s->Y, counter(s));
+  struct code_type f32 = code_type(PROGRAM_F32, 1);
+  int value = code_operation(s->c, PX_SELECT, f32, within(s, 0, 1, 9), x, infinite);
+  code_assign(s->c, to, CODE_SET, code_operation(s->c, PX_MAX, f32, to, value, -1));
+  code_close(s->c, loop);
+}
+
+static void another_number(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  choose(s, CODE_ADD, within(s, 0, 1, 10), counter(s), 2);
+  code_close(s->c, loop);
+}
+
+static void window_of(struct sample *s, int64_t of_j, int64_t low, int64_t high, int parallel) {
+  struct two_loops l = open_two(s, parallel);
+  choose(s, CODE_ADD, within(s, of_j, low, high), index_of(s, 1, 1, 0), 0);
+  close_two(s, l);
+}
+
+static void window(struct sample *s) {
+  window_of(s, 1, 2, 9, 0);
+}
+
+static void dilated(struct sample *s) {
+  window_of(s, 2, 3, 12, 0);
+}
+
+static void backwards(struct sample *s) {
+  window_of(s, -1, 0, 5, 0);
+}
+
+static void outer_alone(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  choose(s, CODE_ADD, within(s, 0, 1, 6), inner(s), 0);
+  close_two(s, l);
+}
+
+static void parallel(struct sample *s) {
+  struct two_loops l = open_two(s, 1);
+  choose(s, CODE_ADD, within(s, 0, 1, 6), inner(s), 0);
+  close_two(s, l);
+}
+
+static void not_or(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  int out = logic(s, PX_OR, compare(s, PX_GT, code_int(s->c, 1), counter(s)),
+                  compare(s, PX_GE, counter(s), code_int(s->c, 9)));
+  choose(s, CODE_ADD, logic(s, PX_NOT, out, -1), counter(s), 0);
+  code_close(s->c, loop);
+}
+
+static void one_place(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  choose(s, CODE_SET, compare(s, PX_EQ, counter(s), code_int(s->c, 4)), code_int(s->c, 0), 1);
+  code_close(s->c, loop);
+}
+
+static void every_other(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  int two = code_int(s->c, 2),
+      odd = code_operation(s->c, PX_MOD, code_type(CODE_INDEX, 1), counter(s), two, -1);
+  choose(s, CODE_ADD, compare(s, PX_EQ, odd, code_int(s->c, 0)), inner(s), 0);
+  close_two(s, l);
+}
+
+static void steps(struct sample *s) {
+  int loop = code_open_for(s->c, s->i, code_int(s->c, 0), code_int(s->c, 32), 4, 0);
+  choose(s, CODE_SET, compare(s, PX_LE, code_int(s->c, 6), counter(s)), counter(s), 0);
+  code_close(s->c, loop);
+}
+
+// Under a condition of its own, which decides.
+static void under_a_guard(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  int guard = code_open_if(s->c, compare(s, PX_LT, counter(s), code_int(s->c, 5)));
+  choose(s, CODE_SET, compare(s, PX_LT, counter(s), code_int(s->c, 6)), counter(s), 0);
+  code_close(s->c, guard);
+  code_close(s->c, loop);
+}
+
+// Y[4*i + lane] = lane within ? X[4*i + lane - 1] : 0
+static void lanes(struct sample *s) {
+  s->c->variables.data[s->j].reserved = true;
+  s->c->variables.data[s->j].type = code_type(PROGRAM_I32, 1);
+  int loop = open_loop(s, 0, 8), zero = code_int(s->c, 0), four = code_int(s->c, 4);
+  int lane = code_open_for(s->c, s->j, zero, four, 1, 0);
+  int inside = compare(s, PX_LE, code_int(s->c, 1), index_of(s, 4, 1, 0));
+  int x = code_element(s->c, s->X, index_of(s, 4, 1, -1)), y = code_number(s->c, PROGRAM_F32, 0);
+  int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1), inside, x, y);
+  code_assign(s->c, code_element(s->c, s->Y, index_of(s, 4, 1, 0)), CODE_SET, value);
+  code_close(s->c, lane);
+  code_close(s->c, loop);
+}
+
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
 #define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
 
@@ -434,6 +574,61 @@ static void names_common(void **state) {
                                 "      Y[i*8 + j + 2] = 0\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_name_common);
+}
+
+static void splits_borders(void **state) {
+  static const struct pass_row rows[] = {
+      {edges, HEAD "  Y[0] = 0\n"
+                   "  for i in 1..9\n"
+                   "    Y[i] = X[i]\n"
+                   "  Y[9] = 0\n"},
+      {edges_of_a_sum, HEAD "  for i in 1..9\n"
+                            "    Y[i] += X[i]\n"},
+      {edges_of_a_maximum, HEAD "  for i in 1..9\n"
+                                "    Y[i] = max(Y[i], X[i])\n"},
+      {another_number, HEAD "  Y[0] += 2\n"
+                            "  for i in 1..10\n"
+                            "    Y[i] += X[i]\n"},
+      {window, HEAD "  for i in 0..6\n"
+                    "    for j in max(2 - i, 0)..min(9 - i, 6)\n"
+                    "      Y[i] += X[i + j]\n"},
+      {dilated, HEAD "  for i in 0..6\n"
+                     "    for j in max(floor_div(4 - i, 2), 0)..floor_div(13 - i, 2)\n"
+                     "      Y[i] += X[i + j]\n"},
+      {backwards, HEAD "  for i in 0..6\n"
+                       "    for j in max(i - 4, 0)..i + 1\n"
+                       "      Y[i] += X[i + j]\n"},
+      {outer_alone, HEAD "  for i in 1..6\n"
+                         "    for j in 0..6\n"
+                         "      Y[i] += X[j]\n"},
+      {parallel, HEAD "  for i in 0..6 parallel 1\n"
+                      "    if (1 <= i)\n"
+                      "      for j in 0..6\n"
+                      "        Y[i] += X[j]\n"},
+      {not_or, HEAD "  for i in 1..9\n"
+                    "    Y[i] += X[i]\n"},
+      {one_place, HEAD "  for i in 0..4\n"
+                       "    Y[i] = 1\n"
+                       "  Y[4] = X[0]\n"
+                       "  for i in 5..10\n"
+                       "    Y[i] = 1\n"},
+      {every_other, HEAD "  for i in 0..6\n"
+                         "    if ((i % 2) <= 0)\n"
+                         "      for j in 0..6\n"
+                         "        Y[i] += X[j]\n"},
+      {steps, HEAD "  for i in 0..8 step 4\n"
+                   "    Y[i] = 0\n"
+                   "  for i in 8..32 step 4\n"
+                   "    Y[i] = X[i]\n"},
+      {under_a_guard, HEAD "  for i in 0..10\n"
+                           "    if (i < 5)\n"
+                           "      Y[i] = X[i]\n"},
+      {lanes, HEAD "  for j in 0..4\n"
+                   "    Y[j] = select((1 <= j), X[j - 1], 0)\n"
+                   "  for i in 1..8\n"
+                   "    f32x4(Y[i*4]) = f32x4(X[i*4 - 1])\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
 }
 
 static void simplifies(void **state) {
@@ -853,6 +1048,7 @@ static void is_readable(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
-           cmocka_unit_test(names_common), cmocka_unit_test(rejects),
-           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
-           cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
+           cmocka_unit_test(names_common), cmocka_unit_test(splits_borders),
+           cmocka_unit_test(rejects), cmocka_unit_test(names_the_pass),
+           cmocka_unit_test(of_schedules), cmocka_unit_test(too_large),
+           cmocka_unit_test(is_readable))
