@@ -44,4 +44,7 @@ bool affine_stride(const struct program *p, const struct affine *a, int axis, in
 /* px_same.c: the axis, by its position, occurs in an expression. Of -1 nothing does. */
 bool px_mentions(const struct program *p, int expr, int axis);
 
+/* px_same.c: an index, or a condition of indices alone. */
+bool asks_indices(const struct program *p, int expr);
+
 #endif

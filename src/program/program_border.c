@@ -2,6 +2,7 @@
  *
  *     (if 1 <= h && h < 57 then X[h-1] else 0) * W[k]   ->   if 1 <= h && h < 57 then X[h-1] * W[k] else 0
  */
+#include "program/affine.h"
 #include "program/program_rebuild.h"
 
 static bool is_zero(const struct program *p, int expr) {

@@ -1,17 +1,9 @@
 /* Stages that only move data become index maps in the stages that load them. See program_edit.h. */
 #include <stdlib.h>
 
+#include "program/affine.h"
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
-
-bool asks_indices(const struct program *p, int expr) {
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->sort == PX_INDEX || n->op == PX_BOOL) return true;
-  if (n->sort == PX_VALUE) return false;
-  for (int i = 0; i < 3 && n->arg[i] >= 0; i++)
-    if (!asks_indices(p, n->arg[i])) return false;
-  return true;
-}
 
 /* One load, or a number where indices say so. */
 static bool moves_data(const struct program *p, int expr, int *loads) {

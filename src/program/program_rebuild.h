@@ -41,8 +41,6 @@ void program_rebuild(struct change *c);
 
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);
-/* program_moves.c: it is of indices alone; a condition, say. */
-bool asks_indices(const struct program *p, int expr);
 bool is_output(const struct program *p, int tensor);
 /* The tensor that the stage copies, element by element in some order, and nothing else; -1. */
 int copied_tensor(const struct program *p, int stage);
