@@ -84,7 +84,8 @@ static int copy_object(const char *object, const char *path) {
 
 static canvas_status make(struct arguments *a, const struct program_item *item,
                           const canvas_bound *bound, struct output *out) {
-  const canvas_emit_options options = {.source = item->source, .header = out->kind == KIND_HEADER};
+  const canvas_emit_options options = {
+      .source = item->source, .header = out->kind == KIND_HEADER, .prepare = true};
   if (out->kind == KIND_SO) return canvas_bound_compile(a->ctx, bound, &options, &out->made);
   return canvas_bound_emit(a->ctx, bound, &options, &out->made);
 }

@@ -267,6 +267,7 @@ typedef struct canvas_tensor {
   int64_t elements;    /* the product of the sizes; 1 for a scalar */
   int64_t least, most; /* of i32: the range of its elements, both included; else 0 */
   bool rising;         /* ... which never fall along the last axis, from least to most */
+  bool constant;       /* an input that is the same in many calls, as weights are */
 } canvas_tensor;
 int canvas_program_inputs(const canvas_program *program);
 int canvas_program_outputs(const canvas_program *program);
@@ -406,6 +407,7 @@ typedef struct canvas_emit_options {
   const char *function; /* a C name; NULL: canvas_program_function */
   const char *source;   /* where it came from, for the comment at its head; NULL: nothing to say */
   bool header;          /* the declaration alone */
+  bool prepare;         /* two functions, where canvas_bound_prepared says that there are */
 } canvas_emit_options;
 /* One C file with one function, which takes a pointer for each input and then each output: whole
  * tensors, row-major. `options` may be NULL. CANVAS_BAD_INPUT: it has holes, or the name is none. */
@@ -413,6 +415,19 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out);
 /* The function's name: the program's, or one near it where that means something in C. */
 char *canvas_program_function(const canvas_program *program);
+
+/* Of stages that depend on constant inputs only (`in W f32 [..] const`), in nests of their own at the
+ * schedule's root, a second function can be made: NAME_prepare takes the inputs of `prepare` and then
+ * memory for `bytes` bytes at a multiple of 64, which it fills; NAME takes the inputs of `rest`, that
+ * memory, and the outputs. Both lists are by input of the program, and NULL with `bytes` 0 where there is
+ * nothing to prepare. The memory holds until an input of `prepare` changes. */
+typedef struct canvas_prepared {
+  int64_t bytes;
+  bool *prepare, *rest;
+} canvas_prepared;
+canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bound,
+                                    canvas_prepared *out);
+void canvas_prepared_free(canvas_prepared *prepared);
 
 /* Compiles it with an installed compiler ($CANVAS_CC, or cc, gcc, clang) for the target of the bound
  * machine; *out is the path of a shared object in the cache ($CANVAS_CACHE, or ~/.cache/canvas), freed
@@ -451,11 +466,12 @@ const char *canvas_failure_name(canvas_failure failure); /* "ok", "check", ... *
 
 typedef struct canvas_verdict {
   canvas_failure failure;
-  char message[1024];          /* one error message; "" if there was no failure */
-  int64_t compared;            /* elements that were compared with the interpreter's */
-  double worst;                /* largest error among them, as a part of what rounding explains */
-  int repeats;                 /* timed samples */
-  double median, lower, upper; /* seconds of one run (canvas_run_options): the median and quartiles */
+  char message[1024]; /* one error message; "" if there was no failure */
+  int64_t compared;   /* elements that were compared with the interpreter's */
+  double worst;       /* largest error among them, as a part of what rounding explains */
+  int repeats;        /* timed samples */
+  double median, lower,
+      upper; /* seconds of one run (canvas_run_options): the median and quartiles */
 } canvas_verdict;
 
 /* 0: what stands behind. */

@@ -694,21 +694,28 @@ static bool get_optional(PyObject *module, PyObject *given, struct text *out) {
   return given == Py_None || get_text(module, given, out);
 }
 
-/* *function too where that went well. */
+/* What is compiled; to be freed where all went well. */
+struct compiled {
+  char *path, *function;
+  canvas_prepared prepared;
+};
+
 static canvas_status compile_bound(canvas_context *ctx, const canvas_program *program,
                                    const canvas_schedule *schedule, const canvas_machine *machine,
-                                   char **path, char **function) {
+                                   struct compiled *out) {
+  const canvas_emit_options options = {.prepare = true};
   canvas_bound *bound = NULL;
   canvas_status status = canvas_bound_new(ctx, program, schedule, machine, &bound);
-  if (status == CANVAS_OK) status = canvas_bound_compile(ctx, bound, NULL, path);
-  if (status == CANVAS_OK) *function = canvas_program_function(program);
+  if (status == CANVAS_OK) status = canvas_bound_compile(ctx, bound, &options, &out->path);
+  if (status == CANVAS_OK) status = canvas_bound_prepared(ctx, bound, &out->prepared);
+  if (status == CANVAS_OK) out->function = canvas_program_function(program);
   canvas_bound_free(bound);
   return status;
 }
 
 static canvas_status compile_texts(canvas_context *ctx, const canvas_program *program,
                                    const struct text *schedule, const struct text *machine,
-                                   char **path, char **function) {
+                                   struct compiled *out) {
   canvas_schedule *s = NULL;
   canvas_machine *m = NULL;
   canvas_status status = CANVAS_OK;
@@ -718,31 +725,47 @@ static canvas_status compile_texts(canvas_context *ctx, const canvas_program *pr
     m = canvas_machine_here();
   if (status == CANVAS_OK && schedule->bytes)
     status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
-  if (status == CANVAS_OK) status = compile_bound(ctx, program, s, m, path, function);
+  if (status == CANVAS_OK) status = compile_bound(ctx, program, s, m, out);
   canvas_schedule_free(s);
   canvas_machine_free(m);
   return status;
+}
+
+/* Which inputs a function takes: all of them where `takes` is NULL. */
+static PyObject *inputs_taken(int inputs, const bool *takes) {
+  PyObject *list = PyList_New(inputs);
+  for (int i = 0; list && i < inputs; i++) {
+    PyObject *one = PyBool_FromLong(!takes || takes[i]);
+    if (one && !PyList_SetItem(list, i, one)) continue;
+    Py_DecRef(list);
+    return NULL;
+  }
+  return list;
 }
 
 static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywords) {
   static char *names[] = {"program", "schedule", "machine", NULL};
   PyObject *text, *given = Py_None, *on = Py_None;
   struct text schedule, machine;
-  char *path = NULL, *function = NULL;
+  struct compiled made = {0};
   canvas_status status;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &given, &on)) return NULL;
   if (!get_optional(module, given, &schedule) || !get_optional(module, on, &machine)) return NULL;
   canvas_program *program = parse_program(module, text);
   if (!program) return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS status =
-      compile_texts(ctx, program, &schedule, &machine, &path, &function);
+  int inputs = canvas_program_inputs(program);
+  Py_BEGIN_ALLOW_THREADS status = compile_texts(ctx, program, &schedule, &machine, &made);
   canvas_program_free(program);
   Py_END_ALLOW_THREADS if (status != CANVAS_OK) return raise_status(module, status, ctx);
   canvas_context_free(ctx);
-  PyObject *answer = Py_BuildValue("(Ns)", PyUnicode_DecodeFSDefault(path), function);
-  canvas_string_free(path);
-  canvas_string_free(function);
+  PyObject *answer =
+      Py_BuildValue("(NsLNN)", PyUnicode_DecodeFSDefault(made.path), made.function,
+                    (long long)made.prepared.bytes, inputs_taken(inputs, made.prepared.prepare),
+                    inputs_taken(inputs, made.prepared.rest));
+  canvas_string_free(made.path);
+  canvas_string_free(made.function);
+  canvas_prepared_free(&made.prepared);
   return answer;
 }
 

@@ -6,6 +6,7 @@
 #include "api/handle.h"
 #include "emit/emit.h"
 #include "explain/explain.h"
+#include "transform/prepare.h"
 #include "transform/schedule_edit_text.h"
 
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
@@ -124,18 +125,81 @@ static bool is_c_name(const char *name) {
   return *name && !name[strspn(name, letters)] && !isdigit((unsigned char)*name);
 }
 
-canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
-                                const canvas_emit_options *options, char **out) {
+/* ---- code ------------------------------------------------------------------------------------- */
+
+/* NAME_prepare and NAME, one text after the other; or the header of both. */
+static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p,
+                                   const struct emit_options *given, bool header,
+                                   struct buf *text) {
+  const struct emit_packed out = {p->count, p->offset, true}, in = {p->count, p->offset, false};
+  struct emit_options first = *given, second = *given;
+  char *name =
+      given->function ? mem_strdup(given->function) : emit_c_function(p->rest.program->name);
+  struct buf function = {0};
+  buf_printf(&function, "%s_prepare", name);
+  first.function = function.text;
+  first.packed = &out;
+  second.function = name;
+  second.packed = &in;
+  const struct emit_prepare prepare = {p->prepare.program, p->bytes};
+  canvas_status status = CANVAS_OK;
+  if (header) {
+    status = emit_c_header(ctx, p->rest.tree, &second, &prepare, text);
+  } else {
+    status = emit_c(ctx, p->prepare.tree, &first, text);
+    buf_puts(text, "\n");
+    if (status == CANVAS_OK) status = emit_c(ctx, p->rest.tree, &second, text);
+  }
+  buf_free(&function);
+  free(name);
+  return status;
+}
+
+static canvas_status emit_text(canvas_context *ctx, const canvas_bound *bound,
+                               const canvas_emit_options *options, struct buf *text) {
   const struct emit_options given = {.function = options ? options->function : NULL,
                                      .source = options ? options->source : NULL};
+  bool header = options && options->header;
+  struct prepared *prepared = NULL;
+  if (options && options->prepare) TRY(prepare_split(ctx, bound->tree, &prepared));
+  canvas_status status = prepared ? emit_prepared(ctx, prepared, &given, header, text)
+                         : header ? emit_c_header(ctx, bound->tree, &given, NULL, text)
+                                  : emit_c(ctx, bound->tree, &given, text);
+  prepare_free(prepared);
+  return status;
+}
+
+canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
+                                const canvas_emit_options *options, char **out) {
   struct buf text = {0};
-  if (given.function && !is_c_name(given.function))
+  const char *function = options ? options->function : NULL;
+  if (function && !is_c_name(function))
     return fail(ctx, CANVAS_BAD_INPUT,
-                "'%.200s' is no name of a C function, give letters, digits and '_'",
-                given.function);
-  canvas_status status = options && options->header ? emit_c_header(ctx, bound->tree, &given, &text)
-                                                    : emit_c(ctx, bound->tree, &given, &text);
+                "'%.200s' is no name of a C function, give letters, digits and '_'", function);
+  canvas_status status = emit_text(ctx, bound, options, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
   return status;
+}
+
+canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bound,
+                                    canvas_prepared *out) {
+  struct prepared *p;
+  TRY(prepare_split(ctx, bound->tree, &p));
+  int inputs = bound->tree->program->inputs.count;
+  *out = (canvas_prepared){.bytes = p ? p->bytes : 0};
+  if (p) {
+    out->prepare = mem_alloc((size_t)inputs + 1);
+    out->rest = mem_alloc((size_t)inputs + 1);
+    memcpy(out->prepare, p->prepare.takes, (size_t)inputs);
+    memcpy(out->rest, p->rest.takes, (size_t)inputs);
+  }
+  prepare_free(p);
+  return CANVAS_OK;
+}
+
+void canvas_prepared_free(canvas_prepared *prepared) {
+  free(prepared->prepare);
+  free(prepared->rest);
+  *prepared = (canvas_prepared){0};
 }

@@ -38,20 +38,41 @@ static canvas_status compile_text(canvas_context *ctx, const struct source *sour
   return CANVAS_OK;
 }
 
+/* The functions that the text has, and how many pointers each takes. */
+static struct source source_of(const struct program *p, const canvas_prepared *prepared,
+                               const char *text, const char *function, const char *prepare) {
+  struct source s = {text, function, p->inputs.count + p->outputs.count, NULL, 0};
+  if (!prepared->bytes) return s;
+  s.prepare = prepare;
+  s.pointers = p->outputs.count + 1;
+  s.prepare_pointers = 1;
+  for (int i = 0; i < p->inputs.count; i++) {
+    s.pointers += prepared->rest[i];
+    s.prepare_pointers += prepared->prepare[i];
+  }
+  return s;
+}
+
 static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound, const char *target,
                                  const canvas_emit_options *options, char **out) {
   const struct program *p = bound->tree->program;
   canvas_emit_options how = options ? *options : (canvas_emit_options){0};
+  canvas_prepared prepared = {0};
+  struct buf prepare = {0};
   char *text, *name = NULL;
   how.header = false;
+  if (how.prepare) TRY(canvas_bound_prepared(ctx, bound, &prepared));
   if (!how.function) how.function = name = emit_c_function(p->name);
+  buf_printf(&prepare, "%s_prepare", how.function);
   canvas_status status = canvas_bound_emit(ctx, bound, &how, &text);
   if (status == CANVAS_OK) {
-    const struct source source = {text, how.function, p->inputs.count + p->outputs.count};
+    const struct source source = source_of(p, &prepared, text, how.function, prepare.text);
     status = compile_text(ctx, &source, target, out);
     free(text);
   }
+  buf_free(&prepare);
   free(name);
+  canvas_prepared_free(&prepared);
   return status;
 }
 

@@ -85,6 +85,8 @@ static bool same_tensors(const struct program *p, const struct program *q, bool 
 struct batch_texts {
   struct batch_candidate *candidates;
   char (*names)[32];
+  canvas_prepared *prepared;
+  struct measure_prepare *prepare; /* the same, for those that have something */
   struct verdict *verdicts;
   int count;
 };
@@ -94,13 +96,26 @@ static void texts_open(struct batch_texts *t, int count) {
   t->candidates = mem_alloc((size_t)count * sizeof *t->candidates + 1);
   t->names = mem_alloc((size_t)count * sizeof *t->names + 1);
   t->verdicts = mem_alloc((size_t)count * sizeof *t->verdicts + 1);
+  t->prepared = mem_alloc((size_t)count * sizeof *t->prepared + 1);
+  t->prepare = mem_alloc((size_t)count * sizeof *t->prepare + 1);
 }
 
 static void texts_close(struct batch_texts *t) {
-  for (int i = 0; i < t->count; i++) free((char *)(uintptr_t)t->candidates[i].text);
+  for (int i = 0; i < t->count; i++) {
+    free((char *)(uintptr_t)t->candidates[i].text);
+    canvas_prepared_free(&t->prepared[i]);
+  }
+  free(t->prepared);
+  free(t->prepare);
   free(t->candidates);
   free(t->names);
   free(t->verdicts);
+}
+
+static const struct measure_prepare *prepare_of(struct batch_texts *t, int i) {
+  const canvas_prepared *p = &t->prepared[i];
+  t->prepare[i] = (struct measure_prepare){p->bytes, p->prepare, p->rest};
+  return p->bytes ? &t->prepare[i] : NULL;
 }
 
 /* The C of one candidate. What it fails at is its verdict. */
@@ -109,15 +124,16 @@ static void write_candidate(canvas_context *ctx, const canvas_measurer *m,
   const struct program *p = bound->tree->program;
   char *code;
   snprintf(t->names[i], sizeof t->names[i], "candidate_%d", i);
-  const canvas_emit_options options = {.function = t->names[i]};
+  const canvas_emit_options options = {.function = t->names[i], .prepare = true};
   if (!same_tensors(p, m->program, true) || !same_tensors(p, m->program, false))
     verdict_fail(&t->verdicts[i], FAILED_CHECK,
                  "program '%.100s' has not the inputs and outputs of '%.100s', which is measured",
                  p->name, m->program->name);
-  else if (canvas_bound_emit(ctx, bound, &options, &code) != CANVAS_OK)
+  else if (canvas_bound_emit(ctx, bound, &options, &code) != CANVAS_OK ||
+           canvas_bound_prepared(ctx, bound, &t->prepared[i]) != CANVAS_OK)
     verdict_fail(&t->verdicts[i], FAILED_CHECK, "%s", ctx->message);
   else
-    t->candidates[i] = (struct batch_candidate){code, t->names[i]};
+    t->candidates[i] = (struct batch_candidate){code, t->names[i], prepare_of(t, i)};
 }
 
 canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,

@@ -41,7 +41,8 @@ static canvas_tensor describe(const struct program *p, int tensor) {
                        .elements = program_elements(p, tensor),
                        .least = t->least,
                        .most = t->most,
-                       .rising = t->rising};
+                       .rising = t->rising,
+                       .constant = t->constant};
   for (int i = 0; i < t->rank; i++) out.sizes[i] = t->axes[i].size;
   return out;
 }

@@ -16,9 +16,18 @@
 #include "base/buf.h"
 #include "bind/loop_tree.h"
 
+/* Tensors in one piece of memory: in the place of the last inputs, or of the outputs, there is one
+ * parameter, `const void *packed` after the inputs, or `void *packed`. */
+struct emit_packed {
+  int count;
+  const int64_t *offset; /* of each, in bytes */
+  bool outputs;
+};
+
 struct emit_options {
   const char *function; /* NULL: the program's name, made a C name */
   const char *source;   /* for the head comment: where it came from (a kernel's text); or NULL */
+  const struct emit_packed *packed; /* NULL: every tensor is a parameter of its own */
 };
 
 /* Fails with CANVAS_BAD_INPUT where tree->open, and where a target cannot say the program. */
@@ -29,8 +38,15 @@ canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
  * Freed with free. */
 char *emit_c_function(const char *wish);
 
-/* The declaration with its comment (shapes, layout of each tensor), guarded, also for C++. */
+/* The declaration with its comment (shapes, layout of each tensor), guarded, also for C++. With
+ * `prepare`, what fills the memory of options->packed, that of NAME_prepare before it, and the bytes of
+ * the memory, NAME_packed_bytes. */
+struct emit_prepare {
+  const struct program *program;
+  int64_t bytes;
+};
 canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
-                            const struct emit_options *options, struct buf *out);
+                            const struct emit_options *options, const struct emit_prepare *prepare,
+                            struct buf *out);
 
 #endif

@@ -280,15 +280,39 @@ static bool is_parameter(const struct code *code, int variable) {
   return variable < code->variables.count && code->variables.data[variable].storage <= CODE_OUTPUT;
 }
 
+/* What is packed of the parameters: those from the first on, so many. */
+struct packing {
+  int first, count;
+  const char *name; /* of the memory */
+};
+
+static struct packing packing_of(struct printer *p, const struct emit_packed *packed) {
+  struct packing pack = {0};
+  if (!packed) return pack;
+  for (int i = 0; is_parameter(p->code, i); i++)
+    pack.first += p->code->variables.data[i].storage == CODE_INPUT;
+  if (!packed->outputs) pack.first -= packed->count;
+  pack.count = packed->count;
+  pack.name = names_choose(&p->names, "packed", false);
+  return pack;
+}
+
+static bool is_packed(const struct packing *pack, int variable) {
+  return variable >= pack->first && variable < pack->first + pack->count;
+}
+
 /* int conv(const float *restrict X, float *restrict Y) {, broken like other lines */
-static void put_function(const struct printer *p, struct buf *out) {
+static void put_function(const struct printer *p, const struct packing *pack, struct buf *out) {
   struct buf text = {0};
   buf_printf(&text, "int %s(", p->function);
   for (int i = 0; is_parameter(p->code, i); i++) {
     const struct code_variable *v = &p->code->variables.data[i];
-    buf_printf(&text, "%s%s%s *restrict %s", i ? ", " : "",
-               v->storage == CODE_INPUT ? "const " : "", p->words->type[v->type.element],
-               p->name[i]);
+    const char *constant = v->storage == CODE_INPUT ? "const " : "";
+    if (!is_packed(pack, i))
+      buf_printf(&text, "%s%s%s *restrict %s", i ? ", " : "", constant,
+                 p->words->type[v->type.element], p->name[i]);
+    else if (i == pack->first)
+      buf_printf(&text, "%s%svoid *restrict %s", i ? ", " : "", constant, pack->name);
   }
   buf_puts(&text, ") {");
   print_wrapped(text.text, text.length, 0, out);
@@ -296,10 +320,23 @@ static void put_function(const struct printer *p, struct buf *out) {
   buf_free(&text);
 }
 
+/* const float *restrict WP = (const float *)((const char *)packed + 64); */
+static void put_packed(const struct printer *p, const struct packing *pack,
+                       const struct emit_packed *packed, struct buf *out) {
+  for (int i = 0; i < pack->count; i++) {
+    const struct code_variable *v = &p->code->variables.data[pack->first + i];
+    const char *type = p->words->type[v->type.element];
+    const char *constant = packed->outputs ? "" : "const ";
+    if (!packed->outputs && !p->read[pack->first + i]) continue;
+    buf_printf(out, "  %s%s *restrict %s = (%s%s *)((%schar *)%s + %" PRId64 ");\n", constant, type,
+               p->name[pack->first + i], constant, type, constant, pack->name, packed->offset[i]);
+  }
+}
+
 /* (void)X; for inputs that no output needs */
-static void put_unused(const struct printer *p, struct buf *out) {
+static void put_unused(const struct printer *p, const struct packing *pack, struct buf *out) {
   for (int i = 0; is_parameter(p->code, i); i++)
-    if (p->code->variables.data[i].storage == CODE_INPUT && !p->read[i])
+    if (p->code->variables.data[i].storage == CODE_INPUT && !p->read[i] && !is_packed(pack, i))
       buf_printf(out, "  (void)%s;\n", p->name[i]);
 }
 
@@ -308,12 +345,14 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
                              struct buf *out) {
   struct printer p = {.ctx = ctx, .code = code, .words = &c_words};
   print_open(&p, options && options->function ? options->function : code->name);
+  struct packing pack = packing_of(&p, options ? options->packed : NULL);
   canvas_status status = print_body(&p);
   if (status == CANVAS_OK) {
     put_head(&p, tree, options ? options->source : NULL, out);
     put_prelude(&p, out);
-    put_function(&p, out);
-    put_unused(&p, out);
+    put_function(&p, &pack, out);
+    put_packed(&p, &pack, options ? options->packed : NULL, out);
+    put_unused(&p, &pack, out);
     buf_bytes(out, p.out.text, p.out.length);
     buf_puts(out, "}\n");
   }

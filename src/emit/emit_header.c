@@ -16,10 +16,18 @@ static void put_tensor(const struct program_tensor *t, const char *name, struct 
 }
 
 /* What the comment says of the tensors, and the parameters of the declaration. */
-static void put_parameters(const struct program *p, struct names *names, struct buf *comment,
-                           struct buf *out) {
+static void put_parameters(const struct program *p, const struct emit_packed *packed,
+                           struct names *names, struct buf *comment, struct buf *out) {
+  int first = p->inputs.count - (packed && !packed->outputs ? packed->count : 0);
   for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
     bool input = i < p->inputs.count;
+    if (packed && i >= first && i < first + packed->count) {
+      if (i == first)
+        buf_printf(out, "%s%svoid *%s", i ? ", " : "", input ? "const " : "",
+                   names_choose(names, "packed", false));
+      if (i == first) buf_puts(comment, input ? "" : " * to packed\n");
+      continue;
+    }
     int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
     const struct program_tensor *t = &p->tensors.data[tensor];
     const char *name = names_choose(names, t->name, false);
@@ -30,18 +38,45 @@ static void put_parameters(const struct program *p, struct names *names, struct 
   }
 }
 
+/* int NAME_prepare(..., void *packed); and what is said of it */
+static void put_prepare(const struct program *p, const char *function, int64_t bytes,
+                        struct buf *comment, struct buf *out) {
+  const struct emit_packed packed = {.count = p->outputs.count, .outputs = true};
+  struct names names = {0};
+  struct buf line = {0};
+  buf_printf(
+      comment,
+      " * %s_prepare computes what %s reads at `packed`, %s_packed_bytes bytes at a multiple\n"
+      " * of 64: anew whenever what it takes has changed. Of\n",
+      function, function, function);
+  buf_printf(&line, "int %s_prepare(", function);
+  put_parameters(p, &packed, &names, comment, &line);
+  buf_puts(&line, ");");
+  buf_printf(out, "#define %s_packed_bytes %" PRId64 "\n", function, bytes);
+  print_wrapped(line.text, line.length, 0, out);
+  buf_puts(out, "\n");
+  buf_puts(comment, " *\n");
+  buf_free(&line);
+  names_free(&names);
+}
+
 canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
-                            const struct emit_options *options, struct buf *out) {
+                            const struct emit_options *options, const struct emit_prepare *prepare,
+                            struct buf *out) {
   const struct program *p = tree->program;
   struct names names = {0};
-  struct buf comment = {0}, line = {0};
+  struct buf comment = {0}, line = {0}, before = {0};
   if (tree->open)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the schedule has %d holes without a number, give them with --set", tree->open);
   const char *function =
       names_choose(&names, options && options->function ? options->function : p->name, true);
   buf_printf(&line, "int %s(", function);
-  put_parameters(p, &names, &comment, &line);
+  if (prepare) {
+    put_prepare(prepare->program, function, prepare->bytes, &comment, &before);
+    buf_printf(&comment, " * %s takes\n", function);
+  }
+  put_parameters(p, options ? options->packed : NULL, &names, &comment, &line);
   buf_puts(&line, ");");
   buf_printf(out, "/* %s, written by canvas %s.\n *\n", function, canvas_version());
   buf_puts(out,
@@ -52,9 +87,11 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
   buf_printf(out, "#ifndef CANVAS_%s_H\n#define CANVAS_%s_H\n\n#include <stdint.h>\n\n", function,
              function);
   buf_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  buf_bytes(out, before.text, before.length);
   print_wrapped(line.text, line.length, 0, out);
   buf_puts(out, "\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
   buf_free(&line);
+  buf_free(&before);
   buf_free(&comment);
   names_free(&names);
   return CANVAS_OK;

@@ -76,7 +76,9 @@ int lowering_weight(struct lowering *l, int node) {
     sizes[lead + i] = lowering_size(l, &w.axis[i].dim);
   }
   snprintf(name, sizeof name, "w%d", l->weights++);
-  return program_input(l->p, name, PROGRAM_F32, lead + w.count, axes, sizes);
+  int weight = program_input(l->p, name, PROGRAM_F32, lead + w.count, axes, sizes);
+  program_input_constant(l->p, weight);
+  return weight;
 }
 
 static bool has_bias(const struct lowering *l, int node) {
@@ -100,6 +102,7 @@ int lowering_biased(struct lowering *l, int node, int sum) {
   int64_t sizes[] = {l->copies, lowering_size(l, &w.axis[0].dim)};
   snprintf(name, sizeof name, "b%d", l->weights - 1);
   int bias = program_input(l->p, name, PROGRAM_F32, 1 + lead, axes + !lead, sizes + !lead);
+  program_input_constant(l->p, bias);
   int stage = lowering_stage(l, node, "", &n->shape, &at);
   int index[] = {at.lead[0], at.axis[0]};
   int value = px_load(l->p, bias, 1 + lead, index + !lead);

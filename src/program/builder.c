@@ -98,6 +98,10 @@ void program_input_range(struct program *p, int input, int64_t least, int64_t mo
   t->rising = rising;
 }
 
+void program_input_constant(struct program *p, int input) {
+  if (known_tensor(p, input)) p->tensors.data[input].constant = true;
+}
+
 int program_stage(struct program *p, const char *name, enum program_dtype dtype, int rank,
                   const char *const *axes, const int64_t *sizes) {
   return add_tensor(p, false, name, dtype, rank, axes, sizes);

@@ -90,6 +90,7 @@ struct program_tensor {
   bool is_input;
   enum program_dtype dtype;
   int64_t least, most;  /* PROGRAM_I32: the range of its elements, both included */
+  bool constant;        /* an input that is the same in many calls: weights */
   bool rising;          /* ... which never fall along the last axis, from least to most */
   int rank, reductions; /* axes[0 .. rank) are its own, then the reduction axes */
   struct program_axis axes[PROGRAM_AXES];
@@ -182,6 +183,7 @@ int program_input(struct program *p, const char *name, enum program_dtype dtype,
 /* The elements of an i32 input lie in [least, most]; without this call in [0, 2^31). `rising`: along
  * the last axis they never fall, the first is `least` and the last `most`. */
 void program_input_range(struct program *p, int input, int64_t least, int64_t most, bool rising);
+void program_input_constant(struct program *p, int input);
 int program_stage(struct program *p, const char *name, enum program_dtype dtype, int rank,
                   const char *const *axes, const int64_t *sizes);
 int program_axis(struct program *p, int stage, int position); /* the expression of an axis */

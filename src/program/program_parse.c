@@ -422,6 +422,7 @@ static canvas_status parse_input(struct parser *ps) {
   int t = program_input(ps->p, text, dtype, axes.count, axes.names, axes.sizes);
   TRY(place_tensor(ps, &name, t));
   if (dtype == PROGRAM_I32) TRY(parse_range(ps, t));
+  if (lexer_accept(lx, "const")) program_input_constant(ps->p, t);
   TRY(lexer_end_line(lx, dtype == PROGRAM_I32 ? "after the range" : "after the axes"));
   return program_verify_tensor(lx->ctx, ps->p, t);
 }

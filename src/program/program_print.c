@@ -181,6 +181,7 @@ static void print_tensor(const struct program *p, const struct program_tensor *t
   print_axes(p, t->axes, t->rank, buf);
   buf_puts(buf, "]");
   if (t->dtype == PROGRAM_I32) print_range(t, buf);
+  if (t->constant) buf_puts(buf, " const");
   if (t->body >= 0) {
     buf_puts(buf, " = ");
     program_print_expr(p, t->body, buf);

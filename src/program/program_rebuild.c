@@ -114,6 +114,7 @@ static int new_tensor(struct change *c, const struct program_tensor *t, const ch
   if (!is_input) return program_stage(c->to, name, dtype, t->rank, names, sizes);
   int made = program_input(c->to, name, dtype, t->rank, names, sizes);
   if (dtype == PROGRAM_I32) program_input_range(c->to, made, t->least, t->most, t->rising);
+  if (t->constant) program_input_constant(c->to, made);
   return made;
 }
 

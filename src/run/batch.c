@@ -2,6 +2,7 @@
 #include "run/batch.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "run/cache.h"
 #include "run/child.h"
 
-enum { TOGETHER = 10 };
+enum { TOGETHER = 10, PREPARE_NAME = 128 };
 
 struct batch {
   canvas_context *ctx;
@@ -19,8 +20,20 @@ struct batch {
   double until; /* 0: no limit */
 };
 
-static struct source source_of(const struct batch *b, const struct batch_candidate *candidate) {
-  return (struct source){candidate->text, candidate->function, b->e->inputs + b->e->outputs};
+static struct source source_of(const struct batch *b, const struct batch_candidate *candidate,
+                               char *prepare) {
+  const struct measure_prepare *p = candidate->prepare;
+  struct source s = {candidate->text, candidate->function, b->e->inputs + b->e->outputs, NULL, 0};
+  if (!p) return s;
+  snprintf(prepare, PREPARE_NAME, "%s_prepare", candidate->function);
+  s.prepare = prepare;
+  s.pointers = b->e->outputs + 1;
+  s.prepare_pointers = 1;
+  for (int i = 0; i < b->e->inputs; i++) {
+    s.pointers += p->rest[i];
+    s.prepare_pointers += p->prepare[i];
+  }
+  return s;
 }
 
 /* The verdict on what was compiled, or on that it could not be. */
@@ -37,13 +50,14 @@ static canvas_status judge(const struct batch *b, const struct batch_candidate *
     return CANVAS_OK;
   }
   if (b->until && (!(limits.seconds > 0) || left < limits.seconds)) limits.seconds = fmin(left, 10);
-  return measure(b->ctx, b->e, object->path, candidate->function, &limits, v);
+  return measure(b->ctx, b->e, object->path, candidate->function, candidate->prepare, &limits, v);
 }
 
 /* In an object of its own, made anew. */
 static canvas_status judge_alone(const struct batch *b, const struct batch_candidate *candidate,
                                  struct verdict *v) {
-  struct source source = source_of(b, candidate);
+  char name[PREPARE_NAME];
+  struct source source = source_of(b, candidate, name);
   struct object object;
   TRY(compiler_build(b->ctx, b->c, &source, 1, 1, b->until, &object));
   *v = (struct verdict){.failure = FAILED_NOT};
@@ -74,11 +88,13 @@ static canvas_status run_group(const struct batch *b, const struct batch_candida
                                int count, struct verdict **verdicts) {
   struct source *sources = mem_alloc((size_t)count * sizeof *sources);
   struct object *objects = mem_alloc((size_t)count * sizeof *objects);
-  for (int i = 0; i < count; i++) sources[i] = source_of(b, &candidates[i]);
+  char (*names)[PREPARE_NAME] = mem_alloc((size_t)count * sizeof *names);
+  for (int i = 0; i < count; i++) sources[i] = source_of(b, &candidates[i], names[i]);
   canvas_status status =
       compiler_build(b->ctx, b->c, sources, count, b->options.together, b->until, objects);
   if (status == CANVAS_OK) status = judge_all(b, candidates, count, objects, verdicts);
   objects_free(objects, count);
+  free(names);
   free(objects);
   free(sources);
   return status;

@@ -13,6 +13,7 @@ struct batch_candidate {
   const char *text; /* C; NULL: none, its verdict is there already */
   const char
       *function; /* in it, as emit_c writes one: a pointer for each input, then each output */
+  const struct measure_prepare *prepare; /* NULL: nothing; else it is two functions */
 };
 
 struct batch_options {

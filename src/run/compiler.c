@@ -100,11 +100,16 @@ static bool is_name(const char *name) {
 }
 
 /* int canvas_call_F(void *const *a) { return F(a[0], a[1]); } */
-static void write_call(const struct source *s, struct buf *out) {
+static void write_one_call(const char *function, int pointers, struct buf *out) {
   buf_printf(out, "\nint %s%s(void *const *);\nint %s%s(void *const *a) {\n  return %s(",
-             COMPILER_CALL, s->function, COMPILER_CALL, s->function, s->function);
-  for (int i = 0; i < s->pointers; i++) buf_printf(out, "%sa[%d]", i ? ", " : "", i);
+             COMPILER_CALL, function, COMPILER_CALL, function, function);
+  for (int i = 0; i < pointers; i++) buf_printf(out, "%sa[%d]", i ? ", " : "", i);
   buf_puts(out, ");\n}\n");
+}
+
+static void write_call(const struct source *s, struct buf *out) {
+  if (s->prepare) write_one_call(s->prepare, s->prepare_pointers, out);
+  write_one_call(s->function, s->pointers, out);
 }
 
 /* Some source has a parallel loop: only then OpenMP's library is linked, whose loading costs time. */
@@ -321,7 +326,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
   static const struct source trial = {
       "int canvas_trial(float *x);\nint canvas_trial(float *x) {\n#pragma omp parallel for\n"
       "  for (int i = 0; i < 64; i++) x[i] *= 2;\n  return 0;\n}\n",
-      "canvas_trial", 1};
+      "canvas_trial", 1, NULL, 0};
   *works = false;
   for (; *rows && !*works; rows++) {
     struct object object;

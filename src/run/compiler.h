@@ -33,6 +33,8 @@ struct source {
   const char *text;
   const char *function; /* a C name */
   int pointers;
+  const char *prepare; /* another function in it, called in the same way; NULL: none */
+  int prepare_pointers;
 };
 #define COMPILER_CALL "canvas_call_"
 

@@ -14,6 +14,7 @@
 #endif
 
 #include "base/memory.h"
+#include "run/block.h"
 #include "run/child.h"
 #include "run/compiler.h"
 
@@ -38,6 +39,9 @@ struct answer {
 struct trial {
   const struct expected *e;
   const char *path, *function;
+  const struct measure_prepare *prepare; /* NULL: nothing */
+  struct block packed;                   /* in the child: what it makes */
+  void *object;                          /* ... and what was loaded */
   struct measure_limits limits;
   struct answer *answer;
   uint64_t token;
@@ -85,12 +89,47 @@ static bool load(struct trial *t, struct verdict *v) {
     return false;
   }
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, t->function);
+  t->object = object;
   *(void **)&t->call = dlsym(object, name);
   if (!t->call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", t->function);
   *(void **)&t->set_threads = dlsym(object, "omp_set_num_threads");
   if (t->set_threads) t->set_threads(1); /* where a runtime was there before us */
   end_loading();
   return t->call != NULL;
+}
+
+/* Of NAME: inputs, what was prepared, outputs. */
+static void set_pointers(struct trial *t) {
+  int at = 0;
+  for (int i = 0; i < t->e->inputs; i++)
+    if (!t->prepare || t->prepare->rest[i]) t->pointers[at++] = t->e->input[i].data;
+  if (t->prepare) t->pointers[at++] = t->packed.data;
+  for (int i = 0; i < t->e->outputs; i++) t->pointers[at++] = t->e->output[i].memory.data;
+}
+
+/* NAME_prepare fills its memory, once; from then on that can only be read. */
+static bool prepare(struct trial *t, struct verdict *v) {
+  char name[256];
+  int (*call)(void *const *pointers), at = 0;
+  if (!t->prepare) return true;
+  snprintf(name, sizeof name, "%s%s_prepare", COMPILER_CALL, t->function);
+  *(void **)&call = dlsym(t->object, name);
+  if (!call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", name);
+  if (call && !block_new(&t->packed, (size_t)t->prepare->bytes, true))
+    verdict_fail(v, FAILED_MEMORY, "there is no memory for what it prepares");
+  if (v->failure) return false;
+  block_poison(&t->packed, PROGRAM_F32, 0);
+  for (int i = 0; i < t->e->inputs; i++)
+    if (t->prepare->prepare[i]) t->pointers[at++] = t->e->input[i].data;
+  t->pointers[at] = t->packed.data;
+  int status = call(t->pointers);
+  if (status)
+    verdict_fail(v, FAILED_RUN, "it answers %d where it prepares", status);
+  else if (block_harm(&t->packed))
+    verdict_fail(v, FAILED_WRONG, "it writes outside of what it prepares");
+  block_seal(&t->packed);
+  set_pointers(t);
+  return !v->failure;
 }
 
 /* One run over a pattern of poison; false if the function says it failed. */
@@ -165,7 +204,7 @@ static void judge(struct trial *t, struct verdict *v) {
   if (!load(t, v)) return;
   t->answer->stage = STAGE_FIRST;
   spoil_memory(0x7F);
-  if (!run_once(t, 0, v)) return;
+  if (!prepare(t, v) || !run_once(t, 0, v)) return;
   expected_compare(t->e, 0, v);
   if (v->failure) return;
   keep_first(t);
@@ -230,12 +269,6 @@ static void fill_limits(struct measure_limits *l) {
   if (l->threads <= 0) l->threads = 1;
 }
 
-static void set_pointers(struct trial *t) {
-  for (int i = 0; i < t->e->inputs; i++) t->pointers[i] = t->e->input[i].data;
-  for (int i = 0; i < t->e->outputs; i++)
-    t->pointers[t->e->inputs + i] = t->e->output[i].memory.data;
-}
-
 static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *out) {
   struct child_end end;
   int threads = t->limits.threads;
@@ -253,15 +286,18 @@ static canvas_status no_memory(canvas_context *ctx) {
 }
 
 canvas_status measure(canvas_context *ctx, const struct expected *e, const char *path,
-                      const char *function, const struct measure_limits *limits,
-                      struct verdict *out) {
+                      const char *function, const struct measure_prepare *prepare,
+                      const struct measure_limits *limits, struct verdict *out) {
   static _Atomic uint64_t trials;
-  struct trial t = {
-      .e = e, .path = path, .function = function, .token = ++trials * 0x9E3779B97F4A7C15u};
+  struct trial t = {.e = e,
+                    .path = path,
+                    .function = function,
+                    .prepare = prepare,
+                    .token = ++trials * 0x9E3779B97F4A7C15u};
   canvas_status status = CANVAS_OK;
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
-  t.pointers = mem_alloc((size_t)(e->inputs + e->outputs + 1) * sizeof *t.pointers);
+  t.pointers = mem_alloc((size_t)(e->inputs + e->outputs + 2) * sizeof *t.pointers);
   t.first = mem_alloc((size_t)(e->outputs + 1) * sizeof *t.first);
   for (int i = 0; i < e->outputs; i++) {
     t.first[i] = mem_try(e->output[i].memory.size, 1);

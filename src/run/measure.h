@@ -25,10 +25,17 @@ struct measure_limits {
   int threads;    /* that parallel loops run on from the second run on: 1 */
 };
 
+/* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many
+ * bytes, NAME others, that memory and the outputs. Both are checked, NAME alone is timed. */
+struct measure_prepare {
+  int64_t bytes;
+  const bool *prepare, *rest; /* by input */
+};
+
 /* `path` is a shared object, `function` as of its struct source. A status other than CANVAS_OK: no child
  * could be started. */
 canvas_status measure(canvas_context *ctx, const struct expected *e, const char *path,
-                      const char *function, const struct measure_limits *limits,
-                      struct verdict *out);
+                      const char *function, const struct measure_prepare *prepare,
+                      const struct measure_limits *limits, struct verdict *out);
 
 #endif

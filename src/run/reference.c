@@ -100,7 +100,7 @@ static canvas_status compile(canvas_context *ctx, struct run *r, const struct ma
   TRY(loop_tree_bind(ctx, r->widened.program, r->widened.schedule, machine, &tree));
   canvas_status status = emit_c(ctx, tree, &options, &text);
   loop_tree_free(tree);
-  const struct source source = {text.text, function, r->program.inputs.count + r->count};
+  const struct source source = {text.text, function, r->program.inputs.count + r->count, NULL, 0};
   if (status == CANVAS_OK) status = compiler_build(ctx, r->compiler, &source, 1, 1, 0, &r->object);
   buf_free(&text);
   if (status != CANVAS_OK || r->object.path) return status;

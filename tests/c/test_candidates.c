@@ -299,7 +299,7 @@ static double run_orders(const struct order *orders, int count, int together, do
   for (int i = 0; i < count; i++) {
     const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
     char *name = fill("N", i);
-    candidates[i] = (struct batch_candidate){write_candidate(orders[i].deed, word, i), name};
+    candidates[i] = (struct batch_candidate){write_candidate(orders[i].deed, word, i), name, NULL};
   }
   double start = clock_wall();
   if (batch_run(&ctx, compiler, expected, candidates, count, &options, verdicts) != CANVAS_OK)
@@ -338,8 +338,8 @@ static void every_compiler(void **state) {
 // A second pass finds the good ones in the cache; a damaged one is made anew.
 static void from_the_cache(void **state) {
   canvas_context ctx = {.message = ""};
-  struct batch_candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0"};
-  const struct source source = {candidate.text, "f0", 3};
+  struct batch_candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0", NULL};
+  const struct source source = {candidate.text, "f0", 3, NULL, 0};
   struct object object;
   struct verdict v;
   const struct batch_options options = {.limits = {.timing = 0.01}};
@@ -378,8 +378,8 @@ static void threads(void **state) {
     const struct compiler_options options = {.command = commands[i / 2], .cache = folder};
     const struct batch_options limits = {.limits = {.timing = 0.01}};
     const struct deed *deed = i % 2 ? &parallel : &deeds[0];
-    struct batch_candidate candidate = {write_candidate(deed, "THREADS", 0), "f0"};
-    const struct source source = {candidate.text, "f0", 3};
+    struct batch_candidate candidate = {write_candidate(deed, "THREADS", 0), "f0", NULL};
+    const struct source source = {candidate.text, "f0", 3, NULL, 0};
     struct object object;
     struct buf code = {0};
     struct verdict v;
@@ -430,6 +430,51 @@ static void so_many_threads(void **state) {
     }
 }
 
+// What is prepared before the run: by a function that takes W, into memory of 64 bytes.
+static void prepares(void **state) {
+  static const char text[] =
+      "int pre_prepare(const float *W, float *packed);\n"
+      "int pre_prepare(const float *W, float *packed) {\n"
+      "  for (int k = 0; k < 3; k++) packed[k] = W[k];\n  %s\n  return 0;\n}\n"
+      "int pre(const float *X, const float *packed, float *Y);\n"
+      "int pre(const float *X, const float *packed, float *Y) {\n  %s\n"
+      "  for (int i = 0; i < 120; i++) {\n    float s = 0;\n    int h = i / 10, w = i %% 10;\n"
+      "    for (int k = 0; k < 3; k++)\n"
+      "      if (w + k >= 1 && w + k < 11) s += X[10 * h + w + k - 1] * packed[k];\n"
+      "    Y[i] = s;\n  }\n  return 0;\n}\n";
+  static const struct {
+    const char *deed, *rest;
+    int64_t bytes;
+    enum failure failure;
+    const char *message;
+  } rows[] = {
+      {"", "", 64, FAILED_NOT, ""},
+      {"packed[15] = 1;", "", 64, FAILED_NOT, ""},
+      {"packed[1] += 1e-3f;", "", 64, FAILED_WRONG, "elements are wrong"},
+      {"packed[16] = 1;", "", 64, FAILED_WRONG, "it writes outside of what it prepares"},
+      {"packed[-1] = 1;", "", 64, FAILED_WRONG, "it writes outside of what it prepares"},
+      {"((float *)W)[0] = 1;", "", 64, FAILED_CRASH, "in its first run"},
+      {"return 3;", "", 64, FAILED_RUN, "it answers 3 where it prepares"},
+      {"", "((float *)packed)[5] = 1;", 64, FAILED_CRASH, "in its first run"},
+      {"", "", INT64_MAX / 4, FAILED_MEMORY, "there is no memory for what it prepares"},
+  };
+  static const bool first[] = {false, true}, second[] = {true, false};
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    const struct batch_options options = {.limits = {.timing = 0.01, .seconds = 2}};
+    const struct measure_prepare prepare = {row->bytes, first, second};
+    struct batch_candidate candidate = {.function = "pre", .prepare = &prepare};
+    struct buf code = {0};
+    struct verdict v;
+    buf_printf(&code, text, row->deed, row->rest);
+    candidate.text = code.text;
+    assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &v), CANVAS_OK);
+    CHECK_INT(v.failure, row->failure, v.message);
+    CHECK(strstr(v.message, row->message), v.message);
+    buf_free(&code);
+  }
+}
+
 // All time together is bounded: what is left over says so.
 static void bounded(void **state) {
   canvas_context ctx = {.message = ""};
@@ -441,7 +486,8 @@ static void bounded(void **state) {
   CHECK_ROWS (deeds, row)
     if (!strcmp(row->name, "sleeps")) sleeps = row;
   for (int i = 0; i < MANY; i++)
-    candidates[i] = (struct batch_candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i)};
+    candidates[i] =
+        (struct batch_candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i), NULL};
   double start = clock_wall();
   assert_int_equal(batch_run(&ctx, compiler, expected, candidates, MANY, &options, verdicts),
                    CANVAS_OK);
@@ -504,7 +550,7 @@ static void rejections(void **state) {
   assert_int_equal(filled, CANVAS_IO);
   assert_string_equal(ctx.message, "there is no memory for the tensors of program 'p'");
   setrlimit(RLIMIT_AS, &little);
-  canvas_status measured = measure(&ctx, expected, "none.so", "f", NULL, &v);
+  canvas_status measured = measure(&ctx, expected, "none.so", "f", NULL, NULL, &v);
   setrlimit(RLIMIT_AS, &now);
   assert_int_equal(measured, CANVAS_IO);
   assert_string_equal(ctx.message, "there is no memory to run a candidate");
@@ -516,6 +562,7 @@ int main(void) {
       cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
       cmocka_unit_test(rejections),     cmocka_unit_test(threads),
       cmocka_unit_test(a_thousand),     cmocka_unit_test(so_many_threads),
+      cmocka_unit_test(prepares),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

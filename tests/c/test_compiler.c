@@ -75,7 +75,7 @@ static void many(void **state) {
     struct source given[SOURCES];
     struct object objects[SOURCES];
     for (int i = 0; i < SOURCES; i++)
-      given[i] = (struct source){sources[i].text, sources[i].function, 1};
+      given[i] = (struct source){sources[i].text, sources[i].function, 1, NULL, 0};
     assert_int_equal(compiler_build(&ctx, c, given, SOURCES, together, 0, objects), CANVAS_OK);
     for (int i = 0; i < SOURCES; i++) {
       if (!sources[i].message) {
@@ -125,7 +125,7 @@ static void folder_of_the_killed(void **state) {
 static struct object build_until(const struct compiler *c, const char *text, const char *function,
                                  double until) {
   canvas_context ctx = {.message = ""};
-  struct source source = {text, function, 1};
+  struct source source = {text, function, 1, NULL, 0};
   struct object object;
   if (compiler_build(&ctx, c, &source, 1, 1, until, &object) != CANVAS_OK)
     fail_msg("%s", ctx.message);
@@ -286,8 +286,9 @@ static void out_of_time(void **state) {
   char script[128];
   write_script("slow", DRIVER("sleep 1000"), script);
   struct compiler *c = open_compiler(script, 30);
-  struct source given[3] = {
-      {"// BAD\n" GOOD("a"), "a", 1}, {"// BAD\n" GOOD("b"), "b", 1}, {GOOD("c"), "c", 1}};
+  struct source given[3] = {{"// BAD\n" GOOD("a"), "a", 1, NULL, 0},
+                            {"// BAD\n" GOOD("b"), "b", 1, NULL, 0},
+                            {GOOD("c"), "c", 1, NULL, 0}};
   struct object objects[3];
   double start = clock_wall();
   assert_int_equal(compiler_build(&ctx, c, given, 3, 3, start + 0.5, objects), CANVAS_OK);
@@ -365,7 +366,7 @@ static void vanished(void **state) {
   assert_int_equal(compiler_open(&ctx, &options, &c), CANVAS_OK);
   snprintf(command, sizeof command, "rm -rf %s", path);
   assert_int_equal(system(command), 0);
-  struct source source = {GOOD("v"), "v", 1};
+  struct source source = {GOOD("v"), "v", 1, NULL, 0};
   assert_int_equal(compiler_build(&ctx, c, &source, 1, 1, 0, &object), CANVAS_IO);
   assert_non_null(strstr(ctx.message, "cannot make the folder '/tmp"));
   compiler_close(c);

@@ -258,3 +258,89 @@ def test_a_machine_is_a_text():
     assert all(Path(path).exists() for path in paths)
     with pytest.raises(canvas.CanvasError, match="line 3, column 1: machine 'm' has no vector_by"):
         _core.compile(SMOOTH, machine="canvas 1\nmachine m\n")
+
+
+# ---- constant inputs ----------------------------------------------------------------------------
+
+PACKS = """canvas 1
+program packs
+in X f32 [i:6, k:4]
+in W f32 [k:4, j:64] const
+in b f32 [j:64] const
+WP[jo:2, k:4, ji:32] = W[k, jo*32+ji]
+Y[i:6, j:64] = X[i, k] * WP[j/32, k, j%32] // sum k:4
+Z[i:6, j:64] = Y[i, j] + b[j]
+out Z
+"""
+
+
+def test_constant_inputs_are_packed_once_for_each_state_of_them():
+    torch = pytest.importorskip("torch")
+    code = canvas.compile_program(PACKS)
+    x, w, b = torch.randn(6, 4), torch.randn(4, 64), torch.randn(64)
+
+    def right(weight):
+        return torch.allclose(code(x, weight, b), x @ weight + b, atol=1e-5)
+
+    assert right(w)
+    kept = code._packed._made
+    assert right(w) and right(w.view(4, 64)) and code._packed._made is kept
+    b.zero_()  # not packed
+    assert right(w) and code._packed._made is kept
+    w.mul_(2)  # in place
+    assert right(w) and code._packed._made is not kept
+    assert right(w * 3)  # another tensor
+    for _ in range(20):  # others that come to lie where one was
+        assert right(torch.randn(4, 64))
+    assert right(w)
+    w.data.add_(1)  # torch does not count this
+    code.forget()
+    assert right(w)
+    parameter = torch.nn.Parameter(w)
+    with torch.no_grad():
+        assert right(parameter)
+        torch.optim.SGD([parameter], lr=1)
+        parameter.grad = torch.ones_like(w)
+        torch.optim.SGD([parameter], lr=1).step()
+        assert right(parameter)
+    with torch.inference_mode():  # tensors without a version
+        inner = torch.randn(4, 64)
+        assert right(inner)
+        inner[2, 3] = -7
+        assert right(inner)
+
+
+def test_constant_arrays_are_compared_byte_by_byte():
+    code = canvas.compile_program(PACKS)
+    x, w, b = (
+        np.random.default_rng(1).standard_normal(s).astype("f4") for s in ((6, 4), (4, 64), 64)
+    )
+    for change in (lambda: None, lambda: w.__setitem__((3, 63), 5), lambda: w.fill(0)):
+        change()
+        assert np.allclose(code(x, w, b), x @ w + b, atol=1e-5)
+    w[:] = -0.0
+    packed = code._packed._made
+    code(x, w, b)
+    assert code._packed._made is not packed  # 0 and -0 are two
+    w.setflags(write=False)
+    assert np.allclose(code(x, w, b), b, atol=1e-5)
+    assert np.allclose(pickle.loads(pickle.dumps(code))(x, w, b), b, atol=1e-5)
+
+
+def test_threads_pack_for_themselves():
+    code = canvas.compile_program(PACKS)
+    random = np.random.default_rng(2)
+    wrong = []
+
+    def work(seed):
+        x, w, b = (random.standard_normal(s).astype("f4") for s in ((6, 4), (4, 64), 64))
+        for _ in range(50):
+            if not np.allclose(code(x, w, b), x @ w + b, atol=1e-4):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -18,6 +18,7 @@ from typing import Any
 from .. import _core
 from ..arguments import TEXT, checked
 from ..errors import CanvasError
+from .packed import Packed, address
 
 # How the element types of programs are called; NumPy has no bf16 and holds its bits.
 _NUMPY = {"f32": "float32", "f64": "float64", "bf16": "uint16", "i32": "int32"}
@@ -47,6 +48,8 @@ class Compiled:
     Arguments are the program's inputs in order, NumPy arrays or torch CPU tensors, all of one
     kind; so is what is answered.  `program` and `schedule` are texts (None: the default schedule);
     `machine` is the text of the one that the schedule is bound for ("here": this one).
+    Stages of constant inputs alone (``in W f32 [...] const``) are computed once for each state of
+    these: again where their memory or version is another one (torch), or a byte of them (NumPy).
     Raises CanvasError where an argument has another dtype or shape than its input, is not
     contiguous, or holds an index out of its range; MemoryError where the code finds no memory.
     """
@@ -56,14 +59,19 @@ class Compiled:
         inputs, outputs = _core.signature(program)
         self.inputs = [Tensor(*row) for row in inputs]
         self.outputs = [Tensor(*row) for row in outputs]
-        self.path, self.function = _core.compile(
+        self.path, self.function, size, packs, self._takes = _core.compile(
             program, schedule, None if machine == "here" else machine
         )
         try:
-            self._code = getattr(ctypes.CDLL(self.path), self.function)
+            library = ctypes.CDLL(self.path)
         except OSError as error:
             raise CanvasError(f"cannot load what was compiled: {error}") from None
-        self._code.argtypes = [ctypes.c_void_p] * (len(inputs) + len(outputs))
+        self._code = getattr(library, self.function)
+        self._packed = (
+            Packed(getattr(library, self.function + "_prepare"), size, packs) if size else None
+        )
+        pointers = sum(self._takes) + len(outputs) + (1 if size else 0)
+        self._code.argtypes = [ctypes.c_void_p] * pointers
         self._code.restype = ctypes.c_int
 
     def __call__(self, *arrays: Any) -> Any:
@@ -74,10 +82,21 @@ class Compiled:
         for tensor, array in zip(self.inputs, arrays):
             (_check_torch if torch else _check_numpy)(tensor, array)
         made = [_new_torch(t, torch) if torch else _new_numpy(t) for t in self.outputs]
-        pointers = [_address(array) for array in (*arrays, *made)]
-        if self._code(*pointers):
+        addresses = [_address(array) for array in arrays]
+        pointers = [at for at, takes in zip(addresses, self._takes) if takes]
+        if self._packed is not None:
+            buffer = self._packed.memory(arrays, addresses)  # lives until the call is over
+            pointers.append(address(buffer))
+        if self._code(*pointers, *map(_address, made)):
             raise MemoryError("there is no memory for the buffers of the code")
         return made[0] if len(made) == 1 else tuple(made)
+
+    def forget(self) -> None:
+        """What was computed of constant inputs is computed anew: for changes of theirs that torch
+        does not count, through ``.data`` or ``.numpy()``.
+        """
+        if self._packed is not None:
+            self._packed.forget()
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, row)) for row in (self.inputs, self.outputs))

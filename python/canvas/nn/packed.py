@@ -1,0 +1,60 @@
+"""What compiled code has prepared from constant inputs (``in W f32 [...] const``), for as long as
+they stay what they were.
+
+A torch tensor is the same while its memory and its version are, which every operation in place
+counts up; the tensors are kept, so that no other one can come to lie where they did.  Changes that
+torch does not count (through ``.data`` or ``.numpy()``) are not seen: ``Packed.forget`` is for
+them.  NumPy arrays, and tensors without a version, are compared byte by byte at every call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+ALIGNMENT = 64
+
+
+class Packed:
+    """Memory that ``NAME_prepare`` fills; ``takes`` says which inputs of the program it is of."""
+
+    def __init__(self, code: Any, size: int, takes: list[bool]) -> None:
+        self._code, self._size, self._takes = code, size, takes
+        self._code.argtypes = [ctypes.c_void_p] * (sum(takes) + 1)
+        self._code.restype = ctypes.c_int
+        # Replaced as a whole: another thread may still be reading what was there.
+        self._made: tuple[list[Any], list[Any], Any] | None = None
+
+    def forget(self) -> None:
+        """The next call prepares anew."""
+        self._made = None
+
+    def memory(self, arrays: Any, addresses: list[int]) -> Any:
+        """The buffer for these arguments, as they are now; its address is `address(buffer)`."""
+        mine = [array for array, takes in zip(arrays, self._takes) if takes]
+        states = [_state(array) for array in mine]
+        made = self._made
+        if made is not None and made[0] == states:
+            return made[2]
+        buffer = ctypes.create_string_buffer(self._size + ALIGNMENT)
+        pointers = [at for at, takes in zip(addresses, self._takes) if takes]
+        if self._code(*pointers, address(buffer)):
+            raise MemoryError("there is no memory for the buffers of the code")
+        self._made = (states, mine, buffer)
+        return buffer
+
+
+def address(buffer: Any) -> int:
+    at = ctypes.addressof(buffer)
+    return at + -at % ALIGNMENT
+
+
+def _state(array: Any) -> Any:
+    """Equal as long as the elements are the same."""
+    if not hasattr(array, "data_ptr"):
+        return memoryview(array).cast("B").tobytes()
+    if not array.is_inference():
+        return (array.data_ptr(), array._version)
+    import torch
+
+    return array.reshape(-1).view(torch.uint8).numpy().tobytes()
