@@ -402,6 +402,16 @@ DAMAGES = [
 ]
 
 
+def test_a_reader_names_the_study_whose_pages_are_damaged(tmp_path, undisturbed):
+    folder = tmp_path / "s"
+    shutil.copytree(undisturbed[0], folder)
+    whole = (folder / "study.db").read_bytes()
+    (folder / "study.db").write_bytes(whole[:4096] + b"A" * (len(whole) - 4096))
+    told = pytest.raises(CanvasError, match=f"'{folder}/study.db' is damaged")
+    with told, Study.read(folder) as study:
+        study.candidates()
+
+
 @pytest.mark.parametrize("row", range(len(DAMAGES)))
 def test_a_damaged_study_is_rejected_and_left_alone(tmp_path, undisturbed, row):
     damage, words, starts_over = DAMAGES[row]

@@ -28,6 +28,7 @@ KEPT = "rungs"  # the folder of trainings that were left off at their first rung
 SPLITS = ("train", "validation", "test")
 ARRAYS = [f"images/{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")]
 IMAGES = (*ARRAYS, "images/facts.json")  # data/stored.py writes them
+DISK = sqlite3.OperationalError  # full, locked, gone: not the file's own fault
 
 
 class Store:
@@ -105,8 +106,11 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """A page that turns out to be damaged only when it is read is told like any other."""
         self.close()
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, DISK):
+            raise Damaged(self.folder / FILE, str(error)) from error
 
     def recover(self) -> None:
         """Put right what a driver that was killed has left; called once the file is open."""
@@ -128,7 +132,7 @@ class Store:
         """Reject a file that is damaged, before anything is added to it."""
         try:
             found = str(self._one("PRAGMA quick_check(1)")).splitlines()[-1]
-        except sqlite3.OperationalError:  # the disk, not the file
+        except DISK:
             raise
         except sqlite3.DatabaseError as error:
             found = str(error)
