@@ -22,14 +22,12 @@ bool within_vec(const struct bound_stage *stage, int node, bool itself) {
   return stage->vec >= 0 && at < stage->steps && stage_step(stage, stage->vec) + !itself <= at;
 }
 
-/* The most that the registers and the loop hold; a whole part of the loop if the stage's values or
- * accumulators live within it. */
+/* The most that the registers hold, no more than the loop fills. */
 static int lanes_for(const struct binder *b, const struct bound_stage *stage) {
   int64_t extent = b->tree->loops[stage->vec].extent;
-  bool lives = within_vec(stage, stage->compute_at, true) || within_vec(stage, stage->start, false);
   int most = b->tree->machine.vector_bytes / program_dtype_bytes(stage->computed), lanes = 1;
   if (most > MOST_LANES) most = MOST_LANES;
-  while (2 * lanes <= most && 2 * lanes <= extent && !(lives && extent % (2 * lanes))) lanes *= 2;
+  while (2 * lanes <= most && lanes < extent) lanes *= 2;
   return lanes;
 }
 

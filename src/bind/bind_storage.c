@@ -96,13 +96,11 @@ static canvas_status store_values(struct binder *b, struct bound_stage *stage) {
 
 /* ---- accumulators ---- */
 
-/* The step is unrolled; where it counts lanes, in whole vectors. */
+/* The step is unrolled; one that counts lanes is no group. */
 static bool names_step(const struct binder *b, const struct bound_stage *stage,
                        const struct step *step) {
-  const struct bound_loop *loop = &b->tree->loops[step->node];
-  if (step->node != stage->vec) return loop->unrolled;
-  return loop->unrolled && step->extent % loop->lanes == 0 &&
-         b->s->nodes.data[step->node].loop.count == 1;
+  bool group = b->s->nodes.data[step->node].loop.count > 1;
+  return b->tree->loops[step->node].unrolled && !(group && step->node == stage->vec);
 }
 
 /* They have the shape of the loops within `start` that do not reduce. */
@@ -112,7 +110,7 @@ static struct storage sums_of(const struct binder *b, const struct bound_stage *
   for (int i = stage_step(stage, stage->start); i < stage->steps; i++) {
     const struct step *step = &stage->path[i];
     if (!stage_spatial(b->tree, stage, i) || step->extent == 1) continue;
-    s.elements *= step->extent;
+    s.elements *= step_room(b->tree, step);
     named = named && names_step(b, stage, step);
     if (step->node == stage->vec) s.lanes = b->tree->loops[step->node].lanes;
   }
@@ -134,6 +132,18 @@ static bool begins_where_it_lives(const struct binder *b, const struct bound_sta
   return around == stage->compute_at;
 }
 
+/* A condition on an axis all of whose loops stand around the reduction stands around it, too: what it
+ * declares would not be seen behind. */
+static bool begins_under_a_condition(const struct bound_stage *stage) {
+  for (int axis = 0; axis < PROGRAM_AXES; axis++) {
+    bool around = stage->tail[axis];
+    for (int i = stage_step(stage, stage->start); i < stage->steps; i++)
+      around = around && stage->path[i].axis != axis;
+    if (around) return true;
+  }
+  return false;
+}
+
 /* Accumulators of their own are worth it in registers only; bf16 would round each sum. */
 static void store_sums(struct binder *b, struct bound_stage *stage) {
   if (stage->start < 0) return;
@@ -141,9 +151,8 @@ static void store_sums(struct binder *b, struct bound_stage *stage) {
   bool rounds = stage_tensor(b, stage)->dtype == PROGRAM_BF16;
   bool value_named = stage->value.kind == STORAGE_NAMED, sum_named = sum.kind == STORAGE_NAMED;
   stage->direct = !rounds && (value_named || !sum_named);
-  stage->declares_init = stage->direct && value_named && begins_where_it_lives(b, stage);
-  for (int i = 0; i < PROGRAM_AXES; i++)
-    if (stage->tail[i]) stage->declares_init = false;
+  stage->declares_init = stage->direct && value_named && begins_where_it_lives(b, stage) &&
+                         !begins_under_a_condition(stage);
   if (!stage->direct) stage->sum = sum;
 }
 

@@ -34,7 +34,7 @@ static int64_t copies_of(const struct binder *b, int node, int64_t statements, i
   if (marks & LOOP_VEC) {
     int64_t vectors = (loop->extent + loop->lanes - 1) / loop->lanes;
     loop->unrolled = vectors <= UNROLLED_VECTORS && saturating_mul(statements, vectors) <= most;
-    times = (loop->unrolled ? vectors : 1) + (loop->extent % loop->lanes ? 4 : 0);
+    times = loop->unrolled ? vectors : 1 + (loop->extent % loop->lanes > 0);
   } else if ((marks & LOOP_PARA) && loop->extent > 1 && !loop->dyn) {
     loop->parallel = true;
   } else if (marks & LOOP_UNROLL) {

@@ -130,8 +130,16 @@ static void axes_of(struct loop_space *space, const struct bound_stage *stage,
 }
 
 int space_expr(struct loop_space *space, const struct bound_stage *stage, int expr) {
+  return space_expr_within(space, stage, expr, 0);
+}
+
+int space_expr_within(struct loop_space *space, const struct bound_stage *stage, int expr,
+                      uint64_t within) {
   int axes[PROGRAM_AXES];
+  const struct program_tensor *t = &space->tree->program->tensors.data[stage->tensor];
   axes_of(space, stage, axes);
+  for (int i = 0; i < t->rank; i++)
+    if (within >> i & 1) axes[i] = px_min(space->p, axes[i], px_int(space->p, t->axes[i].size - 1));
   struct px_map map = {.axis = axes, .load = load, .data = space, .guarded = space->tree->guarded};
   return px_copy(space->p, space->tree->program, expr, &map);
 }
@@ -147,7 +155,7 @@ int space_place(struct loop_space *space, const struct bound_stage *stage) {
   return place_of(space, stage->tensor, axes);
 }
 
-/* The digits of the loops within `start` that do not reduce. */
+/* The digits of the loops within `start` that do not reduce, lanes in whole vectors. */
 int space_sum_place(struct loop_space *space, const struct bound_stage *stage) {
   const struct schedule_node *nodes = space->tree->schedule->nodes.data;
   int flat = px_int(space->p, 0);
@@ -157,7 +165,8 @@ int space_sum_place(struct loop_space *space, const struct bound_stage *stage) {
       if ((nodes[s->node].loop.marks & LOOP_VEC) != vec || !stage_spatial(space->tree, stage, i))
         continue;
       int digit = space->digit[s->level];
-      flat = row_major(space->p, flat, s->extent, digit < 0 ? px_int(space->p, 0) : digit);
+      int64_t room = step_room(space->tree, s);
+      flat = row_major(space->p, flat, room, digit < 0 ? px_int(space->p, 0) : digit);
     }
   return flat;
 }

@@ -56,6 +56,8 @@ bool loop_space_index(struct loop_space *space, int index, struct affine *sum);
  * or in the tensor of an output; the place of its accumulator, lanes last. */
 int space_axis(const struct loop_space *space, const struct bound_stage *stage, int axis);
 int space_expr(struct loop_space *space, const struct bound_stage *stage, int expr);
+int space_expr_within(struct loop_space *space, const struct bound_stage *stage, int expr,
+                      uint64_t within); /* these axes are no larger than their last element's */
 int space_place(struct loop_space *space, const struct bound_stage *stage);
 int space_sum_place(struct loop_space *space, const struct bound_stage *stage);
 

@@ -40,6 +40,13 @@ int stage_step(const struct bound_stage *stage, int node) {
   return i;
 }
 
+int64_t step_room(const struct loop_tree *tree, const struct step *step) {
+  const struct bound_loop *loop = &tree->loops[step->node];
+  bool alone = tree->schedule->nodes.data[step->node].loop.count == 1;
+  if (!(loop_marks(tree, step->node) & LOOP_VEC) || !alone) return step->extent;
+  return (step->extent + loop->lanes - 1) / loop->lanes * loop->lanes;
+}
+
 bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage, int step) {
   int axis = stage->path[step].axis;
   return axis >= 0 && axis < tree->program->tensors.data[stage->tensor].rank;

@@ -128,6 +128,8 @@ void loop_tree_print_warnings(const struct loop_tree *tree, struct buf *out);
 int loop_tree_stage(const struct loop_tree *tree, int tensor); /* index into stages, -1: an input */
 unsigned loop_marks(const struct loop_tree *tree, int node);   /* 0 for leaves and the root */
 int stage_step(const struct bound_stage *stage, int node);     /* its first step; `steps`: none */
+int64_t step_room(const struct loop_tree *tree,
+                  const struct step *step); /* its extent; of lanes, in whole vectors */
 bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
                    int step); /* the step is a digit of an axis that does not reduce */
 

@@ -78,7 +78,9 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
                       .schedule = tree->schedule,
                       .code = code_new(tree->program->name),
                       .lane = -1,
-                      .lanes = 1};
+                      .lanes = 1,
+                      .kept = 1,
+                      .first = -1};
   open_builder(&b);
   plan(&b);
   build_variables(&b);
@@ -88,6 +90,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
     code_simplify(b.code);
     code_split_borders(b.code);
     if (code_drop_dead(b.code)) code_simplify(b.code);
+    code_name_loads(b.code);
     code_name_common(b.code);
     *out = b.code;
   } else {

@@ -9,6 +9,7 @@
  *     build_buffers.c    variables and buffers: their declarations and allocations
  *     build_reduction.c  where accumulators begin and end
  *     build_prefetch.c   what a loop will read some iterations later
+ *     build_beyond.c     what lies beyond the axes: conditions, lanes, what is computed all the same
  *     build_stage.c      one point of a stage: its statement, in lanes where it stands in a vec loop
  *     build_value.c      expressions: indices, values, the conditions among them
  *     build_form.c     which of them are uniform, vectors, or to be gathered
@@ -70,8 +71,10 @@ struct builder {
   int axis_variable[PROGRAM_AXES]; /* by axis of it: the counter */
   uint64_t *guarded;               /* by stage: axes whose condition stands around already */
   int lanes;                       /* of its vectors here; 1: scalars */
+  int kept;                        /* so many of them are steps of their loop */
   int lane;                        /* the axis that counts the lanes; -1: none */
   bool one_by_one;                 /* lanes are computed one by one, `lane` is a loop */
+  int first; /* of the statement: an index, how many lanes it is of; -1: all */
   int gathered;
   int lane_variable, points_variable;
   struct {
@@ -105,6 +108,9 @@ struct block build_open_data_for(struct builder *b, const struct bound_stage *bo
 void build_close(struct builder *b, struct block block);
 void build_group(struct builder *b, const struct schedule_loop *loop, int at);
 void build_clear_group(struct builder *b, const struct schedule_loop *loop);
+/* A vector of steps of a vec loop from `base` on; so many steps are left there. */
+void build_open_lanes(struct builder *b, int node, int base, int64_t steps);
+void build_close_lanes(struct builder *b, int node);
 
 /* build_loops.c */
 void build_walk(struct builder *b); /* the function's body */
@@ -124,6 +130,21 @@ void build_end_sums(struct builder *b, int stage);
 /* build_prefetch.c */
 void build_prefetch(struct builder *b, int node);
 
+/* build_beyond.c */
+struct beyond {
+  int always; /* the condition of the reduction axes */
+  int rows;   /* ... of the others, of what is the same in all lanes */
+  int each;   /* ... of each lane, where `first` cannot say it; -1 */
+  int first; /* an index: so many lanes lie within; it may be negative, or more than there are; -1: all */
+  uint64_t axes, lanes; /* the axes of `rows`, of lanes */
+};
+struct beyond build_beyond(struct builder *b, int stage, bool reductions);
+bool build_is_private(const struct stored *to);
+bool build_computes_beyond(const struct builder *b, int stage, int node);
+bool build_body_beyond(struct builder *b, int stage, const struct beyond *beyond, int *body);
+bool build_loads_inside(struct builder *b, int expr, bool uniform);
+bool build_place_inside(struct builder *b, const struct stored *h, int place);
+
 /* build_stage.c */
 enum phase { PHASE_INIT, PHASE_UPDATE, PHASE_FINALIZE }; /* of a reduction */
 void build_statement(struct builder *b, int stage, enum phase phase);
@@ -139,6 +160,7 @@ enum form {
 bool build_in_vectors(const struct builder *b);
 enum form build_form(struct builder *b, int expr);
 enum form build_storage_form(struct builder *b, const struct stored *h, int place);
+bool build_decided(const struct builder *b, int condition, bool value); /* it is that constant */
 const struct stored *build_stored_of(struct builder *b, int tensor, struct stored *input);
 
 /* build_value.c */
@@ -147,6 +169,7 @@ int build_value(struct builder *b, int expr);
 int build_vector(struct builder *b, int expr); /* of all lanes, also if they are the same */
 int build_condition(struct builder *b, int expr);
 int build_stored(struct builder *b, const struct stored *h, int place);
+int build_lane_loop(struct builder *b); /* opens a loop over the lanes of the statement */
 
 /* build_index.c */
 int build_open_axis(struct builder *b, int counter, int64_t first, int64_t size);

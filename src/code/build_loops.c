@@ -148,49 +148,36 @@ static void folded_loop(struct builder *b, int node) {
   build_close(b, block);
 }
 
-/* A piece of a vec loop: so many lanes from `base` on. */
-static void vec_piece(struct builder *b, int node, int base, int lanes) {
-  const struct schedule_loop *loop = &build_node(b, node)->loop;
-  int at = base;
-  b->lanes = lanes;
-  if (lanes > 1) {
-    int lane = build_open_axis(b, b->lane_variable, 0, lanes);
-    b->lane = b->space.open - 1;
-    at = px_add(b->px, base, lane);
-  }
-  build_group(b, loop, at);
+/* A vector of a vec loop; so many of its steps are left. */
+static void vec_piece(struct builder *b, int node, int base, int64_t steps) {
+  struct space_checkpoint m = loop_space_checkpoint(&b->space);
+  build_open_lanes(b, node, base, steps);
   copy(b, node, body, 0);
-  build_clear_group(b, loop);
-  b->lane = -1;
-  b->lanes = 1;
+  build_close_lanes(b, node);
+  loop_space_rollback(&b->space, m);
 }
 
+/* Whole vectors, of the last one the steps that there are. */
 static void vec_loop(struct builder *b, int node) {
   const struct schedule_loop *loop = &build_node(b, node)->loop;
   const struct bound_loop *bound = &b->tree->loops[node];
   int64_t extent = bound->extent, some = extent, full, at = 0;
   if (loop->count == 1) tiles(b, node, loop->level[0], extent, &some, &full);
-  int64_t whole = some == extent ? extent / bound->lanes * bound->lanes
-                                 : (some + bound->lanes - 1) / bound->lanes * bound->lanes;
+  int64_t whole = (some + bound->lanes - 1) / bound->lanes * bound->lanes;
   if (whole > extent) whole = extent / bound->lanes * bound->lanes;
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
   bool copied = b->copied;
   b->copied |= some > bound->lanes;
   if (!bound->unrolled && whole > bound->lanes) {
     struct block block = build_open_range(b, b->nodes[node].counter, 0, whole, bound->lanes);
-    int base = build_open_axis(b, b->nodes[node].counter, 0, whole - bound->lanes + 1);
-    vec_piece(b, node, base, bound->lanes);
+    vec_piece(b, node, build_open_axis(b, b->nodes[node].counter, 0, whole - bound->lanes + 1),
+              bound->lanes);
     loop_space_rollback(&b->space, m);
     build_close(b, block);
     at = whole;
   }
-  while (at < extent && at < some) {
-    int lanes = bound->lanes;
-    while (at + lanes > extent) lanes /= 2;
-    vec_piece(b, node, px_int(b->px, at), lanes);
-    loop_space_rollback(&b->space, m);
-    at += lanes;
-  }
+  for (; at < some; at += bound->lanes) vec_piece(b, node, px_int(b->px, at), extent - at);
+  loop_space_rollback(&b->space, m);
   b->copied = copied;
 }
 
@@ -254,14 +241,15 @@ static void parallel_loop(struct builder *b, int node) {
 /* ---- the walk ---- */
 
 /* The conditions of a stage's tails that are known before its last loops are: axes all of whose
- * digits stand open. */
-static int known_guard(struct builder *b, int stage, uint64_t *axes) {
+ * digits stand open, but for what is computed all the same. */
+static int known_guard(struct builder *b, int stage, int node, uint64_t *axes) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   const struct program_tensor *t = &b->program->tensors.data[bound->tensor];
+  bool computes = build_computes_beyond(b, stage, node);
   int condition = px_bool(b->px, true);
   *axes = 0;
   for (int i = 0; i < t->rank + t->reductions; i++) {
-    bool known = bound->tail[i] && !(b->guarded[stage] >> i & 1);
+    bool known = bound->tail[i] && !(b->guarded[stage] >> i & 1) && !(computes && i < t->rank);
     for (int j = 0; known && j < bound->steps; j++)
       known = bound->path[j].axis != i || b->space.digit[bound->path[j].level] >= 0;
     int value = known ? space_axis(&b->space, bound, i) : -1;
@@ -286,7 +274,7 @@ static void guarded_child(struct builder *b, int child) {
   int stage = b->nodes[child].stage;
   uint64_t axes = 0;
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
-  int condition = known_guard(b, stage, &axes);
+  int condition = known_guard(b, stage, child, &axes);
   struct px_node n = {.op = PX_BOOL, .integer = true};
   if (!b->px->failed) n = b->px->nodes.data[condition];
   if (n.op == PX_BOOL && n.integer) {
@@ -332,7 +320,7 @@ static void walk(struct builder *b, int node) {
 
 void build_walk(struct builder *b) {
   b->lane = -1;
-  b->lanes = 1;
+  b->lanes = b->kept = 1;
   struct block buffers = {0};
   bool heap = build_heaps(b, 0) > 0;
   if (heap) buffers = build_opened(b, build_allocate(b, 0));

@@ -27,40 +27,34 @@ static void nest_level(struct builder *b, int stage, int step, enum phase phase,
   build_close(b, block);
 }
 
-static void nest_vec(struct builder *b, int stage, int step, enum phase phase) {
+static void nest_piece(struct builder *b, int stage, int step, enum phase phase, int base,
+                       int64_t steps) {
   const struct bound_stage *bound = &b->tree->stages[stage];
   int node = bound->path[step].node, next = step;
-  const struct schedule_loop *loop = &build_node(b, node)->loop;
-  const struct bound_loop *loops = &b->tree->loops[node];
-  int64_t extent = loops->extent, whole = extent / loops->lanes * loops->lanes, at = 0;
   while (next < bound->steps && bound->path[next].node == node) next++;
   struct space_checkpoint m = loop_space_checkpoint(&b->space);
-  while (at < extent) {
-    int lanes = loops->lanes;
-    while (at + lanes > extent) lanes /= 2;
-    bool rolled = !loops->unrolled && at == 0 && whole > lanes;
-    struct block block = {0};
-    int base = px_int(b->px, at);
-    if (rolled) {
-      block = build_open_for(b, b->nodes[node].counter, code_int(b->code, 0),
-                             code_int(b->code, whole), lanes);
-      base = build_open_axis(b, b->nodes[node].counter, 0, whole - lanes + 1);
-    }
-    b->lanes = lanes;
-    if (lanes > 1) {
-      int lane = build_open_axis(b, b->lane_variable, 0, lanes);
-      b->lane = b->space.open - 1;
-      base = px_add(b->px, base, lane);
-    }
-    build_group(b, loop, base);
-    nest(b, stage, next, phase);
-    build_clear_group(b, loop);
-    b->lane = -1;
-    b->lanes = 1;
+  build_open_lanes(b, node, base, steps);
+  nest(b, stage, next, phase);
+  build_close_lanes(b, node);
+  loop_space_rollback(&b->space, m);
+}
+
+static void nest_vec(struct builder *b, int stage, int step, enum phase phase) {
+  int node = b->tree->stages[stage].path[step].node, counter = b->nodes[node].counter;
+  const struct bound_loop *loop = &b->tree->loops[node];
+  int64_t extent = loop->extent, whole = extent / loop->lanes * loop->lanes, at = 0;
+  struct space_checkpoint m = loop_space_checkpoint(&b->space);
+  if (!loop->unrolled && whole > loop->lanes) {
+    struct block block = build_open_range(b, counter, 0, whole, loop->lanes);
+    nest_piece(b, stage, step, phase, build_open_axis(b, counter, 0, whole - loop->lanes + 1),
+               loop->lanes);
     loop_space_rollback(&b->space, m);
-    if (rolled) build_close(b, block);
-    at = rolled ? whole : at + lanes;
+    build_close(b, block);
+    at = whole;
   }
+  for (; at < extent; at += loop->lanes)
+    nest_piece(b, stage, step, phase, px_int(b->px, at), extent - at);
+  loop_space_rollback(&b->space, m);
 }
 
 static void nest(struct builder *b, int stage, int step, enum phase phase) {

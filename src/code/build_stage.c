@@ -1,9 +1,9 @@
 /* One point of a stage: the statement that computes it, and those that begin and end a reduction.
  * See build.h.
  *
- * In a vec loop a statement is one of vectors where what it writes is contiguous, or else a loop
- * over the lanes: everything has that form. Under a condition that lanes may fail one by one there
- * are both, the loop for the last vector.
+ * In a vec loop a statement is one of vectors; where what it writes is not contiguous, its lanes are
+ * stored one by one, and what has no form in vectors at all is a loop over the lanes. Of the last vector
+ * of an axis so many lanes are loaded and stored as there are (build_beyond.c).
  */
 #include "code/build.h"
 
@@ -19,38 +19,6 @@ struct statement {
   int body;      /* PHASE_UPDATE: the value */
   int sum_place; /* PHASE_FINALIZE: of the accumulator it reads */
 };
-
-/* ---- guards ---- */
-
-/* All lanes' values of the axis at once: that of the last lane, which is the largest. */
-static int last_lane(struct builder *b, int value) {
-  int64_t stride;
-  if (!build_stride(b, value, b->lane, &stride) || stride < 0) return -1;
-  return px_add(b->px, build_at_zero(b, value, b->lane), px_int(b->px, stride * (b->lanes - 1)));
-}
-
-/* The axes whose digits overshoot lie within their sizes. With `all_lanes` that of all lanes at
- * once (false if that cannot be said), else of the lane that stands at `lane`. */
-static int guard(struct builder *b, int stage, bool reductions, bool all_lanes) {
-  const struct bound_stage *bound = &b->tree->stages[stage];
-  const struct program_tensor *t = &b->program->tensors.data[bound->tensor];
-  int condition = px_bool(b->px, true);
-  for (int i = 0; i < t->rank + (reductions ? t->reductions : 0); i++) {
-    if (!bound->tail[i] || b->guarded[stage] >> i & 1) continue;
-    int value = space_axis(&b->space, bound, i);
-    if (value < 0) continue;
-    if (all_lanes && px_mentions(b->px, value, b->lane)) value = last_lane(b, value);
-    int met = value < 0 ? px_bool(b->px, false)
-                        : px_compare(b->px, PX_LT, value, px_int(b->px, t->axes[i].size));
-    condition = px_and(b->px, condition, met);
-  }
-  return condition;
-}
-
-static bool decided(const struct builder *b, int condition, bool value) {
-  const struct px_node *n = &b->px->nodes.data[condition];
-  return n->op == PX_BOOL && n->integer == value;
-}
 
 /* ---- values ---- */
 
@@ -146,11 +114,28 @@ static int value_of(struct builder *b, const struct statement *s) {
 
 /* ---- the statement ---- */
 
+/* Where it is written: lanes that lie beyond only where nobody sees them. */
+static int target(struct builder *b, const struct statement *s) {
+  const struct stored *to = s->to;
+  bool memory = build_in_vectors(b) && to->at.kind != STORAGE_NAMED && !to->at.per_lane;
+  bool room = b->kept == b->lanes && to->at.kind != STORAGE_OUTPUT;
+  bool side = memory && build_storage_form(b, to, s->place) == FORM_VECTOR;
+  if (!side || b->first < 0 || (room && build_place_inside(b, to, s->place)))
+    return build_stored(b, to, s->place);
+  int element =
+      code_element(b->code, to->variable, build_index(b, build_at_zero(b, s->place, b->lane)));
+  return code_first_lanes(b->code, element, b->lanes, build_index(b, b->first));
+}
+
+/* Values of bf16 in variables. */
+static bool rounds(const struct statement *s) {
+  return s->t->dtype == PROGRAM_BF16 && s->to->at.dtype != PROGRAM_BF16 && s->to == &s->plan->value;
+}
+
 /* to = value, as it is stored: bf16 in variables is rounded as if it were in memory. */
 static void assign(struct builder *b, const struct statement *s, int value) {
-  bool rounds = s->t->dtype == PROGRAM_BF16 && s->to == &s->plan->value;
-  int to = build_stored(b, s->to, s->place);
-  if (rounds && s->to->at.dtype != PROGRAM_BF16)
+  int to = target(b, s);
+  if (rounds(s))
     value = code_operation(b->code, CODE_ROUND, b->code->exprs.data[value].type, value, -1, -1);
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
 }
@@ -168,7 +153,7 @@ static int reduce_lanes(struct builder *b, const struct statement *s, int vector
 /* to += value; to = max(to, value) */
 static void accumulate(struct builder *b, const struct statement *s, int value) {
   enum program_reducer reducer = s->t->reducer;
-  int to = build_stored(b, s->to, s->place);
+  int to = target(b, s);
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
   if (across_lanes(b, s) && !b->one_by_one) value = reduce_lanes(b, s, value);
@@ -194,22 +179,17 @@ static void put(struct builder *b, const struct statement *s) {
 
 /* ---- lanes ---- */
 
-static bool fits_vectors(struct builder *b, const struct statement *s) {
-  const struct stored *to = s->to;
-  bool rounds =
-      s->t->dtype == PROGRAM_BF16 && to->at.dtype != PROGRAM_BF16 && to == &s->plan->value;
-  if (across_lanes(b, s))
-    return build_storage_form(b, to, s->place) == FORM_UNIFORM &&
-           build_form(b, s->body) == FORM_VECTOR;
-  if (counted(s) || build_storage_form(b, to, s->place) != FORM_VECTOR) return false;
-  if (s->phase == PHASE_UPDATE) return !rounds && build_form(b, s->body) != FORM_GATHER;
-  if (s->phase == PHASE_INIT) return true;
-  return !rounds && build_storage_form(b, s->bound->direct ? &s->plan->value : &s->plan->sum,
-                                       s->sum_place) == FORM_VECTOR;
+/* What is written can be computed in vectors. */
+static bool has_vector(struct builder *b, const struct statement *s) {
+  if (counted(s) || rounds(s)) return false;
+  if (s->phase == PHASE_UPDATE) return build_form(b, s->body) != FORM_GATHER;
+  return s->phase == PHASE_INIT ||
+         build_storage_form(b, s->bound->direct ? &s->plan->value : &s->plan->sum, s->sum_place) ==
+             FORM_VECTOR;
 }
 
 static void put_guarded(struct builder *b, const struct statement *s, int condition) {
-  if (decided(b, condition, true)) {
+  if (build_decided(b, condition, true)) {
     put(b, s);
     return;
   }
@@ -218,30 +198,66 @@ static void put_guarded(struct builder *b, const struct statement *s, int condit
   code_close(b->code, block);
 }
 
-static void put_lanes(struct builder *b, const struct statement *s, int condition) {
-  int lanes = code_int(b->code, b->lanes);
-  int loop = code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
+static void put_lanes(struct builder *b, const struct statement *s, int each) {
+  int loop = build_lane_loop(b);
   b->one_by_one = true;
-  put_guarded(b, s, condition);
+  put_guarded(b, s, each);
   b->one_by_one = false;
   code_close(b->code, loop);
 }
 
-static void put_in_vec(struct builder *b, const struct statement *s, int all, int each) {
-  if (!fits_vectors(b, s) || decided(b, all, false)) {
-    put_lanes(b, s, each);
-  } else if (!px_mentions(b->px, each, b->lane)) {
-    put_guarded(b, s, all);
-  } else if (decided(b, all, true)) {
+/* A vector whose lanes are stored one by one: they do not lie side by side. */
+static void put_scattered(struct builder *b, const struct statement *s) {
+  int block = code_open_block(b->code);
+  b->gathered = 0;
+  int value = value_of(b, s);
+  int vector = build_lanes_variable(b, b->gathered, code_type(b->computed, b->lanes));
+  code_declare(b->code, vector, value);
+  int loop = build_lane_loop(b);
+  b->one_by_one = true;
+  assign(b, s,
+         code_lane(b->code, code_variable_at(b->code, vector, 0),
+                   code_variable_at(b->code, b->lane_variable, 0)));
+  b->one_by_one = false;
+  code_close(b->code, loop);
+  code_close(b->code, block);
+}
+
+/* A vector reduced to one value, where all its lanes are points of the reduction. */
+static void put_across(struct builder *b, const struct statement *s, int each) {
+  int first = b->first, yes = px_bool(b->px, true);
+  bool vector = each < 0 && build_storage_form(b, s->to, s->place) == FORM_UNIFORM &&
+                build_form(b, s->body) == FORM_VECTOR;
+  if (!vector || (first >= 0 && px_range(b->px, first).high < b->lanes)) {
+    put_lanes(b, s, each < 0 ? yes : each);
+  } else if (first < 0) {
     put(b, s);
   } else {
-    int whole = code_open_if(b->code, build_condition(b, all));
+    int whole = px_compare(b->px, PX_LE, px_int(b->px, b->lanes), first);
+    int block = code_open_if(b->code, build_condition(b, whole));
+    b->first = -1;
     put(b, s);
-    code_close(b->code, whole);
-    int rest = code_open_else(b->code, whole);
-    put_lanes(b, s, each);
+    b->first = first;
+    code_close(b->code, block);
+    int rest = code_open_else(b->code, block);
+    put_lanes(b, s, yes);
     code_close(b->code, rest);
   }
+}
+
+static void put_in_vec(struct builder *b, const struct statement *s, int each) {
+  if (across_lanes(b, s)) {
+    put_across(b, s, each);
+    return;
+  }
+  bool sums = s->phase == PHASE_UPDATE && s->bound->start >= 0;
+  bool vector = each < 0 && has_vector(b, s);
+  if (vector && build_storage_form(b, s->to, s->place) == FORM_VECTOR)
+    put(b, s);
+  else if (vector && !sums)
+    put_scattered(b, s);
+  else
+    put_lanes(b, s, each < 0 ? px_bool(b->px, true) : each);
 }
 
 /* ---- */
@@ -259,25 +275,48 @@ static struct statement statement_of(struct builder *b, int stage, enum phase ph
   return s;
 }
 
-/* Variables and accumulators of its own begin without asking: nobody sees those that overshoot. */
+/* The condition under which the statement runs at all: not that of what nobody sees. */
+static int condition_of(struct builder *b, struct statement *s, int stage,
+                        const struct beyond *beyond) {
+  bool begins = s->phase == PHASE_INIT && !s->bound->direct;
+  bool unseen = build_is_private(s->to) && !counted(s);
+  if (begins || (unseen && build_body_beyond(b, stage, beyond, &s->body))) return beyond->always;
+  return px_and(b->px, beyond->always, beyond->rows);
+}
+
+/* What all lanes load lies inside if one of them does. */
+static int some_lane(struct builder *b, const struct statement *s, const struct beyond *beyond) {
+  if (beyond->first < 0 || s->body < 0 || px_range(b->px, beyond->first).low > 0 ||
+      build_loads_inside(b, s->body, true))
+    return px_bool(b->px, true);
+  return px_compare(b->px, PX_LT, px_int(b->px, 0), beyond->first);
+}
+
+static void put_statement(struct builder *b, int stage, enum phase phase) {
+  struct beyond beyond = build_beyond(b, stage, phase == PHASE_UPDATE);
+  struct statement s = statement_of(b, stage, phase);
+  if (b->px->failed) return; /* told at the end */
+  b->first = beyond.first;
+  int condition = condition_of(b, &s, stage, &beyond);
+  condition = px_and(b->px, condition, some_lane(b, &s, &beyond));
+  if (b->px->failed || build_decided(b, condition, false)) return;
+  if (beyond.each >= 0 && build_decided(b, beyond.each, false)) return;
+  if (phase != PHASE_INIT && beyond.first >= 0 && px_range(b->px, beyond.first).high < 1) return;
+  bool always = build_decided(b, condition, true);
+  int block = always ? -1 : code_open_if(b->code, build_condition(b, condition));
+  if (b->lane >= 0)
+    put_in_vec(b, &s, beyond.each);
+  else
+    put(b, &s);
+  if (!always) code_close(b->code, block);
+}
+
 void build_statement(struct builder *b, int stage, enum phase phase) {
   int nodes = b->px->nodes.count, indices = b->px->indices.count;
-  const struct bound_stage *bound = &b->tree->stages[stage];
-  b->computed = bound->computed;
+  b->computed = b->tree->stages[stage].computed;
   b->known.count = 0;
-  bool free = phase == PHASE_INIT && (bound->direct ? bound->value.kind == STORAGE_NAMED : true);
-  bool update = phase == PHASE_UPDATE;
-  int each = free ? px_bool(b->px, true) : guard(b, stage, update, false);
-  int all = b->lane >= 0 && !free ? guard(b, stage, update, true) : each;
-  if (!b->px->failed && !decided(b, each, false)) {
-    struct statement s = statement_of(b, stage, phase);
-    if (b->px->failed)
-      ; /* told at the end */
-    else if (b->lane >= 0)
-      put_in_vec(b, &s, all, each);
-    else
-      put_guarded(b, &s, each);
-  }
+  put_statement(b, stage, phase);
+  b->first = -1;
   if (b->px->failed) return;
   b->px->nodes.count = nodes;
   b->px->indices.count = indices;

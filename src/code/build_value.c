@@ -160,7 +160,9 @@ int build_stored(struct builder *b, const struct stored *h, int place) {
   if (build_storage_form(b, h, place) != FORM_VECTOR)
     return lane_of(b, h, place, storage_of(b, h, place));
   if (h->at.kind == STORAGE_NAMED || h->at.per_lane) return storage_of(b, h, place);
-  return code_vector(b->code, storage_of(b, h, build_at_zero(b, place, b->lane)), b->lanes);
+  bool part = b->first >= 0 && !build_place_inside(b, h, place);
+  int element = storage_of(b, h, build_at_zero(b, place, b->lane));
+  return code_first_lanes(b->code, element, b->lanes, part ? build_index(b, b->first) : -1);
 }
 
 static int load(struct builder *b, const struct px_node *n) {
@@ -172,6 +174,13 @@ static int load(struct builder *b, const struct px_node *n) {
 
 /* ---- values ---- */
 
+int build_lane_loop(struct builder *b) {
+  int most = px_int(b->px, b->kept);
+  int lanes =
+      build_index(b, b->first < 0 ? most : px_min(b->px, b->first, px_int(b->px, b->lanes)));
+  return code_open_for(b->code, b->lane_variable, code_int(b->code, 0), lanes, 1, 0);
+}
+
 /* Gathers the expression's lanes into a vector before the statement. */
 static int gather(struct builder *b, int expr) {
   int number = b->gathered++;
@@ -179,9 +188,9 @@ static int gather(struct builder *b, int expr) {
   int value = build_value(b, expr);
   b->one_by_one = false;
   int vector = build_lanes_variable(b, number, code_type(b->computed, b->lanes));
-  int lanes = code_int(b->code, b->lanes), first = code_int(b->code, 0);
-  code_declare(b->code, vector, -1);
-  int loop = code_open_for(b->code, b->lane_variable, first, lanes, 1, 0);
+  int zero = code_broadcast(b->code, code_number(b->code, b->computed, 0), b->lanes);
+  code_declare(b->code, vector, b->first < 0 ? -1 : zero);
+  int loop = build_lane_loop(b);
   int lane = code_variable_at(b->code, b->lane_variable, 0);
   int to = code_lane(b->code, code_variable_at(b->code, vector, 0), lane);
   code_assign(b->code, to, CODE_SET, value);

@@ -104,8 +104,12 @@ int code_lane(struct code *c, int vector, int lane) {
 }
 
 int code_vector(struct code *c, int element, int lanes) {
+  return code_first_lanes(c, element, lanes, -1);
+}
+
+int code_first_lanes(struct code *c, int element, int lanes, int count) {
   struct code_type type = code_type(type_of(c, element).element, lanes);
-  return code_operation(c, CODE_VECTOR, type, element, -1, -1);
+  return code_operation(c, CODE_VECTOR, type, element, count, -1);
 }
 
 int code_broadcast(struct code *c, int scalar, int lanes) {

@@ -1,7 +1,8 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_borders.c splits loops at the borders of images, code_common.c names what indices have in common, code_verify.c checks it, src/emit prints it.
+ * code_borders.c splits loops at the borders of images, code_loads.c and code_common.c name what loads and
+ * indices have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
  *
@@ -45,10 +46,11 @@ enum code_op {
   CODE_VARIABLE = PX_OPS, /* `variable`, of several the one of number `integer` */
   CODE_ELEMENT,           /* variable[arg 0] */
   CODE_LANE,              /* of the vector arg 0 the lane arg 1 */
-  CODE_VECTOR,            /* `lanes` elements in memory, from the element arg 0 on */
-  CODE_BROADCAST,         /* arg 0 in all lanes */
-  CODE_SUM,               /* of indices: coef*expr + ... + integer */
-  CODE_FLOOR_DIV,         /* of indices of any sign by a positive number */
+  CODE_VECTOR,    /* `lanes` elements in memory, from the element arg 0 on; where arg 1 stands
+                             so many of them, the others are 0 and neither read nor written */
+  CODE_BROADCAST, /* arg 0 in all lanes */
+  CODE_SUM,       /* of indices: coef*expr + ... + integer */
+  CODE_FLOOR_DIV, /* of indices of any sign by a positive number */
   CODE_FLOOR_MOD,
   CODE_CONVERT,   /* arg 0 as `type` */
   CODE_ROUND,     /* arg 0, an f32, rounded as if it were stored as bf16 */
@@ -165,9 +167,10 @@ int code_variable_at(struct code *c, int variable, int64_t number);
 int code_element(struct code *c, int variable, int index);
 int code_lane(struct code *c, int vector, int lane);
 int code_vector(struct code *c, int element, int lanes);
-int code_broadcast(struct code *c, int scalar, int lanes); /* itself if lanes is 1 */
-int code_across(struct code *c, int op, int vector);       /* CODE_LANES_ADD .. */
-int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
+int code_first_lanes(struct code *c, int element, int lanes, int count); /* any index will do */
+int code_broadcast(struct code *c, int scalar, int lanes);               /* itself if lanes is 1 */
+int code_across(struct code *c, int op, int vector);                     /* CODE_LANES_ADD .. */
+int code_convert(struct code *c, int expr, int element); /* itself if it is of that already */
 /* The sum of the terms: a constant, or the one term, where it is that. */
 int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);
 /* An operation of enum px_op or enum code_op; -1 for arguments that it has not. */
@@ -203,6 +206,9 @@ bool code_join_lanes(struct code *c, int loop);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
 bool code_drop_dead(struct code *c);
+
+/* code_loads.c: the same with names for loads of the first lanes that stand several times. */
+void code_name_loads(struct code *c);
 
 /* code_common.c: the same with names for what indices have in common. */
 void code_name_common(struct code *c);

@@ -45,10 +45,10 @@ static const struct code_expr *written(struct dead *d, int to) {
   return e->op == CODE_LANE || e->op == CODE_VECTOR ? &d->c->exprs.data[e->arg[0]] : e;
 }
 
-/* Of what is written the place is read, and the lane. */
+/* Of what is written the place is read, and the lane or how many lanes. */
 static void read_target(struct dead *d, int to) {
   const struct code_expr *e = &d->c->exprs.data[to];
-  if (e->op == CODE_LANE) read_expr(d, e->arg[1]);
+  if (e->op == CODE_LANE || e->op == CODE_VECTOR) read_expr(d, e->arg[1]);
   if (written(d, to)->op == CODE_ELEMENT) read_expr(d, written(d, to)->arg[0]);
 }
 

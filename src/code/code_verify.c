@@ -168,6 +168,9 @@ static bool vector_is_well_formed(const struct verifier *v, const struct code_ex
       return from.lanes > 1 && e->type.lanes == 1 && from.element == e->type.element &&
              e->arg[1] >= 0 && code_is_index(type_of(v, e->arg[1]));
     case CODE_VECTOR:
+      if (e->arg[1] >= 0 &&
+          (!code_is_index(type_of(v, e->arg[1])) || type_of(v, e->arg[1]).lanes > 1))
+        return false;
       return expr_at(v, e->arg[0])->op == CODE_ELEMENT && from.lanes == 1 && e->type.lanes > 1 &&
              from.element == e->type.element;
     case CODE_LANES_ADD:
@@ -252,7 +255,8 @@ static canvas_status check_expr(struct verifier *v, int expr) {
   if (expr < 0 || expr >= v->c->exprs.count) return reject(v, "an expression is missing", -1);
   const struct code_expr *e = expr_at(v, expr);
   if (e->type.lanes < 1 || e->type.lanes > CODE_LANES) return reject(v, "a wrong type", expr);
-  bool guarded = v->guarded;
+  bool guarded = v->guarded, part = e->op == CODE_VECTOR && e->arg[1] >= 0;
+  v->guarded |= part;
   for (int i = 0; i < 3 && e->arg[i] >= 0; i++) {
     v->guarded |= i > 0 && guards(e->op);
     TRY(check_expr(v, e->arg[i]));
@@ -262,7 +266,7 @@ static canvas_status check_expr(struct verifier *v, int expr) {
   if (e->op == CODE_VARIABLE || e->op == CODE_ELEMENT) return check_variable(v, e, expr);
   if (e->op < PX_ADD) return check_leaf(v, e, expr);
   if (!is_well_formed(v, e)) return reject(v, "operands of wrong types", expr);
-  return e->op == CODE_VECTOR ? check_place(v, e->arg[0], e->type.lanes) : CANVAS_OK;
+  return e->op == CODE_VECTOR && !part ? check_place(v, e->arg[0], e->type.lanes) : CANVAS_OK;
 }
 
 /* ---- statements ---- */

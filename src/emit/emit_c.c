@@ -85,9 +85,9 @@ static unsigned used_functions(const struct printer *p, int lanes) {
 static void put_type(const struct printer *p, bool wide, int lanes, struct buf *out) {
   int bytes = lanes * (wide ? 8 : 4), masked = 0;
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
-  const int mask_users[] = {VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE + 1 + PX_MAX,
-                            VECTOR_BF16_WRITE + 1 + PX_MIN};
-  for (int i = 0; i < 4; i++) masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
+  const int mask_users[] = {VECTOR_PICK, VECTOR_BF16_LOAD, VECTOR_BF16_READ,
+                            VECTOR_BF16_WRITE + 1 + PX_MAX, VECTOR_BF16_WRITE + 1 + PX_MIN};
+  for (int i = 0; i < 5; i++) masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
   masked |= !wide && used_functions(p, lanes);
   buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n", type, v, lanes, bytes);
   if (masked)
@@ -145,6 +145,32 @@ static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
   buf_puts(out, "; \\\n  })\n");
 }
 
+/* The first n lanes in memory: n may be none, or more than there are. */
+static void put_load(const struct printer *p, bool wide, int lanes, struct buf *out) {
+  const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
+  char V = wide ? 'D' : 'V';
+  buf_printf(out,
+             "#define LOAD_%c%d(place, n) \\\n  ({ \\\n    const %s *from_ = &(place); \\\n"
+             "    long n_ = (n); \\\n"
+             "    n_ >= %d ? (%s%d)%c%d(*from_) : ({ \\\n      %s%d part_ = {0}; \\\n"
+             "      if (n_ > 0) __builtin_memcpy(&part_, from_, (n_ & %d) * %d); \\\n"
+             "      part_; \\\n    }); \\\n  })\n",
+             V, lanes, type, lanes, v, lanes, V, lanes, v, lanes, lanes - 1, wide ? 8 : 4);
+}
+
+static void put_store(const struct printer *p, bool wide, int lanes, struct buf *out) {
+  const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
+  char V = wide ? 'D' : 'V';
+  buf_printf(out,
+             "#define STORE_%c%d(place, n, x) \\\n  do { \\\n    %s *to_ = &(place); \\\n"
+             "    long n_ = (n); \\\n    %s%d x_ = (x); \\\n"
+             "    if (n_ >= %d) { \\\n      %c%d(*to_) = x_; \\\n    } else if (n_ > 0) { \\\n"
+             "      %s%d part_ = x_; \\\n"
+             "      __builtin_memcpy(to_, &part_, (n_ & %d) * %d); \\\n    } \\\n"
+             "  } while (0)\n",
+             V, lanes, type, v, lanes, lanes, V, lanes, v, lanes, lanes - 1, wide ? 8 : 4);
+}
+
 static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -158,6 +184,27 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
                  "#define PICK_%c%d(mask, x, y) \\\n  ({ \\\n    %s%d mask_ = (mask); \\\n"
                  "    (%s%d)((mask_ & (%s%d)(x)) | (~mask_ & (%s%d)(y))); \\\n  })\n",
                  V, lanes, m, lanes, v, lanes, m, lanes, m, lanes);
+      return;
+    case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
+    case VECTOR_STORE: put_store(p, wide, lanes, out); return;
+    case VECTOR_BF16_LOAD:
+      buf_printf(out,
+                 "#define BF16_LOAD%d(place, n) \\\n  ({ \\\n"
+                 "    const uint16_t *from_ = &(place); \\\n    long n_ = (n); \\\n"
+                 "    m%d bits_ = {0}; \\\n"
+                 "    for (int i_ = 0; i_ < %d && i_ < n_; i_++) \\\n"
+                 "      bits_[i_] = (int32_t)((uint32_t)from_[i_] << 16); \\\n"
+                 "    (v%d)bits_; \\\n  })\n",
+                 lanes, lanes, lanes, lanes);
+      return;
+    case VECTOR_BF16_STORE:
+      buf_printf(out,
+                 "#define BF16_STORE%d(place, n, x) \\\n  do { \\\n"
+                 "    uint16_t *to_ = &(place); \\\n    long n_ = (n); \\\n"
+                 "    v%d from_ = (x); \\\n"
+                 "    for (int i_ = 0; i_ < %d && i_ < n_; i_++) to_[i_] = BF16_WRITE(from_[i_]); "
+                 "\\\n  } while (0)\n",
+                 lanes, lanes, lanes);
       return;
     case VECTOR_BF16_READ:
       buf_printf(

@@ -279,16 +279,36 @@ static void put_assignment(struct printer *p, const struct code_statement *s, st
   buf_puts(out, ";");
 }
 
-/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16 */
+/* BF16_WRITE16(Y[i], x); of a vector that is stored as bf16; BF16_STORE16(Y[i], n, x); of the first n
+ * lanes */
 static void put_bf16_vector(struct printer *p, const struct code_statement *s, struct buf *out) {
   const struct code_expr *to = &p->code->exprs.data[s->to];
   const struct code_expr *value = &p->code->exprs.data[s->value];
-  print_used_vector(p, VECTOR_BF16_WRITE, to->type);
+  bool part = to->arg[1] >= 0;
+  print_used_vector(p, part ? VECTOR_BF16_STORE : VECTOR_BF16_WRITE, to->type);
   p->used |= HELP_BF16_WRITE;
-  buf_printf(out, "BF16_WRITE%d(", to->type.lanes);
-  print_target(p, to->arg[0], out);
+  buf_printf(out, "BF16_%s%d(", part ? "STORE" : "WRITE", to->type.lanes);
+  print_part(p, to, out);
   buf_puts(out, ", ");
   print_expr(p, value->arg[0], BOUND_NONE, out);
+  buf_puts(out, ");");
+}
+
+/* STORE_V16(Y[i], n, x); STORE_V16(Y[i], n, LOAD_V16(Y[i], n) + x); */
+static void put_part(struct printer *p, const struct code_statement *s, struct buf *out) {
+  static const char *const how[] = {"", " + ", " * "};
+  const struct code_expr *to = &p->code->exprs.data[s->to];
+  print_used_vector(p, VECTOR_STORE, to->type);
+  buf_printf(out, "STORE_%c%d(", to->type.element == PROGRAM_F64 ? 'D' : 'V', to->type.lanes);
+  print_part(p, to, out);
+  buf_puts(out, ", ");
+  if (s->how != CODE_SET) print_expr(p, s->to, BOUND_SUM, out);
+  buf_puts(out, how[s->how]);
+  print_expr(p, s->value,
+             s->how == CODE_SET   ? BOUND_NONE
+             : s->how == CODE_ADD ? BOUND_SUM + 1
+                                  : BOUND_TIGHT,
+             out);
   buf_puts(out, ");");
 }
 
@@ -308,6 +328,8 @@ static int put_simple(struct printer *p, const struct code_statement *s, int dep
   else if (p->code->exprs.data[s->to].op == CODE_VECTOR &&
            p->code->exprs.data[s->to].type.element == PROGRAM_BF16)
     put_bf16_vector(p, s, &text);
+  else if (p->code->exprs.data[s->to].op == CODE_VECTOR && p->code->exprs.data[s->to].arg[1] >= 0)
+    put_part(p, s, &text);
   else
     put_assignment(p, s, &text);
   put_line(&text, depth, out);

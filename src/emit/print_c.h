@@ -46,8 +46,19 @@ enum helper {
   HELP_PARALLEL = 1 << 13
 };
 
-/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. */
-enum vector_helper { VECTOR_TYPE, VECTOR_ALL, VECTOR_PICK, VECTOR_BF16_READ, VECTOR_BF16_WRITE };
+/* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
+ * STORE are of the first lanes. */
+enum vector_helper {
+  VECTOR_TYPE,
+  VECTOR_ALL,
+  VECTOR_PICK,
+  VECTOR_LOAD,
+  VECTOR_STORE,
+  VECTOR_BF16_LOAD,
+  VECTOR_BF16_STORE,
+  VECTOR_BF16_READ,
+  VECTOR_BF16_WRITE
+};
 enum {
   VECTOR_LANES = VECTOR_BF16_WRITE + 1 + PX_OPS, /* after those of enum px_op: CODE_LANES_ADD .. */
   VECTOR_HELPERS = VECTOR_LANES + 4
@@ -93,6 +104,8 @@ extern const char *const lanes_words[4]; /* by CODE_LANES_ADD ..: SUM_OF_V16(x) 
 enum { BOUND_NONE, BOUND_SUM, BOUND_PRODUCT, BOUND_TIGHT }; /* how firmly an operand is bound */
 void print_expr(struct printer *p, int expr, int bound, struct buf *out);
 void print_target(struct printer *p, int expr, struct buf *out); /* left of an assignment */
+void print_part(struct printer *p, const struct code_expr *vector,
+                struct buf *out); /* place, lanes */
 const char *print_type(struct printer *p, struct code_type type, char name[16]);
 void print_used_vector(struct printer *p, int helper, struct code_type type);
 

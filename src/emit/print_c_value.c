@@ -78,11 +78,19 @@ static void print_element(struct printer *p, const struct code_expr *e, struct b
   buf_puts(out, "]");
 }
 
-/* V16(X[i]): so many elements from there on */
+void print_part(struct printer *p, const struct code_expr *vector, struct buf *out) {
+  print_target(p, vector->arg[0], out);
+  if (vector->arg[1] < 0) return;
+  buf_puts(out, ", ");
+  print_expr(p, vector->arg[1], BOUND_NONE, out);
+}
+
+/* V16(X[i]): so many elements from there on; LOAD_V16(X[i], n): the first n of them */
 static void print_vector(struct printer *p, const struct code_expr *e, struct buf *out) {
-  print_used_vector(p, VECTOR_TYPE, e->type);
-  buf_printf(out, "%c%d(", vector_letter(e->type), e->type.lanes);
-  print_target(p, e->arg[0], out);
+  bool part = e->arg[1] >= 0;
+  print_used_vector(p, part ? VECTOR_LOAD : VECTOR_TYPE, e->type);
+  buf_printf(out, "%s%c%d(", part ? "LOAD_" : "", vector_letter(e->type), e->type.lanes);
+  print_part(p, e, out);
   buf_puts(out, ")");
 }
 
@@ -121,10 +129,11 @@ static void print_call(struct printer *p, const char *name, const struct code_ex
 /* BF16_READ16(X[i]) of a vector in memory */
 static void print_vector_from_bf16(struct printer *p, const struct code_expr *e, struct buf *out) {
   const struct code_expr *vector = expr_at(p, e->arg[0]);
+  bool part = vector->arg[1] >= 0;
   mark_read(p, vector);
-  print_used_vector(p, VECTOR_BF16_READ, e->type);
-  buf_printf(out, "BF16_READ%d(", e->type.lanes);
-  print_target(p, vector->arg[0], out);
+  print_used_vector(p, part ? VECTOR_BF16_LOAD : VECTOR_BF16_READ, e->type);
+  buf_printf(out, "BF16_%s%d(", part ? "LOAD" : "READ", e->type.lanes);
+  print_part(p, vector, out);
   buf_puts(out, ")");
 }
 

@@ -3,6 +3,7 @@
 // seeded random inputs. What it may differ by is bounded by src/run/rounding.h, element by element.
 //
 // CANVAS_TEST_ALL=1: more sampled kernels and more schedules.
+#define _DEFAULT_SOURCE  // MAP_ANONYMOUS
 #include "machines.h"
 #include "check.h"
 
@@ -233,6 +234,32 @@ static bool equals(const struct candidate *c, const double *const *inputs, void 
   return true;
 }
 
+// Between two pages that cannot be touched, at the one or the other.
+static void *between_guards(size_t bytes, bool front) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
+  char *at = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(at != MAP_FAILED && !mprotect(at + page, size, PROT_READ | PROT_WRITE), "mmap");
+  return at + page + (front ? 0 : size - bytes);
+}
+
+// The arguments of a call, inputs filled; no output is a number yet.
+static void fill_arguments(const struct program *p, bool front, const double **inputs,
+                           void **arguments) {
+  for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
+    bool input = i < p->inputs.count;
+    int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
+    enum program_dtype dtype = p->tensors.data[tensor].dtype;
+    int64_t n = program_elements(p, tensor);
+    size_t bytes = (size_t)n * element_size(dtype);
+    arguments[i] = between_guards(bytes, front);
+    memset(arguments[i], 0xff, bytes);  // nan
+    if (!input) continue;
+    double *values = fill(p, tensor, 7);
+    store(dtype, values, n, arguments[i]);
+    inputs[i] = values;
+  }
+}
+
 static int call(const struct candidate *c, void *library) {
   char name[40];
   const struct program *p = c->p;
@@ -241,19 +268,9 @@ static int call(const struct candidate *c, void *library) {
   snprintf(name, sizeof name, "call_%s", c->name);
   entry *function = (entry *)dlsym(library, name);
   if (!function) return 2;
-  for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
-    bool input = i < p->inputs.count;
-    int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
-    enum program_dtype dtype = p->tensors.data[tensor].dtype;
-    int64_t n = program_elements(p, tensor);
-    arguments[i] = malloc((size_t)n * element_size(dtype));
-    memset(arguments[i], 0xff, (size_t)n * element_size(dtype));  // nan
-    if (input) {
-      double *values = fill(p, tensor, 7);
-      store(dtype, values, n, arguments[i]);
-      inputs[i] = values;
-    }
-  }
+  fill_arguments(p, true, inputs, arguments);
+  if (function(arguments) != 0) return 3;
+  fill_arguments(p, false, inputs, arguments);
   if (function(arguments) != 0) return 3;
   return equals(c, inputs, arguments) ? 0 : 4;
 }
@@ -590,6 +607,114 @@ static void annotations_together(void **state) {
   print_message("%d accepted, %d rejected\n", b.done, b.rejected);
 }
 
+// ---- tiles that do not divide their axes ----
+
+// What lies beyond is computed and never seen, and no load leaves its tensor.
+static const char *const ragged[] = {
+    "program product\nin A f32 [i:9, k:7]\nin B f32 [k:7, j:19]\n"
+    "Y[i:9, j:19] = A[i, k] * B[k, j] // sum k:7\nout Y\n",
+    "program mixed\nin A bf16 [i:9, k:7]\nin B f64 [k:7, j:19]\n"
+    "Y bf16 [i:9, j:19] = A[i, k] * B[k, 18-j] // mean k:7\nout Y\n",
+    "program halves\nin A f32 [i:9, k:7]\nin B bf16 [k:7, j:19]\n"
+    "Y bf16 [i:9, j:19] = A[i, k] + B[k, j] // max k:7\nout Y\n",
+    "program stride\nin A f32 [k:7, i:20]\nin B f32 [k:7, j:40]\n"
+    "Y[i:9, j:19] = A[k, 2*i+1] * B[k, 2*j] + B[k, j+3] // sum k:7\nout Y\n",
+    "program table\nin A f32 [n:30, k:7]\nin a i32 [i:9] 0..29\nin b i32 [j:19] 0..29\n"
+    "Y[i:9, j:19] = A[a[i], k] * A[b[j], k] + real(a[i]) // sum k:7\nout Y\n",
+    "program folded\nin A f32 [i:3, k:7]\nin B f32 [k:7, j:2]\nin C f32 [j:19]\n"
+    "Y[i:9, j:19] = A[i/3, k] * B[k, j/16] + C[j] // sum k:7\nout Y\n",
+    "program border\nin A f32 [i:9, k:7]\nin B f32 [j:19]\n"
+    "Y[i:9, j:19] = (if 0 <= i+k-3 && i+k-3 < 9 then A[i+k-3, k] else 1) * "
+    "(if 0 <= j+k-3 && j+k-3 < 19 then B[j+k-3] else 2) // sum k:7\nout Y\n",
+    "program hidden\nin A f32 [i:9, k:7]\nin B f32 [j:19, k:7]\n"
+    "Y[i:9, j:19] = (if A[i, k] > 0 then A[i, 6-k] else B[j, k]) / exp(B[j, 6-k]) // sum k:7\n"
+    "out Y\n",
+    "program across\nin A f32 [i:9, k:7]\nin B f32 [k:7, j:19]\n"
+    "Y[j:19, i:9] = A[i, k] * B[k, j] // sum k:7\nout Y\n",
+};
+
+// # is a number, % a larger one, ~ what becomes of the last tile.
+static const char *const ragged_nests[] = {
+    "io, jo, k, ii:#:unroll~, ji:%:vec~ =>\n    @Y = {io, ii}/i, {jo, ji}/j // k\n",
+    "jo, io, k, ji:%:vec~, ii:#:unroll~ =>\n    @Y = {io, ii}/i, {jo, ji}/j // k\n",
+    "i, jo, ko, j1:#:unroll~, ki:#~, ji:%:vec~ =>\n    @Y = i, {jo, j1, ji}/j // {ko, ki}/k\n",
+    "{io, jo}:para, k, ii:#~, ji:%:vec~ =>\n    @Y = {io, ii}/i, {jo, ji}/j // k\n",
+    "io, jo, ji:%:vec~, ii:#:unroll~, k:7 =>\n    @Y = {io, ii}/i, {jo, ji}/j // k\n",
+    "jo, ji:#:unroll~, io, k, ii:%:vec~ =>\n    @Y = {io, ii}/i, {jo, ji}/j // k\n",
+    "k, io, ii:#:unroll~, j:vec:mask =>\n    @Y = {io, ii}/i, j // k\n",
+    "i, k, {jo, ji:%:mask}:fold:vec =>\n    @Y = i, {jo, ji}/j // k\n",
+};
+
+static struct schedule *ragged_nest(struct random *r, const char *nest) {
+  static const char *const tails[] = {":mask", ":peel", ":mask"};
+  struct buf text = {0};
+  struct schedule *s = NULL;
+  for (const char *c = nest; *c; c++) {
+    if (*c == '#')
+      buf_printf(&text, "%d", 2 + edit_below(r, 4));
+    else if (*c == '%')
+      buf_printf(&text, "%d", edit_below(r, 2) ? 4 << edit_below(r, 4) : 3 + edit_below(r, 22));
+    else if (*c == '~')
+      buf_puts(&text, tails[edit_below(r, 3)]);
+    else
+      buf_bytes(&text, c, 1);
+  }
+  CHECK_INT(schedule_parse(&ctx, text.text, text.length, &s), CANVAS_OK, text.text);
+  buf_free(&text);
+  return s;
+}
+
+// The program with a stage between what is summed and what is seen: with registers of its own.
+static struct program *with_epilogue(const char *program) {
+  struct buf text = {0};
+  const char *stage = strstr(program, "\nY");
+  buf_bytes(&text, program, (size_t)(stage - program));
+  buf_puts(&text, "\nS");
+  buf_puts(&text, stage + 2);
+  text.length = (size_t)(strstr(text.text, "\nout") - text.text);
+  buf_puts(&text, "\nY[i:9, j:19] = max(S[i, j], 0) / (1 + B[j%7, 0])\nout Y\n");
+  struct program *p = parsed(text.text);
+  buf_free(&text);
+  return p;
+}
+
+static void add_epilogue(struct batch *b, struct random *r, const char *label) {
+  struct program *p = with_epilogue(ragged[edit_below(r, 2) ? 0 : 3]);
+  static const char *const nests_of_two[] = {
+      "io, jo =>\n    k, ii:#:unroll~, ji:%:vec~ =>\n        @S = {io, ii}/i, {jo, ji}/j // k\n"
+      "    ii:unroll, ji:vec =>\n        @Y = {io, ii}/i, {jo, ji}/j\n",
+      "jo =>\n    i, k, ji:%:vec~ =>\n        @S = i, {jo, ji}/j // k\n"
+      "    i, ji:vec =>\n        @Y = i, {jo, ji}/j\n"};
+  batch_add(b, p, ragged_nest(r, nests_of_two[edit_below(r, 2)]), label);
+  program_free(p);
+}
+
+static void ragged_tiles(void **state) {
+  static const int bytes[] = {64, 16, 32};
+  enum { PROGRAMS = sizeof ragged / sizeof *ragged };
+  enum { NESTS = sizeof ragged_nests / sizeof *ragged_nests };
+  struct batch b = {.options = "-O2 -march=native" THREADS};
+  struct random r;
+  int draws = all() ? 20 * PROGRAMS * NESTS : SANITIZED ? PROGRAMS * NESTS : 2 * PROGRAMS * NESTS;
+  random_open(&r, 14, RANDOM_TEST, 3);
+  for (int i = 0; i < draws; i++) {
+    struct program *p = parsed(ragged[i % PROGRAMS]);
+    int nest = i / PROGRAMS % NESTS;
+    char label[40];
+    snprintf(label, sizeof label, "draw %d of ragged nest %d", i, nest);
+    vector_bytes = bytes[edit_below(&r, 3)];
+    registers = vector_bytes / 2;
+    batch_add(&b, p, ragged_nest(&r, ragged_nests[nest]), label);
+    if (i % 8 == 0) add_epilogue(&b, &r, label);
+    program_free(p);
+  }
+  batch_flush(&b, b.options);
+  vector_bytes = 64;
+  registers = 32;
+  print_message("%d accepted, %d rejected\n", b.done, b.rejected);
+  CHECK(b.done > 2 * b.rejected, "most schedules are legal");
+}
+
 // ---- what cannot be written ----
 
 static void rejections(void **state) {
@@ -880,8 +1005,8 @@ static void random_schedules_of_kernels(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
-           cmocka_unit_test(annotations_together), cmocka_unit_test(rejections),
-           cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
-           cmocka_unit_test(operators), cmocka_unit_test(random_schedules),
-           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
-           cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(annotations_together), cmocka_unit_test(ragged_tiles),
+           cmocka_unit_test(rejections), cmocka_unit_test(long_text),
+           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
+           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))

@@ -1,0 +1,175 @@
+/* Loads of the first lanes that stand several times in the statements of a block get a name: such a
+ * load is a macro with a condition, which compilers do not see to be the same. The answers are the
+ * same without this file. See code.h.
+ *
+ *     acc_0 += X[k] * f32x8(W[k*19], n)              let W_part f32x8 = f32x8(W[k*19], n)
+ *     acc_1 += X[k + 64] * f32x8(W[k*19], n)   ->    acc_0 += X[k] * W_part
+ *                                                    acc_1 += X[k + 64] * W_part
+ *
+ * Arrays that the block writes are left alone, and so are branches, which may not run.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "code/code.h"
+
+struct loads {
+  struct code *c;
+  int around; /* names of the blocks around */
+};
+
+static struct code_statement *statement(const struct loads *l, int at) {
+  return &l->c->statements.data[at];
+}
+
+static const struct code_expr *expr_at(const struct loads *l, int expr) {
+  return &l->c->exprs.data[expr];
+}
+
+/* ---- what is the same, what is written ---- */
+
+static bool same(const struct loads *l, int a, int b) {
+  if (a == b) return true;
+  if (a < 0 || b < 0) return false;
+  const struct code_expr *x = expr_at(l, a), *y = expr_at(l, b);
+  if (x->op != y->op || x->variable != y->variable || x->count != y->count ||
+      !code_same_type(x->type, y->type))
+    return false;
+  bool number = x->op == PX_INT || x->op == CODE_VARIABLE || x->op == CODE_SUM;
+  if (x->op == PX_NUMBER || (number && x->integer != y->integer)) return false;
+  for (int i = 0; i < x->count; i++) {
+    const struct affine_term *s = &l->c->terms.data[x->first + i];
+    const struct affine_term *t = &l->c->terms.data[y->first + i];
+    if (s->coef != t->coef || !same(l, s->expr, t->expr)) return false;
+  }
+  return same(l, x->arg[0], y->arg[0]) && same(l, x->arg[1], y->arg[1]) &&
+         same(l, x->arg[2], y->arg[2]);
+}
+
+static bool writes(const struct loads *l, int parent, int array) {
+  for (int i = statement(l, parent)->first; i >= 0; i = statement(l, i)->next) {
+    const struct code_statement *s = statement(l, i);
+    if (s->kind == CODE_ASSIGN) {
+      const struct code_expr *to = expr_at(l, s->to);
+      if (to->op == CODE_VECTOR || to->op == CODE_LANE) to = expr_at(l, to->arg[0]);
+      if (to->variable == array) return true;
+    }
+    if (writes(l, i, array) || (s->other >= 0 && writes(l, s->other, array))) return true;
+  }
+  return false;
+}
+
+/* ---- a load that stands again ---- */
+
+static bool is_first_lanes(const struct code_expr *e) {
+  return e->op == CODE_VECTOR && e->arg[1] >= 0 && e->type.element != PROGRAM_BF16;
+}
+
+static bool branches(const struct code_expr *e) {
+  return e->op == PX_SELECT || e->op == PX_AND || e->op == PX_OR;
+}
+
+static int uses_in(const struct loads *l, int expr, int load) {
+  if (expr < 0 || branches(expr_at(l, expr))) return 0;
+  if (same(l, expr, load)) return 1;
+  int uses = 0;
+  for (int i = 0; i < 3; i++) uses += uses_in(l, expr_at(l, expr)->arg[i], load);
+  return uses;
+}
+
+/* In the assignments from `at` on. */
+static int uses_from(const struct loads *l, int at, int load) {
+  int uses = 0;
+  for (; at >= 0; at = statement(l, at)->next)
+    if (statement(l, at)->kind == CODE_ASSIGN) uses += uses_in(l, statement(l, at)->value, load);
+  return uses;
+}
+
+/* The first load below the expression that stands again at `at` or behind it; -1. */
+static int find(const struct loads *l, int parent, int at, int expr) {
+  if (expr < 0 || branches(expr_at(l, expr))) return -1;
+  const struct code_expr *e = expr_at(l, expr);
+  if (is_first_lanes(e))
+    return uses_from(l, at, expr) > 1 && !writes(l, parent, expr_at(l, e->arg[0])->variable) ? expr
+                                                                                             : -1;
+  for (int i = 0; i < 3; i++) {
+    int found = find(l, parent, at, e->arg[i]);
+    if (found >= 0) return found;
+  }
+  return -1;
+}
+
+/* ---- the name ---- */
+
+static int variable_of(const struct loads *l, int load, int number) {
+  char name[PROGRAM_NAME + 16];
+  const struct code_expr *e = expr_at(l, load);
+  const char *array = l->c->variables.data[expr_at(l, e->arg[0])->variable].name;
+  snprintf(name, sizeof name, number ? "%s_part%d" : "%s_part", array, number + 1);
+  for (int i = 0; i < l->c->variables.count; i++) {
+    const struct code_variable *v = &l->c->variables.data[i];
+    if (v->storage == CODE_LOCAL && !strcmp(v->name, name) && code_same_type(v->type, e->type))
+      return i;
+  }
+  return code_variable(l->c, name, CODE_LOCAL, e->type, 1);
+}
+
+static int put_name(struct loads *l, int expr, int load, int variable) {
+  if (expr < 0 || branches(expr_at(l, expr))) return expr;
+  if (same(l, expr, load)) return code_variable_at(l->c, variable, 0);
+  struct code_expr e = *expr_at(l, expr); /* a copy: the array may move */
+  bool changed = false;
+  for (int i = 0; i < 3; i++) {
+    int arg = put_name(l, e.arg[i], load, variable);
+    changed |= arg != e.arg[i];
+    e.arg[i] = arg;
+  }
+  if (!changed) return expr;
+  VEC_PUSH(&l->c->exprs, e);
+  return l->c->exprs.count - 1;
+}
+
+/* Before `at`, which stands behind `before` (-1: nothing). */
+static int declare(struct loads *l, int parent, int before, int at, int variable, int load) {
+  int declared = l->c->statements.count;
+  VEC_PUSH(&l->c->statements, ((struct code_statement){.kind = CODE_DECLARE,
+                                                       .parent = parent,
+                                                       .variable = variable,
+                                                       .value = load,
+                                                       .next = at,
+                                                       .first = -1,
+                                                       .last = -1,
+                                                       .other = -1}));
+  if (before < 0)
+    statement(l, parent)->first = declared;
+  else
+    statement(l, before)->next = declared;
+  return declared;
+}
+
+static void name_in(struct loads *l, int parent) {
+  int names = 0;
+  for (int at = statement(l, parent)->first, before = -1; at >= 0; at = statement(l, at)->next) {
+    bool assigns = statement(l, at)->kind == CODE_ASSIGN;
+    for (int load; assigns && (load = find(l, parent, at, statement(l, at)->value)) >= 0;) {
+      int variable = variable_of(l, load, l->around + names++);
+      for (int i = at; i >= 0; i = statement(l, i)->next) {
+        if (statement(l, i)->kind != CODE_ASSIGN) continue;
+        int value = put_name(l, statement(l, i)->value, load, variable);
+        statement(l, i)->value = value;
+      }
+      before = declare(l, parent, before, at, variable, load);
+    }
+    before = at;
+  }
+  l->around += names;
+  for (int i = statement(l, parent)->first; i >= 0; i = statement(l, i)->next) {
+    name_in(l, i);
+    if (statement(l, i)->other >= 0) name_in(l, statement(l, i)->other);
+  }
+  l->around -= names;
+}
+
+void code_name_loads(struct code *c) {
+  name_in(&(struct loads){.c = c}, 0);
+}
