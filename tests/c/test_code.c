@@ -447,18 +447,41 @@ static void under_a_guard(struct sample *s) {
   code_close(s->c, loop);
 }
 
-// Y[4*i + lane] = lane within ? X[4*i + lane - 1] : 0
-static void lanes(struct sample *s) {
+// Where not both hold, either may.
+static void other_of_two(struct sample *s) {
+  struct two_loops l = open_two(s, 0);
+  int low = compare(s, PX_LT, counter(s), code_int(s->c, 3));
+  int guard =
+      code_open_if(s->c, logic(s, PX_AND, low, compare(s, PX_LT, inner(s), code_int(s->c, 2))));
+  move(s, inner(s));
+  code_close(s->c, guard);
+  int other = code_open_else(s->c, guard);
+  choose(s, CODE_SET, compare(s, PX_LT, inner(s), code_int(s->c, 2)), inner(s), 0);
+  code_close(s->c, other);
+  close_two(s, l);
+}
+
+// Y[4*i + lane] = lane within ? X[4*i + stride*lane - 1] : 0
+static void lanes_of(struct sample *s, int64_t stride) {
   s->c->variables.data[s->j].reserved = true;
   s->c->variables.data[s->j].type = code_type(PROGRAM_I32, 1);
   int loop = open_loop(s, 0, 8), zero = code_int(s->c, 0), four = code_int(s->c, 4);
   int lane = code_open_for(s->c, s->j, zero, four, 1, 0);
   int inside = compare(s, PX_LE, code_int(s->c, 1), index_of(s, 4, 1, 0));
-  int x = code_element(s->c, s->X, index_of(s, 4, 1, -1)), y = code_number(s->c, PROGRAM_F32, 0);
+  int x = code_element(s->c, s->X, index_of(s, 4, stride, -1)),
+      y = code_number(s->c, PROGRAM_F32, 0);
   int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1), inside, x, y);
   code_assign(s->c, code_element(s->c, s->Y, index_of(s, 4, 1, 0)), CODE_SET, value);
   code_close(s->c, lane);
   code_close(s->c, loop);
+}
+
+static void lanes(struct sample *s) {
+  lanes_of(s, 1);
+}
+
+static void lanes_apart(struct sample *s) {
+  lanes_of(s, 2);
 }
 
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
@@ -627,6 +650,19 @@ static void splits_borders(void **state) {
                    "    Y[j] = select((1 <= j), X[j - 1], 0)\n"
                    "  for i in 1..8\n"
                    "    f32x4(Y[i*4]) = f32x4(X[i*4 - 1])\n"},
+      {lanes_apart, HEAD "  for j in 0..4\n"
+                         "    Y[j] = select((1 <= j), X[j*2 - 1], 0)\n"
+                         "  for i in 1..8\n"
+                         "    for j in 0..4\n"
+                         "      Y[i*4 + j] = X[i*4 + j*2 - 1]\n"},
+      {other_of_two, HEAD "  for i in 0..6\n"
+                          "    for j in 0..2\n"
+                          "      if (i < 3)\n"
+                          "        Y[j] = X[j]\n"
+                          "      else\n"
+                          "        Y[i] = X[j]\n"
+                          "    for j in 2..6\n"
+                          "      Y[i] = 0\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
 }
