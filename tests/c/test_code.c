@@ -323,6 +323,48 @@ static void lanes_of_a_gather(struct sample *s) {
   place_of_one_array(s);
 }
 
+// ---- loads of the first lanes ----
+
+// f32x8(of[8*i], i - 1)
+static int first_lanes(struct sample *s, int of) {
+  struct affine_term t[2] = {{counter(s), 8}, {counter(s), 1}};
+  int place = code_sum(s->c, &t[0], 1, 0), count = code_sum(s->c, &t[1], 1, -1);
+  return code_first_lanes(s->c, code_element(s->c, of, place), 8, count);
+}
+
+// V = first lanes of `of`, so many times
+static void load_first_lanes(struct sample *s, int of, int times) {
+  int v = code_variable(s->c, "v", CODE_LOCAL, code_type(PROGRAM_F32, 8), 3);
+  code_declare(s->c, v, -1);
+  for (int i = 0; i < times; i++)
+    code_assign(s->c, code_variable_at(s->c, v, i), CODE_SET, first_lanes(s, of));
+}
+
+static void lanes_twice(struct sample *s) {
+  int loop = open_loop(s, 0, 8);
+  load_first_lanes(s, s->X, 2);
+  code_close(s->c, loop);
+}
+
+static void lanes_once(struct sample *s) {
+  int loop = open_loop(s, 0, 8);
+  load_first_lanes(s, s->X, 1);
+  code_close(s->c, loop);
+}
+
+static void lanes_that_change(struct sample *s) {
+  int loop = open_loop(s, 0, 8);
+  load_first_lanes(s, s->Y, 2);
+  code_assign(s->c, first_lanes(s, s->Y), CODE_SET, first_lanes(s, s->Y));
+  code_close(s->c, loop);
+}
+
+static void value_as_count(struct sample *s) {
+  int place = code_element(s->c, s->X, code_int(s->c, 0)), count = code_number(s->c, 0, 3);
+  int to = code_vector(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), 8);
+  code_assign(s->c, to, CODE_SET, code_first_lanes(s->c, place, 8, count));
+}
+
 // ---- borders ----
 
 static int compare(struct sample *s, int op, int x, int y) {
@@ -529,6 +571,25 @@ static void drops_dead(void **state) {
       {array_that_is_read, HEAD "  let P f32[8]\n  P[1] = 0\n  Y[0] = P[2]\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, drop);
+}
+
+static void names_loads(void **state) {
+  static const struct pass_row rows[] = {
+      {lanes_twice, HEAD "  for i in 0..8\n"
+                         "    let v f32x8[3]\n"
+                         "    let X_part f32x8 = f32x8(X[i*8], i - 1)\n"
+                         "    v_0 = X_part\n"
+                         "    v_1 = X_part\n"},
+      {lanes_once, HEAD "  for i in 0..8\n"
+                        "    let v f32x8[3]\n"
+                        "    v_0 = f32x8(X[i*8], i - 1)\n"},
+      {lanes_that_change, HEAD "  for i in 0..8\n"
+                               "    let v f32x8[3]\n"
+                               "    v_0 = f32x8(Y[i*8], i - 1)\n"
+                               "    v_1 = f32x8(Y[i*8], i - 1)\n"
+                               "    f32x8(Y[i*8], i - 1) = f32x8(Y[i*8], i - 1)\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_name_loads);
 }
 
 static void names_common(void **state) {
@@ -941,6 +1002,7 @@ static void rejects(void **state) {
       {input_written, "what cannot be written in \"X[0]\""},
       {beyond_the_end, "a place outside of its array in \"Y[i*4]\""},
       {vector_beyond_the_end, "a place outside of its array in \"X[57]\""},
+      {value_as_count, "operands of wrong types in \"f32x8(X[0], 3)\""},
       {before_the_start, "a place outside of its array in \"Y[i*4 - 1]\""},
       {name_without_value, "'n' is no name of an index"},
       {name_written, "what cannot be written in \"n\""},
@@ -1084,7 +1146,7 @@ static void is_readable(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
-           cmocka_unit_test(names_common), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(rejects), cmocka_unit_test(names_the_pass),
-           cmocka_unit_test(of_schedules), cmocka_unit_test(too_large),
-           cmocka_unit_test(is_readable))
+           cmocka_unit_test(names_common), cmocka_unit_test(names_loads),
+           cmocka_unit_test(splits_borders), cmocka_unit_test(rejects),
+           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
+           cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
