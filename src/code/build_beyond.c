@@ -113,8 +113,8 @@ bool build_loads_inside(struct builder *b, int expr, bool uniform) {
   int place = b->px->indices.data[n.first];
   struct stored input;
   const struct stored *h = build_stored_of(b, n.tensor, &input);
-  if (uniform && b->lane >= 0 && px_mentions(b->px, place, b->lane)) return true;
-  return build_place_inside(b, h, place) && build_loads_inside(b, place, uniform);
+  bool lanes = uniform && b->lane >= 0 && px_mentions(b->px, place, b->lane);
+  return (lanes || build_place_inside(b, h, place)) && build_loads_inside(b, place, uniform);
 }
 
 /* What is in variables is read by number: no place there may have become another expression. */
