@@ -321,7 +321,8 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
                                         char **out);
 
 /* The program after an edit; `program` stays as it is. Edits: `cache Y as CC`, `cache X in Y as XC`,
- * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `rfactor Y k 16 as YP`, `border Y`, `type X bf16`.
+ * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `rfactor Y k 16 as YP`, `overlap P in Y h 8 as PO`,
+ * `border Y`, `type X bf16`.
  * All but the last keep what is computed, up to the order of sums; `border` that of finite numbers.
  * CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,

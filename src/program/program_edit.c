@@ -45,18 +45,24 @@ static canvas_status reject_indices(struct edit *e, const struct token *at) {
                     t->name);
 }
 
+/* `X in Y` */
+static canvas_status read_reader(struct edit *e) {
+  const struct program *p = e->change.from;
+  struct token in = e->lx.token;
+  TRY(read_tensor(e, "the stage that reads it", &e->change.reader));
+  if (stage_loads(p, e->change.reader, e->change.tensor)) return CANVAS_OK;
+  return lexer_fail(&e->lx, &in, "'%.40s' does not load '%.40s'",
+                    p->tensors.data[e->change.reader].name, p->tensors.data[e->change.tensor].name);
+}
+
 static canvas_status read_cache(struct edit *e) {
-  struct token at = e->lx.token, in;
+  struct token at = e->lx.token;
   TRY(read_tensor(e, "the tensor to cache", &e->change.tensor));
   TRY(reject_indices(e, &at));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (lexer_accept(&e->lx, "in")) {
     e->change.kind = CHANGE_CACHE_READ;
-    in = e->lx.token;
-    TRY(read_tensor(e, "the stage that reads it", &e->change.reader));
-    if (!stage_loads(e->change.from, e->change.reader, e->change.tensor))
-      return lexer_fail(&e->lx, &in, "'%.40s' does not load '%.40s'",
-                        e->change.from->tensors.data[e->change.reader].name, t->name);
+    TRY(read_reader(e));
   } else if (t->is_input) {
     return lexer_fail(&e->lx, &at,
                       "'%.40s' is an input: say for which stage, 'cache %.40s in STAGE as NAME'",
@@ -128,6 +134,37 @@ static canvas_status read_rfactor(struct edit *e) {
   return read_new_name(e);
 }
 
+/* `overlap P in Y h 8 as PO` */
+static canvas_status read_overlap(struct edit *e) {
+  const struct program *p = e->change.from;
+  struct window *w = &e->change.window;
+  e->change.kind = CHANGE_OVERLAP;
+  struct token first = e->lx.token;
+  TRY(read_tensor(e, "the tensor that is read", &e->change.tensor));
+  TRY(reject_indices(e, &first));
+  TRY(lexer_expect(&e->lx, "in", "and the stage that reads it"));
+  TRY(read_reader(e));
+  const struct program_tensor *t = &p->tensors.data[e->change.tensor];
+  const struct program_tensor *reader = &p->tensors.data[e->change.reader];
+  struct token at = e->lx.token;
+  int own = reader->rank - 1;
+  if (at.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "an axis of the stage that reads it");
+  while (own >= 0 && !lexer_is(&e->lx, reader->axes[own].name)) own--;
+  if (own < 0)
+    return lexer_fail(&e->lx, &at, "'%.40s' has no axis '%.*s'", reader->name,
+                      at.length < 40 ? at.length : 40, at.start);
+  const char *why = find_window(p, e->change.reader, e->change.tensor, own, w);
+  if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
+  lexer_next(&e->lx);
+  if (e->lx.token.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the size of a tile");
+  w->tile = e->lx.token.integer;
+  if (w->tile < 1 || w->tile > reader->axes[own].size)
+    return lexer_fail(&e->lx, &e->lx.token, "a tile of axis '%.40s' has 1 to %lld places",
+                      reader->axes[own].name, (long long)reader->axes[own].size);
+  lexer_next(&e->lx);
+  return read_new_name(e);
+}
+
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
@@ -166,8 +203,10 @@ static canvas_status read_edit(struct edit *e) {
     TRY(read_rfactor(e));
   else if (lexer_accept(lx, "border"))
     TRY(read_border(e));
+  else if (lexer_accept(lx, "overlap"))
+    TRY(read_overlap(e));
   else
-    return lexer_unexpected(lx, "an edit (cache, pack, inline, type, rfactor or border)");
+    return lexer_unexpected(lx, "an edit (cache, pack, inline, type, rfactor, border or overlap)");
   lexer_skip_newlines(lx);
   if (lx->token.kind == TOKEN_END) return CANVAS_OK;
   return lexer_unexpected(lx, "the end of the edit");

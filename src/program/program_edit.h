@@ -12,6 +12,9 @@
  *                          adds them up: lanes of a vector can run along the reduction
  *     border Y             Y multiplies what a condition of indices chooses only where that is no literal
  *                          0: an inf or nan beside a 0 shows as 0 then, and not as nan
+ *     overlap P in Y h 8 as PO
+ *                          PO holds, for each 8 places of Y's axis h, all that Y reads of P for them:
+ *                          rows that two of them read are there twice; P is gone if only Y read it
  *     type X bf16          how X is stored: the one edit that changes finite results, by rounding
  *
  * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of

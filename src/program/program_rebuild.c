@@ -1,6 +1,8 @@
 /* See program_rebuild.h. Loads go through load_changed. */
 #include "program/program_rebuild.h"
 
+#include "program/affine.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +89,80 @@ const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t
   return NULL;
 }
 
+/* ---- windows -------------------------------------------------------------------------------- */
+
+/* Takes the load into the window; `first` is the first that is seen. */
+static const char *widen(const struct program *p, const struct px_node *load, bool first,
+                         struct window *w) {
+  int own = w->own, axis = -1;
+  struct affine a;
+  for (int i = 0; i < p->tensors.data[load->tensor].rank; i++) {
+    if (!px_mentions(p, p->indices.data[load->first + i], own)) continue;
+    if (axis >= 0) return "is read at that axis along several of its own";
+    axis = i;
+  }
+  if (axis < 0) return "is read without that axis";
+  int64_t step;
+  bool known = affine_of(p, p->indices.data[load->first + axis], &a) &&
+               affine_stride(p, &a, own, &step) && step > 0;
+  for (int i = a.count - 1; known && i >= 0; i--)
+    if (px_mentions(p, a.term[i].expr, own)) affine_drop(&a, i);
+  struct px_range rest = {.overflow = true};
+  if (known) rest = affine_range(p, &a, 0);
+  if (rest.overflow) return "is read at no multiple of that axis plus a window";
+  int64_t low = first || rest.low < w->low ? rest.low : w->low;
+  int64_t high = first || rest.high > w->low + w->more ? rest.high : w->low + w->more;
+  if (!first && (axis != w->axis || step != w->step)) return "is read in several ways there";
+  *w = (struct window){axis, own, step, low, high - low, w->tile};
+  return NULL;
+}
+
+static const char *widen_all(const struct program *p, int expr, int tensor, int *seen,
+                             struct window *w) {
+  if (expr < 0) return NULL;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD && n->tensor == tensor) return widen(p, n, !(*seen)++, w);
+  for (int i = 0; i < 3; i++) {
+    const char *why = widen_all(p, n->arg[i], tensor, seen, w);
+    if (why) return why;
+  }
+  return NULL;
+}
+
+const char *find_window(const struct program *p, int reader, int tensor, int own,
+                        struct window *out) {
+  int seen = 0;
+  out->own = own;
+  return widen_all(p, p->tensors.data[reader].body, tensor, &seen, out);
+}
+
+bool is_read_by_one(const struct program *p, int tensor, int reader) {
+  for (int i = tensor + 1; i < p->tensors.count; i++)
+    if (i != reader && stage_loads(p, i, tensor)) return false;
+  return !p->tensors.data[tensor].is_input && !is_output(p, tensor);
+}
+
 /* ---- building anew -------------------------------------------------------------------------- */
+
+/* P[y+k]  ->  PO[y/8, y%8+k] */
+static int load_tile(const struct change *c, struct program *to, int rank, const int *indices) {
+  const struct window *w = &c->window;
+  int place[PROGRAM_AXES + 1], axis = indices[w->axis], tile = px_int(to, w->tile), y = -1;
+  struct affine a;
+  memcpy(place + 1, indices, (size_t)rank * sizeof *place);
+  if (to->failed || !affine_of(to, axis, &a)) return px_load(to, c->fresh, rank + 1, place);
+  for (int i = a.count - 1; i >= 0; i--) {
+    const struct px_node *n = &to->nodes.data[a.term[i].expr];
+    if (n->op != PX_AXIS || n->integer != w->own) continue;
+    y = a.term[i].expr;
+    affine_drop(&a, i);
+  }
+  a.constant -= w->low;
+  int inner = px_mul(to, px_mod(to, y, tile), px_int(to, w->step));
+  place[0] = px_div(to, y, tile);
+  place[1 + w->axis] = px_add(to, inner, affine_expr(to, &a));
+  return px_load(to, c->fresh, rank + 1, place);
+}
 
 /* A load of `from`, its indices copied already. */
 static int load_changed(struct program *to, int tensor, int rank, const int *indices, void *data) {
@@ -99,6 +174,7 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
   }
   if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
   if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
+  if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
   layout_place(&c->layout, to, indices, places);
   return px_load(to, c->fresh, c->layout.rank, places);
 }
@@ -172,16 +248,20 @@ static double neutral(enum program_reducer reducer) {
 }
 
 /* k_i of k, or with as many letters more as it takes to be no axis of the stage. */
-static const char *part_name(struct change *c, const char *suffix) {
-  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+static const char *axis_part(struct change *c, const struct program_tensor *t, int axis,
+                             const char *suffix) {
   char name[2 * PROGRAM_NAME];
-  snprintf(name, sizeof name, "%s_%s", t->axes[c->axis].name, suffix);
+  snprintf(name, sizeof name, "%s_%s", t->axes[axis].name, suffix);
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (strcmp(t->axes[i].name, name) == 0) {
       snprintf(name + strlen(name), sizeof name - strlen(name), "%s", suffix);
       i = -1;
     }
   return arena_strndup(&c->to->arena, name, strlen(name));
+}
+
+static const char *part_name(struct change *c, const char *suffix) {
+  return axis_part(c, &c->from->tensors.data[c->tensor], c->axis, suffix);
 }
 
 /* A mean of means is one where they are of as many points each. */
@@ -273,20 +353,53 @@ static int packed_stage(struct change *c) {
   return made;
 }
 
+/* PO[h_o:7, h_i:10, w:56] = what P is at h = h_o*8+h_i, and 0 where there is no such place. */
+static int overlap_stage(struct change *c) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  const struct window *w = &c->window;
+  int64_t size = c->from->tensors.data[c->reader].axes[w->own].size;
+  const char *names[PROGRAM_AXES + 1];
+  int64_t sizes[PROGRAM_AXES + 1];
+  int axis[PROGRAM_AXES];
+  struct px_map map = {.axis = axis, .load = load_changed, .data = c, .verbatim = true};
+  names[0] = axis_part(c, t, w->axis, "o");
+  sizes[0] = (size - 1) / w->tile + 1;
+  for (int i = 0; i < t->rank; i++) {
+    names[1 + i] = i == w->axis ? axis_part(c, t, i, "i") : t->axes[i].name;
+    sizes[1 + i] = i == w->axis ? w->step * (w->tile - 1) + w->more + 1 : t->axes[i].size;
+  }
+  int made = program_stage(c->to, c->name, t->dtype, t->rank + 1, names, sizes);
+  for (int i = 0; i < t->rank; i++) axis[i] = program_axis(c->to, made, i + 1);
+  int begin = px_mul(c->to, program_axis(c->to, made, 0), px_int(c->to, w->step * w->tile));
+  int at = px_add(c->to, px_add(c->to, begin, axis[w->axis]), px_int(c->to, w->low));
+  int inside = px_inside(c->to, at, 0, t->axes[w->axis].size);
+  axis[w->axis] = at;
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
+  map.verbatim = false;
+  int body = t->is_input ? px_load(c->to, c->number[c->tensor], t->rank, axis)
+                         : px_copy(c->to, c->from, t->body, &map);
+  program_define(c->to, made, px_select(c->to, inside, body, px_number(c->to, 0)));
+  return made;
+}
+
 /* What stands before tensor i of `from`: the copy that it will read. */
 static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_CACHE_READ && i == c->reader)
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
   if (c->kind == CHANGE_PACK && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = packed_stage(c);
-  c->active = c->kind == CHANGE_CACHE_READ ? i == c->reader : c->fresh >= 0;
+  if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
+  bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
+  c->active = one ? i == c->reader : c->fresh >= 0;
 }
 
 void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
-    if (c->inlined[i]) continue;
+    bool gone = c->kind == CHANGE_OVERLAP && i == c->tensor;
+    if (c->inlined[i] || (gone && is_read_by_one(c->from, i, c->reader))) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
     else if (c->kind == CHANGE_RFACTOR && i == c->tensor)

@@ -12,7 +12,15 @@ enum change_kind {
   CHANGE_INLINE,
   CHANGE_TYPE,
   CHANGE_RFACTOR,
-  CHANGE_BORDER
+  CHANGE_BORDER,
+  CHANGE_OVERLAP
+};
+
+/* A stage reads a tensor along `axis` of it at step * y + low .. step * y + low + more, where y is its
+ * own axis `own`; tiles are of so many y. */
+struct window {
+  int axis, own;
+  int64_t step, low, more, tile;
 };
 
 struct change {
@@ -20,12 +28,13 @@ struct change {
   const struct program *from;
   struct program *to;      /* new; empty until program_rebuild */
   int tensor;              /* of `from`: what is changed */
-  int reader;              /* CHANGE_CACHE_READ: the stage that reads the copy */
+  int reader;              /* CHANGE_CACHE_READ, CHANGE_OVERLAP: the stage that reads the copy */
   const char *name;        /* of the new stage */
   enum program_dtype type; /* CHANGE_TYPE */
   struct layout layout;    /* CHANGE_PACK */
   int axis;                /* CHANGE_RFACTOR: of `tensor`, one of its reduction axes */
   int64_t lanes;           /* ... so many partial sums */
+  struct window window;    /* CHANGE_OVERLAP */
   bool *inlined;           /* CHANGE_INLINE: by tensor */
   int *number;             /* the tensors of `to` that stand for those of `from` */
   int fresh;               /* the new stage, -1 until there is one */
@@ -46,6 +55,12 @@ bool is_output(const struct program *p, int tensor);
 int copied_tensor(const struct program *p, int stage);
 /* Why a reduction over the axis cannot be split into so many, a clause; NULL if it can. */
 const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t lanes);
+/* What the stage reads of the tensor for a tile of its own axis; a clause says why it is no window, NULL if
+ * it is one. */
+const char *find_window(const struct program *p, int reader, int tensor, int own,
+                        struct window *out);
+/* Nothing but the reader needs the tensor. */
+bool is_read_by_one(const struct program *p, int tensor, int reader);
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
  * can. One that reduces can where the only load of it is all of a stage, which then reduces itself. */
 const char *not_inlined(const struct program *p, int tensor);

@@ -14,7 +14,7 @@ struct follower {
   struct change change;
   const struct program *edited;
   struct schedule *s; /* the copy */
-  bool vectors;       /* lanes of partial sums are marked */
+  bool vectors; /* first try: lanes of partial sums are marked, tiles stand where they are read */
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
@@ -265,11 +265,117 @@ static canvas_status follow_rfactor(canvas_context *ctx, struct follower *f) {
   return CANVAS_OK;
 }
 
+/* ---- tiles that overlap ---------------------------------------------------------------------- */
+
+/* The first levels of the reader's axis, so many that the others are one tile; a level of one tile is
+ * split off where the axis has one; 0: there are none. */
+static int tile_levels(struct follower *f, int leaf, int own) {
+  const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
+  int64_t inner = 1, tile = f->change.window.tile, extent = f->tree->extents[axis->level[0]];
+  int level = axis->level[0];
+  for (int i = axis->count - 1; i > 0; i--)
+    if ((inner *= f->tree->extents[axis->level[i]]) == tile) return i;
+  if (axis->count > 1 || tile >= extent || tile < 2) return 0;
+  char name[PROGRAM_NAME + 8];
+  snprintf(name, sizeof name, "%s_i", f->s->levels.data[level].name);
+  int added = fresh_level(f, node_at(f, leaf)->leaf.stage, name);
+  struct level *outer = &f->s->levels.data[level], *l = &f->s->levels.data[added];
+  if (outer->kind != EXTENT_OPEN) outer->kind = EXTENT_INT;
+  outer->extent = (extent - 1) / tile + 1;
+  l->kind = EXTENT_INT;
+  l->extent = tile;
+  if (extent % tile && outer->tail == TAIL_NONE) l->tail = TAIL_MASK;
+  return change_split(f->s, level, added) ? 1 : 0;
+}
+
+/* The innermost loop around the leaf that has one of the axis's first levels. */
+static int loop_around(const struct follower *f, int leaf, int own, int levels) {
+  const struct schedule_axis *axis = &node_at(f, leaf)->leaf.axes.data[own];
+  int at;
+  for (int node = node_at(f, leaf)->parent; node > 0; node = node_at(f, node)->parent)
+    for (int i = 0; i < levels; i++)
+      if (has_level(&node_at(f, node)->loop, axis->level[i], &at)) return node;
+  return 0;
+}
+
+/* The loop goes as far out as loops stand in one another, so that tiles are not computed again for each
+ * step of others; the outermost stays parallel. */
+static int rise(struct follower *f, int node) {
+  for (int above; (above = node_at(f, node)->parent) > 0; node = above) {
+    struct schedule_loop *x = &node_at(f, above)->loop, *y = &node_at(f, node)->loop, old = *x;
+    if (node_at(f, above)->first != node_at(f, above)->last || x->count > 1 || y->count > 1) break;
+    *x = *y;
+    *y = old;
+    x->marks |= old.marks & LOOP_PARA;
+    y->marks &= ~(unsigned)LOOP_PARA;
+  }
+  return node;
+}
+
+/* All of the last axis of the stage was one vec loop. */
+static bool has_vector(const struct follower *f) {
+  int at = loop_tree_stage(f->tree, f->change.tensor), last = old_tensor(f)->rank - 1;
+  if (at < 0 || last < 0 || last == f->change.window.axis) return false;
+  const struct bound_stage *stage = &f->tree->stages[at];
+  const struct step *step = stage->vec >= 0 ? &stage->path[stage_step(stage, stage->vec)] : NULL;
+  return step && step->axis == last && step->extent == old_tensor(f)->axes[last].size;
+}
+
+/* A tile in loops of its own where the loops over tiles of its reader stand, or with `levels` 0 all of
+ * them at the root. */
+static void add_tile(struct follower *f, int reader, int own, int levels) {
+  int tensor = program_find(f->edited, f->change.name);
+  const struct program_tensor *t = &f->edited->tensors.data[tensor];
+  int parent = levels ? rise(f, loop_around(f, reader, own, levels)) : 0, node = parent, top = -1;
+  int level[PROGRAM_AXES], before = levels ? reader : first_reader(f, tensor);
+  bool vector = levels && has_vector(f);
+  while (levels && node_at(f, before)->parent != parent) before = node_at(f, before)->parent;
+  for (int i = levels > 0; i < t->rank + t->reductions + vector; i++) {
+    bool inner = i == t->rank + t->reductions; /* the vector, after what reduces */
+    int axis = inner ? t->rank - 1 : i;
+    if (vector && i == t->rank - 1) continue;
+    level[axis] = fresh_level(f, t->name, t->axes[axis].name);
+    node = schedule_add_loop(f->s, node, level[axis], inner ? LOOP_VEC : 0);
+    if (top < 0) top = node;
+  }
+  int leaf = schedule_add_leaf(f->s, node, t->name);
+  if (top < 0) top = leaf;
+  change_detach(f->s, top);
+  change_attach(f->s, top, parent, before);
+  for (int i = 0; i < t->rank + t->reductions; i++) {
+    if (i || !levels) {
+      cover(f, leaf, t->axes[i].name, level[i]);
+      continue;
+    }
+    const struct schedule_axis outer = node_at(f, reader)->leaf.axes.data[own];
+    struct schedule_axis *axis = schedule_add_axis(f->s, leaf, t->axes[0].name);
+    for (int j = 0; j < levels; j++) axis->level[axis->count++] = outer.level[j];
+  }
+  node_at(f, leaf)->leaf.reductions = t->reductions;
+}
+
+static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
+  int at = loop_tree_stage(f->tree, f->change.reader), own = f->change.window.own;
+  const struct program_tensor *t = old_tensor(f);
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    if (t->axes[i].low >= 0)
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "'%s' sums from one index to another: say in the schedule where its tiles are",
+                  t->name);
+  int reader = f->tree->stages[at].node;
+  int levels = f->vectors ? tile_levels(f, reader, own) : 0;
+  if (is_read_by_one(f->change.from, f->change.tensor, f->change.reader))
+    change_detach(f->s, leaf_of(f));
+  add_tile(f, reader, own, levels);
+  return CANVAS_OK;
+}
+
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
   switch (f->change.kind) {
     case CHANGE_RFACTOR: return follow_rfactor(ctx, f);
+    case CHANGE_OVERLAP: return follow_overlap(ctx, f);
     case CHANGE_CACHE_WRITE: add_after(f, -1); return CANVAS_OK;
     case CHANGE_INLINE: change_detach(f->s, leaf_of(f)); return CANVAS_OK;
     case CHANGE_CACHE_READ:
@@ -284,6 +390,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
 
 /* A stage that the schedule leaves out, because no output needs it, is left out after the edit too. */
 static bool concerns(const struct follower *f) {
+  if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.reader) >= 0;
   bool own = f->change.kind != CHANGE_CACHE_READ && f->change.kind != CHANGE_PACK;
   return f->change.kind != CHANGE_TYPE && (!own || loop_tree_stage(f->tree, f->change.tensor) >= 0);
 }
@@ -313,8 +420,8 @@ canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree,
   canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
   if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);
   f.edited = edited;
-  for (int vectors = f.change.kind == CHANGE_RFACTOR; status == CANVAS_OK && vectors >= 0;
-       vectors--) {
+  bool twice = f.change.kind == CHANGE_RFACTOR || f.change.kind == CHANGE_OVERLAP;
+  for (int vectors = twice; status == CANVAS_OK && vectors >= 0; vectors--) {
     f.vectors = vectors;
     if (follow(ctx, &f, out) == CANVAS_OK) break;
     if (!vectors) status = CANVAS_BAD_INPUT;

@@ -7,6 +7,9 @@
  *     rfactor Y k 16 as YP YP stands where Y did, its lanes a loop of 16 within k; Y, which adds them
  *                          up, after the loops that reduced. Both loops over the lanes are vectors
  *                          where nothing around or in them forbids it
+ *     overlap P in Y h 8 as PO
+ *                          PO stands in Y's loop over tiles of 8, which is made if there is none, and
+ *                          P is gone if only Y read it; where that cannot be, PO is at the root
  */
 #ifndef CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
 #define CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H

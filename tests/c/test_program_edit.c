@@ -63,6 +63,12 @@ static const struct {
      "YP[o:70, h:8, c_i:4] = if c_o*4+c_i < 6 then P[c_o*4+c_i, h+k] * W[o, c_o*4+c_i, k] else 0 "
      "// sum c_o:2, k:3\n"
      "Y[o:70, h:8] = YP[o, h, c_i] // sum c_i:4\n" LAST},
+    {"overlap P in Y h 4 as O", HEAD
+     "O[h_o:2, c:6, h_i:6] = if 1 <= h_o*4+h_i && h_o*4+h_i < 9 then X[0, c, h_o*4+h_i-1] else "
+     "0\nY[o:70, h:8] = O[h/4, c, h%4+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"overlap X in P h 4 as O", HEAD
+     "O[h_o:3, n:1, c:6, h_i:4] = if 1 <= h_o*4+h_i && h_o*4+h_i < 9 then X[n, c, h_o*4+h_i-1] "
+     "else 0\nP[c:6, h:10] = if 1 <= h && h < 9 then O[h/4, 0, c, h%4] else 0\n" CONV LAST},
     {"type Y bf16", HEAD PAD "Y bf16 [o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
     {"type B f32 # a comment\n",
      HEAD PAD CONV TWICE "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
@@ -262,11 +268,13 @@ static const struct {
   const char *edit, *message;
 } rejected[] = {
     {"",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor or border), found the "
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border or overlap), "
+     "found the "
      "end of "
      "the text"},
     {"melt Y",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor or border), found "
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border or overlap), "
+     "found "
      "'melt'"},
     {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},
     {"cache Q as C", "line 1, column 7: the program has no tensor 'Q'"},
@@ -333,6 +341,17 @@ static const struct {
      "place"},
     {"inline Z", "line 1, column 8: 'Z' is an output, it has to be stored"},
     {"inline B", "line 1, column 8: 'B' is of bf16, which rounds where it is stored"},
+    {"overlap", "line 1, column 8: expected the tensor that is read, found the end of the text"},
+    {"overlap P",
+     "line 1, column 10: expected 'in' and the stage that reads it, found the end of "
+     "the text"},
+    {"overlap P in Z h 2 as O", "line 1, column 14: 'Z' does not load 'P'"},
+    {"overlap P in Y",
+     "line 1, column 15: expected an axis of the stage that reads it, found the end of the text"},
+    {"overlap P in Y c 2 as O", "line 1, column 16: 'Y' has no axis 'c'"},
+    {"overlap P in Y o 2 as O", "line 1, column 16: 'P' is read without that axis"},
+    {"overlap P in Y h as O", "line 1, column 18: expected the size of a tile, found 'as'"},
+    {"overlap P in Y h 9 as O", "line 1, column 18: a tile of axis 'h' has 1 to 8 places"},
     {"rfactor",
      "line 1, column 8: expected the stage whose reduction is split, found the end of the text"},
     {"rfactor Z h 2 as ZP", "line 1, column 9: 'Z' does not reduce, there is nothing to split"},
@@ -479,7 +498,15 @@ static void random_edit(struct random *r, const struct program *p, int number, s
   int reader = (int)random_below(r, (uint32_t)p->tensors.count);
   const struct program_tensor *t = &p->tensors.data[tensor];
   const char *other = p->tensors.data[reader].name;
-  switch (random_below(r, 5)) {
+  const struct program_tensor *other_tensor = &p->tensors.data[reader];
+  switch (random_below(r, 6)) {
+    case 5:
+      buf_printf(
+          text, "overlap %s in %s %s %d as E%d", t->name, other,
+          other_tensor->axes[random_below(r, (uint32_t)other_tensor->rank + !other_tensor->rank)]
+              .name,
+          1 + (int)random_below(r, 5), number);
+      break;
     case 4: random_split(r, p, tensor, number, text); break;
     case 0: buf_printf(text, "cache %s as E%d", t->name, number); break;
     case 1: buf_printf(text, "cache %s in %s as E%d", t->name, other, number); break;
@@ -492,7 +519,7 @@ static void edits_keep_values(void **state) {
   (void)state;
   struct random r;
   random_open(&r, 11, RANDOM_TEST, 0);
-  int kinds[5] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
+  int kinds[6] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
   for (int round = 0; round < rounds; round++) {
     struct program *p = random_program((uint64_t)round), *q;
     int64_t count, again;
@@ -506,6 +533,7 @@ static void edits_keep_values(void **state) {
         kinds[edit.text[0] == 'p'         ? 0
               : edit.text[0] == 'i'       ? 1
               : edit.text[0] == 'r'       ? 4
+              : edit.text[0] == 'o'       ? 5
               : strstr(edit.text, " in ") ? 2
                                           : 3]++;
         struct buf text = {0};
@@ -529,9 +557,10 @@ static void edits_keep_values(void **state) {
     program_free(p);
   }
   print_message(
-      "             %d packs, %d inlined stages, %d read and %d write caches, %d splits\n",
-      kinds[0], kinds[1], kinds[2], kinds[3], kinds[4]);
-  for (int i = 0; i < 5; i++) CHECK(kinds[i] > rounds / 4, "too few edits of a kind mean little");
+      "             %d packs, %d inlined stages, %d read and %d write caches, %d splits, "
+      "%d overlaps\n",
+      kinds[0], kinds[1], kinds[2], kinds[3], kinds[4], kinds[5]);
+  for (int i = 0; i < 6; i++) CHECK(kinds[i] > rounds / 10, "too few edits of a kind mean little");
 }
 
 CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(partial_sums_print),

@@ -16,6 +16,12 @@
 #define EIGHT                                 \
   "program eight\nin X f32 [a:4, b:4, c:4]\n" \
   "Y[i:2] = X[a, b, c] // sum a:4, b:4, c:4, d:2, e:2, f:2, g:2, h:2\nout Y\n"
+#define TWO                                                                              \
+  "canvas 1\nprogram two\nin X f32 [h:16, w:16]\nA[h:14, w:16] = X[h+k, w] // sum k:3\n" \
+  "Y[h:12, w:16] = A[h+k, w] // max k:3\nout Y\n"
+#define SPARSE                                                             \
+  "canvas 1\nprogram sparse\nin X f32 [e:9]\nin q i32 [r:9] 0..9 rising\n" \
+  "A[h:8] = X[e] // sum e:q[h]..q[h+1]\nY[h:6] = A[h+k] // sum k:3\nout Y\n"
 #define LAST "i, j =>\n    @D = i, j\n"
 
 // After the edit; or the error message.
@@ -62,6 +68,28 @@ static const struct {
     {EIGHT, "rfactor Y a 2 as YP",
      "i, {a, b, c, d, e, f, g, h}:fold =>\n    @Y = i // a, b, c, d, e, f, g, h\n",
      "there is no room for one more loop of 'Y'"},
+    {TWO, "overlap A in Y h 4 as AO",
+     "h, w, k =>\n    @A = h, w // k\ny, w, k =>\n    @Y = {y}/h, w // k\n",
+     "y =>\n    h_i, AO_w, AO_k =>\n        @AO = {y}/h_o, h_i, {AO_w}/w // {AO_k}/k\n"
+     "    y_i:4, w, k =>\n        @Y = {y, y_i}/h, w // k\n"},
+    // 5 rows are no divisor of 12; tiles that there are
+    {TWO, "overlap A in Y h 5 as AO",
+     "h, w, k =>\n    @A = h, w // k\ny, w, k =>\n    @Y = {y}/h, w // k\n",
+     "y =>\n    h_i, AO_w, AO_k =>\n        @AO = {y}/h_o, h_i, {AO_w}/w // {AO_k}/k\n"
+     "    y_i:5:mask, w, k =>\n        @Y = {y, y_i}/h, w // k\n"},
+    {TWO, "overlap A in Y h 4 as AO",
+     "h, w, k =>\n    @A = h, w // k\nyo:para, yi:2, ym:2, w, k =>\n    @Y = {yo, yi, ym}/h, w // "
+     "k\n",
+     "yo:para =>\n    h_i, AO_w, AO_k =>\n        @AO = {yo}/h_o, h_i, {AO_w}/w // {AO_k}/k\n"
+     "    yi:2, ym:2, w, k =>\n        @Y = {yo, yi, ym}/h, w // k\n"},
+    // 6 rows are no tile of the loops, so that all of them are computed first
+    {TWO, "overlap A in Y h 6 as AO",
+     "h, w, k =>\n    @A = h, w // k\nk, w, yo, yi:4 =>\n    @Y = {yo, yi}/h, w // k\n",
+     "h_o, h_i, AO_w, AO_k =>\n    @AO = h_o, h_i, {AO_w}/w // {AO_k}/k\n"
+     "k, w, yo, yi:4 =>\n    @Y = {yo, yi}/h, w // k\n"},
+    {SPARSE, "overlap A in Y h 2 as AO",
+     "h, e:dyn(h) =>\n    @A = h // e\ny, k =>\n    @Y = {y}/h // k\n",
+     "'A' sums from one index to another: say in the schedule where its tiles are"},
     {GEMM, "cache D as DC", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j, k =>\n    @C = i, j // k\ni, j =>\n    @DC = i, j\n    @D = i, j\n"},
     {GEMM, "cache C as CC", "i, k, j:vec =>\n    @C:heap = i, j // k\n" LAST,
@@ -112,7 +140,11 @@ static void some_edit(struct random *r, const struct program *p, struct buf *tex
   const struct program_tensor *t = &p->tensors.data[edit_below(r, p->tensors.count)];
   const struct program_tensor *other = &p->tensors.data[edit_below(r, p->tensors.count)];
   int axis = edit_below(r, t->rank + t->reductions + !(t->rank + t->reductions));
-  switch (edit_below(r, 5)) {
+  switch (edit_below(r, 6)) {
+    case 5:
+      buf_printf(text, "overlap %s in %s %s %d as NEW", t->name, other->name,
+                 other->axes[edit_below(r, other->rank + !other->rank)].name, 1 + edit_below(r, 5));
+      break;
     case 0: buf_printf(text, "cache %s as NEW", t->name); break;
     case 1: buf_printf(text, "cache %s in %s as NEW", t->name, other->name); break;
     case 2: buf_printf(text, "inline %s", t->name); break;
