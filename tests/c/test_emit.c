@@ -621,10 +621,10 @@ static const char *const ragged[] = {
     "Y[i:9, j:19] = A[k, 2*i+1] * B[k, 2*j] + B[k, j+3] // sum k:7\nout Y\n",
     "program table\nin A f32 [n:30, k:7]\nin a i32 [i:9] 0..29\nin b i32 [j:19] 0..29\n"
     "Y[i:9, j:19] = A[a[i], k] * A[b[j], k] + real(a[i]) // sum k:7\nout Y\n",
-    "program folded\nin A f32 [i:3, k:7]\nin B f32 [k:7, j:2]\nin C f32 [j:19]\n"
-    "Y[i:9, j:19] = A[i/3, k] * B[k, j/16] + C[j] // sum k:7\nout Y\n",
-    "program rows\nin A f32 [n:30, k:24]\nin a i32 [i:3] 0..29\nin b i32 [j:2] 0..4\n"
-    "Y[i:9, j:19] = A[a[i/3], k] * A[k, b[j/16]+j] // sum k:7\nout Y\n",
+    "program folded\nin A f32 [i:3, k:7]\nin B f32 [k:7, j:5]\nin C f32 [j:19]\n"
+    "Y[i:9, j:19] = A[i/3, k] * B[k, j/4] + C[j] // sum k:7\nout Y\n",
+    "program rows\nin A f32 [n:30, k:24]\nin a i32 [i:3] 0..29\nin b i32 [j:5] 0..4\n"
+    "Y[i:9, j:19] = A[a[i/3], k] * A[k, b[j/4]+j] // sum k:7\nout Y\n",
     "program border\nin A f32 [i:9, k:7]\nin B f32 [j:19]\n"
     "Y[i:9, j:19] = (if 0 <= i+k-3 && i+k-3 < 9 then A[i+k-3, k] else 1) * "
     "(if 0 <= j+k-3 && j+k-3 < 19 then B[j+k-3] else 2) // sum k:7\nout Y\n",
