@@ -109,7 +109,7 @@ def conv_case(name: str, c: Conv, by_isa: dict[str, Hand], batch: int) -> Case:
         batch,
         c.fmas,
         by_isa,
-        lambda block: programs.conv(c, block),
+        lambda block: (programs.thin if c.channels < 4 else programs.conv)(c, block),
         packed,
         lambda: conv_arrays(c),
         conv_torch(c),
@@ -324,7 +324,7 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 
 # ---- the table ---------------------------------------------------------------------------------
 
-ROWS, TWO, THIN, POINT = "conv_rows", "conv_two_rows", "conv_thin", "conv_pointwise"
+ROWS, THIN = "conv_rows", "conv_thin"
 
 
 def cases() -> list[Case]:
@@ -333,20 +333,16 @@ def cases() -> list[Case]:
     found = []
     for n in (1, 16):
         for name, c, first, second in (
-            ("3x3 64@56", Conv(64, 56, 64), Hand(ROWS, 32, "pv=64,wi=14"),
-             Hand(ROWS, 16, "pv=32,wi=6")),
-            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "pv=64,wi=14"),
-             Hand(ROWS, 16, "pv=32,wi=6")),
-            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "pv=64,wi=14"),
-             Hand(ROWS, 16, "pv=32,wi=5")),
-            ("3x3 512@7", Conv(512, 7, 512), Hand(TWO, 32, "pv=64"),
-             Hand(ROWS, 16, "pv=32,wi=5")),
-            ("1x1 s2 64-128@56", Conv(64, 56, 128, 1, 2, 0), Hand(POINT, 32, "wi=14"),
-             Hand(POINT, 16, "wi=6")),
+            ("3x3 64@56", Conv(64, 56, 64), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
+            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
+            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=5")),
+            ("3x3 512@7", Conv(512, 7, 512), Hand(ROWS, 64, "wi=7"), Hand(ROWS, 16, "wi=4")),
+            ("1x1 s2 64-128@56", Conv(64, 56, 128, 1, 2, 0), Hand(ROWS, 32, "wi=14"),
+             Hand(ROWS, 16, "wi=6")),
             ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
              Hand(THIN, 16, "wi=6")),
-            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(ROWS, 16, "pv=64,wi=28"),
-             Hand(ROWS, 16, "pv=32,wi=6")),
+            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(ROWS, 16, "wi=28"),
+             Hand(ROWS, 16, "wi=6")),
         ):  # fmt: skip
             found.append(conv_case(name, c, hands(first, second), n))
         for name, c in (
@@ -362,7 +358,7 @@ def cases() -> list[Case]:
             transposed_case(
                 "t 4x4 s2 128-64@28",
                 Conv(128, 28, 64),
-                hands(Hand("transposed", 32, "pv=64,wi=14"), Hand("transposed", 16, "pv=32,wi=6")),
+                hands(Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
                 n,
             )
         )
@@ -372,8 +368,8 @@ def cases() -> list[Case]:
                     f"figure 6 {channels}@{size}",
                     Conv(channels, size, channels),
                     hands(
-                        Hand("figure6", 32, "tv=64,wi=14"),
-                        Hand("figure6", 16, f"tv=32,wi={6 if size == 56 else 5}"),
+                        Hand("figure6", 32, "tv=32,wi=14"),
+                        Hand("figure6", 16, f"tv=16,wi={6 if size == 56 else 5}"),
                     ),
                     n,
                 )
@@ -402,7 +398,7 @@ def cases() -> list[Case]:
             1024,
             1024,
             lambda x: functional.softmax(x, -1),
-            hands(Hand("softmax", 64, "cv=64"), Hand("softmax", 32, "cv=32")),
+            hands(Hand("softmax", 64), Hand("softmax", 32)),
         ),
         rows_case(
             "layer norm 1024x768",

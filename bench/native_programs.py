@@ -29,54 +29,52 @@ class Conv:
         return self.batch * self.result**2 * self.out * window
 
 
-def padded(c: Conv, name: str = "P") -> str:
-    """The image with zeros around."""
-    p, size, end = c.padding, c.size + 2 * c.padding, c.size + c.padding
-    return (
-        f"{name}[n:{c.batch}, h:{size}, w:{size}, c:{c.channels}] = "
-        f"if {p} <= h && h < {end} && {p} <= w && w < {end} then X[n, h-{p}, w-{p}, c] else 0\n"
-    )
-
-
 def image(c: Conv) -> str:
     return f"in X f32 [n:{c.batch}, h:{c.size}, w:{c.size}, c:{c.channels}]\n"
 
 
+def bordered(c: Conv, channel: str = "c") -> str:
+    """The pixel of a window, 0 outside of the image; the border is a condition."""
+    p, end = c.padding, c.size + c.padding
+    h, w = f"h*{c.stride}+kh", f"w*{c.stride}+kw"
+    inside = f"{p} <= {h} && {h} < {end} && {p} <= {w} && {w} < {end}"
+    return f"(if {inside} then X[n, {h}-{p}, {w}-{p}, {channel}] else 0)"
+
+
 def conv(c: Conv, block: int) -> str:
     """Dense or grouped: W [blocks, kernel, kernel, channels of a group, block]."""
-    inputs, each, k, s = c.channels // c.groups, c.out // c.groups, c.kernel, c.stride
+    inputs, each, k = c.channels // c.groups, c.out // c.groups, c.kernel
     channel = "c" if c.groups == 1 else f"o*{block}/{each}*{inputs} + c"
-    source = "P" if c.padding else "X"
     return (
         f"canvas 1\nprogram conv\n{image(c)}"
         f"in W f32 [o:{c.out // block}, kh:{k}, kw:{k}, c:{inputs}, v:{block}]\n"
-        f"{padded(c) if c.padding else ''}"
         f"Y[n:{c.batch}, h:{c.result}, w:{c.result}, o:{c.out // block}, v:{block}] = "
-        f"{source}[n, h*{s}+kh, w*{s}+kw, {channel}] * W[o, kh, kw, c, v]"
-        f" // sum kh:{k}, kw:{k}, c:{inputs}\nout Y\n"
+        f"{bordered(c, channel)} * W[o, kh, kw, c, v] // sum kh:{k}, kw:{k}, c:{inputs}\nout Y\n"
+    )
+
+
+def thin(c: Conv, block: int) -> str:
+    """Of few channels: they and the columns are one axis, that of a window's row is q."""
+    k, p, n, few = c.kernel, c.padding, c.batch, c.channels
+    rows, row, end = c.size + 2 * p, (c.size + 2 * p) * few, (c.size + p) * few
+    return (
+        f"canvas 1\nprogram conv\nin X f32 [n:{n}, h:{c.size}, w:{c.size * few}]\n"
+        f"in W f32 [o:{c.out // block}, kh:{k}, q:{k * few}, v:{block}]\n"
+        f"P[n:{n}, h:{rows}, w:{row}] = if {p} <= h && h < {c.size + p} && {p * few} <= w"
+        f" && w < {end} then X[n, h-{p}, w-{p * few}] else 0\n"
+        f"Y[n:{n}, h:{c.result}, w:{c.result}, o:{c.out // block}, v:{block}] = "
+        f"P[n, h*{c.stride}+kh, w*{c.stride * few}+q] * W[o, kh, q, v]"
+        f" // sum kh:{k}, q:{k * few}\nout Y\n"
     )
 
 
 def depthwise(c: Conv, block: int) -> str:
-    """W [kernel, kernel, channels]; the border is a condition."""
-    k, s, p = c.kernel, c.stride, c.padding
-    at_h, at_w = f"h*{s}+kh", f"w*{s}+kw"
-    inside = f"{p} <= {at_h} && {at_h} < {c.size + p} && {p} <= {at_w} && {at_w} < {c.size + p}"
+    """W [kernel, kernel, channels]"""
+    k = c.kernel
     return (
         f"canvas 1\nprogram depthwise\n{image(c)}in W f32 [kh:{k}, kw:{k}, c:{c.channels}]\n"
         f"Y[n:{c.batch}, h:{c.result}, w:{c.result}, c:{c.channels}] = "
-        f"(if {inside} then X[n, {at_h}-{p}, {at_w}-{p}, c] else 0) * W[kh, kw, c]"
-        f" // sum kh:{k}, kw:{k}\nout Y\n"
-    )
-
-
-def depthwise_padded(c: Conv, block: int) -> str:
-    k, s = c.kernel, c.stride
-    return (
-        f"canvas 1\nprogram depthwise\n{image(c)}in W f32 [kh:{k}, kw:{k}, c:{c.channels}]\n"
-        f"{padded(c)}"
-        f"Y[n:{c.batch}, h:{c.result}, w:{c.result}, c:{c.channels}] = "
-        f"P[n, h*{s}+kh, w*{s}+kw, c] * W[kh, kw, c] // sum kh:{k}, kw:{k}\nout Y\n"
+        f"{bordered(c)} * W[kh, kw, c] // sum kh:{k}, kw:{k}\nout Y\n"
     )
 
 
@@ -84,12 +82,13 @@ def transposed(c: Conv, block: int) -> str:
     """Windows of 4 in steps of 2: each of the 2 x 2 phases (i, j) of the result sees 2 x 2 pixels.
     W [phases, blocks, 2, 2, channels, block]."""
     n, size, blocks = c.batch, c.size, c.out // block
+    h, w = "h+i-a", "w+j-b"
+    inside = f"0 <= {h} && {h} < {size} && 0 <= {w} && {w} < {size}"
     return (
         f"canvas 1\nprogram transposed\n{image(c)}"
         f"in W f32 [i:2, j:2, o:{blocks}, a:2, b:2, c:{c.channels}, v:{block}]\n"
-        f"{padded(c)}"
         f"Y[n:{n}, h:{size}, i:2, w:{size}, j:2, o:{blocks}, v:{block}] = "
-        f"P[n, h+i-a+1, w+j-b+1, c] * W[i, j, o, a, b, c, v]"
+        f"(if {inside} then X[n, {h}, {w}, c] else 0) * W[i, j, o, a, b, c, v]"
         f" // sum a:2, b:2, c:{c.channels}\nout Y\n"
     )
 
@@ -175,14 +174,15 @@ def attention(heads: int, tokens: int, width: int, block: int) -> str:
 
 def figure6(c: Conv, block: int) -> str:
     """The kernel of figure 6: a depth-wise column of 3 plus the image shifted along its rows, then
-    all channels mixed. w0 [3, channels], W [blocks, channels, block]."""
+    all channels mixed. w0 [3, channels], W [blocks, channels, block]; the column is written out."""
     n, size, k = c.batch, c.size, c.channels
     return (
         f"canvas 1\nprogram figure6\n{image(c)}in w0 f32 [kh:3, c:{k}]\n"
         f"in W f32 [o:{c.out // block}, c:{k}, v:{block}]\n"
-        f"D[n:{n}, h:{size}, w:{size}, c:{k}] = (if 1 <= h+kh && h+kh < {size + 1} "
-        f"then X[n, h+kh-1, w, c] else 0) * w0[kh, c] // sum kh:3\n"
-        f"T[n:{n}, h:{size}, w:{size}, c:{k}] = X[n, h, (w-1)%{size}, c] + D[n, h, w, c]\n"
+        f"T[n:{n}, h:{size}, w:{size}, c:{k}] = "
+        f"(if w < 1 then X[n, h, w+{size - 1}, c] else X[n, h, w-1, c]) + "
+        f"(if 1 <= h then X[n, h-1, w, c] * w0[0, c] else 0) + X[n, h, w, c] * w0[1, c] + "
+        f"(if h < {size - 1} then X[n, h+1, w, c] * w0[2, c] else 0)\n"
         f"Y[n:{n}, h:{size}, w:{size}, o:{c.out // block}, v:{block}] = "
         f"T[n, h, w, c] * W[o, c, v] // sum c:{k}\nout Y\n"
     )
