@@ -324,7 +324,7 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 
 # ---- the table ---------------------------------------------------------------------------------
 
-ROWS, THIN = "conv_rows", "conv_thin"
+ROWS, BLOCKS, THIN = "conv_rows", "conv_blocks", "conv_thin"
 
 
 def cases() -> list[Case]:
@@ -334,9 +334,9 @@ def cases() -> list[Case]:
     for n in (1, 16):
         for name, c, first, second in (
             ("3x3 64@56", Conv(64, 56, 64), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
-            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
-            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=5")),
-            ("3x3 512@7", Conv(512, 7, 512), Hand(ROWS, 64, "wi=7"), Hand(ROWS, 16, "wi=4")),
+            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
+            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
+            ("3x3 512@7", Conv(512, 7, 512), Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=5")),
             ("1x1 s2 64-128@56", Conv(64, 56, 128, 1, 2, 0), Hand(ROWS, 32, "wi=14"),
              Hand(ROWS, 16, "wi=6")),
             ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
@@ -368,7 +368,7 @@ def cases() -> list[Case]:
                     f"figure 6 {channels}@{size}",
                     Conv(channels, size, channels),
                     hands(
-                        Hand("figure6", 32, "tv=32,wi=14"),
+                        Hand("figure6", 64, "tv=32,wi=7"),
                         Hand("figure6", 16, f"tv=16,wi={6 if size == 56 else 5}"),
                     ),
                     n,

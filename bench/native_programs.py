@@ -173,8 +173,9 @@ def attention(heads: int, tokens: int, width: int, block: int) -> str:
 
 
 def figure6(c: Conv, block: int) -> str:
-    """The kernel of figure 6: a depth-wise column of 3 plus the image shifted along its rows, then
-    all channels mixed. w0 [3, channels], W [blocks, channels, block]; the column is written out."""
+    """The kernel of figure 6: a depth-wise column of 3 plus the image shifted along its rows,
+    then all channels mixed. w0 [3, channels], W [blocks, channels, block]. The column is written
+    out."""
     n, size, k = c.batch, c.size, c.channels
     return (
         f"canvas 1\nprogram figure6\n{image(c)}in w0 f32 [kh:3, c:{k}]\n"

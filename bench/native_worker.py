@@ -39,7 +39,9 @@ class Compiler:
     """`canvas compile` for one machine."""
 
     def __init__(self, folder: Path, isa: str) -> None:
-        self.folder, self.machine, self.count = folder, folder / f"{isa}.machine", 0
+        self.folder = folder / isa
+        self.folder.mkdir(exist_ok=True)
+        self.machine, self.count = self.folder / "machine.txt", 0
         text = (HERE.parent / f"examples/machines/{isa}.txt").read_text()
         target = "x86-64-v3" if isa == "avx2" else "native"
         self.machine.write_text(
