@@ -341,7 +341,7 @@ def cases() -> list[Case]:
              Hand(ROWS, 16, "wi=6")),
             ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
              Hand(THIN, 16, "wi=6")),
-            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(ROWS, 16, "wi=28"),
+            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(BLOCKS, 16, "wi=28"),
              Hand(ROWS, 16, "wi=6")),
         ):  # fmt: skip
             found.append(conv_case(name, c, hands(first, second), n))

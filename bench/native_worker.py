@@ -161,7 +161,7 @@ class Bench:
 
     def add_torch(self, case: Case, tensors: list[Any], timers: dict[str, Timer]) -> None:
         timers["torch"] = of_torch(case.torch, tensors)
-        if self.compiled == "none" or (self.compiled == "rows" and case.goal == "onednn"):
+        if self.compiled == "none" or (self.compiled == "rows" and case.goal != "torch"):
             return
         images = set(case.images)
         weights = [t for i, t in enumerate(tensors) if i not in images] if case.images else []
