@@ -342,7 +342,7 @@ def cases() -> list[Case]:
             ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
              Hand(THIN, 16, "wi=6")),
             ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(BLOCKS, 16, "wi=28"),
-             Hand(ROWS, 16, "wi=6")),
+             Hand(BLOCKS, 16, "wi=6")),
         ):  # fmt: skip
             found.append(conv_case(name, c, hands(first, second), n))
         for name, c in (
@@ -351,8 +351,9 @@ def cases() -> list[Case]:
             ("dw 3x3 960@7", Conv(960, 7, 960, groups=960)),
             ("dw 5x5 s2 240@28", Conv(240, 28, 240, 5, 2, 2, groups=240)),
         ):
-            first = Hand("depthwise", 0, "wi=7,cv=16" if c.stride == 1 else "wi=14,cv=16")
-            second = Hand("depthwise", 0, "wi=7,cv=8")
+            file = "depthwise" if c.kernel == 3 else "depthwise_wide"
+            first = Hand(file, 0, "wi=7,cv=16" if c.stride == 1 else "wi=14,cv=16")
+            second = Hand(file, 0, "wi=7,cv=8")
             found.append(depthwise_case(name, c, hands(first, second), n))
         found.append(
             transposed_case(
