@@ -416,7 +416,7 @@ def cases() -> list[Case]:
             1024,
             3072,
             functional.gelu,
-            hands(Hand("gelu", 0, "cv=64"), Hand("gelu", 0, "cv=32")),
+            hands(Hand("gelu", 0, "cv=32"), Hand("gelu", 0, "cv=32")),
         ),
         attention_case(
             "attention 8x128x64",
