@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
@@ -24,13 +25,13 @@ def last_strides(shape: tuple[int, ...]) -> ctypes.Array[c_int64]:
 
 def build(folder: Path) -> tuple[Path, str]:
     """The library, and why it is without oneDNN: "" if it is not."""
-    out = folder / "native_speed.so"
-    base = ["cc", "-O2", "-shared", "-fPIC", str(HERE / "native_speed.c"), "-o", str(out)]
+    out, made = folder / "native_speed.so", folder / f"native_speed-{os.getpid()}.so"
+    base = ["cc", "-O2", "-shared", "-fPIC", str(HERE / "native_speed.c"), "-o", str(made)]
     with_it = subprocess.run([*base, "-DWITH_ONEDNN", "-ldnnl"], capture_output=True, text=True)
-    if with_it.returncode == 0:
-        return out, ""
-    subprocess.run(base, check=True)
-    return out, "no libdnnl-dev, or not its version 2"
+    if with_it.returncode:
+        subprocess.run(base, check=True)
+    made.replace(out)  # a process that loads it meanwhile sees the old one, whole
+    return out, "no libdnnl-dev, or not its version 2" if with_it.returncode else ""
 
 
 class Speed:
