@@ -165,6 +165,7 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
     parts = ["\n".join(f"- {line}" for line in lines)]
     for isa in NEEDS:
         here = [row for row in rows if row["isa"] == isa]
+        here.sort(key=lambda row: (row["name"], row["batch"]))
         if here:
             parts += [f"### {isa}", summary(isa, here) + ".", table(here)]
     return "\n\n".join(parts) + "\n"
