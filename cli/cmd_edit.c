@@ -23,7 +23,8 @@ static int print_schedule(struct arguments *a, const canvas_program *program, co
   canvas_schedule *followed;
   struct bound_item item;
   int answer = EXIT_BAD;
-  if (machine && bound_chosen(a, program, machine, &item)) {
+  const char *file = option_text(a, "--schedule", "default");
+  if (machine && bound_read(a, file, program, machine, &item)) {
     canvas_status status = canvas_bound_follow(a->ctx, item.bound, edit, strlen(edit), &followed);
     answer = status == CANVAS_OK ? EXIT_OK : reject(a, edit);
     if (status == CANVAS_OK) {

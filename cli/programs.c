@@ -148,10 +148,22 @@ bool bound_read(struct arguments *a, const char *file, const canvas_program *pro
   return false;
 }
 
+/* The default one, of the program after the edits that come before it. */
+static bool bound_default(struct arguments *a, const canvas_program *program,
+                          const canvas_machine *machine, struct bound_item *out) {
+  *out = (struct bound_item){0};
+  canvas_status status = canvas_bound_new(a->ctx, program, NULL, machine, &out->bound);
+  if (status != CANVAS_OK) report_status(a, "default", status);
+  return status == CANVAS_OK;
+}
+
 bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
                   struct bound_item *out) {
   const char *file = option_text(a, "--schedule", "default");
-  if (!bound_read(a, file, program, machine, out)) return false;
+  bool edited = !strcmp(file, "default") && !option_given(a, "--set");
+  if (edited ? !bound_default(a, program, machine, out)
+             : !bound_read(a, file, program, machine, out))
+    return false;
   warnings_print(out->bound, stderr);
   if (!canvas_bound_describe(out->bound).holes) return true;
   char *holes = canvas_bound_holes(out->bound);

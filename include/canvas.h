@@ -348,15 +348,15 @@ char *canvas_schedule_print(const canvas_schedule *schedule);
 /* Gives loops their numbers, "iw=14,yo=4". A list that is rejected changes nothing. */
 canvas_status canvas_schedule_set(canvas_context *ctx, canvas_schedule *schedule,
                                   const char *numbers);
-/* Correct for every program and machine, without search. */
+/* Correct for every program and machine, without search: tiles by a closed formula (docs/native.md). */
 canvas_status canvas_schedule_default(canvas_context *ctx, const canvas_program *program,
                                       const canvas_machine *machine, canvas_schedule **out);
 
 /* ---- bound: a program, a schedule and a machine, checked --------------------------------------- */
 
 /* Whether the schedule is legal for the program on the machine; while it has holes (loops that need a
- * number), as far as can be said without them. `schedule` NULL: the default one, which the bound object
- * owns. Program and schedule are borrowed: they stay, and stay as they are, until it is freed; the
+ * number), as far as can be said without them. `schedule` NULL: the default one, of the program after the
+ * edits that come before it; the bound object owns both. Program and schedule are borrowed: they stay, and stay as they are, until it is freed; the
  * machine is copied. */
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
                                const canvas_schedule *schedule, const canvas_machine *machine,

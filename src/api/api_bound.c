@@ -6,22 +6,43 @@
 #include "api/handle.h"
 #include "emit/emit.h"
 #include "explain/explain.h"
+#include "transform/default.h"
 #include "transform/prepare.h"
 #include "transform/schedule_edit_text.h"
+
+static canvas_status bind_default(canvas_context *ctx, const struct program *program,
+                                  const struct machine *machine, struct canvas_bound *b) {
+  b->made = schedule_default(program, true, machine);
+  canvas_status status = loop_tree_bind(ctx, program, b->made, machine, &b->tree);
+  if (status == CANVAS_OK) return status;
+  schedule_free(b->made);
+  b->made = NULL;
+  return status;
+}
+
+/* The default schedule of the program after the edits that come before it; or, where that fails, of the
+ * program as it is. */
+static canvas_status bind_edited(canvas_context *ctx, const struct program *program,
+                                 const struct machine *machine, struct canvas_bound *b) {
+  struct program *edited = default_program(program, machine);
+  if (edited && bind_default(ctx, edited, machine, b) == CANVAS_OK) {
+    b->edited = mem_alloc(sizeof *b->edited);
+    *b->edited = (struct shared_program){edited, 1};
+    return CANVAS_OK;
+  }
+  program_free(edited);
+  return bind_default(ctx, program, machine, b);
+}
 
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
                                const canvas_schedule *schedule, const canvas_machine *machine,
                                canvas_bound **out) {
   struct canvas_bound b = {0};
-  canvas_schedule *made = NULL;
-  if (!schedule) TRY(canvas_schedule_default(ctx, program, machine, &made));
-  canvas_status status = loop_tree_bind(
-      ctx, program_of(program), schedule_of(made ? made : schedule), machine_of(machine), &b.tree);
-  if (status != CANVAS_OK) {
-    canvas_schedule_free(made);
-    return status;
-  }
-  b.made = (struct schedule *)made;
+  if (schedule)
+    TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), machine_of(machine),
+                       &b.tree));
+  else
+    TRY(bind_edited(ctx, program_of(program), machine_of(machine), &b));
   *out = mem_alloc(sizeof **out);
   **out = b;
   return CANVAS_OK;
@@ -31,6 +52,8 @@ canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, 
                                 size_t length, canvas_bound **out) {
   struct canvas_bound b = {0};
   TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
+  b.edited = bound->edited;
+  if (b.edited) __atomic_add_fetch(&b.edited->users, 1, __ATOMIC_RELAXED);
   *out = mem_alloc(sizeof **out);
   **out = b;
   return CANVAS_OK;
@@ -39,7 +62,11 @@ canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, 
 void canvas_bound_free(canvas_bound *bound) {
   if (!bound) return;
   loop_tree_free(bound->tree);
-  if (bound->made) schedule_free(bound->made);
+  schedule_free(bound->made);
+  if (bound->edited && !__atomic_sub_fetch(&bound->edited->users, 1, __ATOMIC_ACQ_REL)) {
+    program_free(bound->edited->program);
+    free(bound->edited);
+  }
   free(bound);
 }
 

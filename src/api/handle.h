@@ -21,9 +21,16 @@ struct canvas_budget {
   struct budget budget;
 };
 
+/* A program that edits before the default schedule made, of all bounds that came from it. */
+struct shared_program {
+  struct program *program;
+  int users;
+};
+
 struct canvas_bound {
   struct loop_tree *tree;
-  struct schedule *made; /* the default schedule, where none was given; else NULL */
+  struct schedule *made;         /* the default schedule, where none was given; else NULL */
+  struct shared_program *edited; /* what it is of, where edits came before it; else NULL */
 };
 
 static inline const struct kernel *kernel_of(const canvas_kernel *kernel) {

@@ -133,10 +133,9 @@ int64_t step_room(const struct loop_tree *tree,
 bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage,
                    int step); /* the step is a digit of an axis that does not reduce */
 
-/* schedule_default.c: correct for every program, without search: each stage at the root in program
- * order, its own loops outside its reductions. The heuristic one: the first loop of each stage runs in
- * parallel and the innermost own axis in vectors where its size allows it. Levels are named
- * STAGE_AXIS where two stages would disagree about AXIS. */
+/* schedule_default.c: correct for every program, without search. The naive one: each stage at the root in
+ * program order, its own loops outside its reductions. The heuristic one: the tiles of
+ * transform/default.h. Levels are named STAGE_AXIS where two stages would disagree about AXIS. */
 struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine);
 

@@ -234,6 +234,8 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
+  int replaced;        /* a node of `from`, plus one, that becomes ... */
+  int by;              /* ... this expression of `to`; 0: none does */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

@@ -36,4 +36,10 @@ canvas_status program_edit(canvas_context *ctx, const struct program *p, const c
 canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
                                    struct program **out);
 
+/* The value `node` of a stage's expression, made of indices and loads of earlier tensors, becomes a
+ * stage `name` of its own, which is loaded in its place. Its axes are those that occur in it; two that
+ * occur only together, as h and kh in `h+kh-1`, are one axis: a border becomes a padded image. */
+canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
+                              const char *name, struct program **out);
+
 #endif

@@ -231,6 +231,10 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
+  if (c->kind == CHANGE_OUTLINE && stage == c->reader) {
+    map.replaced = c->node + 1;
+    map.by = outline_load(c, axis);
+  }
   int body = px_copy(c->to, c->from, t->body, &map);
   if (c->kind == CHANGE_BORDER && stage == c->tensor) body = border_moved(c->to, body);
   program_define(c->to, made, body);
@@ -389,6 +393,8 @@ static void begin_tensor(struct change *c, int i) {
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
   if (c->kind == CHANGE_PACK && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = packed_stage(c);
+  struct px_map map = {.load = load_changed, .data = c};
+  if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
   c->active = one ? i == c->reader : c->fresh >= 0;

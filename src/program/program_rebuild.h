@@ -13,7 +13,8 @@ enum change_kind {
   CHANGE_TYPE,
   CHANGE_RFACTOR,
   CHANGE_BORDER,
-  CHANGE_OVERLAP
+  CHANGE_OVERLAP,
+  CHANGE_OUTLINE
 };
 
 /* A stage reads a tensor along `axis` of it at step * y + low .. step * y + low + more, where y is its
@@ -23,12 +24,22 @@ struct window {
   int64_t step, low, more, tile;
 };
 
+/* An axis of what is outlined: an axis of the stage, or a sum of two, `step*axis + with_step*with` or
+ * `axis/block*block + with`. */
+struct outlined_axis {
+  int axis, with; /* with -1: the axis alone */
+  int64_t step, with_step, size, block;
+};
+
 struct change {
   enum change_kind kind;
   const struct program *from;
   struct program *to;      /* new; empty until program_rebuild */
   int tensor;              /* of `from`: what is changed */
-  int reader;              /* CHANGE_CACHE_READ, CHANGE_OVERLAP: the stage that reads the copy */
+  int reader;              /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE: the stage that reads it */
+  int node;                /* CHANGE_OUTLINE: of its expression */
+  struct outlined_axis axes[PROGRAM_AXES];
+  int axis_count;
   const char *name;        /* of the new stage */
   enum program_dtype type; /* CHANGE_TYPE */
   struct layout layout;    /* CHANGE_PACK */
@@ -47,6 +58,12 @@ canvas_status change_read(canvas_context *ctx, const struct program *p, const ch
 struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
+
+/* program_outline.c: the axes of c->node, and then in c->to the stage that computes it and the load of it
+ * for the reader's axes. */
+void outline_axes(struct change *c);
+int outline_stage(struct change *c, const struct px_map *map);
+int outline_load(struct change *c, const int *axis);
 
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);

@@ -51,6 +51,7 @@ int px_apply(struct program *to, enum px_op op, const int *arg) {
 
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map) {
   if (to->failed) return -1;
+  if (map->replaced == expr + 1) return map->by;
   struct px_node n = from->nodes.data[expr]; /* a copy: `to` may be `from`, whose array moves */
   int arg[3] = {-1, -1, -1};
   switch (n.op) {

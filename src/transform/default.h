@@ -1,0 +1,162 @@
+/* The default schedule: what stands in for a search, chosen by a closed formula in less than a
+ * millisecond.
+ *
+ *     default_program.c  edits that pay even inside the timed region: chains of maps become one
+ *                        expression, what a sum loads in a twisted way is laid out before it,
+ *                        weights are packed into panels, an output that stands across the lanes
+ *                        is computed beside its place and copied
+ *     default_moves.c    what is laid out before a sum, as a stage
+ *     default_plan.c     what becomes of each stage: where it stands, how it is kept
+ *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
+ *     default_tile.c     lanes, rows and order of a stage that reduces
+ *     default_nest.c     the loops of it and of what is computed in its tile
+ *     schedule_default.c all stages, one after the other; and the naive schedule
+ *
+ * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
+ * registers while the reduction runs. One step of the reduction takes
+ *
+ *     max(points * operations / ports,  accesses / 2,  latency) + what is gathered
+ *
+ * cycles, where an operand is loaded once for the tile's steps along the axes that it does not move
+ * along, as a vector where it is contiguous along the lanes and as one number where it stands still. The
+ * tile's vectors, one row of operands and one more fit into the registers. A stage takes
+ *
+ *     tiles * (reduction * step + stores)  +  elements of what is packed for it
+ *
+ * and the tile with the least of it is taken; tiles that overshoot their axes pay for it by their
+ * number. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes is
+ * used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
+ */
+#ifndef CANVAS_TRANSFORM_DEFAULT_H
+#define CANVAS_TRANSFORM_DEFAULT_H
+
+#include "bind/loop_tree.h"
+
+enum { DEFAULT_LOADS = 12 };
+
+/* How a load moves: one for each load node of a stage's expression. */
+struct default_load {
+  int node, tensor;
+  int64_t stride[PROGRAM_AXES]; /* elements for one step of the axis, within a block */
+  int64_t block[PROGRAM_AXES];  /* steps for which the stride holds; 0: all */
+  uint32_t twisted;             /* axes along which no stride says where it goes */
+  uint32_t moves;               /* axes that it depends on */
+  uint32_t asked;               /* axes in conditions around it */
+  bool plain;                   /* of an input, each index is of one axis, each of another */
+};
+
+struct default_facts {
+  const struct program *p;
+  int stage;
+  const struct program_tensor *t;
+  const int *order; /* in which its axes are kept */
+  struct default_load load[DEFAULT_LOADS];
+  int loads;
+  bool many;       /* more loads than there is room for: the last ones are not told */
+  uint32_t asked;  /* axes in conditions of indices */
+  uint32_t bounds; /* own axes that say how far a reduction runs */
+  int operations;  /* of one point, a multiply-add is one */
+  int64_t points, reduction;
+  int64_t out[PROGRAM_AXES]; /* strides of what it writes */
+};
+
+/* How a stage is kept: its axes, slowest first, and the steps that are kept of each. */
+struct default_kept {
+  int order[PROGRAM_AXES];
+  int64_t extent[PROGRAM_AXES]; /* by axis */
+};
+
+/* `kept` by tensor. */
+void default_facts(const struct program *p, int stage, const struct default_kept *kept,
+                   struct default_facts *out);
+void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
+void default_strides(const struct program_tensor *t, const struct default_kept *kept,
+                     int64_t *stride);
+/* Whether what the stage writes is one long axis, from its axis order[first] on, and each load moves along
+ * it or stands still. */
+bool default_long_axis(const struct default_facts *f, int first);
+
+struct default_tile {
+  int vec;                    /* own axis; -1: none */
+  int64_t steps;              /* of its inner loop: the lanes, or some vectors of them */
+  int64_t together;           /* so many of them stay in L2 while the rows run; 1 */
+  bool masked;                /* they overshoot */
+  int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
+  int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
+  uint32_t packed;            /* loads that are to be packed */
+  bool window;                /* the reduction is short and unrolled */
+  double cycles;              /* what the formula says */
+};
+
+struct default_options {
+  bool pack;  /* operands may be packed: otherwise they are as they are */
+  bool inner; /* how it is kept is open: its lanes may be contiguous */
+  int lanes;  /* all of this axis are lanes; -1: what is best */
+};
+
+void default_tile(const struct default_facts *f, const struct machine *machine,
+                  struct default_options options, struct default_tile *out);
+
+/* ---- default_plan.c: what becomes of a stage ---- */
+
+enum default_kind {
+  DEFAULT_UNUSED,  /* an input, or no output needs it */
+  DEFAULT_LONG,    /* no reduction, and its axes from `first` on are one vector */
+  DEFAULT_TILED,   /* a tile */
+  DEFAULT_WITHIN,  /* computed in the tile of a stage that it reads */
+  DEFAULT_DEFERRED /* a reduction whose tile stands where `reader` does */
+};
+struct default_plan {
+  enum default_kind kind;
+  int first;
+  struct default_tile tile;
+  int reader;             /* DEFERRED: what is computed in its tile */
+  int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too */
+};
+
+/* All stages: kept and plan by tensor. */
+struct default_plans {
+  const struct program *p;
+  const struct machine *machine;
+  bool pack; /* operands may be packed */
+  struct default_kept *kept;
+  struct default_plan *plan;
+};
+void default_plan_all(struct default_plans *plans, const struct program *p,
+                      const struct machine *machine, bool pack);
+void default_plan_free(struct default_plans *plans);
+
+/* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
+
+/* What a level stands for: stages share one where it means the same to both. */
+struct default_meaning {
+  int64_t size;
+  const char *dyn;      /* the axis that says how far it runs; NULL: a number does */
+  enum level_tail tail; /* of its axis */
+};
+
+struct default_maker {
+  const struct program *p;
+  struct schedule *s;
+  const struct machine *machine;   /* NULL: naive */
+  const struct default_kept *kept; /* by tensor */
+  struct {
+    VEC(struct default_meaning);
+  } meanings; /* by level */
+};
+
+int default_level(struct default_maker *m, const char *stage, const char *name,
+                  struct default_meaning meaning);
+int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis);
+
+/* The stage in its tile; `reader`, if it is not -1, computes in the same tile what it makes of it:
+ * its axis i is axis[i] of the stage. */
+void default_tiled(struct default_maker *m, const struct default_facts *f,
+                   const struct default_tile *tile, int reader, const int *axis);
+/* A stage without a reduction as one long vector along its axes from `first` on. */
+void default_long(struct default_maker *m, const struct default_facts *f, int first);
+
+/* The program after the edits; NULL where it stays as it is. */
+struct program *default_program(const struct program *p, const struct machine *machine);
+
+#endif

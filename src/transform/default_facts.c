@@ -1,0 +1,192 @@
+/* What a stage is, as far as its loops are concerned: how each load moves along each axis. See
+ * default.h.
+ *
+ *     pad[n, oc/16*16+ic, h+kh, w+kw]   along oc: 0, in blocks of 16; along w: 1; along kh: a row
+ */
+#include "program/affine.h"
+#include "transform/default.h"
+
+enum { CALL = 16 }; /* operations of a function */
+
+void default_keep_plain(const struct program_tensor *t, struct default_kept *out) {
+  for (int i = 0; i < t->rank; i++) {
+    out->order[i] = i;
+    out->extent[i] = t->axes[i].size;
+  }
+}
+
+void default_strides(const struct program_tensor *t, const struct default_kept *kept,
+                     int64_t *stride) {
+  int64_t all = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    stride[kept->order[i]] = all;
+    all *= kept->extent[kept->order[i]];
+  }
+}
+
+/* ---- one index ---- */
+
+static void add_block(struct default_load *l, int axis, int64_t size) {
+  if (!l->block[axis] || size < l->block[axis]) l->block[axis] = size;
+}
+
+/* axis/16 stands still for 16 steps, axis%16 moves by one within them. */
+static bool add_digit(const struct program *p, const struct px_node *n, int64_t stride,
+                      struct default_load *l) {
+  const struct px_node *axis = &p->nodes.data[n->arg[0]], *size = &p->nodes.data[n->arg[1]];
+  if ((n->op != PX_DIV && n->op != PX_MOD) || axis->op != PX_AXIS || size->op != PX_INT)
+    return false;
+  add_block(l, (int)axis->integer, size->integer);
+  if (n->op == PX_MOD) l->stride[axis->integer] += stride;
+  return true;
+}
+
+static void add_term(const struct program *p, const struct affine_term *term, int64_t stride,
+                     struct default_load *l) {
+  const struct px_node *n = &p->nodes.data[term->expr];
+  if (n->op == PX_AXIS)
+    l->stride[n->integer] += term->coef * stride;
+  else if (!add_digit(p, n, term->coef * stride, l))
+    l->twisted |= px_range(p, term->expr).axes;
+}
+
+static void add_index(const struct program *p, int index, int64_t stride, struct default_load *l) {
+  struct affine sum;
+  uint32_t axes = px_range(p, index).axes;
+  bool single = !(axes & (axes - 1)) && !(l->moves & axes);
+  l->moves |= axes;
+  if (!affine_of(p, index, &sum)) {
+    l->twisted |= axes;
+    l->plain = false;
+    return;
+  }
+  l->plain = l->plain && single && sum.count <= 1 &&
+             (sum.count == 0 || (p->nodes.data[sum.term[0].expr].op == PX_AXIS &&
+                                 (sum.term[0].coef == 1 || sum.term[0].coef == -1)));
+  for (int i = 0; i < sum.count; i++) add_term(p, &sum.term[i], stride, l);
+}
+
+/* ---- the expression ---- */
+
+struct walk {
+  struct default_facts *f;
+  const struct default_kept *kept;
+  uint32_t asked;
+};
+
+static void add_load(struct walk *w, int node) {
+  const struct program *p = w->f->p;
+  const struct px_node *n = &p->nodes.data[node];
+  const struct program_tensor *t = &p->tensors.data[n->tensor];
+  int64_t stride[PROGRAM_AXES];
+  w->f->many = w->f->many || w->f->loads == DEFAULT_LOADS;
+  if (w->f->many) return;
+  struct default_load *l = &w->f->load[w->f->loads++];
+  *l = (struct default_load){
+      .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked};
+  default_strides(t, &w->kept[n->tensor], stride);
+  for (int i = 0; i < t->rank; i++) add_index(p, p->indices.data[n->first + i], stride[i], l);
+}
+
+/* Axes in an index expression or a condition, of loads of indices too. */
+static uint32_t axes_below(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->sort == PX_INDEX) return px_range(p, expr).axes;
+  uint32_t axes = 0;
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) axes |= axes_below(p, n->arg[i]);
+  return axes;
+}
+
+static int cost_of(const struct px_node *n) {
+  if (n->sort != PX_VALUE || n->op == PX_NUMBER || n->op == PX_LOAD) return 0;
+  switch (n->op) {
+    case PX_ADD:
+    case PX_SUB:
+    case PX_MUL:
+    case PX_MIN:
+    case PX_MAX:
+    case PX_NEG:
+    case PX_SELECT: return 1;
+    case PX_DIV: return 4;
+    default: return CALL;
+  }
+}
+
+static void walk(struct walk *w, int expr) {
+  const struct program *p = w->f->p;
+  const struct px_node *n = &p->nodes.data[expr];
+  uint32_t around = w->asked;
+  w->f->operations += cost_of(n);
+  if (n->op == PX_LOAD) {
+    if (n->sort == PX_VALUE) add_load(w, expr);
+    return;
+  }
+  if (n->sort == PX_INDEX) return;
+  if (n->op == PX_SELECT && n->sort == PX_VALUE) {
+    w->asked |= axes_below(p, n->arg[0]);
+    w->f->asked |= axes_below(p, n->arg[0]);
+  }
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) walk(w, n->arg[i]);
+  if (n->op == PX_REAL) w->f->asked |= axes_below(p, n->arg[0]);
+  w->asked = around;
+}
+
+static uint32_t bounds_of(const struct program *p, const struct program_tensor *t) {
+  uint32_t axes = 0;
+  for (int i = t->rank; i < t->rank + t->reductions; i++)
+    if (t->axes[i].low >= 0)
+      axes |= px_range(p, t->axes[i].low).axes | px_range(p, t->axes[i].high).axes;
+  return axes;
+}
+
+void default_facts(const struct program *p, int stage, const struct default_kept *kept,
+                   struct default_facts *out) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  *out = (struct default_facts){
+      .p = p, .stage = stage, .t = t, .order = kept[stage].order, .points = 1, .reduction = 1};
+  struct walk w = {out, kept, 0};
+  walk(&w, t->body);
+  if (t->reducer != REDUCE_NONE && p->nodes.data[t->body].op != PX_MUL) out->operations++;
+  if (out->operations < 1) out->operations = 1;
+  out->bounds = bounds_of(p, t);
+  for (int i = 0; i < t->rank; i++) out->points *= t->axes[i].size;
+  for (int i = t->rank; i < t->rank + t->reductions; i++) out->reduction *= t->axes[i].size;
+  default_strides(t, &kept[stage], out->out);
+}
+
+/* ---- long axes ---- */
+
+static bool stands_still(const struct default_load *l, uint32_t axes) {
+  return !(l->moves & axes);
+}
+
+/* Along the axes from `first` on, in the order in which the stage is kept, elements stand side by side. */
+static bool follows(const struct default_facts *f, const int64_t *stride, int first) {
+  int64_t next = 1;
+  for (int i = f->t->rank - 1; i >= first; i--) {
+    const struct program_axis *a = &f->t->axes[f->order[i]];
+    if (a->size > 1 && stride[f->order[i]] != next) return false;
+    next *= a->size;
+  }
+  return true;
+}
+
+static bool in_blocks(const struct default_facts *f, const struct default_load *l, int first) {
+  for (int i = first; i < f->t->rank; i++)
+    if (l->block[f->order[i]]) return true;
+  return false;
+}
+
+bool default_long_axis(const struct default_facts *f, int first) {
+  uint32_t axes = 0;
+  for (int i = first; i < f->t->rank; i++) axes |= 1u << f->order[i];
+  if (f->asked & axes || f->bounds & axes || f->many || !follows(f, f->out, first)) return false;
+  for (int i = 0; i < f->loads; i++) {
+    const struct default_load *l = &f->load[i];
+    if (stands_still(l, axes)) continue;
+    if (l->twisted & axes || in_blocks(f, l, first) || !follows(f, l->stride, first)) return false;
+  }
+  return true;
+}

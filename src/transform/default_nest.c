@@ -1,0 +1,267 @@
+/* The loops of a tile: outside it those over tiles, then the reduction, then rows and lanes. See
+ * default.h.
+ *
+ *     n, co, h:para, w_o =>
+ *         kh, kw, ci, w_i:14:unroll, co_v:32:vec =>
+ *             @conv = n, {co, co_v}/co, h, {w_o, w_i}/w // ci, kh, kw
+ *         w_i:unroll, co_v:vec =>
+ *             @Y = n, {co, co_v}/co, h, {w_o, w_i}/w
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "transform/default.h"
+
+enum {
+  PARALLEL = 1 << 14, /* points of a stage that are worth a thread */
+  LONGEST = 4 * PROGRAM_NAME
+};
+
+/* ---- levels: the name of the axis, of the stage and the axis, or of these and as many _ as it takes -- */
+
+static bool same_meaning(struct default_meaning a, struct default_meaning b) {
+  if (a.size != b.size || a.tail != b.tail || !a.dyn != !b.dyn) return false;
+  return !a.dyn || strcmp(a.dyn, b.dyn) == 0;
+}
+
+static int level_that_means(struct default_maker *m, const char *name,
+                            struct default_meaning meaning) {
+  int level = schedule_find_level(m->s, name);
+  if (level >= 0) return same_meaning(m->meanings.data[level], meaning) ? level : -1;
+  level = schedule_level(m->s, name);
+  VEC_PUSH(&m->meanings, meaning);
+  return level;
+}
+
+int default_level(struct default_maker *m, const char *stage, const char *name,
+                  struct default_meaning meaning) {
+  char longer[LONGEST];
+  int level = level_that_means(m, name, meaning);
+  int length = snprintf(longer, sizeof longer, "%s_%s", stage, name);
+  while (level < 0) {
+    level = level_that_means(m, longer, meaning);
+    longer[length++] = '_';
+    longer[length] = '\0';
+  }
+  return level;
+}
+
+/* The axis that says how far this one runs; NULL if its size does. */
+static const char *bounding_axis(const struct default_maker *m, const struct program_tensor *t,
+                                 int axis) {
+  const struct program_axis *a = &t->axes[axis];
+  if (a->low < 0) return NULL;
+  uint32_t of = px_range(m->p, a->low).axes | px_range(m->p, a->high).axes;
+  int first = 0;
+  while (first < axis && !(of >> first & 1)) first++;
+  return t->axes[first].name;
+}
+
+int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis) {
+  const struct program_axis *a = &t->axes[axis];
+  const char *dyn = bounding_axis(m, t, axis);
+  int level = default_level(m, t->name, a->name, (struct default_meaning){a->size, dyn, TAIL_NONE});
+  if (!dyn) return level;
+  m->s->levels.data[level].kind = EXTENT_DYN;
+  m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
+  return level;
+}
+
+/* ---- the parts of an axis -------------------------------------------------------------------- */
+
+struct parts {
+  int outermost, outer, inner; /* levels; -1: there is none */
+};
+
+struct nest {
+  struct default_maker *m;
+  const struct default_facts *f;
+  const struct default_tile *tile;
+  struct parts parts[PROGRAM_AXES];
+};
+
+static int64_t outer_steps(const struct nest *n, int axis) {
+  int64_t size = n->f->t->axes[axis].size;
+  int64_t steps = axis == n->tile->vec ? n->tile->steps : n->tile->rows[axis];
+  return (size + steps - 1) / steps;
+}
+
+static int part_level(struct nest *n, int axis, const char *ending, int64_t size,
+                      enum level_tail tail, bool told) {
+  char name[PROGRAM_NAME + 8];
+  snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
+  int level = default_level(n->m, n->f->t->name, name,
+                            (struct default_meaning){.size = size, .tail = tail});
+  if (!told) return level;
+  n->m->s->levels.data[level].kind = EXTENT_INT;
+  n->m->s->levels.data[level].extent = size;
+  n->m->s->levels.data[level].tail = tail;
+  return level;
+}
+
+static struct parts split(struct nest *n, int axis, int64_t steps, enum level_tail tail,
+                          const char *ending) {
+  int64_t size = n->f->t->axes[axis].size;
+  struct parts p = {-1, -1, -1};
+  if (size % steps == 0) tail = TAIL_NONE;
+  if (steps > 1 && (steps < size || tail != TAIL_NONE))
+    p.inner = part_level(n, axis, ending, steps, tail, true);
+  else if (steps > 1)
+    p.inner = default_axis_level(n->m, n->f->t, axis);
+  if (steps == 1)
+    p.outer = default_axis_level(n->m, n->f->t, axis);
+  else if (steps < size)
+    p.outer = part_level(n, axis, "_o", (size + steps - 1) / steps, TAIL_NONE, false);
+  return p;
+}
+
+static void split_axes(struct nest *n) {
+  for (int i = 0; i < n->f->t->rank; i++)
+    n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, TAIL_MASK, "_v")
+                                    : split(n, i, n->tile->rows[i], TAIL_PEEL, "_i");
+  for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
+    n->parts[i] = (struct parts){-1, default_axis_level(n->m, n->f->t, i), -1};
+}
+
+/* Blocks of lanes that stay together while the rows run. */
+static void split_together(struct nest *n) {
+  int v = n->tile->vec;
+  int64_t count = outer_steps(n, v);
+  n->parts[v].outermost = part_level(n, v, "_oo", count / n->tile->together, TAIL_NONE, false);
+  n->parts[v].outer = part_level(n, v, "_b", n->tile->together, TAIL_NONE, true);
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+static bool is_peeled(const struct nest *n, int axis) {
+  return axis != n->tile->vec && n->f->t->axes[axis].size % n->tile->rows[axis];
+}
+
+/* The own loop that runs in parallel; -1. */
+static int parallel_axis(const struct nest *n) {
+  double work = (double)n->f->points * (double)n->f->reduction;
+  if (work < PARALLEL) return -1;
+  for (int i = 0; i < n->f->t->rank; i++) {
+    int axis = n->tile->order[i];
+    if (n->parts[axis].outer >= 0 && outer_steps(n, axis) > 1)
+      return is_peeled(n, axis) ? -1 : axis;
+  }
+  return -1;
+}
+
+static int outer_level(const struct parts *p) {
+  return p->outermost >= 0 ? p->outermost : p->outer;
+}
+
+static int add_outer(struct nest *n) {
+  int node = 0, parallel = parallel_axis(n);
+  for (int i = 0; i < n->f->t->rank; i++) {
+    int axis = n->tile->order[i];
+    int level = outer_level(&n->parts[axis]);
+    if (level < 0) continue;
+    node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
+  }
+  if (n->tile->together > 1)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].outer, 0);
+  return node;
+}
+
+static int add_reductions(struct nest *n, int node) {
+  for (int i = 0; i < n->f->t->reductions; i++)
+    node = schedule_add_loop(
+        n->m->s, node, n->parts[n->tile->order[n->f->t->rank + i]].outer,
+        n->tile->window && n->f->t->axes[n->tile->order[n->f->t->rank + i]].size > 1 ? LOOP_UNROLL
+                                                                                     : 0);
+  return node;
+}
+
+static int add_inner(struct nest *n, int node) {
+  for (int i = 0; i < n->f->t->rank; i++)
+    if (i != n->tile->vec && n->parts[i].inner >= 0)
+      node = schedule_add_loop(n->m->s, node, n->parts[i].inner, LOOP_UNROLL);
+  if (n->tile->vec >= 0)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, LOOP_VEC);
+  return node;
+}
+
+static void add_axis(struct default_maker *m, int leaf, const char *name, struct parts p) {
+  int only = p.outer < 0 ? p.inner : p.outer;
+  bool plain = (p.outer < 0 || p.inner < 0) && !strcmp(m->s->levels.data[only].name, name);
+  struct schedule_axis *a = schedule_add_axis(m->s, leaf, plain ? NULL : name);
+  if (p.outermost >= 0) a->level[a->count++] = p.outermost;
+  if (p.outer >= 0) a->level[a->count++] = p.outer;
+  if (p.inner >= 0) a->level[a->count++] = p.inner;
+}
+
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+static void add_layout(struct default_maker *m, int leaf, int tensor, const struct parts *parts) {
+  const struct program_tensor *t = &m->p->tensors.data[tensor];
+  struct schedule_leaf *l = &m->s->nodes.data[leaf].leaf;
+  const int *order = m->kept[tensor].order;
+  bool as_told = true;
+  for (int i = 0; i < t->rank; i++) as_told = as_told && order[i] == i;
+  if (as_told) return;
+  for (int i = 0; i < t->rank; i++) {
+    const struct parts *p = &parts[order[i]];
+    if (p->outermost >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->outermost].name);
+    if (p->outer >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->outer].name);
+    if (p->inner >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->inner].name);
+  }
+}
+
+static void add_reader(struct nest *n, int node, int reader, const int *axis) {
+  const struct program_tensor *t = &n->m->p->tensors.data[reader];
+  struct parts parts[PROGRAM_AXES];
+  int leaf = schedule_add_leaf(n->m->s, add_inner(n, node), t->name);
+  for (int i = 0; i < t->rank + t->reductions; i++) {
+    parts[i] = n->parts[axis[i]];
+    add_axis(n->m, leaf, t->axes[i].name, parts[i]);
+  }
+  n->m->s->nodes.data[leaf].leaf.reductions = t->reductions;
+  add_layout(n->m, leaf, reader, parts);
+}
+
+void default_tiled(struct default_maker *m, const struct default_facts *f,
+                   const struct default_tile *tile, int reader, const int *axis) {
+  struct nest n = {.m = m, .f = f, .tile = tile};
+  const struct program_tensor *t = f->t;
+  split_axes(&n);
+  if (tile->together > 1) split_together(&n);
+  int around = add_outer(&n);
+  int leaf = schedule_add_leaf(m->s, add_inner(&n, add_reductions(&n, around)), t->name);
+  for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, leaf, t->axes[i].name, n.parts[i]);
+  m->s->nodes.data[leaf].leaf.reductions = t->reductions;
+  if (reader >= 0)
+    add_reader(&n, around, reader, axis);
+  else
+    add_layout(m, leaf, f->stage, n.parts);
+}
+
+/* ---- long vectors ---------------------------------------------------------------------------- */
+
+void default_long(struct default_maker *m, const struct default_facts *f, int first) {
+  const struct program_tensor *t = f->t;
+  struct parts parts[PROGRAM_AXES];
+  struct schedule_loop group = {.marks = LOOP_VEC};
+  int node = 0;
+  bool parallel = f->points >= PARALLEL;
+  const int *order = m->kept[f->stage].order;
+  for (int i = 0; i < t->rank; i++) parts[i] = (struct parts){-1, default_axis_level(m, t, i), -1};
+  for (int i = 0; i < t->rank; i++) {
+    int axis = order[i];
+    if (i >= first && t->axes[axis].size > 1) {
+      group.level[group.count++] = parts[axis].outer;
+      continue;
+    }
+    bool para = parallel && t->axes[axis].size > 1;
+    node = schedule_add_loop(m->s, node, parts[axis].outer, para ? LOOP_PARA : 0);
+    parallel = parallel && !para;
+  }
+  if (group.count > 1) group.marks |= LOOP_FOLD;
+  node = schedule_add_loop(m->s, node, group.level[0], group.marks);
+  m->s->nodes.data[node].loop = group;
+  int leaf = schedule_add_leaf(m->s, node, t->name);
+  for (int i = 0; i < t->rank; i++) add_axis(m, leaf, t->axes[i].name, parts[i]);
+  add_layout(m, leaf, f->stage, parts);
+}

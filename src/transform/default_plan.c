@@ -1,0 +1,256 @@
+/* What becomes of each stage: a long vector, a tile, or a place in the tile of what it reads. See
+ * default.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transform/default.h"
+
+static bool is_output(const struct program *p, int tensor) {
+  for (int i = 0; i < p->outputs.count; i++)
+    if (p->outputs.data[i] == tensor) return true;
+  return false;
+}
+
+/* ---- what outputs need ---- */
+
+static void need(const struct program *p, int expr, bool *needed) {
+  const struct px_node *n = &p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) need(p, n->arg[i], needed);
+  if (n->op != PX_LOAD) return;
+  needed[n->tensor] = true;
+  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+    need(p, p->indices.data[n->first + i], needed);
+}
+
+static void find_needed(const struct program *p, bool *needed) {
+  for (int i = 0; i < p->outputs.count; i++) needed[p->outputs.data[i]] = true;
+  for (int i = p->tensors.count - 1; i >= 0; i--) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    if (!needed[i] || t->is_input) continue;
+    need(p, t->body, needed);
+    for (int j = t->rank; j < t->rank + t->reductions; j++) {
+      if (t->axes[j].low >= 0) need(p, t->axes[j].low, needed);
+      if (t->axes[j].high >= 0) need(p, t->axes[j].high, needed);
+    }
+  }
+}
+
+/* ---- readers ---- */
+
+/* Each load of `tensor` below is of one element for each of the reader's, axis[i] being what stands for
+ * the reader's axis i; how many there are, -1 if one is otherwise. */
+static int loads_as_is(const struct program *p, const struct program_tensor *reader, int expr,
+                       int tensor, int *axis) {
+  const struct px_node *n = &p->nodes.data[expr];
+  int count = 0;
+  for (int i = 0; i < 3; i++) {
+    int below = n->arg[i] >= 0 ? loads_as_is(p, reader, n->arg[i], tensor, axis) : 0;
+    if (below < 0) return -1;
+    count += below;
+  }
+  if (n->op != PX_LOAD || n->tensor != tensor) return count;
+  for (int i = 0; i < p->tensors.data[tensor].rank; i++) {
+    const struct px_node *at = &p->nodes.data[p->indices.data[n->first + i]];
+    if (at->op != PX_AXIS) return -1;
+    if (axis[at->integer] >= 0 && axis[at->integer] != i) return -1;
+    axis[at->integer] = i;
+  }
+  return count + 1;
+}
+
+static bool loads(const struct program *p, int expr, int tensor) {
+  const struct px_node *n = &p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0 && loads(p, n->arg[i], tensor)) return true;
+  return n->op == PX_LOAD && n->tensor == tensor;
+}
+
+/* The only stage that reads this one; -1. */
+static int only_reader(const struct default_plans *all, int stage) {
+  const struct program *p = all->p;
+  int reader = -1;
+  for (int i = stage + 1; i < p->tensors.count; i++) {
+    if (all->plan[i].kind == DEFAULT_UNUSED || !loads(p, p->tensors.data[i].body, stage)) continue;
+    if (reader >= 0) return -1;
+    reader = i;
+  }
+  return reader;
+}
+
+/* The stage that makes something of each element of this one, and nothing else does; -1. */
+static int mapping_reader(const struct default_plans *all, int stage, int *axis) {
+  const struct program *p = all->p;
+  const struct program_tensor *t = &p->tensors.data[stage];
+  int reader = is_output(p, stage) ? -1 : only_reader(all, stage);
+  if (reader < 0) return -1;
+  const struct program_tensor *r = &p->tensors.data[reader];
+  if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
+  if (all->plan[reader].kind == DEFAULT_WITHIN) return -1;
+  if (r->reductions && p->nodes.data[r->body].op != PX_LOAD)
+    return -1; /* it adds up partial sums */
+  if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
+  memset(axis, -1, PROGRAM_AXES * sizeof *axis);
+  if (loads_as_is(p, r, r->body, stage, axis) < 1) return -1;
+  for (int i = 0; i < t->rank; i++)
+    if (axis[i] < 0 || r->axes[i].size != t->axes[axis[i]].size || r->axes[i].low >= 0) return -1;
+  return reader;
+}
+
+/* ---- how it is kept ---- */
+
+/* The lanes last. */
+static void keep_lanes_last(struct default_kept *kept, int rank, int lanes) {
+  int count = 0;
+  for (int i = 0; i < rank; i++)
+    if (i != lanes) kept->order[count++] = i;
+  if (lanes >= 0) kept->order[count] = lanes;
+}
+
+/* Of each axis what its tiles cover. */
+static void keep_tiles(struct default_plans *all, const struct default_tile *tile, int tensor,
+                       const int *axis) {
+  const struct program_tensor *t = &all->p->tensors.data[tensor];
+  struct default_kept *kept = &all->kept[tensor];
+  int lanes = -1;
+  if (is_output(all->p, tensor)) return;
+  for (int i = 0; i < t->rank; i++) {
+    int of = axis ? axis[i] : i;
+    int64_t steps = of == tile->vec ? tile->steps : tile->rows[of];
+    kept->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
+    if (of == tile->vec) lanes = i;
+  }
+  if (t->reductions || axis) keep_lanes_last(kept, t->rank, lanes);
+}
+
+/* Without a reduction it is kept as the first stage that it reads in its own shape. */
+static void keep_as_read(struct default_plans *all, int stage) {
+  const struct program *p = all->p;
+  const struct program_tensor *t = &p->tensors.data[stage];
+  int axis[PROGRAM_AXES];
+  for (int i = 0; i < stage && !is_output(p, stage); i++) {
+    const struct program_tensor *from = &p->tensors.data[i];
+    if (from->is_input || from->rank != t->rank || !loads(p, t->body, i)) continue;
+    memset(axis, -1, sizeof axis);
+    if (loads_as_is(p, t, t->body, i, axis) < 1) continue;
+    for (int j = 0; j < t->rank; j++)
+      for (int k = 0; k < t->rank; k++)
+        if (axis[k] == all->kept[i].order[j]) all->kept[stage].order[j] = k;
+    return;
+  }
+}
+
+/* ---- one stage ---- */
+
+static int lanes_of_type(const struct default_plans *all, const struct program_tensor *t) {
+  return all->machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
+}
+
+/* From which of its axes, as they are kept, a stage is one vector; -1. */
+static int first_of_long(const struct default_plans *all, const struct default_facts *f) {
+  const struct program_tensor *t = f->t;
+  int lanes = lanes_of_type(all, t), first = -1, members = 0;
+  int64_t size = 1;
+  if (t->reductions || t->rank == 0) return -1;
+  for (int i = t->rank - 1; i >= 0 && members < GROUP_MOST; i--) {
+    if (!default_long_axis(f, i)) break;
+    int64_t steps = t->axes[f->order[i]].size;
+    members += steps > 1;
+    size *= steps;
+    if (steps > 1 && (size % lanes == 0 || (size >= 4 && size < lanes && !(size & (size - 1)))))
+      first = i;
+  }
+  return first;
+}
+
+static bool too_deep(const struct program_tensor *t) {
+  return t->rank + t->reductions + 4 > SCHEDULE_DEPTH;
+}
+
+/* The strides of what is written in the end, if that is an output. */
+static bool set_written(struct default_plans *all, struct default_facts *f,
+                        const struct default_plan *plan) {
+  int to = plan->reader >= 0 ? plan->reader : f->stage;
+  int64_t stride[PROGRAM_AXES];
+  if (!f->t->reductions) return false;
+  if (!is_output(all->p, to)) return true;
+  if (plan->reader < 0) return false;
+  default_strides(&all->p->tensors.data[to], &all->kept[to], stride);
+  for (int i = 0; i < f->t->rank; i++) f->out[plan->axis[i]] = stride[i];
+  return false;
+}
+
+/* What reads the sums stands in their tile, unless it is an output that has the lanes elsewhere. */
+static bool stays_within(const struct default_facts *f, const struct default_plan *plan,
+                         bool inner) {
+  int v = plan->tile.vec;
+  return plan->reader >= 0 && (inner || v < 0 || f->out[v] == 1);
+}
+
+/* All of the axis as lanes of vectors, which are half of the registers at most. */
+static bool fit_registers(const struct default_plans *all, const struct default_facts *f,
+                          int axis) {
+  int64_t size = f->t->axes[axis].size;
+  int lanes = lanes_of_type(all, f->t);
+  if (size % lanes) return size >= 4 && size < lanes && !(size & (size - 1));
+  return size / lanes <= all->machine->registers / 2 && size / lanes <= 8;
+}
+
+static void plan_tile(struct default_plans *all, struct default_facts *f) {
+  struct default_plan *plan = &all->plan[f->stage];
+  plan->kind = DEFAULT_TILED;
+  plan->reader = f->t->reductions ? mapping_reader(all, f->stage, plan->axis) : -1;
+  bool inner = set_written(all, f, plan), adds_up = false;
+  if (plan->reader >= 0) adds_up = all->p->tensors.data[plan->reader].reductions > 0;
+  int lanes = adds_up ? plan->axis[f->t->rank - 1] : -1;
+  if (adds_up && !fit_registers(all, f, lanes)) {
+    plan->reader = lanes = -1;
+    adds_up = false;
+  }
+  default_tile(f, all->machine, (struct default_options){all->pack, inner, lanes}, &plan->tile);
+  if (adds_up || stays_within(f, plan, inner)) {
+    plan->kind = DEFAULT_DEFERRED;
+    all->plan[plan->reader].kind = DEFAULT_WITHIN;
+    keep_tiles(all, &plan->tile, plan->reader, plan->axis);
+  } else {
+    plan->reader = -1;
+    keep_tiles(all, &plan->tile, f->stage, NULL);
+  }
+}
+
+static void plan_stage(struct default_plans *all, int stage) {
+  const struct program_tensor *t = &all->p->tensors.data[stage];
+  struct default_plan *plan = &all->plan[stage];
+  struct default_facts f;
+  if (!t->reductions) keep_as_read(all, stage);
+  default_facts(all->p, stage, all->kept, &f);
+  plan->first = too_deep(t) ? -1 : first_of_long(all, &f);
+  if (plan->first >= 0)
+    plan->kind = DEFAULT_LONG;
+  else
+    plan_tile(all, &f);
+}
+
+void default_plan_all(struct default_plans *all, const struct program *p,
+                      const struct machine *machine, bool pack) {
+  size_t count = (size_t)p->tensors.count + 1;
+  bool *needed = mem_alloc(count);
+  *all = (struct default_plans){.p = p, .machine = machine, .pack = pack};
+  all->kept = mem_alloc(count * sizeof *all->kept);
+  all->plan = mem_alloc(count * sizeof *all->plan);
+  find_needed(p, needed);
+  for (int i = 0; i < p->tensors.count; i++) {
+    default_keep_plain(&p->tensors.data[i], &all->kept[i]);
+    all->plan[i].reader = -1;
+    all->plan[i].kind = needed[i] && !p->tensors.data[i].is_input ? DEFAULT_TILED : DEFAULT_UNUSED;
+  }
+  free(needed);
+  for (int i = 0; i < p->tensors.count; i++)
+    if (all->plan[i].kind == DEFAULT_TILED) plan_stage(all, i);
+}
+
+void default_plan_free(struct default_plans *plans) {
+  free(plans->kept);
+  free(plans->plan);
+}

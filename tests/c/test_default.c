@@ -1,0 +1,182 @@
+// The default schedule: what it is for some programs at machines of three lengths of vectors, that bind takes
+// it as it is chosen, that the edits before it keep what is computed, and that choosing takes no time.
+#include <time.h>
+
+#include "check.h"
+#include "machines.h"
+#include "operator_calls.h"
+#include "program/interpret.h"
+#include "program/program_edit.h"
+#include "random_program.h"
+#include "transform/default.h"
+
+static canvas_context ctx;
+
+static const struct machine *const machines[] = {&machine_avx512, &machine_avx2, &machine_sse};
+
+static struct program *called(const char *call) {
+  struct program *p;
+  CHECK_INT(operator_called(&ctx, call, &p), CANVAS_OK, ctx.message);
+  return p;
+}
+
+// ---- what is chosen ----
+
+#define CONV "conv2d_nhwc height=14 width=14 in_channels=64 out_channels=64 kernel=3 padding=1"
+static const struct {
+  const char *call;
+  int machine;
+  const char *line;  // of the schedule after the edits
+} chosen[] = {
+    {CONV, 0, "kh, kw, ic, Y_w:unroll, oc_v:32:vec =>"},
+    {"gemm m=1024 k=1024 n=1024", 0, "n_oo:para, m_o, n_b:4, k, m_i:6:peel:unroll, n_v:64:vec =>"},
+    {"gemv m=256 k=512", 0, "    m_i:unroll, k_i:vec =>"},
+    {"gemv m=256 k=512", 1, "    m_i:unroll, k_i:vec =>"},
+    {"gemv m=256 k=512", 2, "    m_i:unroll, k_i:vec =>"},
+    {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
+};
+
+static void what_is_chosen(void **state) {
+  CHECK_ROWS (chosen, row) {
+    struct program *p = called(row->call);
+    struct program *edited = default_program(p, machines[row->machine]);
+    struct schedule *s = schedule_default(edited ? edited : p, true, machines[row->machine]);
+    struct buf text = {0};
+    schedule_print(s, &text);
+    if (!strstr(text.text, row->line)) fail_msg("\"%s\" is not in\n%s", row->line, text.text);
+    buf_free(&text);
+    schedule_free(s);
+    program_free(edited);
+    program_free(p);
+  }
+}
+
+// ---- bind takes it ----
+
+static int refused;
+
+static void bind_one(const struct program *p, const struct machine *machine, const char *label) {
+  struct schedule *s = schedule_default(p, true, machine);
+  struct loop_tree *tree;
+  refused += strcmp(s->name, "heuristic") != 0;
+  CHECK_INT(loop_tree_bind(&ctx, p, s, machine, &tree), CANVAS_OK, label);
+  loop_tree_free(tree);
+  schedule_free(s);
+}
+
+static void is_taken(void **state) {
+  CHECK_ROWS (operator_calls, call) {
+    struct program *p = called(*call);
+    CHECK_ROWS (machines, machine) {
+      struct program *edited = default_program(p, *machine);
+      bind_one(p, *machine, *call);
+      if (edited) bind_one(edited, *machine, *call);
+      program_free(edited);
+    }
+    program_free(p);
+  }
+  CHECK_INT(refused, 0, "operators");
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    struct program *p = random_program(seed);
+    const struct machine *machine = machines[seed % 3];
+    struct program *edited = default_program(p, machine);
+    bind_one(p, machine, "random");
+    if (edited) bind_one(edited, machine, "random");
+    program_free(edited);
+    program_free(p);
+  }
+  print_message("%d of 300 random programs have the plain schedule\n", refused);
+  CHECK(refused <= 30, "few random programs have the plain schedule");
+}
+
+// ---- the edits keep what is computed ----
+
+static void same_outputs(const struct program *p, const struct program *q, const char *label) {
+  struct interpreter *a, *b;
+  double *inputs[64], x, y;
+  for (int i = 0; i < p->inputs.count; i++) {
+    inputs[i] = mem_alloc((size_t)program_elements(p, p->inputs.data[i]) * sizeof(double));
+    program_fill(p, i, 1, inputs[i]);
+  }
+  CHECK_INT(interpreter_new(&ctx, p, (const double *const *)inputs, NULL, &a), CANVAS_OK, label);
+  CHECK_INT(interpreter_new(&ctx, q, (const double *const *)inputs, NULL, &b), CANVAS_OK, label);
+  for (int64_t i = 0; i < program_elements(p, p->outputs.data[0]); i += 3) {
+    CHECK_INT(interpreter_elements(a, p->outputs.data[0], 1, &i, &x), CANVAS_OK, label);
+    CHECK_INT(interpreter_elements(b, q->outputs.data[0], 1, &i, &y), CANVAS_OK, label);
+    if (!(fabs(x - y) <= 1e-9 * (1 + fabs(x))) && !(isnan(x) && isnan(y)))
+      fail_msg("%s: element %lld is %g, not %g", label, (long long)i, y, x);
+  }
+  interpreter_free(a);
+  interpreter_free(b);
+  for (int i = 0; i < p->inputs.count; i++) free(inputs[i]);
+}
+
+static void edits_keep(void **state) {
+  int edited = 0;
+  CHECK_ROWS (operator_calls, call) {
+    struct program *p = called(*call), *q = default_program(p, &machine_avx512);
+    if (q) same_outputs(p, q, *call);
+    edited += q != NULL;
+    program_free(q);
+    program_free(p);
+  }
+  CHECK(edited >= 4, "operators are edited");
+}
+
+#define HEAD "canvas 1\nprogram p\nin X f32 [h:9]\nin W f32 [k:3]\n"
+// A border and an index by blocks, outlined: the line of the new stage.
+static const struct {
+  const char *program, *stage;
+} outlined[] = {
+    {HEAD "Y[h:9] = (if 1 <= h+k && h+k < 10 then X[h+k-1] else 0) * W[k] // sum k:3\nout Y\n",
+     "M[h:11] = if 1 <= h && h < 10 then X[h-1] else 0"},
+    {HEAD "Y[h:4] = (if 1 <= h*2+k then X[h*2+k-1] else 0) * W[k] // sum k:3\nout Y\n",
+     "M[h:9] = if 1 <= h then X[h-1] else 0"},
+    {HEAD "Y[h:9] = X[h/3*3+k] * W[k] // sum k:3\nout Y\n", "M[h:9] = X[h]"},
+    {HEAD "Y[h:9] = X[(h+1)%9] * W[k] // sum k:3\nout Y\n", "M[h:9] = X[(h+1)%9]"},
+};
+
+static void outlines(void **state) {
+  CHECK_ROWS (outlined, row) {
+    struct program *p, *q;
+    CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK, ctx.message);
+    int stage = p->outputs.data[0], body = p->tensors.data[stage].body;
+    CHECK_INT(program_outline(&ctx, p, stage, p->nodes.data[body].arg[0], "M", &q), CANVAS_OK,
+              ctx.message);
+    struct buf text = {0};
+    program_print(q, &text);
+    if (!strstr(text.text, row->stage)) fail_msg("\"%s\" is not in\n%s", row->stage, text.text);
+    same_outputs(p, q, row->stage);
+    buf_free(&text);
+    program_free(q);
+    program_free(p);
+  }
+}
+
+// ---- time ----
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void takes_no_time(void **state) {
+  struct program *p = called(CONV);
+  double least = 1;
+  for (int i = 0; i < 9; i++) {
+    double begin = seconds();
+    struct program *q = default_program(p, &machine_avx512);
+    schedule_free(schedule_default(q, true, &machine_avx512));
+    double taken = seconds() - begin;
+    if (taken < least) least = taken;
+    program_free(q);
+  }
+  print_message("edits and schedule of a convolution: %.2f ms\n", 1e3 * least);
+  CHECK(least < 20e-3, "time to choose");  // 1 ms, and what sanitizers add
+  program_free(p);
+}
+
+CHECK_MAIN(cmocka_unit_test(what_is_chosen), cmocka_unit_test(is_taken),
+           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+           cmocka_unit_test(takes_no_time))
