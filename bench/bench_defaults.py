@@ -48,8 +48,15 @@ class Case:
 
 
 def conv(
-    name: str, c: int, k: int, size: int, window: int = 3, stride: int = 1, groups: int = 1,
-    dilation: int = 1, layout: str = "nhwc",
+    name: str,
+    c: int,
+    k: int,
+    size: int,
+    window: int = 3,
+    stride: int = 1,
+    groups: int = 1,
+    dilation: int = 1,
+    layout: str = "nhwc",
 ) -> Case:
     padding = dilation * (window // 2)
     program = _core.operator_program(
@@ -58,7 +65,10 @@ def conv(
         f"stride={stride} padding={padding} groups={groups} dilation={dilation}",
     )
     options: dict[str, Any] = {
-        "stride": stride, "padding": padding, "groups": groups, "dilation": dilation,
+        "stride": stride,
+        "padding": padding,
+        "groups": groups,
+        "dilation": dilation,
     }
 
     def run(x: Tensors) -> Any:
