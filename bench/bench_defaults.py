@@ -3,9 +3,10 @@
     ./dev bench defaults [NAME ...] [--sampled 40] [--samples 15] [--json]
 
 Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers of
-ResNet-18 and, with --sampled, kernels drawn for its layers. Both run in one process on one thread, in
-turns; a time is the median of thread processor time, a ratio above 1 is faster than torch. GFLOP/s count
-the operations of the program as it stands. What is packed or padded is inside the time.
+ResNet-18 and, with --sampled, kernels drawn for its layers. Both run in one process on one thread,
+in turns; a time is the median of thread processor time, a ratio above 1 is faster than torch.
+GFLOP/s count the operations of the program as it stands. What is packed or padded is inside the
+time.
 """
 
 from __future__ import annotations
