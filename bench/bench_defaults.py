@@ -127,7 +127,7 @@ def operators() -> list[Case]:
     def attend(x: Tensors) -> Any:
         return F.scaled_dot_product_attention(x[0], x[1], x[2])
 
-    cases = [
+    return [
         conv("3x3 64@56 nhwc", 64, 64, 56),
         conv("3x3 256@14 nhwc", 256, 256, 14),
         conv("3x3 512@7 nhwc", 512, 512, 7),
@@ -171,7 +171,6 @@ def operators() -> list[Case]:
         call("mean 64x56x56", "mean", "shape=64x56x56 dim=1,2", lambda x: x[0].mean((1, 2))),
         Case("attention 8x128x64", ATTENTION, attend),
     ]  # fmt: skip
-    return cases
 
 
 def kernel_case(name: str, pack: canvas.KernelPack, target: int) -> Case:
