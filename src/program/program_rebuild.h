@@ -59,9 +59,8 @@ struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
 
-/* program_outline.c: the axes of c->node, and then in c->to the stage that computes it and the load of it
- * for the reader's axes. */
-void outline_axes(struct change *c);
+/* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
+ * reader's axes. */
 int outline_stage(struct change *c, const struct px_map *map);
 int outline_load(struct change *c, const int *axis);
 
