@@ -19,7 +19,7 @@ static void reserve(struct buf *buf, size_t extra) {
 
 void buf_bytes(struct buf *buf, const char *bytes, size_t length) {
   reserve(buf, length);
-  memcpy(buf->text + buf->length, bytes, length);
+  if (length) memcpy(buf->text + buf->length, bytes, length); /* of nothing, bytes may be NULL */
   buf->length += length;
   buf->text[buf->length] = '\0';
 }

@@ -130,11 +130,16 @@ static void put_in_place(struct lanes *l, int loop, int to, int value) {
   }
 }
 
+/* Whether there are vectors of so many: the first three lanes of four are none. */
+static bool is_width(int64_t lanes) {
+  return lanes > 1 && lanes <= CODE_LANES && (lanes & (lanes - 1)) == 0;
+}
+
 bool code_join_lanes(struct code *c, int loop) {
   const struct code_statement f = c->statements.data[loop];
   const struct code_expr *low = &c->exprs.data[f.low], *high = &c->exprs.data[f.high];
   if (f.first < 0 || f.first != f.last || c->statements.data[f.first].kind != CODE_ASSIGN ||
-      low->op != PX_INT || low->integer || high->op != PX_INT || high->integer > CODE_LANES)
+      low->op != PX_INT || low->integer || high->op != PX_INT || !is_width(high->integer))
     return false;
   struct lanes l = {c, f.variable, (int)high->integer};
   struct code_statement t = c->statements.data[f.first];

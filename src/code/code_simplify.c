@@ -3,6 +3,7 @@
  *     if true: A else B       ->  A
  *     for i in 3..4: A[i]     ->  A[3]
  *     for i in 3..3: A        ->
+ *     for i in 0..8: if i < 6: A  ->  for i in 0..6: A
  *     for, if, ... of nothing that is seen outside  ->
  *     let x, never mentioned  ->
  *     block: A, no variables  ->  A
@@ -113,6 +114,38 @@ static void unroll(struct simplifier *s, int at) {
   statement(s, at)->kind = CODE_BLOCK;
 }
 
+/* ---- a tail that ends its loop ---- */
+
+/* The counter from which on `condition`, counter + number < number, does not hold; INT64_MAX: it is
+ * another one. */
+static int64_t end_of(struct simplifier *s, int condition, int counter) {
+  const struct code_expr *e = &s->c->exprs.data[condition];
+  if (e->op != PX_LT || s->c->exprs.data[e->arg[1]].op != PX_INT) return INT64_MAX;
+  const struct code_expr *x = &s->c->exprs.data[e->arg[0]];
+  int64_t end = s->c->exprs.data[e->arg[1]].integer;
+  if (x->op == CODE_SUM && x->count == 1 && s->c->terms.data[x->first].coef == 1) {
+    end -= x->integer;
+    x = &s->c->exprs.data[s->c->terms.data[x->first].expr];
+  }
+  return x->op == CODE_VARIABLE && x->variable == counter ? end : INT64_MAX;
+}
+
+/* A loop of nothing but what stands under such a condition ends there. It is faster, and gcc 12 makes of
+ * a load under a condition with constant bounds one that reads beyond them. */
+static void shorten(struct simplifier *s, int at) {
+  struct code_statement *t = statement(s, at);
+  if (t->kind != CODE_FOR || t->parallel || t->first < 0 || t->first != t->last) return;
+  if (s->c->variables.data[t->variable].reserved) return; /* lanes */
+  struct code_statement *child = statement(s, t->first);
+  const struct code_expr *low = &s->c->exprs.data[t->low], *high = &s->c->exprs.data[t->high];
+  if (child->kind != CODE_IF || child->other >= 0) return;
+  if (low->op != PX_INT || high->op != PX_INT) return;
+  int64_t first = low->integer, end = end_of(s, child->condition, t->variable);
+  if (end >= high->integer) return;
+  child->kind = CODE_BLOCK;
+  t->high = code_int(s->c, end > first ? end : first);
+}
+
 /* ---- one statement ---- */
 
 static bool declares(struct simplifier *s, int at) {
@@ -208,6 +241,7 @@ static void simplify_children(struct simplifier *s, int parent) {
   int before = -1;
   for (int at = statement(s, parent)->first, next; at >= 0; at = next) {
     next = statement(s, at)->next;
+    shorten(s, at);
     unroll(s, at);
     simplify_children(s, at);
     if (statement(s, at)->other >= 0) simplify_children(s, statement(s, at)->other);

@@ -212,10 +212,12 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
     place(&s, made);
     status = bind_part(ctx, &s, true, &made->prepare);
     if (status == CANVAS_OK) status = bind_part(ctx, &s, false, &made->rest);
+    /* A loop may be longer than its axis for lanes that the other part has: then nothing is apart. */
     if (status == CANVAS_OK)
       *out = made;
     else
       prepare_free(made);
+    if (status == CANVAS_BAD_INPUT) status = CANVAS_OK;
   }
   free(s.constant);
   free(s.apart);
