@@ -17,28 +17,30 @@
  * canvas 1
  * program involution
  * in X f32 [n:1, c:32, h:14, w:14]
- * in w0 f32 [t:8, c:32]
+ * in w0 f32 [t:8, c:32] const
  * b[n:1, c:8, h:14, w:14] = X[n, k, h, w] * w0[c, k] // sum k:32
  * c[n:1, c:8, h:14, w:14] = max(b[n, c, h, w], 0)
- * in w1 f32 [t:18, c:8]
+ * in w1 f32 [t:18, c:8] const
  * d[n:1, c:18, h:14, w:14] = c[n, k, h, w] * w1[c, k] // sum k:8
- * h[n:1, g:2, c:16, kh:3, kw:3, h:14, w:14] = d[n, g*9+(kh*3+kw), h, w] * (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then X[n, g*16+c, h+kh-1, w+kw-1] else 0)
- * Y[n:1, c:32, h:14, w:14] = h[n, c/16, c%16, kh, kw, h, w] // mean kh:3, kw:3
+ * X_m[n:1, c:32, h:16, w:16] = if 1 <= h && h < 15 && 1 <= w && w < 15 then X[n, c, h-1, w-1] else 0
+ * Y[n:1, c:32, h:14, w:14] = d[n, c/16*9+(kh*3+kw), h, w] * X_m[n, c, h+kh, w+kw] // mean kh:3, kw:3
  * out Y
  *
  * canvas 1
  * schedule heuristic
- * n, c:para, h, w, k =>
- *     @b = n, c, h, w // k
- * n, c, h, w =>
- *     @c = n, c, h, w
- * n, d_c:para, h, w, d_k =>
- *     @d = n, {d_c}/c, h, w // {d_k}/k
- * n, g:para, h_c, kh, kw, h, w =>
- *     @h = n, g, {h_c}/c, kh, kw, h, w
- * n, Y_c:para, h, w, kh, kw =>
- *     @Y = n, {Y_c}/c, h, w // kh, kw
+ * n, c_o:para =>
+ *     k, c_i:2:unroll, h:unroll, w_v:16:mask:vec =>
+ *         @b = n, {c_o, c_i}/c, h, {w_v}/w // k
+ *     c_i:unroll, h:unroll, w_v:vec =>
+ *         @c = n, {c_o, c_i}/c, h, {w_v}/w
+ * n, d_c_o:para, d_k, c_i:unroll, h:unroll, w_v:vec =>
+ *     @d = n, {d_c_o, c_i}/c, h, {w_v}/w // {d_k}/k
+ * n, c, X_m_h, w =>
+ *     @X_m = n, c, {X_m_h}/h, w
+ * n, h:para, Y_c_o, kh, kw, Y_c_i:16:unroll, w_v:vec =>
+ *     @Y = n, {Y_c_o, Y_c_i}/c, h, {w_v}/w // kh, kw
  */
+#include <stdint.h>
 #include <stdlib.h>
 
 #ifdef _OPENMP
@@ -46,68 +48,242 @@
 #else
 #define PRAGMA(text)
 #endif
-/* nan if either is */
-#define MAX_F32(x, y) ({ float x_ = (x), y_ = (y); y_ > x_ || y_ != y_ ? y_ : x_; })
+typedef float v16 __attribute__((vector_size(64)));
+typedef int32_t m16 __attribute__((vector_size(64)));
+typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
+#define V16(place) (*(v16_anywhere *)&(place))
+#define ALL_V16(x) ((x) - (v16){0})
+#define LOAD_V16(place, n) \
+  ({ \
+    const float *from_ = &(place); \
+    long n_ = (n); \
+    n_ >= 16 ? (v16)V16(*from_) : ({ \
+      v16 part_ = {0}; \
+      if (n_ > 0) __builtin_memcpy(&part_, from_, (n_ & 15) * 4); \
+      part_; \
+    }); \
+  })
+#define STORE_V16(place, n, x) \
+  do { \
+    float *to_ = &(place); \
+    long n_ = (n); \
+    v16 x_ = (x); \
+    if (n_ >= 16) { \
+      V16(*to_) = x_; \
+    } else if (n_ > 0) { \
+      v16 part_ = x_; \
+      __builtin_memcpy(to_, &part_, (n_ & 15) * 4); \
+    } \
+  } while (0)
+#define MAX_V16(x, y) \
+  ({ \
+    v16 x_ = (x), y_ = (y); \
+    m16 take_ = (y_ > x_) | (y_ != y_); \
+    (v16)((take_ & (m16)y_) | (~take_ & (m16)x_)); \
+  })
 
 int involution(const float *restrict X, const float *restrict w0, const float *restrict w1,
     float *restrict Y) {
   int status = 1;
-  float *h_ = aligned_alloc(64, 225792);
-  if (!h_) goto done;
-  _Alignas(64) float b[1568];
-  _Alignas(64) float c_[1568];
-  _Alignas(64) float d[3528];
+  float *X_m = aligned_alloc(64, 32832);
+  if (!X_m) goto done;
+  _Alignas(64) float c_[1792];
+  _Alignas(64) float d[4032];
   PRAGMA(omp parallel for)
-  for (long c = 0; c < 8; c++)
-    for (long h = 0; h < 14; h++)
-      for (long w = 0; w < 14; w++) {
-        float b_acc = 0.0f;
-        for (long k = 0; k < 32; k++)
-          b_acc += X[k*196 + h*14 + w] * w0[c*32 + k];
-        b[c*196 + h*14 + w] = b_acc;
-      }
-  for (long c = 0; c < 8; c++)
-    for (long h = 0; h < 14; h++)
-      for (long w = 0; w < 14; w++) {
-        long c_h_w = c*196 + h*14 + w;
-        c_[c_h_w] = MAX_F32(b[c_h_w], 0.0f);
-      }
+  for (long c_o = 0; c_o < 4; c_o++) {
+    v16 b_0 = {0}, b_1 = {0}, b_2 = {0}, b_3 = {0}, b_4 = {0}, b_5 = {0}, b_6 = {0}, b_7 = {0},
+        b_8 = {0}, b_9 = {0}, b_10 = {0}, b_11 = {0}, b_12 = {0}, b_13 = {0}, b_14 = {0},
+        b_15 = {0}, b_16 = {0}, b_17 = {0}, b_18 = {0}, b_19 = {0}, b_20 = {0}, b_21 = {0},
+        b_22 = {0}, b_23 = {0}, b_24 = {0}, b_25 = {0}, b_26 = {0}, b_27 = {0};
+    for (long k = 0; k < 32; k++) {
+      long w0_at = c_o*64 + k;
+      b_0 += V16(X[k*196]) * w0[w0_at];
+      b_1 += V16(X[k*196 + 14]) * w0[w0_at];
+      b_2 += V16(X[k*196 + 28]) * w0[w0_at];
+      b_3 += V16(X[k*196 + 42]) * w0[w0_at];
+      b_4 += V16(X[k*196 + 56]) * w0[w0_at];
+      b_5 += V16(X[k*196 + 70]) * w0[w0_at];
+      b_6 += V16(X[k*196 + 84]) * w0[w0_at];
+      b_7 += V16(X[k*196 + 98]) * w0[w0_at];
+      b_8 += V16(X[k*196 + 112]) * w0[w0_at];
+      b_9 += V16(X[k*196 + 126]) * w0[w0_at];
+      b_10 += V16(X[k*196 + 140]) * w0[w0_at];
+      b_11 += V16(X[k*196 + 154]) * w0[w0_at];
+      b_12 += V16(X[k*196 + 168]) * w0[w0_at];
+      v16 X_part = LOAD_V16(X[k*196 + 182], 14);
+      b_13 += X_part * w0[w0_at];
+      b_14 += V16(X[k*196]) * w0[w0_at + 32];
+      b_15 += V16(X[k*196 + 14]) * w0[w0_at + 32];
+      b_16 += V16(X[k*196 + 28]) * w0[w0_at + 32];
+      b_17 += V16(X[k*196 + 42]) * w0[w0_at + 32];
+      b_18 += V16(X[k*196 + 56]) * w0[w0_at + 32];
+      b_19 += V16(X[k*196 + 70]) * w0[w0_at + 32];
+      b_20 += V16(X[k*196 + 84]) * w0[w0_at + 32];
+      b_21 += V16(X[k*196 + 98]) * w0[w0_at + 32];
+      b_22 += V16(X[k*196 + 112]) * w0[w0_at + 32];
+      b_23 += V16(X[k*196 + 126]) * w0[w0_at + 32];
+      b_24 += V16(X[k*196 + 140]) * w0[w0_at + 32];
+      b_25 += V16(X[k*196 + 154]) * w0[w0_at + 32];
+      b_26 += V16(X[k*196 + 168]) * w0[w0_at + 32];
+      b_27 += X_part * w0[w0_at + 32];
+    }
+    V16(c_[c_o*448]) = MAX_V16(b_0, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 16]) = MAX_V16(b_1, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 32]) = MAX_V16(b_2, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 48]) = MAX_V16(b_3, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 64]) = MAX_V16(b_4, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 80]) = MAX_V16(b_5, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 96]) = MAX_V16(b_6, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 112]) = MAX_V16(b_7, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 128]) = MAX_V16(b_8, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 144]) = MAX_V16(b_9, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 160]) = MAX_V16(b_10, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 176]) = MAX_V16(b_11, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 192]) = MAX_V16(b_12, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 208]) = MAX_V16(b_13, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 224]) = MAX_V16(b_14, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 240]) = MAX_V16(b_15, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 256]) = MAX_V16(b_16, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 272]) = MAX_V16(b_17, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 288]) = MAX_V16(b_18, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 304]) = MAX_V16(b_19, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 320]) = MAX_V16(b_20, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 336]) = MAX_V16(b_21, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 352]) = MAX_V16(b_22, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 368]) = MAX_V16(b_23, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 384]) = MAX_V16(b_24, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 400]) = MAX_V16(b_25, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 416]) = MAX_V16(b_26, ALL_V16(0.0f));
+    V16(c_[c_o*448 + 432]) = MAX_V16(b_27, ALL_V16(0.0f));
+  }
   PRAGMA(omp parallel for)
-  for (long d_c = 0; d_c < 18; d_c++)
-    for (long h = 0; h < 14; h++)
-      for (long w = 0; w < 14; w++) {
-        float d_acc = 0.0f;
-        for (long d_k = 0; d_k < 8; d_k++)
-          d_acc += c_[d_k*196 + h*14 + w] * w1[d_c*8 + d_k];
-        d[d_c*196 + h*14 + w] = d_acc;
-      }
+  for (long d_c_o = 0; d_c_o < 9; d_c_o++) {
+    v16 d_acc_0 = {0}, d_acc_1 = {0}, d_acc_2 = {0}, d_acc_3 = {0}, d_acc_4 = {0}, d_acc_5 = {0},
+        d_acc_6 = {0}, d_acc_7 = {0}, d_acc_8 = {0}, d_acc_9 = {0}, d_acc_10 = {0}, d_acc_11 = {0},
+        d_acc_12 = {0}, d_acc_13 = {0}, d_acc_14 = {0}, d_acc_15 = {0}, d_acc_16 = {0},
+        d_acc_17 = {0}, d_acc_18 = {0}, d_acc_19 = {0}, d_acc_20 = {0}, d_acc_21 = {0},
+        d_acc_22 = {0}, d_acc_23 = {0}, d_acc_24 = {0}, d_acc_25 = {0}, d_acc_26 = {0},
+        d_acc_27 = {0};
+    for (long d_k = 0; d_k < 8; d_k++) {
+      long w1_at = d_c_o*16 + d_k;
+      d_acc_0 += V16(c_[d_k*224]) * w1[w1_at];
+      d_acc_1 += V16(c_[d_k*224 + 16]) * w1[w1_at];
+      d_acc_2 += V16(c_[d_k*224 + 32]) * w1[w1_at];
+      d_acc_3 += V16(c_[d_k*224 + 48]) * w1[w1_at];
+      d_acc_4 += V16(c_[d_k*224 + 64]) * w1[w1_at];
+      d_acc_5 += V16(c_[d_k*224 + 80]) * w1[w1_at];
+      d_acc_6 += V16(c_[d_k*224 + 96]) * w1[w1_at];
+      d_acc_7 += V16(c_[d_k*224 + 112]) * w1[w1_at];
+      d_acc_8 += V16(c_[d_k*224 + 128]) * w1[w1_at];
+      d_acc_9 += V16(c_[d_k*224 + 144]) * w1[w1_at];
+      d_acc_10 += V16(c_[d_k*224 + 160]) * w1[w1_at];
+      d_acc_11 += V16(c_[d_k*224 + 176]) * w1[w1_at];
+      d_acc_12 += V16(c_[d_k*224 + 192]) * w1[w1_at];
+      d_acc_13 += V16(c_[d_k*224 + 208]) * w1[w1_at];
+      d_acc_14 += V16(c_[d_k*224]) * w1[w1_at + 8];
+      d_acc_15 += V16(c_[d_k*224 + 16]) * w1[w1_at + 8];
+      d_acc_16 += V16(c_[d_k*224 + 32]) * w1[w1_at + 8];
+      d_acc_17 += V16(c_[d_k*224 + 48]) * w1[w1_at + 8];
+      d_acc_18 += V16(c_[d_k*224 + 64]) * w1[w1_at + 8];
+      d_acc_19 += V16(c_[d_k*224 + 80]) * w1[w1_at + 8];
+      d_acc_20 += V16(c_[d_k*224 + 96]) * w1[w1_at + 8];
+      d_acc_21 += V16(c_[d_k*224 + 112]) * w1[w1_at + 8];
+      d_acc_22 += V16(c_[d_k*224 + 128]) * w1[w1_at + 8];
+      d_acc_23 += V16(c_[d_k*224 + 144]) * w1[w1_at + 8];
+      d_acc_24 += V16(c_[d_k*224 + 160]) * w1[w1_at + 8];
+      d_acc_25 += V16(c_[d_k*224 + 176]) * w1[w1_at + 8];
+      d_acc_26 += V16(c_[d_k*224 + 192]) * w1[w1_at + 8];
+      d_acc_27 += V16(c_[d_k*224 + 208]) * w1[w1_at + 8];
+    }
+    V16(d[d_c_o*448]) = d_acc_0;
+    V16(d[d_c_o*448 + 16]) = d_acc_1;
+    V16(d[d_c_o*448 + 32]) = d_acc_2;
+    V16(d[d_c_o*448 + 48]) = d_acc_3;
+    V16(d[d_c_o*448 + 64]) = d_acc_4;
+    V16(d[d_c_o*448 + 80]) = d_acc_5;
+    V16(d[d_c_o*448 + 96]) = d_acc_6;
+    V16(d[d_c_o*448 + 112]) = d_acc_7;
+    V16(d[d_c_o*448 + 128]) = d_acc_8;
+    V16(d[d_c_o*448 + 144]) = d_acc_9;
+    V16(d[d_c_o*448 + 160]) = d_acc_10;
+    V16(d[d_c_o*448 + 176]) = d_acc_11;
+    V16(d[d_c_o*448 + 192]) = d_acc_12;
+    V16(d[d_c_o*448 + 208]) = d_acc_13;
+    V16(d[d_c_o*448 + 224]) = d_acc_14;
+    V16(d[d_c_o*448 + 240]) = d_acc_15;
+    V16(d[d_c_o*448 + 256]) = d_acc_16;
+    V16(d[d_c_o*448 + 272]) = d_acc_17;
+    V16(d[d_c_o*448 + 288]) = d_acc_18;
+    V16(d[d_c_o*448 + 304]) = d_acc_19;
+    V16(d[d_c_o*448 + 320]) = d_acc_20;
+    V16(d[d_c_o*448 + 336]) = d_acc_21;
+    V16(d[d_c_o*448 + 352]) = d_acc_22;
+    V16(d[d_c_o*448 + 368]) = d_acc_23;
+    V16(d[d_c_o*448 + 384]) = d_acc_24;
+    V16(d[d_c_o*448 + 400]) = d_acc_25;
+    V16(d[d_c_o*448 + 416]) = d_acc_26;
+    V16(d[d_c_o*448 + 432]) = d_acc_27;
+  }
+  for (long c = 0; c < 32; c++) {
+    for (long w = 0; w < 16; w++)
+      X_m[c*256 + w] = 0.0f;
+    for (long X_m_h = 1; X_m_h < 15; X_m_h++) {
+      long X_m_at = c*256 + X_m_h*16;
+      X_m[X_m_at] = 0.0f;
+      for (long w = 1; w < 15; w++)
+        X_m[X_m_at + w] = X[c*196 + X_m_h*14 + w - 15];
+      X_m[X_m_at + 15] = 0.0f;
+    }
+    for (long w = 0; w < 16; w++)
+      X_m[c*256 + w + 240] = 0.0f;
+  }
   PRAGMA(omp parallel for)
-  for (long g = 0; g < 2; g++)
-    for (long h_c = 0; h_c < 16; h_c++)
+  for (long h = 0; h < 14; h++)
+    for (long Y_c_o = 0; Y_c_o < 2; Y_c_o++) {
+      long Y_at = Y_c_o*3136 + h*14;
+      v16 Y_acc_0 = {0}, Y_acc_1 = {0}, Y_acc_2 = {0}, Y_acc_3 = {0}, Y_acc_4 = {0}, Y_acc_5 = {0},
+          Y_acc_6 = {0}, Y_acc_7 = {0}, Y_acc_8 = {0}, Y_acc_9 = {0}, Y_acc_10 = {0},
+          Y_acc_11 = {0}, Y_acc_12 = {0}, Y_acc_13 = {0}, Y_acc_14 = {0}, Y_acc_15 = {0};
       for (long kh = 0; kh < 3; kh++)
-        for (long kw = 0; kw < 3; kw++)
-          for (long h = 0; h < 14; h++) {
-            long h_kh = h + kh;
-            for (long w = 0; w < 14; w++) {
-              long at = kh*588 + kw*196 + h*14 + w;
-              long w_kw = w + kw;
-              h_[g*28224 + h_c*1764 + at] = d[g*1764 + at] *
-                  (1 <= h_kh && h_kh < 15 && 1 <= w_kw && w_kw < 15 ?
-                  X[g*3136 + h_c*196 + h_kh*14 + w_kw - 15] : 0.0f);
-            }
-          }
-  PRAGMA(omp parallel for)
-  for (long Y_c = 0; Y_c < 32; Y_c++)
-    for (long h = 0; h < 14; h++)
-      for (long w = 0; w < 14; w++) {
-        float Y_acc = 0.0f;
-        for (long kh = 0; kh < 3; kh++)
-          for (long kw = 0; kw < 3; kw++)
-            Y_acc += h_[Y_c*1764 + kh*588 + kw*196 + h*14 + w];
-        Y[Y_c*196 + h*14 + w] = Y_acc / 9.0f;
-      }
+        for (long kw = 0; kw < 3; kw++) {
+          long d_at = Y_c_o*2016 + kh*672 + kw*224 + h*16;
+          long X_m_at = Y_c_o*4096 + h*16 + kh*16 + kw;
+          Y_acc_0 += V16(d[d_at]) * V16(X_m[X_m_at]);
+          Y_acc_1 += V16(d[d_at]) * V16(X_m[X_m_at + 256]);
+          Y_acc_2 += V16(d[d_at]) * V16(X_m[X_m_at + 512]);
+          Y_acc_3 += V16(d[d_at]) * V16(X_m[X_m_at + 768]);
+          Y_acc_4 += V16(d[d_at]) * V16(X_m[X_m_at + 1024]);
+          Y_acc_5 += V16(d[d_at]) * V16(X_m[X_m_at + 1280]);
+          Y_acc_6 += V16(d[d_at]) * V16(X_m[X_m_at + 1536]);
+          Y_acc_7 += V16(d[d_at]) * V16(X_m[X_m_at + 1792]);
+          Y_acc_8 += V16(d[d_at]) * V16(X_m[X_m_at + 2048]);
+          Y_acc_9 += V16(d[d_at]) * V16(X_m[X_m_at + 2304]);
+          Y_acc_10 += V16(d[d_at]) * V16(X_m[X_m_at + 2560]);
+          Y_acc_11 += V16(d[d_at]) * V16(X_m[X_m_at + 2816]);
+          Y_acc_12 += V16(d[d_at]) * V16(X_m[X_m_at + 3072]);
+          Y_acc_13 += V16(d[d_at]) * V16(X_m[X_m_at + 3328]);
+          Y_acc_14 += V16(d[d_at]) * V16(X_m[X_m_at + 3584]);
+          Y_acc_15 += V16(d[d_at]) * V16(X_m[X_m_at + 3840]);
+        }
+      STORE_V16(Y[Y_at], 14, Y_acc_0 / 9.0f);
+      STORE_V16(Y[Y_at + 196], 14, Y_acc_1 / 9.0f);
+      STORE_V16(Y[Y_at + 392], 14, Y_acc_2 / 9.0f);
+      STORE_V16(Y[Y_at + 588], 14, Y_acc_3 / 9.0f);
+      STORE_V16(Y[Y_at + 784], 14, Y_acc_4 / 9.0f);
+      STORE_V16(Y[Y_at + 980], 14, Y_acc_5 / 9.0f);
+      STORE_V16(Y[Y_at + 1176], 14, Y_acc_6 / 9.0f);
+      STORE_V16(Y[Y_at + 1372], 14, Y_acc_7 / 9.0f);
+      STORE_V16(Y[Y_at + 1568], 14, Y_acc_8 / 9.0f);
+      STORE_V16(Y[Y_at + 1764], 14, Y_acc_9 / 9.0f);
+      STORE_V16(Y[Y_at + 1960], 14, Y_acc_10 / 9.0f);
+      STORE_V16(Y[Y_at + 2156], 14, Y_acc_11 / 9.0f);
+      STORE_V16(Y[Y_at + 2352], 14, Y_acc_12 / 9.0f);
+      STORE_V16(Y[Y_at + 2548], 14, Y_acc_13 / 9.0f);
+      STORE_V16(Y[Y_at + 2744], 14, Y_acc_14 / 9.0f);
+      STORE_V16(Y[Y_at + 2940], 14, Y_acc_15 / 9.0f);
+    }
   status = 0;
 done:
-  free(h_);
+  free(X_m);
   return status;
 }
