@@ -82,7 +82,8 @@ def packs(targets: str, words: argparse.Namespace) -> Iterator[tuple[str, str | 
     from canvas.nn.controls import grouped, solve_controls
 
     yield "baseline", None
-    for control in [*solve_controls(targets), grouped(targets, BUDGET)]:
+    norm = "batch" if "norm=batch" in words.solve else "none"
+    for control in [*solve_controls(targets, norm), grouped(targets, BUDGET)]:
         if control.pack:
             yield control.name, control.pack
     found = index = 0
