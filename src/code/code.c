@@ -53,6 +53,42 @@ bool code_is_value(struct code_type type) {
   return type.element < PROGRAM_I32;
 }
 
+/* ---- equality ---- */
+
+int code_bare(const struct code *c, int expr) {
+  const struct code_expr *e = &c->exprs.data[expr];
+  return e->op == CODE_CONVERT && e->type.element == CODE_INDEX ? e->arg[0] : expr;
+}
+
+static bool same_number(const struct code_expr *x, const struct code_expr *y) {
+  bool number = x->op == PX_INT || x->op == PX_BOOL || x->op == PX_NUMBER ||
+                x->op == CODE_VARIABLE || x->op == CODE_SUM;
+  return !number || x->integer == y->integer; /* of PX_NUMBER the bits */
+}
+
+static bool same_terms(const struct code *c, const struct code_expr *x, const struct code_expr *y) {
+  for (int i = 0; i < x->count; i++) {
+    const struct affine_term *s = &c->terms.data[x->first + i];
+    const struct affine_term *t = &c->terms.data[y->first + i];
+    if (s->coef != t->coef || !code_same(c, s->expr, t->expr)) return false;
+  }
+  return true;
+}
+
+bool code_same(const struct code *c, int a, int b) {
+  if (a < 0 || b < 0) return a == b;
+  const struct code_expr *x = &c->exprs.data[code_bare(c, a)];
+  const struct code_expr *y = &c->exprs.data[code_bare(c, b)];
+  bool types = code_same_type(x->type, y->type) ||
+               (code_is_index(x->type) && code_is_index(y->type) && x->type.lanes == y->type.lanes);
+  if (x == y) return true;
+  if (!types || x->op != y->op || x->variable != y->variable || x->count != y->count) return false;
+  if (!same_number(x, y) || !same_terms(c, x, y)) return false;
+  for (int i = 0; i < 3; i++)
+    if (!code_same(c, x->arg[i], y->arg[i])) return false;
+  return true;
+}
+
 /* ---- expressions ---- */
 
 static struct code_type type_of(const struct code *c, int expr) {

@@ -108,8 +108,7 @@ static bool can_move(const struct splitter *s, const struct fact_sum *sum) {
 
 static bool has_term(const struct splitter *s, const struct fact_sum *sum, struct affine_term t) {
   for (int i = 0; i < sum->count; i++)
-    if (sum->term[i].coef == t.coef && facts_same(&s->facts, sum->term[i].expr, t.expr))
-      return true;
+    if (sum->term[i].coef == t.coef && code_same(s->c, sum->term[i].expr, t.expr)) return true;
   return false;
 }
 

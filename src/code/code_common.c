@@ -96,19 +96,13 @@ static bool is_operation(const struct finder *f, const struct code_expr *e) {
   return code_is_index(e->type) && (divides(f, e) || e->op == PX_MIN || e->op == PX_MAX);
 }
 
-/* A load as an index of 64 bits is that load. */
-static int bare(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr);
-  return e->op == CODE_CONVERT && e->type.element == CODE_INDEX ? e->arg[0] : expr;
-}
-
 static int deepest(int a, int b) {
   return a > b ? a : b;
 }
 
 /* The depth of the innermost loop that an index depends on; UNKNOWN where it cannot be named. */
 static int depth_of(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int depth = 0;
   if (e->op == PX_INT) return 0;
   if (e->op == CODE_VARIABLE) return f->known.data[e->variable].depth;
@@ -123,7 +117,7 @@ static int depth_of(const struct finder *f, int expr) {
 }
 
 static bool loads(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   if (e->op == CODE_ELEMENT) return true;
   for (int i = 0; i < e->count; i++)
     if (loads(f, f->c->terms.data[e->first + i].expr)) return true;
@@ -132,29 +126,11 @@ static bool loads(const struct finder *f, int expr) {
 
 /* How many operands it has. */
 static int operands(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int sum = e->op == CODE_SUM ? e->integer != 0 : e->op == CODE_ELEMENT;
   for (int i = 0; i < e->count; i++) sum += operands(f, f->c->terms.data[e->first + i].expr);
   for (int i = 0; i < 2; i++) sum += e->arg[i] >= 0 ? operands(f, e->arg[i]) : 0;
   return sum ? sum : 1;
-}
-
-static bool same(const struct finder *f, int a, int b) {
-  const struct code_expr *x = expr_at(f, a = bare(f, a)), *y = expr_at(f, b = bare(f, b));
-  if (a == b) return true;
-  if (x->op != y->op || x->variable != y->variable || x->count != y->count) return false;
-  bool number = x->op == PX_INT || x->op == CODE_VARIABLE || x->op == CODE_SUM;
-  if (number && x->integer != y->integer) return false;
-  for (int i = 0; i < x->count; i++) {
-    const struct affine_term *s = &f->c->terms.data[x->first + i];
-    const struct affine_term *t = &f->c->terms.data[y->first + i];
-    if (s->coef != t->coef || !same(f, s->expr, t->expr)) return false;
-  }
-  for (int i = 0; i < 2; i++) {
-    if ((x->arg[i] < 0) != (y->arg[i] < 0)) return false;
-    if (x->arg[i] >= 0 && !same(f, x->arg[i], y->arg[i])) return false;
-  }
-  return true;
 }
 
 /* ---- ranges ---- */
@@ -196,7 +172,7 @@ static struct range range_of_operation(const struct finder *f, const struct code
 
 /* All values of an index that can be named. */
 static struct range range_of(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   if (e->op == PX_INT) return (struct range){true, e->integer, e->integer};
   if (e->op == CODE_VARIABLE) return f->known.data[e->variable].range;
   if (e->op == CODE_SUM) return range_of_sum(f, e);
@@ -207,9 +183,9 @@ static struct range range_of(const struct finder *f, int expr) {
 /* ---- forms ---- */
 
 static int atom_of(struct finder *f, int expr) {
-  expr = bare(f, expr);
+  expr = code_bare(f->c, expr);
   for (int i = 0; i < f->atoms; i++)
-    if (same(f, f->atom[i], expr)) return i;
+    if (code_same(f->c, f->atom[i], expr)) return i;
   if (f->atoms == MOST_ATOMS) return -1;
   f->atom[f->atoms] = expr;
   return f->atoms++;
@@ -309,7 +285,7 @@ static void find_in_expr(struct finder *f, int expr, bool inside) {
   struct form a;
   if (expr < 0) return;
   const struct code_expr *e = expr_at(f, expr);
-  bool conversion = bare(f, expr) != expr;
+  bool conversion = code_bare(f->c, expr) != expr;
   bool form = e->op == CODE_SUM ? form_of(f, e, &a) : !inside && form_of_one(f, expr, &a);
   if (form) note(f, &a);
   find_below(f, e, conversion && (form || inside));
@@ -526,7 +502,7 @@ static int put_name(struct finder *f, int expr);
 
 static bool is_term_of(const struct finder *f, const struct form *a, int expr) {
   for (int i = 0; i < a->count; i++)
-    if (same(f, f->atom[a->term[i].atom], expr)) return true;
+    if (code_same(f->c, f->atom[a->term[i].atom], expr)) return true;
   return false;
 }
 
@@ -557,7 +533,7 @@ static int put_name(struct finder *f, int expr) {
   const struct form *a = &f->best;
   bool changed = false;
   if (e.op == CODE_SUM) return put_into_sum(f, expr);
-  if (a->count == 1 && a->term[0].coef == 1 && same(f, f->atom[a->term[0].atom], expr))
+  if (a->count == 1 && a->term[0].coef == 1 && code_same(f->c, f->atom[a->term[0].atom], expr))
     return code_variable_at(f->c, f->name, 0);
   for (int i = 0; i < 3; i++) {
     int arg = put_name(f, e.arg[i]);

@@ -21,12 +21,6 @@ void facts_close(struct facts *f) {
 
 /* ---- ranges ---- */
 
-/* An index as one of 64 bits is that index. */
-static int bare(const struct facts *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr);
-  return e->op == CODE_CONVERT && e->type.element == CODE_INDEX ? e->arg[0] : expr;
-}
-
 static bool divides(const struct facts *f, const struct code_expr *e) {
   bool quotient =
       e->op == PX_DIV || e->op == PX_MOD || e->op == CODE_FLOOR_DIV || e->op == CODE_FLOOR_MOD;
@@ -67,7 +61,7 @@ static struct fact_range range_of_operation(const struct facts *f, const struct 
 }
 
 struct fact_range facts_range(const struct facts *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   if (e->op == PX_INT) return (struct fact_range){true, e->integer, e->integer};
   if (e->op == CODE_VARIABLE) return f->counters.data[e->variable].range;
   if (e->op == CODE_SUM) {
@@ -91,29 +85,11 @@ struct fact_range facts_range_of_sum(const struct facts *f, const struct fact_su
 
 /* ---- sums ---- */
 
-bool facts_same(const struct facts *f, int a, int b) {
-  const struct code_expr *x = expr_at(f, a = bare(f, a)), *y = expr_at(f, b = bare(f, b));
-  if (a == b) return true;
-  if (x->op != y->op || x->variable != y->variable || x->count != y->count) return false;
-  bool number = x->op == PX_INT || x->op == CODE_VARIABLE || x->op == CODE_SUM;
-  if (number && x->integer != y->integer) return false;
-  for (int i = 0; i < x->count; i++) {
-    const struct affine_term *s = &f->c->terms.data[x->first + i];
-    const struct affine_term *t = &f->c->terms.data[y->first + i];
-    if (s->coef != t->coef || !facts_same(f, s->expr, t->expr)) return false;
-  }
-  for (int i = 0; i < 2; i++) {
-    if ((x->arg[i] < 0) != (y->arg[i] < 0)) return false;
-    if (x->arg[i] >= 0 && !facts_same(f, x->arg[i], y->arg[i])) return false;
-  }
-  return true;
-}
-
 /* sum += coef*expr, for one that is no sum */
 static bool add_term(const struct facts *f, struct fact_sum *sum, int expr, int64_t coef) {
   for (int i = 0; i < sum->count; i++) {
     struct affine_term *t = &sum->term[i];
-    if (!facts_same(f, t->expr, expr)) continue;
+    if (!code_same(f->c, t->expr, expr)) continue;
     if (__builtin_add_overflow(t->coef, coef, &t->coef)) return false;
     if (!t->coef) *t = sum->term[--sum->count];
     return true;
@@ -125,7 +101,7 @@ static bool add_term(const struct facts *f, struct fact_sum *sum, int expr, int6
 
 /* Counters alone: nothing that is loaded, or chosen. */
 static bool is_pure(const struct facts *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   if (e->op == PX_INT) return true;
   if (e->op == CODE_VARIABLE) return f->c->variables.data[e->variable].storage == CODE_COUNTER;
   for (int i = 0; i < e->count; i++)
@@ -137,7 +113,7 @@ static bool is_pure(const struct facts *f, int expr) {
 
 /* sum += times*expr */
 static bool add_expr(const struct facts *f, struct fact_sum *sum, int expr, int64_t times) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int64_t constant = 0;
   if (e->op == PX_INT || e->op == CODE_SUM)
     if (__builtin_mul_overflow(e->integer, times, &constant) ||
@@ -216,9 +192,7 @@ enum fact_truth facts_decide_sum(const struct facts *f, const struct fact_sum *s
 }
 
 static enum fact_truth not(enum fact_truth truth) {
-  return truth == FACT_UNKNOWN ? truth
-         : truth == FACT_TRUE  ? FACT_FALSE
-                               : FACT_TRUE;
+  return truth == FACT_UNKNOWN ? truth : truth == FACT_TRUE ? FACT_FALSE : FACT_TRUE;
 }
 
 static enum fact_truth both(enum fact_truth a, enum fact_truth b) {
@@ -289,7 +263,7 @@ void facts_forget(struct facts *f, int mark) {
 }
 
 int facts_depth(const struct facts *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = bare(f, expr));
+  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int depth = 0;
   if (e->op == CODE_VARIABLE) return f->counters.data[e->variable].depth;
   for (int i = 0; i < e->count; i++) {

@@ -50,7 +50,6 @@ struct fact_comparison {
 void facts_open(struct facts *f, const struct code *c);
 void facts_close(struct facts *f);
 
-bool facts_same(const struct facts *f, int a, int b); /* indices */
 struct fact_range facts_range(const struct facts *f, int expr);
 struct fact_range facts_range_of_sum(const struct facts *f, const struct fact_sum *sum);
 

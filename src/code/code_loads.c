@@ -26,25 +26,7 @@ static const struct code_expr *expr_at(const struct loads *l, int expr) {
   return &l->c->exprs.data[expr];
 }
 
-/* ---- what is the same, what is written ---- */
-
-static bool same(const struct loads *l, int a, int b) {
-  if (a == b) return true;
-  if (a < 0 || b < 0) return false;
-  const struct code_expr *x = expr_at(l, a), *y = expr_at(l, b);
-  if (x->op != y->op || x->variable != y->variable || x->count != y->count ||
-      !code_same_type(x->type, y->type))
-    return false;
-  bool number = x->op == PX_INT || x->op == CODE_VARIABLE || x->op == CODE_SUM;
-  if (x->op == PX_NUMBER || (number && x->integer != y->integer)) return false;
-  for (int i = 0; i < x->count; i++) {
-    const struct affine_term *s = &l->c->terms.data[x->first + i];
-    const struct affine_term *t = &l->c->terms.data[y->first + i];
-    if (s->coef != t->coef || !same(l, s->expr, t->expr)) return false;
-  }
-  return same(l, x->arg[0], y->arg[0]) && same(l, x->arg[1], y->arg[1]) &&
-         same(l, x->arg[2], y->arg[2]);
-}
+/* ---- what is written ---- */
 
 static bool writes(const struct loads *l, int parent, int array) {
   for (int i = statement(l, parent)->first; i >= 0; i = statement(l, i)->next) {
@@ -71,7 +53,7 @@ static bool branches(const struct code_expr *e) {
 
 static int uses_in(const struct loads *l, int expr, int load) {
   if (expr < 0 || branches(expr_at(l, expr))) return 0;
-  if (same(l, expr, load)) return 1;
+  if (code_same(l->c, expr, load)) return 1;
   int uses = 0;
   for (int i = 0; i < 3; i++) uses += uses_in(l, expr_at(l, expr)->arg[i], load);
   return uses;
@@ -116,7 +98,7 @@ static int variable_of(const struct loads *l, int load, int number) {
 
 static int put_name(struct loads *l, int expr, int load, int variable) {
   if (expr < 0 || branches(expr_at(l, expr))) return expr;
-  if (same(l, expr, load)) return code_variable_at(l->c, variable, 0);
+  if (code_same(l->c, expr, load)) return code_variable_at(l->c, variable, 0);
   struct code_expr e = *expr_at(l, expr); /* a copy: the array may move */
   bool changed = false;
   for (int i = 0; i < 3; i++) {

@@ -226,14 +226,8 @@ canvas_status program_edit(canvas_context *ctx, const struct program *p, const c
   struct change change;
   *out = NULL;
   canvas_status status = change_read(ctx, p, text, length, &change);
-  if (status == CANVAS_OK) {
-    program_rebuild(&change);
-    status = program_verify(ctx, change.to);
-  }
+  if (status == CANVAS_OK) return change_finish(ctx, &change, out);
   change_close(&change);
-  if (status == CANVAS_OK)
-    *out = change.to;
-  else
-    program_free(change.to);
+  program_free(change.to);
   return status;
 }

@@ -34,15 +34,7 @@ static void inline_copied(const struct program *p, int stage, bool *inlined) {
 canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
                                    struct program **out) {
   struct change c = change_open(CHANGE_INLINE, p);
-  *out = NULL;
   for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = is_move(p, i) && !not_inlined(p, i);
   for (int i = 0; i < p->outputs.count; i++) inline_copied(p, p->outputs.data[i], c.inlined);
-  program_rebuild(&c);
-  change_close(&c);
-  canvas_status status = program_verify(ctx, c.to);
-  if (status == CANVAS_OK)
-    *out = c.to;
-  else
-    program_free(c.to);
-  return status;
+  return change_finish(ctx, &c, out);
 }

@@ -142,18 +142,10 @@ static void outline_axes(struct change *c) {
 canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out) {
   struct change c = change_open(CHANGE_OUTLINE, p);
-  *out = NULL;
   c.tensor = -1;
   c.reader = stage;
   c.node = node;
   c.name = name;
   outline_axes(&c);
-  program_rebuild(&c);
-  change_close(&c);
-  canvas_status status = program_verify(ctx, c.to);
-  if (status == CANVAS_OK)
-    *out = c.to;
-  else
-    program_free(c.to);
-  return status;
+  return change_finish(ctx, &c, out);
 }

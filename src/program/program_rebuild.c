@@ -416,3 +416,12 @@ void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->outputs.count; i++)
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
+
+canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
+  program_rebuild(c);
+  canvas_status status = program_verify(ctx, c->to);
+  change_close(c);
+  *out = status == CANVAS_OK ? c->to : NULL;
+  if (status != CANVAS_OK) program_free(c->to);
+  return status;
+}

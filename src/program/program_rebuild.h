@@ -34,10 +34,10 @@ struct outlined_axis {
 struct change {
   enum change_kind kind;
   const struct program *from;
-  struct program *to;      /* new; empty until program_rebuild */
-  int tensor;              /* of `from`: what is changed */
-  int reader;              /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE: the stage that reads it */
-  int node;                /* CHANGE_OUTLINE: of its expression */
+  struct program *to; /* new; empty until program_rebuild */
+  int tensor;         /* of `from`: what is changed */
+  int reader;         /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE: the stage that reads it */
+  int node;           /* CHANGE_OUTLINE: of its expression */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
   const char *name;        /* of the new stage */
@@ -58,6 +58,8 @@ canvas_status change_read(canvas_context *ctx, const struct program *p, const ch
 struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
+/* Makes the change and closes it: *out is the new program, verified; NULL where that fails. */
+canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out);
 
 /* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
  * reader's axes. */

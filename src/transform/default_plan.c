@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/program_rebuild.h"
 #include "transform/default.h"
-
-static bool is_output(const struct program *p, int tensor) {
-  for (int i = 0; i < p->outputs.count; i++)
-    if (p->outputs.data[i] == tensor) return true;
-  return false;
-}
 
 /* ---- what outputs need ---- */
 

@@ -91,6 +91,7 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
 static void inline_maps(struct editor *e) {
   const struct program *p = program_of(e);
   struct default_plans all;
+  struct program *out;
   canvas_context ctx;
   int count = 0;
   struct change c = change_open(CHANGE_INLINE, p);
@@ -98,12 +99,12 @@ static void inline_maps(struct editor *e) {
   for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &all.kept[i]);
   for (int i = 0; i < p->tensors.count; i++) count += c.inlined[i] = is_worth_inlining(p, &all, i);
   free(all.kept);
-  if (count) program_rebuild(&c);
-  change_close(&c);
-  if (count && program_verify(&ctx, c.to) == CANVAS_OK)
-    take(e, c.to);
-  else
+  if (!count) {
+    change_close(&c);
     program_free(c.to);
+  } else if (change_finish(&ctx, &c, &out) == CANVAS_OK) {
+    take(e, out);
+  }
 }
 
 /* ---- what a sum loads in a twisted way, or under conditions: laid out before it ---------------- */
