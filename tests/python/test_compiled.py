@@ -303,11 +303,26 @@ def test_constant_inputs_are_packed_once_for_each_state_of_them():
         parameter.grad = torch.ones_like(w)
         torch.optim.SGD([parameter], lr=1).step()
         assert right(parameter)
+        torch.optim.Adam([parameter], lr=1, fused=True).step()  # nor this
+        assert right(parameter)
     with torch.inference_mode():  # tensors without a version
         inner = torch.randn(4, 64)
         assert right(inner)
         inner[2, 3] = -7
         assert right(inner)
+
+
+def test_a_parameter_that_comes_back_where_it_was_is_packed_again():
+    torch = pytest.importorskip("torch")
+    code = canvas.compile_program(PACKS)
+    layer, x, b = torch.nn.Linear(64, 4, bias=False), torch.randn(6, 4), torch.zeros(64)
+    with torch.no_grad():
+        for _ in range(20):  # `to` gives the parameter other memory, and its version stays
+            expected = x @ layer.weight
+            assert torch.allclose(code(x, layer.weight, b), expected, atol=1e-5)
+            layer.double()
+            layer.weight.data[2, 5] += 1
+            layer.float()
 
 
 def test_constant_arrays_are_compared_byte_by_byte():

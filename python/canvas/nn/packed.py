@@ -1,10 +1,13 @@
 """What compiled code has prepared from constant inputs (``in W f32 [...] const``), for as long as
 they stay what they were.
 
-A torch tensor is the same while its memory and its version are, which every operation in place
-counts up; the tensors are kept, so that no other one can come to lie where they did.  Changes that
-torch does not count (through ``.data`` or ``.numpy()``) are not seen: ``Packed.forget`` is for
-them.  NumPy arrays, and tensors without a version, are compared byte by byte at every call.
+A torch tensor is the same while its memory and its version are, which operations in place count
+up.  Its memory is kept (not the tensor: ``module.to`` gives a parameter another one), so that
+nothing else can come to lie there.  Some changes torch does not count: optimizers with
+``fused=True``, and what goes through ``.data`` or ``.numpy()``.  They are seen where they meet one
+of `SEEN` bytes that are spread over the tensor, as those of an optimizer's step do; for smaller
+ones there is ``Packed.forget``.  NumPy arrays, and tensors without a version, are compared byte
+by byte at every call.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import ctypes
 from typing import Any
 
 ALIGNMENT = 64
+SEEN = 64
 
 
 class Packed:
@@ -40,7 +44,8 @@ class Packed:
         pointers = [at for at, takes in zip(addresses, self._takes) if takes]
         if self._code(*pointers, address(buffer)):
             raise MemoryError("there is no memory for the buffers of the code")
-        self._made = (states, mine, buffer)
+        kept = [array.detach() for array in mine if hasattr(array, "detach")]
+        self._made = (states, kept, buffer)
         return buffer
 
 
@@ -52,9 +57,10 @@ def address(buffer: Any) -> int:
 def _state(array: Any) -> Any:
     """Equal as long as the elements are the same."""
     if not hasattr(array, "data_ptr"):
-        return memoryview(array).cast("B").tobytes()
-    if not array.is_inference():
-        return (array.data_ptr(), array._version)
-    import torch
-
-    return array.reshape(-1).view(torch.uint8).numpy().tobytes()
+        return array.tobytes()
+    at, size = array.data_ptr(), array.numel() * array.element_size()
+    if array.is_inference():
+        return ctypes.string_at(at, size)
+    every = size // SEEN | 1  # an odd step meets high and low bytes of elements
+    spread = memoryview((ctypes.c_ubyte * size).from_address(at))[::every].tobytes()
+    return (at, array._version, spread)
