@@ -59,7 +59,9 @@ def good(words):
     """A training whose accuracies follow from its seed."""
     seed = words["recipe"]["seed"]
     for number in range(words["epochs"]):
-        yield {"event": "epoch", "number": number, "accuracy": 0.5, "loss": 1, "seconds": 2.0}
+        scored = not words.get("score_last") or number == words["epochs"] - 1
+        accuracy = 0.5 if scored else None
+        yield {"event": "epoch", "number": number, "accuracy": accuracy, "loss": 1, "seconds": 2.0}
     yield {"event": "done", "hits": bits((seed - 1000) / 50, 50).hex()}
 
 
@@ -262,7 +264,7 @@ def test_a_control_added_late_that_fails_or_is_cut_off_says_so(run):
 
 def test_finals_and_search_train_by_one_recipe(run):
     """What a job says of a final is what it says of the search's training, but for the seed, the
-    epochs, the check that was made then, and the score that is taken at the end.
+    epochs, the check that was made then, and what is scored at the end.
     """
     pool = ScriptedPool(good)
     train_finals(run, pool)
@@ -271,6 +273,7 @@ def test_finals_and_search_train_by_one_recipe(run):
         row = ids[words["pack"] or ""]
         recipe = {**words["recipe"], "seed": run.options["seed"]}
         changed = {"recipe": recipe, "epochs": 2, "check": row.kind != "baseline", "test": False}
+        changed["score_last"] = False
         assert {**words, **changed} == run.training(row, 2)
 
 

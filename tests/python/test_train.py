@@ -1,5 +1,6 @@
 """A training is the same every time, tells every epoch, and fails with a type."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -120,6 +121,18 @@ def training(epochs=4):
     torch.manual_seed(0)
     data = replace(tiny(), augmentation=Augmentation(flip=True, crop=1))
     return Training(Drops(), data, epochs, seed=5, batch_size=16)
+
+
+def test_scoring_the_last_epoch_alone_changes_no_weight():
+    def trained(**words):
+        torch.manual_seed(0)
+        model = network()
+        return train(model, tiny(), 3, seed=5, batch_size=16, **words), model.state_dict()
+
+    (whole, weights), (curve, same) = trained(), trained(score_last=True)
+    assert [math.isnan(epoch.accuracy) for epoch in curve] == [True, True, False]
+    assert curve[-1] == whole[-1]
+    assert all(torch.equal(value, same[name]) for name, value in weights.items())
 
 
 def test_a_training_goes_on_bit_for_bit_where_another_process_left_it():

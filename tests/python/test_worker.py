@@ -69,6 +69,7 @@ def job(tmp_path, monkeypatch):
         "batch_size": 4,
         "memory_format": "contiguous",
         "test": False,
+        "score_last": False,
         "path": [str(tmp_path)],
     }
 

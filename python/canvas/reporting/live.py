@@ -109,7 +109,7 @@ class LiveDisplay(Display):
     def started(self, name: str, epochs: int) -> None:
         self.trainings[name] = Training(name, epochs)
 
-    def epoch(self, name: str, accuracy: float) -> None:
+    def epoch(self, name: str, accuracy: float | None) -> None:
         if (training := self.trainings.get(name)) is not None:
             training.epoch, training.accuracy = training.epoch + 1, accuracy
 

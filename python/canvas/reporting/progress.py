@@ -42,8 +42,10 @@ class Display:
     def started(self, name: str, epochs: int) -> None:
         """A training begins."""
 
-    def epoch(self, name: str, accuracy: float) -> None:
-        """A training finished an epoch with this accuracy on the validation split, 0..1."""
+    def epoch(self, name: str, accuracy: float | None) -> None:
+        """A training finished an epoch with this accuracy on the validation split, 0..1; None
+        where it was not scored.
+        """
 
     def ended(self, name: str) -> None:
         """A training is over."""

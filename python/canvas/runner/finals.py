@@ -166,7 +166,8 @@ class Finals:
             words = self.run.training(candidate, self.run.options["epochs"])
             self.run.study.started(candidate.id)
         else:
-            words = self.run.training(candidate, self.epochs, seed=seed, check=False, test=True)
+            asked = {"seed": seed, "check": False, "test": True, "score_last": True}
+            words = self.run.training(candidate, self.epochs, **asked)
             self.run.study.final_started(candidate.id, seed, self.epochs)
         self.pool.start(job, words, limit)
         self.run.display.started(self._title(job), words["epochs"])
@@ -187,7 +188,10 @@ class Finals:
 
     def _obey(self, job: int, message: Message) -> None:
         candidate, seed = self.queue[job]
-        if message["event"] == "epoch":
+        if message["event"] == "epoch" and message["accuracy"] is None:
+            self.run.display.epoch(self._title(job), None)
+            self.pool.answer(job, True)
+        elif message["event"] == "epoch":
             accuracy, seconds = float(message["accuracy"]), float(message["seconds"])
             self.validation[job] = (accuracy, seconds)
             if seed == OWN_SEED:

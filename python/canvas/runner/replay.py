@@ -180,6 +180,7 @@ def training_job(
         "batch_size": options["batch_size"],
         "memory_format": row.memory_format or new_format(options),
         "test": False,
+        "score_last": False,
     }
 
 

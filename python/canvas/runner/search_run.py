@@ -84,6 +84,7 @@ class Run:
             "batch_size": self.options["batch_size"],
             "memory_format": self.memory_format(candidate),
             "test": False,
+            "score_last": False,
             **words,
         }
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import json
+import math
 import os
 import resource
 import signal
@@ -170,7 +171,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
         tell(
             "epoch",
             number=epoch.number,
-            accuracy=epoch.accuracy,
+            accuracy=None if math.isnan(epoch.accuracy) else epoch.accuracy,
             loss=epoch.loss,
             seconds=time.monotonic() - start,
             processor=time.process_time() - used,
@@ -179,7 +180,8 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
 
     until, kept = job.get("until") or job["epochs"], kept_training(job)
     size = job["batch_size"]
-    curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept)
+    last = bool(job["score_last"])
+    curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
     if curve[-1].number + 1 < until:
         tell("stopped")
     elif job["test"]:
