@@ -123,6 +123,14 @@ def training(epochs=4):
     return Training(Drops(), data, epochs, seed=5, batch_size=16)
 
 
+def test_a_score_takes_statistics_of_the_weights_as_they_are():
+    run = Training(network(), tiny(count=64), 2, seed=5, batch_size=16)
+    run.epoch()
+    run.epoch()  # 8 steps, of which running averages would tell
+    layers = [m for m in run.model.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert {int(layer.num_batches_tracked) for layer in layers} == {4}
+
+
 def test_scoring_the_last_epoch_alone_changes_no_weight():
     def trained(**words):
         torch.manual_seed(0)
