@@ -1,8 +1,8 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_borders.c splits loops at the borders of images, code_loads.c and code_common.c name what loads and
- * indices have in common, code_verify.c checks it, src/emit prints it.
+ * code_borders.c splits loops at the borders of images, code_gathers.c, code_loads.c and code_common.c name
+ * what gathers, loads and indices have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
  *
@@ -212,8 +212,14 @@ bool code_join_lanes(struct code *c, int loop);
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
 bool code_drop_dead(struct code *c);
 
+/* code_gathers.c: the same, vectors that are gathered several times gathered once; whether there were
+ * any. */
+bool code_gather_once(struct code *c);
+
 /* code_loads.c: the same with names for loads of the first lanes that stand several times. */
 void code_name_loads(struct code *c);
+/* Whether an assignment below the statement is to the variable, or to elements of it. */
+bool code_writes(const struct code *c, int parent, int variable);
 
 /* code_common.c: the same with names for what indices have in common. */
 void code_name_common(struct code *c);

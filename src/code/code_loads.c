@@ -28,15 +28,16 @@ static const struct code_expr *expr_at(const struct loads *l, int expr) {
 
 /* ---- what is written ---- */
 
-static bool writes(const struct loads *l, int parent, int array) {
-  for (int i = statement(l, parent)->first; i >= 0; i = statement(l, i)->next) {
-    const struct code_statement *s = statement(l, i);
+bool code_writes(const struct code *c, int parent, int variable) {
+  for (int i = c->statements.data[parent].first; i >= 0; i = c->statements.data[i].next) {
+    const struct code_statement *s = &c->statements.data[i];
     if (s->kind == CODE_ASSIGN) {
-      const struct code_expr *to = expr_at(l, s->to);
-      if (to->op == CODE_VECTOR || to->op == CODE_LANE) to = expr_at(l, to->arg[0]);
-      if (to->variable == array) return true;
+      const struct code_expr *to = &c->exprs.data[s->to];
+      if (to->op == CODE_VECTOR || to->op == CODE_LANE) to = &c->exprs.data[to->arg[0]];
+      if (to->variable == variable) return true;
     }
-    if (writes(l, i, array) || (s->other >= 0 && writes(l, s->other, array))) return true;
+    if (code_writes(c, i, variable) || (s->other >= 0 && code_writes(c, s->other, variable)))
+      return true;
   }
   return false;
 }
@@ -72,8 +73,9 @@ static int find(const struct loads *l, int parent, int at, int expr) {
   if (expr < 0 || branches(expr_at(l, expr))) return -1;
   const struct code_expr *e = expr_at(l, expr);
   if (is_first_lanes(e))
-    return uses_from(l, at, expr) > 1 && !writes(l, parent, expr_at(l, e->arg[0])->variable) ? expr
-                                                                                             : -1;
+    return uses_from(l, at, expr) > 1 && !code_writes(l->c, parent, expr_at(l, e->arg[0])->variable)
+               ? expr
+               : -1;
   for (int i = 0; i < 3; i++) {
     int found = find(l, parent, at, e->arg[i]);
     if (found >= 0) return found;

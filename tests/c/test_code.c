@@ -323,6 +323,50 @@ static void lanes_of_a_gather(struct sample *s) {
   place_of_one_array(s);
 }
 
+// ---- gathers ----
+
+// block: L[lane] = of[8*i + 2*lane + offset]; V = L
+static void gather_into(struct sample *s, int v, int number, int of, int64_t offset) {
+  struct code_type f32x4 = code_type(PROGRAM_F32, 4);
+  int lanes = code_variable(s->c, "lanes0", CODE_LOCAL, f32x4, 1);
+  s->c->variables.data[lanes].reserved = true;
+  int block = code_open_block(s->c), zero = code_int(s->c, 0), four = code_int(s->c, 4);
+  code_declare(s->c, lanes, -1);
+  int loop = code_open_for(s->c, s->j, zero, four, 1, 0);
+  int all = code_variable_at(s->c, lanes, 0), lane = code_variable_at(s->c, s->j, 0);
+  int element = code_element(s->c, of, index_of(s, 8, 2, offset));
+  code_assign(s->c, code_lane(s->c, all, lane), CODE_SET, element);
+  code_close(s->c, loop);
+  code_assign(s->c, code_variable_at(s->c, v, number), CODE_SET, all);
+  code_close(s->c, block);
+}
+
+static void gathers_of(struct sample *s, int of, int64_t further) {
+  s->c->variables.data[s->j].reserved = true;
+  s->c->variables.data[s->j].type = code_type(PROGRAM_I32, 1);
+  int loop = open_loop(s, 0, 6);
+  int v = code_variable(s->c, "v", CODE_LOCAL, code_type(PROGRAM_F32, 4), 2);
+  code_declare(s->c, v, -1);
+  gather_into(s, v, 0, of, 0);
+  gather_into(s, v, 1, of, further);
+  if (of == s->Y)
+    code_assign(s->c, code_element(s->c, s->Y, counter(s)), CODE_SET,
+                code_number(s->c, PROGRAM_F32, 0));
+  code_close(s->c, loop);
+}
+
+static void gathered_twice(struct sample *s) {
+  gathers_of(s, s->X, 0);
+}
+
+static void gathered_once(struct sample *s) {
+  gathers_of(s, s->X, 1);
+}
+
+static void gathered_of_what_changes(struct sample *s) {
+  gathers_of(s, s->Y, 0);
+}
+
 // ---- loads of the first lanes ----
 
 // f32x8(of[8*i], i - 1)
@@ -571,6 +615,48 @@ static void drops_dead(void **state) {
       {array_that_is_read, HEAD "  let P f32[8]\n  P[1] = 0\n  Y[0] = P[2]\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, drop);
+}
+
+static void gather(struct code *c) {
+  if (code_gather_once(c)) code_simplify(c);
+}
+
+static void gathers_once(void **state) {
+  static const struct pass_row rows[] = {
+      {gathered_twice, HEAD "  for i in 0..6\n"
+                            "    let v f32x4[2]\n"
+                            "    let X_lanes f32x4\n"
+                            "    for j in 0..4\n"
+                            "      X_lanes<j> = X[i*8 + j*2]\n"
+                            "    v_0 = X_lanes\n"
+                            "    v_1 = X_lanes\n"},
+      {gathered_once, HEAD "  for i in 0..6\n"
+                           "    let v f32x4[2]\n"
+                           "    block\n"
+                           "      let lanes0 f32x4\n"
+                           "      for j in 0..4\n"
+                           "        lanes0<j> = X[i*8 + j*2]\n"
+                           "      v_0 = lanes0\n"
+                           "    block\n"
+                           "      let lanes0 f32x4\n"
+                           "      for j in 0..4\n"
+                           "        lanes0<j> = X[i*8 + j*2 + 1]\n"
+                           "      v_1 = lanes0\n"},
+      {gathered_of_what_changes, HEAD "  for i in 0..6\n"
+                                      "    let v f32x4[2]\n"
+                                      "    block\n"
+                                      "      let lanes0 f32x4\n"
+                                      "      for j in 0..4\n"
+                                      "        lanes0<j> = Y[i*8 + j*2]\n"
+                                      "      v_0 = lanes0\n"
+                                      "    block\n"
+                                      "      let lanes0 f32x4\n"
+                                      "      for j in 0..4\n"
+                                      "        lanes0<j> = Y[i*8 + j*2]\n"
+                                      "      v_1 = lanes0\n"
+                                      "    Y[i] = 0\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, gather);
 }
 
 static void names_loads(void **state) {
@@ -1146,6 +1232,7 @@ static void is_readable(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(names_loads),
-           cmocka_unit_test(splits_borders), cmocka_unit_test(rejects),
-           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
-           cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
+           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
+           cmocka_unit_test(rejects), cmocka_unit_test(names_the_pass),
+           cmocka_unit_test(of_schedules), cmocka_unit_test(too_large),
+           cmocka_unit_test(is_readable))

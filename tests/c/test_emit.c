@@ -400,13 +400,13 @@ static void add_defaults(struct batch *b, const struct program *p, const char *l
 }
 
 static void examples(void **state) {
-  struct batch b = {0};
+  struct batch b = {.options = "-O2 -march=native"};
   CHECK_ROWS (kernels, k) {
     struct program *p = example(k->file, k->at);
     add_defaults(&b, p, k->file);
     program_free(p);
   }
-  batch_flush(&b, "-O2");
+  batch_flush(&b, b.options);
 }
 
 // ---- schedules by hand ----
@@ -598,7 +598,7 @@ static void annotations_together(void **state) {
   static const int bytes[] = {64, 16, 32};
   struct batch b = {0};
   struct random r;
-  int draws = all() ? 60000 : SANITIZED ? 600 : 2000;
+  int draws = all() ? 60000 : SANITIZED ? 600 : 1500;
   random_open(&r, 10, RANDOM_TEST, 3);
   for (int i = 0; i < draws; i++) {
     int nest = i % (int)(sizeof nests / sizeof *nests);
@@ -825,7 +825,7 @@ static void schedules_of_examples(void **state) {
 // ---- the operator library ----
 
 static void operators(void **state) {
-  struct batch b = {0};
+  struct batch b = {.options = "-O1 -march=native"};
   struct random r;
   random_open(&r, 6, RANDOM_TEST, 3);
   for (int i = 0; i < OPERATOR_CALLS; i++) {
@@ -836,7 +836,7 @@ static void operators(void **state) {
       CHECK(batch_add(&b, p, random_schedule(p, &r, 20), p->name), ctx.message);
     program_free(p);
   }
-  batch_flush(&b, "-O1");
+  batch_flush(&b, b.options);
 }
 
 // ---- random schedules ----
@@ -910,7 +910,7 @@ static void random_schedules(void **state) {
 // Loops that are split at the borders of images, for machines of 16, 32 and 64 bytes.
 static void borders(void **state) {
   struct batch b = {.options = "-O1 -march=native" THREADS};
-  int programs = all() ? 1000 : SANITIZED ? 24 : 64;
+  int programs = all() ? 1000 : SANITIZED ? 24 : 48;
   for (int i = 0; i < programs; i++) {
     struct random r;
     char label[32];
@@ -974,10 +974,11 @@ static bool is_cheap(const struct program *p) {
 }
 
 static void sampled_kernels(void **state) {
-  struct batch b = {0};
+  struct batch b = {.options = "-O1 -march=native"};
   struct random r;
   canvas_targets *targets;
   canvas_sampler *sampler;
+  const struct machine machine = machine_avx512;
   int wanted = all() ? 300 : SANITIZED ? 12 : 60, found = 0;
   random_open(&r, 11, RANDOM_TEST, 3);
   CHECK_INT(canvas_targets_parse(&ctx, TARGETS, strlen(TARGETS), &targets), CANVAS_OK, ctx.message);
@@ -992,20 +993,22 @@ static void sampled_kernels(void **state) {
     if (is_cheap(p)) {
       char label[40];
       snprintf(label, sizeof label, "sampled kernel %d", (int)i);
-      add_defaults(&b, p, label);
+      for (int j = 0; j < 2; j++)  // the plain one of every other
+        if (j || all() || found % 2)
+          CHECK(batch_add(&b, p, schedule_default(p, j, &machine), label), ctx.message);
       CHECK(batch_add(&b, p, random_schedule(p, &r, 15), label), ctx.message);
       found++;
     }
     program_free(p);
   }
-  batch_flush(&b, "-O1");
+  batch_flush(&b, b.options);
   CHECK_INT(found, wanted, "kernels");
   canvas_sampler_free(sampler);
   canvas_targets_free(targets);
 }
 
 static void random_schedules_of_kernels(void **state) {
-  struct batch b = {0};
+  struct batch b = {.options = "-O1 -march=native"};
   struct random r;
   random_open(&r, 5, RANDOM_TEST, 3);
   CHECK_ROWS (kernels, k) {
@@ -1014,7 +1017,7 @@ static void random_schedules_of_kernels(void **state) {
       CHECK(batch_add(&b, p, random_schedule(p, &r, 20), k->file), ctx.message);
     program_free(p);
   }
-  batch_flush(&b, "-O1");
+  batch_flush(&b, b.options);
 }
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),

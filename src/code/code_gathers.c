@@ -1,0 +1,229 @@
+/* A vector that is gathered lane by lane, and again for the next statements, is gathered once: each
+ * time it is as many loads as there are lanes. The answers are the same without this file. See code.h.
+ *
+ *     block                                        let W_lanes f32x16
+ *       let lanes0 f32x16                          for lane in 0..16
+ *       for lane in 0..16                   ->       W_lanes[lane] = W[lane*64 + k]
+ *         lanes0[lane] = W[lane*64 + k]            acc_0 += X[k] * W_lanes
+ *       acc_0 += X[k] * lanes0                     acc_1 += X[k + 64] * W_lanes
+ *     block
+ *       ... the same
+ *       acc_1 += X[k + 64] * lanes0
+ *
+ * Such blocks stand in the same block, loop or branch: where one of them runs, all do. Arrays that are
+ * written there are left alone.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "code/code.h"
+
+struct gathers {
+  struct code *c;
+  int around; /* names of the blocks around */
+  bool changed;
+};
+
+/* A declaration, and the loop over lanes behind it. */
+struct gather {
+  int before; /* the statement before them in their block; -1 */
+  int declaration, loop;
+};
+
+static struct code_statement *statement(const struct gathers *g, int at) {
+  return &g->c->statements.data[at];
+}
+
+static const struct code_expr *expr_at(const struct gathers *g, int expr) {
+  return &g->c->exprs.data[expr];
+}
+
+/* ---- what a gather is ---- */
+
+static bool is_gather(const struct gathers *g, int at) {
+  const struct code_statement *s = statement(g, at);
+  if (s->kind != CODE_DECLARE || !g->c->variables.data[s->variable].reserved || s->next < 0)
+    return false;
+  const struct code_statement *loop = statement(g, s->next);
+  if (loop->kind != CODE_FOR || !g->c->variables.data[loop->variable].reserved || loop->first < 0 ||
+      loop->first != loop->last)
+    return false;
+  const struct code_statement *set = statement(g, loop->first);
+  if (set->kind != CODE_ASSIGN || set->how != CODE_SET) return false;
+  const struct code_expr *to = expr_at(g, set->to);
+  return to->op == CODE_LANE && expr_at(g, to->arg[0])->variable == s->variable;
+}
+
+/* The first gather of a block from behind `before` on (-1: its beginning). */
+static bool next_gather(const struct gathers *g, int block, int before, struct gather *out) {
+  int at = before < 0 ? statement(g, block)->first : statement(g, before)->next;
+  for (; at >= 0 && !is_gather(g, at); at = statement(g, at)->next) before = at;
+  if (at >= 0) *out = (struct gather){before, at, statement(g, at)->next};
+  return at >= 0;
+}
+
+static int value_of(const struct gathers *g, const struct gather *x) {
+  return statement(g, statement(g, x->loop)->first)->value;
+}
+
+static bool same_expr(const struct gathers *g, int x, int y) {
+  return x < 0 || y < 0 ? x == y : code_same(g->c, x, y);
+}
+
+static bool same_gather(const struct gathers *g, const struct gather *x, const struct gather *y) {
+  const struct code_statement *a = statement(g, x->declaration), *b = statement(g, y->declaration);
+  const struct code_statement *l = statement(g, x->loop), *m = statement(g, y->loop);
+  return code_same_type(g->c->variables.data[a->variable].type,
+                        g->c->variables.data[b->variable].type) &&
+         same_expr(g, a->value, b->value) && code_same(g->c, l->low, m->low) &&
+         code_same(g->c, l->high, m->high) && code_same(g->c, value_of(g, x), value_of(g, y));
+}
+
+/* It is of counters, and of arrays that nothing below `parent` writes. */
+static bool stays(const struct gathers *g, int parent, int expr) {
+  if (expr < 0) return true;
+  const struct code_expr *e = expr_at(g, expr);
+  if (e->variable >= 0) {
+    enum code_storage storage = g->c->variables.data[e->variable].storage;
+    if (storage == CODE_LOCAL) return false;
+    if (storage != CODE_COUNTER && code_writes(g->c, parent, e->variable)) return false;
+  }
+  for (int i = 0; i < e->count; i++)
+    if (!stays(g, parent, g->c->terms.data[e->first + i].expr)) return false;
+  return stays(g, parent, e->arg[0]) && stays(g, parent, e->arg[1]) && stays(g, parent, e->arg[2]);
+}
+
+/* ---- the name ---- */
+
+/* The first array that an expression reads; -1. */
+static int array_of(const struct gathers *g, int expr) {
+  if (expr < 0) return -1;
+  const struct code_expr *e = expr_at(g, expr);
+  int array = e->op == CODE_ELEMENT ? e->variable : -1;
+  for (int i = 0; i < 3 && array < 0; i++) array = array_of(g, e->arg[i]);
+  return array;
+}
+
+static int variable_of(const struct gathers *g, const struct gather *x, int number) {
+  char name[PROGRAM_NAME + 20];
+  int array = array_of(g, value_of(g, x));
+  struct code_type type = g->c->variables.data[statement(g, x->declaration)->variable].type;
+  int length =
+      snprintf(name, sizeof name, "%s_lanes", array < 0 ? "all" : g->c->variables.data[array].name);
+  if (number) snprintf(name + length, sizeof name - (size_t)length, "%d", number + 1);
+  for (int i = 0; i < g->c->variables.count; i++) {
+    const struct code_variable *v = &g->c->variables.data[i];
+    if (v->storage == CODE_LOCAL && !strcmp(v->name, name) && code_same_type(v->type, type))
+      return i;
+  }
+  return code_variable(g->c, name, CODE_LOCAL, type, 1);
+}
+
+struct renaming {
+  int from, to; /* variables */
+};
+
+static int renamed(struct code *c, int expr, void *data) {
+  const struct renaming *r = data;
+  const struct code_expr *e = &c->exprs.data[expr];
+  return e->op == CODE_VARIABLE && e->variable == r->from ? code_variable_at(c, r->to, 0) : expr;
+}
+
+static int rename_expr(struct gathers *g, int expr, struct renaming *r) {
+  return expr < 0 ? expr : code_map(g->c, expr, renamed, r);
+}
+
+/* From `at` on, and what stands below. */
+static void rename_from(struct gathers *g, int at, struct renaming *r) {
+  for (; at >= 0; at = statement(g, at)->next) {
+    struct code_statement s = *statement(g, at); /* a copy: nothing else has these fields */
+    if (s.kind == CODE_ASSIGN) s.to = rename_expr(g, s.to, r);
+    if (s.kind == CODE_ASSIGN || s.kind == CODE_DECLARE) s.value = rename_expr(g, s.value, r);
+    if (s.kind == CODE_IF) s.condition = rename_expr(g, s.condition, r);
+    *statement(g, at) = s;
+    rename_from(g, s.first, r);
+    if (s.other >= 0) rename_from(g, s.other, r);
+  }
+}
+
+/* ---- one for all ---- */
+
+/* Out of its block, which reads `variable` instead. */
+static void take_out(struct gathers *g, int block, const struct gather *x, int variable) {
+  int next = statement(g, x->loop)->next;
+  struct renaming r = {statement(g, x->declaration)->variable, variable};
+  if (x->before < 0)
+    statement(g, block)->first = next;
+  else
+    statement(g, x->before)->next = next;
+  if (next < 0) statement(g, block)->last = x->before;
+  rename_from(g, next, &r);
+}
+
+/* Before `at`, which stands behind `before` (-1: nothing) in `parent`. */
+static void put_before(struct gathers *g, int parent, int before, int at, const struct gather *x,
+                       int variable) {
+  int set = statement(g, x->loop)->first;
+  struct renaming r = {statement(g, x->declaration)->variable, variable};
+  statement(g, x->declaration)->variable = variable;
+  int to = rename_expr(g, statement(g, set)->to, &r);
+  statement(g, set)->to = to;
+  statement(g, x->declaration)->parent = statement(g, x->loop)->parent = parent;
+  statement(g, x->loop)->next = at;
+  if (before < 0)
+    statement(g, parent)->first = x->declaration;
+  else
+    statement(g, before)->next = x->declaration;
+}
+
+/* The same gathers in the blocks behind `at`; whether there are any. With a variable they are taken out. */
+static bool others(struct gathers *g, int at, const struct gather *x, int variable) {
+  for (int i = statement(g, at)->next; i >= 0; i = statement(g, i)->next) {
+    struct gather y;
+    if (statement(g, i)->kind != CODE_BLOCK) continue;
+    for (int before = -1; next_gather(g, i, before, &y); before = y.loop) {
+      if (!same_gather(g, x, &y)) continue;
+      if (variable < 0) return true;
+      take_out(g, i, &y, variable);
+      break;
+    }
+  }
+  return false;
+}
+
+/* A gather of block `at` that stands again and may stand before it. */
+static bool find(struct gathers *g, int parent, int at, struct gather *out) {
+  for (int before = -1; next_gather(g, at, before, out); before = out->loop)
+    if (others(g, at, out, -1) && stays(g, parent, value_of(g, out)) &&
+        stays(g, parent, statement(g, out->loop)->high))
+      return true;
+  return false;
+}
+
+static void gather_in(struct gathers *g, int parent) {
+  int names = 0;
+  for (int at = statement(g, parent)->first, before = -1; at >= 0; at = statement(g, at)->next) {
+    struct gather x;
+    while (statement(g, at)->kind == CODE_BLOCK && find(g, parent, at, &x)) {
+      int variable = variable_of(g, &x, g->around + names++);
+      others(g, at, &x, variable);
+      take_out(g, at, &x, variable);
+      put_before(g, parent, before, at, &x, variable);
+      before = x.loop;
+      g->changed = true;
+    }
+    before = at;
+  }
+  g->around += names;
+  for (int i = statement(g, parent)->first; i >= 0; i = statement(g, i)->next) {
+    gather_in(g, i);
+    if (statement(g, i)->other >= 0) gather_in(g, statement(g, i)->other);
+  }
+  g->around -= names;
+}
+
+bool code_gather_once(struct code *c) {
+  struct gathers g = {.c = c};
+  gather_in(&g, 0);
+  return g.changed;
+}
