@@ -30,22 +30,25 @@ static const char floor_text[] =
     "  (v@)((part_ & ((m@)f_ | ((m@)x_ & (-0x7fffffff - 1)))) | (~part_ & (m@)x_));\n"
     "})";
 
-/* 2^n e^r, |r| <= log(2)/2; 2^n in two factors, as n is -150..128 */
+/* 2^n e^r, |r| <= log(2)/2; 2^n in two factors, as n is -150..128. n + 254 stands in the last bits of
+ * n_ + 0x1.8001fcp+23, two exponents of fp32 in one */
 static const char exp_text[] =
     "({\n"
     "  v@ x_ = (x), n_, r_, e_;\n"
-    "  m@ low_ = x_ < -104.0f, high_ = x_ > 89.0f, i_;\n"
-    "  x_ = (v@)((~(low_ | high_) & (m@)x_) | (low_ & -0x3d300000) | (high_ & 0x42b20000));\n"
-    "  n_ = x_ * 0x1.715476p+0f + 0x1.8p+23f;\n"
-    "  i_ = (m@)n_ - 0x4b400000;\n"
-    "  n_ -= 0x1.8p+23f;\n"
+    "  m@ i_ = x_ < -104.0f, j_;\n"
+    "  x_ = (v@)((i_ & -0x3d300000) | (~i_ & (m@)x_));\n"
+    "  i_ = x_ > 89.0f;\n"
+    "  x_ = (v@)((i_ & 0x42b20000) | (~i_ & (m@)x_));\n"
+    "  n_ = x_ * 0x1.715476p+0f + 0x1.8001fcp+23f;\n"
+    "  i_ = (m@)n_, j_ = i_ >> 1;\n"
+    "  n_ -= 0x1.8001fcp+23f;\n"
     "  r_ = x_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
     "  e_ = r_ * 0x1.6a48d2p-10f + 0x1.12399ap-7f;\n"
     "  e_ = r_ * e_ + 0x1.5558b4p-5f;\n"
     "  e_ = r_ * e_ + 0x1.555492p-3f;\n"
     "  e_ = r_ * e_ + 0x1.fffffcp-2f;\n"
-    "  e_ = r_ * r_ * e_ + r_ + 1.0f;\n"
-    "  e_ * (v@)(((i_ >> 1) + 127) << 23) * (v@)((i_ - (i_ >> 1) + 127) << 23);\n"
+    "  e_ = r_ * (r_ * e_ + 1.0f) + 1.0f;\n"
+    "  e_ * (v@)(j_ << 23) * (v@)((i_ - j_) << 23);\n"
     "})";
 
 /* n log(2) + log(1 + f), 1 + f in sqrt(1/2)..sqrt(2) */
@@ -88,27 +91,33 @@ static const char tanh_text[] =
     "  (v@)((small_ & (m@)y_) | (~small_ & (m@)a_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
-/* x + x P(x^2), from 1 on 1 - e^Q(x), which is 1 from 4 on */
+/* 1 - e^-q, q = x + x P(x), which is 1 from 4 on; e^-q - 1 = 2^n (e^r - 1) + (2^n - 1) loses
+ * nothing where q is small: n is 0 then. n + 127 stands in the last bits of n_ + 0x1.8000fep+23 */
 static const char erf_text[] =
     "({\n"
-    "  v@ u_ = (x), a_ = ABS_V@(u_), w_ = u_ * u_, y_, q_;\n"
-    "  m@ small_ = a_ < 1.0f, large_ = a_ > 4.0f;\n"
-    "  y_ = w_ * 0x1.4771fep-14f - 0x1.a3515ep-11f;\n"
-    "  y_ = w_ * y_ + 0x1.53f224p-8f;\n"
-    "  y_ = w_ * y_ - 0x1.b7f71ap-6f;\n"
-    "  y_ = w_ * y_ + 0x1.ce2ce6p-4f;\n"
-    "  y_ = w_ * y_ - 0x1.81273ep-2f;\n"
-    "  y_ = w_ * y_ + 0x1.06eba8p-3f;\n"
-    "  y_ = a_ * y_ + a_;\n"
-    "  a_ = (v@)((large_ & 0x40800000) | (~large_ & (m@)a_));\n"
-    "  q_ = a_ * 0x1.87031ap-13f - 0x1.8270aap-9f;\n"
-    "  q_ = a_ * q_ + 0x1.65d59ap-6f;\n"
-    "  q_ = a_ * q_ - 0x1.a6582ap-4f;\n"
-    "  q_ = a_ * q_ - 0x1.46ba46p-1f;\n"
-    "  q_ = a_ * q_ - 0x1.208918p+0f;\n"
-    "  q_ = a_ * q_ - 0x1.657cc2p-12f;\n"
-    "  a_ = 1.0f - EXP_V@(q_);\n"
-    "  (v@)((small_ & (m@)y_) | (~small_ & (m@)a_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
+    "  v@ u_ = (x), a_ = ABS_V@(u_), q_, n_, r_, e_;\n"
+    "  m@ i_ = a_ > 4.0f;\n"
+    "  a_ = (v@)((i_ & 0x40800000) | (~i_ & (m@)a_));\n"
+    "  q_ = a_ * -0x1.3aee6cp-17f + 0x1.f27964p-14f;\n"
+    "  q_ = a_ * q_ - 0x1.4e23eep-11f;\n"
+    "  q_ = a_ * q_ + 0x1.b74162p-10f;\n"
+    "  q_ = a_ * q_ - 0x1.636b00p-13f;\n"
+    "  q_ = a_ * q_ - 0x1.39b7d0p-6f;\n"
+    "  q_ = a_ * q_ + 0x1.a4f8c4p-4f;\n"
+    "  q_ = a_ * q_ + 0x1.45f300p-1f;\n"
+    "  q_ = a_ * q_ + 0x1.06eba8p-3f;\n"
+    "  q_ = -(a_ * q_ + a_);\n"
+    "  n_ = q_ * 0x1.715476p+0f + 0x1.8000fep+23f;\n"
+    "  i_ = (m@)n_ << 23;\n"
+    "  n_ -= 0x1.8000fep+23f;\n"
+    "  r_ = q_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
+    "  e_ = r_ * 0x1.6b9cb8p-10f + 0x1.122560p-7f;\n"
+    "  e_ = r_ * e_ + 0x1.5556f2p-5f;\n"
+    "  e_ = r_ * e_ + 0x1.5554b4p-3f;\n"
+    "  e_ = r_ * e_ + 0x1.fffffep-2f;\n"
+    "  e_ = r_ * r_ * e_ + r_;\n"
+    "  e_ = (1.0f - (v@)i_) - (v@)i_ * e_;\n"
+    "  (v@)((m@)e_ | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
 /* r = x - n pi/2, |r| <= pi/4 */
@@ -149,7 +158,7 @@ static const char turned_text[] =
     "  c_ = w_ * 0x1.99e80cp-16f - 0x1.6c0c28p-10f;\n"
     "  c_ = w_ * c_ + 0x1.55554ap-5f;\n"
     "  c_ = w_ * w_ * c_ - 0.5f * w_ + 1.0f;\n"
-        "  (v@)(((odd_ & (m@)c_) | (~odd_ & (m@)s_)) ^ (n_ & (-0x7fffffff - 1)));\n"
+    "  (v@)(((odd_ & (m@)c_) | (~odd_ & (m@)s_)) ^ (n_ & (-0x7fffffff - 1)));\n"
     "})";
 
 static const char far_angle_text[] =
@@ -189,7 +198,7 @@ static const struct {
     [EXP] = {"EXP", "x", exp_text, 0},
     [LOG] = {"LOG", "x", log_text, 0},
     [TANH] = {"TANH", "x", tanh_text, 1 << ABS | 1 << EXP},
-    [ERF] = {"ERF", "x", erf_text, 1 << ABS | 1 << EXP},
+    [ERF] = {"ERF", "x", erf_text, 1 << ABS},
     [REDUCE] = {"REDUCE", "x, r, n", reduce_text, 1 << ABS},
     [TURNED] = {"TURNED", "x, turns", turned_text, 1 << ABS | 1 << REDUCE},
     [SIN] = {"SIN", "x", "TURNED_V@(x, 0)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
