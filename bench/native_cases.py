@@ -324,57 +324,60 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 
 # ---- the table ---------------------------------------------------------------------------------
 
-ROWS, BLOCKS, THIN = "conv_rows", "conv_blocks", "conv_thin"
+ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_thin"
+IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
+MIX, MIX_ROWS = "figure6", "figure6_rows"
+
+DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
+         "3x3 256@14": Conv(256, 14, 256), "3x3 512@7": Conv(512, 7, 512),
+         "1x1 s2 64-128@56": Conv(64, 56, 128, 1, 2, 0),
+         "7x7 s2 3-64@224": Conv(3, 224, 64, 7, 2, 3),
+         "3x3 g4 64@56": Conv(64, 56, 64, groups=4)}  # fmt: skip
+DEPTHWISE = {"dw 3x3 32@112": Conv(32, 112, 32, groups=32),
+             "dw 3x3 144@56": Conv(144, 56, 144, groups=144),
+             "dw 3x3 960@7": Conv(960, 7, 960, groups=960),
+             "dw 5x5 s2 240@28": Conv(240, 28, 240, 5, 2, 2, groups=240)}  # fmt: skip
+TRANSPOSED = {"t 4x4 s2 128-64@28": Conv(128, 28, 64)}
+FUSED = {"figure 6 64@56": Conv(64, 56, 64), "figure 6 256@14": Conv(256, 14, 256)}
+
+# AVX-512, AVX2; where the first two are of one image, two more are of 16
+BY_HAND = {
+    "3x3 64@56": (Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
+    "3x3 128@28": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
+    "3x3 256@14": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
+    "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=4"),
+                  Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
+    "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4")),
+    "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN, 16, "wi=6")),
+    "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6")),
+    "dw 3x3 32@112": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8"),
+                      Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=8")),
+    "dw 3x3 144@56": (Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=4,cv=8")),
+    "dw 3x3 960@7": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8")),
+    "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=14,cv=8")),
+    "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
+    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 16, "tv=64,wi=6"),
+                       Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4")),
+    "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
+}  # fmt: skip
+
+KINDS = (
+    (DENSE, conv_case),
+    (DEPTHWISE, depthwise_case),
+    (TRANSPOSED, transposed_case),
+    (FUSED, figure6_case),
+)
 
 
 def cases() -> list[Case]:
     from torch.nn import functional
 
     found = []
-    for n in (1, 16):
-        for name, c, first, second in (
-            ("3x3 64@56", Conv(64, 56, 64), Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
-            ("3x3 128@28", Conv(128, 28, 128), Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
-            ("3x3 256@14", Conv(256, 14, 256), Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
-            ("3x3 512@7", Conv(512, 7, 512), Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=5")),
-            ("1x1 s2 64-128@56", Conv(64, 56, 128, 1, 2, 0), Hand(ROWS, 32, "wi=14"),
-             Hand(ROWS, 16, "wi=6")),
-            ("7x7 s2 3-64@224", Conv(3, 224, 64, 7, 2, 3), Hand(THIN, 32, "wi=14"),
-             Hand(THIN, 16, "wi=6")),
-            ("3x3 g4 64@56", Conv(64, 56, 64, groups=4), Hand(BLOCKS, 16, "wi=28"),
-             Hand(BLOCKS, 16, "wi=6")),
-        ):  # fmt: skip
-            found.append(conv_case(name, c, hands(first, second), n))
-        for name, c in (
-            ("dw 3x3 32@112", Conv(32, 112, 32, groups=32)),
-            ("dw 3x3 144@56", Conv(144, 56, 144, groups=144)),
-            ("dw 3x3 960@7", Conv(960, 7, 960, groups=960)),
-            ("dw 5x5 s2 240@28", Conv(240, 28, 240, 5, 2, 2, groups=240)),
-        ):
-            file = "depthwise" if c.kernel == 3 else "depthwise_wide"
-            first = Hand(file, 0, "wi=7,cv=16" if c.stride == 1 else "wi=14,cv=16")
-            second = Hand(file, 0, "wi=7,cv=8")
-            found.append(depthwise_case(name, c, hands(first, second), n))
-        found.append(
-            transposed_case(
-                "t 4x4 s2 128-64@28",
-                Conv(128, 28, 64),
-                hands(Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
-                n,
-            )
-        )
-        for size, channels in ((56, 64), (14, 256)):
-            found.append(
-                figure6_case(
-                    f"figure 6 {channels}@{size}",
-                    Conv(channels, size, channels),
-                    hands(
-                        Hand("figure6", 64, "tv=32,wi=7"),
-                        Hand("figure6", 16, f"tv=16,wi={6 if size == 56 else 5}"),
-                    ),
-                    n,
-                )
-            )
+    for batch in (1, 16):
+        for shapes, case in KINDS:
+            for name, shape in shapes.items():
+                first, second = (BY_HAND[name][2:] if batch == 16 else ()) or BY_HAND[name][:2]
+                found.append(case(name, shape, hands(first, second), batch))
     found += [
         gemm_case(
             "gemm 1024",

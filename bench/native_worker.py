@@ -116,8 +116,17 @@ def of_torch(function: Callable[..., Any], tensors: list[Any]) -> Timer:
     return timer
 
 
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy at a multiple of 64, as oneDNN and torch allocate; numpy takes large pages for it."""
+    room = np.empty(array.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 def native(speed: Speed, function: Any, arrays: list[np.ndarray], out: np.ndarray) -> Timer:
-    every = [*(np.ascontiguousarray(a) for a in arrays), out]
+    every = [*(aligned(a) for a in arrays), out]
     pointers = (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every))
 
     def timer(calls: int) -> float:
@@ -144,7 +153,7 @@ class Bench:
         self.compiler = Compiler(folder, isa)
 
     def tensors(self, case: Case, arrays: list[np.ndarray]) -> list[Any]:
-        tensors = [self.torch.from_numpy(a) for a in arrays]
+        tensors = [self.torch.from_numpy(aligned(a)) for a in arrays]
         for image in case.images:
             tensors[image] = tensors[image].permute(0, 3, 1, 2)
         last = self.torch.channels_last
@@ -179,7 +188,8 @@ class Bench:
             plain = self.compiler.canvas("operator", *case.plain.split())
             programs["default"] = (plain, None, case.plain_pack(arrays))
         for name, (program, schedule, given) in programs.items():
-            out = np.empty_like(wanted)
+            out = aligned(wanted)
+            out.fill(np.nan)
             try:
                 function = self.compiler.function(name, program, schedule)
                 timer = native(self.speed, function, given, out)
