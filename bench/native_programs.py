@@ -33,12 +33,13 @@ def image(c: Conv) -> str:
     return f"in X f32 [n:{c.batch}, h:{c.size}, w:{c.size}, c:{c.channels}]\n"
 
 
-def bordered(c: Conv, channel: str = "c") -> str:
-    """The pixel of a window, 0 outside of the image; the border is a condition."""
+def bordered(c: Conv, weight: str, channel: str = "c") -> str:
+    """A pixel of a window times its weight, 0 outside of the image: the edit `border` makes such a
+    condition, and the border costs nothing."""
     p, end = c.padding, c.size + c.padding
     h, w = f"h*{c.stride}+kh", f"w*{c.stride}+kw"
     inside = f"{p} <= {h} && {h} < {end} && {p} <= {w} && {w} < {end}"
-    return f"(if {inside} then X[n, {h}-{p}, {w}-{p}, {channel}] else 0)"
+    return f"if {inside} then X[n, {h}-{p}, {w}-{p}, {channel}] * {weight} else 0"
 
 
 def conv(c: Conv, block: int) -> str:
@@ -49,7 +50,7 @@ def conv(c: Conv, block: int) -> str:
         f"canvas 1\nprogram conv\n{image(c)}"
         f"in W f32 [o:{c.out // block}, kh:{k}, kw:{k}, c:{inputs}, v:{block}]\n"
         f"Y[n:{c.batch}, h:{c.result}, w:{c.result}, o:{c.out // block}, v:{block}] = "
-        f"{bordered(c, channel)} * W[o, kh, kw, c, v] // sum kh:{k}, kw:{k}, c:{inputs}\nout Y\n"
+        f"{bordered(c, 'W[o, kh, kw, c, v]', channel)} // sum kh:{k}, kw:{k}, c:{inputs}\nout Y\n"
     )
 
 
@@ -74,7 +75,7 @@ def depthwise(c: Conv, block: int) -> str:
     return (
         f"canvas 1\nprogram depthwise\n{image(c)}in W f32 [kh:{k}, kw:{k}, c:{c.channels}]\n"
         f"Y[n:{c.batch}, h:{c.result}, w:{c.result}, c:{c.channels}] = "
-        f"{bordered(c)} * W[kh, kw, c] // sum kh:{k}, kw:{k}\nout Y\n"
+        f"{bordered(c, 'W[kh, kw, c]')} // sum kh:{k}, kw:{k}\nout Y\n"
     )
 
 
@@ -88,7 +89,7 @@ def transposed(c: Conv, block: int) -> str:
         f"canvas 1\nprogram transposed\n{image(c)}"
         f"in W f32 [i:2, j:2, o:{blocks}, a:2, b:2, c:{c.channels}, v:{block}]\n"
         f"Y[n:{n}, h:{size}, i:2, w:{size}, j:2, o:{blocks}, v:{block}] = "
-        f"(if {inside} then X[n, {h}, {w}, c] else 0) * W[i, j, o, a, b, c, v]"
+        f"if {inside} then X[n, {h}, {w}, c] * W[i, j, o, a, b, c, v] else 0"
         f" // sum a:2, b:2, c:{c.channels}\nout Y\n"
     )
 
