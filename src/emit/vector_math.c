@@ -47,7 +47,7 @@ static const char exp_text[] =
     "  e_ = r_ * e_ + 0x1.5558b4p-5f;\n"
     "  e_ = r_ * e_ + 0x1.555492p-3f;\n"
     "  e_ = r_ * e_ + 0x1.fffffcp-2f;\n"
-    "  e_ = r_ * (r_ * e_ + 1.0f) + 1.0f;\n"
+    "  e_ = r_ * r_ * e_ + r_ + 1.0f;\n"
     "  e_ * (v@)(j_ << 23) * (v@)((i_ - j_) << 23);\n"
     "})";
 
@@ -92,10 +92,11 @@ static const char tanh_text[] =
     "})";
 
 /* 1 - e^-q, q = x + x P(x), which is 1 from 4 on; e^-q - 1 = 2^n (e^r - 1) + (2^n - 1) loses
- * nothing where q is small: n is 0 then. n + 127 stands in the last bits of n_ + 0x1.8000fep+23 */
+ * nothing where q is small: n is 0 then. low_ is what q lost by rounding; n + 127 stands in the last
+ * bits of n_ + 0x1.8000fep+23 */
 static const char erf_text[] =
     "({\n"
-    "  v@ u_ = (x), a_ = ABS_V@(u_), q_, n_, r_, e_;\n"
+    "  v@ u_ = (x), a_ = ABS_V@(u_), q_, low_, n_, r_, e_;\n"
     "  m@ i_ = a_ > 4.0f;\n"
     "  a_ = (v@)((i_ & 0x40800000) | (~i_ & (m@)a_));\n"
     "  q_ = a_ * -0x1.3aee6cp-17f + 0x1.f27964p-14f;\n"
@@ -106,7 +107,9 @@ static const char erf_text[] =
     "  q_ = a_ * q_ + 0x1.a4f8c4p-4f;\n"
     "  q_ = a_ * q_ + 0x1.45f300p-1f;\n"
     "  q_ = a_ * q_ + 0x1.06eba8p-3f;\n"
-    "  q_ = -(a_ * q_ + a_);\n"
+    "  low_ = a_ * q_;\n"
+    "  q_ = -(a_ + low_);\n"
+    "  low_ += a_ + q_;\n"
     "  n_ = q_ * 0x1.715476p+0f + 0x1.8000fep+23f;\n"
     "  i_ = (m@)n_ << 23;\n"
     "  n_ -= 0x1.8000fep+23f;\n"
@@ -115,7 +118,7 @@ static const char erf_text[] =
     "  e_ = r_ * e_ + 0x1.5556f2p-5f;\n"
     "  e_ = r_ * e_ + 0x1.5554b4p-3f;\n"
     "  e_ = r_ * e_ + 0x1.fffffep-2f;\n"
-    "  e_ = r_ * r_ * e_ + r_;\n"
+    "  e_ = (r_ * r_ * e_ - low_) + r_;\n"
     "  e_ = (1.0f - (v@)i_) - (v@)i_ * e_;\n"
     "  (v@)((m@)e_ | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
