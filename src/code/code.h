@@ -205,6 +205,9 @@ void code_simplify(struct code *c);
 
 /* code_borders.c: the same, loops split where conditions of indices change. */
 void code_split_borders(struct code *c);
+/* The same, lanes that load and lanes that do not in loops of their own: nothing is gathered by one loop
+ * any more. */
+void code_part_lanes(struct code *c);
 
 /* code_lanes.c: a loop over the lanes of a vector becomes a statement of vectors; false where it cannot. */
 bool code_join_lanes(struct code *c, int loop);

@@ -271,6 +271,15 @@ static int copy_of(struct splitter *s, int at) {
   return copy;
 }
 
+/* A copy of a statement behind it. */
+static int insert_copy(struct splitter *s, int at) {
+  int after = copy_of(s, at), parent = statement(s, at)->parent;
+  statement(s, after)->next = statement(s, at)->next;
+  statement(s, at)->next = after;
+  if (statement(s, parent)->last == at) statement(s, parent)->last = after;
+  return after;
+}
+
 /* ---- one loop becomes two ---- */
 
 /* The sum without the term of the loop's counter, times `times`. */
@@ -336,10 +345,7 @@ static void split(struct splitter *s, int at, const struct border *b) {
   int place = within(s, place_of(s, &b->sum), statement(s, at));
   bool holds = slope(s, &b->sum) < 0; /* before the place */
   leave(s, at);
-  int after = copy_of(s, at), parent = statement(s, at)->parent;
-  statement(s, after)->next = statement(s, at)->next;
-  statement(s, at)->next = after;
-  if (statement(s, parent)->last == at) statement(s, parent)->last = after;
+  int after = insert_copy(s, at);
   statement(s, at)->high = place;
   statement(s, after)->low = place;
   settle_part(s, holds ? at : after, &b->sum, true);
@@ -514,6 +520,78 @@ static void settle_loop(struct splitter *s, int at) {
   s->first = first;
 }
 
+/* ---- lanes one by one ---- */
+
+static bool loads(const struct splitter *s, int expr) {
+  if (expr < 0) return false;
+  const struct code_expr *e = expr_at(s, expr);
+  return e->op == CODE_ELEMENT || loads(s, e->arg[0]) || loads(s, e->arg[1]) || loads(s, e->arg[2]);
+}
+
+/* Where a condition of the lane alone changes; 0: nowhere. */
+static int64_t changes_at(struct splitter *s, int condition) {
+  const struct code_expr *e = expr_at(s, condition);
+  struct fact_comparison c;
+  if (e->op == PX_NOT || e->op == PX_AND || e->op == PX_OR) {
+    int64_t first = changes_at(s, e->arg[0]);
+    return first || e->arg[1] < 0 ? first : changes_at(s, e->arg[1]);
+  }
+  if (!facts_compare(&s->facts, condition, &c)) return 0;
+  for (int i = 0; i < c.count; i++) {
+    const struct fact_sum *sum = &c.sum[i];
+    if (sum->count != 1 || expr_at(s, sum->term[0].expr)->op != CODE_VARIABLE ||
+        !counts_lanes(s, sum->term[0].expr) || facts_decide_sum(&s->facts, sum) != FACT_UNKNOWN)
+      continue;
+    int64_t a = sum->term[0].coef, x = sum->constant; /* a*lane + x >= 0 */
+    return a > 0 ? (a - 1 - x) / a : x / -a + 1;      /* within the loop, so positive */
+  }
+  return 0;
+}
+
+/* The first such place of a load's condition. */
+static int64_t load_changes_at(struct splitter *s, int expr) {
+  if (expr < 0) return 0;
+  const struct code_expr *e = expr_at(s, expr);
+  if (e->op == PX_SELECT && e->type.lanes == 1 && (loads(s, e->arg[1]) || loads(s, e->arg[2]))) {
+    int64_t place = changes_at(s, e->arg[0]);
+    if (place) return place;
+  }
+  for (int i = 0; i < 3; i++) {
+    int64_t place = load_changes_at(s, e->arg[i]);
+    if (place) return place;
+  }
+  return 0;
+}
+
+/* Loops over lanes become two where the lane alone decides whether there is a load: of a masked load
+ * whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which reads
+ * foreign memory. */
+static void part_lanes(struct splitter *s, int at) {
+  const struct code_statement *t = statement(s, at), *child = statement(s, t->first);
+  bool known = expr_at(s, t->low)->op == PX_INT && expr_at(s, t->high)->op == PX_INT;
+  if (!known || t->first != t->last || child->kind != CODE_ASSIGN) return;
+  enter(s, at);
+  settle_children(s, at);
+  int64_t place = load_changes_at(s, statement(s, statement(s, at)->first)->value);
+  leave(s, at);
+  if (!place) return;
+  int after = insert_copy(s, at);
+  statement(s, at)->high = statement(s, after)->low = code_int(s->c, place);
+  part_lanes(s, at);
+  part_lanes(s, after);
+}
+
+static void part_all(struct splitter *s, int parent) {
+  for (int i = statement(s, parent)->first, next; i >= 0; i = next) {
+    next = statement(s, i)->next;
+    if (statement(s, i)->kind == CODE_FOR && is_lanes(s, statement(s, i)))
+      part_lanes(s, i);
+    else
+      part_all(s, i);
+  }
+  if (statement(s, parent)->other >= 0) part_all(s, statement(s, parent)->other);
+}
+
 static bool has_choices(const struct code *c) {
   for (int i = 0; i < c->exprs.count; i++) {
     const struct code_expr *e = &c->exprs.data[i];
@@ -528,6 +606,15 @@ void code_split_borders(struct code *c) {
   facts_open(&s.facts, c);
   s.room = (int)int_min(MOST_COPIED, MOST_TIMES * (int64_t)count(&s, 0));
   settle_children(&s, 0);
+  facts_close(&s.facts);
+  code_simplify(c);
+}
+
+void code_part_lanes(struct code *c) {
+  struct splitter s = {.c = c};
+  if (!has_choices(c)) return;
+  facts_open(&s.facts, c);
+  part_all(&s, 0);
   facts_close(&s.facts);
   code_simplify(c);
 }

@@ -570,6 +570,29 @@ static void lanes_apart(struct sample *s) {
   lanes_of(s, 2);
 }
 
+// Y[0] += 2 <= lane && lane < 5 ? X[lane] : 1
+static void lanes_between(struct sample *s) {
+  s->c->variables.data[s->j].reserved = true;
+  int lane = code_open_for(s->c, s->j, code_int(s->c, 0), code_int(s->c, 8), 1, 0);
+  int inside = logic(s, PX_AND, compare(s, PX_LE, code_int(s->c, 2), inner(s)),
+                     compare(s, PX_LT, inner(s), code_int(s->c, 5)));
+  int x = code_element(s->c, s->X, inner(s)), y = code_number(s->c, PROGRAM_F32, 1);
+  int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1), inside, x, y);
+  code_assign(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), CODE_ADD, value);
+  code_close(s->c, lane);
+}
+
+// Y[lane] = lane < 3 ? 1 : 0
+static void lanes_of_a_number(struct sample *s) {
+  s->c->variables.data[s->j].reserved = true;
+  int lane = code_open_for(s->c, s->j, code_int(s->c, 0), code_int(s->c, 8), 1, 0);
+  int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1),
+                             compare(s, PX_LT, inner(s), code_int(s->c, 3)),
+                             code_number(s->c, PROGRAM_F32, 1), code_number(s->c, PROGRAM_F32, 0));
+  code_assign(s->c, code_element(s->c, s->Y, inner(s)), CODE_SET, value);
+  code_close(s->c, lane);
+}
+
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
 #define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
 
@@ -811,6 +834,20 @@ static void splits_borders(void **state) {
                           "      Y[i] = 0\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_split_borders);
+}
+
+static void parts_lanes(void **state) {
+  static const struct pass_row rows[] = {
+      {lanes_between, HEAD "  for j in 0..2\n"
+                           "    Y[0] += 1\n"
+                           "  for j in 2..5\n"
+                           "    Y[0] += X[j]\n"
+                           "  for j in 5..8\n"
+                           "    Y[0] += 1\n"},
+      {lanes_of_a_number, HEAD "  for j in 0..8\n"
+                               "    Y[j] = select((j < 3), 1, 0)\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_part_lanes);
 }
 
 static void simplifies(void **state) {
@@ -1233,6 +1270,6 @@ static void is_readable(void **state) {
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(names_loads),
            cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(rejects), cmocka_unit_test(names_the_pass),
-           cmocka_unit_test(of_schedules), cmocka_unit_test(too_large),
-           cmocka_unit_test(is_readable))
+           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
+           cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
