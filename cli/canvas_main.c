@@ -70,16 +70,19 @@ static bool flush_output(void) {
   return false;
 }
 
-/* A closed pipe is an error of write, not a signal, while the command runs; numbers are written with a
- * point, whatever locale the host program has set. */
+/* A closed pipe and a file that may not grow are errors of write, not signals, while the command runs;
+ * numbers are written with a point, whatever locale the host program has set. */
 int canvas_main(int argc, char **argv) {
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), around = uselocale(plain);
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe, size;
   sigemptyset(&ignore.sa_mask);
-  bool set = !sigaction(SIGPIPE, &ignore, &before);
+  bool set = !sigaction(SIGPIPE, &ignore, &pipe) && !sigaction(SIGXFSZ, &ignore, &size);
   int answer = dispatch(argc > 1 ? argc - 1 : 0, argv + 1);
   if (!flush_output()) answer = EXIT_BAD;
-  if (set) sigaction(SIGPIPE, &before, NULL);
+  if (set) {
+    sigaction(SIGPIPE, &pipe, NULL);
+    sigaction(SIGXFSZ, &size, NULL);
+  }
   uselocale(around);
   if (plain) freelocale(plain);
   return answer;
