@@ -53,6 +53,17 @@ bool code_is_value(struct code_type type) {
   return type.element < PROGRAM_I32;
 }
 
+bool code_is_index_operation(const struct code *c, int expr) {
+  const struct code_expr *e = &c->exprs.data[expr];
+  if (!code_is_index(e->type)) return false;
+  if (e->op == PX_MIN || e->op == PX_MAX) return true;
+  bool divides =
+      e->op == PX_DIV || e->op == PX_MOD || e->op == CODE_FLOOR_DIV || e->op == CODE_FLOOR_MOD;
+  if (!divides) return false;
+  const struct code_expr *by = &c->exprs.data[e->arg[1]];
+  return by->op == PX_INT && by->integer > 0;
+}
+
 /* ---- equality ---- */
 
 int code_bare(const struct code *c, int expr) {

@@ -160,6 +160,8 @@ bool code_same_type(struct code_type a, struct code_type b);
 bool code_is_index(struct code_type type); /* i32 or CODE_INDEX */
 bool code_is_value(struct code_type type); /* f32, f64 or bf16 */
 
+/* A quotient or remainder of an index by a positive constant; the lesser or the greater of two. */
+bool code_is_index_operation(const struct code *c, int expr);
 /* An index as one of 64 bits is that index; any other expression is itself. */
 int code_bare(const struct code *c, int expr);
 /* Whether both are written alike; an index may be of 64 bits in one of them alone. */

@@ -20,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/saturating.h"
-#include "code/code.h"
+#include "code/code_facts.h"
 
 enum {
   FORM_TERMS = 16, /* of a form; longer sums stay as they are */
@@ -29,17 +28,6 @@ enum {
   MOST_ATOMS = 64,
   MOST_NAMES = 64, /* in one loop */
   UNKNOWN = 1 << 20
-};
-
-struct range {
-  bool known;
-  int64_t low, high;
-};
-
-/* Of a counter, or of a name within the loop that declares it. */
-struct known {
-  int depth; /* of its loop; UNKNOWN of everything else */
-  struct range range;
 };
 
 /* coef*atom + ... */
@@ -56,12 +44,10 @@ struct form {
 
 struct finder {
   struct code *c;
-  struct {
-    VEC(struct known);
-  } known;   /* by variable */
-  int loops; /* around */
-  int group; /* so many loops to come run as one with the last */
-  int level; /* the depth of the loop that is looked at */
+  struct facts facts; /* of counters, and of names in the loop that declares them; else UNKNOWN */
+  int loops;          /* around */
+  int group;          /* so many loops to come run as one with the last */
+  int level;          /* the depth of the loop that is looked at */
   bool certain;
   int array; /* whose place is looked at; -1 */
   int atom[MOST_ATOMS], atoms;
@@ -86,16 +72,6 @@ static bool is_load(const struct finder *f, const struct code_expr *e) {
          f->c->variables.data[e->variable].storage == CODE_INPUT;
 }
 
-static bool divides(const struct finder *f, const struct code_expr *e) {
-  bool quotient =
-      e->op == PX_DIV || e->op == PX_MOD || e->op == CODE_FLOOR_DIV || e->op == CODE_FLOOR_MOD;
-  return quotient && expr_at(f, e->arg[1])->op == PX_INT && expr_at(f, e->arg[1])->integer > 0;
-}
-
-static bool is_operation(const struct finder *f, const struct code_expr *e) {
-  return code_is_index(e->type) && (divides(f, e) || e->op == PX_MIN || e->op == PX_MAX);
-}
-
 static int deepest(int a, int b) {
   return a > b ? a : b;
 }
@@ -105,14 +81,14 @@ static int depth_of(const struct finder *f, int expr) {
   const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
   int depth = 0;
   if (e->op == PX_INT) return 0;
-  if (e->op == CODE_VARIABLE) return f->known.data[e->variable].depth;
+  if (e->op == CODE_VARIABLE) return f->facts.counters.data[e->variable].depth;
   if (e->op == CODE_SUM) {
     for (int i = 0; i < e->count; i++)
       depth = deepest(depth, depth_of(f, f->c->terms.data[e->first + i].expr));
     return depth;
   }
   if (is_load(f, e)) return depth_of(f, e->arg[0]);
-  if (!is_operation(f, e)) return UNKNOWN;
+  if (!code_is_index_operation(f->c, expr)) return UNKNOWN;
   return deepest(depth_of(f, e->arg[0]), depth_of(f, e->arg[1]));
 }
 
@@ -131,53 +107,6 @@ static int operands(const struct finder *f, int expr) {
   for (int i = 0; i < e->count; i++) sum += operands(f, f->c->terms.data[e->first + i].expr);
   for (int i = 0; i < 2; i++) sum += e->arg[i] >= 0 ? operands(f, e->arg[i]) : 0;
   return sum ? sum : 1;
-}
-
-/* ---- ranges ---- */
-
-static struct range range_of(const struct finder *f, int expr);
-
-/* sum + coef*term, where no part of it passes 2^62. */
-static struct range add(struct range sum, struct range term, int64_t coef) {
-  int64_t low, high;
-  if (!sum.known || !term.known || __builtin_mul_overflow(term.low, coef, &low) ||
-      __builtin_mul_overflow(term.high, coef, &high) ||
-      __builtin_add_overflow(sum.low, low < high ? low : high, &sum.low) ||
-      __builtin_add_overflow(sum.high, low < high ? high : low, &sum.high))
-    return (struct range){0};
-  sum.known = sum.low > -SATURATED && sum.high < SATURATED && low > -SATURATED && low < SATURATED &&
-              high > -SATURATED && high < SATURATED;
-  return sum;
-}
-
-static struct range range_of_sum(const struct finder *f, const struct code_expr *e) {
-  struct range sum = {true, 0, 0}, one = {true, 1, 1};
-  for (int i = 0; i < e->count; i++) {
-    const struct affine_term *t = &f->c->terms.data[e->first + i];
-    sum = add(sum, range_of(f, t->expr), t->coef);
-  }
-  return add(sum, one, e->integer);
-}
-
-/* Of a quotient or remainder by n, however it rounds; of the lesser or the greater of two. */
-static struct range range_of_operation(const struct finder *f, const struct code_expr *e) {
-  struct range x = range_of(f, e->arg[0]), y = range_of(f, e->arg[1]);
-  if (!x.known || !y.known) return (struct range){0};
-  if (e->op == PX_MIN || e->op == PX_MAX)
-    return (struct range){true, int_min(x.low, y.low), int_max(x.high, y.high)};
-  if (e->op == PX_DIV || e->op == CODE_FLOOR_DIV)
-    return (struct range){true, int_min(x.low / y.low - (x.low < 0), 0), int_max(x.high, 0)};
-  return (struct range){true, x.low < 0 ? 1 - y.high : 0, y.high - 1};
-}
-
-/* All values of an index that can be named. */
-static struct range range_of(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
-  if (e->op == PX_INT) return (struct range){true, e->integer, e->integer};
-  if (e->op == CODE_VARIABLE) return f->known.data[e->variable].range;
-  if (e->op == CODE_SUM) return range_of_sum(f, e);
-  if (is_load(f, e)) return (struct range){true, INT32_MIN, INT32_MAX};
-  return is_operation(f, e) ? range_of_operation(f, e) : (struct range){0};
 }
 
 /* ---- forms ---- */
@@ -385,11 +314,11 @@ static void count_uses(const struct finder *f, struct form *a, int64_t *multiple
 }
 
 static bool may_be_named(const struct finder *f, const struct form *a) {
-  struct range sum = {true, 0, 0};
+  struct fact_range sum = {true, 0, 0};
   bool load = false;
   for (int i = 0; i < a->count; i++) {
     int atom = f->atom[a->term[i].atom];
-    sum = add(sum, range_of(f, atom), a->term[i].coef);
+    sum = fact_range_add(sum, facts_range(&f->facts, atom), a->term[i].coef);
     load |= loads(f, atom);
   }
   return sum.known && (!load || a->certain);
@@ -476,7 +405,7 @@ static int variable_of(struct finder *f, const char *name) {
   const struct code_variable *v = f->c->variables.data;
   for (int i = f->c->variables.count - 1; i >= 0; i--)
     if (v[i].storage == CODE_NAME && strcmp(v[i].name, name) == 0) return i;
-  VEC_PUSH(&f->known, ((struct known){.depth = UNKNOWN}));
+  VEC_PUSH(&f->facts.counters, ((struct fact_counter){.depth = UNKNOWN}));
   return code_variable(f->c, name, CODE_NAME, code_type(CODE_INDEX, 1), 1);
 }
 
@@ -629,14 +558,14 @@ static bool name_one(struct finder *f, int loop) {
   int value = value_of(f, &f->best);
   put_into_children(f, loop);
   declare(f, loop, value);
-  f->known.data[f->name] = (struct known){f->level, range_of(f, value)};
+  f->facts.counters.data[f->name] = (struct fact_counter){f->level, facts_range(&f->facts, value)};
   return true;
 }
 
 static void forget_names(struct finder *f, int loop) {
   for (int i = statement(f, loop)->first; i >= 0; i = statement(f, i)->next)
     if (statement(f, i)->kind == CODE_DECLARE)
-      f->known.data[statement(f, i)->variable].depth = UNKNOWN;
+      f->facts.counters.data[statement(f, i)->variable].depth = UNKNOWN;
 }
 
 static void name_in_children(struct finder *f, int parent);
@@ -644,19 +573,19 @@ static void name_in_children(struct finder *f, int parent);
 /* Nothing stands between loops that run as one: what they count is known in the last of them. */
 static void name_in_loop(struct finder *f, int at) {
   struct code_statement s = *statement(f, at);
-  struct known *counter = &f->known.data[s.variable];
-  struct range low = range_of(f, s.low), high = range_of(f, s.high);
+  struct fact_counter *counter = &f->facts.counters.data[s.variable];
+  struct fact_range low = facts_range(&f->facts, s.low), high = facts_range(&f->facts, s.high);
   if (s.parallel) f->group = s.parallel;
   if (f->group) f->group--;
   int more = f->group;
   f->loops++;
   counter->depth = f->loops + more;
-  counter->range = (struct range){low.known && high.known, low.low, high.high - 1};
+  counter->range = (struct fact_range){low.known && high.known, low.low, high.high - 1};
   name_in_children(f, at);
   f->level = f->loops;
   for (int i = 0; !more && i < MOST_NAMES && name_one(f, at); i++) continue;
   forget_names(f, at);
-  f->known.data[s.variable].depth = UNKNOWN;
+  f->facts.counters.data[s.variable].depth = UNKNOWN;
   f->loops--;
 }
 
@@ -675,9 +604,9 @@ static void name_in_children(struct finder *f, int parent) {
 void code_name_common(struct code *c) {
   struct finder *f = mem_alloc(sizeof *f);
   f->c = c;
-  for (int i = 0; i < c->variables.count; i++)
-    VEC_PUSH(&f->known, ((struct known){.depth = UNKNOWN}));
+  facts_open(&f->facts, c);
+  for (int i = 0; i < c->variables.count; i++) f->facts.counters.data[i].depth = UNKNOWN;
   name_in_children(f, 0);
-  free(f->known.data);
+  facts_close(&f->facts);
   free(f);
 }

@@ -21,14 +21,13 @@ void facts_close(struct facts *f) {
 
 /* ---- ranges ---- */
 
-static bool divides(const struct facts *f, const struct code_expr *e) {
-  bool quotient =
-      e->op == PX_DIV || e->op == PX_MOD || e->op == CODE_FLOOR_DIV || e->op == CODE_FLOOR_MOD;
-  return quotient && expr_at(f, e->arg[1])->op == PX_INT && expr_at(f, e->arg[1])->integer > 0;
+/* An index that is read where the code runs. */
+static bool is_load(const struct facts *f, const struct code_expr *e) {
+  return e->op == CODE_ELEMENT && e->type.element == PROGRAM_I32 &&
+         f->c->variables.data[e->variable].storage == CODE_INPUT;
 }
 
-/* sum + coef*term, where no part of it passes 2^62. */
-static struct fact_range add(struct fact_range sum, struct fact_range term, int64_t coef) {
+struct fact_range fact_range_add(struct fact_range sum, struct fact_range term, int64_t coef) {
   int64_t low, high;
   if (!sum.known || !term.known || __builtin_mul_overflow(term.low, coef, &low) ||
       __builtin_mul_overflow(term.high, coef, &high) ||
@@ -68,18 +67,18 @@ struct fact_range facts_range(const struct facts *f, int expr) {
     struct fact_range sum = {true, e->integer, e->integer};
     for (int i = 0; i < e->count; i++) {
       const struct affine_term *t = &f->c->terms.data[e->first + i];
-      sum = add(sum, facts_range(f, t->expr), t->coef);
+      sum = fact_range_add(sum, facts_range(f, t->expr), t->coef);
     }
     return sum;
   }
-  bool extremum = code_is_index(e->type) && (e->op == PX_MIN || e->op == PX_MAX);
-  return extremum || divides(f, e) ? range_of_operation(f, e) : (struct fact_range){0};
+  if (is_load(f, e)) return (struct fact_range){true, INT32_MIN, INT32_MAX};
+  return code_is_index_operation(f->c, expr) ? range_of_operation(f, e) : (struct fact_range){0};
 }
 
 struct fact_range facts_range_of_sum(const struct facts *f, const struct fact_sum *sum) {
   struct fact_range range = {true, sum->constant, sum->constant};
   for (int i = 0; i < sum->count; i++)
-    range = add(range, facts_range(f, sum->term[i].expr), sum->term[i].coef);
+    range = fact_range_add(range, facts_range(f, sum->term[i].expr), sum->term[i].coef);
   return range;
 }
 
@@ -107,8 +106,7 @@ static bool is_pure(const struct facts *f, int expr) {
   for (int i = 0; i < e->count; i++)
     if (!is_pure(f, f->c->terms.data[e->first + i].expr)) return false;
   if (e->op == CODE_SUM) return true;
-  return (divides(f, e) || (code_is_index(e->type) && (e->op == PX_MIN || e->op == PX_MAX))) &&
-         is_pure(f, e->arg[0]) && is_pure(f, e->arg[1]);
+  return code_is_index_operation(f->c, expr) && is_pure(f, e->arg[0]) && is_pure(f, e->arg[1]);
 }
 
 /* sum += times*expr */
