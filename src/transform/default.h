@@ -2,13 +2,15 @@
  * millisecond.
  *
  *     default_program.c  edits that pay even inside the timed region: chains of maps become one
- *                        expression, what a sum loads in a twisted way is laid out before it,
- *                        weights are packed into panels, an output that stands across the lanes
- *                        is computed beside its place and copied
- *     default_moves.c    what is laid out before a sum, as a stage
+ *                        expression, reductions along the lanes partial sums, an output that stands
+ *                        across the lanes is computed beside its place and copied
+ *     default_moves.c    what a sum loads in a twisted way is laid out before it
+ *     default_panels.c   operands are packed into panels
  *     default_plan.c     what becomes of each stage: where it stands, how it is kept
  *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
- *     default_tile.c     lanes, rows and order of a stage that reduces
+ *     default_tile.c     lanes and rows of a stage that reduces: every candidate
+ *     default_cycles.c   the formula: what one of them takes
+ *     default_order.c    the order of its loops
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *

@@ -1,0 +1,184 @@
+"""The cases of `./dev bench defaults`: operators at shapes that networks have, and the kernels of
+examples/kernels at layers of ResNet-18, each with what torch calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+import canvas
+from canvas import _core
+
+Tensors = list[torch.Tensor]
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = {"64@56": "C=64,H=56,W=56", "256@14": "C=256,H=14,W=14", "512@7": "C=512,H=7,W=7"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program and what torch calls it."""
+
+    name: str
+    program: str
+    torch: Callable[[Tensors], Any]
+
+
+def conv(
+    name: str,
+    c: int,
+    k: int,
+    size: int,
+    window: int = 3,
+    stride: int = 1,
+    groups: int = 1,
+    dilation: int = 1,
+    layout: str = "nhwc",
+) -> Case:
+    padding = dilation * (window // 2)
+    program = _core.operator_program(
+        f"conv2d_{layout}",
+        f"in_channels={c} height={size} width={size} out_channels={k} kernel={window} "
+        f"stride={stride} padding={padding} groups={groups} dilation={dilation}",
+    )
+    options: dict[str, Any] = {
+        "stride": stride,
+        "padding": padding,
+        "groups": groups,
+        "dilation": dilation,
+    }
+
+    def run(x: Tensors) -> Any:
+        image = x[0].permute(0, 3, 1, 2) if layout == "nhwc" else x[0]
+        return F.conv2d(image, x[1], **options)
+
+    return Case(name, program, run)
+
+
+def depthwise(name: str, c: int, size: int, window: int = 3, stride: int = 1) -> Case:
+    program = _core.operator_program(
+        "depthwise_conv2d_nchw",
+        f"in_channels={c} height={size} width={size} kernel={window} stride={stride} "
+        f"padding={window // 2}",
+    )
+    return Case(name, program, lambda x: F.conv2d(x[0], x[1], None, stride, window // 2, 1, c))
+
+
+def call(name: str, operator: str, arguments: str, run: Callable[[Tensors], Any]) -> Case:
+    return Case(name, _core.operator_program(operator, arguments), run)
+
+
+ATTENTION = """canvas 1
+program attention
+in Q f32 [b:8, i:128, d:64]
+in K f32 [b:8, j:128, d:64]
+in V f32 [b:8, j:128, d:64]
+S[b:8, i:128, j:128] = Q[b, i, d] * K[b, j, d] * 0.125 // sum d:64
+largest[b:8, i:128] = S[b, i, j] // max j:128
+raised[b:8, i:128, j:128] = exp(S[b, i, j] - largest[b, i])
+total[b:8, i:128] = raised[b, i, j] // sum j:128
+O[b:8, i:128, d:64] = raised[b, i, j] * V[b, j, d] // sum j:128
+Y[b:8, i:128, d:64] = O[b, i, d] / total[b, i]
+out Y
+"""
+LAYER_NORM = """canvas 1
+program layer_norm
+in X f32 [n:512, c:768]
+in G f32 [c:768]
+in B f32 [c:768]
+mean[n:512] = X[n, c] // mean c:768
+var[n:512] = (X[n, c] - mean[n]) * (X[n, c] - mean[n]) // mean c:768
+Y[n:512, c:768] = (X[n, c] - mean[n]) / sqrt(var[n] + 0.00001) * G[c] + B[c]
+out Y
+"""
+GELU = """canvas 1
+program gelu
+in X f32 [n:512, c:768]
+Y[n:512, c:768] = X[n, c] * 0.5 * (1 + erf(X[n, c] * 0.7071067811865476))
+out Y
+"""
+
+
+def operators() -> list[Case]:
+    def attend(x: Tensors) -> Any:
+        return F.scaled_dot_product_attention(x[0], x[1], x[2])
+
+    return [
+        conv("3x3 64@56 nhwc", 64, 64, 56),
+        conv("3x3 256@14 nhwc", 256, 256, 14),
+        conv("3x3 512@7 nhwc", 512, 512, 7),
+        conv("1x1 256@14 nhwc", 256, 256, 14, 1),
+        conv("1x1 64->128 s2 nhwc", 64, 128, 56, 1, 2),
+        conv("7x7 s2 3->64@224 nhwc", 3, 64, 224, 7, 2),
+        conv("grouped 4 64@56 nhwc", 64, 64, 56, groups=4),
+        conv("dilated 2 64@28 nhwc", 64, 64, 28, dilation=2),
+        conv("depth-wise 144@56 nhwc", 144, 144, 56, groups=144),
+        conv("3x3 64@56 nchw", 64, 64, 56, layout="nchw"),
+        conv("3x3 128@28 nchw", 128, 128, 28, layout="nchw"),
+        conv("3x3 256@14 nchw", 256, 256, 14, layout="nchw"),
+        conv("3x3 512@7 nchw", 512, 512, 7, layout="nchw"),
+        conv("3x3 s2 64->128 nchw", 64, 128, 56, 3, 2, layout="nchw"),
+        conv("1x1 64@56 nchw", 64, 64, 56, 1, layout="nchw"),
+        conv("1x1 512@7 nchw", 512, 512, 7, 1, layout="nchw"),
+        conv("grouped 4 64@56 nchw", 64, 64, 56, groups=4, layout="nchw"),
+        depthwise("depth-wise 32@112 nchw", 32, 112),
+        depthwise("depth-wise 144@56 nchw", 144, 56),
+        depthwise("depth-wise 960@7 nchw", 960, 7),
+        call("transposed 4x4 s2 nchw", "conv_transpose2d_nchw",
+             "in_channels=64 height=28 width=28 out_channels=32 kernel=4 stride=2 padding=1",
+             lambda x: F.conv_transpose2d(x[0], x[1], None, 2, 1)),
+        call("gemm 1024", "gemm", "m=1024 k=1024 n=1024", lambda x: x[0] @ x[1]),
+        call("gemm 1000x1003x1017", "gemm", "m=1000 k=1003 n=1017", lambda x: x[0] @ x[1]),
+        call("gemm 256 b^T", "gemm", "m=256 k=256 n=256 transpose_b=1", lambda x: x[0] @ x[1].T),
+        call("bmm 8x128x64", "batch_gemm", "batch=8 m=128 k=64 n=128", lambda x: x[0] @ x[1]),
+        call("linear 64x512x1000", "linear",
+             "batch=64 in_features=512 out_features=1000 bias=1",
+             lambda x: F.linear(x[0], x[1], x[2])),
+        call("gemv 1024", "gemv", "m=1024 k=1024", lambda x: x[0] @ x[1]),
+        call("softmax 1024x128", "softmax", "shape=1024x128", lambda x: x[0].softmax(-1)),
+        Case("layer norm 512x768", LAYER_NORM, lambda x: F.layer_norm(x[0], (768,), x[1], x[2])),
+        Case("gelu 512x768", GELU, lambda x: F.gelu(x[0])),
+        call("max pool 3 s2 nchw", "max_pool2d_nchw",
+             "channels=64 height=112 width=112 kernel=3 stride=2 padding=1",
+             lambda x: F.max_pool2d(x[0], 3, 2, 1)),
+        call("avg pool 3 s2 nhwc", "avg_pool2d_nhwc",
+             "height=56 width=56 channels=64 kernel=3 stride=2",
+             lambda x: F.avg_pool2d(x[0].permute(0, 3, 1, 2), 3, 2)),
+        call("mean 64x56x56", "mean", "shape=64x56x56 dim=1,2", lambda x: x[0].mean((1, 2))),
+        Case("attention 8x128x64", ATTENTION, attend),
+    ]  # fmt: skip
+
+
+def kernel_case(name: str, pack: canvas.KernelPack, target: int) -> Case:
+    program = _core.lower(pack.text, target, 1)
+    _, c, h, w = _core.signature(program)[0][0][2]
+    kernel: Any = pack.module(c, h, w, target=pack.targets[target]).eval()
+
+    def run(x: Tensors) -> Any:
+        return kernel(x[0])
+
+    return Case(name, program, run)
+
+
+def example_kernels() -> list[Case]:
+    cases = []
+    for path in sorted((ROOT / "examples" / "kernels").glob("*.kernel")):
+        text = path.read_text()
+        for layer in ("64@56", "256@14"):
+            at = LAYERS[layer]
+            for more in ("", ",G=4", ",x0=64", ",G=4,x0=64"):
+                window = ",K=3" if "K" in text.split("a = input", 1)[1] else ""
+                try:
+                    pack = canvas.KernelPack(_core.bind(text, at + window + more))
+                except ValueError:
+                    try:
+                        pack = canvas.KernelPack(_core.bind(text, at + more))
+                    except ValueError:
+                        continue
+                cases.append(kernel_case(f"{path.stem} {layer}", pack, 0))
+                break
+    return cases

@@ -1,0 +1,239 @@
+"""Compiled programs for `./dev bench defaults`: calls of them, what they cost to compile, and the
+time of each of their nests.
+
+A nest is a loop at the root of the function: usually one stage, or a sum and what is computed in
+its tile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from canvas import _core
+
+Call = Callable[[], Any]
+Arrays = list[np.ndarray]
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "defaults"
+ALIGNMENT = 64
+PROBES = 64
+TYPES = {"f32": "f4", "f64": "f8", "i32": "i4", "bf16": "u2"}
+
+
+def machine_text(name: str) -> str | None:
+    """Of examples/machines; "here" is this one. Code for 32-byte vectors is for x86-64-v3."""
+    if name == "here":
+        return None
+    text = (ROOT / f"examples/machines/{name}.txt").read_text()
+    text = re.sub(r"^target .*\n", "", text, flags=re.M)
+    return text + f"target {'x86-64-v3' if name == 'avx2' else 'native'}\n"
+
+
+def children() -> float:
+    """Seconds of processor time of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@dataclass
+class Code:
+    """A program compiled; `arrays` are all of its inputs, constant ones prepared already."""
+
+    call: Call
+    outputs: Arrays
+    seconds: float  # processor time of the compiler; 0 where the cache had it
+
+
+def random_inputs(program: str, seed: int = 1) -> Arrays:
+    rng = np.random.default_rng(seed)
+    inputs, _ = _core.signature(program)
+    return [
+        np.ascontiguousarray(rng.standard_normal(row[2]).astype("f4") / max(1, len(row[2])))
+        for row in inputs
+    ]
+
+
+def addresses(arrays: Arrays) -> list[ctypes.c_void_p]:
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+
+def compiled(program: str, arrays: Arrays, schedule: str | None = None,
+             machine: str | None = None) -> Code:  # fmt: skip
+    before = children()
+    path, name, size, packs, takes = _core.compile(program, schedule, machine)
+    seconds = children() - before
+    return loaded(path, name, (size, packs, takes), program, arrays, seconds)
+
+
+def loaded(path: str, name: str, prepared: tuple[int, list[bool], list[bool]], program: str,
+           arrays: Arrays, seconds: float) -> Code:  # fmt: skip
+    library = ctypes.CDLL(path)
+    size, packs, takes = prepared
+    outputs = [np.zeros(row[2], TYPES[row[1]]) for row in _core.signature(program)[1]]
+    given = addresses([array for array, taken in zip(arrays, takes) if taken])
+    kept: list[Any] = [arrays]
+    if size:
+        buffer = np.zeros(size + ALIGNMENT, np.uint8)
+        at = ctypes.c_void_p(buffer.ctypes.data + -buffer.ctypes.data % ALIGNMENT)
+        read = addresses([array for array, taken in zip(arrays, packs) if taken])
+        if getattr(library, f"{name}_prepare")(*read, at):
+            raise MemoryError("there is no memory for what is prepared")
+        kept.append(buffer)
+        given.append(at)
+    given += addresses(outputs)
+    pointers = (ctypes.c_void_p * len(given))(*given)
+    function = getattr(library, f"canvas_call_{name}")
+    return Code(lambda: function(pointers) and kept, outputs, seconds)
+
+
+# ---- time --------------------------------------------------------------------------------------
+
+
+def once(call: Call, calls: int = 1) -> float:
+    begin = time.thread_time()
+    for _ in range(calls):
+        call()
+    return (time.thread_time() - begin) / calls
+
+
+def in_turns(functions: list[Call], samples: int, limit: float = 3) -> list[list[float]]:
+    """Seconds of a call, by function and turn; several calls together where they are short."""
+    calls = []
+    for function in functions:
+        function()
+        calls.append(max(1, min(200, int(2e-3 / max(once(function), 1e-6)))))
+    taken: list[list[float]] = [[] for _ in functions]
+    until = time.monotonic() + limit
+    for _ in range(samples):
+        for times, function, count in zip(taken, functions, calls):
+            function()  # what the other one left in the cache is not its own
+            times.append(once(function, count))
+        if time.monotonic() > until:
+            break
+    return taken
+
+
+def ratio(first: list[float], second: list[float]) -> float:
+    """The median of how many times longer the first takes, turn by turn."""
+    return statistics.median(a / b for a, b in zip(first, second))
+
+
+# ---- the C text, and the time of its nests ------------------------------------------------------
+
+
+def c_text(program: str, machine: str | None = None) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "p.program", Path(folder) / "p.c"
+        source.write_text(program)
+        words = ["compile", str(source), "--emit", "c", "-o", str(out)]
+        if machine:
+            (Path(folder) / "m.txt").write_text(machine)
+            words += ["--machine", str(Path(folder) / "m.txt")]
+        if _core.main(words):
+            raise ValueError("the program does not compile")
+        return out.read_text()
+
+
+@dataclass
+class Nest:
+    stores: list[str]  # names that it writes
+    text: str
+    seconds: float = 0
+
+
+def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
+    """The lines with a probe before each root loop, and after the last one."""
+    lines, nests, at = [], [], -1
+    for number, line in enumerate(body):
+        starts = re.match(r"  (for |PRAGMA)", line) and not (
+            number and body[number - 1].startswith("  PRAGMA")
+        )
+        if starts:
+            at += 1
+            lines.append(f"  NEST_PROBE({at})")
+            nests.append(Nest([], ""))
+        elif at >= 0 and re.match(r"  (status|return|free)", line):
+            lines.append(f"  NEST_PROBE({at + 1})")
+        lines.append(line)
+        if at >= 0 and line.startswith("  ") and not re.match(r"  (status|return|done)", line):
+            nests[at].text += line + "\n"
+    for nest in nests:
+        written = re.findall(r"(\w+)\[[^=;]*\]\)? \+?= |STORE_V\d+\((\w+)\[", nest.text)
+        nest.stores = sorted({a or b for a, b in written})
+    return lines, nests
+
+
+PROBE = f"""#include <time.h>
+static double nest_seconds[{PROBES}];
+static double nest_last;
+static void nest_probe(int n) {{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  double now = t.tv_sec + 1e-9 * t.tv_nsec;
+  if (n && n < {PROBES} && (!nest_seconds[n - 1] || now - nest_last < nest_seconds[n - 1]))
+    nest_seconds[n - 1] = now - nest_last;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  nest_last = t.tv_sec + 1e-9 * t.tv_nsec;
+}}
+double *nest_times(void) {{ return nest_seconds; }}
+#define NEST_PROBE(n) nest_probe(n);
+"""
+
+
+def nests(program: str, arrays: Arrays, machine: str | None = None, calls: int = 15) -> list[Nest]:
+    """The nests of the default code with the least time of each, the slowest first."""
+    _, name, *prepared = _core.compile(program, None, machine)
+    text = c_text(program, machine)
+    head, body = text.split(f"\nint {name}(", 1)
+    lines, found = split_nests(body.splitlines())
+    takes = prepared[2]
+    count = sum(takes) + len(_core.signature(program)[1]) + (1 if prepared[0] else 0)
+    call = f"int canvas_call_{name}(void **a) {{ return {name}("
+    call += ", ".join(f"a[{i}]" for i in range(count)) + "); }\n"
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "p.c", Path(folder) / "p.so"
+        source.write_text(PROBE + head + f"\nint {name}(" + "\n".join(lines) + "\n" + call)
+        words = [*shlex.split(os.environ.get("CANVAS_CC", "cc")), "-O2", "-march=native", "-w"]
+        if machine and "x86-64-v3" in machine:
+            words[-2] = "-march=x86-64-v3"
+        subprocess.run([*words, "-shared", "-fPIC", str(source), "-o", str(out), "-lm"], check=True)
+        code = loaded(str(out), name, tuple(prepared), program, arrays, 0)
+        for _ in range(calls):
+            code.call()
+        times = ctypes.CDLL(str(out)).nest_times
+        times.restype = ctypes.POINTER(ctypes.c_double)
+        for number, nest in enumerate(found[:PROBES]):
+            nest.seconds = times()[number]
+    return sorted(found, key=lambda nest: -nest.seconds)
+
+
+FUNCTIONS = re.compile(r"\b(EXP|LOG|TANH|ERF|SIN|COS|SQRT)_V\d+\(|\b(exp|log|tanh|erf|sin|cos)f?\(")
+
+
+def kind_of(nest: Nest) -> str:
+    """What its time goes into, as its text says."""
+    parts = []
+    if not re.search(r"\bv\d+\b|\bV\d+\(|LOAD_V|STORE_V", nest.text):
+        parts.append("no vectors")
+    if re.search(r"for \(long lane|\.lane|lane\]", nest.text):
+        parts.append("lanes one by one")
+    if FUNCTIONS.search(nest.text):
+        parts.append("functions")
+    if not re.search(r"\+=|\*", nest.text.split("=", 1)[-1]):
+        parts.append("moves")
+    return ", ".join(parts) or "multiply-adds"

@@ -1,0 +1,29 @@
+/* The program that the edits of a default schedule are made of, one after the other: see default.h. An edit
+ * that does not go through leaves it as it was. */
+#ifndef CANVAS_TRANSFORM_DEFAULT_EDITOR_H
+#define CANVAS_TRANSFORM_DEFAULT_EDITOR_H
+
+#include "transform/default.h"
+
+struct editor {
+  struct program *p; /* the program so far, owned; NULL: still the given one */
+  const struct program *given;
+  const struct machine *machine;
+};
+
+static inline const struct program *program_of(const struct editor *e) {
+  return e->p ? e->p : e->given;
+}
+
+/* default_program.c */
+void editor_take(struct editor *e, struct program *p);
+bool editor_edit(struct editor *e, const char *text);
+/* The name and an ending, and one that no tensor has. */
+void editor_name(const struct program *p, const char *name, const char *ending,
+                 char text[PROGRAM_NAME]);
+
+/* Each makes one more edit; false where there is none left. */
+bool editor_lay_out(struct editor *e); /* default_moves.c */
+bool editor_pack(struct editor *e);    /* default_panels.c */
+
+#endif
