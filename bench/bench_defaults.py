@@ -7,9 +7,9 @@
 Cases are operators at shapes that networks have and the kernels of examples/kernels at two layers
 of ResNet-18. Both run in one process on one thread, by turns; a time is the median of thread
 processor time, a ratio above 1 is faster than torch. What is packed or padded is inside the time,
-but for constant inputs (the weights of kernels), which are prepared beforehand. --nests shows where
-the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of the default
-against hand schedules and random edits of them: defaults_sampled.py, defaults_edits.py.
+but for constant inputs (the weights of kernels), which are prepared beforehand. --nests shows
+where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of the
+default against hand schedules and random edits of them: defaults_sampled.py, defaults_edits.py.
 """
 
 from __future__ import annotations

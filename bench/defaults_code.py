@@ -84,11 +84,11 @@ def loaded(path: str, name: str, prepared: tuple[int, list[bool], list[bool]], p
            arrays: Arrays, seconds: float) -> Code:  # fmt: skip
     library = ctypes.CDLL(path)
     size, packs, takes = prepared
-    outputs = [np.zeros(row[2], TYPES[row[1]]) for row in _core.signature(program)[1]]
+    outputs: Arrays = [np.zeros(row[2], TYPES[row[1]]) for row in _core.signature(program)[1]]
     given = addresses([array for array, taken in zip(arrays, takes) if taken])
     kept: list[Any] = [arrays]
     if size:
-        buffer = np.zeros(size + ALIGNMENT, np.uint8)
+        buffer: np.ndarray = np.zeros(size + ALIGNMENT, np.uint8)
         at = ctypes.c_void_p(buffer.ctypes.data + -buffer.ctypes.data % ALIGNMENT)
         read = addresses([array for array, taken in zip(arrays, packs) if taken])
         if getattr(library, f"{name}_prepare")(*read, at):
@@ -140,7 +140,7 @@ def c_text(program: str, machine: str | None = None) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "p.program", Path(folder) / "p.c"
         source.write_text(program)
-        words = ["compile", str(source), "--emit", "c", "-o", str(out)]
+        words = ["canvas", "compile", str(source), "--emit", "c", "-o", str(out)]
         if machine:
             (Path(folder) / "m.txt").write_text(machine)
             words += ["--machine", str(Path(folder) / "m.txt")]
@@ -158,7 +158,7 @@ class Nest:
 
 def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
     """The lines with a probe before each root loop, and after the last one."""
-    lines, nests, at = [], [], -1
+    lines, nests, at, ended = [], [], -1, False
     for number, line in enumerate(body):
         starts = re.match(r"  (for |PRAGMA)", line) and not (
             number and body[number - 1].startswith("  PRAGMA")
@@ -167,8 +167,9 @@ def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
             at += 1
             lines.append(f"  NEST_PROBE({at})")
             nests.append(Nest([], ""))
-        elif at >= 0 and re.match(r"  (status|return|free)", line):
+        elif at >= 0 and not ended and re.match(r"  (status|return|free)", line):
             lines.append(f"  NEST_PROBE({at + 1})")
+            ended = True
         lines.append(line)
         if at >= 0 and line.startswith("  ") and not re.match(r"  (status|return|done)", line):
             nests[at].text += line + "\n"
@@ -197,22 +198,29 @@ double *nest_times(void) {{ return nest_seconds; }}
 
 def nests(program: str, arrays: Arrays, machine: str | None = None, calls: int = 15) -> list[Nest]:
     """The nests of the default code with the least time of each, the slowest first."""
-    _, name, *prepared = _core.compile(program, None, machine)
+    _, name, size, packs, takes = _core.compile(program, None, machine)
     text = c_text(program, machine)
     head, body = text.split(f"\nint {name}(", 1)
     lines, found = split_nests(body.splitlines())
-    takes = prepared[2]
-    count = sum(takes) + len(_core.signature(program)[1]) + (1 if prepared[0] else 0)
+    count = sum(takes) + len(_core.signature(program)[1]) + (1 if size else 0)
     call = f"int canvas_call_{name}(void **a) {{ return {name}("
     call += ", ".join(f"a[{i}]" for i in range(count)) + "); }\n"
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "p.c", Path(folder) / "p.so"
         source.write_text(PROBE + head + f"\nint {name}(" + "\n".join(lines) + "\n" + call)
-        words = [*shlex.split(os.environ.get("CANVAS_CC", "cc")), "-O2", "-march=native", "-w"]
+        words = [
+            *shlex.split(os.environ.get("CANVAS_CC", "cc")),
+            "-O2",
+            "-march=native",
+            "-fopenmp",
+            "-w",
+        ]
         if machine and "x86-64-v3" in machine:
-            words[-2] = "-march=x86-64-v3"
-        subprocess.run([*words, "-shared", "-fPIC", str(source), "-o", str(out), "-lm"], check=True)
-        code = loaded(str(out), name, tuple(prepared), program, arrays, 0)
+            words[words.index("-march=native")] = "-march=x86-64-v3"
+        subprocess.run(
+            [*words, "-shared", "-fPIC", str(source), "-o", str(out), "-lm"], check=True
+        )
+        code = loaded(str(out), name, (size, packs, takes), program, arrays, 0)
         for _ in range(calls):
             code.call()
         times = ctypes.CDLL(str(out)).nest_times
@@ -222,7 +230,9 @@ def nests(program: str, arrays: Arrays, machine: str | None = None, calls: int =
     return sorted(found, key=lambda nest: -nest.seconds)
 
 
-FUNCTIONS = re.compile(r"\b(EXP|LOG|TANH|ERF|SIN|COS|SQRT)_V\d+\(|\b(exp|log|tanh|erf|sin|cos)f?\(")
+FUNCTIONS = re.compile(
+    r"\b(EXP|LOG|TANH|ERF|SIN|COS|SQRT)_V\d+\(|\b(exp|log|tanh|erf|sin|cos)f?\("
+)
 
 
 def kind_of(nest: Nest) -> str:

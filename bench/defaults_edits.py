@@ -1,8 +1,8 @@
 """Hand schedules of bench/native and random edits of them, beside the default schedule.
 
-An edit draws the block that weights are packed in, a number of the schedule, the order of two loops
-around the tile, or a mark of a reduction. Edits that the core rejects do not count. All are called
-once; one that takes longer than 1.3 times the best so far is not called again. The default is of
+An edit draws the block that weights are packed in, a number of the schedule, the order of two
+loops around the tile, or a mark of a reduction. Edits that the core rejects do not count. All are
+called once; one that takes longer than 1.3 times the best so far is not called again. The default is of
 the same operator, its weights prepared beforehand as those of the hand schedule are packed.
 """
 
@@ -82,7 +82,9 @@ def edit_unroll(trial: Trial, rng: random.Random) -> Trial | None:
     marked = re.search(rf"\b{name}:unroll", trial.schedule)
     pattern, new = (rf"\b{name}:unroll", name) if marked else (rf"\b{name}\b(?=,| =>)", "")
     text = re.sub(pattern, new or f"{name}:unroll", trial.schedule, count=1)
-    return replace(trial, schedule=text, what=f"{trial.what}, {name} {'not ' * bool(marked)}unrolled")
+    return replace(
+        trial, schedule=text, what=f"{trial.what}, {name} {'not ' * bool(marked)}unrolled"
+    )
 
 
 def edit_block(trial: Trial, rng: random.Random, isa: str) -> Trial | None:
@@ -192,7 +194,9 @@ def measure(case: Case, isa: str, count: int, samples: int) -> Row:
         if row["edits"] == count:
             break
     times = in_turns([default.call, hand_code.call, best[1].call], samples, 4)
-    row |= {f"{n}_us": 1e6 * statistics.median(t) for n, t in zip(("default", "hand", "best"), times)}
+    row |= {
+        f"{n}_us": 1e6 * statistics.median(t) for n, t in zip(("default", "hand", "best"), times)
+    }
     row |= {"of_hand": ratio(times[1], times[0]), "of_best": ratio(times[2], times[0])}
     return row | {"best": best[0].what}
 

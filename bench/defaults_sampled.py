@@ -1,8 +1,8 @@
 """Kernels drawn for the layers of ResNet-18, at batch 1: the default schedule beside the PyTorch
 module that Canvas writes for the same kernel, run eagerly.
 
-Number i of a seed is drawn, its sizes are solved for half of the multiply-accumulates and weights of
-all layers, and one layer is drawn by the number. The module's weights are the program's; what
+Number i of a seed is drawn, its sizes are solved for half of the multiply-accumulates and weights
+of all layers, and one layer is drawn by the number. The module's weights are the program's; what
 depends on weights alone is prepared beforehand, as the callable of `KernelPack.compile` does. Both
 outputs are compared with the module in float64 before any clock is read.
 """
@@ -16,6 +16,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def summary(rows: list[Row]) -> str:
         f"most {ratios[-1]:.1f}; {sum(r < 1 for r in ratios)} are slower than torch",
         "", "| times torch | kernels |", "|---|---|",
     ]  # fmt: skip
-    for low, high in zip(BOUNDS, BOUNDS[1:]):
+    for low, high in pairwise(BOUNDS):
         shown = f"{low} to {high}" if high < math.inf else f"over {low}"
         lines.append(f"| {shown} | {sum(low <= r < high for r in ratios)} |")
     kb, seconds = (sorted(row[key] for row in good) for key in ("kb", "compile_s"))
