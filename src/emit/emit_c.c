@@ -38,13 +38,17 @@ static const struct {
      "#ifdef _OPENMP\n#define PRAGMA(text) _Pragma(#text)\n#else\n#define PRAGMA(text)\n#endif\n"},
     {HELP_MAX_F32 | HELP_MIN_F32 | HELP_MAX_F64 | HELP_MIN_F64, "/* nan if either is */\n"},
     {HELP_MAX_F32,
-     "#define MAX_F32(x, y) ({ float x_ = (x), y_ = (y); y_ > x_ || y_ != y_ ? y_ : x_; })\n"},
+     "#define MAX_F32(x, y) \\\n"
+     "  ({ float x_ = (x), y_ = (y), most_ = y_ > x_ ? y_ : x_; y_ != y_ ? y_ : most_; })\n"},
     {HELP_MAX_F64,
-     "#define MAX_F64(x, y) ({ double x_ = (x), y_ = (y); y_ > x_ || y_ != y_ ? y_ : x_; })\n"},
+     "#define MAX_F64(x, y) \\\n"
+     "  ({ double x_ = (x), y_ = (y), most_ = y_ > x_ ? y_ : x_; y_ != y_ ? y_ : most_; })\n"},
     {HELP_MIN_F32,
-     "#define MIN_F32(x, y) ({ float x_ = (x), y_ = (y); y_ < x_ || y_ != y_ ? y_ : x_; })\n"},
+     "#define MIN_F32(x, y) \\\n"
+     "  ({ float x_ = (x), y_ = (y), least_ = y_ < x_ ? y_ : x_; y_ != y_ ? y_ : least_; })\n"},
     {HELP_MIN_F64,
-     "#define MIN_F64(x, y) ({ double x_ = (x), y_ = (y); y_ < x_ || y_ != y_ ? y_ : x_; })\n"},
+     "#define MIN_F64(x, y) \\\n"
+     "  ({ double x_ = (x), y_ = (y), least_ = y_ < x_ ? y_ : x_; y_ != y_ ? y_ : least_; })\n"},
     {HELP_FLOOR_DIV | HELP_FLOOR_MOD, "/* of a positive number: towards minus infinity */\n"},
     {HELP_FLOOR_DIV, "#define FLOOR_DIV(i, n) ({ long i_ = (i); i_ / (n) - (i_ % (n) < 0); })\n"},
     {HELP_FLOOR_MOD,

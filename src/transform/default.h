@@ -20,14 +20,17 @@
  *     max(points * operations / ports,  accesses / 2,  latency) + what is gathered
  *
  * cycles, where an operand is loaded once for the tile's steps along the axes that it does not move
- * along, as a vector where it is contiguous along the lanes and as one number where it stands still. The
- * tile's vectors, one row of operands and one more fit into the registers. A stage takes
+ * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
+ * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
+ * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
+ * operands and one more fit into the registers. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *
- * and the tile with the least of it is taken; tiles that overshoot their axes pay for it by their
- * number. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes is
- * used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
+ * and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes
+ * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes
+ * that it moves. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes
+ * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
  */
 #ifndef CANVAS_TRANSFORM_DEFAULT_H
 #define CANVAS_TRANSFORM_DEFAULT_H
@@ -44,7 +47,9 @@ struct default_load {
   uint32_t twisted;             /* axes along which no stride says where it goes */
   uint32_t moves;               /* axes that it depends on */
   uint32_t asked;               /* axes in conditions around it */
-  bool plain;                   /* of an input, each index is of one axis, each of another */
+  bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
+  int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, -1: none */
+  bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */
 };
 
 struct default_facts {
@@ -56,6 +61,7 @@ struct default_facts {
   int loads;
   bool many;       /* more loads than there is room for: the last ones are not told */
   uint32_t asked;  /* axes in conditions of indices */
+  uint32_t rough;  /* ... that are no borders: loops cannot be split where they change */
   uint32_t bounds; /* own axes that say how far a reduction runs */
   int operations;  /* of one point, a multiply-add is one */
   int64_t points, reduction;
@@ -86,7 +92,9 @@ struct default_tile {
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */
-  bool window;                /* the reduction is short and unrolled */
+  uint32_t rolled;            /* own axes whose rows are a loop */
+  uint32_t unrolled;          /* reductions that are */
+  int slide;                  /* the reduction along which next rows use what these load; -1 */
   double cycles;              /* what the formula says */
 };
 
@@ -96,6 +104,7 @@ struct default_options {
   int lanes;  /* all of this axis are lanes; -1: what is best */
 };
 
+double default_long_cycles(const struct default_facts *f); /* of one long vector */
 void default_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out);
 
@@ -112,20 +121,28 @@ struct default_plan {
   enum default_kind kind;
   int first;
   struct default_tile tile;
-  int reader;             /* DEFERRED: what is computed in its tile */
+  int reader;             /* DEFERRED: what is computed in its tile ... */
+  bool apart;             /* ... element by element */
   int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too */
+};
+
+/* What is open. Both of `told` are tried for a program, and what takes less is taken. */
+struct default_mode {
+  bool pack; /* operands may be packed */
+  bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
 };
 
 /* All stages: kept and plan by tensor. */
 struct default_plans {
   const struct program *p;
   const struct machine *machine;
-  bool pack; /* operands may be packed */
+  struct default_mode mode;
   struct default_kept *kept;
   struct default_plan *plan;
 };
 void default_plan_all(struct default_plans *plans, const struct program *p,
-                      const struct machine *machine, bool pack);
+                      const struct machine *machine, struct default_mode mode);
+double default_plan_cycles(const struct default_plans *plans); /* of all stages, by the formula */
 void default_plan_free(struct default_plans *plans);
 
 /* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
@@ -151,10 +168,9 @@ int default_level(struct default_maker *m, const char *stage, const char *name,
                   struct default_meaning meaning);
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis);
 
-/* The stage in its tile; `reader`, if it is not -1, computes in the same tile what it makes of it:
- * its axis i is axis[i] of the stage. */
+/* The stage in its tile, and there what plan->reader makes of it. */
 void default_tiled(struct default_maker *m, const struct default_facts *f,
-                   const struct default_tile *tile, int reader, const int *axis);
+                   const struct default_plan *plan);
 /* A stage without a reduction as one long vector along its axes from `first` on. */
 void default_long(struct default_maker *m, const struct default_facts *f, int first);
 

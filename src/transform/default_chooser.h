@@ -5,7 +5,10 @@
 
 #include "transform/default.h"
 
-enum { DEFAULT_CALLS = 8 }; /* operations of a point from which on its tile is small */
+enum {
+  DEFAULT_CALLS = 8, /* operations of a point from which on its tile is small */
+  DEFAULT_FEW = 64   /* steps of a reduction that loads bind, and not operations */
+};
 
 struct chooser {
   const struct default_facts *f;
@@ -17,10 +20,15 @@ struct chooser {
 
 /* default_cycles.c */
 int chooser_bytes(const struct chooser *c, int tensor); /* of an element */
-int64_t chooser_vectors(const struct chooser *c);       /* of the tile `now` */
+/* Cycles of packing what is loaded, `each` for an element; of constant inputs it is done beforehand. */
+double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
+int64_t chooser_vectors(const struct chooser *c); /* of the tile `now` */
 int64_t chooser_rows(const struct chooser *c);
 bool chooser_fits_registers(const struct chooser *c);
 double chooser_cycles(struct chooser *c); /* sets now.packed, too */
+
+/* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
+bool chooser_slides(const struct chooser *c, int reduction);
 
 /* default_order.c: in c->best */
 void chooser_order(struct chooser *c);

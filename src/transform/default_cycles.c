@@ -6,20 +6,37 @@ enum {
   PORTS = 2,   /* multiply-adds, and loads, of a cycle */
   LATENCY = 4, /* cycles until a sum may be added to again */
   SET = 4096,  /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8     /* ... which holds so many */
+  WAYS = 8,    /* ... which holds so many */
+  PAGE = 1024, /* bytes from which on lines are not fetched before they are asked for */
+  SHORT = 9    /* steps of a reduction that count as one */
 };
 
-static const double MASKED = 1.1; /* what lanes cost that are not all there */
+static const double MASKED = 1.1;   /* what lanes cost that are not all there */
+static const double BORDERED = 1.1; /* ... conditions of borders, which are tiles of their own */
+static const double BORDERS = 1.3;  /* ... which loops within a long sum are split at */
+static const double PAGED = 2;      /* ... a line of a page of its own */
+static const double ASKED = 2.5;    /* ... of which none is known when the code is written */
+static const double SLID = 1.03;    /* ... code that is several times as long */
+static const double MOVED = 0.04;   /* a byte, in the second cache */
+
+double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
+  bool constant = c->f->p->tensors.data[l->tensor].constant;
+  return constant ? 0 : each * (double)program_elements(c->f->p, l->tensor);
+}
 
 int chooser_bytes(const struct chooser *c, int tensor) {
   return program_dtype_bytes(c->f->p->tensors.data[tensor].dtype);
 }
 
+/* Rows that are left over are a smaller tile. */
 static double tiles_of(const struct chooser *c) {
   double tiles = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t steps = i == c->now.vec ? c->now.steps : c->now.rows[i];
-    tiles *= (double)up(c->f->t->axes[i].size, steps);
+    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
+    if (i == c->now.vec)
+      tiles *= (double)up(size, c->now.steps);
+    else
+      tiles *= (double)(size / rows) + (left ? 0.3 + 0.7 * (double)left / (double)rows : 0);
   }
   return tiles;
 }
@@ -52,6 +69,22 @@ static bool fits_block(const struct chooser *c, const struct default_load *l, in
   return !l->block[axis] || l->block[axis] % c->now.steps == 0;
 }
 
+/* Of a window along axis and `slide`, unrolled: so many of the loads for the rows of a step are not
+ * there yet. */
+static double new_rows(const struct chooser *c, const struct default_load *l) {
+  int rank = c->f->t->rank;
+  if (c->now.slide < 0 || !l->stride[c->now.slide]) return 1;
+  for (int i = 0; i < rank; i++) {
+    int64_t step = l->stride[i] / l->stride[c->now.slide];
+    if (i == c->now.vec || c->now.rows[i] == 1 || step < 1) continue;
+    if (l->stride[i] % l->stride[c->now.slide]) continue;
+    double window = (double)c->f->t->axes[c->now.slide].size, rows = (double)c->now.rows[i];
+    double once = ((rows - 1) * (double)step + window) / window;
+    return once < rows ? once / rows : 1;
+  }
+  return 1;
+}
+
 enum along { STILL, CONTIGUOUS, APART };
 
 static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
@@ -68,45 +101,71 @@ static double spread(const struct chooser *c, const struct default_load *l) {
     int64_t bytes = l->stride[i] * chooser_bytes(c, l->tensor);
     if (i == c->now.vec || c->now.rows[i] == 1 || bytes < c->machine->line) continue;
     bool one_set = bytes % SET == 0 && c->now.rows[i] > WAYS;
-    cost = one_set ? 3 : cost > 1.1 ? cost : 1.1;
+    double more = one_set ? 3 : bytes >= SET ? 1.3 : 1.1;
+    cost = cost > more ? cost : more;
   }
   return cost;
+}
+
+/* A reduction that goes from page to page: its lines come late, whatever is done with them. */
+static double paging(const struct chooser *c, const struct default_load *l) {
+  int64_t least = 0;
+  double lines = 1;
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
+    int64_t step = l->stride[i] < 0 ? -l->stride[i] : l->stride[i];
+    if (step && c->f->t->axes[i].size > SHORT && (!least || step < least)) least = step;
+  }
+  if (least * chooser_bytes(c, l->tensor) < PAGE) return 0;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (i != c->now.vec && l->stride[i] * chooser_bytes(c, l->tensor) >= c->machine->line)
+      lines *= (double)c->now.rows[i];
+  return PAGED * lines;
 }
 
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
 static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
   const struct default_load *l = &c->f->load[load];
-  double rows = rows_moved(c, l);
+  double rows = rows_moved(c, l), apart = paging(c, l);
   bool packable = c->options.pack && l->plain && !l->asked && c->f->reduction > 1;
   switch (lanes_along(c, l)) {
     case STILL: *ports += rows * spread(c, l); break;
-    case CONTIGUOUS: *ports += 1.3 * rows * (double)chooser_vectors(c); break;
+    case CONTIGUOUS:
+      *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
+      break;
     case APART:
       if (packable) {
         c->now.packed |= 1u << load;
+        apart = 0;
         *ports += 1.3 * rows * (double)chooser_vectors(c);
       } else {
         *gathered += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * (l->asked ? 2.5 : 0.8);
       }
   }
-  bool twisted = (l->twisted | l->asked) & ~(c->now.vec >= 0 ? 1u << c->now.vec : 0);
-  if (twisted) *gathered += rows;
+  uint32_t twisted = l->twisted | (l->asked & c->f->rough);
+  if (twisted & ~(c->now.vec >= 0 ? 1u << c->now.vec : 0)) *gathered += rows;
+  if (!packable || l->stride[c->now.vec < 0 ? 0 : c->now.vec] != 1) *gathered += apart;
 }
 
-/* Packing gathers each element once. */
+/* Packing gathers each element once, of a constant input beforehand. */
 static double packing(const struct chooser *c) {
   double cycles = 0;
   for (int i = 0; i < c->f->loads; i++)
-    if (c->now.packed >> i & 1)
-      cycles += 0.9 * (double)program_elements(c->f->p, c->f->load[i].tensor);
+    if (c->now.packed >> i & 1) cycles += chooser_packing(c, &c->f->load[i], 0.9);
   return cycles;
+}
+
+/* Rows are side by side in what is written. */
+static bool rows_follow(const struct chooser *c) {
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (i != c->now.vec && c->now.rows[i] > 1 && c->f->out[i] == 1) return true;
+  return false;
 }
 
 static double stores(const struct chooser *c) {
   double points = (double)(chooser_rows(c) * chooser_vectors(c));
   if (c->now.vec < 0) return c->f->reduction > 1 ? (double)chooser_rows(c) : 0;
   if (c->options.inner || c->f->out[c->now.vec] == 1) return points;
-  return points * (double)lanes_of_vec(c) * 0.8;
+  return points * (double)lanes_of_vec(c) * (rows_follow(c) ? 0.8 : 2);
 }
 
 /* Cycles of one point of a stage without a reduction and without lanes: compilers find some. */
@@ -124,12 +183,24 @@ static double step_of(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
   double step = ports / 2 > work ? ports / 2 + work / 32 : work + ports / 64;
   if (c->f->reduction > 1 && step < LATENCY) step = LATENCY;
-  return step + gathered + 1;
+  double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
+  return step + gathered + around;
 }
 
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c);
-  return vectors * rows + (vectors < rows ? vectors : rows) + 1 <= c->machine->registers;
+  return vectors * rows + (rows > 1 ? vectors : 0) + 1 <= c->machine->registers;
+}
+
+/* What is moved through the caches, whatever is computed. */
+static double moving(const struct chooser *c) {
+  double bytes = (double)(c->f->loads + 1) * program_dtype_bytes(c->f->t->dtype);
+  return c->f->reduction > 1 ? 0 : MOVED * bytes * (double)c->f->points;
+}
+
+static double border(const struct chooser *c) {
+  if (c->f->reduction > DEFAULT_FEW) return BORDERS;
+  return c->now.slide < 0 ? ASKED : BORDERED;
 }
 
 double chooser_cycles(struct chooser *c) {
@@ -137,5 +208,12 @@ double chooser_cycles(struct chooser *c) {
   double step = step_of(c);
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
   if (c->now.masked) step *= MASKED;
-  return tiles_of(c) * (steps * step + stores(c) + (steps > 1 ? 8 : 0)) + packing(c);
+  if (c->f->asked) step *= border(c);
+  if (c->now.slide >= 0) step *= SLID;
+  double tile = steps * step + stores(c) + (steps > 1 ? 8 : 0);
+  return tiles_of(c) * tile + packing(c) + moving(c);
+}
+
+double default_long_cycles(const struct default_facts *f) {
+  return MOVED * (f->loads + 1) * program_dtype_bytes(f->t->dtype) * (double)f->points;
 }

@@ -9,6 +9,8 @@ struct editor {
   struct program *p; /* the program so far, owned; NULL: still the given one */
   const struct program *given;
   const struct machine *machine;
+  struct default_mode mode;
+  int refused; /* so many moves stay in the expressions that they are in */
 };
 
 static inline const struct program *program_of(const struct editor *e) {
@@ -18,6 +20,7 @@ static inline const struct program *program_of(const struct editor *e) {
 /* default_program.c */
 void editor_take(struct editor *e, struct program *p);
 bool editor_edit(struct editor *e, const char *text);
+double editor_cycles(const struct editor *e, const struct program *p); /* by the formula */
 /* The name and an ending, and one that no tensor has. */
 void editor_name(const struct program *p, const char *name, const char *ending,
                  char text[PROGRAM_NAME]);

@@ -30,39 +30,68 @@ static void add_block(struct default_load *l, int axis, int64_t size) {
   if (!l->block[axis] || size < l->block[axis]) l->block[axis] = size;
 }
 
+/* How an index moves that is an axis, or a digit of one. */
+struct digit {
+  int axis;
+  int64_t stride, block; /* as in a load */
+};
+
 /* axis/16 stands still for 16 steps, axis%16 moves by one within them. */
-static bool add_digit(const struct program *p, const struct px_node *n, int64_t stride,
-                      struct default_load *l) {
-  const struct px_node *axis = &p->nodes.data[n->arg[0]], *size = &p->nodes.data[n->arg[1]];
-  if ((n->op != PX_DIV && n->op != PX_MOD) || axis->op != PX_AXIS || size->op != PX_INT)
-    return false;
-  add_block(l, (int)axis->integer, size->integer);
-  if (n->op == PX_MOD) l->stride[axis->integer] += stride;
+static bool digit_of(const struct program *p, int expr, struct digit *d) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_AXIS) {
+    *d = (struct digit){(int)n->integer, 1, 0};
+    return true;
+  }
+  if ((n->op != PX_DIV && n->op != PX_MOD) || p->nodes.data[n->arg[1]].op != PX_INT) return false;
+  int64_t size = p->nodes.data[n->arg[1]].integer;
+  if (!digit_of(p, n->arg[0], d)) return false;
+  if (d->stride && d->block % size) return false;
+  if (d->stride) d->block = size;
+  if (n->op == PX_DIV) d->stride = 0;
   return true;
 }
 
 static void add_term(const struct program *p, const struct affine_term *term, int64_t stride,
                      struct default_load *l) {
-  const struct px_node *n = &p->nodes.data[term->expr];
-  if (n->op == PX_AXIS)
-    l->stride[n->integer] += term->coef * stride;
-  else if (!add_digit(p, n, term->coef * stride, l))
+  struct digit d;
+  if (!digit_of(p, term->expr, &d)) {
     l->twisted |= px_range(p, term->expr).axes;
+    return;
+  }
+  if (d.block) add_block(l, d.axis, d.block);
+  l->stride[d.axis] += term->coef * stride * d.stride;
 }
 
-static void add_index(const struct program *p, int index, int64_t stride, struct default_load *l) {
+/* Index `at` of the load, as far as packing is concerned. */
+static bool is_plain(const struct program *p, const struct affine *sum, uint32_t moves, int at,
+                     struct default_load *l) {
+  struct digit d = {-1, 0, 0};
+  if (sum->count > 1) return false;
+  if (sum->count == 1) {
+    int64_t coef = sum->term[0].coef;
+    if (!digit_of(p, sum->term[0].expr, &d)) return false;
+    if (coef != 1 && (coef != -1 || d.block)) return false;
+    if (d.block ? sum->constant != 0 : moves >> d.axis & 1) return false;
+  }
+  l->of[at] = d.axis;
+  l->moved[at] = d.stride != 0;
+  for (int i = 0; i < at && d.stride; i++)
+    if (l->of[i] == d.axis && l->moved[i]) return false;
+  return true;
+}
+
+static void add_index(const struct program *p, int index, int at, int64_t stride,
+                      struct default_load *l) {
   struct affine sum;
-  uint32_t axes = px_range(p, index).axes;
-  bool single = !(axes & (axes - 1)) && !(l->moves & axes);
+  uint32_t axes = px_range(p, index).axes, moves = l->moves;
   l->moves |= axes;
   if (!affine_of(p, index, &sum)) {
     l->twisted |= axes;
     l->plain = false;
     return;
   }
-  l->plain = l->plain && single && sum.count <= 1 &&
-             (sum.count == 0 || (p->nodes.data[sum.term[0].expr].op == PX_AXIS &&
-                                 (sum.term[0].coef == 1 || sum.term[0].coef == -1)));
+  l->plain = l->plain && is_plain(p, &sum, moves, at, l);
   for (int i = 0; i < sum.count; i++) add_term(p, &sum.term[i], stride, l);
 }
 
@@ -85,7 +114,7 @@ static void add_load(struct walk *w, int node) {
   *l = (struct default_load){
       .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked};
   default_strides(t, &w->kept[n->tensor], stride);
-  for (int i = 0; i < t->rank; i++) add_index(p, p->indices.data[n->first + i], stride[i], l);
+  for (int i = 0; i < t->rank; i++) add_index(p, p->indices.data[n->first + i], i, stride[i], l);
 }
 
 /* Axes in an index expression or a condition, of loads of indices too. */
@@ -98,7 +127,26 @@ static uint32_t axes_below(const struct program *p, int expr) {
   return axes;
 }
 
-static int cost_of(const struct px_node *n) {
+/* Those in conditions other than `sum < sum`: a remainder, a load. */
+static uint32_t rough_below(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  struct affine sum;
+  uint32_t rough = 0;
+  if (n->sort == PX_INDEX) {
+    uint32_t axes = px_range(p, expr).axes;
+    int64_t stride;
+    if (!affine_of(p, expr, &sum)) return axes;
+    for (int i = 0; i < PROGRAM_AXES; i++)
+      if (axes >> i & 1 && !affine_stride(p, &sum, i, &stride)) rough |= 1u << i;
+    return rough;
+  }
+  if (n->op == PX_EQ || n->op == PX_NE) return axes_below(p, expr);
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) rough |= rough_below(p, n->arg[i]);
+  return rough;
+}
+
+static int cost_of(const struct program *p, const struct px_node *n) {
   if (n->sort != PX_VALUE || n->op == PX_NUMBER || n->op == PX_LOAD) return 0;
   switch (n->op) {
     case PX_ADD:
@@ -106,8 +154,8 @@ static int cost_of(const struct px_node *n) {
     case PX_MUL:
     case PX_MIN:
     case PX_MAX:
-    case PX_NEG:
-    case PX_SELECT: return 1;
+    case PX_NEG: return 1;
+    case PX_SELECT: return !asks_indices(p, n->arg[0]); /* loops are split at borders */
     case PX_DIV: return 4;
     default: return CALL;
   }
@@ -117,7 +165,7 @@ static void walk(struct walk *w, int expr) {
   const struct program *p = w->f->p;
   const struct px_node *n = &p->nodes.data[expr];
   uint32_t around = w->asked;
-  w->f->operations += cost_of(n);
+  w->f->operations += cost_of(p, n);
   if (n->op == PX_LOAD) {
     if (n->sort == PX_VALUE) add_load(w, expr);
     return;
@@ -126,10 +174,14 @@ static void walk(struct walk *w, int expr) {
   if (n->op == PX_SELECT && n->sort == PX_VALUE) {
     w->asked |= axes_below(p, n->arg[0]);
     w->f->asked |= axes_below(p, n->arg[0]);
+    w->f->rough |= rough_below(p, n->arg[0]);
   }
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) walk(w, n->arg[i]);
-  if (n->op == PX_REAL) w->f->asked |= axes_below(p, n->arg[0]);
+  if (n->op == PX_REAL) {
+    w->f->asked |= axes_below(p, n->arg[0]);
+    w->f->rough |= axes_below(p, n->arg[0]);
+  }
   w->asked = around;
 }
 

@@ -38,50 +38,62 @@ static bool is_worth_laying_out(const struct default_facts *f, const struct defa
   return times >= OFTEN || f->reduction >= OFTEN;
 }
 
-/* The outermost part of the expression that only moves one load; -1. */
-static int find_move(const struct default_facts *f, int expr) {
+/* The outermost part of the expression that only moves one load, after `skip` others; -1. */
+static int find_move(const struct default_facts *f, int expr, int *skip) {
   const struct px_node *n = &f->p->nodes.data[expr];
   int load = n->sort == PX_VALUE ? moved_load(f->p, expr) : -1;
   const struct default_load *l = load >= 0 ? load_at(f, load) : NULL;
-  if (l) return is_worth_laying_out(f, l) ? expr : -1;
+  if (l) return is_worth_laying_out(f, l) && (*skip)-- == 0 ? expr : -1;
   if (n->op == PX_LOAD || n->sort == PX_INDEX) return -1;
   for (int i = 0; i < 3; i++) {
-    int found = n->arg[i] >= 0 ? find_move(f, n->arg[i]) : -1;
+    int found = n->arg[i] >= 0 ? find_move(f, n->arg[i], skip) : -1;
     if (found >= 0) return found;
   }
   return -1;
 }
 
-static bool lay_out(struct editor *e, int stage, int node) {
+/* The program with the move as a stage; NULL where that cannot be, or is too large. */
+static struct program *laid_out(const struct editor *e, int stage, int node) {
   const struct program *p = program_of(e);
   char name[PROGRAM_NAME];
   canvas_context ctx;
   struct program *out;
   int load = moved_load(p, node);
   editor_name(p, p->tensors.data[p->nodes.data[load].tensor].name, "_m", name);
-  if (program_outline(&ctx, p, stage, node, name, &out) != CANVAS_OK) return false;
+  if (program_outline(&ctx, p, stage, node, name, &out) != CANVAS_OK) return NULL;
   int64_t elements = program_elements(out, program_find(out, name));
-  if (elements > MOST_TIMES * program_elements(p, p->nodes.data[load].tensor)) {
-    program_free(out);
-    return false;
-  }
-  editor_take(e, out);
-  return true;
+  if (elements <= MOST_TIMES * program_elements(p, p->nodes.data[load].tensor)) return out;
+  program_free(out);
+  return NULL;
 }
 
-bool editor_lay_out(struct editor *e) {
+/* The stage and the part of its expression that comes next; false where there is none. */
+static bool next_move(const struct editor *e, int *stage, int *node) {
   struct default_plans all;
   const struct program *p = program_of(e);
-  int stage = -1, node = -1;
-  default_plan_all(&all, p, e->machine, true);
-  for (int i = 0; i < p->tensors.count && node < 0; i++) {
+  int skip = e->refused;
+  default_plan_all(&all, p, e->machine, e->mode);
+  *node = -1;
+  for (int i = 0; i < p->tensors.count && *node < 0; i++) {
     struct default_facts f;
     if (all.plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
     default_facts(p, i, all.kept, &f);
-    if (f.bounds || f.many) continue;
-    node = find_move(&f, f.t->body);
-    stage = i;
+    if (!f.bounds && !f.many) *node = find_move(&f, f.t->body, &skip);
+    *stage = i;
   }
   default_plan_free(&all);
-  return node >= 0 && lay_out(e, stage, node);
+  return *node >= 0;
+}
+
+bool editor_lay_out(struct editor *e) {
+  int stage, node;
+  if (!next_move(e, &stage, &node)) return false;
+  struct program *out = laid_out(e, stage, node);
+  if (out && editor_cycles(e, out) < editor_cycles(e, program_of(e))) {
+    editor_take(e, out);
+  } else {
+    program_free(out);
+    e->refused++;
+  }
+  return true;
 }

@@ -167,18 +167,24 @@ static int add_outer(struct nest *n) {
 }
 
 static int add_reductions(struct nest *n, int node) {
-  for (int i = 0; i < n->f->t->reductions; i++)
-    node = schedule_add_loop(
-        n->m->s, node, n->parts[n->tile->order[n->f->t->rank + i]].outer,
-        n->tile->window && n->f->t->axes[n->tile->order[n->f->t->rank + i]].size > 1 ? LOOP_UNROLL
-                                                                                     : 0);
+  const int *order = n->tile->order + n->f->t->rank;
+  for (int i = 0; i < n->f->t->reductions; i++) {
+    bool unrolled = n->tile->unrolled >> order[i] & 1 && n->f->t->axes[order[i]].size > 1;
+    node = schedule_add_loop(n->m->s, node, n->parts[order[i]].outer, unrolled ? LOOP_UNROLL : 0);
+  }
+  return node;
+}
+
+static int add_rows(struct nest *n, int node) {
+  for (int i = 0; i < n->f->t->rank; i++)
+    if (i != n->tile->vec && n->parts[i].inner >= 0)
+      node = schedule_add_loop(n->m->s, node, n->parts[i].inner,
+                               n->tile->rolled >> i & 1 ? 0 : LOOP_UNROLL);
   return node;
 }
 
 static int add_inner(struct nest *n, int node) {
-  for (int i = 0; i < n->f->t->rank; i++)
-    if (i != n->tile->vec && n->parts[i].inner >= 0)
-      node = schedule_add_loop(n->m->s, node, n->parts[i].inner, LOOP_UNROLL);
+  node = add_rows(n, node);
   if (n->tile->vec >= 0)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, LOOP_VEC);
   return node;
@@ -210,20 +216,37 @@ static void add_layout(struct default_maker *m, int leaf, int tensor, const stru
   }
 }
 
-static void add_reader(struct nest *n, int node, int reader, const int *axis) {
-  const struct program_tensor *t = &n->m->p->tensors.data[reader];
+/* Of a tile that is read element by element: its rows, the lanes last. */
+static void add_tile_layout(struct nest *n, int leaf) {
+  struct schedule_leaf *l = &n->m->s->nodes.data[leaf].leaf;
+  for (int turn = 0; turn < 2; turn++)
+    for (int i = 0; i < n->f->t->rank; i++)
+      if (n->parts[i].inner >= 0 && (i == n->tile->vec) == turn)
+        VEC_PUSH(&l->layout, n->m->s->levels.data[n->parts[i].inner].name);
+}
+
+/* The loops of what reads it: those of the tile, or the lanes one by one around its rows. */
+static int add_reading(struct nest *n, int node, bool apart) {
+  if (!apart) return add_inner(n, node);
+  node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, 0);
+  return add_rows(n, node);
+}
+
+static void add_reader(struct nest *n, int node, const struct default_plan *plan) {
+  const struct program_tensor *t = &n->m->p->tensors.data[plan->reader];
   struct parts parts[PROGRAM_AXES];
-  int leaf = schedule_add_leaf(n->m->s, add_inner(n, node), t->name);
+  int leaf = schedule_add_leaf(n->m->s, add_reading(n, node, plan->apart), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) {
-    parts[i] = n->parts[axis[i]];
+    parts[i] = n->parts[plan->axis[i]];
     add_axis(n->m, leaf, t->axes[i].name, parts[i]);
   }
   n->m->s->nodes.data[leaf].leaf.reductions = t->reductions;
-  add_layout(n->m, leaf, reader, parts);
+  add_layout(n->m, leaf, plan->reader, parts);
 }
 
 void default_tiled(struct default_maker *m, const struct default_facts *f,
-                   const struct default_tile *tile, int reader, const int *axis) {
+                   const struct default_plan *plan) {
+  const struct default_tile *tile = &plan->tile;
   struct nest n = {.m = m, .f = f, .tile = tile};
   const struct program_tensor *t = f->t;
   split_axes(&n);
@@ -232,8 +255,9 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
   int leaf = schedule_add_leaf(m->s, add_inner(&n, add_reductions(&n, around)), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, leaf, t->axes[i].name, n.parts[i]);
   m->s->nodes.data[leaf].leaf.reductions = t->reductions;
-  if (reader >= 0)
-    add_reader(&n, around, reader, axis);
+  if (plan->apart) add_tile_layout(&n, leaf);
+  if (plan->reader >= 0)
+    add_reader(&n, around, plan);
   else
     add_layout(m, leaf, f->stage, n.parts);
 }

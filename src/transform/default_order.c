@@ -5,8 +5,16 @@
 #include "transform/default_chooser.h"
 
 enum {
-  SHORT = 9,       /* steps of a reduction that may be unrolled ... */
-  STATEMENTS = 128 /* ... into so many */
+  SHORT = 9, /* steps of a reduction axis that may be unrolled ... */
+  FEW =
+      64, /* ... of all of them, of a sum that loads of its own rows bind, and not those of others */
+  MOST_UNROLLED = 9, /* ... of all of them together ... */
+  STATEMENTS = 128,  /* ... into so many */
+  LINE = 16,         /* elements of a line */
+  COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
+  SMALL = 4096,      /* elements that are not worth packing */
+  APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
+  ACROSS = 8         /* ... and take so many cycles more */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -75,7 +83,7 @@ static int gathered_along(const struct chooser *c) {
  * and lanes. */
 static void order_own(struct chooser *c) {
   bool outside = lanes_outside(c);
-  int last = gathered_along(c);
+  int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
   for (int turn = 0; turn < 6; turn++)
@@ -93,16 +101,28 @@ static void order_own(struct chooser *c) {
     }
 }
 
-/* An operand that lies across many pages is read from panels, where that costs next to nothing. */
+/* Cycles of reading the load as it is, more than as panels: a line in each step of the innermost
+ * reduction, of another page each, for every tile of rows. */
+static double across_pages(const struct chooser *c, const struct default_load *l) {
+  int v = c->best.vec, inner = -1;
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
+  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l->tensor) < APART) return 0;
+  double tiles = 1, lines = (double)program_elements(c->f->p, l->tensor) / 16;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (i != v && !(l->moves >> i & 1)) tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
+  return tiles * lines * ACROSS;
+}
+
 static void pack_panels(struct chooser *c) {
   int v = c->best.vec;
   if (v < 0 || !c->options.pack || c->f->t->axes[v].size <= c->best.steps) return;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double elements = (double)program_elements(c->f->p, l->tensor);
-    if (l->plain && !l->asked && l->stride[v] == 1 && !l->block[v] &&
-        elements * 16 < c->best.cycles && elements > 4096)
-      c->best.packed |= 1u << i;
+    if (!l->plain || l->asked || l->stride[v] != 1 || l->block[v] || elements <= SMALL) continue;
+    double cost = chooser_packing(c, l, COPIED);
+    if (16 * cost < c->best.cycles || cost < across_pages(c, l)) c->best.packed |= 1u << i;
   }
 }
 
@@ -122,12 +142,18 @@ static bool bounded(const struct chooser *c, int axis) {
   return c->f->t->axes[axis].low >= 0;
 }
 
+/* What slides is innermost. */
+static bool is_further(const struct chooser *c, int a, int b) {
+  if (a == c->best.slide || b == c->best.slide) return b == c->best.slide;
+  return reach(c, a) > reach(c, b);
+}
+
 static void order_reductions(struct chooser *c) {
   int rank = c->f->t->rank, count = c->f->t->reductions, *order = c->best.order + rank;
   for (int i = 0; i < count; i++) order[i] = rank + i;
   for (int i = 1; i < count; i++)
     for (int j = i; j > 0 && !bounded(c, order[j - 1]) && !bounded(c, order[j]) &&
-                    reach(c, order[j]) > reach(c, order[j - 1]);
+                    is_further(c, order[j], order[j - 1]);
          j--) {
       int other = order[j];
       order[j] = order[j - 1];
@@ -135,34 +161,45 @@ static void order_reductions(struct chooser *c) {
     }
 }
 
-/* Some load moves by the same elements along an own axis and a reduction axis: next rows use them. */
-static bool slides(const struct chooser *c) {
-  int rank = c->f->t->rank;
+/* Some load moves by a multiple along an own axis that has rows. */
+static bool is_window(const struct chooser *c, int reduction) {
   for (int i = 0; i < c->f->loads; i++)
-    for (int j = 0; j < rank * c->f->t->reductions; j++) {
-      int64_t step = c->f->load[i].stride[j % rank];
-      if (step && step == c->f->load[i].stride[rank + j / rank]) return true;
+    for (int j = 0; j < c->f->t->rank; j++) {
+      int64_t step = c->f->load[i].stride[reduction];
+      if (j != c->now.vec && c->now.rows[j] > 1 && step && c->f->load[i].stride[j] &&
+          c->f->load[i].stride[j] % step == 0)
+        return true;
     }
   return false;
 }
 
-static bool unrolls_window(const struct chooser *c) {
+bool chooser_slides(const struct chooser *c, int reduction) {
+  int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
+  if (size < 2 || size > SHORT || size * tile > STATEMENTS) return false;
+  if (c->f->reduction > DEFAULT_FEW || 2 * tile + size > c->machine->registers) return false;
+  if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
+  return is_window(c, reduction);
+}
+
+/* All reductions where that is not much, or the one along which rows slide. */
+static uint32_t unrolled(const struct chooser *c) {
   struct chooser best = *c;
+  uint32_t all = 0;
   best.now = c->best;
-  if (c->f->reduction < 2 || c->f->reduction > SHORT || c->f->operations >= DEFAULT_CALLS ||
-      c->f->asked || !slides(c))
-    return false;
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (bounded(c, i)) return false;
-  return c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= STATEMENTS;
+  if (c->best.slide < 0) return 0;
+  if (c->f->asked) return 1u << c->best.slide; /* each step would be many tiles */
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
+    if (bounded(c, i)) return 1u << c->best.slide;
+    all |= 1u << i;
+  }
+  bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= STATEMENTS;
+  return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.slide;
 }
 
 /* A copy across the lanes: so many loads beside each other become one store. */
-static void unroll_copy(struct chooser *c) {
+static void unroll_copy(struct chooser *c, int last) {
   const struct default_facts *f = c->f;
-  if (f->t->reductions || f->t->rank == 0 || c->best.vec >= 0) return;
-  if (f->p->nodes.data[f->t->body].op != PX_LOAD || f->loads != 1 || f->load[0].twisted) return;
-  int last = f->order[f->t->rank - 1];
+  if (c->best.vec >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD || f->load[0].twisted) return;
   for (int64_t steps = 16; steps >= 4; steps /= 2)
     if (f->t->axes[last].size % steps == 0) {
       c->best.rows[last] = steps;
@@ -170,11 +207,35 @@ static void unroll_copy(struct chooser *c) {
     }
 }
 
+static int64_t largest_part(int64_t size, int64_t most) {
+  while (size % most) most--;
+  return most;
+}
+
+/* What is contiguous along one axis where it is read and along another where it is written, element by
+ * element: a line of what is read at once, so that few pages are written by turns. */
+static void block_copy(struct chooser *c) {
+  const struct default_facts *f = c->f;
+  if (f->t->reductions || f->t->rank == 0 || f->many || f->operations >= DEFAULT_CALLS) return;
+  int last = f->order[f->t->rank - 1], from = gathered_along(c);
+  bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].twisted;
+  if (copy || from < 0 || from == last || f->out[last] != 1) {
+    unroll_copy(c, last);
+    return;
+  }
+  c->best.vec = -1;
+  c->best.steps = 1;
+  c->best.masked = false;
+  for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
+  c->best.rows[from] = largest_part(f->t->axes[from].size, LINE);
+  c->best.rolled = 1u << from;
+}
+
 void chooser_order(struct chooser *c) {
   c->best.together = 1;
-  unroll_copy(c);
+  block_copy(c);
   pack_panels(c);
   order_own(c);
   order_reductions(c);
-  c->best.window = unrolls_window(c);
+  c->best.unrolled = unrolled(c);
 }

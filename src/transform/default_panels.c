@@ -3,35 +3,26 @@
  */
 #include <stdio.h>
 
-#include "program/affine.h"
 #include "transform/default_editor.h"
 
-/* The axis of the tensor that is this axis of the stage, in a plain load; -1. */
-static int tensor_axis(const struct default_facts *f, const struct default_load *l, int axis) {
-  const struct px_node *n = &f->p->nodes.data[l->node];
-  for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++)
-    if (px_mentions(f->p, f->p->indices.data[n->first + i], axis)) return i;
-  return -1;
-}
-
-static void put_tensor_axis(const struct default_facts *f, const struct default_load *l, int at,
-                            const char *ending, struct buf *text) {
+static void put(const struct default_facts *f, const struct default_load *l, int at,
+                const char *ending, struct buf *text) {
   const char *name = f->p->tensors.data[l->tensor].axes[at].name;
   buf_printf(text, "%s%s%s", text->text[text->length - 1] == '[' ? "" : ", ", name, ending);
 }
 
-static void put_axis(const struct default_facts *f, const struct default_load *l, int axis,
-                     const char *ending, struct buf *text) {
-  int at = tensor_axis(f, l, axis);
-  if (at >= 0) put_tensor_axis(f, l, at, ending, text);
+/* Axes of the tensor whose index is of this axis; of the lanes those that stand still in a vector. */
+static void put_axes(const struct default_facts *f, const struct default_load *l, int axis,
+                     bool lanes, struct buf *text) {
+  for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++)
+    if (l->of[i] == axis && !(lanes && l->moved[i])) put(f, l, i, "", text);
 }
 
-/* Axes at which the stage reads one place only. */
-static void put_still_axes(const struct default_facts *f, const struct default_load *l,
-                           struct buf *text) {
-  const struct px_node *n = &f->p->nodes.data[l->node];
+/* The axis along which the lanes move. */
+static void put_lanes(const struct default_facts *f, const struct default_load *l, int axis,
+                      const char *ending, struct buf *text) {
   for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++)
-    if (!px_range(f->p, f->p->indices.data[n->first + i]).axes) put_tensor_axis(f, l, i, "", text);
+    if (l->of[i] == axis && l->moved[i]) put(f, l, i, ending, text);
 }
 
 /* pack W as W_p [co/32, ci, kh, kw, co%32] */
@@ -39,17 +30,20 @@ static void pack_text(const struct default_facts *f, const struct default_load *
                       const struct default_tile *tile, struct buf *text) {
   char name[PROGRAM_NAME], ending[32];
   const struct program_tensor *w = &f->p->tensors.data[l->tensor];
-  bool panels = tile->steps < f->t->axes[tile->vec].size;
+  int64_t size = l->block[tile->vec] ? l->block[tile->vec] : f->t->axes[tile->vec].size;
+  bool panels = tile->steps < size;
   editor_name(f->p, w->name, "_p", name);
   buf_printf(text, "pack %s as %s [", w->name, name);
-  put_still_axes(f, l, text);
+  put_axes(f, l, -1, false, text);
   for (int i = 0; i < f->t->rank; i++)
-    if (i != tile->vec) put_axis(f, l, i, "", text);
+    if (i != tile->vec) put_axes(f, l, i, false, text);
+  put_axes(f, l, tile->vec, true, text);
   snprintf(ending, sizeof ending, "/%lld", (long long)tile->steps);
-  if (panels) put_axis(f, l, tile->vec, ending, text);
-  for (int i = 0; i < f->t->reductions; i++) put_axis(f, l, tile->order[f->t->rank + i], "", text);
+  if (panels) put_lanes(f, l, tile->vec, ending, text);
+  for (int i = 0; i < f->t->reductions; i++)
+    put_axes(f, l, tile->order[f->t->rank + i], false, text);
   snprintf(ending, sizeof ending, "%%%lld", (long long)tile->steps);
-  put_axis(f, l, tile->vec, panels ? ending : "", text);
+  put_lanes(f, l, tile->vec, panels ? ending : "", text);
   buf_puts(text, "]");
 }
 
@@ -57,7 +51,7 @@ bool editor_pack(struct editor *e) {
   struct default_plans all;
   const struct program *p = program_of(e);
   struct buf text = {0};
-  default_plan_all(&all, p, e->machine, true);
+  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = 0; i < p->tensors.count && !text.length; i++) {
     const struct default_plan *plan = &all.plan[i];
     struct default_facts f;

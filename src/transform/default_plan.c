@@ -116,7 +116,7 @@ static void keep_tiles(struct default_plans *all, const struct default_tile *til
     kept->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
     if (of == tile->vec) lanes = i;
   }
-  if (t->reductions || axis) keep_lanes_last(kept, t->rank, lanes);
+  if ((t->reductions || axis) && !all->mode.told) keep_lanes_last(kept, t->rank, lanes);
 }
 
 /* Without a reduction it is kept as the first stage that it reads in its own shape. */
@@ -142,13 +142,24 @@ static int lanes_of_type(const struct default_plans *all, const struct program_t
   return all->machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
 }
 
+/* Something that it reads is kept in parts of axes, of which a long vector follows one only. */
+static bool reads_parts(const struct default_plans *all, const struct default_facts *f) {
+  for (int i = 0; i < f->loads; i++) {
+    const struct program_tensor *t = &all->p->tensors.data[f->load[i].tensor];
+    for (int j = 0; j < t->rank; j++)
+      if (all->kept[f->load[i].tensor].order[j] != j) return true;
+  }
+  return false;
+}
+
 /* From which of its axes, as they are kept, a stage is one vector; -1. */
 static int first_of_long(const struct default_plans *all, const struct default_facts *f) {
   const struct program_tensor *t = f->t;
   int lanes = lanes_of_type(all, t), first = -1, members = 0;
   int64_t size = 1;
   if (t->reductions || t->rank == 0) return -1;
-  for (int i = t->rank - 1; i >= 0 && members < GROUP_MOST; i--) {
+  int most = reads_parts(all, f) ? 1 : GROUP_MOST;
+  for (int i = t->rank - 1; i >= 0 && members < most; i--) {
     if (!default_long_axis(f, i)) break;
     int64_t steps = t->axes[f->order[i]].size;
     members += steps > 1;
@@ -168,19 +179,19 @@ static bool set_written(struct default_plans *all, struct default_facts *f,
                         const struct default_plan *plan) {
   int to = plan->reader >= 0 ? plan->reader : f->stage;
   int64_t stride[PROGRAM_AXES];
-  if (!f->t->reductions) return false;
-  if (!is_output(all->p, to)) return true;
+  if (!f->t->reductions || (all->mode.told && plan->reader < 0)) return false;
+  if (!is_output(all->p, to) && !all->mode.told) return true;
   if (plan->reader < 0) return false;
   default_strides(&all->p->tensors.data[to], &all->kept[to], stride);
   for (int i = 0; i < f->t->rank; i++) f->out[plan->axis[i]] = stride[i];
   return false;
 }
 
-/* What reads the sums stands in their tile, unless it is an output that has the lanes elsewhere. */
-static bool stays_within(const struct default_facts *f, const struct default_plan *plan,
-                         bool inner) {
+/* What reads the sums is an output that has the lanes elsewhere: element by element, from a tile that is
+ * kept. */
+static bool is_apart(const struct default_facts *f, const struct default_plan *plan, bool inner) {
   int v = plan->tile.vec;
-  return plan->reader >= 0 && (inner || v < 0 || f->out[v] == 1);
+  return plan->reader >= 0 && !inner && v >= 0 && f->out[v] != 1;
 }
 
 /* All of the axis as lanes of vectors, which are half of the registers at most. */
@@ -203,8 +214,10 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
     plan->reader = lanes = -1;
     adds_up = false;
   }
-  default_tile(f, all->machine, (struct default_options){all->pack, inner, lanes}, &plan->tile);
-  if (adds_up || stays_within(f, plan, inner)) {
+  default_tile(f, all->machine, (struct default_options){all->mode.pack, inner, lanes},
+               &plan->tile);
+  plan->apart = !adds_up && is_apart(f, plan, inner);
+  if (plan->reader >= 0) {
     plan->kind = DEFAULT_DEFERRED;
     all->plan[plan->reader].kind = DEFAULT_WITHIN;
     keep_tiles(all, &plan->tile, plan->reader, plan->axis);
@@ -221,17 +234,26 @@ static void plan_stage(struct default_plans *all, int stage) {
   if (!t->reductions) keep_as_read(all, stage);
   default_facts(all->p, stage, all->kept, &f);
   plan->first = too_deep(t) ? -1 : first_of_long(all, &f);
-  if (plan->first >= 0)
+  if (plan->first >= 0) {
     plan->kind = DEFAULT_LONG;
-  else
+    plan->tile.cycles = default_long_cycles(&f);
+  } else {
     plan_tile(all, &f);
+  }
+}
+
+double default_plan_cycles(const struct default_plans *all) {
+  double cycles = 0;
+  for (int i = 0; i < all->p->tensors.count; i++)
+    if (all->plan[i].kind != DEFAULT_UNUSED) cycles += all->plan[i].tile.cycles;
+  return cycles;
 }
 
 void default_plan_all(struct default_plans *all, const struct program *p,
-                      const struct machine *machine, bool pack) {
+                      const struct machine *machine, struct default_mode mode) {
   size_t count = (size_t)p->tensors.count + 1;
   bool *needed = mem_alloc(count);
-  *all = (struct default_plans){.p = p, .machine = machine, .pack = pack};
+  *all = (struct default_plans){.p = p, .machine = machine, .mode = mode};
   all->kept = mem_alloc(count * sizeof *all->kept);
   all->plan = mem_alloc(count * sizeof *all->plan);
   find_needed(p, needed);

@@ -8,11 +8,14 @@
 
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
+#include "transform/default_chooser.h"
 #include "transform/default_editor.h"
 
 enum {
-  ROUNDS = 24, /* edits of a kind */
-  CHEAP = 2    /* operations that may be done twice */
+  ROUNDS = 24,   /* edits of a kind */
+  CHEAP = 2,     /* operations that may be done twice, */
+  SPREAD = 4,    /* ... and, of what is so many times as large as what it is made of, */
+  MOST_AGAIN = 8 /* ... so many times */
 };
 
 void editor_take(struct editor *e, struct program *p) {
@@ -26,6 +29,14 @@ bool editor_edit(struct editor *e, const char *text) {
   if (program_edit(&ctx, program_of(e), text, strlen(text), &out) != CANVAS_OK) return false;
   editor_take(e, out);
   return true;
+}
+
+double editor_cycles(const struct editor *e, const struct program *p) {
+  struct default_plans all;
+  default_plan_all(&all, p, e->machine, e->mode);
+  double cycles = default_plan_cycles(&all);
+  default_plan_free(&all);
+  return cycles;
 }
 
 void editor_name(const struct program *p, const char *name, const char *ending,
@@ -62,6 +73,16 @@ static struct uses uses_of(const struct program *p, int stage) {
   return u;
 }
 
+/* It is several times as large as what it is made of, by little: windows of an image, say. */
+static bool is_spread(const struct default_facts *f) {
+  double most = 0;
+  for (int i = 0; i < f->loads; i++) {
+    double elements = (double)program_elements(f->p, f->load[i].tensor);
+    if (elements > most) most = elements;
+  }
+  return f->operations <= CHEAP && (double)f->points >= SPREAD * most;
+}
+
 static bool is_worth_inlining(const struct program *p, const struct default_plans *all, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   struct default_facts f;
@@ -71,7 +92,8 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   default_facts(p, stage, all->kept, &f);
   if (u.loads > 1 && (f.operations > CHEAP || u.loads > 3)) return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
-  return u.points <= 1.01 * (double)u.loads * (double)f.points;
+  double times = is_spread(&f) ? MOST_AGAIN : 1.01;
+  return u.points <= times * (double)u.loads * (double)f.points;
 }
 
 static void inline_maps(struct editor *e) {
@@ -130,7 +152,7 @@ static bool rfactor_one(struct editor *e, int *after) {
   char text[4 * PROGRAM_NAME], name[PROGRAM_NAME];
   int lanes = e->machine->vector_bytes / 4;
   bool found = false;
-  default_plan_all(&all, p, e->machine, true);
+  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = *after + 1; i < p->tensors.count && !found; i++) {
     const struct default_plan *plan = &all.plan[i];
     struct default_facts f;
@@ -153,19 +175,31 @@ static bool rfactor_one(struct editor *e, int *after) {
 
 /* ---- outputs across the lanes ----------------------------------------------------------------- */
 
+/* Functions are not for one lane at a time. */
+static bool is_slow_apart(const struct default_plans *all, int stage) {
+  struct default_facts f;
+  int of = 0;
+  while (all->plan[of].reader != stage) of++;
+  default_facts(all->p, stage, all->kept, &f);
+  return all->plan[of].apart && f.operations >= DEFAULT_CALLS;
+}
+
 static bool cache_one(struct editor *e) {
   struct default_plans all;
   const struct program *p = program_of(e);
   char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
   bool found = false;
-  default_plan_all(&all, p, e->machine, true);
+  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = 0; i < p->outputs.count && !found; i++) {
     int stage = p->outputs.data[i];
     const struct default_plan *plan = &all.plan[stage];
     struct default_facts f;
-    if (plan->kind != DEFAULT_TILED || !p->tensors.data[stage].reductions) continue;
+    if (plan->kind == DEFAULT_WITHIN
+            ? !is_slow_apart(&all, stage)
+            : plan->kind != DEFAULT_TILED || !p->tensors.data[stage].reductions)
+      continue;
     default_facts(p, stage, all.kept, &f);
-    found = plan->tile.vec >= 0 && f.out[plan->tile.vec] != 1;
+    found = plan->kind == DEFAULT_WITHIN || (plan->tile.vec >= 0 && f.out[plan->tile.vec] != 1);
     editor_name(p, f.t->name, "_c", name);
     snprintf(text, sizeof text, "cache %s as %s", f.t->name, name);
   }
@@ -173,16 +207,25 @@ static bool cache_one(struct editor *e) {
   return found && editor_edit(e, text);
 }
 
+static void edit_all(struct editor *e) {
+  inline_maps(e);
+  for (int i = 0; i < ROUNDS && editor_lay_out(e); i++) {
+  }
+  for (int i = 0, after = -1; i < ROUNDS && rfactor_one(e, &after); i++) {
+  }
+  for (int i = 0; i < ROUNDS && cache_one(e); i++) {
+  }
+  for (int i = 0; i < ROUNDS && editor_pack(e); i++) {
+  }
+}
+
 struct program *default_program(const struct program *p, const struct machine *machine) {
-  struct editor e = {.given = p, .machine = machine};
-  inline_maps(&e);
-  for (int i = 0; i < ROUNDS && editor_lay_out(&e); i++) {
-  }
-  for (int i = 0, after = -1; i < ROUNDS && rfactor_one(&e, &after); i++) {
-  }
-  for (int i = 0; i < ROUNDS && cache_one(&e); i++) {
-  }
-  for (int i = 0; i < ROUNDS && editor_pack(&e); i++) {
-  }
-  return e.p;
+  struct editor open = {.given = p, .machine = machine, .mode = {.pack = true}};
+  struct editor told = {.given = p, .machine = machine, .mode = {.pack = true, .told = true}};
+  edit_all(&open);
+  edit_all(&told);
+  bool takes_less =
+      editor_cycles(&told, program_of(&told)) < editor_cycles(&open, program_of(&open));
+  program_free(takes_less ? open.p : told.p);
+  return takes_less ? told.p : open.p;
 }

@@ -5,14 +5,25 @@
 
 enum { MOST_VECTORS = 8 }; /* of a tile: more are no names */
 
-static void consider(struct chooser *c) {
-  if (!chooser_fits_registers(c)) return;
+static void take_cheaper(struct chooser *c) {
   c->now.cycles = chooser_cycles(c);
   if (c->best.cycles < 0 || c->now.cycles < 0.9995 * c->best.cycles) c->best = c->now;
 }
 
+/* A short reduction may be unrolled, so that next rows use what these load. */
+static void consider(struct chooser *c) {
+  if (!chooser_fits_registers(c)) return;
+  c->now.slide = -1;
+  take_cheaper(c);
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (chooser_slides(c, i)) {
+      c->now.slide = i;
+      take_cheaper(c);
+    }
+}
+
 static bool may_tile(const struct chooser *c, int axis) {
-  return axis != c->now.vec && !((c->f->bounds | c->f->asked) >> axis & 1) &&
+  return axis != c->now.vec && !((c->f->bounds | c->f->rough) >> axis & 1) &&
          c->f->t->axes[axis].size > 1;
 }
 

@@ -15,7 +15,7 @@ enum { SHORTEST = 4 }; /* lanes that are worth a vector */
 
 /* Own axes and reductions in the order of the program. */
 static struct default_tile untiled(const struct program_tensor *t) {
-  struct default_tile tile = {.vec = -1, .steps = 1, .together = 1};
+  struct default_tile tile = {.vec = -1, .steps = 1, .together = 1, .slide = -1};
   for (int i = 0; i < t->rank + t->reductions; i++) tile.order[i] = i;
   for (int i = 0; i < t->rank; i++) tile.rows[i] = 1;
   return tile;
@@ -43,9 +43,9 @@ static void add_lanes(const struct default_facts *f, const struct machine *machi
 static void add_plain(struct default_maker *m, int stage) {
   struct default_facts f;
   default_facts(m->p, stage, m->kept, &f);
-  struct default_tile tile = untiled(f.t);
-  if (m->machine) add_lanes(&f, m->machine, &tile);
-  default_tiled(m, &f, &tile, -1, NULL);
+  struct default_plan plan = {.tile = untiled(f.t), .reader = -1};
+  if (m->machine) add_lanes(&f, m->machine, &plan.tile);
+  default_tiled(m, &f, &plan);
 }
 
 static void add_planned(struct default_maker *m, const struct default_plans *all, int stage) {
@@ -59,7 +59,7 @@ static void add_planned(struct default_maker *m, const struct default_plans *all
   if (plan->kind == DEFAULT_LONG)
     default_long(m, &f, plan->first);
   else
-    default_tiled(m, &f, &all->plan[tile].tile, all->plan[tile].reader, all->plan[tile].axis);
+    default_tiled(m, &f, &all->plan[tile]);
 }
 
 _Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
@@ -69,7 +69,7 @@ static struct schedule *plain(const struct program *p, const char *name,
                               const struct machine *machine) {
   struct default_plans all;
   struct machine any = {.vector_bytes = 16, .registers = 16, .l2 = 1 << 20};
-  default_plan_all(&all, p, &any, false);
+  default_plan_all(&all, p, &any, (struct default_mode){0});
   for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &all.kept[i]);
   struct default_maker m = {.p = p, .s = schedule_new(name), .machine = machine, .kept = all.kept};
   for (int i = 0; i < p->tensors.count; i++)
@@ -79,9 +79,22 @@ static struct schedule *plain(const struct program *p, const char *name,
   return m.s;
 }
 
+static void plan_best(struct default_plans *out, const struct program *p,
+                      const struct machine *machine) {
+  struct default_plans told;
+  default_plan_all(out, p, machine, (struct default_mode){0});
+  default_plan_all(&told, p, machine, (struct default_mode){.told = true});
+  if (default_plan_cycles(&told) < default_plan_cycles(out)) {
+    struct default_plans other = *out;
+    *out = told;
+    told = other;
+  }
+  default_plan_free(&told);
+}
+
 static struct schedule *tiled(const struct program *p, const struct machine *machine) {
   struct default_plans all;
-  default_plan_all(&all, p, machine, false);
+  plan_best(&all, p, machine);
   struct default_maker m = {
       .p = p, .s = schedule_new("heuristic"), .machine = machine, .kept = all.kept};
   for (int i = 0; i < p->tensors.count; i++) add_planned(&m, &all, i);
