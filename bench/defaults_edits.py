@@ -2,8 +2,9 @@
 
 An edit draws the block that weights are packed in, a number of the schedule, the order of two
 loops around the tile, or a mark of a reduction. Edits that the core rejects do not count. All are
-called once; one that takes longer than 1.3 times the best so far is not called again. The default is of
-the same operator, its weights prepared beforehand as those of the hand schedule are packed.
+called once; one that takes longer than 1.3 times the best so far is not called again.
+The default is of the same operator, its weights prepared beforehand as those of the hand schedule
+are packed.
 """
 
 from __future__ import annotations
