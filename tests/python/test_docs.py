@@ -13,7 +13,7 @@ a table's rows "For people from TVM and Halide": their last column is such a sch
 <!-- flags of NAME --> up to <!-- end -->       what flags_page.py makes of its rows
 
 A page that says <!-- walk --> is gone through from top to bottom in one empty folder: there
-```python PATH is written to that file, and consoles run in that folder.
+```python PATH, ```c PATH and ```text PATH are written to that file, and consoles run in that folder.
 
 CANVAS_UPDATE=1 (./dev test --update) writes the outputs of consoles and tables anew.
 """
@@ -36,7 +36,9 @@ from canvas.study import schema as study
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", ROOT / "HACKING.md"] if p.exists()]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
-FENCE = re.compile(r"^```(canvas|console|python|sql|schedule)(?: (\S+))?\n(.*?)^```$", re.S | re.M)
+FENCE = re.compile(
+    r"^```(canvas|console|python|sql|schedule|text|c)(?: (\S+))?\n(.*?)^```$", re.S | re.M
+)
 SCHEDULE_AND_C = re.compile(r"^```schedule (\S+)\n([^`]*)^```\n```c\n([^`]*)^```$", re.M)
 TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 WALK = "<!-- walk -->"
@@ -187,7 +189,7 @@ def test_walk(page: Path, tmp_path: Path) -> None:
     for kind, path, body in FENCE.findall(page.read_text()):
         if kind == "console":
             check_console(page, body, tmp_path)
-        elif kind == "python":
+        elif kind in ("python", "text", "c") and path:
             file = tmp_path / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(body)
