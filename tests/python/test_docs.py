@@ -13,7 +13,8 @@ a table's rows "For people from TVM and Halide": their last column is such a sch
 <!-- flags of NAME --> up to <!-- end -->       what flags_page.py makes of its rows
 
 A page that says <!-- walk --> is gone through from top to bottom in one empty folder: there
-```python PATH, ```c PATH and ```text PATH are written to that file, and consoles run in that folder.
+```python PATH, ```c PATH and ```text PATH are written to that file, and consoles run in that
+folder.
 
 CANVAS_UPDATE=1 (./dev test --update) writes the outputs of consoles and tables anew.
 """
