@@ -55,7 +55,7 @@ static const struct deed {
      "R; return 0;", FAILED_LOAD, "it crashed (abort, 6) while it was loaded"},
     {"hangs on loading",
      "__attribute__((constructor)) static void c_N(void) { for (;;) pause(); }\n", "R; return 0;",
-     FAILED_LOAD, "it ran longer than 2 s while it was loaded"},
+     FAILED_LOAD, "it ran longer than 1 s while it was loaded"},
 
     {"null write", "", "*(volatile int *)0 = 1; return 0;", FAILED_CRASH,
      "it crashed at address 0x0 (segmentation fault) in its first run"},
@@ -84,12 +84,12 @@ static const struct deed {
      "it crashed (abort, 6) in its second run"},
 
     {"endless loop", "", "for (volatile int i = 0;; i++) {} return 0;", FAILED_TIMEOUT,
-     "it ran longer than 2 s in its first run"},
-    {"sleeps", "", "R; sleep(1000); return 0;", FAILED_TIMEOUT, "it ran longer than 2 s"},
+     "it ran longer than 1 s in its first run"},
+    {"sleeps", "", "R; sleep(1000); return 0;", FAILED_TIMEOUT, "it ran longer than 1 s"},
     {"deaf", "", "for (int s = 1; s < 32; s++) signal(s, SIG_IGN); for (;;) pause();",
-     FAILED_TIMEOUT, "it ran longer than 2 s"},
+     FAILED_TIMEOUT, "it ran longer than 1 s"},
     {"hangs later", "", "R; if (++calls_N == 7) for (;;) pause(); return 0;", FAILED_TIMEOUT,
-     "it ran longer than 2 s while it was timed"},
+     "it ran longer than 1 s while it was timed"},
 
     {"says no memory", "", "return 1;", FAILED_MEMORY, "it says that there is no memory"},
     {"hog", "",
@@ -295,7 +295,7 @@ static double run_orders(const struct order *orders, int count, int together, do
   const struct batch_options options = {
       .together = together,
       .seconds = seconds,
-      .limits = {.seconds = 2, .memory = 64 << 20, .timing = 0.01, .repeats = 9}};
+      .limits = {.seconds = 1, .memory = 64 << 20, .timing = 0.01, .repeats = 9}};
   for (int i = 0; i < count; i++) {
     const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
     char *name = fill("N", i);

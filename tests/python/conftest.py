@@ -54,7 +54,6 @@ TOGETHER = (
 LONG = (
     "test_paths_with_a_blank_are_no_obstacle",
     "test_walk",
-    "test_ctrl_c_and_the_end_leave_the_terminal_as_it_was",
 )
 
 

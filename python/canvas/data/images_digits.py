@@ -26,6 +26,9 @@ two points of the convolution there.  Neither is ever mirrored: that would be no
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import torch
 
@@ -71,14 +74,27 @@ def digits_scattered(name: str, path: str, requested: Requested, seed: int = DAT
 
 
 def _scans() -> tuple[np.ndarray, np.ndarray]:
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
+    table = _table()
+    images = table[:, :64].reshape(-1, 8, 8)
+    return images.astype(np.float32) / 16, table[:, 64].astype(np.int64)
+
+
+def _table() -> np.ndarray:
+    """A row of 64 pixels and a label for each scan. Importing scikit-learn takes longer
+    than all else that a search begins with, so that its file is read where it is known to be.
+    """
+    found = importlib.util.find_spec("sklearn")
+    if found is None:
         raise CanvasError(
             'data "digits" comes with scikit-learn, not installed here: pip install scikit-learn'
-        ) from error
-    bunch = load_digits()
-    return bunch.images.astype(np.float32) / 16, bunch.target.astype(np.int64)
+        )
+    for folder in found.submodule_search_locations or []:
+        file = Path(folder, "datasets", "data", "digits.csv.gz")
+        if file.is_file():
+            return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits
+
+    return np.column_stack(load_digits(return_X_y=True))
 
 
 def _split(labels: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
