@@ -20,6 +20,7 @@
 
 struct gathers {
   struct code *c;
+  int first;  /* the first variable that is made here */
   int around; /* names of the blocks around */
   bool changed;
 };
@@ -111,10 +112,9 @@ static int variable_of(const struct gathers *g, const struct gather *x, int numb
   int length =
       snprintf(name, sizeof name, "%s_lanes", array < 0 ? "all" : g->c->variables.data[array].name);
   if (number) snprintf(name + length, sizeof name - (size_t)length, "%d", number + 1);
-  for (int i = 0; i < g->c->variables.count; i++) {
+  for (int i = g->first; i < g->c->variables.count; i++) {
     const struct code_variable *v = &g->c->variables.data[i];
-    if (v->storage == CODE_LOCAL && !strcmp(v->name, name) && code_same_type(v->type, type))
-      return i;
+    if (!strcmp(v->name, name) && code_same_type(v->type, type)) return i;
   }
   return code_variable(g->c, name, CODE_LOCAL, type, 1);
 }
@@ -223,7 +223,7 @@ static void gather_in(struct gathers *g, int parent) {
 }
 
 bool code_gather_once(struct code *c) {
-  struct gathers g = {.c = c};
+  struct gathers g = {.c = c, .first = c->variables.count};
   gather_in(&g, 0);
   return g.changed;
 }

@@ -15,6 +15,7 @@
 
 struct loads {
   struct code *c;
+  int first;  /* the first variable that is made here */
   int around; /* names of the blocks around */
 };
 
@@ -90,10 +91,9 @@ static int variable_of(const struct loads *l, int load, int number) {
   const struct code_expr *e = expr_at(l, load);
   const char *array = l->c->variables.data[expr_at(l, e->arg[0])->variable].name;
   snprintf(name, sizeof name, number ? "%s_part%d" : "%s_part", array, number + 1);
-  for (int i = 0; i < l->c->variables.count; i++) {
+  for (int i = l->first; i < l->c->variables.count; i++) {
     const struct code_variable *v = &l->c->variables.data[i];
-    if (v->storage == CODE_LOCAL && !strcmp(v->name, name) && code_same_type(v->type, e->type))
-      return i;
+    if (!strcmp(v->name, name) && code_same_type(v->type, e->type)) return i;
   }
   return code_variable(l->c, name, CODE_LOCAL, e->type, 1);
 }
@@ -155,5 +155,5 @@ static void name_in(struct loads *l, int parent) {
 }
 
 void code_name_loads(struct code *c) {
-  name_in(&(struct loads){.c = c}, 0);
+  name_in(&(struct loads){.c = c, .first = c->variables.count}, 0);
 }

@@ -177,7 +177,12 @@ static int random_stage(struct random_program *g, int number) {
     int room = 5 - s.rank - s.reductions - (t.rank - 1 - i);
     pattern[i] = random_plan(g, &s, t.axes[i].size, room, &first[i], &second[i]);
   }
-  snprintf(name, sizeof name, "S%d", number);
+  static const char *const taken[] = {"X0_part", "X0_lanes",
+                                      "X0_at"};  // names that code gives, too
+  if (number < 3)
+    snprintf(name, sizeof name, "%s", taken[number]);
+  else
+    snprintf(name, sizeof name, "S%d", number);
   int stage = random_open_stage(g, &s, name);
   for (int i = 0; i < t.rank; i++)
     index[i] = random_index(g, &s, pattern[i], t.axes[i].size, first[i], second[i]);

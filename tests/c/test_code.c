@@ -359,6 +359,24 @@ static void gathered_twice(struct sample *s) {
   gathers_of(s, s->X, 0);
 }
 
+// A variable of a stage that has the name which a pass gives, of lanes that Y has in the end.
+static int namesake(struct sample *s, const char *name, int lanes) {
+  int own = code_variable(s->c, name, CODE_LOCAL, code_type(PROGRAM_F32, lanes), 1);
+  code_declare(s->c, own, code_broadcast(s->c, code_number(s->c, PROGRAM_F32, 1), lanes));
+  return own;
+}
+
+static void is_seen(struct sample *s, int own, int lanes) {
+  int to = code_vector(s->c, code_element(s->c, s->Y, code_int(s->c, 0)), lanes);
+  code_assign(s->c, to, CODE_SET, code_variable_at(s->c, own, 0));
+}
+
+static void gathered_beside_a_namesake(struct sample *s) {
+  int own = namesake(s, "X_lanes", 4);
+  gathers_of(s, s->X, 0);
+  is_seen(s, own, 4);
+}
+
 static void gathered_once(struct sample *s) {
   gathers_of(s, s->X, 1);
 }
@@ -388,6 +406,14 @@ static void lanes_twice(struct sample *s) {
   int loop = open_loop(s, 0, 8);
   load_first_lanes(s, s->X, 2);
   code_close(s->c, loop);
+}
+
+static void lanes_beside_a_namesake(struct sample *s) {
+  int own = namesake(s, "X_part", 8);
+  int loop = open_loop(s, 0, 8);
+  load_first_lanes(s, s->X, 2);
+  code_close(s->c, loop);
+  is_seen(s, own, 8);
 }
 
 static void lanes_once(struct sample *s) {
@@ -653,6 +679,15 @@ static void gathers_once(void **state) {
                             "      X_lanes<j> = X[i*8 + j*2]\n"
                             "    v_0 = X_lanes\n"
                             "    v_1 = X_lanes\n"},
+      {gathered_beside_a_namesake, HEAD "  let X_lanes f32x4 = f32x4.all(1)\n"
+                                        "  for i in 0..6\n"
+                                        "    let v f32x4[2]\n"
+                                        "    let X_lanes f32x4\n"
+                                        "    for j in 0..4\n"
+                                        "      X_lanes<j> = X[i*8 + j*2]\n"
+                                        "    v_0 = X_lanes\n"
+                                        "    v_1 = X_lanes\n"
+                                        "  f32x4(Y[0]) = X_lanes\n"},
       {gathered_once, HEAD "  for i in 0..6\n"
                            "    let v f32x4[2]\n"
                            "    block\n"
@@ -689,6 +724,13 @@ static void names_loads(void **state) {
                          "    let X_part f32x8 = f32x8(X[i*8], i - 1)\n"
                          "    v_0 = X_part\n"
                          "    v_1 = X_part\n"},
+      {lanes_beside_a_namesake, HEAD "  let X_part f32x8 = f32x8.all(1)\n"
+                                     "  for i in 0..8\n"
+                                     "    let v f32x8[3]\n"
+                                     "    let X_part f32x8 = f32x8(X[i*8], i - 1)\n"
+                                     "    v_0 = X_part\n"
+                                     "    v_1 = X_part\n"
+                                     "  f32x8(Y[0]) = X_part\n"},
       {lanes_once, HEAD "  for i in 0..8\n"
                         "    let v f32x8[3]\n"
                         "    v_0 = f32x8(X[i*8], i - 1)\n"},
