@@ -124,11 +124,10 @@ def compile(
     program: str, schedule: str | None = None, machine: str | None = None
 ) -> tuple[str, str, int, list[bool], list[bool]]:
     """(path, function, packed, prepare, takes): a shared object in the cache and the name of its
-    function, which takes a pointer for each input of `takes`, then each output, and answers 0, or 1
-    where there is no memory.  With `packed` > 0 it takes memory of so many bytes between the two,
-    which function_prepare fills; that takes the inputs of `prepare`, and the memory.
-
-    `schedule`: None for the default one; `machine`: None for this one.  Error also where no
+    function, which takes a pointer for each input of `takes`, then each output, and answers 0,
+    or 1 where there is no memory. With `packed` > 0 it takes memory of so many bytes between
+    the two, which function_prepare fills; that takes the inputs of `prepare`, and the memory.
+    `schedule`: None for the default one; `machine`: None for this one. Error also where no
     compiler works.
     """
 
