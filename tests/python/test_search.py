@@ -250,7 +250,7 @@ def test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same(undisturbed, tmp
 
 def test_a_sweep_gives_every_budget_its_turn(tmp_path):
     question = {**QUESTION, "epochs": 1, "budget": "params=0.9x", "budget_sweep": "0.5x,0.2x"}
-    question |= {"prune": "none", "pretests": "no"}
+    question |= {"prune": "none", "pretests": "no", "workers": 1}
     quiet = {"out": tmp_path, "say": lambda line: None}
     stop = lambda study, candidate: study.stop() if candidate.name.isdigit() else None  # noqa: E731
     first = search(MODEL, "digits", trials=2, callbacks=[stop], **quiet, **question)
@@ -282,7 +282,7 @@ def test_users_of_optuna_find_their_words(undisturbed, tmp_path):
 
 def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
     begin = time.monotonic()
-    limit = {"trials": 1000, "time_limit": 10, "say": lambda line: None}
+    limit = {"trials": 1000, "time_limit": 10, "workers": 1, "say": lambda line: None}
     report = search(MODEL, "digits", out=tmp_path, **limit, **QUESTION)
     assert time.monotonic() - begin < 15
     assert "time limit" in str(report)
