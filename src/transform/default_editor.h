@@ -17,7 +17,7 @@ static inline const struct program *program_of(const struct editor *e) {
   return e->p ? e->p : e->given;
 }
 
-/* default_program.c */
+/* default_editor.c */
 void editor_take(struct editor *e, struct program *p);
 bool editor_edit(struct editor *e, const char *text);
 double editor_cycles(const struct editor *e, const struct program *p); /* by the formula */
