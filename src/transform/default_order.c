@@ -79,6 +79,20 @@ static int gathered_along(const struct chooser *c) {
   return -1;
 }
 
+/* A copy goes through what it reads in the order in which it lies there. */
+static void order_copy(struct chooser *c) {
+  const struct default_load *l = &c->f->load[0];
+  int *order = c->best.order;
+  if (c->f->t->reductions || c->f->loads != 1 || c->f->asked || l->twisted) return;
+  if (c->f->p->nodes.data[c->f->t->body].op != PX_LOAD || c->best.vec >= 0) return;
+  for (int i = 1; i < c->f->t->rank; i++)
+    for (int j = i; j > 0 && l->stride[order[j]] > l->stride[order[j - 1]]; j--) {
+      int other = order[j];
+      order[j] = order[j - 1];
+      order[j - 1] = other;
+    }
+}
+
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
  * and lanes. */
 static void order_own(struct chooser *c) {
@@ -142,9 +156,11 @@ static bool bounded(const struct chooser *c, int axis) {
   return c->f->t->axes[axis].low >= 0;
 }
 
-/* What slides is innermost. */
+/* What slides is innermost; a loop of few steps is not, where there is a longer one. */
 static bool is_further(const struct chooser *c, int a, int b) {
   if (a == c->best.slide || b == c->best.slide) return b == c->best.slide;
+  bool short_a = c->f->t->axes[a].size <= SHORT, short_b = c->f->t->axes[b].size <= SHORT;
+  if (short_a != short_b) return short_a;
   return reach(c, a) > reach(c, b);
 }
 
@@ -236,6 +252,7 @@ void chooser_order(struct chooser *c) {
   block_copy(c);
   pack_panels(c);
   order_own(c);
+  order_copy(c);
   order_reductions(c);
   c->best.unrolled = unrolled(c);
 }
