@@ -20,6 +20,28 @@ static struct program *called(const char *call) {
   return p;
 }
 
+// Of every `step`-th element.
+static void same_outputs(const struct program *p, const struct program *q, const char *label,
+                         int64_t step) {
+  struct interpreter *a, *b;
+  double *inputs[64], x, y;
+  for (int i = 0; i < p->inputs.count; i++) {
+    inputs[i] = mem_alloc((size_t)program_elements(p, p->inputs.data[i]) * sizeof(double));
+    program_fill(p, i, 1, inputs[i]);
+  }
+  CHECK_INT(interpreter_new(&ctx, p, (const double *const *)inputs, NULL, &a), CANVAS_OK, label);
+  CHECK_INT(interpreter_new(&ctx, q, (const double *const *)inputs, NULL, &b), CANVAS_OK, label);
+  for (int64_t i = 0; i < program_elements(p, p->outputs.data[0]); i += step) {
+    CHECK_INT(interpreter_elements(a, p->outputs.data[0], 1, &i, &x), CANVAS_OK, label);
+    CHECK_INT(interpreter_elements(b, q->outputs.data[0], 1, &i, &y), CANVAS_OK, label);
+    if (!(fabs(x - y) <= 1e-9 * (1 + fabs(x))) && !(isnan(x) && isnan(y)))
+      fail_msg("%s: element %lld is %g, not %g", label, (long long)i, y, x);
+  }
+  interpreter_free(a);
+  interpreter_free(b);
+  for (int i = 0; i < p->inputs.count; i++) free(inputs[i]);
+}
+
 // ---- what is chosen ----
 
 #define CONV "conv2d_nhwc height=14 width=14 in_channels=64 out_channels=64 kernel=3 padding=1"
@@ -34,19 +56,74 @@ static const struct {
     {"gemv m=256 k=512", 1, "    m_i:unroll, k_i:vec =>"},
     {"gemv m=256 k=512", 2, "    m_i:unroll, k_i:vec =>"},
     {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
+    // rows of a window share their loads
+    {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
+     "kw:unroll, kh:unroll, h_i:14:unroll, w_v:16:vec =>"},
+    // an output across the lanes is written from its tile; loops of few steps stand outside
+    {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
+     "@Y_c[w_i][oc_v] ="},
+    {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
+     "kh, kw, ic, w_i:14:unroll, oc_v:32:vec =>"},
 };
+
+// The program after the edits, and its schedule, hold the line.
+static void holds(const struct program *p, const struct machine *machine, const char *line) {
+  struct program *edited = default_program(p, machine);
+  struct schedule *s = schedule_default(edited ? edited : p, true, machine);
+  struct buf text = {0};
+  program_print(edited ? edited : p, &text);
+  schedule_print(s, &text);
+  if (!strstr(text.text, line)) fail_msg("\"%s\" is not in\n%s", line, text.text);
+  buf_free(&text);
+  schedule_free(s);
+  program_free(edited);
+}
 
 static void what_is_chosen(void **state) {
   CHECK_ROWS (chosen, row) {
     struct program *p = called(row->call);
-    struct program *edited = default_program(p, machines[row->machine]);
-    struct schedule *s = schedule_default(edited ? edited : p, true, machines[row->machine]);
-    struct buf text = {0};
-    schedule_print(s, &text);
-    if (!strstr(text.text, row->line)) fail_msg("\"%s\" is not in\n%s", row->line, text.text);
-    buf_free(&text);
-    schedule_free(s);
-    program_free(edited);
+    holds(p, machines[row->machine], row->line);
+    program_free(p);
+  }
+}
+
+#define BEGIN  "canvas 1\nprogram p\n"
+#define WINDOW "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57"
+static const struct {
+  const char *program, *line;
+} edits[] = {
+    // the border of a sum of few terms stays a condition, that of a long one becomes an image
+    {BEGIN "in X f32 [h:56, w:56, c:64]\nin W f32 [kh:3, kw:3, c:64]\nY[h:56, w:56, c:64] = "
+           "(if " WINDOW " then X[h+kh-1, w+kw-1, c] else 0) * W[kh, kw, c] // sum kh:3, kw:3\n"
+           "out Y\n",
+     "kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>"},
+    {BEGIN "in X f32 [h:56, w:56, c:64]\nin W f32 [kh:3, kw:3, c:64, o:64]\nY[h:56, w:56, o:64] ="
+           " (if " WINDOW " then X[h+kh-1, w+kw-1, c] else 0) * W[kh, kw, c, o]"
+           " // sum kh:3, kw:3, c:64\nout Y\n",
+     "X_m[h:58, w:58, c:64] ="},
+    // weights that two digits of an axis choose
+    {BEGIN "in X f32 [r:2, k:64, w:96]\nin W f32 [r:2, t:64, k:64] const\nS[c:128, w:96] = "
+           "X[c/64, k, w] * W[c/64, c%64, k] // sum k:64\nY[w:96, c:128] = S[c, w]\nout Y\n",
+     "W_p[r:2, t_o:2, k:64, t_i:32] ="},
+    // windows that only multiply are no stage of their own
+    {BEGIN "in X f32 [c:64, h:58, w:58]\nin V f32 [c:64]\nin W f32 [o:4, c:64, kh:3, kw:3]\n"
+           "G[c:64, kh:3, kw:3, h:56, w:56] = X[c, h+kh, w+kw] * V[c]\nY[o:4, h:56, w:56] = "
+           "G[c, kh, kw, h, w] * W[o, c, kh, kw] // sum c:64, kh:3, kw:3\nout Y\n",
+     "X[c, h+kh, w+kw] * V[c] * W"},
+    // functions are computed in lanes, and then copied
+    {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
+           " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
+     "Y_c[c:128, w:7] = exp("},
+};
+
+static void what_is_edited(void **state) {
+  CHECK_ROWS (edits, row) {
+    struct program *p;
+    CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK, ctx.message);
+    holds(p, &machine_avx512, row->line);
+    struct program *q = default_program(p, &machine_avx512);
+    if (q) same_outputs(p, q, row->line, 1999);
+    program_free(q);
     program_free(p);
   }
 }
@@ -91,31 +168,11 @@ static void is_taken(void **state) {
 
 // ---- the edits keep what is computed ----
 
-static void same_outputs(const struct program *p, const struct program *q, const char *label) {
-  struct interpreter *a, *b;
-  double *inputs[64], x, y;
-  for (int i = 0; i < p->inputs.count; i++) {
-    inputs[i] = mem_alloc((size_t)program_elements(p, p->inputs.data[i]) * sizeof(double));
-    program_fill(p, i, 1, inputs[i]);
-  }
-  CHECK_INT(interpreter_new(&ctx, p, (const double *const *)inputs, NULL, &a), CANVAS_OK, label);
-  CHECK_INT(interpreter_new(&ctx, q, (const double *const *)inputs, NULL, &b), CANVAS_OK, label);
-  for (int64_t i = 0; i < program_elements(p, p->outputs.data[0]); i += 3) {
-    CHECK_INT(interpreter_elements(a, p->outputs.data[0], 1, &i, &x), CANVAS_OK, label);
-    CHECK_INT(interpreter_elements(b, q->outputs.data[0], 1, &i, &y), CANVAS_OK, label);
-    if (!(fabs(x - y) <= 1e-9 * (1 + fabs(x))) && !(isnan(x) && isnan(y)))
-      fail_msg("%s: element %lld is %g, not %g", label, (long long)i, y, x);
-  }
-  interpreter_free(a);
-  interpreter_free(b);
-  for (int i = 0; i < p->inputs.count; i++) free(inputs[i]);
-}
-
 static void edits_keep(void **state) {
   int edited = 0;
   CHECK_ROWS (operator_calls, call) {
     struct program *p = called(*call), *q = default_program(p, &machine_avx512);
-    if (q) same_outputs(p, q, *call);
+    if (q) same_outputs(p, q, *call, 3);
     edited += q != NULL;
     program_free(q);
     program_free(p);
@@ -146,7 +203,7 @@ static void outlines(void **state) {
     struct buf text = {0};
     program_print(q, &text);
     if (!strstr(text.text, row->stage)) fail_msg("\"%s\" is not in\n%s", row->stage, text.text);
-    same_outputs(p, q, row->stage);
+    same_outputs(p, q, row->stage, 3);
     buf_free(&text);
     program_free(q);
     program_free(p);
@@ -177,6 +234,6 @@ static void takes_no_time(void **state) {
   program_free(p);
 }
 
-CHECK_MAIN(cmocka_unit_test(what_is_chosen), cmocka_unit_test(is_taken),
-           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+CHECK_MAIN(cmocka_unit_test(what_is_chosen), cmocka_unit_test(what_is_edited),
+           cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
            cmocka_unit_test(takes_no_time))
