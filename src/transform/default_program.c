@@ -55,6 +55,18 @@ static bool is_spread(const struct default_facts *f) {
   return f->operations <= CHEAP && (double)f->points >= SPREAD * most;
 }
 
+/* What reads it does so shifted or under conditions, so that lanes would be computed one by one. */
+static bool is_moved(const struct program *p, const struct default_plans *all, int stage) {
+  for (int i = stage + 1; i < p->tensors.count; i++) {
+    struct default_facts f;
+    if (!stage_loads(p, i, stage)) continue;
+    default_facts(p, i, all->kept, &f);
+    for (int j = 0; j < f.loads; j++)
+      if (f.load[j].tensor == stage && (f.load[j].twisted || f.load[j].asked)) return true;
+  }
+  return false;
+}
+
 static bool is_worth_inlining(const struct program *p, const struct default_plans *all, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   struct default_facts f;
@@ -63,6 +75,7 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   if (!u.loads) return false;
   default_facts(p, stage, all->kept, &f);
   if (u.loads > 1 && (f.operations > CHEAP || u.loads > 3)) return false;
+  if (f.operations >= DEFAULT_CALLS && is_moved(p, all, stage)) return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
   double times = is_spread(&f) ? MOST_AGAIN : 1.01;
   return u.points <= times * (double)u.loads * (double)f.points;

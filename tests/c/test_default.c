@@ -110,6 +110,10 @@ static const struct {
            "G[c:64, kh:3, kw:3, h:56, w:56] = X[c, h+kh, w+kw] * V[c]\nY[o:4, h:56, w:56] = "
            "G[c, kh, kw, h, w] * W[o, c, kh, kw] // sum c:64, kh:3, kw:3\nout Y\n",
      "X[c, h+kh, w+kw] * V[c] * W"},
+    // ... and what is read shifted stays one
+    {BEGIN "in X f32 [h:64, w:64]\nE[h:64, w:64] = exp(X[h, w])\nY[h:64, w:64] = X[h, w] - "
+           "(if 1 <= w then E[h, w-1] else 0)\nout Y\n",
+     "E[h:64, w:64] = exp(X[h, w])"},
     // functions are computed in lanes, and then copied
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
