@@ -36,7 +36,7 @@ static double tiles_of(const struct chooser *c) {
     if (i == c->now.vec)
       tiles *= (double)up(size, c->now.steps);
     else
-      tiles *= (double)(size / rows) + (left ? 0.3 + 0.7 * (double)left / (double)rows : 0);
+      tiles *= (double)(size / rows) + (left ? 0.5 + 0.5 * (double)left / (double)rows : 0);
   }
   return tiles;
 }
