@@ -102,8 +102,8 @@ static const struct {
            " // sum kh:3, kw:3, c:64\nout Y\n",
      "X_m[h:58, w:58, c:64] ="},
     // weights that two digits of an axis choose
-    {BEGIN "in X f32 [r:2, k:64, w:96]\nin W f32 [r:2, t:64, k:64] const\nS[c:128, w:96] = "
-           "X[c/64, k, w] * W[c/64, c%64, k] // sum k:64\nY[w:96, c:128] = S[c, w]\nout Y\n",
+    {BEGIN "in X f32 [r:2, k:64, w:98]\nin W f32 [r:2, t:64, k:64] const\nS[c:128, w:98] = "
+           "X[c/64, k, w] * W[c/64, c%64, k] // sum k:64\nY[w:98, c:128] = S[c, w]\nout Y\n",
      "W_p[r:2, t_o:2, k:64, t_i:32] ="},
     // windows that only multiply are no stage of their own
     {BEGIN "in X f32 [c:64, h:58, w:58]\nin V f32 [c:64]\nin W f32 [o:4, c:64, kh:3, kw:3]\n"
