@@ -39,6 +39,13 @@ static canvas_context ctx;
 #endif
 #define FLAGS "-std=gnu11 -Wall -Wextra -Werror -shared -fPIC " SANITIZE
 
+// The second compiler of the same texts: half of the random ones.
+#if defined(__clang__)
+enum { SHARE = 2 };
+#else
+enum { SHARE = 1 };
+#endif
+
 #if SANITIZED || defined(__clang__)
 #define THREADS ""
 #else
@@ -598,7 +605,7 @@ static void annotations_together(void **state) {
   static const int bytes[] = {64, 16, 32};
   struct batch b = {0};
   struct random r;
-  int draws = all() ? 60000 : SANITIZED ? 600 : 1500;
+  int draws = all() ? 60000 : SANITIZED ? 600 : 1500 / SHARE;
   random_open(&r, 10, RANDOM_TEST, 3);
   for (int i = 0; i < draws; i++) {
     int nest = i % (int)(sizeof nests / sizeof *nests);
@@ -708,7 +715,9 @@ static void ragged_tiles(void **state) {
   enum { NESTS = sizeof ragged_nests / sizeof *ragged_nests };
   struct batch b = {.options = "-O2 -march=native" THREADS};
   struct random r;
-  int draws = all() ? 20 * PROGRAMS * NESTS : SANITIZED ? PROGRAMS * NESTS : 2 * PROGRAMS * NESTS;
+  int draws = all()       ? 20 * PROGRAMS * NESTS
+              : SANITIZED ? PROGRAMS * NESTS
+                          : 2 * PROGRAMS * NESTS / SHARE;
   random_open(&r, 14, RANDOM_TEST, 3);
   for (int i = 0; i < draws; i++) {
     struct program *p = parsed(ragged[i % PROGRAMS]);
@@ -910,7 +919,7 @@ static void random_schedules(void **state) {
 // Loops that are split at the borders of images, for machines of 16, 32 and 64 bytes.
 static void borders(void **state) {
   struct batch b = {.options = "-O1 -march=native" THREADS};
-  int programs = all() ? 1000 : SANITIZED ? 24 : 48;
+  int programs = all() ? 1000 : SANITIZED ? 24 : 48 / SHARE;
   for (int i = 0; i < programs; i++) {
     struct random r;
     char label[32];
