@@ -35,6 +35,14 @@ int code_variable(struct code *c, const char *name, enum code_storage storage,
   return c->variables.count - 1;
 }
 
+int code_local(struct code *c, int first, const char *name, struct code_type type) {
+  for (int i = first; i < c->variables.count; i++) {
+    const struct code_variable *v = &c->variables.data[i];
+    if (!strcmp(v->name, name) && code_same_type(v->type, type)) return i;
+  }
+  return code_variable(c, name, CODE_LOCAL, type, 1);
+}
+
 /* ---- types ---- */
 
 struct code_type code_type(int element, int lanes) {

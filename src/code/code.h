@@ -154,6 +154,8 @@ void code_free(struct code *c); /* NULL is fine */
 
 int code_variable(struct code *c, const char *name, enum code_storage storage,
                   struct code_type type, int64_t count);
+/* A local of that name and type among the variables from `first` on; a new one if there is none. */
+int code_local(struct code *c, int first, const char *name, struct code_type type);
 
 struct code_type code_type(int element, int lanes);
 bool code_same_type(struct code_type a, struct code_type b);

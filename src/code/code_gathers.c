@@ -14,7 +14,6 @@
  * written there are left alone.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "code/code.h"
 
@@ -67,16 +66,12 @@ static int value_of(const struct gathers *g, const struct gather *x) {
   return statement(g, statement(g, x->loop)->first)->value;
 }
 
-static bool same_expr(const struct gathers *g, int x, int y) {
-  return x < 0 || y < 0 ? x == y : code_same(g->c, x, y);
-}
-
 static bool same_gather(const struct gathers *g, const struct gather *x, const struct gather *y) {
   const struct code_statement *a = statement(g, x->declaration), *b = statement(g, y->declaration);
   const struct code_statement *l = statement(g, x->loop), *m = statement(g, y->loop);
   return code_same_type(g->c->variables.data[a->variable].type,
                         g->c->variables.data[b->variable].type) &&
-         same_expr(g, a->value, b->value) && code_same(g->c, l->low, m->low) &&
+         code_same(g->c, a->value, b->value) && code_same(g->c, l->low, m->low) &&
          code_same(g->c, l->high, m->high) && code_same(g->c, value_of(g, x), value_of(g, y));
 }
 
@@ -112,11 +107,7 @@ static int variable_of(const struct gathers *g, const struct gather *x, int numb
   int length =
       snprintf(name, sizeof name, "%s_lanes", array < 0 ? "all" : g->c->variables.data[array].name);
   if (number) snprintf(name + length, sizeof name - (size_t)length, "%d", number + 1);
-  for (int i = g->first; i < g->c->variables.count; i++) {
-    const struct code_variable *v = &g->c->variables.data[i];
-    if (!strcmp(v->name, name) && code_same_type(v->type, type)) return i;
-  }
-  return code_variable(g->c, name, CODE_LOCAL, type, 1);
+  return code_local(g->c, g->first, name, type);
 }
 
 struct renaming {

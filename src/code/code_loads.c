@@ -9,7 +9,6 @@
  * Arrays that the block writes are left alone, and so are branches, which may not run.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "code/code.h"
 
@@ -91,11 +90,7 @@ static int variable_of(const struct loads *l, int load, int number) {
   const struct code_expr *e = expr_at(l, load);
   const char *array = l->c->variables.data[expr_at(l, e->arg[0])->variable].name;
   snprintf(name, sizeof name, number ? "%s_part%d" : "%s_part", array, number + 1);
-  for (int i = l->first; i < l->c->variables.count; i++) {
-    const struct code_variable *v = &l->c->variables.data[i];
-    if (!strcmp(v->name, name) && code_same_type(v->type, e->type)) return i;
-  }
-  return code_variable(l->c, name, CODE_LOCAL, e->type, 1);
+  return code_local(l->c, l->first, name, e->type);
 }
 
 static int put_name(struct loads *l, int expr, int load, int variable) {
