@@ -17,6 +17,7 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 
 #include "base/number.h"
@@ -101,6 +102,7 @@ struct task {
   const char *folder;
   const struct child_limits *limits;
   struct note *note;
+  pid_t parent;
   int pipe[2]; /* what the child prints */
 };
 
@@ -111,11 +113,20 @@ static void limit(int resource, int64_t value) {
   setrlimit(resource, &both);
 }
 
+/* The second limit is a second later: SIGXCPU comes first, not SIGKILL, which says less. */
+static void limit_processor(int64_t seconds) {
+  struct rlimit both = {(rlim_t)seconds, (rlim_t)seconds + 1}, now;
+  if (!getrlimit(RLIMIT_CPU, &now) && now.rlim_max < both.rlim_max)
+    limit(RLIMIT_CPU, seconds);
+  else
+    setrlimit(RLIMIT_CPU, &both);
+}
+
 static void set_limits(const struct task *t) {
   const struct child_limits *l = t->limits;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, l->file);
-  limit(RLIMIT_CPU, (int64_t)ceil(l->seconds * (l->threads > 1 ? l->threads : 1)) + 1);
+  limit_processor((int64_t)ceil(l->seconds * (l->threads > 1 ? l->threads : 1)) + 1);
   if (!l->memory) return;
   int64_t most = l->memory + (t->work ? mapped_bytes() : 0);
   memory_full = most - l->memory / 8;
@@ -132,24 +143,34 @@ static void default_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void own_files(int output) {
-  int nothing = open("/dev/null", O_RDONLY), most = (int)sysconf(_SC_OPEN_MAX);
-  nothing = fcntl(nothing, F_DUPFD, 3); /* the parent may have had no 0, 1 or 2 */
-  output = fcntl(output, F_DUPFD, 3);
-  dup2(nothing, 0);
-  dup2(output, 1);
-  dup2(output, 2);
+static void close_files(void) {
+#ifdef SYS_close_range
+  if (!syscall(SYS_close_range, 3, ~0u, 0)) return;
+#endif
+  int most = (int)sysconf(_SC_OPEN_MAX);
   if (most < 0 || most > 4096) most = 4096;
   for (int file = 3; file < most; file++) close(file);
+}
+
+/* -1: /dev/null */
+static void own_files(int input, int output) {
+  int nothing = open("/dev/null", O_RDWR);
+  input = fcntl(input < 0 ? nothing : input, F_DUPFD, 3); /* there may have been no 0, 1 or 2 */
+  output = fcntl(output < 0 ? nothing : output, F_DUPFD, 3);
+  dup2(input, 0);
+  dup2(output, 1);
+  dup2(output, 2);
+  close_files();
 }
 
 static _Noreturn void be_child(const struct task *t) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != t->parent) _exit(0); /* it ended before it could be told */
 #endif
   setpgid(0, 0);
   default_signals();
-  own_files(t->pipe[1]);
+  own_files(-1, t->pipe[1]);
   if (t->work) {
     crash_note = t->note;
     catch_crashes();
@@ -165,6 +186,64 @@ static _Noreturn void be_child(const struct task *t) {
   const char *why = strerror(errno);
   if (write(1, why, strlen(why)) < 0) _exit(CHILD_NO_PROGRAM);
   _exit(CHILD_NO_PROGRAM);
+}
+
+/* ---- the watcher of a program ---------------------------------------------------------------- */
+
+/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
+ * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
+static void forget_openmp(pid_t child) {
+  char path[96];
+  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
+  unlink(path);
+}
+
+/* What a program starts would outlive us if we are killed: a process of its group, which waits for the
+ * end of a pipe that only we hold open, kills the group then. */
+struct watcher {
+  pid_t process; /* -1: none */
+  int pipe;
+};
+
+static _Noreturn void be_watcher(pid_t group, const int *pipe) {
+  char byte;
+  setpgid(0, group);
+  default_signals();
+  close(pipe[1]);
+  own_files(pipe[0], -1);
+  while (read(0, &byte, 1) < 0 && errno == EINTR) {
+  }
+  forget_openmp(getpid());
+  kill(-group, SIGKILL);
+  _exit(0);
+}
+
+static struct watcher watch(pid_t group) {
+  struct watcher w = {-1, -1};
+  int ends[2];
+  if (pipe(ends)) return w;
+  fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+  w.process = fork();
+  if (w.process == 0) be_watcher(group, ends);
+  close(ends[0]);
+  w.pipe = ends[1];
+  return w;
+}
+
+static int reap(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+static void end_watch(const struct watcher *w) {
+  if (w->process > 0) {
+    kill(w->process, SIGKILL);
+    reap(w->process);
+    forget_openmp(w->process);
+  }
+  if (w->pipe >= 0) close(w->pipe);
 }
 
 /* ---- in the parent --------------------------------------------------------------------------- */
@@ -237,8 +316,8 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
   end->how = CHILD_CRASHED;
   if (!in_time || end->code == SIGXCPU) {
     end->how = CHILD_OUT_OF_TIME;
-  } else if (end->code == SIGKILL || (note->signal && note->memory)) {
-    end->how = CHILD_OUT_OF_MEMORY; /* SIGKILL was not ours: the system's last resort */
+  } else if (note->signal && note->memory) {
+    end->how = CHILD_OUT_OF_MEMORY;
   } else if (note->signal == end->code) {
     end->known = note->known;
     end->stack = note->stack;
@@ -246,21 +325,13 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
   }
 }
 
-/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
- * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
-static void forget_openmp(pid_t child) {
-  char path[96];
-  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
-  unlink(path);
-}
-
 static void follow(const struct task *t, pid_t child, struct child_end *end) {
   double start = clock_wall();
-  int status = 0;
+  const struct watcher none = {-1, -1}, w = t->words ? watch(child) : none;
   bool in_time = wait_child(child, t->pipe[0], start + t->limits->seconds, end);
   kill(-child, SIGKILL);
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  end_watch(&w); /* before the group's number is free */
+  int status = reap(child);
   end->seconds = clock_wall() - start;
   forget_openmp(child);
   while (read_said(t->pipe[0], 0, end) && clock_wall() < start + end->seconds + 0.1) {
@@ -278,6 +349,7 @@ static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_
     memory_unshare(t->note, sizeof *t->note);
     return fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(errno));
   }
+  t->parent = getpid();
   pid_t child = fork();
   int why = errno;
   if (child == 0) be_child(t);
@@ -327,6 +399,8 @@ void child_describe(const struct child_end *end, const struct child_limits *limi
     case CHILD_CRASHED:
       if (end->stack)
         snprintf(text, size, "crashed: its stack overflowed");
+      else if (end->code == SIGKILL) /* not ours: it may be the system's last resort */
+        snprintf(text, size, "was ended by SIGKILL, perhaps for lack of memory");
       else if (end->known)
         snprintf(text, size, "crashed at address 0x%llx (%s)", (unsigned long long)end->address,
                  signal_words(end->code));

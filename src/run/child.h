@@ -2,7 +2,8 @@
  *
  * The child is alone in a process group, which is killed as a whole when the child has ended or its
  * time is up: nothing it starts outlives it. It reads from /dev/null, has no other open files, leaves
- * no core file and ends with its parent. What it prints is read and its end kept. A result comes back
+ * no core file and ends with its parent, and so does the group of a program, however the parent ends.
+ * What it prints is read and its end kept. A result comes back
  * in memory that both share (memory_shared), and whoever reads it there checks it: a child may write
  * anywhere before it dies.
  */

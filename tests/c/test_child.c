@@ -2,11 +2,15 @@
 #define _DEFAULT_SOURCE
 #include "run/child.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -104,6 +108,11 @@ static int kill_itself(void *data) {
   return raise(SIGTERM);
 }
 
+static int be_killed(void *data) {
+  (void)data;
+  return raise(SIGKILL);
+}
+
 static int read_all(void *data) {
   char byte;
   (void)data;
@@ -130,6 +139,8 @@ static const struct {
     {"a hog at once", hog_at_once, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
     {"a hog of maps", hog_maps, CHILD_OUT_OF_MEMORY, -1, "took more memory than there is"},
     {"a signal of its own", kill_itself, CHILD_CRASHED, SIGTERM, "crashed (signal, 15)"},
+    {"SIGKILL", be_killed, CHILD_CRASHED, SIGKILL,
+     "was ended by SIGKILL, perhaps for lack of memory"},
     {"no input, no files", read_all, CHILD_EXITED, 0, "ended with status 0"},
 };
 
@@ -235,7 +246,7 @@ static const struct {
     {"no program", {"/tmp"}, CHILD_EXITED, CHILD_NO_PROGRAM, "Permission denied"},
     {"a hang", {"sleep", "1000"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
     {"a hang below", {"sh", "-c", "sleep 1000; true"}, CHILD_OUT_OF_TIME, SIGKILL, ""},
-    {"a kill", {"sh", "-c", "kill -9 $$"}, CHILD_OUT_OF_MEMORY, SIGKILL, ""},
+    {"a kill", {"sh", "-c", "kill -9 $$"}, CHILD_CRASHED, SIGKILL, ""},
     {"a large file",
      {"sh", "-c", "exec head -c 9000000 /dev/zero >canvas-test-file"},
      CHILD_CRASHED,
@@ -256,6 +267,49 @@ static void programs_end(void **state) {
     CHECK(strstr(end.said, row->said), row->name);
   }
   unlink("/tmp/canvas-test-file");
+}
+
+// A process that runs a program whose child would run on; it says so in a fifo that only that holds.
+static pid_t run_below(const char *folder) {
+  static char *const words[] = {"sh", "-c", "exec 3>fifo; sleep 1000 & echo >&3; wait", NULL};
+  pid_t parent = fork();
+  if (parent) return parent;
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  child_exec(&ctx, words, folder, &(struct child_limits){.seconds = 100}, &end);
+  _exit(0);
+}
+
+// Whether everybody who could write has ended.
+static bool is_closed(int file) {
+  char byte;
+  struct pollfd wait = {.fd = file, .events = POLLIN};
+  while (poll(&wait, 1, 20000) == 1)
+    if (read(file, &byte, 1) <= 0) return true;
+  return false;
+}
+
+// However we end, what a program of ours has started ends as well.
+static void killed_parent(void **state) {
+  static const struct {
+    const char *name;
+    int signal;
+  } deaths[] = {{"SIGINT", SIGINT}, {"SIGTERM", SIGTERM}, {"SIGHUP", SIGHUP}, {"SIGKILL", SIGKILL}};
+  char folder[64], fifo[80], byte = 0;
+  assert_true(temporary_folder(folder, sizeof folder));
+  snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+  assert_int_equal(mkfifo(fifo, 0600), 0);
+  CHECK_ROWS (deaths, row) {
+    pid_t parent = run_below(folder);
+    int file = open(fifo, O_RDONLY);
+    CHECK_INT(read(file, &byte, 1), 1, row->name);
+    kill(parent, row->signal);
+    waitpid(parent, NULL, 0);
+    CHECK(is_closed(file), row->name);
+    close(file);
+  }
+  unlink(fifo);
+  rmdir(folder);
 }
 
 // With a resource at its limit, no child can be had, and an error message says so.
@@ -282,4 +336,5 @@ static void rejections(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(rejections), cmocka_unit_test(said),
-           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end))
+           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
+           cmocka_unit_test(killed_parent))
