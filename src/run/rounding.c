@@ -19,6 +19,7 @@ struct writer {
   int axis[PROGRAM_AXES]; /* of the stage that is written */
   double unit;            /* of its arithmetic */
   bool wide;              /* which is fp64 */
+  bool infinite;          /* finite inputs may give an infinity */
 };
 
 /* ---- errors as expressions ------------------------------------------------------------------- */
@@ -31,6 +32,21 @@ static int size_of(struct writer *w, int expr) {
   return px_call(w->to, PX_ABS, expr);
 }
 
+static int when(struct writer *w, int condition, int then, int other) {
+  return px_select(w->to, condition, then, other);
+}
+
+static int exceeds(struct writer *w, int a, int b) {
+  return px_compare(w->to, PX_GT, a, b);
+}
+
+/* What a relative error is a part of: an infinity has no last place, and stays one. */
+static int measure_of(struct writer *w, int expr) {
+  int size = size_of(w, expr);
+  if (!w->infinite) return size;
+  return when(w, exceeds(w, px_number(w->to, HUGE_VAL), size), size, px_number(w->to, 0));
+}
+
 static int plus(struct writer *w, int a, int b) {
   return a < 0 ? b : b < 0 ? a : px_add(w->to, a, b);
 }
@@ -41,7 +57,7 @@ static int larger(struct writer *w, int a, int b) {
 
 /* |value| * error; nothing where there is no error. */
 static int scaled(struct writer *w, int value, int error) {
-  return error < 0 ? -1 : px_mul(w->to, size_of(w, value), error);
+  return error < 0 ? -1 : px_mul(w->to, measure_of(w, value), error);
 }
 
 static int or_zero(struct writer *w, int error) {
@@ -50,16 +66,8 @@ static int or_zero(struct writer *w, int error) {
 
 /* The value with its error so far, and `units` of its own last place more. */
 static struct both rounded(struct writer *w, int value, int error, double units) {
-  int own = times(w, units * w->unit, size_of(w, value));
+  int own = times(w, units * w->unit, measure_of(w, value));
   return (struct both){value, plus(w, error, own)};
-}
-
-static int when(struct writer *w, int condition, int then, int other) {
-  return px_select(w->to, condition, then, other);
-}
-
-static int exceeds(struct writer *w, int a, int b) {
-  return px_compare(w->to, PX_GT, a, b);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -304,7 +312,7 @@ static int bound_element(struct writer *w, const struct program_tensor *t) {
 /* Two elements of bf16 that were near before they were rounded are one place apart, or none. */
 static int bound_storing(struct writer *w, const struct program_tensor *t, int value, int error) {
   int stage = open_error(w, t, REDUCE_NONE);
-  int place = times(w, 0x1p-7, size_of(w, at_axes(w, value, t)));
+  int place = times(w, 0x1p-7, measure_of(w, at_axes(w, value, t)));
   program_define(w->to, stage, plus(w, place, times(w, 1 + 0x1p-7, at_axes(w, error, t))));
   return stage;
 }
@@ -348,8 +356,32 @@ static void write_program(struct writer *w, struct rounding *out) {
   }
 }
 
+/* Sums and products of what inputs hold stay finite in double precision; so does what never rises
+ * faster than its operand. */
+static bool makes_infinity(const struct px_node *n) {
+  switch (scalar_ops[n->op].error) {
+    case ERROR_QUOTIENT:
+    case ERROR_POWER:
+    case ERROR_EXP:
+    case ERROR_LOG:
+    case ERROR_RISING: return true;
+    default: return n->op == PX_NUMBER && isinf(n->number);
+  }
+}
+
+static bool has_infinity(const struct program *p) {
+  for (int i = 0; i < p->nodes.count; i++)
+    if (makes_infinity(&p->nodes.data[i])) return true;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    for (int k = t->rank; k < t->rank + t->reductions; k++)
+      if (t->axes[k].low >= 0) return true; /* the extreme of no elements */
+  }
+  return false;
+}
+
 canvas_status rounding_new(canvas_context *ctx, const struct program *p, struct rounding *out) {
-  struct writer w = {.from = p, .to = program_new(p->name)};
+  struct writer w = {.from = p, .to = program_new(p->name), .infinite = has_infinity(p)};
   size_t tensors = (size_t)p->tensors.count, outputs = (size_t)p->outputs.count;
   w.value = mem_alloc(tensors * sizeof *w.value);
   w.error = mem_alloc(tensors * sizeof *w.error);

@@ -14,8 +14,8 @@
  *
  * so that for a convolution it is (K + 2) u times the sum of |input * weight|, to first order. Moving data
  * costs nothing: a stage of loads and constants has no bound and must be met exactly. An element of bf16
- * may in addition be off by one place. Where nothing can be said (a divisor that may be zero) the bound
- * is infinite.
+ * may in addition be off by one place. An infinity has no last place: it adds nothing to a bound, and code
+ * has to give the same one. Where nothing can be said (a divisor that may be zero) the bound is infinite.
  */
 #ifndef CANVAS_RUN_ROUNDING_H
 #define CANVAS_RUN_ROUNDING_H

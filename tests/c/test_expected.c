@@ -187,6 +187,44 @@ static void infinite(void **state) {
   expected_free(e);
 }
 
+// An infinity is met by the same one alone. Where there is no bound either (a divisor that may be 0)
+// the same one is right, and of another value nobody knows.
+static void equal_infinities(void **state) {
+  static const struct {
+    const char *value;
+    float written;
+    int compared;
+    enum failure failure;
+  } rows[] = {
+      {"X[i] - inf", -INFINITY, 4, FAILED_NOT},
+      {"X[i] - inf", INFINITY, 4, FAILED_WRONG},
+      {"X[i] - inf", -FLT_MAX, 4, FAILED_WRONG},
+      {"X[i] - inf", NAN, 4, FAILED_WRONG},
+      {"(X[i] * 3 + 1) * 2 + inf", INFINITY, 4, FAILED_NOT},
+      {"(X[i] * 3 + 1) * 2 + inf", 0, 4, FAILED_WRONG},
+      {"(X[i] + 9) / 3 * inf", INFINITY, 4, FAILED_NOT},
+      {"log(X[i] * 0)", -INFINITY, 4, FAILED_NOT},
+      {"exp(1000 + X[i])", INFINITY, 4, FAILED_NOT},
+      {"1 / (X[i] * 0)", 7, 0, FAILED_WRONG},
+      {"sqrt(-9 - abs(X[i]))", NAN, 4, FAILED_NOT},
+      {"sqrt(-9 - abs(X[i]))", 0, 4, FAILED_WRONG},
+      {"exp(X[i] - inf)", 0, 4, FAILED_NOT},
+      {"exp(X[i] - inf)", 1e-9f, 4, FAILED_WRONG},
+      {"(X[i] * 3 + 1) / (X[i] + inf)", 0, 4, FAILED_NOT},
+  };
+  CHECK_ROWS (rows, row) {
+    char text[160];
+    snprintf(text, sizeof text, "program p\nin X f32 [i:4]\nY[i:4] = %s\nout Y\n", row->value);
+    struct expected *e = expect(text, NULL);
+    expected_poison(e, 0);
+    for (int i = 0; i < 4; i++) output(e)[i] = row->written;
+    struct verdict v = compare(e);
+    CHECK_INT(v.compared, row->compared, row->value);
+    CHECK_INT(v.failure, row->failure, row->value);
+    expected_free(e);
+  }
+}
+
 // Where rounding has no bound, nothing passes for checked.
 static void unbounded(void **state) {
   struct expected *e = expect(
@@ -201,4 +239,5 @@ static void unbounded(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
-           cmocka_unit_test(inputs), cmocka_unit_test(unbounded), cmocka_unit_test(infinite))
+           cmocka_unit_test(inputs), cmocka_unit_test(unbounded), cmocka_unit_test(infinite),
+           cmocka_unit_test(equal_infinities))
