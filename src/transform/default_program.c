@@ -12,11 +12,15 @@
 #include "transform/default_editor.h"
 
 enum {
-  ROUNDS = 24,   /* edits of a kind */
-  CHEAP = 2,     /* operations that may be done twice, */
-  SPREAD = 4,    /* ... and, of what is so many times as large as what it is made of, */
-  MOST_AGAIN = 8 /* ... so many times */
+  ROUNDS = 24,    /* edits of a kind */
+  CHEAP = 2,      /* operations that may be done twice, */
+  SPREAD = 4,     /* ... and, of what is so many times as large as what it is made of, */
+  MOST_AGAIN = 8, /* ... so many times */
+  MOST_SUMS = 4   /* vectors of partial sums */
 };
+
+static const double PARTIAL = 0.7; /* of the cycles without: less than that is worth partial sums */
+static const double FEWER = 0.98;  /* ... and of those with more of them, worth fewer */
 
 /* ---- maps that are read once: no stage of their own ------------------------------------------- */
 
@@ -114,16 +118,6 @@ static bool runs_along(const struct default_facts *f, int axis) {
   return moves && !f->many && !(f->asked >> axis & 1) && f->t->axes[axis].low < 0;
 }
 
-/* So many partial sums: whole vectors, some of them where the axis is long; 0: none fit. */
-static int64_t partial_sums(const struct default_facts *f, const struct machine *machine,
-                            int axis) {
-  int64_t size = f->t->axes[axis].size;
-  int lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
-  for (int64_t sums = 4 * lanes; sums >= 4; sums /= 2)
-    if (size % sums == 0 && size >= sums) return sums;
-  return 0;
-}
-
 /* Cycles of a stage with partial sums along the axis, about: each vector once, and then the lanes. */
 static double partial_cycles(const struct default_facts *f, int64_t sums, int lanes) {
   double vectors = (double)f->reduction / (double)(sums < lanes ? sums : lanes);
@@ -131,31 +125,69 @@ static double partial_cycles(const struct default_facts *f, int64_t sums, int la
   return (double)f->points * (vectors * work / 2 + 20);
 }
 
+static int lanes_of(const struct default_facts *f, const struct machine *machine) {
+  return machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
+}
+
+static struct program *with_partial_sums(const struct default_facts *f, int axis, int64_t sums) {
+  char text[4 * PROGRAM_NAME], name[PROGRAM_NAME];
+  canvas_context ctx;
+  struct program *out;
+  editor_name(f->p, f->t->name, "_r", name);
+  int length = snprintf(text, sizeof text, "rfactor %s %s %lld as %s", f->t->name,
+                        f->t->axes[axis].name, (long long)sums, name);
+  return program_edit(&ctx, f->p, text, (size_t)length, &out) == CANVAS_OK ? out : NULL;
+}
+
+/* Rows of a tile may use what one of them loads. */
+static bool rows_share(const struct default_facts *f) {
+  for (int i = 0; i < f->loads; i++)
+    for (int j = 0; j < f->t->rank; j++)
+      if (!(f->load[i].moves >> j & 1) && f->t->axes[j].size > 1) return true;
+  return false;
+}
+
+/* The program with so many partial sums along the axis as take least: as many vectors of them as divide
+ * it, up to four; fewer where that makes room for rows that share what they load. Less than one vector
+ * only where none divides it. NULL: nothing does, or it is not worth it. */
+static struct program *partial_sums(const struct editor *e, const struct default_facts *f, int axis,
+                                    double least) {
+  int64_t size = f->t->axes[axis].size;
+  int lanes = lanes_of(f, e->machine);
+  struct program *best = NULL;
+  double cycles = 0;
+  for (int64_t sums = MOST_SUMS * lanes; sums >= 4; sums /= 2) {
+    if (size % sums || (best && (sums < lanes || !rows_share(f)))) continue;
+    if (!best && partial_cycles(f, sums, lanes) >= least) return NULL;
+    struct program *p = with_partial_sums(f, axis, sums);
+    double taken = p ? editor_cycles(e, p) : 0;
+    bool less = p && (!best || taken < FEWER * cycles);
+    program_free(less ? best : p);
+    if (!less) continue;
+    best = p;
+    cycles = taken;
+  }
+  return best;
+}
+
 static bool rfactor_one(struct editor *e, int *after) {
   struct default_plans all;
   const struct program *p = program_of(e);
-  char text[4 * PROGRAM_NAME], name[PROGRAM_NAME];
-  int lanes = e->machine->vector_bytes / 4;
-  bool found = false;
+  struct program *out = NULL;
   default_plan_all(&all, p, e->machine, e->mode);
-  for (int i = *after + 1; i < p->tensors.count && !found; i++) {
+  for (int i = *after + 1; i < p->tensors.count && !out; i++) {
     const struct default_plan *plan = &all.plan[i];
     struct default_facts f;
     if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) continue;
     if (!p->tensors.data[i].reductions) continue;
     default_facts(p, i, all.kept, &f);
-    for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !found; r++) {
-      int64_t sums = runs_along(&f, r) ? partial_sums(&f, e->machine, r) : 0;
-      found = sums && partial_cycles(&f, sums, lanes) < 0.7 * plan->tile.cycles;
-      if (!found) continue;
-      editor_name(p, f.t->name, "_r", name);
-      snprintf(text, sizeof text, "rfactor %s %s %lld as %s", f.t->name, f.t->axes[r].name,
-               (long long)sums, name);
-      *after = i + 1; /* the sum of what comes before it */
-    }
+    for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out; r++)
+      if (runs_along(&f, r)) out = partial_sums(e, &f, r, PARTIAL * plan->tile.cycles);
+    *after = i + 1; /* the sum of what comes before it */
   }
   default_plan_free(&all);
-  return found && editor_edit(e, text);
+  if (out) editor_take(e, out);
+  return out != NULL;
 }
 
 /* ---- outputs across the lanes ----------------------------------------------------------------- */

@@ -55,6 +55,10 @@ static const struct {
     {"gemv m=256 k=512", 0, "    m_i:unroll, k_i:vec =>"},
     {"gemv m=256 k=512", 1, "    m_i:unroll, k_i:vec =>"},
     {"gemv m=256 k=512", 2, "    m_i:unroll, k_i:vec =>"},
+    // fewer partial sums, and more rows that share what they load
+    {"gemv m=1024 k=1024", 0, "Y_r[m:1024, k_i:16] ="},
+    {"gemv m=1024 k=1024", 1, "k_o, m_i:8:unroll, k_i:vec =>"},
+    {"softmax shape=256x128", 0, "total_r[i0:256, i1_i:64] ="},
     {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
     // rows of a window share their loads
     {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
