@@ -8,13 +8,16 @@
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 #include "transform/schedule_change.h"
+#include "transform/schedule_whole.h"
 
 struct follower {
   const struct loop_tree *tree; /* of the program before the edit */
   struct change change;
   const struct program *edited;
   struct schedule *s; /* the copy */
-  bool vectors; /* first try: lanes of partial sums are marked, tiles stand where they are read */
+  bool
+      vectors; /* first try: lanes of partial sums are marked, tiles stand where they are read, a copy
+                   that sums has the loops of what it copied */
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
@@ -370,6 +373,87 @@ static canvas_status follow_overlap(canvas_context *ctx, struct follower *f) {
   return CANVAS_OK;
 }
 
+/* ---- a copy that sums in the place of what it copied ------------------------------------------- */
+
+/* The only reader of the tensor. */
+static int reader_of(const struct program *p, int tensor) {
+  int reader = tensor + 1;
+  while (!stage_loads(p, reader, tensor)) reader++;
+  return reader;
+}
+
+/* The tensor's axis that the axis of its copy is; -1. */
+static int copied_axis(const struct program *p, int copy, int axis) {
+  const struct px_node *load = &p->nodes.data[p->tensors.data[copy].body];
+  for (int i = 0; i < p->tensors.data[load->tensor].rank; i++) {
+    const struct px_node *index = &p->nodes.data[p->indices.data[load->first + i]];
+    if (index->op == PX_AXIS && index->integer == axis) return i;
+  }
+  return -1;
+}
+
+/* Every axis of either is one of the other. */
+static bool copies_all(const struct program *p, int copy, int tensor) {
+  const struct program_tensor *y = &p->tensors.data[copy], *t = &p->tensors.data[tensor];
+  for (int i = 0; i < y->rank; i++) {
+    int from = copied_axis(p, copy, i);
+    if (from < 0 || y->axes[i].size != t->axes[from].size) return false;
+  }
+  return y->rank == t->rank;
+}
+
+static void name_axis(struct follower *f, struct schedule_axis *axis, const char *name) {
+  bool plain = axis->count == 1 && !strcmp(f->s->levels.data[axis->level[0]].name, name);
+  axis->axis = plain ? NULL : keep(f, name);
+}
+
+/* The copy takes the loops of the stage. */
+static void take_loops(struct follower *f, int copy, int to) {
+  const struct program_tensor *y = &f->change.from->tensors.data[copy];
+  struct schedule_leaf *leaf = &node_at(f, leaf_of(f))->leaf, *old = &node_at(f, to)->leaf;
+  struct schedule_axis axes[PROGRAM_AXES];
+  for (int i = 0; i < y->rank; i++) {
+    axes[i] = leaf->axes.data[copied_axis(f->change.from, copy, i)];
+    name_axis(f, &axes[i], y->axes[i].name);
+  }
+  memcpy(leaf->axes.data, axes, (size_t)y->rank * sizeof *axes);
+  leaf->stage = old->stage;
+  leaf->scope = old->scope;
+  leaf->layout.count = 0;
+  for (int i = 0; i < old->layout.count; i++) VEC_PUSH(&leaf->layout, old->layout.data[i]);
+  change_detach(f->s, to);
+}
+
+/* The loops of what the stage reduces stand in those of the copy, which are no vectors then. */
+static void take_sum(struct follower *f, int to) {
+  const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
+  int from = leaf_of(f), node = node_at(f, to)->parent;
+  for (int i = node; i > 0; i = node_at(f, i)->parent)
+    node_at(f, i)->loop.marks &= ~(unsigned)LOOP_VEC;
+  change_detach(f->s, to);
+  for (int i = 0; i < stage->steps; i++)
+    if (stage->path[i].axis >= 0 && !stage_spatial(f->tree, stage, i))
+      node = schedule_add_loop(f->s, node, stage->path[i].level, 0);
+  change_attach(f->s, to, node, -1);
+  for (int i = old_tensor(f)->rank; i < node_at(f, from)->leaf.axes.count; i++) {
+    struct schedule_axis axis = node_at(f, from)->leaf.axes.data[i];
+    VEC_PUSH(&node_at(f, to)->leaf.axes, axis);
+    node_at(f, to)->leaf.reductions++;
+  }
+  change_detach(f->s, from);
+}
+
+static void follow_inline(struct follower *f) {
+  int copy = old_tensor(f)->reductions ? reader_of(f->change.from, f->change.tensor) : -1;
+  int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
+  if (stage < 0)
+    change_detach(f->s, leaf_of(f));
+  else if (f->vectors && copies_all(f->change.from, copy, f->change.tensor))
+    take_loops(f, copy, f->tree->stages[stage].node);
+  else
+    take_sum(f, f->tree->stages[stage].node);
+}
+
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
@@ -377,7 +461,7 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
     case CHANGE_RFACTOR: return follow_rfactor(ctx, f);
     case CHANGE_OVERLAP: return follow_overlap(ctx, f);
     case CHANGE_CACHE_WRITE: add_after(f, -1); return CANVAS_OK;
-    case CHANGE_INLINE: change_detach(f->s, leaf_of(f)); return CANVAS_OK;
+    case CHANGE_INLINE: follow_inline(f); return CANVAS_OK;
     case CHANGE_CACHE_READ:
     case CHANGE_PACK: {
       int tensor = program_find(f->edited, f->change.name);
@@ -388,11 +472,12 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
   }
 }
 
-/* A stage that the schedule leaves out, because no output needs it, is left out after the edit too. */
+/* A stage that the schedule leaves out, because no output needs it, is left out after the edit too, and so
+ * is a copy of it. */
 static bool concerns(const struct follower *f) {
+  if (f->change.kind == CHANGE_TYPE) return false;
   if (f->change.kind == CHANGE_OVERLAP) return loop_tree_stage(f->tree, f->change.reader) >= 0;
-  bool own = f->change.kind != CHANGE_CACHE_READ && f->change.kind != CHANGE_PACK;
-  return f->change.kind != CHANGE_TYPE && (!own || loop_tree_stage(f->tree, f->change.tensor) >= 0);
+  return old_tensor(f)->is_input || loop_tree_stage(f->tree, f->change.tensor) >= 0;
 }
 
 static canvas_status follow(canvas_context *ctx, struct follower *f, struct schedule **out) {
@@ -410,6 +495,26 @@ static canvas_status follow(canvas_context *ctx, struct follower *f, struct sche
   return CANVAS_OK;
 }
 
+/* Tries one after the other; the last one says why not. */
+static canvas_status try_all(canvas_context *ctx, struct follower *f, struct schedule **out) {
+  enum change_kind kind = f->change.kind;
+  bool twice = kind == CHANGE_RFACTOR || kind == CHANGE_OVERLAP || kind == CHANGE_INLINE;
+  for (f->vectors = twice; follow(ctx, f, out) != CANVAS_OK; f->vectors = false)
+    if (!f->vectors) return CANVAS_BAD_INPUT;
+  return CANVAS_OK;
+}
+
+static canvas_status follow_edited(canvas_context *ctx, struct follower *f, struct schedule **out) {
+  bool copies = f->change.kind == CHANGE_CACHE_READ || f->change.kind == CHANGE_PACK;
+  if (!copies || old_tensor(f)->is_input) return try_all(ctx, f, out);
+  struct loop_tree *whole;
+  TRY(schedule_whole(ctx, f->tree, f->change.tensor, &whole));
+  f->tree = whole;
+  canvas_status status = try_all(ctx, f, out);
+  loop_tree_free(whole);
+  return status;
+}
+
 canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
                               size_t length, struct schedule **out) {
   struct follower f = {.tree = tree};
@@ -420,12 +525,7 @@ canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree,
   canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
   if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);
   f.edited = edited;
-  bool twice = f.change.kind == CHANGE_RFACTOR || f.change.kind == CHANGE_OVERLAP;
-  for (int vectors = twice; status == CANVAS_OK && vectors >= 0; vectors--) {
-    f.vectors = vectors;
-    if (follow(ctx, &f, out) == CANVAS_OK) break;
-    if (!vectors) status = CANVAS_BAD_INPUT;
-  }
+  if (status == CANVAS_OK) status = follow_edited(ctx, &f, out);
   program_free(edited);
   program_free(f.change.to);
   change_close(&f.change);

@@ -22,6 +22,16 @@
 #define SPARSE                                                             \
   "canvas 1\nprogram sparse\nin X f32 [e:9]\nin q i32 [r:9] 0..9 rising\n" \
   "A[h:8] = X[e] // sum e:q[h]..q[h+1]\nY[h:6] = A[h+k] // sum k:3\nout Y\n"
+#define COPIED                                                               \
+  "canvas 1\nprogram copied\nin A f32 [i:12, k:32]\nin B f32 [k:32, j:32]\n" \
+  "P[i:12, j:32] = A[i, k] * B[k, j] // sum k:32\nC[y:32, x:12] = P[x, y]\n" \
+  "D[x:12, y:32] = max(C[y, x], 0)\nout D\n"
+#define HALVED                                        \
+  "canvas 1\nprogram halved\nin A f32 [i:12, k:32]\n" \
+  "P[i:12] = A[i, k] // sum k:32\nC[i:6, j:8] = P[2*i]\nout C\n"
+#define CHAIN                                                                     \
+  "canvas 1\nprogram chain\nin X f32 [i:12, k:40]\nF[i:12, k:40] = X[i, k] * 2\n" \
+  "E[i:12, k:40] = exp(F[i, k])\nS[i:12] = E[i, k] // sum k:40\nout S\n"
 #define LAST "i, j =>\n    @D = i, j\n"
 
 // After the edit; or the error message.
@@ -101,6 +111,30 @@ static const struct {
     {ROWS, "inline E",
      "i =>\n    k =>\n        @E = i, k\n        @S = i // k\n    k =>\n        @Y = i, k\n",
      "i =>\n    k =>\n        @S = i // k\n    k =>\n        @Y = i, k\n"},
+    // a copy that sums has the loops of what it copied ...
+    {COPIED, "inline P",
+     "i =>\n    k, j:vec =>\n        @P = i, j // k\n    j =>\n        @C[x][y]:heap = {j}/y, "
+     "{i}/x\n"
+     "x, y =>\n    @D = x, y\n",
+     "i, k, j:vec =>\n    @C[x][y]:heap = {j}/y, {i}/x // k\nx, y =>\n    @D = x, y\n"},
+    {COPIED, "inline P",
+     "io, ii:4, k, j:vec =>\n    @P[j][i] = {io, ii}/i, j // k\n"
+     "y, x =>\n    @C[x][y]:heap = y, x\nx, y =>\n    @D = x, y\n",
+     "io, ii:4, k, j:vec =>\n    @C[x][y]:heap = {j}/y, {io, ii}/x // k\nx, y =>\n    @D = x, y\n"},
+    // ... where these give all of it and no more
+    {HALVED, "inline P", "i, k =>\n    @P = i // k\nC_i, j:vec =>\n    @C = {C_i}/i, j\n",
+     "C_i, j, k =>\n    @C = {C_i}/i, j // k\n"},
+    // what is copied whole is computed whole
+    {CHAIN, "pack E as EP [k/8, i, k%8]",
+     "i, k =>\n    @F = i, k\n    @E = i, k\n    @S = i // k\n",
+     "i, k =>\n    @F = i, k\ni, k =>\n    @E = i, k\nk_o, EP_i, k_i =>\n    @EP = k_o, {EP_i}/i, "
+     "k_i\n"
+     "i, k =>\n    @S = i // k\n"},
+    {CHAIN, "cache E in S as EC",
+     "i =>\n    k =>\n        @F = i, k\n    k:unroll =>\n        @E[k] = i, k\n    k =>\n"
+     "        @S = i // k\n",
+     "i, k =>\n    @F = i, k\ni, k:unroll =>\n    @E = i, k\nEC_i, EC_k =>\n    @EC = {EC_i}/i, "
+     "{EC_k}/k\ni, k =>\n    @S = i // k\n"},
     {GEMM, "type C bf16", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j, k =>\n    @C = i, j // k\n" LAST},
     {GEMM, "inline C", "i, j, k =>\n    @C = i, j // k\n" LAST,
@@ -140,7 +174,12 @@ static void some_edit(struct random *r, const struct program *p, struct buf *tex
   const struct program_tensor *t = &p->tensors.data[edit_below(r, p->tensors.count)];
   const struct program_tensor *other = &p->tensors.data[edit_below(r, p->tensors.count)];
   int axis = edit_below(r, t->rank + t->reductions + !(t->rank + t->reductions));
-  switch (edit_below(r, 6)) {
+  switch (edit_below(r, 7)) {
+    case 6:
+      buf_printf(text, "pack %s as NEW [", t->name);
+      for (int i = t->rank - 1; i >= 0; i--)
+        buf_printf(text, "%s%s", t->axes[i].name, i ? ", " : "]");
+      break;
     case 5:
       buf_printf(text, "overlap %s in %s %s %d as NEW", t->name, other->name,
                  other->axes[edit_below(r, other->rank + !other->rank)].name, 1 + edit_below(r, 5));
