@@ -13,6 +13,8 @@
  *
  * Of several conditions the one that holds in the least part is taken first, and where it holds is
  * split first: if the copies become too many, conditions are left in the borders, not inside.
+ * What is split costs code: of a nest of loops at most ten times its own, of all together so much; nests in
+ * which conditions are asked most often come first.
  * Lanes of a vector are looked at together: all hold it, or none, or (at the border) some.
  * A parallel loop stays whole, and a condition that a counter does not move in one direction alone
  * (h % 2 == 0) has no place: if loops stand below, it becomes an `if` around them.
@@ -25,7 +27,7 @@
 #include "base/saturating.h"
 #include "code/code_facts.h"
 
-/* How many statements may be copied: so many times those that there were, or so many in all. */
+/* How many statements may be copied: so many times those of their nest, and so many in all. */
 enum { MOST_TIMES = 10, MOST_COPIED = 1500 };
 
 /* A sum that is >= 0 in a part of what the loop counts. */
@@ -41,7 +43,7 @@ struct splitter {
   int depth;  /* loops around, lanes do not count */
   int first;  /* the depth of the outermost loop that runs as one with this */
   int group;  /* so many loops to come run as one with it */
-  int copied; /* statements */
+  int copied; /* statements, of this nest */
   int room;   /* so many at most */
   int inner;  /* loops between that which is looked at and where the search stands */
   int loop;   /* that is looked at */
@@ -592,20 +594,83 @@ static void part_all(struct splitter *s, int parent) {
   if (statement(s, parent)->other >= 0) part_all(s, statement(s, parent)->other);
 }
 
+/* ---- all nests ---- */
+
+static bool is_choice(const struct code *c, const struct code_expr *e) {
+  return e->op == PX_SELECT && c->exprs.data[e->arg[0]].type.lanes == 1;
+}
+
 static bool has_choices(const struct code *c) {
-  for (int i = 0; i < c->exprs.count; i++) {
-    const struct code_expr *e = &c->exprs.data[i];
-    if (e->op == PX_SELECT && c->exprs.data[e->arg[0]].type.lanes == 1) return true;
-  }
+  for (int i = 0; i < c->exprs.count; i++)
+    if (is_choice(c, &c->exprs.data[i])) return true;
   return false;
+}
+
+static bool chooses(const struct splitter *s, int expr) {
+  if (expr < 0) return false;
+  const struct code_expr *e = expr_at(s, expr);
+  return is_choice(s->c, e) || chooses(s, e->arg[0]) || chooses(s, e->arg[1]) ||
+         chooses(s, e->arg[2]);
+}
+
+static double asked_below(struct splitter *s, int parent);
+
+/* How often conditions of values are asked; a loop whose steps are not known has one. */
+static double asked(struct splitter *s, int at) {
+  const struct code_statement t = *statement(s, at);
+  double often = t.kind == CODE_ASSIGN && chooses(s, t.value);
+  if (t.kind == CODE_DECLARE) often = chooses(s, t.value);
+  if (t.other >= 0) often += asked_below(s, t.other);
+  if (t.kind != CODE_FOR) return often + asked_below(s, at);
+  enter(s, at);
+  struct fact_range r = s->facts.counters.data[t.variable].range;
+  double steps = r.known ? fmax(0, (double)((r.high - r.low) / t.step + 1)) : 1;
+  often = steps * asked_below(s, at);
+  leave(s, at);
+  return often;
+}
+
+static double asked_below(struct splitter *s, int parent) {
+  double sum = 0;
+  for (int i = statement(s, parent)->first; i >= 0; i = statement(s, i)->next) sum += asked(s, i);
+  return sum;
+}
+
+/* An outermost statement, before any is changed. */
+struct nest {
+  int at, size;
+  double asked;
+};
+
+static int more_often(const void *a, const void *b) {
+  const struct nest *x = a, *y = b;
+  return x->asked != y->asked ? (x->asked < y->asked) - (x->asked > y->asked) : x->at - y->at;
+}
+
+static void settle_nests(struct splitter *s) {
+  struct {
+    VEC(struct nest);
+  } nests = {0};
+  int left = MOST_COPIED;
+  for (int i = statement(s, 0)->first; i >= 0; i = statement(s, i)->next) {
+    struct nest nest = {i, count(s, i), asked(s, i)};
+    VEC_PUSH(&nests, nest);
+  }
+  qsort(nests.data, (size_t)nests.count, sizeof *nests.data, more_often);
+  for (int i = 0; i < nests.count; i++) {
+    s->copied = 0;
+    s->room = (int)int_min(left, MOST_TIMES * (int64_t)nests.data[i].size);
+    settle_statement(s, nests.data[i].at);
+    left -= s->copied;
+  }
+  free(nests.data);
 }
 
 void code_split_borders(struct code *c) {
   struct splitter s = {.c = c};
   if (!has_choices(c)) return;
   facts_open(&s.facts, c);
-  s.room = (int)int_min(MOST_COPIED, MOST_TIMES * (int64_t)count(&s, 0));
-  settle_children(&s, 0);
+  settle_nests(&s);
   facts_close(&s.facts);
   code_simplify(c);
 }

@@ -811,6 +811,55 @@ static void names_common(void **state) {
   CHECK_ROWS (rows, row) check_pass(row, code_name_common);
 }
 
+// A loop of so many steps over so many statements, of which each of the first has a place to split at.
+static void many_places(struct sample *s, enum code_how how, int steps, int statements,
+                        int places) {
+  int loop = open_loop(s, 0, steps);
+  for (int i = 0; i < statements; i++) {
+    int condition = compare(s, PX_LT, counter(s), code_int(s->c, i + 1));
+    if (i < places)
+      choose(s, how, condition, counter(s), 5);
+    else
+      move(s, counter(s));
+  }
+  code_close(s->c, loop);
+}
+
+static int count_text(const char *text, const char *word) {
+  int found = 0;
+  for (; (text = strstr(text, word)); text += strlen(word)) found++;
+  return found;
+}
+
+// What is split costs ten times its nest at most; where all together cost too much, the nest is split
+// in which conditions are asked most often.
+static void borders_cost(void **state) {
+  static const struct {
+    const char *name;
+    int steps[2], statements[2], places[2];
+    int choices[2];  // that are left
+  } rows[] = {
+      {"a nest has room", {40, 40}, {5, 1}, {5, 0}, {0, 0}},
+      {"ten times itself", {40, 40}, {20, 1}, {20, 0}, {10, 0}},
+      {"not ten times another", {40, 40}, {20, 200}, {20, 0}, {10, 0}},
+      {"asked less, and last", {11, 60}, {140, 140}, {10, 2}, {2, 0}},
+      {"asked more, and first", {12, 30}, {140, 140}, {10, 2}, {0, 2}},
+  };
+  CHECK_ROWS (rows, row) {
+    struct sample s = sample();
+    struct buf out = {0};
+    for (int i = 0; i < 2; i++)
+      many_places(&s, i ? CODE_ADD : CODE_SET, row->steps[i], row->statements[i], row->places[i]);
+    code_split_borders(s.c);
+    CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
+    code_print(s.c, &out);
+    CHECK_INT(count_text(out.text, " = select"), row->choices[0], row->name);
+    CHECK_INT(count_text(out.text, " += select"), row->choices[1], row->name);
+    buf_free(&out);
+    code_free(s.c);
+  }
+}
+
 static void splits_borders(void **state) {
   static const struct pass_row rows[] = {
       {edges, HEAD "  Y[0] = 0\n"
@@ -1312,6 +1361,6 @@ static void is_readable(void **state) {
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(names_loads),
            cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
