@@ -7,23 +7,15 @@
  */
 #include <stdlib.h>
 
-#include "program/program.h"
-
-enum { FORM_TERMS = 12 };
+#include "program/affine.h"
 
 struct span {
   int64_t low, high; /* INT64_MIN, INT64_MAX: no bound */
 };
 static const struct span unbounded = {INT64_MIN, INT64_MAX};
 
-/* constant + sum of coef * term */
-struct form {
-  int count, term[FORM_TERMS];
-  int64_t coef[FORM_TERMS], constant;
-};
-
 struct fact {
-  struct form form; /* without constant */
+  struct affine form; /* without constant */
   struct span span;
 };
 
@@ -108,57 +100,6 @@ static struct span product(struct span a, struct span b) {
   return r;
 }
 
-/* ---- sums of terms ---- */
-
-static bool add_term(const struct walker *w, struct form *f, int expr, int64_t coef) {
-  const int64_t largest = (int64_t)1 << 61;
-  int at = 0;
-  while (at < f->count && !px_same(w->p, f->term[at], expr)) at++;
-  if (at == FORM_TERMS || coef > largest || coef < -largest) return false;
-  if (at == f->count) {
-    f->term[f->count] = expr;
-    f->coef[f->count++] = 0;
-  }
-  f->coef[at] += coef;
-  return f->coef[at] <= largest && f->coef[at] >= -largest;
-}
-
-/* f += times * expr; false where that is no short sum */
-static bool add_expr(const struct walker *w, struct form *f, int expr, int64_t times) {
-  const struct px_node *n = node_of(w, expr);
-  int64_t part;
-  switch (n->op) {
-    case PX_INT:
-      return !__builtin_mul_overflow(times, n->integer, &part) &&
-             !__builtin_add_overflow(f->constant, part, &f->constant);
-    case PX_NEG: return times != INT64_MIN && add_expr(w, f, n->arg[0], -times);
-    case PX_ADD: return add_expr(w, f, n->arg[0], times) && add_expr(w, f, n->arg[1], times);
-    case PX_SUB:
-      return times != INT64_MIN && add_expr(w, f, n->arg[0], times) &&
-             add_expr(w, f, n->arg[1], -times);
-    case PX_MUL:
-      for (int i = 0; i < 2; i++) {
-        const struct px_node *factor = node_of(w, n->arg[i]);
-        if (factor->op != PX_INT) continue;
-        return !__builtin_mul_overflow(times, factor->integer, &part) &&
-               add_expr(w, f, n->arg[1 - i], part);
-      }
-      break;
-    default: break;
-  }
-  return add_term(w, f, expr, times);
-}
-
-static void drop_cancelled(struct form *f) {
-  int kept = 0;
-  for (int i = 0; i < f->count; i++) {
-    if (!f->coef[i]) continue;
-    f->term[kept] = f->term[i];
-    f->coef[kept++] = f->coef[i];
-  }
-  f->count = kept;
-}
-
 /* ---- facts ---- */
 
 static void assume_expr(struct walker *w, int expr, struct span span);
@@ -181,19 +122,18 @@ static void assume_inside(struct walker *w, int term, struct span span) {
 }
 
 /* low <= form <= high */
-static void assume_form(struct walker *w, struct form *f, struct span span) {
+static void assume_form(struct walker *w, struct affine *f, struct span span) {
   if (f->constant == INT64_MIN) return;
   span = plus(span, (struct span){-f->constant, -f->constant});
   f->constant = 0;
-  drop_cancelled(f);
   if (!f->count || (span.low == INT64_MIN && span.high == INT64_MAX)) return;
   VEC_PUSH(&w->facts, ((struct fact){*f, span}));
-  if (f->count == 1) assume_inside(w, f->term[0], divided(span, f->coef[0]));
+  if (f->count == 1) assume_inside(w, f->term[0].expr, divided(span, f->term[0].coef));
 }
 
 static void assume_expr(struct walker *w, int expr, struct span span) {
-  struct form f = {0};
-  if (add_expr(w, &f, expr, 1)) assume_form(w, &f, span);
+  struct affine f;
+  if (affine_of(w->p, expr, &f)) assume_form(w, &f, span);
 }
 
 static enum px_op opposite(enum px_op op) {
@@ -227,9 +167,9 @@ static void assume(struct walker *w, int condition, bool holds) {
     assume(w, n->arg[0], holds);
     assume(w, n->arg[1], holds);
   } else if (n->op >= PX_LT && n->op <= PX_NE && node_of(w, n->arg[0])->sort == PX_INDEX) {
-    struct form f = {0};
+    struct affine f;
     enum px_op op = holds ? n->op : opposite(n->op);
-    if (add_expr(w, &f, n->arg[0], 1) && add_expr(w, &f, n->arg[1], -1))
+    if (affine_of(w->p, n->arg[0], &f) && affine_add(w->p, &f, n->arg[1], -1))
       assume_form(w, &f, span_of_comparison(op));
   }
 }
@@ -298,56 +238,56 @@ static struct span range_of_term(struct walker *w, int expr) {
 static struct span refined(const struct walker *w, int term, struct span span) {
   for (int i = 0; i < w->facts.count; i++) {
     const struct fact *f = &w->facts.data[i];
-    if (f->form.count == 1 && px_same(w->p, f->form.term[0], term))
-      span = common(span, divided(f->span, f->form.coef[0]));
+    if (f->form.count == 1 && px_same(w->p, f->form.term[0].expr, term))
+      span = common(span, divided(f->span, f->form.term[0].coef));
   }
   return span;
 }
 
-static int place_of(const struct walker *w, const struct form *f, int term) {
+static int place_of(const struct walker *w, const struct affine *f, int term) {
   int at = 0;
-  while (at < f->count && !px_same(w->p, f->term[at], term)) at++;
+  while (at < f->count && !px_same(w->p, f->term[at].expr, term)) at++;
   return at;
 }
 
 /* The range of f, written as `times` the fact's sum and a rest. */
-static struct span by_fact(const struct walker *w, const struct fact *fact, const struct form *f,
+static struct span by_fact(const struct walker *w, const struct fact *fact, const struct affine *f,
                            const struct span *terms, int64_t times) {
-  struct form rest = *f;
+  struct affine rest = *f;
   struct span sum = {f->constant, f->constant};
   for (int i = 0; i < fact->form.count; i++) {
     int64_t part;
-    int at = place_of(w, f, fact->form.term[i]);
-    if (at == f->count || __builtin_mul_overflow(fact->form.coef[i], times, &part) ||
-        __builtin_sub_overflow(rest.coef[at], part, &rest.coef[at]))
+    int at = place_of(w, f, fact->form.term[i].expr);
+    if (at == f->count || __builtin_mul_overflow(fact->form.term[i].coef, times, &part) ||
+        __builtin_sub_overflow(rest.term[at].coef, part, &rest.term[at].coef))
       return unbounded;
   }
-  for (int i = 0; i < f->count; i++) sum = plus(sum, scaled(terms[i], rest.coef[i]));
+  for (int i = 0; i < f->count; i++) sum = plus(sum, scaled(terms[i], rest.term[i].coef));
   return plus(sum, scaled(fact->span, times));
 }
 
 /* ... with each number of times that takes a term away whole. */
 static struct span by_fact_at_best(const struct walker *w, const struct fact *fact,
-                                   const struct form *f, const struct span *terms) {
+                                   const struct affine *f, const struct span *terms) {
   struct span best = unbounded;
   for (int i = 0; i < fact->form.count; i++) {
-    int at = place_of(w, f, fact->form.term[i]);
-    if (at == f->count || f->coef[at] % fact->form.coef[i]) continue;
-    best = common(best, by_fact(w, fact, f, terms, f->coef[at] / fact->form.coef[i]));
+    int64_t own = fact->form.term[i].coef;
+    int at = place_of(w, f, fact->form.term[i].expr);
+    if (at == f->count || f->term[at].coef == INT64_MIN || f->term[at].coef % own) continue;
+    best = common(best, by_fact(w, fact, f, terms, f->term[at].coef / own));
   }
   return best;
 }
 
 static struct span range_of(struct walker *w, int expr) {
-  struct form f = {0};
-  struct span terms[FORM_TERMS], sum;
+  struct affine f;
+  struct span terms[AFFINE_TERMS], sum;
   struct px_range plain = px_range(w->p, expr);
-  if (!add_expr(w, &f, expr, 1)) return range_of_term(w, expr);
-  drop_cancelled(&f);
+  if (!affine_of(w->p, expr, &f)) return range_of_term(w, expr);
   sum = (struct span){f.constant, f.constant};
   for (int i = 0; i < f.count; i++) {
-    terms[i] = refined(w, f.term[i], range_of_term(w, f.term[i]));
-    sum = plus(sum, scaled(terms[i], f.coef[i]));
+    terms[i] = refined(w, f.term[i].expr, range_of_term(w, f.term[i].expr));
+    sum = plus(sum, scaled(terms[i], f.term[i].coef));
   }
   for (int i = 0; i < w->facts.count; i++)
     sum = common(sum, by_fact_at_best(w, &w->facts.data[i], &f, terms));
