@@ -443,7 +443,19 @@ static void take_sum(struct follower *f, int to) {
   change_detach(f->s, from);
 }
 
+/* A vector may have more lanes than there are places. Where it goes, its level has as many as it needs. */
+static void open_vectors(struct follower *f) {
+  const struct bound_stage *stage = &f->tree->stages[loop_tree_stage(f->tree, f->change.tensor)];
+  for (int i = 0; i < stage->steps; i++) {
+    const struct schedule_loop *loop = &f->tree->schedule->nodes.data[stage->path[i].node].loop;
+    struct level *level = &f->s->levels.data[stage->path[i].level];
+    bool masked = level->kind == EXTENT_INT && level->tail == TAIL_MASK;
+    if (masked && loop->marks & LOOP_VEC) level->kind = EXTENT_OPEN;
+  }
+}
+
 static void follow_inline(struct follower *f) {
+  if (!f->vectors) open_vectors(f);
   int copy = old_tensor(f)->reductions ? reader_of(f->change.from, f->change.tensor) : -1;
   int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
   if (stage < 0)

@@ -124,6 +124,11 @@ static const struct {
     // ... where these give all of it and no more
     {HALVED, "inline P", "i, k =>\n    @P = i // k\nC_i, j:vec =>\n    @C = {C_i}/i, j\n",
      "C_i, j, k =>\n    @C = {C_i}/i, j // k\n"},
+    // what was a vector with lanes to spare is a loop of as many steps as it needs
+    {ROWS, "inline E",
+     "i, k:48:mask:vec =>\n    @E = i, k\ni, S_k =>\n    @S = i // {S_k}/k\ni, k =>\n    @Y = i, "
+     "k\n",
+     "i, S_k =>\n    @S = i // {S_k}/k\ni, k:mask =>\n    @Y = i, k\n"},
     // what is copied whole is computed whole
     {CHAIN, "pack E as EP [k/8, i, k%8]",
      "i, k =>\n    @F = i, k\n    @E = i, k\n    @S = i // k\n",
