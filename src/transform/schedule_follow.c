@@ -392,14 +392,12 @@ static int copied_axis(const struct program *p, int copy, int axis) {
   return -1;
 }
 
-/* Every axis of either is one of the other. */
-static bool copies_all(const struct program *p, int copy, int tensor) {
-  const struct program_tensor *y = &p->tensors.data[copy], *t = &p->tensors.data[tensor];
-  for (int i = 0; i < y->rank; i++) {
-    int from = copied_axis(p, copy, i);
-    if (from < 0 || y->axes[i].size != t->axes[from].size) return false;
-  }
-  return y->rank == t->rank;
+/* Every axis of either is one of the other, all of it or its first places. */
+static bool copies_axes(const struct program *p, int copy, int tensor) {
+  int rank = p->tensors.data[copy].rank;
+  for (int i = 0; i < rank; i++)
+    if (copied_axis(p, copy, i) < 0) return false;
+  return rank == p->tensors.data[tensor].rank;
 }
 
 static void name_axis(struct follower *f, struct schedule_axis *axis, const char *name) {
@@ -460,7 +458,7 @@ static void follow_inline(struct follower *f) {
   int stage = copy < 0 ? -1 : loop_tree_stage(f->tree, copy);
   if (stage < 0)
     change_detach(f->s, leaf_of(f));
-  else if (f->vectors && copies_all(f->change.from, copy, f->change.tensor))
+  else if (f->vectors && copies_axes(f->change.from, copy, f->change.tensor))
     take_loops(f, copy, f->tree->stages[stage].node);
   else
     take_sum(f, f->tree->stages[stage].node);

@@ -4,8 +4,8 @@
  *     cache Y as CC        CC stands where Y did; Y, a copy, in loops of its own after it
  *     cache X in Y as XC   XC stands at the root before Y; pack W as WP: before the first reader
  *                          where these compute X themselves, X stands at the root before that
- *     inline P             P is gone; a copy Y of a P that reduces has the loops of P, or, where it is
- *                          no copy of all of P once, those of P that reduce within its own
+ *     inline P             P is gone; a copy Y of a P that reduces has the loops of P, or, where these
+ *                          do not fit its axes, those of P that reduce within its own
  *     rfactor Y k 16 as YP YP stands where Y did, its lanes a loop of 16 within k; Y, which adds them
  *                          up, after the loops that reduced. Both loops over the lanes are vectors
  *                          where nothing around or in them forbids it

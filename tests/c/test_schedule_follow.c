@@ -29,6 +29,9 @@
 #define HALVED                                        \
   "canvas 1\nprogram halved\nin A f32 [i:12, k:32]\n" \
   "P[i:12] = A[i, k] // sum k:32\nC[i:6, j:8] = P[2*i]\nout C\n"
+#define FIRST                                        \
+  "canvas 1\nprogram first\nin A f32 [i:12, k:32]\n" \
+  "P[i:12] = A[i, k] // sum k:32\nC[i:6] = P[i]\nout C\n"
 #define CHAIN                                                                     \
   "canvas 1\nprogram chain\nin X f32 [i:12, k:40]\nF[i:12, k:40] = X[i, k] * 2\n" \
   "E[i:12, k:40] = exp(F[i, k])\nS[i:12] = E[i, k] // sum k:40\nout S\n"
@@ -121,7 +124,11 @@ static const struct {
      "io, ii:4, k, j:vec =>\n    @P[j][i] = {io, ii}/i, j // k\n"
      "y, x =>\n    @C[x][y]:heap = y, x\nx, y =>\n    @D = x, y\n",
      "io, ii:4, k, j:vec =>\n    @C[x][y]:heap = {j}/y, {io, ii}/x // k\nx, y =>\n    @D = x, y\n"},
-    // ... where these give all of it and no more
+    {FIRST, "inline P", "i, k =>\n    @P = i // k\nC_i =>\n    @C = {C_i}/i\n",
+     "i, k =>\n    @C = i // k\n"},
+    // ... where these fit
+    {FIRST, "inline P", "i:4, i_:3, k =>\n    @P = {i, i_}/i // k\nC_i =>\n    @C = {C_i}/i\n",
+     "C_i, k =>\n    @C = {C_i}/i // k\n"},
     {HALVED, "inline P", "i, k =>\n    @P = i // k\nC_i, j:vec =>\n    @C = {C_i}/i, j\n",
      "C_i, j, k =>\n    @C = {C_i}/i, j // k\n"},
     // what was a vector with lanes to spare is a loop of as many steps as it needs
