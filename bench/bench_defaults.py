@@ -2,7 +2,7 @@
 
     ./dev bench defaults [WORD ...] [--only operators|kernels] [--machine avx2] [--nests] [--json]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
-    ./dev bench defaults --edits 200 [--isa avx512|avx2] [WORD ...]
+    ./dev bench defaults --edits 200 [--isa avx512|avx2] [--every] [--again] [WORD ...]
 
 Cases are operators at shapes that networks have and the kernels of examples/kernels at two layers
 of ResNet-18. Both run in one process on one thread, by turns; a time is the median of thread
@@ -104,6 +104,8 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on where a run stopped")
     parser.add_argument("--edits", type=int, default=-1, help="random edits of hand schedules")
     parser.add_argument("--isa", choices=["avx512", "avx2"], default="avx512")
+    parser.add_argument("--every", action="store_true", help="compile edits that cannot win, too")
+    parser.add_argument("--again", action="store_true", help="time the best of a run before")
     parser.add_argument("--samples", type=int, default=15)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -115,7 +117,9 @@ def main() -> None:
         elif args.edits >= 0:
             import defaults_edits as edits
 
-            found = edits.run(args.words, args.isa, args.edits, args.samples)
+            found = edits.run(
+                args.words, args.isa, args.edits, args.samples, args.every, args.again
+            )
             rows = [r for r in show(found, edits.line, args.json) if "of_best" in r]
             if rows and not args.json:
                 print(f"of the best: {sampled.geometric([r['of_best'] for r in rows]):.2f}")

@@ -62,10 +62,21 @@ class Code:
 def random_inputs(program: str, seed: int = 1) -> Arrays:
     rng = np.random.default_rng(seed)
     inputs, _ = _core.signature(program)
-    return [
-        np.ascontiguousarray(rng.standard_normal(row[2]).astype("f4") / max(1, len(row[2])))
-        for row in inputs
-    ]
+    return aligned(
+        [rng.standard_normal(row[2]).astype("f4") / max(1, len(row[2])) for row in inputs]
+    )
+
+
+def aligned(arrays: Arrays) -> Arrays:
+    """Copies that begin where a line does."""
+    found = []
+    for array in arrays:
+        room: np.ndarray = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
+        at = -room.ctypes.data % ALIGNMENT
+        copy = room[at : at + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        found.append(copy)
+    return found
 
 
 def addresses(arrays: Arrays) -> list[ctypes.c_void_p]:
@@ -84,7 +95,7 @@ def loaded(path: str, name: str, prepared: tuple[int, list[bool], list[bool]], p
            arrays: Arrays, seconds: float) -> Code:  # fmt: skip
     library = ctypes.CDLL(path)
     size, packs, takes = prepared
-    outputs: Arrays = [np.zeros(row[2], TYPES[row[1]]) for row in _core.signature(program)[1]]
+    outputs = aligned([np.zeros(row[2], TYPES[row[1]]) for row in _core.signature(program)[1]])
     given = addresses([array for array, taken in zip(arrays, takes) if taken])
     kept: list[Any] = [arrays]
     if size:
@@ -119,8 +130,10 @@ def in_turns(functions: list[Call], samples: int, limit: float = 3) -> list[list
         calls.append(max(1, min(200, int(2e-3 / max(once(function), 1e-6)))))
     taken: list[list[float]] = [[] for _ in functions]
     until = time.monotonic() + limit
-    for _ in range(samples):
-        for times, function, count in zip(taken, functions, calls):
+    for turn in range(samples):
+        for i in range(len(functions)):  # each comes first in some turns
+            i = (i + turn) % len(functions)
+            times, function, count = taken[i], functions[i], calls[i]
             function()  # what the other one left in the cache is not its own
             times.append(once(function, count))
         if time.monotonic() > until:
@@ -147,6 +160,28 @@ def c_text(program: str, machine: str | None = None) -> str:
         if _core.main(words):
             raise ValueError("the program does not compile")
         return out.read_text()
+
+
+def explained(program: str, schedule: str, machine: str) -> str:
+    """What `canvas schedule explain` prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = []
+        for name, text in (("program", program), ("schedule", schedule), ("machine", machine)):
+            path = Path(folder) / name
+            path.write_text(text)
+            words.append(str(path))
+        with (Path(folder) / "out").open("w+") as out, open(os.devnull, "w") as nothing:
+            before = [os.dup(1), os.dup(2)]
+            try:
+                os.dup2(out.fileno(), 1)
+                os.dup2(nothing.fileno(), 2)
+                _core.main(["canvas", "schedule", "explain", *words[:2], "--machine", words[2]])
+            finally:
+                for number, kept in enumerate(before, 1):
+                    os.dup2(kept, number)
+                    os.close(kept)
+            out.seek(0)
+            return out.read()
 
 
 @dataclass

@@ -1,24 +1,44 @@
 """Hand schedules of bench/native and random edits of them, beside the default schedule.
 
 An edit draws the block that weights are packed in, a number of the schedule, the order of two
-loops around the tile, or a mark of a reduction. Edits that the core rejects do not count. All are
-called once; one that takes longer than 1.3 times the best so far is not called again.
+loops around the tile, or a mark of a reduction. Edits that the core rejects do not count. Those
+whose tile cannot win by the numbers of `canvas schedule explain` are not compiled (--every does):
+fewer sums than a multiply-add takes cycles, or half more than there are registers. All others are
+called once; one that takes longer than 1.3 times the best so far is not called again. The best of
+them is timed by turns with the default and the hand schedule at the end, on the same arrays.
 The default is of the same operator, its weights prepared beforehand as those of the hand schedule
-are packed.
+are packed. Rows go to build/defaults/edits.jsonl as they come; --again takes the best from there
+and times it beside the default of today.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import native_cases
 import numpy as np
-from defaults_code import ROOT, Arrays, Code, c_text, compiled, in_turns, machine_text, once, ratio
+import torch
+from defaults_code import (
+    BUILD,
+    ROOT,
+    Arrays,
+    Code,
+    aligned,
+    c_text,
+    compiled,
+    explained,
+    in_turns,
+    machine_text,
+    once,
+    ratio,
+)
 from native_cases import Case
 
 from canvas import _core
@@ -26,6 +46,9 @@ from canvas import _core
 BLOCKS = {"avx512": (16, 32, 48, 64), "avx2": (8, 16, 24, 32)}
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
 HOPELESS = 1.3
+UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
+COLUMNS = ("in code", "registers")
+FEWEST, MOST = 5, 1.5  # registers of a tile that may win: the second of those that there are
 Row = dict[str, Any]
 
 
@@ -135,9 +158,7 @@ def right(code: Code, wanted: np.ndarray) -> bool:
 
 
 def wanted_of(case: Case, arrays: Arrays) -> np.ndarray:
-    import torch
-
-    tensors = [torch.from_numpy(a) for a in arrays]
+    tensors = [torch.from_numpy(array) for array in arrays]
     for image in case.images:
         tensors[image] = tensors[image].permute(0, 3, 1, 2)
     result = case.torch(*tensors)
@@ -146,67 +167,164 @@ def wanted_of(case: Case, arrays: Arrays) -> np.ndarray:
     return np.ascontiguousarray(result.numpy())
 
 
-def default_of(case: Case, isa: str) -> tuple[str, Arrays]:
+class Inputs:
+    """The arrays of a case: the same ones for every contender that takes them."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.plain = aligned(case.arrays())
+        self.wanted = wanted_of(case, self.plain)
+        self.packs: dict[int, Arrays] = {}
+
+    def packed(self, block: int) -> Arrays:
+        if block not in self.packs:
+            self.packs[block] = self.shared(self.case.pack(self.plain, block))
+        return self.packs[block]
+
+    def shared(self, arrays: Arrays) -> Arrays:
+        """Those of `plain` where they are the same."""
+        found = []
+        for array in arrays:
+            same = [x for x in self.plain if np.shares_memory(x, array) and x.shape == array.shape]
+            found.append(same[0] if same else aligned([array])[0])
+        return found
+
+
+def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
     """The operator as it stands, and its arrays."""
-    block, arrays = case.hands[isa].block, case.arrays()
-    images = max(1, len(arrays)) if case.goal == "torch" else 1
+    case, block = inputs.case, inputs.case.hands[isa].block
+    images = max(1, len(inputs.plain)) if case.goal == "torch" else 1
     if case.plain and case.plain_pack:
         name, *words = case.plain.split()
-        program, given = _core.operator_program(name, " ".join(words)), case.plain_pack(arrays)
+        program = _core.operator_program(name, " ".join(words))
+        given = inputs.shared(case.plain_pack(inputs.plain))
     else:
-        program, given = case.program(block), case.pack(arrays, block)
+        program, given = case.program(block), inputs.packed(block)
     gemv = case.name.startswith("gemv")
     return (program if gemv else constant(program, images)), given
 
 
-def tried(case: Case, isa: str, trial: Trial, machine: str | None) -> Code | None:
-    try:
-        program = case.program(trial.block)
-        arrays = case.pack(case.arrays(), trial.block)
-        return compiled(program, arrays, trial.schedule, machine)
-    except (ValueError, ZeroDivisionError):
-        return None
+def registers(text: str) -> int:
+    """Of the stage with the most operations, as `canvas schedule explain` tells it; 0: unknown."""
+    table = text.partition("\nstage ")[2].splitlines()
+    if not table:
+        return 0
+    begin, end = (table[0].index(word) + len("stage ") + len(word) for word in COLUMNS)
+    most, found = 0.0, 0
+    for row in table[1:]:
+        words = row.split()
+        if not words or words[0] == "all":
+            continue
+        flops = float(words[1]) * UNITS.get(words[2], 1)
+        if flops > most:
+            most, found = flops, int(row[begin:end].strip() or 0)
+    return found
 
 
-def measure(case: Case, isa: str, count: int, samples: int) -> Row:
+def is_hopeless(case: Case, program: str, trial: Trial, machine: str) -> bool:
+    """A sum that waits for itself, or whose tile does not fit into the registers by far."""
+    if not case.fmas:
+        return False
+    used = registers(explained(program, trial.schedule, machine))
+    held = int(re.findall(r"vector_registers (\d+)", machine)[0])
+    return bool(used) and (used < FEWEST or used > MOST * held)
+
+
+@dataclass
+class Search:
+    """The best of the edits so far."""
+
+    inputs: Inputs
+    machine: str
+    best: tuple[Trial, Code]
+    best_time: float
+    tried: int = 0  # edits that the core takes
+    hopeless: int = 0  # ... of which so many were not compiled
+
+    def legal(self, trial: Trial, every: bool) -> Code | None:
+        case = self.inputs.case
+        try:
+            program = case.program(trial.block)
+            if not every and is_hopeless(case, program, trial, self.machine):
+                self.hopeless += 1
+                self.tried += 1
+                return None
+            code = compiled(program, self.inputs.packed(trial.block), trial.schedule, self.machine)
+        except (ValueError, ZeroDivisionError):
+            return None
+        self.tried += 1
+        return code
+
+    def take(self, trial: Trial, every: bool) -> None:
+        code = self.legal(trial, every)
+        if not code or not right(code, self.inputs.wanted):
+            return
+        if once(code.call) > HOPELESS * self.best_time:
+            return
+        theirs, ours = in_turns([self.best[1].call, code.call], 7, 1)
+        if ratio(theirs, ours) > 1.02:
+            self.best = (trial, code)
+            self.best_time = min(statistics.median(ours), self.best_time)
+
+
+def timed(row: Row, default: Code, hand_code: Code, best: Code, samples: int) -> Row:
+    calls = [default.call, hand_code.call] + ([best.call] if best is not hand_code else [])
+    times = in_turns(calls, samples, 6)
+    for name, taken in zip(("default", "hand", "best"), [*times, times[-1]]):
+        row[f"{name}_us"] = 1e6 * statistics.median(taken)
+    return row | {"of_hand": ratio(times[1], times[0]), "of_best": ratio(times[-1], times[0])}
+
+
+def measure(case: Case, isa: str, count: int, samples: int, every: bool, known: Row | None) -> Row:
+    """`known`: a row of before, of which only the best is timed again."""
     machine = machine_text(isa)
-    wanted = wanted_of(case, case.arrays())
-    program, arrays = default_of(case, isa)
+    assert machine is not None
+    inputs = Inputs(case)
+    program, arrays = default_of(inputs, isa)
     default = compiled(program, arrays, None, machine)
-    row: Row = {"name": case.name, "batch": case.batch, "isa": isa, "edits": 0}
+    row: Row = {"name": case.name, "batch": case.batch, "isa": isa}
     row |= {"kb": len(c_text(program, machine)) / 1000, "compile_s": default.seconds}
-    if not right(default, wanted):
+    if not right(default, inputs.wanted):
         return row | {"error": "the default is wrong"}
     first = hand(case, isa)
-    code = tried(case, isa, first, machine)
-    if not code or not right(code, wanted):
+    code = compiled(case.program(first.block), inputs.packed(first.block), first.schedule, machine)
+    if not right(code, inputs.wanted):
         return row | {"error": "the hand schedule is wrong"}
-    best, hand_code = (first, code), code
-    best_time = min(once(code.call) for _ in range(3))
-    for trial in edits(first, count, isa, seed=1):
-        code = tried(case, isa, trial, machine)
-        if not code:
-            continue
-        row["edits"] += 1
-        if right(code, wanted) and once(code.call) < HOPELESS * best_time:
-            theirs, ours = in_turns([best[1].call, code.call], 5, 1)
-            if ratio(theirs, ours) > 1.02:
-                best, best_time = (trial, code), min(statistics.median(ours), best_time)
-        if row["edits"] == count:
+    search = Search(inputs, machine, (first, code), min(once(code.call) for _ in range(3)))
+    if known:
+        if known["best"] != "hand":
+            search.take(Trial(known["block"], known["schedule"], known["best"]), True)
+        search.tried, search.hopeless = known["edits"], known["hopeless"]
+    for trial in [] if known else edits(first, count, isa, seed=1):
+        search.take(trial, every)
+        if search.tried >= count:
             break
-    times = in_turns([default.call, hand_code.call, best[1].call], samples, 4)
-    row |= {
-        f"{n}_us": 1e6 * statistics.median(t) for n, t in zip(("default", "hand", "best"), times)
-    }
-    row |= {"of_hand": ratio(times[1], times[0]), "of_best": ratio(times[2], times[0])}
-    return row | {"best": best[0].what}
+    trial, best = search.best
+    row |= {"edits": search.tried, "hopeless": search.hopeless, "best": trial.what}
+    row |= {"block": trial.block, "schedule": trial.schedule}
+    return timed(row, default, code, best, samples)
 
 
-def run(words: list[str], isa: str, count: int, samples: int) -> Iterator[Row]:
+def stored(path: Path) -> dict[tuple[str, str], Row]:
+    if not path.exists():
+        return {}
+    rows = [json.loads(text) for text in path.read_text().splitlines()]
+    return {(row["name"], row["isa"]): row for row in rows if "of_best" in row}
+
+
+def run(
+    words: list[str], isa: str, count: int, samples: int, every: bool, again: bool
+) -> Iterator[Row]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / "edits.jsonl"
+    known = stored(path) if again else {}
     for case in native_cases.cases():
         text = f"{case.name} b{case.batch}"
         if case.batch == 1 and (not words or any(word in text for word in words)):
-            yield measure(case, isa, count, samples)
+            row = measure(case, isa, count, samples, every, known.get((case.name, isa)))
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            yield row
 
 
 def line(row: Row) -> str:
@@ -214,6 +332,7 @@ def line(row: Row) -> str:
         return f"{row['name']:24} {row['error']}"
     return (
         f"{row['name']:24} default {row['default_us']:9.1f} us  hand {row['hand_us']:9.1f} us "
-        f"{row['of_hand']:5.2f}  best of {row['edits']} edits {row['best_us']:9.1f} us "
+        f"{row['of_hand']:5.2f}  best of {row['edits']} edits "
+        f"({row['hopeless']} not compiled) {row['best_us']:9.1f} us "
         f"{row['of_best']:5.2f} {row['kb']:6.1f} kB {row['compile_s']:5.2f} s  {row['best']}"
     )
