@@ -165,8 +165,23 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   }
 }
 
+/* Of a point of the reduction: the term is one that changes no sum, since a condition of indices says so
+ * where loops are unrolled. */
+static bool adds_nothing(const struct builder *b, const struct statement *s) {
+  if (s->phase != PHASE_UPDATE || s->bound->start < 0) return false;
+  const struct px_node *n = &b->px->nodes.data[s->body];
+  if (n->op != PX_NUMBER) return false;
+  switch (s->t->reducer) {
+    case REDUCE_PROD: return n->number == 1;
+    case REDUCE_MAX: return n->number == -HUGE_VAL;
+    case REDUCE_MIN: return n->number == HUGE_VAL;
+    default: return n->number == 0;
+  }
+}
+
 /* The statement, of scalars or of vectors as the builder stands, after what gathers and counts. */
 static void put(struct builder *b, const struct statement *s) {
+  if (adds_nothing(b, s)) return;
   int block = code_open_block(b->code);
   b->gathered = 0;
   int value = value_of(b, s);

@@ -6,9 +6,11 @@
  * A layout says in which order the letters stand in each tensor; the map is the same for all. With
  * blocks of channels (NCHWc) i, c and o count blocks, j and r count channels within one.
  *
- * Transposed (Y is what a convolution with W would have as the gradient of its data): the data are
- * spread out, stride-1 zeros between two neighbours, and padded in the one stage `pad`; then the
- * windows run over it with stride 1 and the weight's elements in reverse.
+ * Transposed (Y is what a convolution with W would have as the gradient of its data): the data are padded
+ * in the stage `pad`; windows run over them with stride 1 and the weight's elements in reverse, as if there
+ * were stride-1 places between two neighbours, which add nothing:
+ *
+ *   Y[n, o, p] = sum over c, y of if (p + y) % stride == 0 then pad[n, i, (p + y) / stride] * W[c, o, K-1-y]
  */
 #include "operator/operator_build.h"
 
@@ -55,21 +57,32 @@ static int64_t lead(const struct build *b, int i) {
   return build_span(b, i) - 1 - build_before(b, i);
 }
 
-/* pad[.., u, ..] = X[.., (u - lead)/stride, ..] where that is a whole number of the data, else 0. */
-static int spread(struct build *b, int data, const char *letters) {
+static int64_t div_up(int64_t a, int64_t b) {
+  return a / b + (a % b > 0);
+}
+
+/* Data that the padded ones begin with, before the first one of X; cut off from X if negative. */
+static int64_t margin(const struct build *b, int i) {
+  return div_up(lead(b, i), build_number(b, ARG_STRIDE, i));
+}
+
+/* What a place of the spread data is off a multiple of the stride. */
+static int64_t offset(const struct build *b, int i) {
+  return margin(b, i) * build_number(b, ARG_STRIDE, i) - lead(b, i);
+}
+
+/* pad[.., u, ..] = X[.., u - margin, ..], and 0 beyond it. */
+static int surround(struct build *b, int data, const char *letters) {
   char padded[LAYOUT_MAX];
   struct program *p = b->p;
   int pad = build_stage(b, "pad", b->type, build_padded(b, letters, padded));
   int inside = px_bool(p, true);
   for (int i = 0; i < b->row->spatial; i++) {
     const struct spatial *s = build_spatial(b, i);
-    int stride = px_int(p, build_number(b, ARG_STRIDE, i));
-    int64_t first = lead(b, i),
-            last = first + (b->size[s->data] - 1) * build_number(b, ARG_STRIDE, i);
-    int at = b->at[s->padded], from = px_sub(p, at, px_int(p, first));
-    inside = build_inside(b, inside, at, first, last + 1);
-    inside = px_and(p, inside, px_compare(p, PX_EQ, px_mod(p, from, stride), px_int(p, 0)));
-    b->at[s->data] = px_div(p, from, stride);
+    int at = b->at[s->padded];
+    int64_t first = margin(b, i);
+    inside = build_inside(b, inside, at, first, first + b->size[s->data]);
+    b->at[s->data] = px_sub(p, at, px_int(p, first));
   }
   int value = build_load(b, data, letters);
   program_define(p, pad, px_select(p, inside, value, px_number(p, 0)));
@@ -92,20 +105,28 @@ static canvas_status transposed_windows(struct build *b) {
       return fail(b->ctx, CANVAS_BAD_INPUT, "%s: padding leaves nothing of a result of %s %lld",
                   b->row->name, s->what, (long long)all);
     build_axis(b, s->data, s->name, data);
-    build_axis(b, s->padded, s->name, result + span - 1);
+    build_axis(b, s->padded, s->name, (result + span - 2 + offset(b, i)) / stride + 1);
     build_axis(b, s->result, s->name, result);
     build_axis(b, s->window, s->window_name, build_number(b, ARG_KERNEL, i));
   }
   return CANVAS_OK;
 }
 
-/* Every place of the padded data, and the weight's windows from their end. */
-static void slide_in_reverse(struct build *b) {
+/* The windows run over the data as if they were spread, the weight's elements from their end: the condition
+ * under which there is an element of the data. */
+static int slide_in_reverse(struct build *b) {
+  struct program *p = b->p;
+  int there = px_bool(p, true);
   for (int i = 0; i < b->row->spatial; i++) {
     const struct spatial *s = build_spatial(b, i);
-    b->at[s->padded] = build_affine(b, s->result, 1, s->window, build_dilation(b, i));
-    b->at[s->window] = px_sub(b->p, px_int(b->p, b->size[s->window] - 1), b->at[s->window]);
+    int stride = px_int(p, build_number(b, ARG_STRIDE, i));
+    int at = build_affine(b, s->result, 1, s->window, build_dilation(b, i));
+    at = px_add(p, at, px_int(p, offset(b, i)));
+    there = px_and(p, there, px_compare(p, PX_EQ, px_mod(p, at, stride), px_int(p, 0)));
+    b->at[s->padded] = px_div(p, at, stride);
+    b->at[s->window] = px_sub(p, px_int(p, b->size[s->window] - 1), b->at[s->window]);
   }
+  return there;
 }
 
 /* All */
@@ -117,18 +138,20 @@ static void convolve(struct build *b, const struct layout *l) {
   bool biased = build_number(b, ARG_BIAS, 0);
   int x = build_input(b, "X", l->data), w = build_input(b, "W", l->weight);
   int bias = biased ? build_input(b, "B", l->bias) : -1;
-  x = l->transposed ? spread(b, x, l->data) : build_pad(b, x, l->data, 0);
+  x = l->transposed ? surround(b, x, l->data) : build_pad(b, x, l->data, 0);
   int y =
       biased ? build_stage(b, "conv", b->wide, l->result) : build_stage(b, "Y", b->type, l->result);
   b->at['c'] = px_int(p, 0); /* of a depth-wise one */
   build_reduce(b, y, REDUCE_SUM, l->reduce);
+  int there = px_bool(p, true);
   group(b);
   if (l->transposed)
-    slide_in_reverse(b);
+    there = slide_in_reverse(b);
   else
     build_slide(b);
   int value = build_load(b, x, build_padded(b, l->data, padded));
-  program_define(p, y, px_mul(p, value, build_load(b, w, l->weight)));
+  int product = px_mul(p, value, build_load(b, w, l->weight));
+  program_define(p, y, px_select(p, there, product, px_number(p, 0)));
   if (biased) build_bias(b, y, l->result, bias, l->bias);
 }
 

@@ -8,6 +8,7 @@
  *     default_panels.c   operands are packed into panels
  *     default_plan.c     what becomes of each stage: where it stands, how it is kept
  *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
+ *     default_phases.c   ... and where terms come and go with a remainder
  *     default_tile.c     lanes and rows of a stage that reduces: every candidate
  *     default_cycles.c   the formula: what one of them takes
  *     default_order.c    the order of its loops
@@ -64,6 +65,8 @@ struct default_facts {
   uint32_t rough;  /* ... that are no borders: loops cannot be split where they change */
   uint32_t bounds; /* own axes that say how far a reduction runs */
   int operations;  /* of one point, a multiply-add is one */
+  int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
+                                   there are, every so many; 0: it does not */
   int64_t points, reduction;
   int64_t out[PROGRAM_AXES]; /* strides of what it writes */
 };
@@ -80,6 +83,14 @@ void default_facts(const struct program *p, int stage, const struct default_kept
 void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,
                      int64_t *stride);
+/* default_phases.c: periods; a condition that they are about; an index under it, added to the load. */
+void default_find_phases(struct default_facts *f);
+bool default_is_phase(const struct default_facts *f, int condition);
+bool default_phase_index(const struct default_facts *f, int expr, int64_t stride,
+                         struct default_load *l);
+/* Steps of a reduction with a period that are unrolled. */
+int64_t default_phase_steps(const struct default_facts *f, int axis);
+
 /* Whether what the stage writes is one long axis, from its axis order[first] on, and each load moves along
  * it or stands still. */
 bool default_long_axis(const struct default_facts *f, int first);
@@ -94,6 +105,7 @@ struct default_tile {
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
+  bool phases;                /* loops are split by the periods */
   int slide;                  /* the reduction along which next rows use what these load; -1 */
   double cycles;              /* what the formula says */
 };

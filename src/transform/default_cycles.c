@@ -122,10 +122,19 @@ static double paging(const struct chooser *c, const struct default_load *l) {
   return PAGED * lines;
 }
 
+/* Rows of other phases use other elements of what stands still along them. */
+static double phases_of(const struct chooser *c, const struct default_load *l) {
+  double phases = 1;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (c->f->period[i] && c->now.rows[i] > 1 && !(l->moves >> i & 1))
+      phases *= (double)c->f->period[i];
+  return phases;
+}
+
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
 static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
   const struct default_load *l = &c->f->load[load];
-  double rows = rows_moved(c, l), apart = paging(c, l);
+  double rows = rows_moved(c, l) * phases_of(c, l), apart = paging(c, l);
   bool packable = c->options.pack && l->plain && !l->asked && c->f->reduction > 1;
   switch (lanes_along(c, l)) {
     case STILL: *ports += rows * spread(c, l); break;
@@ -203,8 +212,16 @@ static double border(const struct chooser *c) {
   return c->now.slide < 0 ? ASKED : BORDERED;
 }
 
-double chooser_cycles(struct chooser *c) {
+/* Terms of a sum, on average. */
+static double terms(const struct chooser *c) {
   double steps = c->f->reduction > 1 ? (double)c->f->reduction : 1;
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (c->f->period[i]) steps /= (double)c->f->period[i];
+  return steps;
+}
+
+double chooser_cycles(struct chooser *c) {
+  double steps = terms(c);
   double step = step_of(c);
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
   if (c->now.masked) step *= MASKED;

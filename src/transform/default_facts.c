@@ -52,9 +52,11 @@ static bool digit_of(const struct program *p, int expr, struct digit *d) {
   return true;
 }
 
-static void add_term(const struct program *p, const struct affine_term *term, int64_t stride,
+static void add_term(const struct default_facts *f, const struct affine_term *term, int64_t stride,
                      struct default_load *l) {
+  const struct program *p = f->p;
   struct digit d;
+  if (default_phase_index(f, term->expr, term->coef * stride, l)) return;
   if (!digit_of(p, term->expr, &d)) {
     l->twisted |= px_range(p, term->expr).axes;
     return;
@@ -81,8 +83,9 @@ static bool is_plain(const struct program *p, const struct affine *sum, uint32_t
   return true;
 }
 
-static void add_index(const struct program *p, int index, int at, int64_t stride,
+static void add_index(const struct default_facts *f, int index, int at, int64_t stride,
                       struct default_load *l) {
+  const struct program *p = f->p;
   struct affine sum;
   uint32_t axes = px_range(p, index).axes, moves = l->moves;
   l->moves |= axes;
@@ -92,7 +95,7 @@ static void add_index(const struct program *p, int index, int at, int64_t stride
     return;
   }
   l->plain = l->plain && is_plain(p, &sum, moves, at, l);
-  for (int i = 0; i < sum.count; i++) add_term(p, &sum.term[i], stride, l);
+  for (int i = 0; i < sum.count; i++) add_term(f, &sum.term[i], stride, l);
 }
 
 /* ---- the expression ---- */
@@ -114,7 +117,7 @@ static void add_load(struct walk *w, int node) {
   *l = (struct default_load){
       .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked};
   default_strides(t, &w->kept[n->tensor], stride);
-  for (int i = 0; i < t->rank; i++) add_index(p, p->indices.data[n->first + i], i, stride[i], l);
+  for (int i = 0; i < t->rank; i++) add_index(w->f, p->indices.data[n->first + i], i, stride[i], l);
 }
 
 /* Axes in an index expression or a condition, of loads of indices too. */
@@ -146,6 +149,15 @@ static uint32_t rough_below(const struct program *p, int expr) {
   return rough;
 }
 
+/* Those that a condition leaves open once loops are split by their periods. */
+static uint32_t open_below(const struct default_facts *f, int expr,
+                           uint32_t (*below)(const struct program *, int)) {
+  const struct px_node *n = &f->p->nodes.data[expr];
+  if (default_is_phase(f, expr)) return 0;
+  if (n->op == PX_AND) return open_below(f, n->arg[0], below) | open_below(f, n->arg[1], below);
+  return below(f->p, expr);
+}
+
 static int cost_of(const struct program *p, const struct px_node *n) {
   if (n->sort != PX_VALUE || n->op == PX_NUMBER || n->op == PX_LOAD) return 0;
   switch (n->op) {
@@ -172,9 +184,9 @@ static void walk(struct walk *w, int expr) {
   }
   if (n->sort == PX_INDEX) return;
   if (n->op == PX_SELECT && n->sort == PX_VALUE) {
-    w->asked |= axes_below(p, n->arg[0]);
-    w->f->asked |= axes_below(p, n->arg[0]);
-    w->f->rough |= rough_below(p, n->arg[0]);
+    w->asked |= open_below(w->f, n->arg[0], axes_below);
+    w->f->asked |= open_below(w->f, n->arg[0], axes_below);
+    w->f->rough |= open_below(w->f, n->arg[0], rough_below);
   }
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) walk(w, n->arg[i]);
@@ -193,14 +205,23 @@ static uint32_t bounds_of(const struct program *p, const struct program_tensor *
   return axes;
 }
 
+/* Where there is one: of a border it is a product within. */
+static bool is_product(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  while (n->op == PX_SELECT && n->sort == PX_VALUE && asks_indices(p, n->arg[0]))
+    n = &p->nodes.data[n->arg[1]];
+  return n->op == PX_MUL;
+}
+
 void default_facts(const struct program *p, int stage, const struct default_kept *kept,
                    struct default_facts *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
   *out = (struct default_facts){
       .p = p, .stage = stage, .t = t, .order = kept[stage].order, .points = 1, .reduction = 1};
   struct walk w = {out, kept, 0};
+  default_find_phases(out);
   walk(&w, t->body);
-  if (t->reducer != REDUCE_NONE && p->nodes.data[t->body].op != PX_MUL) out->operations++;
+  if (t->reducer != REDUCE_NONE && !is_product(p, t->body)) out->operations++;
   if (out->operations < 1) out->operations = 1;
   out->bounds = bounds_of(p, t);
   for (int i = 0; i < t->rank; i++) out->points *= t->axes[i].size;

@@ -6,6 +6,9 @@
  *             @conv = n, {co, co_v}/co, h, {w_o, w_i}/w // ci, kh, kw
  *         w_i:unroll, co_v:vec =>
  *             @Y = n, {co, co_v}/co, h, {w_o, w_i}/w
+ *
+ * An axis with phases that has no rows in the tile is split by them, the phases unrolled around the tile;
+ * its reduction is, too, the phases unrolled inside.
  */
 #include <stdio.h>
 #include <string.h>
@@ -80,9 +83,19 @@ struct nest {
   struct parts parts[PROGRAM_AXES];
 };
 
+/* An own axis whose phases stand around the tile, one after the other. */
+static bool has_phases(const struct nest *n, int axis) {
+  if (!n->tile->phases || !n->f->period[axis]) return false;
+  return axis != n->tile->vec && n->tile->rows[axis] == 1;
+}
+
+static int64_t inner_steps(const struct nest *n, int axis) {
+  if (axis == n->tile->vec) return n->tile->steps;
+  return has_phases(n, axis) ? n->f->period[axis] : n->tile->rows[axis];
+}
+
 static int64_t outer_steps(const struct nest *n, int axis) {
-  int64_t size = n->f->t->axes[axis].size;
-  int64_t steps = axis == n->tile->vec ? n->tile->steps : n->tile->rows[axis];
+  int64_t size = n->f->t->axes[axis].size, steps = inner_steps(n, axis);
   return (size + steps - 1) / steps;
 }
 
@@ -116,11 +129,15 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
 }
 
 static void split_axes(struct nest *n) {
-  for (int i = 0; i < n->f->t->rank; i++)
+  for (int i = 0; i < n->f->t->rank; i++) {
     n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, TAIL_MASK, "_v")
-                                    : split(n, i, n->tile->rows[i], TAIL_PEEL, "_i");
+                                    : split(n, i, inner_steps(n, i), TAIL_PEEL, "_i");
+    if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
+  }
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
-    n->parts[i] = (struct parts){-1, default_axis_level(n->m, n->f->t, i), -1};
+    n->parts[i] = n->tile->phases && n->f->period[i]
+                      ? split(n, i, default_phase_steps(n->f, i), TAIL_NONE, "_i")
+                      : (struct parts){-1, default_axis_level(n->m, n->f->t, i), -1};
 }
 
 /* Blocks of lanes that stay together while the rows run. */
@@ -134,7 +151,13 @@ static void split_together(struct nest *n) {
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 static bool is_peeled(const struct nest *n, int axis) {
-  return axis != n->tile->vec && n->f->t->axes[axis].size % n->tile->rows[axis];
+  return axis != n->tile->vec && n->f->t->axes[axis].size % inner_steps(n, axis);
+}
+
+/* -1: the axis has no loop outside the tile, but for one of phases. */
+static int outer_level(const struct nest *n, int axis) {
+  const struct parts *p = &n->parts[axis];
+  return p->outermost >= 0 || has_phases(n, axis) ? p->outermost : p->outer;
 }
 
 /* The own loop that runs in parallel; -1. */
@@ -143,26 +166,24 @@ static int parallel_axis(const struct nest *n) {
   if (work < PARALLEL) return -1;
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
-    if (n->parts[axis].outer >= 0 && outer_steps(n, axis) > 1)
+    if (outer_level(n, axis) >= 0 && outer_steps(n, axis) > 1)
       return is_peeled(n, axis) ? -1 : axis;
   }
   return -1;
-}
-
-static int outer_level(const struct parts *p) {
-  return p->outermost >= 0 ? p->outermost : p->outer;
 }
 
 static int add_outer(struct nest *n) {
   int node = 0, parallel = parallel_axis(n);
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
-    int level = outer_level(&n->parts[axis]);
+    int level = outer_level(n, axis);
     if (level < 0) continue;
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
   }
   if (n->tile->together > 1)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].outer, 0);
+  for (int i = 0; i < n->f->t->rank; i++)
+    if (has_phases(n, i)) node = schedule_add_loop(n->m->s, node, n->parts[i].outer, LOOP_UNROLL);
   return node;
 }
 
@@ -170,8 +191,12 @@ static int add_reductions(struct nest *n, int node) {
   const int *order = n->tile->order + n->f->t->rank;
   for (int i = 0; i < n->f->t->reductions; i++) {
     bool unrolled = n->tile->unrolled >> order[i] & 1 && n->f->t->axes[order[i]].size > 1;
+    if (n->parts[order[i]].outer < 0) continue;
     node = schedule_add_loop(n->m->s, node, n->parts[order[i]].outer, unrolled ? LOOP_UNROLL : 0);
   }
+  for (int i = 0; i < n->f->t->reductions; i++)
+    if (n->parts[order[i]].inner >= 0)
+      node = schedule_add_loop(n->m->s, node, n->parts[order[i]].inner, LOOP_UNROLL);
   return node;
 }
 

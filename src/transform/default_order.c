@@ -194,6 +194,7 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   if (size < 2 || size > SHORT || size * tile > STATEMENTS) return false;
   if (c->f->reduction > DEFAULT_FEW || 2 * tile + size > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
+  if (c->f->period[reduction]) return false;
   return is_window(c, reduction);
 }
 

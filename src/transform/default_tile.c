@@ -31,6 +31,11 @@ static int64_t most_rows(const struct chooser *c) {
   return c->machine->registers / chooser_vectors(c);
 }
 
+/* All phases have as many rows. */
+static bool is_whole(const struct chooser *c, int axis) {
+  return !c->f->period[axis] || c->now.rows[axis] % c->f->period[axis] == 0;
+}
+
 /* Rows along a second axis, around a first one that is whole. */
 static void try_second(struct chooser *c, int first) {
   int64_t most = most_rows(c) / c->now.rows[first];
@@ -39,7 +44,7 @@ static void try_second(struct chooser *c, int first) {
     int64_t size = c->f->t->axes[i].size;
     for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
       c->now.rows[i] = rows;
-      consider(c);
+      if (is_whole(c, i)) consider(c);
     }
     c->now.rows[i] = 1;
   }
@@ -53,7 +58,7 @@ static void try_rows(struct chooser *c) {
     if (!may_tile(c, i)) continue;
     for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
       c->now.rows[i] = rows;
-      consider(c);
+      if (is_whole(c, i)) consider(c);
       if (rows == size) try_second(c, i);
     }
     c->now.rows[i] = 1;
@@ -91,11 +96,12 @@ void default_tile(const struct default_facts *f, const struct machine *machine,
   struct chooser c = {.f = f, .machine = machine, .options = options};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
   c.best.cycles = -1;
-  c.now = (struct default_tile){.vec = -1, .steps = 1};
+  c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
   if (options.lanes < 0) try_rows(&c);
   for (int i = 0; i < f->t->rank; i++)
-    if (options.lanes >= 0 ? i == options.lanes : !(f->bounds >> i & 1) && f->t->axes[i].size > 1)
+    if (options.lanes >= 0 ? i == options.lanes
+                           : !(f->bounds >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
       try_lanes(&c, i);
   chooser_order(&c);
   *out = c.best;

@@ -45,6 +45,9 @@ static void same_outputs(const struct program *p, const struct program *q, const
 // ---- what is chosen ----
 
 #define CONV "conv2d_nhwc height=14 width=14 in_channels=64 out_channels=64 kernel=3 padding=1"
+#define TRANSPOSED                                                                             \
+  "conv_transpose2d_nchw in_channels=64 height=28 width=28 out_channels=32 kernel=4 stride=2 " \
+  "padding=1"
 static const struct {
   const char *call;
   int machine;
@@ -68,6 +71,14 @@ static const struct {
      "@Y_c[w_i][oc_v] ="},
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "kh, kw, ic, w_i:14:unroll, oc_v:32:vec =>"},
+    // phases of a transposed convolution: of rows around the tile, of pixels in it, of windows in the sum
+    {TRANSPOSED, 0, "n, h_o:para, w_o, h_i:2:unroll =>"},
+    {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:unroll, oc:vec =>"},
+    {TRANSPOSED, 1,
+     "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:6:peel:unroll, oc_v:16:vec =>"},
+    // one that does not divide its window, which is unrolled then
+    {"conv_transpose1d in_channels=64 length=64 out_channels=64 kernel=3 stride=2", 0,
+     "ic, kl:unroll, l_i:"},
 };
 
 // The program after the edits, and its schedule, hold the line.
@@ -86,6 +97,12 @@ static void holds(const struct program *p, const struct machine *machine, const 
 static void what_is_chosen(void **state) {
   CHECK_ROWS (chosen, row) {
     struct program *p = called(row->call);
+    struct schedule *naive = schedule_default(p, false, NULL);
+    struct buf text = {0};
+    schedule_print(naive, &text);
+    CHECK(!strstr(text.text, ":unroll"), "the naive one has no marks");
+    buf_free(&text);
+    schedule_free(naive);
     holds(p, machines[row->machine], row->line);
     program_free(p);
   }

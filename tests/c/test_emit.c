@@ -22,6 +22,7 @@
 #include "random_program.h"
 #include "run/rounding.h"
 #include "sanitized.h"
+#include "transform/default.h"
 #include "transform/schedule_follow.h"
 
 static canvas_context ctx;
@@ -848,6 +849,46 @@ static void operators(void **state) {
   batch_flush(&b, b.options);
 }
 
+// Sums whose terms come and go with a remainder: the default splits its loops by it. Periods that do not divide
+// the result or the window, no term at all for a phase, stages made by the edits before it.
+static const char *const phased[] = {
+    "conv_transpose2d_nchw in_channels=5 height=6 width=7 out_channels=20 kernel=4 stride=2 "
+    "padding=1",
+    "conv_transpose2d_nchw in_channels=4 height=5 width=6 out_channels=6 kernel=3 stride=3x2 "
+    "bias=1 "
+    "output_padding=1 padding=1 groups=2",
+    "conv_transpose2d_nchw in_channels=3 height=4 width=5 out_channels=8 kernel=2 stride=3 ",
+    "conv_transpose2d_nchw in_channels=3 height=4 width=9 out_channels=4 kernel=3 stride=2 "
+    "dilation=2",
+    "conv_transpose2d_nchw in_channels=2 height=4 width=5 out_channels=8 kernel=9 stride=2 "
+    "padding=4",
+    "conv_transpose1d in_channels=20 length=33 out_channels=33 kernel=5 stride=3 dilation=2 "
+    "padding=3",
+    "conv_transpose1d in_channels=3 length=40 out_channels=1 kernel=4 stride=2",
+};
+
+static void phases(void **state) {
+  struct batch b = {.options = "-O2 -march=native"};
+  CHECK_ROWS (phased, call)
+    for (int i = 0; i < 3; i++) {
+      const struct machine *machine = machine_model(i);
+      struct program *p, *edited;
+      CHECK_INT(operator_called(&ctx, *call, &p), CANVAS_OK, ctx.message);
+      vector_bytes = machine->vector_bytes;
+      registers = machine->registers;
+      edited = default_program(p, machine);
+      CHECK(batch_add(&b, p, schedule_default(p, true, machine), *call), ctx.message);
+      if (edited)
+        CHECK(batch_add_meant(&b, edited, p, schedule_default(edited, true, machine), *call),
+              ctx.message);
+      program_free(edited);
+      program_free(p);
+    }
+  batch_flush(&b, b.options);
+  vector_bytes = 64;
+  registers = 32;
+}
+
 // ---- random schedules ----
 
 // A reduction of the program in partial sums, at random, and the schedule that follows the default one;
@@ -1033,5 +1074,5 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(annotations_together), cmocka_unit_test(ragged_tiles),
            cmocka_unit_test(rejections), cmocka_unit_test(long_text),
            cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
+           cmocka_unit_test(phases), cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
            cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
