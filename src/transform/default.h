@@ -18,7 +18,7 @@
  * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
  * registers while the reduction runs. One step of the reduction takes
  *
- *     max(points * operations / ports,  accesses / 2,  latency) + what is gathered
+ *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24) + what is gathered
  *
  * cycles, where an operand is loaded once for the tile's steps along the axes that it does not move
  * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a

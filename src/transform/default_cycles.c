@@ -8,6 +8,7 @@ enum {
   SET = 4096,  /* bytes from one line to the next of a set of L1 ... */
   WAYS = 8,    /* ... which holds so many */
   PAGE = 1024, /* bytes from which on lines are not fetched before they are asked for */
+  STREAM = 24, /* bytes that come from the second cache in a cycle */
   SHORT = 9    /* steps of a reduction that count as one */
 };
 
@@ -185,6 +186,34 @@ static double scalar_point(const struct chooser *c) {
   return (c->f->operations >= DEFAULT_CALLS ? 4.0 : 0.5) * c->f->operations + twisted;
 }
 
+/* Bytes that one tile loads of what goes with the lanes, for all of its reduction. */
+static double panel(const struct chooser *c, const struct default_load *l) {
+  double bytes = (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (l->moves >> i & 1) bytes *= (double)c->f->t->axes[i].size;
+  return bytes;
+}
+
+/* Tiles of other rows load the same. */
+static bool is_used_again(const struct chooser *c, const struct default_load *l) {
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (i != c->now.vec && !(l->moves >> i & 1) && c->f->t->axes[i].size > c->now.rows[i])
+      return true;
+  return false;
+}
+
+/* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
+ * tile of rows. */
+static double streaming(const struct chooser *c) {
+  double bytes = 0;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    if (lanes_along(c, l) != STILL && is_used_again(c, l) && panel(c, l) > (double)c->machine->l1)
+      bytes += (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
+  }
+  return bytes / STREAM;
+}
+
 static double step_of(struct chooser *c) {
   double ports = 0, gathered = 0, points = (double)(chooser_rows(c) * chooser_vectors(c));
   double work = points * c->f->operations / PORTS;
@@ -192,6 +221,8 @@ static double step_of(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
   double step = ports / 2 > work ? ports / 2 + work / 32 : work + ports / 64;
   if (c->f->reduction > 1 && step < LATENCY) step = LATENCY;
+  double late = c->f->reduction > 1 ? streaming(c) : 0;
+  if (step < late) step = late;
   double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
   return step + gathered + around;
 }
@@ -199,6 +230,21 @@ static double step_of(struct chooser *c) {
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c);
   return vectors * rows + (rows > 1 ? vectors : 0) + 1 <= c->machine->registers;
+}
+
+/* Lanes that are not all there are loaded one by one, unless panels are filled up for them: then only what
+ * is stored is less. */
+static bool loads_masked(const struct chooser *c) {
+  int v = c->now.vec;
+  if (!c->now.masked) return false;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    if (!(l->moves >> v & 1)) continue;
+    bool constant = c->f->p->tensors.data[l->tensor].constant;
+    bool filled = l->block[v] ? fits_block(c, l, v) : c->options.pack && l->plain && constant;
+    if (l->asked || !filled) return true;
+  }
+  return false;
 }
 
 /* What is moved through the caches, whatever is computed. */
@@ -224,7 +270,7 @@ double chooser_cycles(struct chooser *c) {
   double steps = terms(c);
   double step = step_of(c);
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
-  if (c->now.masked) step *= MASKED;
+  if (loads_masked(c)) step *= MASKED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
   double tile = steps * step + stores(c) + (steps > 1 ? 8 : 0);

@@ -192,7 +192,7 @@ static bool is_window(const struct chooser *c, int reduction) {
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
   if (size < 2 || size > SHORT || size * tile > STATEMENTS) return false;
-  if (c->f->reduction > DEFAULT_FEW || 2 * tile + size > c->machine->registers) return false;
+  if (c->f->reduction > DEFAULT_FEW || 2 * tile + 1 > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;
   return is_window(c, reduction);
