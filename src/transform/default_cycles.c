@@ -253,6 +253,57 @@ static double moving(const struct chooser *c) {
   return c->f->reduction > 1 ? 0 : MOVED * bytes * (double)c->f->points;
 }
 
+/* Of windows along the axis that overlap: what one step of the axis moves one by, in steps of the reduction
+ * that is the window; -1 of `window`: there are none. */
+static int64_t window_step(const struct chooser *c, const struct default_load *l, int axis,
+                           int *window) {
+  *window = -1;
+  for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
+    if (l->stride[r] > 0 && l->stride[axis] % l->stride[r] == 0 &&
+        l->stride[axis] / l->stride[r] < c->f->t->axes[r].size)
+      *window = r;
+  return *window < 0 ? 1 : l->stride[axis] / l->stride[*window];
+}
+
+/* The own axis along which one tile comes after another, but for lanes. */
+static int next_axis(const struct chooser *c) {
+  for (int i = c->f->t->rank - 1; i >= 0; i--) {
+    int axis = c->f->order[i];
+    if (axis != c->now.vec && c->f->t->axes[axis].size > c->now.rows[axis]) return axis;
+  }
+  return -1;
+}
+
+/* Elements of windows that a tile loads and the one before it did not; 0: there are no windows. */
+static double fresh(const struct chooser *c, const struct default_load *l) {
+  double elements = (double)(chooser_vectors(c) * lanes_of_vec(c));
+  bool any = false;
+  int window, next = next_axis(c);
+  for (int i = 0; i < c->f->t->rank; i++) {
+    if (i == c->now.vec || l->stride[i] <= 0) continue;
+    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    int64_t size = window < 0 ? 1 : c->f->t->axes[window].size;
+    int64_t all = (rows - 1) * step + size, moved = rows * step;
+    elements *= (double)(i == next && moved < all ? moved : all);
+    any = any || window >= 0;
+  }
+  return any ? elements : 0;
+}
+
+/* Cycles of a tile until windows of a short sum have come from beyond the second cache: long ones take
+ * longer to compute. */
+static double fetching(const struct chooser *c) {
+  double bytes = 0;
+  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vec < 0) return 0;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    int size = chooser_bytes(c, l->tensor);
+    if ((double)program_elements(c->f->p, l->tensor) * size > (double)c->machine->l2)
+      bytes += fresh(c, l) * size;
+  }
+  return MOVED * bytes;
+}
+
 static double border(const struct chooser *c) {
   if (c->f->reduction > DEFAULT_FEW) return BORDERS;
   return c->now.slide < 0 ? ASKED : BORDERED;
@@ -273,7 +324,7 @@ double chooser_cycles(struct chooser *c) {
   if (loads_masked(c)) step *= MASKED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
-  double tile = steps * step + stores(c) + (steps > 1 ? 8 : 0);
+  double tile = steps * step + fetching(c) + stores(c) + (steps > 1 ? 8 : 0);
   return tiles_of(c) * tile + packing(c) + moving(c);
 }
 

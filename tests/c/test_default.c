@@ -122,6 +122,11 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      "kh, kw:unroll, w:unroll, c_v:8:vec =>", 1},
+    // an image that is larger than the second cache is read once: rows along the outer axis
+    {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
+           "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then X[h+kh-1, w+kw-1, c] * "
+           "W[kh, kw, c] else 0 // sum kh:3, kw:3\nout Y\n",
+     "kw, kh:unroll, h_i:7:unroll, c_v:8:vec =>", 1},
     // the border of a sum of few terms stays a condition, that of a long one becomes an image
     {BEGIN "in X f32 [h:56, w:56, c:64]\nin W f32 [kh:3, kw:3, c:64]\nY[h:56, w:56, c:64] = "
            "(if " WINDOW " then X[h+kh-1, w+kw-1, c] else 0) * W[kh, kw, c] // sum kh:3, kw:3\n"
