@@ -921,6 +921,11 @@ static bool random_rfactor(struct random *r, const struct program *p, struct pro
   return edited;
 }
 
+// Random schedules are legal for vectors of 64 bytes: shorter ones may be too many in an unrolled loop.
+static bool is_too_long(void) {
+  return vector_bytes < 64 && strstr(ctx.message, " statements, at most ");
+}
+
 static void random_schedules(void **state) {
   int partial = 0;
   struct batch b = {.options = "-O2 -march=native" THREADS};
@@ -945,7 +950,8 @@ static void random_schedules(void **state) {
         s = random_schedule(split ? q : p, &r, 4 + 8 * j);
       }
       bool legal = batch_add_meant(&b, split ? q : p, meant, s, label);
-      CHECK(legal || (split && i % 2 == 0), ctx.message); /* bound for a machine of 64 bytes */
+      CHECK(legal || is_too_long() || (split && i % 2 == 0),
+            ctx.message); /* bound for a machine of 64 bytes */
       if (split) program_free(q);
     }
     program_free(p);
@@ -972,7 +978,8 @@ static void borders(void **state) {
     const struct machine machine = machine_avx512;
     CHECK(batch_add(&b, p, schedule_default(p, i % 2, &machine), label), ctx.message);
     for (int j = 0; j < 3; j++)
-      CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label), ctx.message);
+      CHECK(batch_add(&b, p, random_schedule(p, &r, 4 + 8 * j), label) || is_too_long(),
+            ctx.message);
     program_free(p);
   }
   vector_bytes = 64;
