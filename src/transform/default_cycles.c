@@ -13,6 +13,7 @@ enum {
 };
 
 static const double MASKED = 1.1;   /* what lanes cost that are not all there */
+static const double FILLED = 1.04;  /* ... for which panels are filled up */
 static const double BORDERED = 1.1; /* ... conditions of borders, which are tiles of their own */
 static const double BORDERS = 1.3;  /* ... which loops within a long sum are split at */
 static const double PAGED = 2;      /* ... a line of a page of its own */
@@ -60,7 +61,7 @@ static int64_t lanes_of_vec(const struct chooser *c) {
 static double rows_moved(const struct chooser *c, const struct default_load *l) {
   double rows = 1;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && (l->moves | l->asked) >> i & 1 &&
+    if (i != c->now.vec && l->moves >> i & 1 &&
         !(l->block[i] && !l->stride[i] && l->block[i] % c->now.rows[i] == 0))
       rows *= (double)c->now.rows[i];
   return rows;
@@ -236,7 +237,6 @@ bool chooser_fits_registers(const struct chooser *c) {
  * is stored is less. */
 static bool loads_masked(const struct chooser *c) {
   int v = c->now.vec;
-  if (!c->now.masked) return false;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (!(l->moves >> v & 1)) continue;
@@ -321,7 +321,7 @@ double chooser_cycles(struct chooser *c) {
   double steps = terms(c);
   double step = step_of(c);
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
-  if (loads_masked(c)) step *= MASKED;
+  if (c->now.masked) step *= loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
   double tile = steps * step + fetching(c) + stores(c) + (steps > 1 ? 8 : 0);

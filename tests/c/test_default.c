@@ -121,7 +121,7 @@ static const struct {
     {BEGIN "in X f32 [h:7, w:7, c:960]\nin W f32 [kh:3, kw:3, c:960]\nY[h:7, w:7, c:960] = if "
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
-     "kh, kw:unroll, w:unroll, c_v:8:vec =>", 1},
+     "kw, kh:unroll, h:unroll, c_v:8:vec =>", 1},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
            "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then X[h+kh-1, w+kw-1, c] * "
