@@ -1,12 +1,14 @@
 """What the compiler's own steps cost: bind, edit, emit, explain per second; compile time per
-candidate.
+candidate; and what a candidate costs from its schedule to its verdict, by phase.
 
-    ./dev bench compiler [--json]
+    ./dev bench compiler [--candidates 200] [--json]
 
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
 the numbers that their comments give) and under their default schedules. bench/compiler_speed.c
 does the work: rates are calls per second of processor time, the median of five rounds; the last
 column is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
+bench/candidates_speed.c does the phases: --candidates of them (0: none), all different, of kernels
+of about a millisecond, twenty to a file.
 """
 
 from __future__ import annotations
@@ -21,19 +23,20 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = ("bind", "edit", "emit", "explain")
 
 
-def built() -> Path:
-    """bench/compiler_speed.c, built beside the library."""
+def built(name: str) -> Path:
+    """bench/NAME.c, built beside the library."""
     folder = Path(os.environ.get("CANVAS_BENCH_BUILD", ROOT / "build"))
-    command = ["cmake", "--build", str(folder), "--target", "compiler_speed"]
+    command = ["cmake", "--build", str(folder), "--target", name]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
-    return folder / "compiler_speed"
+    return folder / name
 
 
 def subjects() -> list[tuple[str, list[str], str]]:
@@ -51,34 +54,71 @@ def subjects() -> list[tuple[str, list[str], str]]:
     return found
 
 
-def measure(program: Path, words: list[str], values: str) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as cache:
-        command = [str(program), *words, cache, *([values] if values else [])]
-        done = subprocess.run(command, capture_output=True, text=True)
+def answer(*command: str) -> dict[str, Any]:
+    """The JSON object that a program prints."""
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout)
 
 
+def measure(program: Path, words: list[str], values: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as cache:
+        return answer(str(program), *words, cache, *([values] if values else []))
+
+
+def phases(count: int) -> dict[str, Any]:
+    """What a candidate costs, by phase; wall time in milliseconds."""
+    program = built("candidates_speed")
+    with tempfile.TemporaryDirectory() as cache:
+        return answer(str(program), str(count), cache)
+
+
+def print_phases(found: dict[str, Any]) -> None:
+    print(f"\n{found['candidates']} candidates of one matrix product, wall time of each")
+    print(f"  schedule to C              {found['write_ms']:7.2f} ms")
+    print(f"  compile, twenty to a file  {found['compile_ms']:7.2f} ms")
+    rows = {
+        "measure": "check and time             ",
+        "all": "compiled while measured    ",
+        "screen": "screened (canvas_run_options)",
+    }
+    for name, words in rows.items():
+        row = found[name]
+        print(
+            f"  {words:27}{row['ms']:7.2f} ms  fastest {row['fastest_ms']:.3f} ms, "
+            f"median {row['median_ms']:.3f} ms, {row['compiler']}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="time the compiler's own steps")
+    parser.add_argument("--candidates", type=int, default=200, metavar="N")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    program = built()
+    program = built("compiler_speed")
     rows = {name: measure(program, words, values) for name, words, values in subjects()}
     median = {
         step: statistics.median(row[step] for row in rows.values())
         for step in (*STEPS, "compile_ms")
     }
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    candidate = phases(options.candidates) if options.candidates else {}
     if options.json:
-        print(json.dumps({"machine": machine, "median": median, "rows": rows}, indent=1))
+        print(
+            json.dumps(
+                {"machine": machine, "median": median, "rows": rows, "candidate": candidate},
+                indent=1,
+            )
+        )
         return
     print(f"calls per second of one core, {machine}; compile: wall time per candidate")
     print(f"{'':28}" + "".join(f"{step:>10}" for step in STEPS) + f"{'compile':>12}")
     for name, row in [*rows.items(), ("median", median)]:
         rates = "".join(f"{row[step]:10,.0f}" for step in STEPS)
         print(f"{name:28}{rates}{row['compile_ms']:9.1f} ms")
+    if candidate:
+        print_phases(candidate)
 
 
 if __name__ == "__main__":

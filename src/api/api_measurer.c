@@ -27,10 +27,13 @@ canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *pro
   struct expected_options inputs = {.seed = how.seed};
   struct canvas_measurer *m = mem_alloc(sizeof *m);
   m->program = program_of(program);
-  m->options = (struct batch_options){
-      .seconds = how.total_seconds,
-      .limits = {.seconds = how.seconds, .repeats = how.repeats, .threads = how.threads}};
-  canvas_status status = compiler_open(ctx, NULL, &m->compiler);
+  m->options = (struct batch_options){.seconds = how.total_seconds,
+                                      .limits = {.seconds = how.seconds,
+                                                 .repeats = how.repeats,
+                                                 .threads = how.threads,
+                                                 .early = how.screen}};
+  const struct compiler_options compiler = {.quick = how.screen};
+  canvas_status status = compiler_open(ctx, &compiler, &m->compiler);
   inputs.compiler = m->compiler;
   if (status == CANVAS_OK) status = expected_new(ctx, m->program, &inputs, &m->expected);
   if (status == CANVAS_OK)
@@ -139,13 +142,16 @@ static void write_candidate(canvas_context *ctx, const canvas_measurer *m,
 canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer,
                                   const canvas_bound *const *candidates, int count,
                                   canvas_verdict *out) {
-  const canvas_measurer *m = measurer;
+  struct canvas_measurer *m = measurer;
   struct batch_texts t;
   texts_open(&t, count);
   for (int i = 0; i < count; i++) write_candidate(ctx, m, candidates[i], &t, i);
   canvas_status status =
       batch_run(ctx, m->compiler, m->expected, t.candidates, count, &m->options, t.verdicts);
-  for (int i = 0; status == CANVAS_OK && i < count; i++) out[i] = verdict_out(&t.verdicts[i]);
+  for (int i = 0; status == CANVAS_OK && i < count; i++) {
+    out[i] = verdict_out(&t.verdicts[i]);
+    measure_best(&m->options.limits, &t.verdicts[i]);
+  }
   texts_close(&t);
   return status;
 }

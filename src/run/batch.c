@@ -1,7 +1,6 @@
 /* Many candidates of one program. See batch.h. */
 #include "run/batch.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +9,40 @@
 #include "run/cache.h"
 #include "run/child.h"
 
-enum { TOGETHER = 10, PREPARE_NAME = 128 };
+enum { TOGETHER = 20, NAME_SIZE = 128, PATH_SIZE = 4096 };
 
 struct batch {
   canvas_context *ctx;
   const struct compiler *c;
   const struct expected *e;
-  struct batch_options options;
-  double until; /* 0: no limit */
+  int together;
+  struct measure_limits limits;
 };
 
-static struct source source_of(const struct batch *b, const struct batch_candidate *candidate,
-                               char *prepare) {
-  const struct measure_prepare *p = candidate->prepare;
-  struct source s = {candidate->text, candidate->function, b->e->inputs + b->e->outputs, NULL, 0};
+/* One that has a text. */
+struct member {
+  const struct batch_candidate *candidate;
+  struct verdict *verdict;
+  char prepare[NAME_SIZE];
+};
+
+/* Those that are compiled together. */
+struct group {
+  int count;
+  struct member *members;
+  struct source *sources;
+  struct object *objects;
+};
+
+/* ---- sources ---------------------------------------------------------------------------------- */
+
+static struct source source_of(const struct batch *b, struct member *m) {
+  const struct batch_candidate *c = m->candidate;
+  const struct measure_prepare *p = c->prepare;
+  struct source s = {c->text, c->function, b->e->inputs + b->e->outputs, NULL, 0};
   if (!p) return s;
-  snprintf(prepare, PREPARE_NAME, "%s_prepare", candidate->function);
-  s.prepare = prepare;
+  snprintf(m->prepare, sizeof m->prepare, "%s_prepare", c->function);
+  s.prepare = m->prepare;
   s.pointers = b->e->outputs + 1;
   s.prepare_pointers = 1;
   for (int i = 0; i < b->e->inputs; i++) {
@@ -36,90 +52,164 @@ static struct source source_of(const struct batch *b, const struct batch_candida
   return s;
 }
 
-/* The verdict on what was compiled, or on that it could not be. */
-static canvas_status judge(const struct batch *b, const struct batch_candidate *candidate,
-                           const struct object *object, struct verdict *v) {
-  struct measure_limits limits = b->options.limits;
-  if (!object->path) {
-    verdict_fail(v, FAILED_COMPILE, "%s", object->message);
-    return CANVAS_OK;
-  }
-  double left = b->until ? b->until - clock_wall() : HUGE_VAL;
-  if (left <= 0) {
-    verdict_fail(v, FAILED_TIMEOUT, "there was no time left to run it");
-    return CANVAS_OK;
-  }
-  if (b->until && (!(limits.seconds > 0) || left < limits.seconds)) limits.seconds = fmin(left, 10);
-  return measure(b->ctx, b->e, object->path, candidate->function, candidate->prepare, &limits, v);
+/* ---- compiling -------------------------------------------------------------------------------- */
+
+/* What a process beside this one makes of a group, in memory that both share. */
+struct ahead {
+  const struct batch *b;
+  const struct group *group;
+  size_t size;
+  int process;
+  bool done; /* all that follows is there */
+  struct made {
+    struct object object;
+    char path[PATH_SIZE]; /* of it; "": none */
+  } made[];
+};
+
+static canvas_status build(canvas_context *ctx, const struct batch *b, const struct group *g) {
+  return compiler_build(ctx, b->c, g->sources, g->count, g->count, b->limits.until, g->objects);
 }
 
-/* In an object of its own, made anew. */
-static canvas_status judge_alone(const struct batch *b, const struct batch_candidate *candidate,
-                                 struct verdict *v) {
-  char name[PREPARE_NAME];
-  struct source source = source_of(b, candidate, name);
-  struct object object;
-  TRY(compiler_build(b->ctx, b->c, &source, 1, 1, b->until, &object));
-  *v = (struct verdict){.failure = FAILED_NOT};
-  canvas_status status = judge(b, candidate, &object, v);
-  objects_free(&object, 1);
+static void build_beside(void *data) {
+  struct ahead *a = data;
+  canvas_context ctx = {.message = ""};
+  if (build(&ctx, a->b, a->group) != CANVAS_OK) return; /* it is told when its turn has come */
+  for (int i = 0; i < a->group->count; i++) {
+    const char *path = a->group->objects[i].path;
+    if (path && strlen(path) >= PATH_SIZE) return;
+    a->made[i].object = a->group->objects[i];
+    if (path) strcpy(a->made[i].path, path);
+  }
+  a->done = true;
+}
+
+/* Builds the group while another is measured. NULL: it is built when its turn has come. */
+static struct ahead *build_ahead(const struct batch *b, const struct group *g) {
+  size_t size = sizeof(struct ahead) + (size_t)g->count * sizeof(struct made);
+  struct ahead *a = memory_shared(size);
+  if (!a) return NULL;
+  a->b = b;
+  a->group = g;
+  a->size = size;
+  a->process = child_beside(build_beside, a);
+  return a;
+}
+
+static bool take_ahead(struct ahead *a, const struct group *g) {
+  if (!a) return false;
+  child_join(a->process);
+  bool done = a->done;
+  for (int i = 0; done && i < g->count; i++) {
+    g->objects[i] = a->made[i].object;
+    g->objects[i].path = *a->made[i].path ? mem_strdup(a->made[i].path) : NULL;
+  }
+  memory_unshare(a, a->size);
+  return done;
+}
+
+/* ---- measuring -------------------------------------------------------------------------------- */
+
+/* `count` members from the first on, and what they were compiled to. */
+static canvas_status judge(struct batch *b, const struct member *members, int count,
+                           const struct object *objects) {
+  struct measure_item *items = mem_alloc((size_t)count * sizeof *items);
+  struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
+  int *of = mem_alloc((size_t)count * sizeof *of), compiled = 0;
+  for (int i = 0; i < count; i++) {
+    const struct batch_candidate *c = members[i].candidate;
+    *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
+    items[compiled] = (struct measure_item){objects[i].path, c->function, c->prepare};
+    if (objects[i].path)
+      of[compiled++] = i;
+    else
+      verdict_fail(members[i].verdict, FAILED_COMPILE, "%s", objects[i].message);
+  }
+  canvas_status status = measure(b->ctx, b->e, items, compiled, &b->limits, verdicts);
+  for (int i = 0; status == CANVAS_OK && i < compiled; i++) {
+    *members[of[i]].verdict = verdicts[i];
+    measure_best(&b->limits, &verdicts[i]);
+  }
+  free(of);
+  free(verdicts);
+  free(items);
   return status;
 }
 
 /* Where the object of several does not load, one of them is to blame, or it was damaged in the cache:
- * all of them that share it get objects of their own. */
-static canvas_status judge_all(const struct batch *b, const struct batch_candidate *candidates,
-                               int count, const struct object *objects, struct verdict **verdicts) {
-  const char *bad = "";
-  for (int i = 0; i < count; i++) {
-    const char *path = objects[i].path ? objects[i].path : "";
-    *verdicts[i] = (struct verdict){.failure = FAILED_NOT};
-    if (!*path || strcmp(path, bad) != 0) TRY(judge(b, &candidates[i], &objects[i], verdicts[i]));
-    if (verdicts[i]->failure == FAILED_LOAD && (count > 1 || objects[i].cached)) {
-      bad = path;
-      if (objects[i].cached) cache_drop(path);
-    }
-    if (*path && !strcmp(path, bad)) TRY(judge_alone(b, &candidates[i], verdicts[i]));
+ * each gets an object of its own, made anew. */
+static canvas_status judge_alone(struct batch *b, const struct group *g, int at) {
+  struct object object;
+  if (g->objects[at].cached) cache_drop(g->objects[at].path);
+  TRY(compiler_build(b->ctx, b->c, &g->sources[at], 1, 1, b->limits.until, &object));
+  canvas_status status = judge(b, &g->members[at], 1, &object);
+  objects_free(&object, 1);
+  return status;
+}
+
+static canvas_status judge_group(struct batch *b, const struct group *g) {
+  TRY(judge(b, g->members, g->count, g->objects));
+  for (int i = 0; i < g->count; i++) {
+    bool shared = g->count > 1 || g->objects[i].cached;
+    if (g->members[i].verdict->failure == FAILED_LOAD && shared) TRY(judge_alone(b, g, i));
   }
   return CANVAS_OK;
 }
 
-static canvas_status run_group(const struct batch *b, const struct batch_candidate *candidates,
-                               int count, struct verdict **verdicts) {
-  struct source *sources = mem_alloc((size_t)count * sizeof *sources);
-  struct object *objects = mem_alloc((size_t)count * sizeof *objects);
-  char (*names)[PREPARE_NAME] = mem_alloc((size_t)count * sizeof *names);
-  for (int i = 0; i < count; i++) sources[i] = source_of(b, &candidates[i], names[i]);
-  canvas_status status =
-      compiler_build(b->ctx, b->c, sources, count, b->options.together, b->until, objects);
-  if (status == CANVAS_OK) status = judge_all(b, candidates, count, objects, verdicts);
-  objects_free(objects, count);
-  free(names);
-  free(objects);
-  free(sources);
-  return status;
+/* ---- groups ----------------------------------------------------------------------------------- */
+
+static void group_open(struct group *g, int most) {
+  g->members = mem_alloc((size_t)most * sizeof *g->members);
+  g->sources = mem_alloc((size_t)most * sizeof *g->sources);
+  g->objects = mem_alloc((size_t)most * sizeof *g->objects);
+}
+
+static void group_close(struct group *g) {
+  free(g->members);
+  free(g->sources);
+  free(g->objects);
+}
+
+/* The next candidates that have a text, from `at` on; where the one after them is. */
+static int group_fill(const struct batch *b, struct group *g,
+                      const struct batch_candidate *candidates, int count, int at,
+                      struct verdict *verdicts) {
+  g->count = 0;
+  for (; at < count && g->count < b->together; at++) {
+    struct member *m = &g->members[g->count];
+    if (!candidates[at].text) continue;
+    m->candidate = &candidates[at];
+    m->verdict = &verdicts[at];
+    g->sources[g->count++] = source_of(b, m);
+  }
+  return at;
 }
 
 canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const struct expected *e,
                         const struct batch_candidate *candidates, int count,
                         const struct batch_options *options, struct verdict *verdicts) {
-  struct batch b = {.ctx = ctx, .c = c, .e = e};
-  if (options) b.options = *options;
-  if (b.options.together <= 0) b.options.together = TOGETHER;
-  if (b.options.seconds > 0) b.until = clock_wall() + b.options.seconds;
-  struct batch_candidate *group = mem_alloc((size_t)b.options.together * sizeof *group);
-  struct verdict **into = mem_alloc((size_t)b.options.together * sizeof *into);
+  static const struct batch_options usual;
+  const struct batch_options *o = options ? options : &usual;
+  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->limits};
+  struct group groups[2], *now = &groups[0], *next = &groups[1];
+  struct ahead *ahead = NULL;
   canvas_status status = CANVAS_OK;
-  for (int i = 0; status == CANVAS_OK && i < count;) {
-    int n = 0;
-    for (; i < count && n < b.options.together; i++) {
-      if (!candidates[i].text) continue;
-      group[n] = candidates[i];
-      into[n++] = &verdicts[i];
-    }
-    if (n) status = run_group(&b, group, n, into);
+  if (o->seconds > 0) b.limits.until = clock_wall() + o->seconds;
+  group_open(now, b.together);
+  group_open(next, b.together);
+  int at = group_fill(&b, now, candidates, count, 0, verdicts);
+  while (status == CANVAS_OK && now->count) {
+    struct group *other = now;
+    at = group_fill(&b, next, candidates, count, at, verdicts);
+    if (!take_ahead(ahead, now)) status = build(ctx, &b, now);
+    ahead = status == CANVAS_OK && next->count ? build_ahead(&b, next) : NULL;
+    if (status == CANVAS_OK) status = judge_group(&b, now);
+    objects_free(now->objects, now->count);
+    now = next;
+    next = other;
   }
-  free(group);
-  free(into);
+  if (take_ahead(ahead, now)) objects_free(now->objects, now->count);
+  group_close(&groups[0]);
+  group_close(&groups[1]);
   return status;
 }

@@ -1,5 +1,9 @@
 /* Many candidates of one program: each compiled, checked and timed, each with a verdict.
  *
+ * So many go into one file for the compiler; while those of one file are measured the next is compiled,
+ * in a process beside. Time is processor time, which that moves little, but what shall be timed as well
+ * as can be is timed in a call of its own, of one file.
+ *
  * Whatever a candidate or the compiler does, its verdict says so, the others are judged as if it were
  * not there, and all of it ends in time.
  */
@@ -17,7 +21,7 @@ struct batch_candidate {
 };
 
 struct batch_options {
-  int together;   /* candidates per file that is compiled; 0: 10 */
+  int together;   /* candidates per file that is compiled; 0: 20 */
   double seconds; /* for all; what is not judged by then has FAILED_TIMEOUT; 0: no limit */
   struct measure_limits limits;
 };

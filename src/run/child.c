@@ -126,7 +126,8 @@ static void set_limits(const struct task *t) {
   const struct child_limits *l = t->limits;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, l->file);
-  limit_processor((int64_t)ceil(l->seconds * (l->threads > 1 ? l->threads : 1)) + 1);
+  limit_processor(((int64_t)ceil(l->seconds * (l->threads > 1 ? l->threads : 1)) + 1) *
+                  (l->step ? l->steps + 1 : 1));
   if (!l->memory) return;
   int64_t most = l->memory + (t->work ? mapped_bytes() : 0);
   memory_full = most - l->memory / 8;
@@ -163,11 +164,17 @@ static void own_files(int input, int output) {
   close_files();
 }
 
-static _Noreturn void be_child(const struct task *t) {
+static void die_with(pid_t parent) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != t->parent) _exit(0); /* it ended before it could be told */
+  if (getppid() != parent) _exit(0); /* it ended before it could be told */
+#else
+  (void)parent;
 #endif
+}
+
+static _Noreturn void be_child(const struct task *t) {
+  die_with(t->parent);
   setpgid(0, 0);
   default_signals();
   own_files(-1, t->pipe[1]);
@@ -288,14 +295,31 @@ static void doze(double seconds) {
   nanosleep(&time, NULL);
 }
 
+/* When the step that a child is at has to be done. */
+struct deadline {
+  double until;
+  int step, steps; /* the counter as it was seen last, and how often it has changed */
+};
+
+static double time_left(const struct child_limits *l, struct deadline *d) {
+  double now = clock_wall();
+  if (l->step && *l->step != d->step && d->steps < l->steps) {
+    d->step = *l->step;
+    d->steps++;
+    d->until = now + l->seconds;
+  }
+  return (l->until ? fmin(l->until, d->until) : d->until) - now;
+}
+
 /* Until the child has ended or its time is up; the answer says which. While it may speak, the pipe's end
  * wakes us; afterwards we look again and again, ever more slowly. */
-static bool wait_child(pid_t child, int said, double until, struct child_end *end) {
+static bool wait_child(const struct child_limits *l, pid_t child, int said, struct child_end *end) {
+  struct deadline deadline = {clock_wall() + l->seconds, l->step ? *l->step : 0, 0};
   bool open = true;
   double pause = 1e-5;
   for (;;) {
     if (has_ended(child)) return true;
-    double left = until - clock_wall();
+    double left = time_left(l, &deadline);
     if (left <= 0) return false;
     if (open) {
       open = read_said(said, fmin(left, 0.02), end);
@@ -328,7 +352,7 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
 static void follow(const struct task *t, pid_t child, struct child_end *end) {
   double start = clock_wall();
   const struct watcher none = {-1, -1}, w = t->words ? watch(child) : none;
-  bool in_time = wait_child(child, t->pipe[0], start + t->limits->seconds, end);
+  bool in_time = wait_child(t->limits, child, t->pipe[0], end);
   kill(-child, SIGKILL);
   end_watch(&w); /* before the group's number is free */
   int status = reap(child);
@@ -371,6 +395,20 @@ canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *dat
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end) {
   return run_task(ctx, &(struct task){.words = words, .folder = folder, .limits = limits}, end);
+}
+
+int child_beside(void (*work)(void *data), void *data) {
+  pid_t parent = getpid(), child = fork();
+  if (child) return (int)child;
+  die_with(parent);
+  default_signals();
+  own_files(-1, -1);
+  work(data);
+  _exit(0);
+}
+
+void child_join(int child) {
+  if (child > 0) reap(child);
 }
 
 static const char *signal_words(int signal) {

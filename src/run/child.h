@@ -20,6 +20,12 @@ struct child_limits {
   int threads;    /* 0 and 1: one */
   int64_t memory; /* bytes it may map (a function: over what its parent had); 0: no limit */
   int64_t file;   /* bytes of a file it writes; 0: it may write none */
+
+  /* Of work in steps: a counter in shared memory. Where it has changed, the seconds begin anew, at most
+   * `steps` times; NULL: one step. `until`: a time of clock_wall, after which it ends; 0: none. */
+  const volatile int *step;
+  int steps;
+  double until;
 };
 
 enum child_how { CHILD_EXITED, CHILD_CRASHED, CHILD_OUT_OF_TIME, CHILD_OUT_OF_MEMORY };
@@ -45,6 +51,11 @@ canvas_status child_call(canvas_context *ctx, int (*work)(void *data), void *dat
 enum { CHILD_NO_PROGRAM = 127 };
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end);
+
+/* A copy of this process that works while this one goes on, without its open files; it ends with it.
+ * -1: the system gives none. */
+int child_beside(void (*work)(void *data), void *data);
+void child_join(int child); /* until it has ended; -1 is fine */
 
 /* "crashed at address 0x0 (segmentation fault)", "ran longer than 10 s", ...: a clause. */
 void child_describe(const struct child_end *end, const struct child_limits *limits, char *text,

@@ -32,6 +32,13 @@ static const char *const clang_flags[] = {
     "-O2",
     NULL,
 };
+static const char *const quick_clang_flags[] = {
+    "-O1 -march=native -mprefer-vector-width=512 -fopenmp",
+    "-O1 -march=native -mprefer-vector-width=512",
+    "-O1 -march=native",
+    "-O1",
+    NULL,
+};
 static const char *const other_flags[] = {"-O2", "-O2 -march=native", NULL};
 
 struct compiler {
@@ -42,6 +49,7 @@ struct compiler {
   char flags[FLAGS];
   char *text;
   uint64_t machine; /* a hash of what -march=native looks at */
+  bool quick;
 };
 
 /* ---- one call -------------------------------------------------------------------------------- */
@@ -294,8 +302,8 @@ static void keep_version(struct compiler *c, const char *said) {
     if (*p == '*' || *p == '\\' || *p == '?') *p = '_';
 }
 
-static const char *const *rows_of_flags(const char *said) {
-  if (strstr(said, "clang")) return clang_flags;
+static const char *const *rows_of_flags(const char *said, bool quick) {
+  if (strstr(said, "clang")) return quick ? quick_clang_flags : clang_flags;
   if (strstr(said, "Free Software Foundation")) return gcc_flags;
   return other_flags;
 }
@@ -356,12 +364,14 @@ static canvas_status try_command(canvas_context *ctx, struct compiler *c, const 
     return CANVAS_OK;
   }
   keep_version(c, end.said);
-  return try_flags(ctx, c, rows_of_flags(end.said), target, works, why, size);
+  return try_flags(ctx, c, rows_of_flags(end.said, c->quick), target, works, why, size);
 }
 
 static canvas_status choose(canvas_context *ctx, struct compiler *c, const char *command,
                             const char *target) {
-  static const char *const known[] = {"cc", "gcc", "clang"};
+  static const char *const usual[] = {"cc", "gcc", "clang"}, *const quick[] = {"clang", "cc",
+                                                                               "gcc"};
+  const char *const *known = c->quick ? quick : usual;
   char why[MESSAGE_SIZE] = "";
   bool works = false;
   if (!command) command = getenv("CANVAS_CC");
@@ -383,6 +393,7 @@ canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *
   struct compiler *c = mem_alloc(sizeof *c);
   const char *target = options && options->target ? options->target : "native";
   c->seconds = options && options->seconds > 0 ? options->seconds : FILE_SECONDS;
+  c->quick = options && options->quick;
   c->machine = hash_machine();
   canvas_status status = cache_open(ctx, options ? options->cache : NULL, &c->cache);
   if (status == CANVAS_OK) status = choose(ctx, c, options ? options->command : NULL, target);

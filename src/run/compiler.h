@@ -17,6 +17,7 @@ struct compiler_options {
   const char *cache;   /* folder */
   const char *target;  /* for -march; a word; "native" */
   double seconds;      /* for one file of one source, and half as much for each further one; 60 */
+  bool quick; /* clang -O1 where there is one: half of gcc's time, for code about as fast */
 };
 
 struct compiler; /* several threads may use one */

@@ -1,4 +1,4 @@
-/* A candidate in a child of its own. See measure.h. */
+/* Candidates in a child. See measure.h. */
 #include "run/measure.h"
 
 #include <dlfcn.h>
@@ -19,6 +19,7 @@
 #include "run/compiler.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
+static const double SLOW = 1.25; /* of the best: so slow that five samples are enough */
 enum { CALLS_MOST = 1 << 20 };
 enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
 #define MEMORY ((int64_t)1 << 30)
@@ -28,7 +29,7 @@ enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded *
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
-/* What the child answers in shared memory. It is believed if `seal` fits the rest. */
+/* What the child answers about a candidate, in shared memory. It is believed if `seal` fits the rest. */
 struct answer {
   uint64_t token; /* the parent's, of this child alone */
   int stage;      /* how far it came */
@@ -36,15 +37,24 @@ struct answer {
   uint64_t seal;
 };
 
+struct answers {
+  volatile int at; /* the candidate that the child is at */
+  struct answer of[];
+};
+
+/* All candidates; in the child, that which it is at. */
 struct trial {
   const struct expected *e;
-  const char *path, *function;
-  const struct measure_prepare *prepare; /* NULL: nothing */
-  struct block packed;                   /* in the child: what it makes */
-  void *object;                          /* ... and what was loaded */
+  const struct measure_item *items;
+  int count, from; /* the child serves [from, count) */
   struct measure_limits limits;
-  struct answer *answer;
+  struct answers *answers;
   uint64_t token;
+
+  const struct measure_item *item;
+  struct answer *answer;
+  struct block packed; /* what it prepares */
+  void *object;        /* that was loaded */
   int (*call)(void *const *pointers);
   void (*set_threads)(int); /* of OpenMP; NULL: the code has no parallel loop */
   void **pointers;          /* inputs, then outputs */
@@ -56,6 +66,12 @@ static uint64_t seal_of(const struct answer *a, uint64_t token) {
   uint64_t h = token ^ UINT64_C(0xCBF29CE484222325);
   for (size_t i = 0; i < sizeof a->verdict; i++) h = (h ^ bytes[i]) * UINT64_C(0x100000001B3);
   return h;
+}
+
+void measure_best(struct measure_limits *limits, const struct verdict *verdict) {
+  bool first = !(limits->best > 0);
+  if (!verdict->failure && (first || verdict->median < limits->best))
+    limits->best = verdict->median;
 }
 
 /* ---- in the child ---------------------------------------------------------------------------- */
@@ -74,27 +90,28 @@ static void spoil_memory(int byte) {
 #endif
 }
 
-/* Afterwards no file is written any more. */
-static void end_loading(void) {
-  const struct rlimit nothing = {0, 0};
-  setrlimit(RLIMIT_FSIZE, &nothing);
+/* While it is loaded a candidate may write a small file, afterwards none. */
+static void limit_files(int64_t bytes) {
+  const struct rlimit both = {(rlim_t)bytes, OPENMP_FILE};
+  setrlimit(RLIMIT_FSIZE, &both);
 }
 
 static bool load(struct trial *t, struct verdict *v) {
   char name[256];
   setenv("OMP_NUM_THREADS", "1", 1);
-  void *object = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
+  limit_files(OPENMP_FILE);
+  void *object = dlopen(t->item->path, RTLD_NOW | RTLD_LOCAL);
   if (!object) {
     verdict_fail(v, FAILED_LOAD, "%.900s", dlerror());
     return false;
   }
-  snprintf(name, sizeof name, "%s%s", COMPILER_CALL, t->function);
+  snprintf(name, sizeof name, "%s%s", COMPILER_CALL, t->item->function);
   t->object = object;
   *(void **)&t->call = dlsym(object, name);
-  if (!t->call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", t->function);
+  if (!t->call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", t->item->function);
   *(void **)&t->set_threads = dlsym(object, "omp_set_num_threads");
   if (t->set_threads) t->set_threads(1); /* where a runtime was there before us */
-  end_loading();
+  limit_files(0);
   return t->call != NULL;
 }
 
@@ -102,25 +119,26 @@ static bool load(struct trial *t, struct verdict *v) {
 static void set_pointers(struct trial *t) {
   int at = 0;
   for (int i = 0; i < t->e->inputs; i++)
-    if (!t->prepare || t->prepare->rest[i]) t->pointers[at++] = t->e->input[i].data;
-  if (t->prepare) t->pointers[at++] = t->packed.data;
+    if (!t->item->prepare || t->item->prepare->rest[i]) t->pointers[at++] = t->e->input[i].data;
+  if (t->item->prepare) t->pointers[at++] = t->packed.data;
   for (int i = 0; i < t->e->outputs; i++) t->pointers[at++] = t->e->output[i].memory.data;
 }
 
 /* NAME_prepare fills its memory, once; from then on that can only be read. */
 static bool prepare(struct trial *t, struct verdict *v) {
+  const struct measure_prepare *p = t->item->prepare;
   char name[256];
   int (*call)(void *const *pointers), at = 0;
-  if (!t->prepare) return true;
-  snprintf(name, sizeof name, "%s%s_prepare", COMPILER_CALL, t->function);
+  if (!p) return true;
+  snprintf(name, sizeof name, "%s%s_prepare", COMPILER_CALL, t->item->function);
   *(void **)&call = dlsym(t->object, name);
   if (!call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", name);
-  if (call && !block_new(&t->packed, (size_t)t->prepare->bytes, true))
+  if (call && !block_new(&t->packed, (size_t)p->bytes, true))
     verdict_fail(v, FAILED_MEMORY, "there is no memory for what it prepares");
   if (v->failure) return false;
   block_poison(&t->packed, PROGRAM_F32, 0);
   for (int i = 0; i < t->e->inputs; i++)
-    if (t->prepare->prepare[i]) t->pointers[at++] = t->e->input[i].data;
+    if (p->prepare[i]) t->pointers[at++] = t->e->input[i].data;
   t->pointers[at] = t->packed.data;
   int status = call(t->pointers);
   if (status)
@@ -183,15 +201,22 @@ static int choose_repeats(const struct measure_limits *l, double one) {
   return most > l->repeats ? l->repeats : most < least ? least : (int)most;
 }
 
+/* After so many samples, of which this is the fastest. */
+static bool is_slow(const struct measure_limits *l, int samples, double fastest) {
+  return l->early && samples >= REPEATS_LEAST && l->best > 0 && fastest > SLOW * l->best;
+}
+
 static void take_time(const struct trial *t, struct verdict *v) {
   double times[REPEATS_MOST], once = sample(t, 1); /* thrown away but for the choice */
+  double fastest = HUGE_VAL;
   int calls = once < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(once, 1e-9))) : 1;
   double one = sample(t, calls);
-  v->repeats = choose_repeats(&t->limits, one * calls);
-  for (int i = 0; i < v->repeats; i++) {
-    times[i] = sample(t, calls);
-    if (isnan(times[i]))
-      verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
+  int most = choose_repeats(&t->limits, one * calls);
+  while (v->repeats < most && !is_slow(&t->limits, v->repeats, fastest)) {
+    double time = sample(t, calls);
+    if (isnan(time)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
+    fastest = fmin(fastest, time);
+    times[v->repeats++] = time;
   }
   qsort(times, (size_t)v->repeats, sizeof *times, ascending);
   v->lower = quantile(times, v->repeats, 0.25);
@@ -201,6 +226,7 @@ static void take_time(const struct trial *t, struct verdict *v) {
 
 /* The pipeline; each step needs the one before. */
 static void judge(struct trial *t, struct verdict *v) {
+  set_pointers(t);
   if (!load(t, v)) return;
   t->answer->stage = STAGE_FIRST;
   spoil_memory(0x7F);
@@ -220,14 +246,25 @@ static void judge(struct trial *t, struct verdict *v) {
   if (!v->failure) expected_repeat(t->e, t->first, v);
 }
 
-static int work(void *data) {
-  struct trial *t = data;
+static bool serve(struct trial *t, int i) {
   struct verdict v = {.failure = FAILED_NOT};
-  expected_seal(t->e);
+  t->item = &t->items[i];
+  t->answer = &t->answers->of[i];
+  t->answers->at = i;
   judge(t, &v);
+  block_free(&t->packed);
+  measure_best(&t->limits, &v);
   t->answer->verdict = v;
   t->answer->token = t->token;
   t->answer->seal = seal_of(t->answer, t->token);
+  return !v.failure;
+}
+
+static int work(void *data) {
+  struct trial *t = data;
+  int i = t->from;
+  expected_seal(t->e);
+  while (i < t->count && serve(t, i)) i++;
   return 0;
 }
 
@@ -245,19 +282,23 @@ static bool believable(const struct answer *a, uint64_t token) {
          v->failure < FAILURES && memchr(v->message, '\0', sizeof v->message);
 }
 
+/* What the child says about a candidate that it came to the end of. */
+static bool answered(const struct trial *t, const struct child_end *end, int i) {
+  bool left = t->answers->at > i || end->how == CHILD_EXITED;
+  return left && believable(&t->answers->of[i], t->token);
+}
+
 /* How the child ended says what no answer can. */
 static void conclude(const struct trial *t, const struct child_limits *limits,
                      const struct child_end *end, struct verdict *out) {
   static const enum failure failures[] = {FAILED_CRASH, FAILED_CRASH, FAILED_TIMEOUT,
                                           FAILED_MEMORY};
   char how[256];
-  bool answered = end->how == CHILD_EXITED && believable(t->answer, t->token);
-  *out = answered ? t->answer->verdict : (struct verdict){.failure = FAILED_NOT};
-  if (answered) return;
+  int stage = t->answers->of[t->from].stage;
+  *out = (struct verdict){.failure = FAILED_NOT};
   child_describe(end, limits, how, sizeof how);
-  bool loading = t->answer->stage == STAGE_LOAD;
-  verdict_fail(out, loading ? FAILED_LOAD : failures[end->how], "it %s%s", how,
-               stage_words(t->answer->stage));
+  verdict_fail(out, stage == STAGE_LOAD ? FAILED_LOAD : failures[end->how], "it %s%s", how,
+               stage_words(stage));
 }
 
 static void fill_limits(struct measure_limits *l) {
@@ -269,31 +310,64 @@ static void fill_limits(struct measure_limits *l) {
   if (l->threads <= 0) l->threads = 1;
 }
 
-static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *out) {
+/* What the child said about those that it served, up to the first that failed after others: that one
+ * comes first in the next child. */
+static void take_answers(struct trial *t, const struct child_limits *limits,
+                         const struct child_end *end, struct verdict *verdicts) {
+  int first = t->from;
+  for (; t->from < t->count && answered(t, end, t->from); t->from++) {
+    const struct verdict *v = &t->answers->of[t->from].verdict;
+    if (v->failure && t->from > first) return;
+    verdicts[t->from] = *v;
+    measure_best(&t->limits, v);
+  }
+  if (t->from > first) return;
+  conclude(t, limits, end, &verdicts[first]);
+  t->from++;
+}
+
+/* What does not load does not for others either. */
+static void skip_unloaded(struct trial *t, struct verdict *verdicts) {
+  const struct verdict *v = &verdicts[t->from - 1];
+  const char *path = t->items[t->from - 1].path;
+  while (v->failure == FAILED_LOAD && t->from < t->count && !strcmp(t->items[t->from].path, path))
+    verdicts[t->from++] = *v;
+}
+
+static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *verdicts) {
   struct child_end end;
-  int threads = t->limits.threads;
-  const struct child_limits limits = {.seconds = t->limits.seconds,
+  int threads = t->limits.threads, count = t->count - t->from;
+  double left = t->limits.until ? t->limits.until - clock_wall() : HUGE_VAL;
+  if (left <= 0) {
+    verdict_fail(&verdicts[t->from++], FAILED_TIMEOUT, "there was no time left to run it");
+    return CANVAS_OK;
+  }
+  memset(t->answers->of + t->from, 0, (size_t)count * sizeof *t->answers->of);
+  t->answers->at = t->from;
+  const struct child_limits limits = {.seconds = fmin(left, t->limits.seconds),
                                       .threads = threads,
                                       .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY,
-                                      .file = OPENMP_FILE};
+                                      .file = OPENMP_FILE,
+                                      .step = &t->answers->at,
+                                      .steps = count - 1,
+                                      .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
-  if (status == CANVAS_OK) conclude(t, &limits, &end, out);
-  return status;
+  if (status != CANVAS_OK) return status;
+  take_answers(t, &limits, &end, verdicts);
+  skip_unloaded(t, verdicts);
+  return CANVAS_OK;
 }
 
 static canvas_status no_memory(canvas_context *ctx) {
   return fail(ctx, CANVAS_IO, "there is no memory to run a candidate");
 }
 
-canvas_status measure(canvas_context *ctx, const struct expected *e, const char *path,
-                      const char *function, const struct measure_prepare *prepare,
-                      const struct measure_limits *limits, struct verdict *out) {
+canvas_status measure(canvas_context *ctx, const struct expected *e,
+                      const struct measure_item *items, int count,
+                      const struct measure_limits *limits, struct verdict *verdicts) {
   static _Atomic uint64_t trials;
-  struct trial t = {.e = e,
-                    .path = path,
-                    .function = function,
-                    .prepare = prepare,
-                    .token = ++trials * 0x9E3779B97F4A7C15u};
+  struct trial t = {.e = e, .items = items, .count = count};
+  size_t size = sizeof *t.answers + (size_t)count * sizeof *t.answers->of;
   canvas_status status = CANVAS_OK;
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
@@ -303,11 +377,13 @@ canvas_status measure(canvas_context *ctx, const struct expected *e, const char 
     t.first[i] = mem_try(e->output[i].memory.size, 1);
     if (!t.first[i]) status = no_memory(ctx);
   }
-  set_pointers(&t);
-  t.answer = memory_shared(sizeof *t.answer);
-  if (!t.answer) status = no_memory(ctx);
-  if (status == CANVAS_OK) status = run_child(ctx, &t, out);
-  memory_unshare(t.answer, sizeof *t.answer);
+  t.answers = memory_shared(size);
+  if (!t.answers) status = no_memory(ctx);
+  while (status == CANVAS_OK && t.from < count) {
+    t.token = ++trials * 0x9E3779B97F4A7C15u;
+    status = run_child(ctx, &t, verdicts);
+  }
+  memory_unshare(t.answers, size);
   for (int i = 0; i < e->outputs; i++) free(t.first[i]);
   free(t.first);
   free(t.pointers);

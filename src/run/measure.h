@@ -1,4 +1,4 @@
-/* A candidate in a child of its own: loaded, run, compared with the interpreter, and only then timed.
+/* Candidates in a child: each loaded, run, compared with the interpreter, and only then timed.
  *
  *     load -> run over the first poison -> compare with what is expected
  *          -> run over the second, malloc's memory poisoned both times -> the same, all written
@@ -6,9 +6,14 @@
  *
  * Time is processor time of the thread, the only one that runs: other work on the machine moves it
  * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others
- * show that the result does not depend on their number. A sample is one call, or as many as take 20 us together; median and quartiles are of 20 to 50
- * samples, of fewer where they would take longer than `timing`. The child may only read inputs and
- * expected values, and its answer is checked before it is believed.
+ * show that the result does not depend on their number. A sample is one call, or as many as take 20 us
+ * together; median and quartiles are of `repeats` samples, of fewer where they would take longer than
+ * `timing`. The child may only read inputs and expected values, and its answer is checked before it is
+ * believed.
+ *
+ * A child serves one candidate after the other, as a fork of a large process takes as long as a small
+ * candidate. It ends with the first that fails, and a failure counts only in a child that has served no
+ * other: whatever a candidate did before it was noticed costs nobody else.
  */
 #ifndef CANVAS_RUN_MEASURE_H
 #define CANVAS_RUN_MEASURE_H
@@ -18,11 +23,14 @@
 
 /* 0: what stands behind. */
 struct measure_limits {
-  double seconds; /* of the whole child: 10 */
+  double seconds; /* of a candidate: 10 */
   int64_t memory; /* bytes beside the tensors: 1 GiB */
   double timing;  /* seconds for the timed samples: 1 */
   int repeats;    /* samples: 30; 1 to 1000 */
   int threads;    /* that parallel loops run on from the second run on: 1 */
+  double until;   /* a time of clock_wall by which all ends: none */
+  bool early;     /* five samples are enough where each is a quarter above the best median so far */
+  double best;    /* ... which was this before the first: none */
 };
 
 /* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many
@@ -32,10 +40,18 @@ struct measure_prepare {
   const bool *prepare, *rest; /* by input */
 };
 
-/* `path` is a shared object, `function` as of its struct source. A status other than CANVAS_OK: no child
- * could be started. */
-canvas_status measure(canvas_context *ctx, const struct expected *e, const char *path,
-                      const char *function, const struct measure_prepare *prepare,
-                      const struct measure_limits *limits, struct verdict *out);
+struct measure_item {
+  const char *path;                      /* of a shared object, which several may share */
+  const char *function;                  /* as of its struct source */
+  const struct measure_prepare *prepare; /* NULL: nothing */
+};
+
+/* `best` after another verdict. */
+void measure_best(struct measure_limits *limits, const struct verdict *verdict);
+
+/* A verdict for each. A status other than CANVAS_OK: no child could be started. */
+canvas_status measure(canvas_context *ctx, const struct expected *e,
+                      const struct measure_item *items, int count,
+                      const struct measure_limits *limits, struct verdict *verdicts);
 
 #endif

@@ -322,10 +322,62 @@ static double run_orders(const struct order *orders, int count, int together, do
   return took;
 }
 
+// Every third after a good one, in the child that served that.
 static void every_deed(void **state) {
-  struct order orders[DEEDS];
-  for (int i = 0; i < DEEDS; i++) orders[i] = (struct order){&deeds[i], -1};
-  run_orders(orders, DEEDS, 7, 0);
+  struct order orders[2 * DEEDS];
+  int count = 0;
+  for (int i = 0; i < DEEDS; i++) {
+    if (i % 3 == 1) orders[count++] = (struct order){&deeds[0], -1};
+    orders[count++] = (struct order){&deeds[i], -1};
+  }
+  run_orders(orders, count, 7, 0);
+}
+
+// What a good one leaves in its process fails nobody.
+static void nobody_else_is_blamed(void **state) {
+  static const struct deed spoiler = {
+      "takes the memory away", "#include <sys/resource.h>\n",
+      "R; struct rlimit l = {1, 1}; setrlimit(RLIMIT_AS, &l); return 0;", FAILED_NOT, ""};
+  static const struct deed needs = {"needs memory", "",
+                                    "volatile char *m = malloc(16 << 20); if (!m) return 1; m[T] = "
+                                    "1; free((void *)m); R; return 0;",
+                                    FAILED_NOT, ""};
+  const struct order orders[] = {
+      {&deeds[0], -1}, {&spoiler, -1}, {&needs, -1}, {&needs, -1}, {&deeds[0], -1}};
+  if (SANITIZED) skip();  // whose malloc ends the process by itself
+  run_orders(orders, sizeof orders / sizeof *orders, 0, 0);
+}
+
+// Samples of what is much slower than the best end early where that was asked for.
+static void slow_ones_end_early(void **state) {
+  static const struct deed slow = {
+      "slow", "", "for (volatile int i = 0; i < 200000; i++) {} R; return 0;", FAILED_NOT, ""};
+  static const struct {
+    bool early;
+    double best;
+    int repeats[3];  // slow, right, slow
+  } rows[] = {{false, 0, {9, 9, 9}}, {true, 0, {9, 9, 5}}, {true, 1e-9, {5, 5, 5}}};
+  const struct deed *order[] = {&slow, &deeds[0], &slow};
+  struct batch_candidate candidates[3];
+  for (int i = 0; i < 3; i++)
+    candidates[i] =
+        (struct batch_candidate){write_candidate(order[i], "EARLY", i), fill("N", i), NULL};
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    struct verdict verdicts[3];
+    const struct batch_options options = {
+        .limits = {.timing = 0.5, .repeats = 9, .early = row->early, .best = row->best}};
+    assert_int_equal(batch_run(&ctx, compiler, expected, candidates, 3, &options, verdicts),
+                     CANVAS_OK);
+    for (int i = 0; i < 3; i++) {
+      CHECK_INT(verdicts[i].failure, FAILED_NOT, verdicts[i].message);
+      CHECK_INT(verdicts[i].repeats, row->repeats[i], order[i]->name);
+    }
+  }
+  for (int i = 0; i < 3; i++) {
+    free((char *)(uintptr_t)candidates[i].text);
+    free((char *)(uintptr_t)candidates[i].function);
+  }
 }
 
 static void every_compiler(void **state) {
@@ -550,7 +602,8 @@ static void rejections(void **state) {
   assert_int_equal(filled, CANVAS_IO);
   assert_string_equal(ctx.message, "there is no memory for the tensors of program 'p'");
   setrlimit(RLIMIT_AS, &little);
-  canvas_status measured = measure(&ctx, expected, "none.so", "f", NULL, NULL, &v);
+  const struct measure_item item = {"none.so", "f", NULL};
+  canvas_status measured = measure(&ctx, expected, &item, 1, NULL, &v);
   setrlimit(RLIMIT_AS, &now);
   assert_int_equal(measured, CANVAS_IO);
   assert_string_equal(ctx.message, "there is no memory to run a candidate");
@@ -558,11 +611,17 @@ static void rejections(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_deed),     cmocka_unit_test(every_compiler),
-      cmocka_unit_test(from_the_cache), cmocka_unit_test(bounded),
-      cmocka_unit_test(rejections),     cmocka_unit_test(threads),
-      cmocka_unit_test(a_thousand),     cmocka_unit_test(so_many_threads),
+      cmocka_unit_test(every_deed),
+      cmocka_unit_test(every_compiler),
+      cmocka_unit_test(from_the_cache),
+      cmocka_unit_test(bounded),
+      cmocka_unit_test(rejections),
+      cmocka_unit_test(threads),
+      cmocka_unit_test(a_thousand),
+      cmocka_unit_test(so_many_threads),
       cmocka_unit_test(prepares),
+      cmocka_unit_test(nobody_else_is_blamed),
+      cmocka_unit_test(slow_ones_end_early),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

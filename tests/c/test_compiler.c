@@ -377,13 +377,36 @@ static void vanished(void **state) {
   assert_string_equal(ctx.message, expected);
 }
 
+// For many candidates clang at -O1, where it is installed and nobody says what to use.
+static void the_quick_one(void **state) {
+  static const struct {
+    const char *command, *text;  // how it begins
+  } rows[] = {{NULL, "clang -O1"}, {"clang", "clang -O1"}, {"gcc", "gcc -O2"}};
+  if (system("command -v clang >/dev/null")) skip();
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    const struct compiler_options options = {
+        .command = row->command, .cache = folder, .quick = true};
+    struct compiler *c;
+    struct object object;
+    const struct source source = {GOOD("quick"), "quick", 1, NULL, 0};
+    if (compiler_open(&ctx, &options, &c) != CANVAS_OK) fail_msg("%s", ctx.message);
+    CHECK(!strncmp(compiler_text(c), row->text, strlen(row->text)), compiler_text(c));
+    assert_int_equal(compiler_build(&ctx, c, &source, 1, 1, 0, &object), CANVAS_OK);
+    CHECK(object.path, object.message);
+    objects_free(&object, 1);
+    compiler_close(c);
+  }
+}
+
 int main(void) {
   unsetenv("CANVAS_CC");
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(many),        cmocka_unit_test(cached),
-      cmocka_unit_test(misbehaving), cmocka_unit_test(folder_of_the_killed),
-      cmocka_unit_test(none_works),  cmocka_unit_test(out_of_time),
-      cmocka_unit_test(where),       cmocka_unit_test(vanished),
+      cmocka_unit_test(many),          cmocka_unit_test(cached),
+      cmocka_unit_test(misbehaving),   cmocka_unit_test(folder_of_the_killed),
+      cmocka_unit_test(none_works),    cmocka_unit_test(out_of_time),
+      cmocka_unit_test(where),         cmocka_unit_test(vanished),
+      cmocka_unit_test(the_quick_one),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_all);
 }
