@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -336,6 +337,54 @@ static void rejections(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(rejections), cmocka_unit_test(said),
-           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
+static int four_steps(void *data) {
+  volatile int *step = data;
+  for (int i = 1; i <= 4; i++) {
+    nanosleep(&(struct timespec){0, 400000000}, NULL);
+    *step = i;
+  }
+  return 0;
+}
+
+// A step that is told gives a child its seconds anew, so many times.
+static void steps(void **state) {
+  static const struct {
+    int steps;
+    double until;  // after its start; 0: none
+    enum child_how how;
+  } steps_rows[] = {{3, 0, CHILD_EXITED}, {0, 0, CHILD_OUT_OF_TIME}, {3, 0.9, CHILD_OUT_OF_TIME}};
+  CHECK_ROWS (steps_rows, row) {
+    canvas_context ctx = {.message = ""};
+    struct child_end end;
+    volatile int *step = memory_shared(sizeof *step);
+    const struct child_limits limits = {.seconds = 1.2,
+                                        .step = step,
+                                        .steps = row->steps,
+                                        .until = row->until ? clock_wall() + row->until : 0};
+    assert_non_null(step);
+    assert_int_equal(child_call(&ctx, four_steps, (void *)(uintptr_t)step, &limits, &end),
+                     CANVAS_OK);
+    CHECK_INT(end.how, row->how, row->until ? "until" : "steps");
+    memory_unshare((void *)(uintptr_t)step, sizeof *step);
+  }
+}
+
+static void write_answer(void *data) {
+  *(int *)data = 42;
+}
+
+// A process beside this one works in memory that both share.
+static void beside(void **state) {
+  int *answer = memory_shared(sizeof *answer);
+  int child = child_beside(write_answer, answer);
+  assert_true(child > 0);
+  child_join(child);
+  assert_int_equal(*answer, 42);
+  child_join(-1);
+  memory_unshare(answer, sizeof *answer);
+}
+
+CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(steps), cmocka_unit_test(beside),
+           cmocka_unit_test(rejections), cmocka_unit_test(said), cmocka_unit_test(shared),
+           cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
            cmocka_unit_test(killed_parent))
