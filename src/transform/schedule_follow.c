@@ -15,9 +15,9 @@ struct follower {
   struct change change;
   const struct program *edited;
   struct schedule *s; /* the copy */
-  bool
-      vectors; /* first try: lanes of partial sums are marked, tiles stand where they are read, a copy
-                   that sums has the loops of what it copied */
+  /* First try: lanes of partial sums are marked, tiles stand where they are read, a copy that sums has the
+   * loops of what it copied. */
+  bool vectors;
 };
 
 static struct schedule_node *node_at(const struct follower *f, int node) {
