@@ -227,7 +227,7 @@ def python_tests(minutes: int) -> Result:
     report.unlink(missing_ok=True)
     own = pathlib.Path(os.environ["TMPDIR"]) / "pytest"
     command = [sys.executable, "-m", "pytest", "tests/python", "-q", f"--junitxml={report}"]
-    command += [f"-n{JOBS}", "--dist=loadgroup", f"--basetemp={own}"]
+    command += [f"-n{JOBS + 1}", "--dist=loadgroup", f"--basetemp={own}"]  # some wait for a while
     status, output = run(command, 60 * minutes)
     shutil.rmtree(own, ignore_errors=True)  # pytest keeps it for people who look into it
     try:

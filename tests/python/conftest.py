@@ -16,7 +16,7 @@ import pytest
 
 ALL = os.environ.get("CANVAS_TEST_ALL") == "1"
 
-# One thread for each of the two pytest processes; before anything imports torch or numpy.
+# One thread for each of the pytest processes; before anything imports torch or numpy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Temporary files, of pytest too, and what the tests compile; pytest-xdist's processes inherit the

@@ -148,6 +148,7 @@ def test_paths_with_a_blank_are_no_obstacle(tmp_path):
         "TMPDIR": str(place / "temporary files"),
         "PYTHONPATH": f"{place / 'python'}{os.pathsep}{place / 'packages'}",
         "TORCHINDUCTOR_VEC_ISA_OK": "0",  # no trial compilations of vectors
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # which pays from the third kernel on
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
     }
     del environment["TORCHINDUCTOR_CACHE_DIR"]
