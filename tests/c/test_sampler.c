@@ -1,5 +1,6 @@
 // The sampler: legal, reproducible, diverse, fast enough; behaviours 5, 13, 18 to 20 and 24.
 #include "check.h"
+#include "sanitized.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,7 +183,7 @@ static void draws_one_family_of_several_rows(void **state) {
 /* Longer kernels substitute more: each must still parse back from its text. */
 static void draws_parse_back(void **state) {
   struct sampler *s = sampler_of(resnet18, "primitives=5..25", 1);
-  for (int i = 0; i < 1000; i++) {
+  for (int i = 0; i < (SANITIZED ? 250 : 1000); i++) {
     struct lexer lx;
     struct kernel *k;
     char *text = draw_text(s, (uint64_t)i);

@@ -50,10 +50,15 @@ TOGETHER = (
     "test_trainer",
     "test_wheel",
 )
-# Of the others those of ten seconds and more run first, so that no process waits for the last one.
+# What takes longest runs first, so that no process waits for the last one: files and tests.
 LONG = (
-    "test_paths_with_a_blank_are_no_obstacle",
+    "test_faults",
+    "test_search",
     "test_walk",
+    "test_replay",
+    "test_wheel",
+    "test_paths_with_a_blank_are_no_obstacle",
+    "test_cmd_train",
 )
 
 
@@ -67,7 +72,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.stem in TOGETHER:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
-    items.sort(key=lambda item: not item.name.startswith(LONG))
+    items.sort(key=turn)
+
+
+def turn(item: pytest.Item) -> int:
+    """Its place among what takes long; the others keep their order behind."""
+    for place, name in enumerate(LONG):
+        if item.path.stem == name or item.name.startswith(name):
+            return place
+    return len(LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)

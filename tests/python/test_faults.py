@@ -262,13 +262,13 @@ def goes_on_to_the_real_end(drivers, folder, really_undisturbed):
 FIVE = (("\n[", 1), ("\n[", 4), ("\n[", 5), ("final 1x1", 1), ("timing", 1))
 
 
+@pytest.mark.nightly  # test_search.py kills real trainings in the core
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("moments", [FIVE[1::2], pytest.param(FIVE, marks=pytest.mark.nightly)])
-def test_kill_9_several_times_in_real_trainings(drivers, tmp_path, really_undisturbed, moments):
+def test_kill_9_several_times_in_real_trainings(drivers, tmp_path, really_undisturbed):
     """Kills of one search from outside, each when it has come a little further."""
     folder, dice = tmp_path / "s", random.Random(1)
     words, kept = search(folder, "--images", "300"), set()
-    for word, times in moments:
+    for word, times in FIVE:
         driver = drivers.start(words, **BRIEF)
         driver.until(word, times)
         time.sleep(dice.random() / 4)
