@@ -482,10 +482,10 @@ typedef struct canvas_run_options {
   double total_seconds; /* for all of one call: no limit */
   int repeats;          /* timed samples: 30 */
   int threads;          /* of parallel loops: 1; of more than one time is wall-clock */
-  bool
-      screen; /* for many, of which the best shall be found and measured again without this: compiled by
-                  what compiles fastest, and not timed on once five samples are a quarter above the best
-                  median that this measurer has seen (canvas_verdict.repeats tells) */
+  /* For many, of which the best shall be found and measured again without this: compiled by what compiles
+   * fastest, and not timed on once five samples are a quarter above the best median that this measurer has
+   * seen (canvas_verdict.repeats tells). */
+  bool screen;
 } canvas_run_options;
 /* Keeps a compiler, the inputs and the values that are expected of one program over many candidates.
  * The program is borrowed. `options` NULL: seed 1. CANVAS_IO: there is no compiler, or the program takes
