@@ -9,8 +9,7 @@ static const struct {
   const char *name;
 } facts[] = {
     {FACT_LINEAR, "linear"},     {FACT_WEIGHTS, "owns weights"},   {FACT_MOVES, "moves data only"},
-    {FACT_COMMUTES, "commutes"}, {FACT_SEES, "brings neighbours"},
-    {FACT_ACTIVATION, "activation"},
+    {FACT_COMMUTES, "commutes"}, {FACT_SEES, "brings neighbours"}, {FACT_ACTIVATION, "activation"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

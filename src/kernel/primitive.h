@@ -16,11 +16,11 @@ struct spelling; /* primitive/spelling.h: kernel -> PyTorch */
 
 /* Facts of a primitive. */
 enum {
-  FACT_LINEAR = 1,   /* linear in its input (a binary op: in each of its inputs) */
-  FACT_WEIGHTS = 2,  /* owns weights */
-  FACT_MOVES = 4,    /* moves data only: an index map, no arithmetic */
-  FACT_COMMUTES = 8, /* inputs of equal shape may be swapped */
-  FACT_SEES = 16,    /* brings neighbours along the axes of over= */
+  FACT_LINEAR = 1,     /* linear in its input (a binary op: in each of its inputs) */
+  FACT_WEIGHTS = 2,    /* owns weights */
+  FACT_MOVES = 4,      /* moves data only: an index map, no arithmetic */
+  FACT_COMMUTES = 8,   /* inputs of equal shape may be swapped */
+  FACT_SEES = 16,      /* brings neighbours along the axes of over= */
   FACT_ACTIVATION = 32 /* what networks commonly have between weights */
 };
 
