@@ -408,7 +408,9 @@ int child_beside(void (*work)(void *data), void *data) {
 }
 
 void child_join(int child) {
-  if (child > 0) reap(child);
+  if (child <= 0) return;
+  reap(child);
+  forget_openmp(child);
 }
 
 static const char *signal_words(int signal) {
