@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "api/handle.h"
-#include "emit/emit.h"
 #include "explain/explain.h"
 #include "transform/default.h"
 #include "transform/prepare.h"
 #include "transform/schedule_edit_text.h"
+#include "tune/prepared_code.h"
 
 static canvas_status bind_default(canvas_context *ctx, const struct program *program,
                                   const struct machine *machine, struct canvas_bound *b) {
@@ -154,48 +154,6 @@ static bool is_c_name(const char *name) {
 
 /* ---- code ------------------------------------------------------------------------------------- */
 
-/* NAME_prepare and NAME, one text after the other; or the header of both. */
-static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p,
-                                   const struct emit_options *given, bool header,
-                                   struct buf *text) {
-  const struct emit_packed out = {p->count, p->offset, true}, in = {p->count, p->offset, false};
-  struct emit_options first = *given, second = *given;
-  char *name =
-      given->function ? mem_strdup(given->function) : emit_c_function(p->rest.program->name);
-  struct buf function = {0};
-  buf_printf(&function, "%s_prepare", name);
-  first.function = function.text;
-  first.packed = &out;
-  second.function = name;
-  second.packed = &in;
-  const struct emit_prepare prepare = {p->prepare.program, p->bytes};
-  canvas_status status = CANVAS_OK;
-  if (header) {
-    status = emit_c_header(ctx, p->rest.tree, &second, &prepare, text);
-  } else {
-    status = emit_c(ctx, p->prepare.tree, &first, text);
-    buf_puts(text, "\n");
-    if (status == CANVAS_OK) status = emit_c(ctx, p->rest.tree, &second, text);
-  }
-  buf_free(&function);
-  free(name);
-  return status;
-}
-
-static canvas_status emit_text(canvas_context *ctx, const canvas_bound *bound,
-                               const canvas_emit_options *options, struct buf *text) {
-  const struct emit_options given = {.function = options ? options->function : NULL,
-                                     .source = options ? options->source : NULL};
-  bool header = options && options->header;
-  struct prepared *prepared = NULL;
-  if (options && options->prepare) TRY(prepare_split(ctx, bound->tree, &prepared));
-  canvas_status status = prepared ? emit_prepared(ctx, prepared, &given, header, text)
-                         : header ? emit_c_header(ctx, bound->tree, &given, NULL, text)
-                                  : emit_c(ctx, bound->tree, &given, text);
-  prepare_free(prepared);
-  return status;
-}
-
 canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
                                 const canvas_emit_options *options, char **out) {
   struct buf text = {0};
@@ -203,7 +161,10 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
   if (function && !is_c_name(function))
     return fail(ctx, CANVAS_BAD_INPUT,
                 "'%.200s' is no name of a C function, give letters, digits and '_'", function);
-  canvas_status status = emit_text(ctx, bound, options, &text);
+  const struct emit_options given = {.function = function,
+                                     .source = options ? options->source : NULL};
+  bool prepare = options && options->prepare, header = options && options->header;
+  canvas_status status = prepared_code(ctx, bound->tree, &given, prepare, header, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
   return status;

@@ -1,0 +1,110 @@
+/* Candidates: C texts of bound schedules, and what measuring them says. See candidates.h. */
+#include "tune/candidates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transform/prepare.h"
+#include "tune/prepared_code.h"
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static const bool *copied(const bool *takes, int count) {
+  bool *out = mem_alloc((size_t)count + 1);
+  memcpy(out, takes, (size_t)count);
+  return out;
+}
+
+static canvas_status find_prepared(canvas_context *ctx, const struct loop_tree *tree,
+                                   struct measure_prepare *out) {
+  struct prepared *p;
+  int inputs = tree->program->inputs.count;
+  *out = (struct measure_prepare){0};
+  TRY(prepare_split(ctx, tree, &p));
+  if (p)
+    *out = (struct measure_prepare){p->bytes, copied(p->prepare.takes, inputs),
+                                    copied(p->rest.takes, inputs)};
+  prepare_free(p);
+  return CANVAS_OK;
+}
+
+void candidate_forget(struct measure_prepare *prepare) {
+  free((bool *)(uintptr_t)prepare->prepare);
+  free((bool *)(uintptr_t)prepare->rest);
+  *prepare = (struct measure_prepare){0};
+}
+
+canvas_status candidate_text(canvas_context *ctx, const struct loop_tree *tree,
+                             const char *function, char **text, struct measure_prepare *prepare) {
+  const struct emit_options options = {.function = function};
+  struct buf out = {0};
+  TRY(find_prepared(ctx, tree, prepare));
+  canvas_status status = prepared_code(ctx, tree, &options, true, false, &out);
+  if (status == CANVAS_OK)
+    *text = buf_take(&out);
+  else
+    candidate_forget(prepare);
+  buf_free(&out);
+  return status;
+}
+
+/* ---- many ------------------------------------------------------------------------------------ */
+
+static bool same_tensor(const struct program_tensor *a, const struct program_tensor *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->axes[i].size != b->axes[i].size) return false;
+  return a->least == b->least && a->most == b->most && a->rising == b->rising;
+}
+
+static bool same_tensors(const struct program *p, const struct program *q, bool inputs) {
+  int count = inputs ? p->inputs.count : p->outputs.count;
+  const int *of_p = inputs ? p->inputs.data : p->outputs.data;
+  const int *of_q = inputs ? q->inputs.data : q->outputs.data;
+  if (count != (inputs ? q->inputs.count : q->outputs.count)) return false;
+  for (int i = 0; i < count; i++)
+    if (!same_tensor(&p->tensors.data[of_p[i]], &q->tensors.data[of_q[i]])) return false;
+  return true;
+}
+
+struct written {
+  char *text;
+  char name[32];
+  struct measure_prepare prepare;
+};
+
+/* What it fails at is its verdict. */
+static void write_one(canvas_context *ctx, const struct program *program,
+                      const struct loop_tree *tree, struct written *w, struct verdict *v) {
+  const struct program *p = tree->program;
+  if (!same_tensors(p, program, true) || !same_tensors(p, program, false))
+    verdict_fail(v, FAILED_CHECK,
+                 "program '%.100s' has not the inputs and outputs of '%.100s', which is measured",
+                 p->name, program->name);
+  else if (candidate_text(ctx, tree, w->name, &w->text, &w->prepare) != CANVAS_OK)
+    verdict_fail(v, FAILED_CHECK, "%s", ctx->message);
+}
+
+canvas_status candidates_measure(canvas_context *ctx, const struct compiler *compiler,
+                                 const struct expected *expected, const struct program *program,
+                                 const struct loop_tree *const *trees, int count,
+                                 const struct batch_options *options, struct verdict *verdicts) {
+  struct written *w = mem_alloc((size_t)count * sizeof *w + 1);
+  struct batch_candidate *c = mem_alloc((size_t)count * sizeof *c + 1);
+  for (int i = 0; i < count; i++) {
+    verdicts[i] = (struct verdict){0};
+    snprintf(w[i].name, sizeof w[i].name, "candidate_%d", i);
+    write_one(ctx, program, trees[i], &w[i], &verdicts[i]);
+    c[i] =
+        (struct batch_candidate){w[i].text, w[i].name, w[i].prepare.bytes ? &w[i].prepare : NULL};
+  }
+  canvas_status status = batch_run(ctx, compiler, expected, c, count, options, verdicts);
+  for (int i = 0; i < count; i++) {
+    free(w[i].text);
+    candidate_forget(&w[i].prepare);
+  }
+  free(w);
+  free(c);
+  return status;
+}
