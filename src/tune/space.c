@@ -57,17 +57,17 @@ static void add_value(struct knob *k, int64_t value) {
   if (k->count < SPACE_NUMBERS) k->values[k->count++] = value;
 }
 
-/* Every small one; of the larger ones divisors, and powers of two. */
+/* Every small one; of the larger ones powers of two, and divisors. */
 static void add_listed(struct knob *k, struct covered c, enum space_numbers numbers) {
   for (int64_t n = 1; n <= int_min(c.size, SMALL); n++)
     if (is_wanted(n, c, numbers)) add_value(k, n);
+  for (int64_t n = 1; n < c.size; n *= 2)
+    if (n > SMALL && is_wanted(n, c, numbers)) add_value(k, n);
   for (int64_t n = 1; n * n <= c.size; n++)
     if (c.size % n == 0 && c.size / n > SMALL && is_wanted(c.size / n, c, numbers))
       add_value(k, c.size / n);
   for (int64_t n = SMALL + 1; n * n <= c.size; n++)
     if (c.size % n == 0 && is_wanted(n, c, numbers)) add_value(k, n);
-  for (int64_t n = 1; n < c.size; n *= 2)
-    if (n > SMALL && is_wanted(n, c, numbers)) add_value(k, n);
 }
 
 static int by_size(const void *a, const void *b) {

@@ -18,7 +18,7 @@
 
 enum {
   SPACE_KNOBS = 48,  /* of a schedule */
-  SPACE_NUMBERS = 96 /* of a knob: of more, the smallest, and then divisors and powers of two */
+  SPACE_NUMBERS = 96 /* of a knob: of more, the smallest, then powers of two and divisors */
 };
 
 /* The numbers of a loop `yi:?`. */
