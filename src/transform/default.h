@@ -12,6 +12,7 @@
  *     default_tile.c     lanes and rows of a stage that reduces: every candidate
  *     default_cycles.c   the formula: what one of them takes
  *     default_order.c    the order of its loops
+ *     default_wish.c     what a sketch wants of them instead
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *
@@ -95,11 +96,40 @@ int64_t default_phase_steps(const struct default_facts *f, int axis);
  * it or stands still. */
 bool default_long_axis(const struct default_facts *f, int first);
 
+/* Which loops come in blocks that stay in L2, around all others. */
+enum default_blocks {
+  BLOCKS_FORMULA, /* as the formula has it */
+  BLOCKS_LANES,   /* panels of lanes, `together` of them while the rows run */
+  BLOCKS_ROWS     /* tiles of rows, while the panels run */
+};
+
+/* What a sketch wants of the stage with the longest sums, where the formula would choose. By names, because edits
+ * number axes anew. What cannot be is left to the formula: who wishes looks at what was made. */
+struct default_wish {
+  bool tile;                  /* lanes, steps and rows are wished for */
+  char lanes[PROGRAM_NAME];   /* own axis; "": none */
+  int64_t steps;              /* of its inner loop */
+  char rows[2][PROGRAM_NAME]; /* own axes of more than one row; "": none */
+  enum default_blocks blocks;
+  bool borders; /* conditions stay: nothing is laid out, and sums are of what is inside */
+  int64_t sums; /* partial sums: 0 as the formula has it, -1 none */
+  struct default_wishes *seen; /* the best of each kind of tile is added here; or NULL */
+};
+struct default_wished {
+  struct default_wish wish;
+  double cycles; /* of the stage */
+};
+struct default_wishes {
+  VEC(struct default_wished);
+};
+
 struct default_tile {
-  int vec;                    /* own axis; -1: none */
-  int64_t steps;              /* of its inner loop: the lanes, or some vectors of them */
-  int64_t together;           /* so many of them stay in L2 while the rows run; 1 */
-  bool masked;                /* they overshoot */
+  int vec;          /* own axis; -1: none */
+  int64_t steps;    /* of its inner loop: the lanes, or some vectors of them */
+  int64_t together; /* so many of them stay in L2 while the rows run; 1 */
+  int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
+  bool open;        /* numbers are: axes are split although there is one step outside */
+  bool masked;      /* they overshoot */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */
@@ -111,9 +141,10 @@ struct default_tile {
 };
 
 struct default_options {
-  bool pack;  /* operands may be packed: otherwise they are as they are */
-  bool inner; /* how it is kept is open: its lanes may be contiguous */
-  int lanes;  /* all of this axis are lanes; -1: what is best */
+  bool pack;                       /* operands may be packed: otherwise they are as they are */
+  bool inner;                      /* how it is kept is open: its lanes may be contiguous */
+  int lanes;                       /* all of this axis are lanes; -1: what is best */
+  const struct default_wish *wish; /* or NULL */
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
@@ -142,11 +173,13 @@ struct default_plan {
 struct default_mode {
   bool pack; /* operands may be packed */
   bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
+  const struct default_wish *wish; /* or NULL */
 };
 
 /* All stages: kept and plan by tensor. */
 struct default_plans {
   const struct program *p;
+  int wished; /* the stage that a wish is about; -1 */
   const struct machine *machine;
   struct default_mode mode;
   struct default_kept *kept;
@@ -188,5 +221,32 @@ void default_long(struct default_maker *m, const struct default_facts *f, int fi
 
 /* The program after the edits; NULL where it stays as it is. */
 struct program *default_program(const struct program *p, const struct machine *machine);
+
+/* ---- default_wish.c ---- */
+
+/* The stage that a wish is about: the most operations in its sums, or of all where nothing is summed. */
+int default_wished_stage(const struct program *p, const bool *needed);
+/* Whether the tile is what was wished for. */
+bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
+                       const struct default_wish *wish);
+
+/* Every kind of tile of that stage, the best first; edits up to panels are made as the wish says. */
+void default_wishes_of(const struct program *p, const struct machine *machine,
+                       const struct default_wish *wish, struct default_wishes *out);
+
+/* A program after the edits under a wish, and a schedule of it: what takes least. */
+struct default_made {
+  struct program *program;
+  struct schedule *schedule;
+  int stage;                /* of the program: what the wish is about */
+  struct default_tile tile; /* its own */
+  double cycles;            /* of all stages */
+};
+/* False: the wish is not granted, or the schedule is illegal. */
+bool default_make(const struct program *p, const struct machine *machine,
+                  const struct default_wish *wish, struct default_made *out);
+/* schedule_default.c: of a program after its edits; NULL in that case. Sets stage and tile. */
+struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
+                                 const struct default_wish *wish, struct default_made *out);
 
 #endif

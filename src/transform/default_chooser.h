@@ -1,5 +1,6 @@
-/* The tile that is being chosen, shared by the three files that choose it: default_tile.c (every
- * candidate), default_cycles.c (what one of them takes), default_order.c (the order of its loops). */
+/* The tile that is being chosen, shared by the files that choose it: default_tile.c (every
+ * candidate), default_cycles.c (what one of them takes), default_order.c (the order of its loops),
+ * default_wish.c (what a sketch wants). */
 #ifndef CANVAS_TRANSFORM_DEFAULT_CHOOSER_H
 #define CANVAS_TRANSFORM_DEFAULT_CHOOSER_H
 
@@ -29,6 +30,10 @@ double chooser_cycles(struct chooser *c); /* sets now.packed, too */
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
+
+/* default_wish.c: the tile `now` is of the kind that is wished for; the best of each kind is told. */
+bool chooser_wants(const struct chooser *c);
+void chooser_note(struct chooser *c);
 
 /* default_order.c: in c->best */
 void chooser_order(struct chooser *c);

@@ -116,6 +116,11 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
                           const char *ending) {
   int64_t size = n->f->t->axes[axis].size;
   struct parts p = {-1, -1, -1};
+  if (n->tile->open && steps > 1 && steps == size && axis != n->tile->vec) {
+    p.inner = part_level(n, axis, ending, steps, TAIL_NONE, true);
+    p.outer = part_level(n, axis, "_o", 1, TAIL_NONE, false);
+    return p;
+  }
   if (size % steps == 0) tail = TAIL_NONE;
   if (steps > 1 && (steps < size || tail != TAIL_NONE))
     p.inner = part_level(n, axis, ending, steps, tail, true);
@@ -140,12 +145,13 @@ static void split_axes(struct nest *n) {
                       : (struct parts){-1, default_axis_level(n->m, n->f->t, i), -1};
 }
 
-/* Blocks of lanes that stay together while the rows run. */
+/* Blocks of tiles that stay together while the others run. */
 static void split_together(struct nest *n) {
-  int v = n->tile->vec;
-  int64_t count = outer_steps(n, v);
-  n->parts[v].outermost = part_level(n, v, "_oo", count / n->tile->together, TAIL_NONE, false);
-  n->parts[v].outer = part_level(n, v, "_b", n->tile->together, TAIL_NONE, true);
+  int axis = n->tile->blocked;
+  int64_t count = outer_steps(n, axis);
+  n->parts[axis].outermost =
+      part_level(n, axis, "_oo", count / n->tile->together, TAIL_NONE, false);
+  n->parts[axis].outer = part_level(n, axis, "_b", n->tile->together, TAIL_NONE, true);
 }
 
 /* ---- loops ----------------------------------------------------------------------------------- */
@@ -180,8 +186,8 @@ static int add_outer(struct nest *n) {
     if (level < 0) continue;
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
   }
-  if (n->tile->together > 1)
-    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].outer, 0);
+  if (n->tile->blocked >= 0)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   for (int i = 0; i < n->f->t->rank; i++)
     if (has_phases(n, i)) node = schedule_add_loop(n->m->s, node, n->parts[i].outer, LOOP_UNROLL);
   return node;
@@ -275,7 +281,7 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
   struct nest n = {.m = m, .f = f, .tile = tile};
   const struct program_tensor *t = f->t;
   split_axes(&n);
-  if (tile->together > 1) split_together(&n);
+  if (tile->blocked >= 0) split_together(&n);
   int around = add_outer(&n);
   int leaf = schedule_add_leaf(m->s, add_inner(&n, add_reductions(&n, around)), t->name);
   for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, leaf, t->axes[i].name, n.parts[i]);

@@ -55,8 +55,27 @@ static bool lanes_outside(struct chooser *c) {
   if (rows <= half) return true;
   int64_t fit = (int64_t)(half / (panels / (double)count));
   while (fit > 1 && count % fit) fit--;
-  if (fit > 1 && fit < count) c->best.together = fit;
+  if (fit > 1 && fit < count) {
+    c->best.together = fit;
+    c->best.blocked = c->best.vec;
+  }
   return true;
+}
+
+/* The axis whose tiles come in blocks, outside all others: what a wish says, or what is best; -1. */
+static int outside(struct chooser *c) {
+  const struct default_wish *wish = c->options.wish;
+  enum default_blocks blocks = wish ? wish->blocks : BLOCKS_FORMULA;
+  if (blocks == BLOCKS_FORMULA) return lanes_outside(c) ? c->best.vec : -1;
+  if (c->best.vec >= 0 && c->f->t->axes[c->best.vec].size > c->best.steps)
+    c->best.blocked = c->best.vec;
+  if (blocks == BLOCKS_ROWS) c->best.blocked = -1;
+  for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++)
+    if (i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i]) {
+      c->best.blocked = i;
+      break;
+    }
+  return c->best.blocked;
 }
 
 static bool shares_all(const struct chooser *c, int axis) {
@@ -96,7 +115,7 @@ static void order_copy(struct chooser *c) {
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
  * and lanes. */
 static void order_own(struct chooser *c) {
-  bool outside = lanes_outside(c);
+  int first = outside(c);
   int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
@@ -105,7 +124,7 @@ static void order_own(struct chooser *c) {
       bool wanted = turn == 0 ? c->f->bounds >> i & 1
                     : turn == 1
                         ? i != v && c->f->reduction > 1 && shares_all(c, i) && c->best.rows[i] == 1
-                    : turn == 2 ? outside && i == v
+                    : turn == 2 ? i == first
                     : turn == 3 ? i != v && i != last
                     : turn == 4 ? i != last
                                 : true;
@@ -250,6 +269,8 @@ static void block_copy(struct chooser *c) {
 
 void chooser_order(struct chooser *c) {
   c->best.together = 1;
+  c->best.blocked = -1;
+  c->best.open = c->options.wish && c->options.wish->tile;
   block_copy(c);
   pack_panels(c);
   order_own(c);

@@ -214,7 +214,8 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
     plan->reader = lanes = -1;
     adds_up = false;
   }
-  default_tile(f, all->machine, (struct default_options){all->mode.pack, inner, lanes},
+  const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
+  default_tile(f, all->machine, (struct default_options){all->mode.pack, inner, lanes, wish},
                &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
   if (plan->reader >= 0) {
@@ -233,7 +234,7 @@ static void plan_stage(struct default_plans *all, int stage) {
   struct default_facts f;
   if (!t->reductions) keep_as_read(all, stage);
   default_facts(all->p, stage, all->kept, &f);
-  plan->first = too_deep(t) ? -1 : first_of_long(all, &f);
+  plan->first = too_deep(t) || stage == all->wished ? -1 : first_of_long(all, &f);
   if (plan->first >= 0) {
     plan->kind = DEFAULT_LONG;
     plan->tile.cycles = default_long_cycles(&f);
@@ -257,6 +258,7 @@ void default_plan_all(struct default_plans *all, const struct program *p,
   all->kept = mem_alloc(count * sizeof *all->kept);
   all->plan = mem_alloc(count * sizeof *all->plan);
   find_needed(p, needed);
+  all->wished = mode.wish ? default_wished_stage(p, needed) : -1;
   for (int i = 0; i < p->tensors.count; i++) {
     default_keep_plain(&p->tensors.data[i], &all->kept[i]);
     all->plan[i].reader = -1;

@@ -180,9 +180,12 @@ static bool rfactor_one(struct editor *e, int *after) {
     struct default_facts f;
     if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) continue;
     if (!p->tensors.data[i].reductions) continue;
+    int64_t sums = i == all.wished ? e->mode.wish->sums : 0;
     default_facts(p, i, all.kept, &f);
-    for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out; r++)
-      if (runs_along(&f, r)) out = partial_sums(e, &f, r, PARTIAL * plan->tile.cycles);
+    for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && sums >= 0; r++)
+      if (runs_along(&f, r))
+        out = sums ? with_partial_sums(&f, r, sums)
+                   : partial_sums(e, &f, r, PARTIAL * plan->tile.cycles);
     *after = i + 1; /* the sum of what comes before it */
   }
   default_plan_free(&all);
@@ -224,25 +227,104 @@ static bool cache_one(struct editor *e) {
   return found && editor_edit(e, text);
 }
 
-static void edit_all(struct editor *e) {
+/* All but panels, which go with a tile. */
+static void edit_stages(struct editor *e) {
+  bool borders = e->mode.wish && e->mode.wish->borders;
   inline_maps(e);
-  for (int i = 0; i < ROUNDS && editor_lay_out(e); i++) {
+  for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
   }
   for (int i = 0, after = -1; i < ROUNDS && rfactor_one(e, &after); i++) {
   }
   for (int i = 0; i < ROUNDS && cache_one(e); i++) {
   }
+}
+
+static void edit_all(struct editor *e) {
+  edit_stages(e);
   for (int i = 0; i < ROUNDS && editor_pack(e); i++) {
   }
 }
 
-struct program *default_program(const struct program *p, const struct machine *machine) {
-  struct editor open = {.given = p, .machine = machine, .mode = {.pack = true}};
-  struct editor told = {.given = p, .machine = machine, .mode = {.pack = true, .told = true}};
+static struct editor editor_open(const struct program *p, const struct machine *machine,
+                                 const struct default_wish *wish, bool told) {
+  return (struct editor){
+      .given = p, .machine = machine, .mode = {.pack = true, .told = told, .wish = wish}};
+}
+
+static struct program *edited_for(const struct program *p, const struct machine *machine,
+                                  const struct default_wish *wish) {
+  struct editor open = editor_open(p, machine, wish, false);
+  struct editor told = editor_open(p, machine, wish, true);
   edit_all(&open);
   edit_all(&told);
   bool takes_less =
       editor_cycles(&told, program_of(&told)) < editor_cycles(&open, program_of(&open));
   program_free(takes_less ? open.p : told.p);
   return takes_less ? told.p : open.p;
+}
+
+struct program *default_program(const struct program *p, const struct machine *machine) {
+  return edited_for(p, machine, NULL);
+}
+
+static struct program *copy_of(const struct program *p) {
+  struct buf text = {0};
+  struct program *out = NULL;
+  canvas_context ctx;
+  program_print(p, &text);
+  program_parse(&ctx, text.text, text.length, &out);
+  buf_free(&text);
+  return out;
+}
+
+/* What conditions of indices choose is multiplied only where they do: last of all, as what is loaded there can
+ * be packed no more. */
+static void border_sums(struct program **p) {
+  for (int i = 0; i < (*p)->tensors.count; i++) {
+    char text[PROGRAM_NAME + 16];
+    struct program *out;
+    canvas_context ctx;
+    if (!(*p)->tensors.data[i].reductions) continue;
+    int length = snprintf(text, sizeof text, "border %s", (*p)->tensors.data[i].name);
+    if (program_edit(&ctx, *p, text, (size_t)length, &out) != CANVAS_OK) continue;
+    program_free(*p);
+    *p = out;
+  }
+}
+
+static double cycles_of(const struct program *p, const struct machine *machine,
+                        const struct default_wish *wish) {
+  struct default_mode open = {.wish = wish}, told = {.told = true, .wish = wish};
+  struct editor a = {.given = p, .machine = machine, .mode = open};
+  struct editor b = {.given = p, .machine = machine, .mode = told};
+  double x = editor_cycles(&a, p), y = editor_cycles(&b, p);
+  return x < y ? x : y;
+}
+
+bool default_make(const struct program *p, const struct machine *machine,
+                  const struct default_wish *wish, struct default_made *out) {
+  *out = (struct default_made){.program = edited_for(p, machine, wish)};
+  if (!out->program) out->program = copy_of(p);
+  out->cycles = cycles_of(out->program, machine, wish);
+  if (wish->borders) border_sums(&out->program);
+  out->schedule = schedule_wished(out->program, machine, wish, out);
+  if (out->schedule) return true;
+  program_free(out->program);
+  return false;
+}
+
+void default_wishes_of(const struct program *p, const struct machine *machine,
+                       const struct default_wish *wish, struct default_wishes *out) {
+  struct default_wish seeing = *wish;
+  seeing.tile = false;
+  for (int told = 0; told < 2; told++) {
+    struct default_plans all;
+    struct editor e = editor_open(p, machine, wish, told);
+    edit_stages(&e);
+    seeing.seen = out;
+    default_plan_all(&all, program_of(&e), machine,
+                     (struct default_mode){.pack = true, .told = told, .wish = &seeing});
+    default_plan_free(&all);
+    program_free(e.p);
+  }
 }

@@ -7,12 +7,13 @@ enum { MOST_VECTORS = 8 }; /* of a tile: more are no names */
 
 static void take_cheaper(struct chooser *c) {
   c->now.cycles = chooser_cycles(c);
+  if (c->options.wish && c->options.wish->seen) chooser_note(c);
   if (c->best.cycles < 0 || c->now.cycles < 0.9995 * c->best.cycles) c->best = c->now;
 }
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
-  if (!chooser_fits_registers(c)) return;
+  if (!chooser_fits_registers(c) || !chooser_wants(c)) return;
   c->now.slide = -1;
   take_cheaper(c);
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
@@ -91,18 +92,27 @@ static void try_lanes(struct chooser *c, int axis) {
     if (size % lanes == 0 && size % (2 * lanes)) try_steps(c, lanes);
 }
 
+static void try_all(struct chooser *c) {
+  const struct default_facts *f = c->f;
+  int lanes = c->options.lanes;
+  if (lanes < 0) try_rows(c);
+  for (int i = 0; i < f->t->rank; i++)
+    if (lanes >= 0 ? i == lanes : !(f->bounds >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
+      try_lanes(c, i);
+}
+
 void default_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out) {
   struct chooser c = {.f = f, .machine = machine, .options = options};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
   c.best.cycles = -1;
-  c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true};
+  c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true, .blocked = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
-  if (options.lanes < 0) try_rows(&c);
-  for (int i = 0; i < f->t->rank; i++)
-    if (options.lanes >= 0 ? i == options.lanes
-                           : !(f->bounds >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
-      try_lanes(&c, i);
+  try_all(&c);
+  if (c.best.cycles < 0) { /* the wish cannot be */
+    c.options.wish = NULL;
+    try_all(&c);
+  }
   chooser_order(&c);
   *out = c.best;
 }

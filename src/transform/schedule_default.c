@@ -15,7 +15,7 @@ enum { SHORTEST = 4 }; /* lanes that are worth a vector */
 
 /* Own axes and reductions in the order of the program. */
 static struct default_tile untiled(const struct program_tensor *t) {
-  struct default_tile tile = {.vec = -1, .steps = 1, .together = 1, .slide = -1};
+  struct default_tile tile = {.vec = -1, .steps = 1, .together = 1, .blocked = -1, .slide = -1};
   for (int i = 0; i < t->rank + t->reductions; i++) tile.order[i] = i;
   for (int i = 0; i < t->rank; i++) tile.rows[i] = 1;
   return tile;
@@ -80,10 +80,10 @@ static struct schedule *plain(const struct program *p, const char *name,
 }
 
 static void plan_best(struct default_plans *out, const struct program *p,
-                      const struct machine *machine) {
+                      const struct machine *machine, const struct default_wish *wish) {
   struct default_plans told;
-  default_plan_all(out, p, machine, (struct default_mode){0});
-  default_plan_all(&told, p, machine, (struct default_mode){.told = true});
+  default_plan_all(out, p, machine, (struct default_mode){.wish = wish});
+  default_plan_all(&told, p, machine, (struct default_mode){.told = true, .wish = wish});
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
     *out = told;
@@ -92,27 +92,49 @@ static void plan_best(struct default_plans *out, const struct program *p,
   default_plan_free(&told);
 }
 
-static struct schedule *tiled(const struct program *p, const struct machine *machine) {
-  struct default_plans all;
-  plan_best(&all, p, machine);
+static struct schedule *tiled(const struct default_plans *all) {
   struct default_maker m = {
-      .p = p, .s = schedule_new("heuristic"), .machine = machine, .kept = all.kept};
-  for (int i = 0; i < p->tensors.count; i++) add_planned(&m, &all, i);
+      .p = all->p, .s = schedule_new("heuristic"), .machine = all->machine, .kept = all->kept};
+  for (int i = 0; i < all->p->tensors.count; i++) add_planned(&m, all, i);
   free(m.meanings.data);
-  default_plan_free(&all);
   return m.s;
+}
+
+static bool is_legal(const struct program *p, const struct schedule *s,
+                     const struct machine *machine) {
+  canvas_context ctx;
+  struct loop_tree *tree;
+  if (loop_tree_bind(&ctx, p, s, machine, &tree) != CANVAS_OK) return false;
+  loop_tree_free(tree);
+  return true;
+}
+
+struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
+                                 const struct default_wish *wish, struct default_made *out) {
+  struct default_plans all;
+  struct default_facts f;
+  plan_best(&all, p, machine, wish);
+  out->stage = all.wished;
+  struct schedule *s = NULL;
+  if (all.wished >= 0) {
+    out->tile = all.plan[all.wished].tile;
+    default_facts(p, all.wished, all.kept, &f);
+    if (default_is_wished(&f, &out->tile, wish)) s = tiled(&all);
+  }
+  default_plan_free(&all);
+  if (!s || is_legal(p, s, machine)) return s;
+  schedule_free(s);
+  return NULL;
 }
 
 struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
-  canvas_context ctx;
-  struct loop_tree *tree;
+  struct default_plans all;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
-  struct schedule *s = tiled(p, machine);
-  if (loop_tree_bind(&ctx, p, s, machine, &tree) == CANVAS_OK) {
-    loop_tree_free(tree);
-    return s;
-  }
+  plan_best(&all, p, machine, NULL);
+  struct schedule *s = tiled(&all);
+  default_plan_free(&all);
+  if (is_legal(p, s, machine)) return s;
   schedule_free(s);
   return plain(p, "plain", machine);
 }

@@ -1,0 +1,226 @@
+/* All sketches of a program: see sketch.h. */
+#include "tune/sketch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/affine.h"
+#include "program/program_edit.h"
+#include "program/program_rebuild.h"
+
+enum {
+  KINDS = 10, /* of tiles, of one program */
+  LEAST = 8   /* sketches, however much worse they are */
+};
+static const double WORSE = 2; /* times the cycles of the best: not worth a sketch */
+
+struct maker {
+  const struct machine *machine;
+  struct sketches *out;
+};
+
+/* ---- one sketch ---- */
+
+void sketch_free(struct sketch *s) {
+  free(s->rule);
+  program_free(s->program);
+  schedule_free(s->schedule);
+}
+
+void sketches_free(struct sketches *s) {
+  for (int i = 0; i < s->count; i++) sketch_free(&s->data[i]);
+  free(s->data);
+  *s = (struct sketches){0};
+}
+
+static char *text_of(const struct sketch *s) {
+  struct buf text = {0};
+  program_print(s->program, &text);
+  schedule_print(s->schedule, &text);
+  return text.text;
+}
+
+static bool same_sketch(const struct sketch *a, const struct sketch *b) {
+  char *x = text_of(a), *y = text_of(b);
+  bool same = strcmp(x, y) == 0;
+  free(x);
+  free(y);
+  return same;
+}
+
+/* What is there already is dropped. */
+static void add(struct maker *m, struct sketch s) {
+  for (int i = 0; i < m->out->count; i++)
+    if (same_sketch(&m->out->data[i], &s)) {
+      sketch_free(&s);
+      return;
+    }
+  VEC_PUSH(m->out, s);
+}
+
+static struct program *copy_of(const struct program *p) {
+  struct buf text = {0};
+  struct program *out = NULL;
+  canvas_context ctx;
+  program_print(p, &text);
+  program_parse(&ctx, text.text, text.length, &out);
+  buf_free(&text);
+  return out;
+}
+
+static void add_default(struct maker *m, const struct program *p) {
+  struct program *edited = default_program(p, m->machine);
+  if (!edited) edited = copy_of(p);
+  struct schedule *s = schedule_default(edited, true, m->machine);
+  add(m, (struct sketch){mem_strdup("default"), edited, s, 0});
+}
+
+/* ---- kinds of tiles ---- */
+
+static char *rule_of(const struct default_wish *w) {
+  static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks"};
+  struct buf text = {0};
+  if (w->borders) buf_puts(&text, "borders, ");
+  if (w->sums > 0) buf_puts(&text, "partial sums, ");
+  if (w->lanes[0])
+    buf_printf(&text, "lanes %s %lld", w->lanes, (long long)w->steps);
+  else
+    buf_puts(&text, "no lanes");
+  for (int i = 0; i < 2 && w->rows[i][0]; i++)
+    buf_printf(&text, "%s%s", i ? " and " : ", rows ", w->rows[i]);
+  buf_puts(&text, blocks[w->blocks]);
+  return text.text;
+}
+
+static bool add_wished(struct maker *m, const struct program *p, const struct default_wish *wish) {
+  struct default_made made;
+  if (!default_make(p, m->machine, wish, &made)) return false;
+  if (wish->blocks != BLOCKS_FORMULA && made.tile.blocked < 0) {
+    program_free(made.program);
+    schedule_free(made.schedule);
+    return false;
+  }
+  sketch_open(&made, wish, m->machine);
+  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles});
+  return true;
+}
+
+static int by_cycles(const void *a, const void *b) {
+  double x = ((const struct default_wished *)a)->cycles,
+         y = ((const struct default_wished *)b)->cycles;
+  return (x > y) - (x < y);
+}
+
+/* Partial sums are the lanes; otherwise their number makes no difference. */
+static bool is_of_sums(const struct default_wish *kind, int64_t sums) {
+  size_t length = strlen(kind->lanes);
+  return sums <= 0 ||
+         (kind->steps == sums && length > 2 && !strcmp(kind->lanes + length - 2, "_i"));
+}
+
+/* Each kind in blocks of panels and in blocks of rows, which hold all orders of its loops. */
+static void add_kinds(struct maker *m, const struct program *p, const struct default_wish *base) {
+  struct default_wishes kinds = {0};
+  default_wishes_of(p, m->machine, base, &kinds);
+  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  for (int i = 0; i < kinds.count && i < KINDS; i++) {
+    struct default_wish wish = kinds.data[i].wish;
+    if (kinds.data[i].cycles > WORSE * kinds.data[0].cycles) break;
+    if (!is_of_sums(&wish, base->sums)) continue;
+    wish.borders = base->borders;
+    wish.sums = base->sums;
+    wish.blocks = BLOCKS_LANES;
+    bool panels = add_wished(m, p, &wish);
+    wish.blocks = BLOCKS_ROWS;
+    bool rows = add_wished(m, p, &wish);
+    wish.blocks = BLOCKS_FORMULA;
+    if (!panels && !rows) add_wished(m, p, &wish);
+  }
+  free(kinds.data);
+}
+
+static void add_sums(struct maker *m, const struct program *p) {
+  int lanes = m->machine->vector_bytes / 4;
+  for (int vectors = 1; vectors <= 4; vectors *= 2) {
+    struct default_wish wish = {.sums = vectors * lanes};
+    add_kinds(m, p, &wish);
+  }
+}
+
+/* ---- borders ---- */
+
+static struct program *edited(const struct program *p, const char *edit, const char *name) {
+  char text[PROGRAM_NAME + 16];
+  canvas_context ctx;
+  struct program *out;
+  int length = snprintf(text, sizeof text, "%s %s", edit, name);
+  return program_edit(&ctx, p, text, (size_t)length, &out) == CANVAS_OK ? out : NULL;
+}
+
+/* It is a tensor in a border of zeros, or part of one. */
+static bool is_padding(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  if (t->is_input || t->reductions || is_output(p, stage)) return false;
+  const struct px_node *n = &p->nodes.data[t->body];
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+}
+
+static bool take(struct program **p, struct program *next) {
+  if (!next) return false;
+  program_free(*p);
+  *p = next;
+  return true;
+}
+
+/* The program without padded copies: what reads them asks where it is instead. NULL: there are none. */
+static struct program *without_padding(const struct program *given) {
+  struct program *p = copy_of(given);
+  bool any = false;
+  for (int i = 0; i < p->tensors.count; i++)
+    if (is_padding(p, i) && take(&p, edited(p, "inline", p->tensors.data[i].name))) {
+      any = true;
+      i--;
+    }
+  if (any) return p;
+  program_free(p);
+  return NULL;
+}
+
+static void add_borders(struct maker *m, const struct program *p) {
+  struct default_wish wish = {.borders = true};
+  struct program *open = without_padding(p);
+  add_kinds(m, open ? open : p, &wish);
+  program_free(open);
+}
+
+/* ---- all ---- */
+
+static int better(const void *a, const void *b) {
+  double x = ((const struct sketch *)a)->cycles, y = ((const struct sketch *)b)->cycles;
+  return (x > y) - (x < y);
+}
+
+/* The last one, beside the first that is no default. */
+static bool is_poor(const struct sketches *s) {
+  return s->data[s->count - 1].cycles > WORSE * s->data[1].cycles;
+}
+
+canvas_status sketches_of(canvas_context *ctx, const struct program *p,
+                          const struct machine *machine, const struct sketch_options *options,
+                          struct sketches *out) {
+  struct default_wish plain = {0}, whole = {.sums = -1};
+  struct maker m = {machine, out};
+  (void)ctx;
+  (void)options;
+  *out = (struct sketches){0};
+  add_default(&m, p);
+  add_kinds(&m, p, &plain);
+  add_kinds(&m, p, &whole);
+  add_sums(&m, p);
+  add_borders(&m, p);
+  qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
+  while (out->count > SKETCHES || (out->count > LEAST && is_poor(out)))
+    sketch_free(&out->data[--out->count]);
+  return CANVAS_OK;
+}

@@ -1,0 +1,48 @@
+/* Sketches: what a search chooses from. Each is a program, after edits, and a schedule of it whose numbers are
+ * open: `w_i:{4,7,14}` is a choice, `?` any number.
+ *
+ *     sketch.c         the default schedule, then one sketch for each kind of tile that the formula of
+ *                      transform/default.h ranks well; borders as conditions; those that are the same are one
+ *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
+ *     sketch_text.c    a sketch that somebody wrote
+ *
+ * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
+ */
+#ifndef CANVAS_TUNE_SKETCH_H
+#define CANVAS_TUNE_SKETCH_H
+
+#include "bind/machine.h"
+#include "schedule/schedule.h"
+#include "transform/default.h"
+
+struct sketch {
+  char *rule; /* what made it, for people: "default", "lanes oc 32, rows w, panels outside" */
+  struct program
+      *program; /* what edits made of the given one: the same inputs and outputs; owned */
+  struct schedule *schedule; /* with holes; owned */
+  double cycles;             /* by the formula, with the numbers that it would take */
+};
+struct sketches {
+  VEC(struct sketch);
+};
+struct sketch_options {
+  bool winograd; /* its rounding error is permitted */
+};
+
+/* The first is the default without a hole, then the best by the formula first. At most SKETCHES. */
+enum { SKETCHES = 40 };
+canvas_status sketches_of(canvas_context *ctx, const struct program *p,
+                          const struct machine *machine, const struct sketch_options *options,
+                          struct sketches *out);
+void sketches_free(struct sketches *s);
+
+/* sketch_open.c: numbers of the schedule that was made under the wish become choices. */
+void sketch_open(const struct default_made *made, const struct default_wish *wish,
+                 const struct machine *machine);
+
+/* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
+canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,
+                               size_t length, struct sketch *out);
+void sketch_free(struct sketch *s); /* what it owns */
+
+#endif

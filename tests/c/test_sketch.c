@@ -1,0 +1,229 @@
+// Sketches: each can be bound at points of its space, and what it computes there is right.
+//
+// CANVAS_TEST_ALL=1: more programs and more points.
+#include "check.h"
+#include "machines.h"
+#include "operator_calls.h"
+#include "random_program.h"
+#include "sanitized.h"
+#include "tune/candidates.h"
+#include "tune/sketch.h"
+#include "tune/space.h"
+
+static canvas_context ctx;
+static struct compiler *compiler;
+static char folder[64];
+
+static bool all(void) {
+  return getenv("CANVAS_TEST_ALL") != NULL;
+}
+
+static int open_compiler(void **state) {
+  if (!temporary_folder(folder, sizeof folder)) return -1;
+  const struct compiler_options options = {.cache = folder, .quick = true};
+  return compiler_open(&ctx, &options, &compiler) != CANVAS_OK;
+}
+
+static int close_compiler(void **state) {
+  char command[128];
+  compiler_close(compiler);
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+static struct program *called(const char *call) {
+  struct program *p;
+  CHECK_INT(operator_called(&ctx, call, &p), CANVAS_OK, ctx.message);
+  return p;
+}
+
+static struct sketches made_of(const struct program *p, const struct machine *machine) {
+  struct sketches s;
+  CHECK_INT(sketches_of(&ctx, p, machine, NULL, &s), CANVAS_OK, ctx.message);
+  return s;
+}
+
+// ---- which there are ----
+
+#define CONV_7 "conv2d_nhwc height=7 width=7 in_channels=64 out_channels=64 kernel=3 padding=1"
+static const struct {
+  const char *call;
+  int machine;
+  const char *rule;  // of one of them
+  const char *line;  // of its schedule
+} there[] = {
+    {CONV_7, 0, "default", "kh, kw, ic, Y_h:unroll, oc_v:32:vec =>"},
+    {CONV_7, 0, "lanes oc 32, rows h and w, panels in blocks",
+     "oc_b:{1,2}, kh, kw, ic, h_i:{2,3,4,7}:peel:unroll, w_i:{2,3,4,7}:peel:unroll, oc_v:32:vec"},
+    {CONV_7, 0, "borders, lanes oc 32, rows w, panels in blocks", "oc_oo:para, n, h, w_o, oc_b:"},
+    {"gemm m=100 n=200 k=64", 0, "lanes n 32, rows m, rows in blocks",
+     "m_oo, n_o, m_b:{1,2,4,8}, k, m_i:"},
+    {"gemm m=100 n=200 k=64", 1, "lanes n 16, rows m, panels in blocks", "n_oo:para, m_o, n_b:"},
+    {"gemv m=64 k=256", 0, "partial sums, lanes k_i 32, rows m, rows in blocks",
+     "m_oo, m_b:{1,2,4} =>"},
+    {"gemv m=64 k=256", 0, "no lanes, rows m, rows in blocks", "m_b:{1,2}, k, m_i:"},
+};
+
+static void what_is_there(void **state) {
+  CHECK_ROWS (there, row) {
+    struct program *p = called(row->call);
+    struct sketches s = made_of(p, machine_model(row->machine));
+    struct buf text = {0};
+    CHECK_TEXT(s.data[0].rule, "default", row->call);
+    for (int i = 0; i < s.count; i++)
+      if (strcmp(s.data[i].rule, row->rule) == 0) schedule_print(s.data[i].schedule, &text);
+    if (!text.text || !strstr(text.text, row->line)) {
+      for (int i = 0; i < s.count; i++) print_message("%s\n", s.data[i].rule);
+      fail_msg("\"%s\" is not in \"%s\" of %s: %s", row->line, row->rule, row->call, text.text);
+    }
+    buf_free(&text);
+    sketches_free(&s);
+    program_free(p);
+  }
+}
+
+// ---- what they compute ----
+
+struct trees {
+  VEC(struct loop_tree *);
+};
+
+// Points of one sketch, at random; each sketch has some that can be bound.
+static void add_points(struct trees *t, const struct sketch *s, const struct machine *machine,
+                       struct random *r, int wanted, const char *label) {
+  struct space *space;
+  int found = 0;
+  if (space_new(&ctx, s->program, s->schedule, machine, NUMBERS_AUTO, &space) != CANVAS_OK)
+    fail_msg("%s, \"%s\": %s", label, s->rule, ctx.message);
+  for (int tries = 0; tries < 50 && found < wanted; tries++) {
+    int64_t point = (int64_t)(random_u64(r) % (uint64_t)space->size);
+    struct loop_tree *tree;
+    if (space_bind(&ctx, space, point, &tree) != CANVAS_OK) continue;
+    VEC_PUSH(t, tree);
+    found++;
+    if (space->size == 1) break;
+  }
+  if (!found) fail_msg("%s, \"%s\": %s", label, s->rule, ctx.message);
+  space_free(space);
+}
+
+static void check_values(const struct program *p, const struct trees *t, const char *label) {
+  struct verdict *verdicts = mem_alloc((size_t)t->count * sizeof *verdicts + 1);
+  const struct batch_options options = {.limits = {.repeats = 1}};
+  struct expected *expected;
+  CHECK_INT(expected_new(&ctx, p, NULL, &expected), CANVAS_OK, ctx.message);
+  canvas_status status =
+      candidates_measure(&ctx, compiler, expected, p, (const struct loop_tree *const *)t->data,
+                         t->count, &options, verdicts);
+  CHECK_INT(status, CANVAS_OK, ctx.message);
+  for (int i = 0; i < t->count; i++) {
+    struct buf text = {0};
+    if (verdicts[i].failure == FAILED_NOT) continue;
+    program_print(t->data[i]->program, &text);
+    schedule_print(t->data[i]->schedule, &text);
+    fail_msg("%s: %s in\n%s", label, verdicts[i].message, text.text);
+  }
+  expected_free(expected);
+  free(verdicts);
+}
+
+// Some points of some of the sketches of a program: which, the seed says.
+static void sketches_are_right(const struct program *p, const struct machine *machine,
+                               uint64_t seed, int share, const char *label) {
+  struct sketches s = made_of(p, machine);
+  struct random r;
+  random_open(&r, seed, RANDOM_TEST, 0);
+  struct trees trees = {0};
+  for (int i = 0; i < s.count; i++)
+    if (all() || random_below(&r, (uint32_t)share) == 0)
+      add_points(&trees, &s.data[i], machine, &r, all() ? 3 : 1, label);
+  check_values(p, &trees, label);
+  for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+  free(trees.data);
+  sketches_free(&s);
+}
+
+static const char *const calls[] = {
+    "conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1",
+    "conv2d_nchw height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1 stride=2",
+    "depthwise_conv2d_nchw in_channels=5 height=11 width=18 kernel=3 padding=1",
+    "gemm m=23 n=37 k=19",
+    "gemv m=21 k=64",
+    "softmax shape=9x64",
+};
+
+static void operators(void **state) {
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    struct program *p = called(calls[i]);
+    sketches_are_right(p, machine_model((int)i % MACHINES), i, 5, calls[i]);
+    program_free(p);
+  }
+}
+
+static void every_operator(void **state) {
+  if (!all()) skip();
+  for (int i = 0; i < OPERATOR_CALLS; i++) {
+    struct program *p = called(operator_calls[i]);
+    for (int m = 0; m < MACHINES; m++)
+      sketches_are_right(p, machine_model(m), (uint64_t)i, 1, operator_calls[i]);
+    program_free(p);
+  }
+}
+
+static void random_ones(void **state) {
+  char label[32];
+  for (int i = 0; i < (all() ? 120 : 4); i++) {
+    struct program *p = i % 2 ? random_border_program((uint64_t)i) : random_program((uint64_t)i);
+    snprintf(label, sizeof label, "seed %d", i);
+    sketches_are_right(p, machine_model(i % MACHINES), (uint64_t)i, 4, label);
+    program_free(p);
+  }
+}
+
+// ---- by hand ----
+
+#define ROWS "canvas 1\nprogram rows\nin X f32 [i:12, j:8]\nY[i:12] = X[i, j] // sum j:8\nout Y\n"
+static const struct {
+  const char *text, *message;  // NULL: it is one
+} texts[] = {
+    {"i, j =>\n    @Y = i // j\n", NULL},
+    {"# partial sums\nedit rfactor Y j 4 as P\n\nio, ii:? =>\n    j_o, j_i:vec =>\n"
+     "        @P = {io, ii}/i, j_i // j_o\n    j_i:vec =>\n        @Y = {io, ii}/i // j_i\n",
+     NULL},
+    {"# none\nedit inline Z\ni, j =>\n    @Y = i // j\n",
+     "edit in line 2: line 1, column 8: the program has no tensor 'Z'"},
+    {"edit rfactor Y j 4 as P\n\ni, j =>\n    @Y = i /\n", "line 4, column 1"},
+    {"edit cache X in Y as XC", "line 2, column 1: expected loops"},
+};
+
+static void by_hand(void **state) {
+  struct program *p;
+  CHECK_INT(program_parse(&ctx, ROWS, strlen(ROWS), &p), CANVAS_OK, ctx.message);
+  CHECK_ROWS (texts, row) {
+    struct sketch s;
+    canvas_status status = sketch_from_text(&ctx, p, row->text, strlen(row->text), &s);
+    CHECK_INT(status == CANVAS_OK, row->message == NULL, row->text);
+    if (row->message && !strstr(ctx.message, row->message))
+      fail_msg("\"%s\", not \"%s\", of %s", ctx.message, row->message, row->text);
+    if (status != CANVAS_OK) continue;
+    struct trees trees = {0};
+    struct random r;
+    random_open(&r, 1, RANDOM_TEST, 0);
+    add_points(&trees, &s, &machine_avx512, &r, 2, row->text);
+    check_values(p, &trees, row->text);
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketch_free(&s);
+  }
+  program_free(p);
+}
+
+int main(void) {
+  if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_there),  cmocka_unit_test(operators),
+      cmocka_unit_test(every_operator), cmocka_unit_test(random_ones),
+      cmocka_unit_test(by_hand),
+  };
+  return cmocka_run_group_tests(tests, open_compiler, close_compiler);
+}
