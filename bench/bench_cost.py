@@ -1,0 +1,266 @@
+"""How well the cost model ranks schedules: what it predicts beside what was measured.
+
+    ./dev bench cost [NAME ...] [--candidates 48] [--json] [--again]
+
+For each operator the default schedule, a hand schedule where there is one, and random edits of both: of
+numbers, of the order of loops, of what is unrolled. Each is compiled, checked and timed, once as screening
+does it and once with all samples, by bench/cost_speed.c. Rows tell the rank correlation (Spearman) of
+prediction and measurement, the median of predicted / measured and what half of the candidates lie within,
+whether the fastest is among the first 16 of the prediction, and the speed of the best of the first, of the
+first 4 and of the first 16, as a part of the fastest. What was measured is kept in build/cost; --again
+predicts for that anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import native_programs as programs
+from native_programs import Conv
+
+from canvas import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "build" / "cost"
+NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
+FIRST = 16
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    program: Callable[[], str]
+    hand: str = ""  # of bench/native; "": none
+    values: str = ""
+
+
+def operator(words: str) -> Callable[[], str]:
+    name, _, arguments = words.partition(" ")
+    return lambda: _core.operator_program(name, arguments)
+
+
+def conv(c: Conv, block: int = 32) -> Callable[[], str]:
+    return lambda: programs.conv(c, block)
+
+
+CASES = {
+    "conv 3x3 64@56": Case(conv(Conv(64, 56, 64)), "conv_rows", "wi=14"),
+    "conv 3x3 256@14": Case(conv(Conv(256, 14, 256)), "conv_rows", "wi=14"),
+    "conv 3x3 64@28 nchw": Case(
+        operator("conv2d_nchw in_channels=64 height=28 width=28 out_channels=64 kernel=3 padding=1")
+    ),
+    "conv 1x1 256@14": Case(conv(Conv(256, 14, 256, kernel=1, padding=0)), "conv_rows", "wi=14"),
+    "conv 3x3 512@7": Case(conv(Conv(512, 7, 512), 64), "conv_blocks", "wi=7"),
+    "depthwise 144@56": Case(
+        lambda: programs.depthwise(Conv(144, 56, 144, groups=144), 1), "depthwise_rows", "hi=7,cv=16"
+    ),
+    "gemm 512": Case(lambda: programs.gemm(512, 512, 512, 32), "gemm", "mm=16,mi=8"),
+    "gemm 250x253x257": Case(operator("gemm m=250 n=253 k=257"), "gemm_odd", "mi=8,ni=32"),
+    "gemv 1024": Case(lambda: programs.gemv(1024, 1024, 16), "gemv", "mi=4"),
+    "softmax 512x1024": Case(lambda: programs.softmax(512, 1024, 64), "softmax"),
+    "layer norm 512x768": Case(lambda: programs.layer_norm(512, 768, 64), "layer_norm", "cv=64"),
+    "gelu 512x1024": Case(lambda: programs.gelu(512, 1024, 0), "gelu"),
+    "max pool 64@112": Case(
+        operator("max_pool2d_nchw channels=64 height=112 width=112 kernel=3 stride=2 padding=1")
+    ),
+    "figure 6 64@56": Case(
+        lambda: programs.figure6(Conv(64, 56, 64), 64), "figure6_rows", "tv=64,hi=7"
+    ),
+}
+
+
+# ---- candidates ---------------------------------------------------------------------------------
+
+
+def edit_number(text: str, rng: random.Random) -> str:
+    names = sorted(set(re.findall(r"\b(\w+):\d+", text)))
+    if not names:
+        return text
+    name, number = rng.choice(names), rng.choice(NUMBERS)
+    return re.sub(rf"\b{name}:\d+", f"{name}:{number}", text)
+
+
+def edit_order(text: str, rng: random.Random) -> str:
+    """Two neighbours of a line change places."""
+    lines = text.splitlines()
+    rows = [i for i, line in enumerate(lines) if line.count(",") and line.rstrip().endswith("=>")]
+    if not rows:
+        return text
+    row = rng.choice(rows)
+    indent = lines[row][: len(lines[row]) - len(lines[row].lstrip())]
+    loops = [loop.strip() for loop in lines[row].replace("=>", "").split(",")]
+    at = rng.randrange(len(loops) - 1)
+    loops[at], loops[at + 1] = loops[at + 1], loops[at]
+    lines[row] = f"{indent}{', '.join(loops)} =>"
+    return "\n".join(lines) + "\n"
+
+
+def edit_mark(text: str, rng: random.Random) -> str:
+    """A loop is unrolled, or no more; a vector is one no more."""
+    marked = re.findall(r"\b(\w+(?::\d+)?(?::peel|:mask)?):(unroll|vec)", text)
+    if marked and rng.random() < 0.5:
+        loop, mark = rng.choice(marked)
+        return text.replace(f"{loop}:{mark}", loop, 1)
+    plain = re.findall(r"\b(\w+(?::\d+)?)(?=, | =>)", text)
+    loop = rng.choice(plain) if plain else ""
+    return text.replace(loop, f"{loop}:unroll", 1) if loop else text
+
+
+def edited(text: str, rng: random.Random) -> str:
+    for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
+        text = rng.choice((edit_number, edit_number, edit_number, edit_order, edit_mark))(text, rng)
+    return text
+
+
+def filled(case: Case) -> str:
+    text = (ROOT / "bench" / "native" / f"{case.hand}.schedule").read_text()
+    for value in filter(None, case.values.split(",")):
+        name, number = value.split("=")
+        text = re.sub(rf"\b{name}:\?", f"{name}:{number}", text)
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+def texts(folder: Path, case: Case, count: int) -> None:
+    """Schedules, twenty times as many as are wanted, as not all are legal; with programs of their own
+    where the default schedule is of an edited one."""
+    (folder / "program").write_text(case.program())
+    speed("default", folder, 0)
+    default = (folder / "default.schedule").read_text()
+    edited_program = (folder / "default.program").read_text()
+    starts = [(default, edited_program)]
+    if case.hand:
+        starts.append((filled(case), ""))
+    rng, seen, written = random.Random(1), set[str](), 0
+    for trial in range(20 * count):
+        text, program = starts[trial % len(starts)]
+        if trial >= len(starts):
+            text = edited(text, rng)
+        if (text, program) in seen:
+            continue
+        seen.add((text, program))
+        (folder / f"{written}.schedule").write_text(text)
+        if program:
+            (folder / f"{written}.program").write_text(program)
+        written += 1
+
+
+# ---- measuring ----------------------------------------------------------------------------------
+
+
+def speed(action: str, folder: Path, count: int) -> list[Row]:
+    words = [str(built("cost_speed")), action, str(folder), str(count)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def built(name: str) -> Path:
+    folder = Path(os.environ.get("CANVAS_BENCH_BUILD", ROOT / "build"))
+    command = ["cmake", "--build", str(folder), "--target", name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    return folder / name
+
+
+def measured(name: str, case: Case, count: int, again: bool) -> list[Row]:
+    folder = KEPT / re.sub(r"\W+", "_", name)
+    rows = folder / "measured.jsonl"
+    if again and rows.exists():
+        found = {row["at"]: row for row in map(json.loads, rows.read_text().splitlines())}
+        return [found[row["at"]] | row for row in speed("predict", folder, count) if row["at"] in found]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    texts(folder, case, count)
+    found_rows = speed("measure", folder, count)
+    rows.write_text("".join(json.dumps(row) + "\n" for row in found_rows))
+    return found_rows
+
+
+# ---- how well -----------------------------------------------------------------------------------
+
+
+def ranks(values: list[float]) -> list[float]:
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    found = [0.0] * len(values)
+    for rank, i in enumerate(order):
+        found[i] = float(rank)
+    return found
+
+
+def correlation(a: list[float], b: list[float]) -> float:
+    return statistics.correlation(ranks(a), ranks(b)) if len(a) > 2 else 1.0
+
+
+def summary(name: str, rows: list[Row]) -> Row:
+    rows = [row for row in rows if row.get("measured")]
+    predicted = [row["seconds"] for row in rows]
+    taken = [row["measured"] for row in rows]
+    ratio = sorted(p / m for p, m in zip(predicted, taken, strict=True))
+    order = sorted(range(len(rows)), key=lambda i: predicted[i])
+    best = min(taken)
+    good = [i for i in range(len(rows)) if taken[i] < 4 * best]
+    return {
+        "name": name,
+        "candidates": len(rows),
+        "best_us": 1e6 * best,
+        "worst_us": 1e6 * max(taken),
+        "spearman": correlation(predicted, taken),
+        "spearman_good": correlation([predicted[i] for i in good], [taken[i] for i in good]),
+        "ratio": statistics.median(ratio),
+        "low": ratio[len(ratio) // 4],
+        "high": ratio[3 * len(ratio) // 4],
+        "recall": min(order.index(i) for i in range(len(rows)) if taken[i] <= 1.02 * best) < FIRST,
+        "first": best / taken[order[0]],
+        "first4": best / min(taken[i] for i in order[:4]),
+        "first16": best / min(taken[i] for i in order[:FIRST]),
+        "us": statistics.median(row["us"] for row in rows),
+    }
+
+
+def line(row: Row) -> str:
+    return (
+        f"| {row['name']} | {row['candidates']} | {row['best_us']:.0f} | {row['worst_us']:.0f} "
+        f"| {row['spearman']:.2f} | {row['spearman_good']:.2f} | {row['ratio']:.2f} "
+        f"({row['low']:.2f}-{row['high']:.2f}) | {'yes' if row['recall'] else 'no'} "
+        f"| {row['first']:.2f} | {row['first4']:.2f} | {row['first16']:.2f} | {row['us']:.0f} |"
+    )
+
+
+HEAD = (
+    "| operator | candidates | fastest us | slowest us | rank correlation | ... within 4x | predicted / measured "
+    "| fastest in first 16 | first | best of 4 | of 16 | us to predict |\n" + "|---" * 12 + "|"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of names; all")
+    parser.add_argument("--candidates", type=int, default=48)
+    parser.add_argument("--json", action="store_true", help="one object per operator")
+    parser.add_argument("--again", action="store_true", help="predict what was measured before")
+    options = parser.parse_args()
+    if not options.json:
+        print(HEAD)
+    for name, case in CASES.items():
+        if options.names and not any(word in name for word in options.names):
+            continue
+        row = summary(name, measured(name, case, options.candidates, options.again))
+        print(json.dumps(row) if options.json else line(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

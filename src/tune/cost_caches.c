@@ -1,0 +1,87 @@
+/* What loops touch, and what that makes a cache bring in: see cost_parts.h.
+ *
+ * A cache keeps what one iteration of a loop touches if all of it fits. Of the outermost loop whose
+ * iterations do, what one iteration shares with the next stays; what none of its iterations moves stays
+ * for those of the loops around it that do not move it either. Everything else comes anew.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tune/cost_parts.h"
+
+static void touch(struct cost_walk *w, const struct nest *n, int steps, double *sum) {
+  for (int i = 0; i < n->count; i++) {
+    const struct access *a = &w->accesses.data[n->first + i];
+    double more = a->touched[steps] - w->scratch[a->tensor];
+    if (more <= 0) continue;
+    w->scratch[a->tensor] += more;
+    *sum += more;
+  }
+}
+
+static void forget(struct cost_walk *w, const struct nest *n) {
+  for (int i = 0; i < n->count; i++) w->scratch[w->accesses.data[n->first + i].tensor] = 0;
+}
+
+/* How many steps lead to the node, itself included; -1 if it is not around the stage. */
+static int steps_to(const struct bound_stage *s, int node) {
+  if (node == 0) return 0;
+  for (int i = s->steps; i > 0; i--)
+    if (s->path[i - 1].node == node) return i;
+  return -1;
+}
+
+/* The stages below a node follow each other in the order of the text. */
+static int fill_node(struct cost_walk *w, int node, int from) {
+  const struct schedule_node *nodes = w->tree->schedule->nodes.data;
+  double sum = 0;
+  int to = from;
+  if (nodes[node].kind == NODE_LEAF) return from + 1;
+  for (int child = nodes[node].first; child >= 0; child = nodes[child].next)
+    to = fill_node(w, child, to);
+  for (int i = from; i < to; i++)
+    if (w->nests[i].count) touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), &sum);
+  for (int i = from; i < to; i++) forget(w, &w->nests[i]);
+  w->body[node] = sum;
+  return to;
+}
+
+void caches_fill(struct cost_walk *w) {
+  fill_node(w, 0, 0);
+}
+
+/* The first so many steps are around the loops that fit: bytes of an access in all. */
+static double access_traffic(const struct nest *n, const struct access *a, int fits) {
+  double times = 1;
+  while (fits > 0 && (a->touched[fits - 1] == a->touched[fits] && !(a->moves >> (fits - 1) & 1)))
+    fits--;
+  for (int i = 0; i < fits - 1; i++) times *= n->extent[i];
+  return times * a->touched[fits > 0 ? fits - 1 : 0];
+}
+
+/* Of accesses to one tensor that move alike the largest counts. */
+static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
+  const struct access *a = &w->accesses.data[n->first + at];
+  for (int i = 0; i < n->count; i++) {
+    const struct access *other = &w->accesses.data[n->first + i];
+    if (i == at || other->tensor != a->tensor || other->moves != a->moves) continue;
+    if (memcmp(other->stride, a->stride, sizeof a->stride) != 0) continue;
+    if (other->touched[0] > a->touched[0] || (other->touched[0] == a->touched[0] && i < at))
+      return true;
+  }
+  return false;
+}
+
+double nest_traffic(struct cost_walk *w, int stage, double cache) {
+  const struct nest *n = &w->nests[stage];
+  double bytes = 0;
+  int fits = 0;
+  if (!n->count || w->body[0] <= cache) return 0;
+  while (fits < n->stage->steps && w->body[n->stage->path[fits].node] > cache) fits++;
+  if (fits < n->stage->steps) fits++;
+  for (int i = 0; i < n->count; i++) {
+    const struct access *a = &w->accesses.data[n->first + i];
+    if (!covered(w, n, i)) bytes += (a->node < 0 ? 2 : 1) * access_traffic(n, a, fits);
+  }
+  return bytes;
+}

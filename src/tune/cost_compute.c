@@ -1,0 +1,224 @@
+/* What a stage takes in registers, and at the first cache: see cost_parts.h.
+ *
+ * The body of its innermost loop is all that is unrolled, in vectors. What no loop within moves stands
+ * outside that loop: so each operation and each load is counted as often as the innermost loop runs
+ * that moves it. Of unrolled loops a load counts once for each address.
+ */
+#include <math.h>
+
+#include "program/affine.h"
+#include "tune/cost_parts.h"
+
+/* Counts of a stage, in cycles of what does them. */
+struct counted {
+  struct cost_walk *w;
+  const struct nest *n;
+  double arithmetic; /* cycles of the units that multiply and add, functions included */
+  double loads, stores;
+  double gathers;
+  double operations; /* instructions of any kind */
+};
+
+static double max_of(double a, double b) {
+  return a > b ? a : b;
+}
+
+/* How often the innermost loop that one of these steps drives runs. */
+static double runs_of(const struct nest *n, uint32_t steps) {
+  uint32_t loops = steps & n->loops;
+  int deepest = n->stage->steps;
+  while (deepest > 0 && !(loops >> (deepest - 1) & 1)) deepest--;
+  return n->begun[deepest] * n->part;
+}
+
+static double copies_of(const struct nest *n, uint32_t steps) {
+  double copies = 1;
+  for (int i = 0; i < n->stage->steps; i++)
+    if (steps >> i & 1) copies *= n->copies[i];
+  return copies;
+}
+
+static bool in_lanes(const struct nest *n, uint32_t steps) {
+  return n->lane >= 0 && steps >> n->lane & 1;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static int call_of(int op) {
+  switch (op) {
+#define X(name) \
+  case PX_##name: return RATE_##name;
+    RATE_CALLS(X)
+#undef X
+    default: return -1;
+  }
+}
+
+static void add_operation(struct counted *c, int op, uint32_t steps, double weight) {
+  const struct rates *r = c->w->rates;
+  bool lanes = in_lanes(c->n, steps);
+  double times = weight * runs_of(c->n, steps) * copies_of(c->n, steps);
+  int call = call_of(op);
+  c->operations += times;
+  if (call >= 0)
+    c->arithmetic += times * (lanes ? r->vector[call] : r->single[call]);
+  else
+    c->arithmetic += times / (lanes ? r->fma : r->scalar);
+}
+
+/* Borders are code of their own: what a condition of indices chooses is computed where it holds. */
+static int inside(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  while (n->op == PX_SELECT && asks_indices(p, n->arg[0])) {
+    expr = n->arg[p->nodes.data[n->arg[1]].size < p->nodes.data[n->arg[2]].size ? 2 : 1];
+    n = &p->nodes.data[expr];
+  }
+  return expr;
+}
+
+static bool is_value(const struct program *p, int expr, int op) {
+  return p->nodes.data[expr].op == op && p->nodes.data[expr].sort == PX_VALUE;
+}
+
+/* A product that is added to something, in one instruction. */
+static bool is_fused(const struct counted *c, const struct px_node *n) {
+  const struct program *p = c->w->tree->program;
+  return c->w->tree->machine.fma && (n->op == PX_ADD || n->op == PX_SUB) &&
+         (is_value(p, n->arg[0], PX_MUL) || is_value(p, n->arg[1], PX_MUL));
+}
+
+/* The steps that the value depends on. */
+static uint32_t add_operations(struct counted *c, int expr) {
+  const struct program *p = c->w->tree->program;
+  const struct px_node *n = &p->nodes.data[expr = inside(p, expr)];
+  uint32_t steps = 0;
+  if (n->sort == PX_INDEX || n->op == PX_LOAD || n->op == PX_REAL)
+    return nest_moves(c->w, c->n, expr);
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) steps |= add_operations(c, n->arg[i]);
+  if (scalar_ops[n->op].arity == 0) return 0;
+  bool of_indices = n->sort == PX_CONDITION && p->nodes.data[n->arg[0]].sort == PX_INDEX;
+  if (n->op == PX_NEG || n->op == PX_AND || n->op == PX_OR || n->op == PX_NOT) return steps;
+  if (of_indices)
+    add_operation(c, n->op, steps & ~(c->n->lane >= 0 ? 1u << c->n->lane : 0), 0.25);
+  else
+    add_operation(c, n->op, steps, is_fused(c, n) ? 0 : 1);
+  return steps;
+}
+
+/* Adding to the sum; a product under it is a part of that. */
+static void add_reduction(struct counted *c, uint32_t steps) {
+  const struct nest *n = c->n;
+  bool fused = n->tensor->reducer == REDUCE_SUM && c->w->tree->machine.fma &&
+               is_value(c->w->tree->program, inside(c->w->tree->program, n->tensor->body), PX_MUL);
+  uint32_t all = (uint32_t)(((uint64_t)1 << n->stage->steps) - 1);
+  add_operation(c, PX_ADD, all, fused && in_lanes(n, steps) == in_lanes(n, all) ? 0 : 1);
+  if (n->lane >= 0 && n->sums >> n->lane & 1) { /* the lanes come to one value */
+    double times = runs_of(n, all), vectors = n->copies[n->lane];
+    c->arithmetic += times * copies_of(n, all) / vectors * 3 * log2((double)n->lanes);
+    c->operations += times * copies_of(n, all) / vectors * 3 * log2((double)n->lanes);
+  }
+}
+
+/* ---- loads and stores ------------------------------------------------------------------------ */
+
+/* Addresses of the unrolled steps: windows that overlap have fewer than copies. */
+static double addresses(const struct nest *n, const struct access *a) {
+  double copies = 1, span = 0, least = INFINITY;
+  for (int i = 0; i < n->stage->steps; i++) {
+    if (i == n->lane || n->copies[i] <= 1 || !(a->moves >> i & 1)) continue;
+    double stride = fabs(a->stride[i]);
+    copies *= n->copies[i];
+    span += stride * (n->copies[i] - 1);
+    if (stride > 0 && stride < least) least = stride;
+    if (a->strewn >> i & 1) span = INFINITY;
+  }
+  if (copies <= 1 || !isfinite(least)) return copies;
+  return fmin(copies, floor(span / least) + 1);
+}
+
+/* Lanes that are not side by side are put together one by one. */
+static void add_access(struct counted *c, const struct access *a) {
+  const struct nest *n = c->n;
+  const struct rates *r = c->w->rates;
+  bool lanes = in_lanes(n, a->moves), store = a->node < 0;
+  double vectors = lanes ? n->copies[n->lane] : 1;
+  double times = runs_of(n, a->moves) * addresses(n, a) * vectors;
+  bool apart = lanes && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
+  double single = apart ? n->lanes : 1;
+  c->operations += times * single;
+  if (apart) c->gathers += times * n->lanes * r->gather;
+  if (store || a->accumulates) c->stores += times * single / r->stores;
+  if (!store || a->accumulates)
+    c->loads += times * single / (lanes && !apart ? r->loads : r->broadcasts);
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+static double accumulators(const struct nest *n) {
+  double all = 1;
+  for (int i = 0; i < n->stage->steps; i++)
+    if (!(n->sums >> i & 1)) all *= n->copies[i];
+  return all;
+}
+
+/* Sums in memory are stored and loaded again before they are added to. */
+static double chain(const struct counted *c) {
+  const struct nest *n = c->n;
+  double sums = 1, between = 1;
+  uint32_t loops = n->sums & n->loops;
+  if (n->stage->start < 0) return 0;
+  for (int i = 0; i < n->stage->steps; i++) {
+    if (n->sums >> i & 1) sums *= n->copies[i];
+    if (!(loops >> i >> 1) && n->loops >> i & 1 && !(n->sums >> i & 1)) between *= n->trips[i];
+  }
+  if (!loops) between = 1;
+  double wait = c->w->rates->latency + (between > 1 ? 5 : 0);
+  return n->begun[n->stage->steps] * n->part * sums * wait / between;
+}
+
+static bool is_unrolled(const struct counted *c, int node) {
+  return c->w->tree->loops[node].unrolled;
+}
+
+/* Loops begin and end; one that stages share is paid for by the first. */
+static double loops_of(const struct counted *c) {
+  const struct nest *n = c->n;
+  const struct rates *r = c->w->rates;
+  double cycles = 0;
+  for (int i = 0; i < n->stage->steps; i++) {
+    int node = n->stage->path[i].node;
+    if (!(n->loops >> i & 1) || c->w->counted[node] || is_unrolled(c, node)) continue;
+    c->w->counted[node] = true;
+    cycles += n->part * n->begun[i] * (r->begin + n->trips[i] * r->loop);
+  }
+  return cycles;
+}
+
+/* Registers of the tile: accumulators, a row of operands and one more; where they are too many some are
+ * kept in memory, in every step. */
+static double spills(struct counted *c) {
+  const struct nest *n = c->n;
+  const struct rates *r = c->w->rates;
+  double held = accumulators(n), row = n->lane >= 0 ? n->copies[n->lane] : 1;
+  if (n->stage->start < 0) return 0;
+  double more = held + row + 1 - c->w->tree->machine.registers;
+  if (more <= 0) return 0;
+  double times = runs_of(n, n->loops) * fmin(more, held);
+  c->operations += 2 * times;
+  return times * (1 / r->loads + 1 / r->stores);
+}
+
+struct cycles nest_cycles(struct cost_walk *w, int stage) {
+  const struct nest *n = &w->nests[stage];
+  struct counted c = {.w = w, .n = n};
+  if (n->stage->dead || n->prepared) return (struct cycles){0};
+  uint32_t steps = add_operations(&c, n->tensor->body);
+  if (n->stage->start >= 0) add_reduction(&c, steps);
+  for (int i = 0; i < n->count; i++) add_access(&c, &w->accesses.data[n->first + i]);
+  double waiting = chain(&c), begun = loops_of(&c), spilled = spills(&c);
+  double moved = max_of(c.loads, c.stores);
+  double all = max_of(max_of(c.arithmetic, moved), max_of(waiting, c.operations / 5));
+  return (struct cycles){c.arithmetic, moved + c.gathers + spilled, waiting + begun,
+                         all + c.gathers + spilled + begun};
+}

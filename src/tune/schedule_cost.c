@@ -1,0 +1,165 @@
+/* The predicted time of a bound schedule: see cost.h. */
+#include "tune/schedule_cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "program/program_cost.h"
+#include "tune/cost_parts.h"
+
+static const double APART = 0.3; /* the part of the shorter time that does not overlap */
+
+/* ---- what is prepared ------------------------------------------------------------------------- */
+
+static bool is_constant(const struct program *p, int tensor, const bool *constant) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  return t->is_input ? t->constant : constant[tensor];
+}
+
+/* Whether the expression loads, and only what is constant. */
+static bool loads_constants(const struct program *p, int expr, const bool *constant, bool *any) {
+  const struct px_node *n = &p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0 && !loads_constants(p, n->arg[i], constant, any)) return false;
+  if (n->op != PX_LOAD) return true;
+  *any = true;
+  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+    if (!loads_constants(p, p->indices.data[n->first + i], constant, any)) return false;
+  return is_constant(p, n->tensor, constant);
+}
+
+static bool stage_is_constant(const struct program *p, int tensor, const bool *constant) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  bool any = false, all = loads_constants(p, t->body, constant, &any);
+  for (int i = t->rank; i < t->rank + t->reductions && all; i++)
+    all = t->axes[i].low < 0 || (loads_constants(p, t->axes[i].low, constant, &any) &&
+                                 loads_constants(p, t->axes[i].high, constant, &any));
+  return all && any;
+}
+
+static int root_of(const struct loop_tree *tree, int stage) {
+  const struct schedule_node *nodes = tree->schedule->nodes.data;
+  int node = tree->stages[stage].node;
+  while (nodes[node].parent > 0) node = nodes[node].parent;
+  return node;
+}
+
+/* Nests at the root that depend on constant inputs only are no part of a call: prepare.h. */
+static void find_prepared(struct cost_walk *w) {
+  const struct loop_tree *tree = w->tree;
+  bool *constant = mem_alloc((size_t)tree->program->tensors.count);
+  bool *needed = mem_alloc((size_t)tree->schedule->nodes.count); /* by child of the root */
+  for (int i = 0; i < tree->count; i++) {
+    const struct bound_stage *s = &tree->stages[i];
+    constant[s->tensor] = stage_is_constant(tree->program, s->tensor, constant);
+    if (!constant[s->tensor] || s->is_output) needed[root_of(tree, i)] = true;
+  }
+  for (int i = 0; i < tree->count; i++) w->nests[i].prepared = !needed[root_of(tree, i)];
+  free(needed);
+  free(constant);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------- */
+
+static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
+                      const struct rates *rates) {
+  size_t nodes = (size_t)tree->schedule->nodes.count;
+  size_t tensors = (size_t)tree->program->tensors.count;
+  *w = (struct cost_walk){.tree = tree,
+                          .rates = rates,
+                          .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
+                          .body = mem_alloc(nodes * sizeof *w->body),
+                          .scratch = mem_alloc(tensors * sizeof *w->scratch),
+                          .counted = mem_alloc(nodes * sizeof *w->counted)};
+  find_prepared(w);
+  for (int i = 0; i < tree->count; i++) nest_open(w, i);
+  caches_fill(w);
+}
+
+static void walk_close(struct cost_walk *w) {
+  free(w->nests);
+  free(w->accesses.data);
+  free(w->body);
+  free(w->scratch);
+  free(w->counted);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* Seconds until what is not in the first cache has come, by where it comes from. */
+static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
+  const struct machine *m = &w->tree->machine;
+  const struct rates *r = w->rates;
+  double into_l1 = nest_traffic(w, stage, (double)m->l1);
+  double into_l2 = fmin(into_l1, nest_traffic(w, stage, (double)m->l2));
+  double into_l3 = m->l3 ? fmin(into_l2, nest_traffic(w, stage, (double)m->l3)) : into_l2;
+  out->l2 = (into_l1 - into_l2) / r->l2 / r->hertz;
+  out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
+  out->memory = into_l3 / r->memory / r->hertz;
+  return out->l2 + out->l3 + out->memory;
+}
+
+static struct cost_parts stage_cost(struct cost_walk *w, int stage) {
+  struct cost_parts out = {0};
+  struct cycles c = nest_cycles(w, stage);
+  double fetched = fetch(w, stage, &out), computed = c.all / w->rates->hertz;
+  out.compute = c.compute / w->rates->hertz;
+  out.loads = c.loads / w->rates->hertz;
+  out.waits = c.waits / w->rates->hertz;
+  out.seconds = fmax(fetched, computed) + APART * fmin(fetched, computed);
+  return out;
+}
+
+static void add_parts(struct cost_parts *all, const struct cost_parts *p) {
+  all->seconds += p->seconds;
+  all->compute += p->compute;
+  all->loads += p->loads;
+  all->waits += p->waits;
+  all->l2 += p->l2;
+  all->l3 += p->l3;
+  all->memory += p->memory;
+}
+
+/* No number of the program passes 2^62, so that none of ours is infinite. */
+static canvas_status check_sizes(canvas_context *ctx, const struct loop_tree *tree) {
+  struct program_cost cost;
+  for (int i = 0; i < tree->count; i++)
+    TRY(program_cost(ctx, tree->program, tree->stages[i].tensor, &cost));
+  return CANVAS_OK;
+}
+
+static canvas_status cost_all(canvas_context *ctx, const struct loop_tree *tree,
+                              const struct rates *rates, struct schedule_cost *out) {
+  struct cost_walk w;
+  if (tree->open) return fail(ctx, CANVAS_BAD_INPUT, "the schedule has holes, give them numbers");
+  TRY(check_sizes(ctx, tree));
+  walk_open(&w, tree, rates);
+  for (int i = 0; i < tree->count; i++) {
+    struct cost_parts parts = stage_cost(&w, i);
+    add_parts(&out->all, &parts);
+    if (out->stages) out->stages[i] = parts;
+  }
+  walk_close(&w);
+  out->seconds = out->all.seconds = fmax(out->all.seconds, 1 / rates->hertz);
+  return CANVAS_OK;
+}
+
+canvas_status cost_of(canvas_context *ctx, const struct loop_tree *tree, const struct rates *rates,
+                      struct schedule_cost *out) {
+  *out = (struct schedule_cost){0};
+  return cost_all(ctx, tree, rates, out);
+}
+
+canvas_status cost_of_stages(canvas_context *ctx, const struct loop_tree *tree,
+                             const struct rates *rates, struct schedule_cost *out) {
+  *out =
+      (struct schedule_cost){.stages = mem_alloc((size_t)(tree->count + 1) * sizeof *out->stages)};
+  canvas_status status = cost_all(ctx, tree, rates, out);
+  if (status != CANVAS_OK) cost_free(out);
+  return status;
+}
+
+void cost_free(struct schedule_cost *cost) {
+  free(cost->stages);
+  cost->stages = NULL;
+}

@@ -1,0 +1,99 @@
+// The predicted time of schedules: which of two is faster and by about how much, that it is a number for
+// every operator's default, naive and randomly edited schedules, and what it says of extremes.
+#include "check.h"
+#include "machines.h"
+#include "operator_calls.h"
+#include "random_edit.h"
+#include "transform/default.h"
+#include "tune/schedule_cost.h"
+
+static canvas_context ctx;
+
+static struct program *parsed(const char *text) {
+  struct program *p;
+  CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  return p;
+}
+
+static double seconds_of(const struct loop_tree *tree, const char *label) {
+  const struct rates rates = rates_likely(&tree->machine);
+  struct schedule_cost cost;
+  CHECK_INT(cost_of(&ctx, tree, &rates, &cost), CANVAS_OK, ctx.message);
+  CHECK(isfinite(cost.seconds) && cost.seconds > 0, label);
+  return cost.seconds;
+}
+
+static double predicted(const struct program *p, const char *text) {
+  struct schedule *s;
+  struct loop_tree *tree;
+  CHECK_INT(schedule_parse(&ctx, text, strlen(text), &s), CANVAS_OK, ctx.message);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
+  double seconds = seconds_of(tree, text);
+  loop_tree_free(tree);
+  schedule_free(s);
+  return seconds;
+}
+
+// ---- which is faster ----
+
+#define PRODUCT                                                                   \
+  "canvas 1\nprogram product\nin A f32 [i:256, k:256]\nin B f32 [k:256, j:256]\n" \
+  "P[i:256, j:256] = A[i, k] * B[k, j] // sum k:256\nout P\n"
+#define MAP "canvas 1\nprogram map\nin X f32 [i:512, j:512]\nY[i:512, j:512] = "
+static const struct {
+  const char *what, *program, *fast, *slow;
+  double least, most;  // times as slow
+} pairs[] = {
+    {"lanes", PRODUCT, "i_o, j_o, k, i:8:unroll, j:32:vec => @P = {i_o, i}/i, {j_o, j}/j // k\n",
+     "i_o, j_o, k, i:8:unroll, j:32 => @P = {i_o, i}/i, {j_o, j}/j // k\n", 8, 100},
+    {"rows", PRODUCT, "i_o, j_o, k, i:8:unroll, j:32:vec => @P = {i_o, i}/i, {j_o, j}/j // k\n",
+     "i, j_o, k, j:32:vec => @P = i, {j_o, j}/j // k\n", 2, 8},
+    {"sums in memory", PRODUCT,
+     "i_o, j_o, k, i:8:unroll, j:32:vec => @P = {i_o, i}/i, {j_o, j}/j // k\n",
+     "i, k, j:vec => @P = i, j // k\n", 2, 20},
+    {"spills", PRODUCT, "i_o, j_o, k, i:8:unroll, j:32:vec => @P = {i_o, i}/i, {j_o, j}/j // k\n",
+     "i_o, j_o, k, i:32:unroll, j:32:vec => @P = {i_o, i}/i, {j_o, j}/j // k\n", 1.2, 5},
+    {"lanes that are apart", MAP "X[i, j] * 2\nout Y\n", "i, j:vec => @Y = i, j\n",
+     "j, i:vec => @Y = i, j\n", 4, 100},
+    {"a function", MAP "X[i, j] * 2\nout Y\n", "i, j:vec => @Y = i, j\n", "i, j => @Y = i, j\n",
+     1.2, 16},
+};
+
+static void which_is_faster(void **state) {
+  (void)state;
+  CHECK_ROWS (pairs, row) {
+    struct program *p = parsed(row->program);
+    double times = predicted(p, row->slow) / predicted(p, row->fast);
+    if (times < row->least || times > row->most)
+      fail_msg("%s: %g times as slow, not %g to %g", row->what, times, row->least, row->most);
+    program_free(p);
+  }
+}
+
+// ---- every schedule has a time ----
+
+static void check_program(const struct program *p, const char *label) {
+  struct random random;
+  struct loop_tree *tree;
+  random_open(&random, 1, RANDOM_TEST, 0);
+  for (int edits = 0; edits < 12; edits++) {
+    struct schedule *s = random_schedule(p, &random, edits);
+    if (loop_tree_bind(&ctx, p, s, &machine_avx512, &tree) == CANVAS_OK) {
+      seconds_of(tree, label);
+      loop_tree_free(tree);
+    }
+    schedule_free(s);
+  }
+}
+
+static void every_operator(void **state) {
+  (void)state;
+  for (int i = 0; i < OPERATOR_CALLS; i++) {
+    struct program *p;
+    CHECK_INT(operator_called(&ctx, operator_calls[i], &p), CANVAS_OK, ctx.message);
+    check_program(p, operator_calls[i]);
+    program_free(p);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(which_is_faster), cmocka_unit_test(every_operator))
