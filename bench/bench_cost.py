@@ -2,13 +2,13 @@
 
     ./dev bench cost [NAME ...] [--candidates 48] [--json] [--again]
 
-For each operator the default schedule, a hand schedule where there is one, and random edits of both: of
-numbers, of the order of loops, of what is unrolled. Each is compiled, checked and timed, once as screening
-does it and once with all samples, by bench/cost_speed.c. Rows tell the rank correlation (Spearman) of
-prediction and measurement, the median of predicted / measured and what half of the candidates lie within,
-whether the fastest is among the first 16 of the prediction, and the speed of the best of the first, of the
-first 4 and of the first 16, as a part of the fastest. What was measured is kept in build/cost; --again
-predicts for that anew.
+For each operator the default schedule, a hand schedule where there is one, and random edits of
+both: of numbers, of the order of loops, of what is unrolled. Each is compiled, checked and timed,
+once as screening does it and once with all samples, by bench/cost_speed.c. Rows tell the rank
+correlation (Spearman) of prediction and measurement, the median of predicted / measured and what
+half of the candidates lie within, whether the fastest is among the first 16 of the prediction, and
+the speed of the best of the first, of the first 4 and of the first 16, as a part of the fastest.
+What was measured is kept in build/cost; --again predicts for that anew.
 """
 
 from __future__ import annotations
@@ -59,12 +59,16 @@ CASES = {
     "conv 3x3 64@56": Case(conv(Conv(64, 56, 64)), "conv_rows", "wi=14"),
     "conv 3x3 256@14": Case(conv(Conv(256, 14, 256)), "conv_rows", "wi=14"),
     "conv 3x3 64@28 nchw": Case(
-        operator("conv2d_nchw in_channels=64 height=28 width=28 out_channels=64 kernel=3 padding=1")
+        operator(
+            "conv2d_nchw in_channels=64 height=28 width=28 out_channels=64 kernel=3 padding=1"
+        )
     ),
     "conv 1x1 256@14": Case(conv(Conv(256, 14, 256, kernel=1, padding=0)), "conv_rows", "wi=14"),
     "conv 3x3 512@7": Case(conv(Conv(512, 7, 512), 64), "conv_blocks", "wi=7"),
     "depthwise 144@56": Case(
-        lambda: programs.depthwise(Conv(144, 56, 144, groups=144), 1), "depthwise_rows", "hi=7,cv=16"
+        lambda: programs.depthwise(Conv(144, 56, 144, groups=144), 1),
+        "depthwise_rows",
+        "hi=7,cv=16",
     ),
     "gemm 512": Case(lambda: programs.gemm(512, 512, 512, 32), "gemm", "mm=16,mi=8"),
     "gemm 250x253x257": Case(operator("gemm m=250 n=253 k=257"), "gemm_odd", "mi=8,ni=32"),
@@ -118,9 +122,14 @@ def edit_mark(text: str, rng: random.Random) -> str:
     return text.replace(loop, f"{loop}:unroll", 1) if loop else text
 
 
+EDITS = (edit_number, edit_number, edit_number, edit_order, edit_mark)
+
+
 def edited(text: str, rng: random.Random) -> str:
     for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
-        text = rng.choice((edit_number, edit_number, edit_number, edit_order, edit_mark))(text, rng)
+        text = rng.choice((edit_number, edit_number, edit_number, edit_order, edit_mark))(
+            text, rng
+        )
     return text
 
 
@@ -133,8 +142,8 @@ def filled(case: Case) -> str:
 
 
 def texts(folder: Path, case: Case, count: int) -> None:
-    """Schedules, twenty times as many as are wanted, as not all are legal; with programs of their own
-    where the default schedule is of an edited one."""
+    """Schedules, twenty times as many as are wanted, as not all are legal; with programs of their
+    own where the default schedule is of an edited one."""
     (folder / "program").write_text(case.program())
     speed("default", folder, 0)
     default = (folder / "default.schedule").read_text()
@@ -142,7 +151,8 @@ def texts(folder: Path, case: Case, count: int) -> None:
     starts = [(default, edited_program)]
     if case.hand:
         starts.append((filled(case), ""))
-    rng, seen, written = random.Random(1), set[str](), 0
+    rng, written = random.Random(1), 0
+    seen: set[tuple[str, str]] = set()
     for trial in range(20 * count):
         text, program = starts[trial % len(starts)]
         if trial >= len(starts):
@@ -181,7 +191,9 @@ def measured(name: str, case: Case, count: int, again: bool) -> list[Row]:
     rows = folder / "measured.jsonl"
     if again and rows.exists():
         found = {row["at"]: row for row in map(json.loads, rows.read_text().splitlines())}
-        return [found[row["at"]] | row for row in speed("predict", folder, count) if row["at"] in found]
+        return [
+            found[row["at"]] | row for row in speed("predict", folder, count) if row["at"] in found
+        ]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     texts(folder, case, count)
@@ -241,8 +253,10 @@ def line(row: Row) -> str:
 
 
 HEAD = (
-    "| operator | candidates | fastest us | slowest us | rank correlation | ... within 4x | predicted / measured "
-    "| fastest in first 16 | first | best of 4 | of 16 | us to predict |\n" + "|---" * 12 + "|"
+    "| operator | candidates | fastest us | slowest us | rank correlation | ... within 4x "
+    "| predicted / measured | fastest in first 16 | first | best of 4 | of 16 | us to predict |\n"
+    + "|---" * 12
+    + "|"
 )
 
 

@@ -96,4 +96,42 @@ static void every_operator(void **state) {
   }
 }
 
-CHECK_MAIN(cmocka_unit_test(which_is_faster), cmocka_unit_test(every_operator))
+// ---- what has none ----
+
+static const struct {
+  const char *program, *schedule, *message;
+} refused[] = {
+    {PRODUCT, "i_o, i:?, k, j => @P = {i_o, i}/i, j // k\n",
+     "the schedule has holes, give them numbers"},
+    {"canvas 1\nprogram large\nin X f32 [i:1048576]\n"
+     "Y[i:1048576, j:1048576] = X[i] + X[j] * 2 // sum a:1099511627776\nout Y\n",
+     "i, j, a => @Y = i, j // a\n", "stage 'Y' takes more than 2^62 operations"},
+};
+
+static void what_has_none(void **state) {
+  (void)state;
+  CHECK_ROWS (refused, row) {
+    struct program *p = parsed(row->program);
+    const struct machine machine = {.vector_bytes = 64,
+                                    .registers = 32,
+                                    .line = 64,
+                                    .l1 = 1,
+                                    .l2 = 1,
+                                    .memory = INT64_C(1) << 50};
+    const struct rates rates = rates_likely(&machine);
+    struct schedule_cost cost;
+    struct schedule *s;
+    struct loop_tree *tree;
+    CHECK_INT(schedule_parse(&ctx, row->schedule, strlen(row->schedule), &s), CANVAS_OK,
+              ctx.message);
+    CHECK_INT(loop_tree_bind(&ctx, p, s, &machine, &tree), CANVAS_OK, ctx.message);
+    CHECK_INT(cost_of(&ctx, tree, &rates, &cost), CANVAS_BAD_INPUT, row->program);
+    CHECK_TEXT(ctx.message, row->message, row->program);
+    loop_tree_free(tree);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(what_has_none), cmocka_unit_test(which_is_faster),
+           cmocka_unit_test(every_operator))
