@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "api/handle.h"
-#include "api/json.h"
+#include "base/json.h"
 #include "base/saturating.h"
 #include "program/program_cost.h"
 

@@ -1,7 +1,7 @@
 /* The operator library: its rows as text, JSON and Markdown, an operator's arguments, its program. */
 #include <string.h>
 
-#include "api/json.h"
+#include "base/json.h"
 #include "api/handle.h"
 #include "operator/operator.h"
 

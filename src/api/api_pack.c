@@ -2,7 +2,8 @@
 #include <assert.h>
 
 #include "api/handle.h"
-#include "api/json.h"
+#include "api/json_cost.h"
+#include "base/json.h"
 #include "lower/gain.h"
 #include "lower/lower.h"
 #include "spell/spell.h"

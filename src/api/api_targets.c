@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
-#include "api/json.h"
+#include "api/json_cost.h"
+#include "base/json.h"
 
 canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t length,
                                    canvas_targets **out) {

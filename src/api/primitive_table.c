@@ -1,7 +1,7 @@
 /* The primitive table as text, JSON and Markdown: every form is a walk over the rows. */
 #include <string.h>
 
-#include "api/json.h"
+#include "base/json.h"
 #include "kernel/attributes.h"
 
 static const struct {

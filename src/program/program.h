@@ -243,6 +243,10 @@ int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation
 /* px_same.c: the same expression, node by node, of the same stage. Comparing -1 is fine. */
 bool px_same(const struct program *p, int a, int b);
 
+/* program_same.c: inputs and outputs agree one by one in type, sizes and what they may hold: code for one
+ * can be called with the tensors of the other. Names, and which inputs are constant, may differ. */
+bool program_same_tensors(const struct program *p, const struct program *q);
+
 /* Without simplification, with a place in the text: what the parser builds with. */
 int px_raw(struct program *p, enum px_op op, int a, int b, int c, int line, int column);
 int px_raw_leaf(struct program *p, struct px_node leaf);

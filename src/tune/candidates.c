@@ -51,23 +51,6 @@ canvas_status candidate_text(canvas_context *ctx, const struct loop_tree *tree,
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-static bool same_tensor(const struct program_tensor *a, const struct program_tensor *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  for (int i = 0; i < a->rank; i++)
-    if (a->axes[i].size != b->axes[i].size) return false;
-  return a->least == b->least && a->most == b->most && a->rising == b->rising;
-}
-
-static bool same_tensors(const struct program *p, const struct program *q, bool inputs) {
-  int count = inputs ? p->inputs.count : p->outputs.count;
-  const int *of_p = inputs ? p->inputs.data : p->outputs.data;
-  const int *of_q = inputs ? q->inputs.data : q->outputs.data;
-  if (count != (inputs ? q->inputs.count : q->outputs.count)) return false;
-  for (int i = 0; i < count; i++)
-    if (!same_tensor(&p->tensors.data[of_p[i]], &q->tensors.data[of_q[i]])) return false;
-  return true;
-}
-
 struct written {
   char *text;
   char name[32];
@@ -78,7 +61,7 @@ struct written {
 static void write_one(canvas_context *ctx, const struct program *program,
                       const struct loop_tree *tree, struct written *w, struct verdict *v) {
   const struct program *p = tree->program;
-  if (!same_tensors(p, program, true) || !same_tensors(p, program, false))
+  if (!program_same_tensors(p, program))
     verdict_fail(v, FAILED_CHECK,
                  "program '%.100s' has not the inputs and outputs of '%.100s', which is measured",
                  p->name, program->name);

@@ -1,0 +1,195 @@
+/* Appending to a tuning log. See log.h. */
+#define _DEFAULT_SOURCE /* flock beside the rest */
+#include "tune/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct log {
+  int file;
+  char *path;
+  int64_t cut;
+};
+
+/* What is written begins with RECORD_BEGIN; after other tools have been at it, with blanks elsewhere. */
+bool log_begins(const char *bytes, size_t length, bool whole) {
+  static const char wanted[] = "{\"canvas_log\"";
+  const char *p = bytes, *end = bytes + length;
+  size_t written = sizeof RECORD_BEGIN - 1;
+  if (whole && length < written) return !memcmp(bytes, RECORD_BEGIN, length);
+  for (const char *w = wanted; *w; w++) {
+    while (p < end && (*p == ' ' || *p == '\t') && (w == wanted || w == wanted + 1)) p++;
+    if (p == end || *p++ != *w) return false;
+  }
+  return true;
+}
+
+static canvas_status broken(canvas_context *ctx, const struct log *log, const char *what) {
+  return fail(ctx, CANVAS_IO, "cannot %s '%.500s': %s", what, log->path, strerror(errno));
+}
+
+/* ---- under the lock -------------------------------------------------------------------------- */
+
+static canvas_status find_size(canvas_context *ctx, const struct log *log, int64_t *size) {
+  struct stat s;
+  if (fstat(log->file, &s)) return broken(ctx, log, "read");
+  *size = s.st_size;
+  return CANVAS_OK;
+}
+
+/* All of [from, from + length); a file that ends before is no error of its own. */
+static canvas_status read_at(canvas_context *ctx, const struct log *log, int64_t from,
+                             size_t length, char *out) {
+  for (size_t done = 0; done < length;) {
+    ssize_t got = pread(log->file, out + done, length - done, from + (int64_t)done);
+    if (got < 0 && errno == EINTR) continue;
+    if (!got) errno = EIO; /* it has become shorter meanwhile */
+    if (got <= 0) return broken(ctx, log, "read");
+    done += (size_t)got;
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_begin(canvas_context *ctx, const struct log *log, int64_t size) {
+  char bytes[256];
+  size_t length = size < (int64_t)sizeof bytes ? (size_t)size : sizeof bytes;
+  TRY(read_at(ctx, log, 0, length, bytes));
+  if (log_begins(bytes, length, (int64_t)length == size)) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT, "'%.500s' is no tuning log, give another file", log->path);
+}
+
+/* Where the last line begins that has no end; `size` where every line has one. */
+static canvas_status find_torn(canvas_context *ctx, const struct log *log, int64_t size,
+                               int64_t *out) {
+  char bytes[4096];
+  for (int64_t end = size; end > 0;) {
+    int64_t from = end > (int64_t)sizeof bytes ? end - (int64_t)sizeof bytes : 0;
+    size_t length = (size_t)(end - from);
+    TRY(read_at(ctx, log, from, length, bytes));
+    for (size_t i = length; i-- > 0;)
+      if (bytes[i] == '\n') {
+        *out = from + (int64_t)i + 1;
+        return CANVAS_OK;
+      }
+    end = from;
+  }
+  *out = 0;
+  return CANVAS_OK;
+}
+
+/* Whether the bytes from there on are a record that lacks nothing but its line's end. */
+static bool only_lacks_end(const struct log *log, int64_t from, int64_t size) {
+  canvas_context aside = {0};
+  struct record r;
+  char *line = size - from <= LOG_LINE ? mem_try((size_t)(size - from), 1) : NULL;
+  bool good = line && read_at(&aside, log, from, (size_t)(size - from), line) == CANVAS_OK &&
+              record_parse(&aside, line, (size_t)(size - from), &r) == CANVAS_OK;
+  if (good) record_free(&r);
+  free(line);
+  return good;
+}
+
+/* All of the bytes at the end of a file of `size`; or none of them. */
+static canvas_status put(canvas_context *ctx, const struct log *log, int64_t size,
+                         const char *bytes, size_t length) {
+  for (size_t done = 0; done < length;) {
+    ssize_t now = write(log->file, bytes + done, length - done);
+    if (now < 0 && errno == EINTR) continue;
+    if (now <= 0) {
+      int why = now ? errno : ENOSPC;
+      if (done && ftruncate(log->file, size)) why = errno; /* the next one who opens it cuts it */
+      errno = why;
+      return broken(ctx, log, "write to the log");
+    }
+    done += (size_t)now;
+  }
+  return CANVAS_OK;
+}
+
+/* Every line has an end afterwards. *size: of the file. */
+static canvas_status mend(canvas_context *ctx, struct log *log, int64_t *size) {
+  char last;
+  TRY(find_size(ctx, log, size));
+  if (!*size) return CANVAS_OK;
+  TRY(check_begin(ctx, log, *size));
+  TRY(read_at(ctx, log, *size - 1, 1, &last));
+  if (last == '\n') return CANVAS_OK;
+  int64_t from;
+  TRY(find_torn(ctx, log, *size, &from));
+  if (only_lacks_end(log, from, *size)) {
+    TRY(put(ctx, log, *size, "\n", 1));
+    ++*size;
+    return CANVAS_OK;
+  }
+  if (ftruncate(log->file, from)) return broken(ctx, log, "repair the log");
+  log->cut += *size - from;
+  *size = from;
+  return CANVAS_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static canvas_status lock(canvas_context *ctx, const struct log *log) {
+  while (flock(log->file, LOCK_EX))
+    if (errno != EINTR) return broken(ctx, log, "lock the log");
+  return CANVAS_OK;
+}
+
+static canvas_status open_file(canvas_context *ctx, struct log *log) {
+  struct stat s;
+  log->file =
+      open(log->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (log->file < 0) return broken(ctx, log, "open the log");
+  if (fstat(log->file, &s)) return broken(ctx, log, "read");
+  if (!S_ISREG(s.st_mode))
+    return fail(ctx, CANVAS_BAD_INPUT, "'%.500s' is no file, a tuning log has to be one",
+                log->path);
+  return CANVAS_OK;
+}
+
+canvas_status log_open(canvas_context *ctx, const char *path, struct log **out) {
+  struct log *log = mem_alloc(sizeof *log);
+  int64_t size;
+  log->path = mem_strdup(path);
+  canvas_status status = open_file(ctx, log);
+  if (status == CANVAS_OK) status = lock(ctx, log);
+  if (status == CANVAS_OK) {
+    status = mend(ctx, log, &size);
+    flock(log->file, LOCK_UN);
+  }
+  if (status == CANVAS_OK)
+    *out = log;
+  else
+    log_close(log);
+  return status;
+}
+
+canvas_status log_append(canvas_context *ctx, struct log *log, const struct record *r) {
+  struct buf line = {0};
+  int64_t size;
+  record_print(r, &line);
+  canvas_status status = lock(ctx, log);
+  if (status == CANVAS_OK) {
+    status = mend(ctx, log, &size); /* another process may have been killed since it was opened */
+    if (status == CANVAS_OK) status = put(ctx, log, size, line.text, line.length);
+    flock(log->file, LOCK_UN);
+  }
+  buf_free(&line);
+  return status;
+}
+
+int64_t log_cut(const struct log *log) {
+  return log->cut;
+}
+
+void log_close(struct log *log) {
+  if (!log) return;
+  if (log->file >= 0) close(log->file);
+  free(log->path);
+  free(log);
+}

@@ -1,0 +1,87 @@
+/* Tuning logs: files with one record per line (record.h), which any number of processes append to.
+ *
+ * A record is appended by one write under a lock of the file. A line that a killed process or a full disk left
+ * without its end is cut off before the next one is written: what cannot be read is never followed by
+ * something that can. A file is a log if it is empty or begins as a record does; nothing else is ever
+ * written to.
+ */
+#ifndef CANVAS_TUNE_LOG_H
+#define CANVAS_TUNE_LOG_H
+
+#include "base/lexer.h"
+#include "tune/record.h"
+
+enum { LOG_LINE = 4 * TEXT_LIMIT }; /* bytes of a line that may be a record */
+
+/* ---- appending (log.c) ----------------------------------------------------------------------- */
+
+struct log; /* one thread's; a forked child must not use it */
+
+/* Makes the file where there is none. CANVAS_BAD_INPUT: it is no tuning log. CANVAS_IO: it cannot be opened,
+ * locked or read. */
+canvas_status log_open(canvas_context *ctx, const char *path, struct log **out);
+/* CANVAS_IO: nothing of the record is in the file, and all that was there before still is. */
+canvas_status log_append(canvas_context *ctx, struct log *log, const struct record *r);
+/* Bytes without a line's end that were found, and cut off, since it was opened. */
+int64_t log_cut(const struct log *log);
+void log_close(struct log *log); /* NULL is fine */
+
+/* Whether a file that begins with these bytes is a log; `whole`: there are no others. */
+bool log_begins(const char *bytes, size_t length, bool whole);
+
+/* ---- reading (log_read.c) -------------------------------------------------------------------- */
+
+/* Records in the order of the file; their texts belong to all of them together, and equal ones are one pointer. */
+struct records {
+  VEC(struct record);
+  struct arena arena;
+  const char **texts; /* a hash table of them; NULL is free */
+  int text_count, text_slots;
+
+  int64_t damaged;        /* lines that are no records ... */
+  int64_t line;           /* ... the first of them, from 1 ... */
+  char why[MESSAGE_SIZE]; /* ... and why it is none */
+};
+/* Adds the records of a file to `out`, which is zeroed or was filled before. An end without a line's end that
+ * is no record counts as damaged. CANVAS_BAD_INPUT: the file is no tuning log. CANVAS_IO: it cannot be read. */
+canvas_status log_read(canvas_context *ctx, const char *path, struct records *out);
+/* A copy of a record. */
+void records_add(struct records *out, const struct record *r);
+void records_free(struct records *r);
+
+/* ---- choosing (log_best.c) ------------------------------------------------------------------- */
+
+/* Where a record has to be from; NULL or 0: anywhere. */
+struct record_filter {
+  const char *machine; /* its text; but its name, its number of cores and its memory do not count */
+  const char *processor, *compiler, *version;
+  int threads;
+};
+bool record_passes(const struct record *r, const struct record_filter *filter);
+
+/* Of the records of a program (its canonical text) that pass, are ok and not screened, the one with the
+ * least median, the first of equal ones; NULL if there is none. */
+const struct record *records_best(const struct records *r, const char *program,
+                                  const struct record_filter *filter);
+
+/* All records of one program on one number of threads. */
+struct log_task {
+  const char *program;
+  int threads;
+  int trials;           /* records */
+  int failed[FAILURES]; /* of them, by kind; FAILED_NOT: that did not fail */
+  int screened;         /* that did not fail, and are no winners by themselves */
+  int best;             /* a record that passes, as records_best; -1: none */
+  int64_t first, last;  /* times of records */
+};
+struct log_tasks {
+  VEC(struct log_task);
+};
+/* In the order of their first records. */
+void records_tasks(const struct records *r, const struct record_filter *filter,
+                   struct log_tasks *out);
+
+/* The same records in an order that depends on nothing but themselves, each once. */
+void records_merge(struct records *r);
+
+#endif

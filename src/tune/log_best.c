@@ -1,0 +1,122 @@
+/* Which records count here, the best of them, and all of them in order. See log.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/log.h"
+
+/* ---- where they are from --------------------------------------------------------------------- */
+
+/* The next line of a machine's text that says what code depends on; NULL after the last. */
+static const char *telling_line(const char *p) {
+  static const char *const other[] = {"machine ", "cores ", "memory "};
+  for (;; p = strchr(p, '\n') + 1) {
+    bool skipped = false;
+    for (int i = 0; i < 3; i++) skipped |= !strncmp(p, other[i], strlen(other[i]));
+    if (!*p) return NULL;
+    if (!skipped) return p;
+    if (!strchr(p, '\n')) return NULL;
+  }
+}
+
+static bool same_machine(const char *a, const char *b) {
+  if (a == b) return true;
+  for (;; a = strchr(a, '\n') + 1, b = strchr(b, '\n') + 1) {
+    a = telling_line(a);
+    b = telling_line(b);
+    if (!a || !b) return !a && !b;
+    size_t length = strcspn(a, "\n");
+    if (length != strcspn(b, "\n") || memcmp(a, b, length) != 0) return false;
+    if (!a[length] || !b[length]) return a[length] == b[length];
+  }
+}
+
+static bool same(const char *wanted, const char *text) {
+  return !wanted || !strcmp(wanted, text);
+}
+
+bool record_passes(const struct record *r, const struct record_filter *f) {
+  return (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
+         same(f->compiler, r->compiler) && same(f->processor, r->processor) &&
+         (!f->machine || same_machine(f->machine, r->machine));
+}
+
+/* ---- the best -------------------------------------------------------------------------------- */
+
+/* Better than `best`, which is NULL where there is none. */
+static bool is_better(const struct record *r, const struct record *best) {
+  return !r->failure && !r->screened && (!best || r->median < best->median);
+}
+
+const struct record *records_best(const struct records *r, const char *program,
+                                  const struct record_filter *filter) {
+  const struct record *best = NULL;
+  for (int i = 0; i < r->count; i++) {
+    const struct record *one = &r->data[i];
+    if (is_better(one, best) && !strcmp(one->program, program) && record_passes(one, filter))
+      best = one;
+  }
+  return best;
+}
+
+/* ---- by tasks -------------------------------------------------------------------------------- */
+
+/* Where a task stands in a hash table of indices into tasks, plus one. Texts are equal where their
+ * pointers are. */
+static int *find_task(const struct log_tasks *tasks, int *slots, size_t mask,
+                      const struct record *r) {
+  uint64_t h =
+      ((uint64_t)(uintptr_t)r->program + (uint64_t)r->threads) * UINT64_C(0x9E3779B97F4A7C15);
+  for (size_t slot = (size_t)(h >> 32) & mask;; slot = (slot + 1) & mask) {
+    if (!slots[slot]) return &slots[slot];
+    const struct log_task *t = &tasks->data[slots[slot] - 1];
+    if (t->program == r->program && t->threads == r->threads) return &slots[slot];
+  }
+}
+
+static void add_to_task(struct log_task *t, const struct records *all, int index,
+                        const struct record_filter *filter) {
+  const struct record *r = &all->data[index];
+  t->trials++;
+  t->failed[r->failure]++;
+  t->screened += !r->failure && r->screened;
+  if (r->time < t->first) t->first = r->time;
+  if (r->time > t->last) t->last = r->time;
+  if (is_better(r, t->best < 0 ? NULL : &all->data[t->best]) && record_passes(r, filter))
+    t->best = index;
+}
+
+void records_tasks(const struct records *r, const struct record_filter *filter,
+                   struct log_tasks *out) {
+  size_t slots = 64;
+  while (slots < 2 * (size_t)r->count) slots *= 2;
+  int *table = mem_alloc(slots * sizeof *table);
+  for (int i = 0; i < r->count; i++) {
+    const struct record *one = &r->data[i];
+    int *place = find_task(out, table, slots - 1, one);
+    if (!*place) {
+      struct log_task task = {.program = one->program,
+                              .threads = one->threads,
+                              .best = -1,
+                              .first = one->time,
+                              .last = one->time};
+      VEC_PUSH(out, task);
+      *place = out->count;
+    }
+    add_to_task(&out->data[*place - 1], r, i, filter);
+  }
+  free(table);
+}
+
+/* ---- in order -------------------------------------------------------------------------------- */
+
+static int in_order(const void *a, const void *b) {
+  return record_compare(a, b);
+}
+
+void records_merge(struct records *r) {
+  int kept = 0;
+  if (r->count) qsort(r->data, (size_t)r->count, sizeof *r->data, in_order);
+  for (int i = 0; i < r->count; i++)
+    if (!i || record_compare(&r->data[i], &r->data[kept - 1])) r->data[kept++] = r->data[i];
+  r->count = kept;
+}

@@ -1,0 +1,69 @@
+/* One measured candidate as one line of JSON that needs nothing beside it: the program as it was given, what
+ * edits made of it, the schedule with every number, what it came to, and where.
+ *
+ *     {"canvas_log": 1, "version": "0.1.0", "task": "94d1c3f0a2b7e655", "program": "canvas 1\nprogram gemm\n...",
+ *      "edited": null, "schedule": "...", "rule": "lanes n x2", "method": "quick", "seed": 1, "trial": 17,
+ *      "failure": "ok", "message": "", "median": 0.0014, "lower": ..., "upper": ..., "repeats": 30,
+ *      "threads": 1, "screened": false, "machine": "canvas 1\nmachine here\n...", "processor": "AMD EPYC",
+ *      "compiler": "gcc -O2 ... (gcc 12.2.0)", "time": 1763827200}
+ *
+ * Keys stand in any order; unknown ones are skipped, so that a later version may add some; a key
+ * before "canvas_log" in the alphabet there shall never be, for tools that sort them.
+ */
+#ifndef CANVAS_TUNE_RECORD_H
+#define CANVAS_TUNE_RECORD_H
+
+#include "bind/loop_tree.h"
+#include "run/verdict.h"
+
+enum { RECORD_FORMAT = 1, TASK_NAME = 17 };
+#define RECORD_BEGIN "{\"canvas_log\": " /* of every line that is written */
+
+struct record {
+  char *program;       /* text of the program as it was given, canonical */
+  char *edited;        /* ... that the schedule is for; the same text where nothing was edited */
+  char *schedule;      /* with every number */
+  char *rule, *method; /* of the sketch, and of the search */
+  uint64_t seed;       /* of the run; (program, method, seed, trial) is a place in it */
+  int trial;           /* from 0 */
+  enum failure failure;
+  char *message;               /* "" where there was none */
+  double median, lower, upper; /* seconds; 0 where it failed */
+  int repeats, threads;
+  bool screened;   /* compiled quickly, or stopped early: never a winner by itself */
+  char *machine;   /* text of the machine it was bound for */
+  char *processor; /* processor_name: which one it was measured on */
+  char *compiler;  /* compiler_text */
+  char *version;   /* of canvas */
+  int64_t time;    /* unix seconds */
+};
+void record_free(struct record *r);
+/* Sets processor, version and time: those of here and now. */
+void record_stamp(struct record *r);
+
+/* Less than, equal to or more than 0: by program, time, method, seed and trial, then by all the rest. */
+int record_compare(const struct record *a, const struct record *b);
+
+/* The name of what is tuned: 16 hexadecimal digits, a hash of the program's canonical text. */
+void task_of(const char *program, char out[TASK_NAME]);
+/* The name that the text gives the program; "" where it gives none. */
+void task_title(const char *program, char *out, size_t size);
+
+/* The line, with its line break. Texts that are NULL are written as "". */
+void record_print(const struct record *r, struct buf *out);
+/* A line without its line break. CANVAS_BAD_INPUT: it is no record, a number is not what it can be, or its
+ * task is no hash of its program. The texts of programs and schedules are not looked into. */
+canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
+                           struct record *out);
+
+/* What a record says, parsed again, checked and bound for the machine it was bound for then. */
+struct recorded {
+  struct program *program; /* after the edits */
+  struct schedule *schedule;
+  struct machine machine;
+  struct loop_tree *tree; /* of these three */
+};
+canvas_status record_bind(canvas_context *ctx, const struct record *r, struct recorded *out);
+void recorded_free(struct recorded *r);
+
+#endif

@@ -1,0 +1,692 @@
+// Tuning logs: records as text, files that are appended to, cut, killed, filled and shared.
+#include "check.h"
+#include "machines.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emit/emit.h"
+#include "run/cache.h"
+#include "tune/log.h"
+
+static canvas_context ctx;
+
+#define PROGRAM                                                                     \
+  "canvas 1\nprogram smooth\nin X f32 [h:12, w:12]\nin W f32 [k:3]\nY[h:12, w:10] " \
+  "= X[h, w+k] * W[k] // sum k:3\nout Y\n"
+#define SCHEDULE "canvas 1\nschedule s\nh, w, k =>\n    @Y = h, w // k\n"
+
+static char *canonical_program(const char *text) {
+  struct program *p;
+  struct buf out = {0};
+  CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+  program_print(p, &out);
+  program_free(p);
+  return buf_take(&out);
+}
+
+static char *machine_text(const struct machine *m) {
+  struct buf out = {0};
+  machine_print(m, &out);
+  return buf_take(&out);
+}
+
+// A record of its own, to be freed; trial t takes 1 / (t + 1) seconds.
+static struct record made(int trial) {
+  struct record r = {.program = canonical_program(PROGRAM),
+                     .edited = canonical_program(PROGRAM),
+                     .schedule = mem_strdup(SCHEDULE),
+                     .rule = mem_strdup("user"),
+                     .method = mem_strdup("quick"),
+                     .seed = UINT64_MAX,
+                     .trial = trial,
+                     .message = mem_strdup(""),
+                     .median = 1.0 / (trial + 1),
+                     .lower = 0.9 / (trial + 1),
+                     .upper = 1.1 / (trial + 1),
+                     .repeats = 30,
+                     .threads = 1,
+                     .machine = machine_text(&machine_avx512),
+                     .compiler = mem_strdup("gcc -O2 (gcc 12.2.0)")};
+  record_stamp(&r);
+  r.time = 1763827200 + trial;
+  return r;
+}
+
+static char *line_of(const struct record *r) {
+  struct buf out = {0};
+  record_print(r, &out);
+  return buf_take(&out);
+}
+
+static char *made_line(int trial) {
+  struct record r = made(trial);
+  char *line = line_of(&r);
+  record_free(&r);
+  return line;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+static void records_come_back(void **state) {
+  for (int i = 0; i < 40; i++) {
+    struct record r = made(i), again;
+    r.seed = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)i;
+    r.failure = i % 4 ? FAILED_NOT : (enum failure)(i / 4 % FAILURES);
+    r.screened = i % 3 == 0;
+    r.threads = 1 + i % 5;
+    free(r.message);
+    r.message = mem_strdup(i % 2 ? "" : "element [1, 2] is 3, not 4\n\"quoted\" \\ \xe2\x80\x98");
+    if (i % 5 == 0) {
+      free(r.edited);
+      r.edited = mem_strdup("another\ntext\n");
+    }
+    char *line = line_of(&r);
+    size_t length = strlen(line);
+    CHECK(line[length - 1] == '\n' && !memchr(line, '\n', length - 1), line);
+    CHECK_INT(record_parse(&ctx, line, length - 1, &again), CANVAS_OK, ctx.message);
+    char *twice = line_of(&again);
+    CHECK_TEXT(twice, line, "a record");
+    CHECK(again.seed == r.seed && again.trial == i && again.failure == r.failure, line);
+    CHECK(r.failure || (again.median == r.median && again.lower == r.lower), line);
+    CHECK(!r.failure || (!again.median && !again.lower && !again.upper), line);
+    CHECK_TEXT(again.message, r.message, line);
+    CHECK_TEXT(again.edited, r.edited, line);
+    if (!r.failure) CHECK_INT(record_compare(&r, &again), 0, line);
+    free(line);
+    free(twice);
+    record_free(&r);
+    record_free(&again);
+  }
+}
+
+// `text` with the first `from` replaced; to be freed.
+static char *replaced(const char *text, const char *from, const char *to) {
+  const char *at = strstr(text, from);
+  struct buf out = {0};
+  CHECK(at, from);
+  buf_bytes(&out, text, (size_t)(at - text));
+  buf_printf(&out, "%s%s", to, at + strlen(from));
+  return buf_take(&out);
+}
+
+static void what_is_no_record_is_rejected(void **state) {
+  static const struct {
+    const char *from, *to, *message;
+  } rows[] = {
+      {"{\"canvas_log\": 1", "{\"canvas_log\": 2",
+       "a record of format 2, this version of canvas reads format 1"},
+      {"{\"canvas_log\": 1", "{\"canvas_log\": 0", "'canvas_log' takes a whole number from 1 on"},
+      {"{\"canvas_log\": 1", "{\"else\": 1", "'canvas_log' is missing"},
+      {", \"task\": \"", ", \"tusk\": \"", "'task' is missing"},
+      {", \"task\": \"4", ", \"task\": \"5",
+       "'task' is '55d0e49b2c5932c7', but the hash of the program is '45d0e49b2c5932c7'"},
+      {", \"task\": \"", ", \"task\": 5, \"x\": \"", "'task' takes a string"},
+      {"program smooth", "program smoothe",
+       "'task' is '45d0e49b2c5932c7', but the hash of the program is 'd5cef090ff4fddc0'"},
+      {", \"rule\": \"user\"", "", "'rule' is missing"},
+      {"\"rule\": \"user\"", "\"rule\": null", "'rule' takes a string"},
+      {"\"edited\": ", "\"edited\": false, \"e\": ", "'edited' takes a string"},
+      {"\"trial\": 3", "\"trial\": -3", "'trial' takes a whole number"},
+      {"\"trial\": 3", "\"trial\": 3.0", "'trial' takes a whole number"},
+      {"\"trial\": 3", "\"trial\": 3000000000", "'trial' takes a whole number"},
+      {"\"trial\": 3", "\"trial\": 3, \"trial\": 4", "'trial' stands there twice"},
+      {"\"seed\": 18446744073709551615", "\"seed\": 18446744073709551616",
+       "'seed' takes a whole number"},
+      {"\"seed\": 18446744073709551615", "\"seed\": \"1\"", "'seed' takes a whole number"},
+      {"\"threads\": 1", "\"threads\": 0", "'threads' takes a whole number from 1 on"},
+      {"\"failure\": \"ok\"", "\"failure\": \"well\"", "'failure' takes ok or a kind of failure"},
+      {"\"failure\": \"ok\"", "\"failure\": 0", "'failure' takes ok or a kind of failure"},
+      {"\"median\": 0.25", "\"median\": -0.25", "'median' takes seconds, or null"},
+      {"\"median\": 0.25", "\"median\": 1e999", "'median' takes seconds, or null"},
+      {"\"median\": 0.25", "\"median\": \"0.25\"", "'median' takes seconds, or null"},
+      {"\"median\": 0.25", "\"median\": 0", "'median' takes seconds where nothing failed"},
+      {"\"median\": 0.25", "\"median\": null", "'median' takes seconds where nothing failed"},
+      {"\"screened\": false", "\"screened\": 0", "'screened' takes true or false"},
+      {"\"time\": ", "\"time\": 9223372036854775808, \"t\": ", "'time' takes seconds since 1970"},
+      // what is let pass
+      {"\"trial\": 3", "\"later\": null, \"trial\": 3", ""},
+      {"\"failure\": \"ok\"", "\"failure\": \"wrong\"", ""},
+      {"\"lower\": 0.225", "\"lower\": null", ""},
+  };
+  char *line = made_line(3);
+  CHECK_ROWS (rows, row) {
+    struct record r;
+    char *text = replaced(line, row->from, row->to);
+    ctx.message[0] = '\0';
+    canvas_status status = record_parse(&ctx, text, strlen(text), &r);
+    CHECK_TEXT(ctx.message, row->message, row->to);
+    CHECK_INT(status == CANVAS_OK, !*row->message, row->to);
+    if (status == CANVAS_OK) record_free(&r);
+    free(text);
+  }
+  free(line);
+}
+
+static void tasks_have_names(void **state) {
+  static const struct {
+    const char *text, *title;
+  } rows[] = {{PROGRAM, "smooth"}, {"", ""}, {"canvas 1\nprogram x", "x"}, {"a program b\n", ""}};
+  char one[TASK_NAME], other[TASK_NAME], title[PROGRAM_NAME];
+  CHECK_ROWS (rows, row) {
+    task_title(row->text, title, sizeof title);
+    CHECK_TEXT(title, row->title, row->text);
+  }
+  task_of(PROGRAM, one);
+  task_of(PROGRAM " ", other);
+  CHECK(strlen(one) == 16 && strcmp(one, other) != 0, one);
+  task_of("canvas 1\nprogram gemm\n", one);  // logs hold it: it stays as it is
+  CHECK_TEXT(one, "034e5097edf7cafb", "of a text");
+}
+
+// ---- what a record says is bound again ------------------------------------------------------------
+
+static char *emitted(const struct loop_tree *tree) {
+  struct buf out = {0};
+  const struct emit_options options = {0};
+  CHECK_INT(emit_c(&ctx, tree, &options, &out), CANVAS_OK, ctx.message);
+  return buf_take(&out);
+}
+
+static void a_record_gives_the_same_code(void **state) {
+  struct record r = made(0);
+  struct recorded one, two;
+  CHECK_INT(record_bind(&ctx, &r, &one), CANVAS_OK, ctx.message);
+  char *line = line_of(&r), *code = emitted(one.tree);
+  record_free(&r);
+  CHECK_INT(record_parse(&ctx, line, strlen(line), &r), CANVAS_OK, ctx.message);
+  CHECK_INT(record_bind(&ctx, &r, &two), CANVAS_OK, ctx.message);
+  char *again = emitted(two.tree);
+  CHECK_TEXT(again, code, "a record");
+  CHECK_INT(two.machine.l2, machine_avx512.l2, "its machine");
+  free(code);
+  free(again);
+  free(line);
+  recorded_free(&one);
+  recorded_free(&two);
+  record_free(&r);
+}
+
+static void what_does_not_bind_says_which_part(void **state) {
+  static const struct {
+    const char *program, *edited, *schedule, *machine, *message;
+  } rows[] = {
+      {"nonsense", PROGRAM, SCHEDULE, NULL, "the program of the record: line 1, column 1: "},
+      {PROGRAM, "nonsense", SCHEDULE, NULL, "the edited program of the record: line 1, column 1: "},
+      {PROGRAM, PROGRAM, "nonsense", NULL, "the schedule of the record: line 1, "},
+      {PROGRAM, PROGRAM, SCHEDULE, "nonsense", "the machine of the record: line 1, column 1: "},
+      {PROGRAM, PROGRAM, "w, h, k =>\n    @Z = h, w // k\n", NULL,
+       "the schedule of the record: line 2, "},
+      {PROGRAM, PROGRAM, "h, wo, k, wi:? =>\n    @Y = h, {wo, wi}/w // k\n", NULL,
+       "the schedule of the record has holes"},
+      {PROGRAM, "canvas 1\nprogram smooth\nin X f32 [h:12]\nY[h:12] = X[h]\nout Y\n", SCHEDULE,
+       NULL, "the edited program of the record has other inputs and outputs than the program"},
+  };
+  CHECK_ROWS (rows, row) {
+    struct recorded out;
+    char *machine = row->machine ? mem_strdup(row->machine) : machine_text(&machine_avx512);
+    const struct record one = {.program = (char *)row->program,
+                               .edited = (char *)row->edited,
+                               .schedule = (char *)row->schedule,
+                               .machine = machine};
+    CHECK_INT(record_bind(&ctx, &one, &out), CANVAS_BAD_INPUT, row->message);
+    CHECK(!strncmp(ctx.message, row->message, strlen(row->message)), ctx.message);
+    free(machine);
+  }
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+static char folder[200];
+
+static const char *path_of(const char *name) {
+  static char path[300];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+// The error message, with F for the folder.
+static const char *told(void) {
+  static char text[2 * MESSAGE_SIZE];
+  const char *at = strstr(ctx.message, folder);
+  snprintf(text, sizeof text, "%.*sF%s", at ? (int)(at - ctx.message) : 0, ctx.message,
+           at ? at + strlen(folder) : ctx.message);
+  return text;
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t length) {
+  CHECK_INT(file_write(&ctx, path, bytes, length), CANVAS_OK, ctx.message);
+}
+
+static struct buf read_bytes(const char *path) {
+  struct buf out = {0};
+  CHECK(file_read(path, 1 << 28, &out), path);
+  return out;
+}
+
+static int make_folder(void **state) {
+  return temporary_folder(folder, sizeof folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  char command[300];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return system(command);
+}
+
+static canvas_status append(const char *path, int trial, int64_t *cut) {
+  struct log *log;
+  struct record r = made(trial);
+  canvas_status status = log_open(&ctx, path, &log);
+  if (status == CANVAS_OK) {
+    status = log_append(&ctx, log, &r);
+    *cut = log_cut(log);
+    log_close(log);
+  }
+  record_free(&r);
+  return status;
+}
+
+static void what_is_appended_is_read(void **state) {
+  const char *path = path_of("plain.log");
+  struct records all = {0};
+  int64_t cut;
+  for (int i = 0; i < 20; i++) CHECK_INT(append(path, i, &cut), CANVAS_OK, ctx.message);
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, 20, path);
+  CHECK_INT(all.damaged, 0, all.why);
+  CHECK_INT(all.text_count, 9, "each text is kept once: edited is program, message is \"\"");
+  for (int i = 0; i < 20; i++) CHECK_INT(all.data[i].trial, i, path);
+  records_free(&all);
+  unlink(path);
+}
+
+// Cut at every byte of its last line, a log is read up to there; what is appended then follows whole lines.
+static void a_torn_end_is_cut_off(void **state) {
+  const char *path = path_of("torn.log");
+  char *first = made_line(0), *second = made_line(1), *third = made_line(2);
+  size_t whole = strlen(second);
+  for (int alone = 0; alone < 2; alone++)
+    for (size_t length = 0; length <= whole; length++) {
+      struct buf bytes = {0}, wanted = {0};
+      struct records all = {0};
+      int64_t cut = -1;
+      if (!alone) buf_puts(&bytes, first);
+      buf_bytes(&bytes, second, length);
+      write_bytes(path, bytes.text, bytes.length);
+      CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+      bool read = length + 1 >= whole;  // the line's end may be missing
+      CHECK_INT(all.count, !alone + read, "records");
+      CHECK_INT(all.damaged, length && !read, "damaged lines");
+      CHECK_INT(all.line, length && !read ? 2 - alone : 0, "the line");
+      CHECK_INT(append(path, 2, &cut), CANVAS_OK, ctx.message);
+      CHECK_INT(cut, read ? 0 : length, "bytes that are cut");
+      buf_printf(&wanted, "%s%s%s", alone ? "" : first, read ? second : "", third);
+      struct buf got = read_bytes(path);
+      CHECK_TEXT(got.text, wanted.text, "the file");
+      buf_free(&bytes);
+      buf_free(&wanted);
+      buf_free(&got);
+      records_free(&all);
+    }
+  free(first);
+  free(second);
+  free(third);
+  unlink(path);
+}
+
+// What is no log is refused, and is as it was.
+static void other_files_are_not_touched(void **state) {
+  static const struct {
+    const char *bytes;
+    size_t length;
+    bool is_log;
+  } rows[] = {
+      {"", 0, true},
+      {"{", 1, true},
+      {"{\"canvas_log\": ", 15, true},
+      {"{\"canvas_log\"", 13, true},
+      {"{\"canvas_log\":1,\"task\"", 22, true},
+      {"{ \"canvas_log\" : 1,\n", 20, true},
+      {"\n", 1, false},
+      {"{\n", 2, false},
+      {"{\"", 2, true},
+      {"{\"canvas\n", 9, false},
+      {"{\"canvas_lox", 12, false},
+      {" ", 1, false},
+      {"{\"a\": 1}\n", 9, false},
+      {"canvas 1\nkernel k\n", 18, false},
+      {"\0\0\0\0", 4, false},
+      {"\x7f"
+       "ELF\x02\x01\x01",
+       7, false},
+      {"[]", 2, false},
+  };
+  const char *path = path_of("other");
+  CHECK_ROWS (rows, row) {
+    struct records all = {0};
+    int64_t cut;
+    write_bytes(path, row->bytes, row->length);
+    canvas_status wanted = row->is_log ? CANVAS_OK : CANVAS_BAD_INPUT;
+    CHECK_INT(log_read(&ctx, path, &all), wanted, row->bytes);
+    if (!row->is_log)
+      CHECK_TEXT(told(), "'F/other' is no tuning log, give another file", row->bytes);
+    CHECK_INT(append(path, 0, &cut), wanted, row->bytes);
+    if (!row->is_log)
+      CHECK_TEXT(told(), "'F/other' is no tuning log, give another file", row->bytes);
+    struct buf got = read_bytes(path);
+    if (!row->is_log)
+      CHECK(got.length == row->length && !memcmp(got.text, row->bytes, row->length), row->bytes);
+    buf_free(&got);
+    records_free(&all);
+  }
+  unlink(path);
+}
+
+static void what_is_no_file_is_refused(void **state) {
+  struct records all = {0};
+  int64_t cut;
+  static const struct {
+    const char *name, *read, *append;
+  } rows[] = {
+      {"none/x", "cannot read 'F/none/x': No such file or directory",
+       "cannot open the log 'F/none/x': No such file or directory"},
+      {".", "cannot read 'F/.': Is a directory", "cannot open the log 'F/.': Is a directory"},
+      {"fifo", "'F/fifo' is no file, a tuning log has to be one",
+       "'F/fifo' is no file, a tuning log has to be one"},
+  };
+  mkfifo(path_of("fifo"), 0600);
+  CHECK_ROWS (rows, row) {
+    CHECK(log_read(&ctx, path_of(row->name), &all) != CANVAS_OK, row->name);
+    CHECK_TEXT(told(), row->read, row->name);
+    CHECK(append(path_of(row->name), 0, &cut) != CANVAS_OK, row->name);
+    CHECK_TEXT(told(), row->append, row->name);
+  }
+  unlink(path_of("fifo"));
+}
+
+// Lines in the middle that are damaged are told, the others are read.
+static void damaged_lines_are_counted(void **state) {
+  const char *path = path_of("damaged.log");
+  struct buf bytes = {0};
+  struct records all = {0};
+  char *line = made_line(0);
+  buf_puts(&bytes, line);
+  buf_puts(&bytes, "\n  \r\n");               // blank lines are fine
+  buf_bytes(&bytes, line, strlen(line) / 2);  // two writers that knew no lock
+  buf_puts(&bytes, line);
+  buf_bytes(&bytes, "\0\xff\n", 3);
+  buf_puts(&bytes, "{\"canvas_log\": 7}\n");
+  buf_puts(&bytes, line);
+  write_bytes(path, bytes.text, bytes.length);
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, 2, path);
+  CHECK_INT(all.damaged, 3, path);
+  CHECK_INT(all.line, 4, path);
+  CHECK(*all.why, path);
+  records_free(&all);
+  buf_free(&bytes);
+  free(line);
+  unlink(path);
+}
+
+static void many_records_are_read_quickly(void **state) {
+  enum { MANY = 20000 };
+  const char *path = path_of("many.log");
+  struct records all = {0};
+  struct log_tasks tasks = {0};
+  struct buf bytes = {0};
+  struct record r = made(0);
+  for (int i = 0; i < MANY; i++) {
+    r.trial = i;
+    r.median = 1 + (double)((i * 7919) % MANY);
+    record_print(&r, &bytes);
+  }
+  write_bytes(path, bytes.text, bytes.length);
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, MANY, path);
+  const struct record_filter any = {0};
+  records_tasks(&all, &any, &tasks);
+  CHECK_INT(tasks.count, 1, path);
+  CHECK_INT(tasks.data[0].best, 0, path);
+  free(tasks.data);
+  record_free(&r);
+  records_free(&all);
+  buf_free(&bytes);
+  unlink(path);
+}
+
+// ---- other processes ----------------------------------------------------------------------------
+
+enum { WRITERS = 4, EACH = 60 };
+
+// Long enough for several pages, so that a write can be interrupted within.
+static struct record made_long(int trial) {
+  struct record r = made(trial);
+  free(r.message);
+  r.message = mem_alloc(40001);
+  memset(r.message, 'a' + trial % 26, 40000);
+  return r;
+}
+
+static void write_many(const char *path, int from, int count) {
+  struct log *log;
+  if (log_open(&ctx, path, &log) != CANVAS_OK) _exit(1);
+  for (int i = from; i < from + count; i++) {
+    struct record r = made_long(i);
+    if (log_append(&ctx, log, &r) != CANVAS_OK) _exit(2);
+    record_free(&r);
+  }
+  _exit(0);
+}
+
+static void writers_do_not_disturb_each_other(void **state) {
+  const char *path = path_of("shared.log");
+  struct records all = {0};
+  bool seen[WRITERS * EACH] = {0};
+  pid_t children[WRITERS];
+  for (int i = 0; i < WRITERS; i++)
+    if (!(children[i] = fork())) write_many(path, i * EACH, EACH);
+  for (int i = 0; i < WRITERS; i++) {
+    int status = -1;
+    waitpid(children[i], &status, 0);
+    CHECK_INT(status, 0, "a writer");
+  }
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, WRITERS * EACH, path);
+  CHECK_INT(all.damaged, 0, all.why);
+  for (int i = 0; i < all.count; i++) seen[all.data[i].trial] = true;
+  for (int i = 0; i < WRITERS * EACH; i++) CHECK(seen[i], "every record is there");
+  records_free(&all);
+  unlink(path);
+}
+
+// Killed at any moment, a writer costs at most the record that it was writing, and others go on.
+static void a_killed_writer_leaves_whole_records(void **state) {
+  const char *path = path_of("killed.log");
+  int records = 0;
+  for (int i = 0; i < 25; i++) {
+    struct records all = {0};
+    int64_t cut;
+    pid_t child = fork();
+    if (!child) write_many(path, 0, 1 << 30);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000 + 700000 * i}, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK_INT(append(path, 5, &cut), CANVAS_OK, ctx.message);
+    CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+    CHECK_INT(all.damaged, 0, all.why);
+    CHECK(all.count > records, "at least ours has come");
+    records = all.count;
+    records_free(&all);
+    if (i % 5 == 4) unlink(path), records = 0;
+  }
+  unlink(path);
+}
+
+// A file that may not grow: one error message, and the bytes before are as they were.
+static void a_full_disk_leaves_no_half_line(void **state) {
+  const char *path = path_of("full.log");
+  char *line = made_line(0);
+  size_t length = strlen(line);
+  free(line);
+  signal(SIGXFSZ, SIG_IGN);
+  for (size_t room = 1; room < 2 * length; room += 97) {
+    struct rlimit old, limit;
+    struct records all = {0};
+    int64_t cut;
+    unlink(path);
+    CHECK_INT(append(path, 0, &cut), CANVAS_OK, ctx.message);
+    getrlimit(RLIMIT_FSIZE, &old);
+    limit = (struct rlimit){length + room, old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    canvas_status status = append(path, 1, &cut);
+    setrlimit(RLIMIT_FSIZE, &old);
+    bool fits = room >= length;
+    CHECK_INT(status, fits ? CANVAS_OK : CANVAS_IO, ctx.message);
+    if (!fits)
+      CHECK_TEXT(told(), "cannot write to the log 'F/full.log': File too large", "a full disk");
+    CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+    CHECK_INT(all.count, 1 + fits, "records");
+    CHECK_INT(all.damaged, 0, all.why);
+    records_free(&all);
+  }
+  unlink(path);
+}
+
+// ---- the best -----------------------------------------------------------------------------------
+
+static struct records several(void) {
+  static const struct {
+    double median;
+    enum failure failure;
+    bool screened;
+    int threads;
+    const char *compiler, *version, *processor;
+    int64_t l2;
+  } rows[] = {
+      {5, FAILED_NOT, false, 1, "gcc", "1", "A", 1 << 20},
+      {1, FAILED_WRONG, false, 1, "gcc", "1", "A", 1 << 20},
+      {2, FAILED_NOT, true, 1, "gcc", "1", "A", 1 << 20},
+      {3, FAILED_NOT, false, 2, "gcc", "1", "A", 1 << 20},
+      {2.5, FAILED_NOT, false, 1, "clang", "1", "A", 1 << 20},
+      {2.4, FAILED_NOT, false, 1, "gcc", "2", "A", 1 << 20},
+      {2.3, FAILED_NOT, false, 1, "gcc", "1", "B", 1 << 20},
+      {2.2, FAILED_NOT, false, 1, "gcc", "1", "A", 2 << 20},
+      {4, FAILED_NOT, false, 1, "gcc", "1", "A", 1 << 20},
+      {4, FAILED_NOT, false, 1, "gcc", "1", "A", 1 << 20},
+  };
+  struct records all = {0};
+  CHECK_ROWS (rows, row) {
+    struct machine m = machine_avx512;
+    m.l2 = row->l2;
+    m.cores = 1 + (int)(row - rows);  // neither these ...
+    m.memory = (row - rows + 1) << 20;
+    char *machine = machine_text(&m), *program = canonical_program(PROGRAM);
+    const struct record r = {.program = program,
+                             .machine = machine,
+                             .trial = (int)(row - rows),
+                             .median = row->median,
+                             .failure = row->failure,
+                             .screened = row->screened,
+                             .threads = row->threads,
+                             .compiler = (char *)row->compiler,
+                             .version = (char *)row->version,
+                             .processor = (char *)row->processor};
+    records_add(&all, &r);
+    free(machine);
+    free(program);
+  }
+  return all;
+}
+
+static void the_best_is_of_this_place(void **state) {
+  struct machine m = machine_avx512;
+  m.l2 = 1 << 20;
+  snprintf(m.name, sizeof m.name, "other");  // ... nor the name tells machines apart
+  char *machine = machine_text(&m), *program = canonical_program(PROGRAM);
+  struct records all = several();
+  const struct {
+    struct record_filter filter;
+    int trial;
+  } rows[] = {
+      {{machine, "A", "gcc", "1", 1}, 8},  {{machine, "A", "gcc", "1", 2}, 3},
+      {{machine, "A", "gcc", "1", 0}, 3},  {{NULL, "A", "gcc", "1", 1}, 7},
+      {{machine, NULL, "gcc", "1", 1}, 6}, {{machine, "A", "gcc", NULL, 1}, 5},
+      {{machine, "A", NULL, "1", 1}, 4},   {{NULL, NULL, NULL, NULL, 0}, 7},
+      {{machine, "C", "gcc", "1", 1}, -1}, {{machine, "A", "gcc", "1", 7}, -1},
+      {{"", "A", "gcc", "1", 1}, -1},
+  };
+  CHECK_ROWS (rows, row) {
+    const struct record *best = records_best(&all, program, &row->filter);
+    CHECK_INT(best ? best->trial : -1, row->trial, "the best");
+    struct log_tasks tasks = {0};
+    records_tasks(&all, &row->filter, &tasks);
+    int index = -1;
+    for (int i = 0; i < tasks.count; i++)
+      if (tasks.data[i].best >= 0 && &all.data[tasks.data[i].best] == best) index = i;
+    CHECK_INT(index >= 0, best != NULL, "a task has it, too");
+    CHECK_INT(tasks.count, 2, "one and two threads");
+    CHECK_INT(tasks.data[0].trials, 9, "on one thread");
+    CHECK_INT(tasks.data[0].failed[FAILED_WRONG], 1, "wrong ones");
+    CHECK_INT(tasks.data[0].failed[FAILED_NOT], 8, "others");
+    CHECK_INT(tasks.data[0].screened, 1, "screened ones");
+    free(tasks.data);
+  }
+  CHECK(!records_best(&all, "another", &rows[7].filter), "of another program there is none");
+  records_free(&all);
+  free(machine);
+  free(program);
+}
+
+// ---- merged -------------------------------------------------------------------------------------
+
+static char *merged(const int *trials, int count) {
+  struct records all = {0};
+  struct buf out = {0};
+  for (int i = 0; i < count; i++) {
+    struct record r = made(trials[i]);
+    records_add(&all, &r);
+    record_free(&r);
+  }
+  records_merge(&all);
+  for (int i = 0; i < all.count; i++) buf_printf(&out, "%d ", all.data[i].trial);
+  records_free(&all);
+  return buf_take(&out);
+}
+
+static void merging_does_not_depend_on_the_order(void **state) {
+  static const struct {
+    int trials[8], count;
+  } rows[] = {{{1, 2, 3, 5}, 4}, {{5, 3, 2, 1}, 4}, {{3, 1, 3, 2, 5, 5, 1, 1}, 8}};
+  CHECK_ROWS (rows, row) {
+    char *text = merged(row->trials, row->count);
+    CHECK_TEXT(text, "1 2 3 5 ", "trials");
+    free(text);
+  }
+  char *text = merged(NULL, 0);
+  CHECK_TEXT(text, "", "of nothing");
+  free(text);
+}
+
+CHECK_MAIN(
+    cmocka_unit_test(records_come_back), cmocka_unit_test(what_is_no_record_is_rejected),
+    cmocka_unit_test(tasks_have_names), cmocka_unit_test(a_record_gives_the_same_code),
+    cmocka_unit_test(what_does_not_bind_says_which_part),
+    cmocka_unit_test_setup_teardown(what_is_appended_is_read, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(a_torn_end_is_cut_off, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(other_files_are_not_touched, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(damaged_lines_are_counted, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(many_records_are_read_quickly, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(writers_do_not_disturb_each_other, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(a_killed_writer_leaves_whole_records, make_folder,
+                                    remove_folder),
+    cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_half_line, make_folder, remove_folder),
+    cmocka_unit_test(the_best_is_of_this_place),
+    cmocka_unit_test(merging_does_not_depend_on_the_order))
