@@ -1,0 +1,176 @@
+/* The model first: `oneshot` takes its word, `quick` measures what it likes best and goes on from there.
+ *
+ * What is considered: all points of a small space; of a large one some random ones, and from the best of
+ * them down the neighbours as long as the prediction falls. The shortlist has the default, what was found
+ * for similar programs, and the best predicted of each sketch in turn. From the best measured
+ * points on, all neighbours that the model does not think much worse are measured, the likeliest first,
+ * until none of them is better.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/method.h"
+
+enum {
+  SMALL = 200,   /* points of a space that are all looked at */
+  SAMPLES = 100, /* ... of a larger one */
+  DESCENTS = 2,  /* from the best so many of these */
+  SHORTLIST = 24,
+  STEP = 8,  /* neighbours that are measured at once */
+  STARTS = 3 /* points from which neighbours are measured */
+};
+
+static const double WORSE = 1.3;   /* predicted beside the point: not measured */
+static const double BETTER = 0.99; /* measured beside the point: taken */
+
+/* ---- what the model would do ----------------------------------------------------------------- */
+
+/* The best neighbour by prediction, as long as there is a better one. */
+static void descend(struct search *s, struct ranked from, struct ranking *seen) {
+  struct ranked now = from, best = from;
+  const struct space *space = s->spaces[from.candidate.sketch];
+  do {
+    now = best;
+    for (int i = 0; i < 2 * space->count; i++) {
+      struct ranked next;
+      if (!search_neighbour(s, now.candidate, i / 2, i % 2 ? 1 : -1, &next.candidate)) continue;
+      next.predicted = search_predict(s, next.candidate);
+      if (isfinite(next.predicted)) VEC_PUSH(seen, next);
+      if (next.predicted < best.predicted) best = next;
+    }
+  } while (best.predicted < now.predicted);
+}
+
+static void consider_sketch(struct search *s, int sketch, struct ranking *all) {
+  int64_t size = s->spaces[sketch]->size;
+  struct ranking seen = {0};
+  for (int64_t i = 0; i < (size <= SMALL ? size : SAMPLES); i++) {
+    int64_t point = i;
+    if (size > SMALL) point = (int64_t)(random_u64(&s->random) >> 2) % size;
+    ranking_add(&seen, s, (struct tune_candidate){sketch, point});
+  }
+  ranking_sort(&seen);
+  for (int i = 0, count = seen.count; size > SMALL && i < DESCENTS && i < count; i++)
+    descend(s, seen.data[i], &seen);
+  for (int i = 0; i < seen.count; i++) VEC_PUSH(all, seen.data[i]);
+  free(seen.data);
+}
+
+static void consider(struct search *s, struct ranking *all) {
+  for (int i = 0; i < s->sketches.count; i++) consider_sketch(s, i, all);
+  ranking_sort(all);
+}
+
+/* Of every sketch its best, then of every sketch its second, ... within the best half or so. */
+static void take_in_turn(const struct search *s, const struct ranking *all, struct ranking *out) {
+  int *taken = mem_alloc((size_t)s->sketches.count * sizeof *taken);
+  for (int turn = 0; out->count < SHORTLIST && turn < SHORTLIST; turn++)
+    for (int i = 0; i < all->count && out->count < SHORTLIST; i++) {
+      int k = all->data[i].candidate.sketch;
+      bool known = false;
+      for (int j = 0; j < out->count && !known; j++)
+        known = same_candidate(out->data[j].candidate, all->data[i].candidate);
+      if (known || taken[k] > turn) continue;
+      if (all->data[i].predicted > 2 * all->data[0].predicted) break;
+      taken[k]++;
+      VEC_PUSH(out, all->data[i]);
+    }
+  free(taken);
+}
+
+void method_shortlist(struct search *s, struct ranking *out) {
+  struct ranking all = {0};
+  consider(s, &all);
+  ranking_add(out, s, (struct tune_candidate){0, 0});
+  for (int i = 0; i < s->hints.count; i++) ranking_add(out, s, s->hints.data[i]);
+  for (int i = 0; i < SHORTLIST / 2 && i < all.count; i++) VEC_PUSH(out, all.data[i]);
+  take_in_turn(s, &all, out);
+  free(all.data);
+}
+
+/* ---- oneshot --------------------------------------------------------------------------------- */
+
+canvas_status method_oneshot(struct search *s) {
+  struct ranking all = {0};
+  consider(s, &all);
+  for (int i = 0; i < s->hints.count; i++) ranking_add(&all, s, s->hints.data[i]);
+  ranking_sort(&all);
+  if (all.count) {
+    VEC_PUSH(&s->trials, ((struct trial){.candidate = all.data[0].candidate,
+                                         .predicted = all.data[0].predicted}));
+    s->best = 0;
+  }
+  free(all.data);
+  return CANVAS_OK;
+}
+
+/* ---- quick ----------------------------------------------------------------------------------- */
+
+static void find_neighbours(const struct search *s, struct tune_candidate from,
+                            struct ranking *out) {
+  double least = WORSE * search_predict(s, from);
+  for (int i = 0; i < 2 * s->spaces[from.sketch]->count; i++) {
+    struct tune_candidate next;
+    if (!search_neighbour(s, from, i / 2, i % 2 ? 1 : -1, &next) || search_known(s, next)) continue;
+    ranking_add(out, s, next);
+    if (out->count && out->data[out->count - 1].predicted > least) out->count--;
+  }
+  ranking_sort(out);
+}
+
+/* Measures neighbours of `from` in batches until one is better; *to is it. */
+static canvas_status improve(struct search *s, struct tune_candidate from,
+                             struct tune_candidate *to, bool *better) {
+  struct ranking near = {0};
+  canvas_status status = CANVAS_OK;
+  *better = false;
+  find_neighbours(s, from, &near);
+  for (int i = 0; i < near.count && !*better && status == CANVAS_OK; i += STEP) {
+    struct tune_candidate c[STEP];
+    int count = 0;
+    for (int j = i; j < near.count && count < STEP; j++) c[count++] = near.data[j].candidate;
+    status = search_measure(s, c, count);
+    *to = from;
+    for (int j = 0; j < count; j++)
+      if (search_time(s, c[j]) < search_time(s, *to)) *to = c[j];
+    *better = search_time(s, *to) < BETTER * search_time(s, from);
+  }
+  free(near.data);
+  return status;
+}
+
+static int by_time(const void *a, const void *b) {
+  const struct ranked *x = a, *y = b;
+  return (x->predicted > y->predicted) - (x->predicted < y->predicted);
+}
+
+/* The best points that were measured, with their times. */
+static void measured_best(const struct search *s, struct ranking *out) {
+  for (int i = 0; i < s->trials.count; i++)
+    if (s->trials.data[i].verdict.failure == FAILED_NOT)
+      VEC_PUSH(out,
+               ((struct ranked){s->trials.data[i].candidate, s->trials.data[i].verdict.median}));
+  if (out->count) qsort(out->data, (size_t)out->count, sizeof *out->data, by_time);
+}
+
+canvas_status method_quick(struct search *s) {
+  struct ranking first = {0}, starts = {0};
+  method_shortlist(s, &first);
+  canvas_status status = CANVAS_OK;
+  struct tune_candidate *c = mem_alloc((size_t)first.count * sizeof *c + 1);
+  for (int i = 0; i < first.count; i++) c[i] = first.data[i].candidate;
+  status = search_measure(s, c, first.count);
+  free(c);
+  free(first.data);
+  measured_best(s, &starts);
+  for (int i = 0; i < STARTS && i < starts.count && status == CANVAS_OK; i++) {
+    struct tune_candidate now = starts.data[i].candidate;
+    for (bool better = true; better && !search_over(s) && status == CANVAS_OK;) {
+      struct tune_candidate next;
+      status = improve(s, now, &next, &better);
+      if (better) now = next;
+    }
+  }
+  free(starts.data);
+  return status;
+}

@@ -1,0 +1,252 @@
+/* Candidates predicted, bound and measured, within a budget. See search.h. */
+#include "tune/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/saturating.h"
+#include "run/child.h"
+#include "tune/candidates.h"
+#include "tune/journal.h"
+
+enum { DRAWS = 1000, BATCH = 20 };
+
+bool search_over(const struct search *s) {
+  if (s->trials.count >= s->budget.trials) return true;
+  return s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+struct loop_tree *search_bind(const struct search *s, struct tune_candidate c) {
+  const struct space *space = s->spaces[c.sketch];
+  canvas_context ctx;
+  struct loop_tree *tree;
+  if (c.sketch || c.point) return space_legal(space, c.point);
+  return space_bind(&ctx, space, c.point, &tree) == CANVAS_OK ? tree : NULL;
+}
+
+double search_predict(const struct search *s, struct tune_candidate c) {
+  canvas_context ctx;
+  struct schedule_cost cost;
+  struct loop_tree *tree = search_bind(s, c);
+  bool known = tree && cost_of(&ctx, tree, &s->rates, &cost) == CANVAS_OK;
+  loop_tree_free(tree);
+  return known ? cost.seconds : INFINITY;
+}
+
+static bool is_legal(const struct search *s, struct tune_candidate c) {
+  struct loop_tree *tree = search_bind(s, c);
+  loop_tree_free(tree);
+  return tree != NULL;
+}
+
+static int64_t random_point(struct search *s, int64_t size) {
+  return (int64_t)(random_u64(&s->random) >> 2) % size;
+}
+
+bool search_draw(struct search *s, struct tune_candidate *out) {
+  for (int i = 0; i < DRAWS; i++) {
+    out->sketch = (int)random_below(&s->random, (uint32_t)s->sketches.count);
+    out->point = random_point(s, s->spaces[out->sketch]->size);
+    if (is_legal(s, *out)) return true;
+  }
+  return false;
+}
+
+bool search_neighbour(const struct search *s, struct tune_candidate c, int knob, int step,
+                      struct tune_candidate *out) {
+  const struct space *space = s->spaces[c.sketch];
+  int digits[SPACE_KNOBS];
+  space_digits(space, c.point, digits);
+  digits[knob] += step;
+  if (digits[knob] < 0 || digits[knob] >= space->knobs[knob].count) return false;
+  *out = (struct tune_candidate){c.sketch, space_point(space, digits)};
+  return true;
+}
+
+/* ---- rankings -------------------------------------------------------------------------------- */
+
+void ranking_add(struct ranking *r, const struct search *s, struct tune_candidate c) {
+  struct ranked new = {c, search_predict(s, c)};
+  if (isfinite(new.predicted)) VEC_PUSH(r, new);
+}
+
+static int by_prediction(const void *a, const void *b) {
+  const struct ranked *x = a, *y = b;
+  if (x->predicted != y->predicted) return x->predicted < y->predicted ? -1 : 1;
+  if (x->candidate.sketch != y->candidate.sketch)
+    return x->candidate.sketch < y->candidate.sketch ? -1 : 1;
+  return (x->candidate.point > y->candidate.point) - (x->candidate.point < y->candidate.point);
+}
+
+void ranking_sort(struct ranking *r) {
+  int kept = 0;
+  if (r->count) qsort(r->data, (size_t)r->count, sizeof *r->data, by_prediction);
+  for (int i = 0; i < r->count; i++)
+    if (!kept || !same_candidate(r->data[kept - 1].candidate, r->data[i].candidate))
+      r->data[kept++] = r->data[i];
+  r->count = kept;
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+static const struct trial *trial_of(const struct search *s, struct tune_candidate c) {
+  for (int i = 0; i < s->trials.count; i++)
+    if (same_candidate(s->trials.data[i].candidate, c)) return &s->trials.data[i];
+  return NULL;
+}
+
+double search_time(const struct search *s, struct tune_candidate c) {
+  const struct trial *t = trial_of(s, c);
+  return t && t->verdict.failure == FAILED_NOT ? t->verdict.median : INFINITY;
+}
+
+bool search_known(const struct search *s, struct tune_candidate c) {
+  return trial_of(s, c) != NULL;
+}
+
+/* A candidate on its way to a verdict. */
+struct pending {
+  struct trial trial;
+  char *program, *schedule; /* texts */
+  struct loop_tree *tree;   /* for what is measured */
+  bool recalled;
+};
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static char *schedule_text(const struct schedule *s) {
+  struct buf text = {0};
+  schedule_print(s, &text);
+  return buf_take(&text);
+}
+
+static char *program_text(const struct program *p) {
+  struct buf text = {0};
+  program_print(p, &text);
+  return buf_take(&text);
+}
+
+/* The tree for fewer images, by the same text; NULL where it has numbers for more. */
+static struct loop_tree *tree_for_few(const struct search *s, const struct pending *p,
+                                      struct loop_tree *tree) {
+  const struct program *few = s->few[p->trial.candidate.sketch];
+  struct loop_tree *out;
+  canvas_context ctx;
+  if (!few) return tree;
+  struct schedule *schedule = schedule_copy(tree->schedule);
+  loop_tree_free(tree);
+  if (loop_tree_bind(&ctx, few, schedule, &s->machine, &out) == CANVAS_OK) {
+    out->made = schedule;
+    return out;
+  }
+  schedule_free(schedule);
+  return NULL;
+}
+
+/* False: there is no such candidate, or one of the same text was measured or is pending. */
+static bool pending_open(const struct search *s, struct tune_candidate c,
+                         const struct pending *others, int count, struct pending *out) {
+  struct loop_tree *tree = search_known(s, c) ? NULL : search_bind(s, c);
+  *out = (struct pending){0};
+  if (!tree) return false;
+  *out = (struct pending){.trial = {.candidate = c, .predicted = search_predict(s, c)}};
+  out->program = program_text(s->sketches.data[c.sketch].program);
+  out->schedule = schedule_text(tree->schedule);
+  out->trial.text =
+      hash_text(hash_text(UINT64_C(14695981039346656037), out->program), out->schedule);
+  out->tree = tree_for_few(s, out, tree);
+  bool known = !out->tree;
+  for (int i = 0; i < s->trials.count; i++) known |= s->trials.data[i].text == out->trial.text;
+  for (int i = 0; i < count; i++) known |= others[i].trial.text == out->trial.text;
+  return !known;
+}
+
+static void pending_close(struct pending *p) {
+  loop_tree_free(p->tree);
+  free(p->program);
+  free(p->schedule);
+}
+
+static struct journal_entry entry_of(const struct search *s, const struct pending *p) {
+  return (struct journal_entry){.rule = s->sketches.data[p->trial.candidate.sketch].rule,
+                                .edited = p->program,
+                                .schedule = p->schedule,
+                                .compiler = compiler_text(s->compiler),
+                                .screened = true};
+}
+
+/* Those that the log does not know. */
+static canvas_status measure_new(struct search *s, struct pending *p, int count) {
+  const struct loop_tree **trees = mem_alloc((size_t)count * sizeof *trees + 1);
+  struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts + 1);
+  int fresh = 0;
+  for (int i = 0; i < count; i++)
+    if (!p[i].recalled) trees[fresh++] = p[i].tree;
+  canvas_status status = CANVAS_OK;
+  if (s->budget.seconds > 0)
+    s->measuring.seconds = fmax(1, s->started + s->budget.seconds - clock_wall());
+  if (fresh)
+    status = candidates_measure(s->ctx, s->compiler, s->expected, s->measured, trees, fresh,
+                                &s->measuring, verdicts);
+  for (int i = 0, next = 0; status == CANVAS_OK && i < count; i++)
+    if (!p[i].recalled) p[i].trial.verdict = verdicts[next++];
+  free(verdicts);
+  free(trees);
+  return status;
+}
+
+static canvas_status add_trial(struct search *s, struct pending *p) {
+  const struct verdict *v = &p->trial.verdict;
+  if (s->journal && !p->recalled) {
+    const struct journal_entry entry = entry_of(s, p);
+    TRY(journal_add(s->ctx, s->journal, &entry, v));
+  }
+  VEC_PUSH(&s->trials, p->trial);
+  s->failures[v->failure]++;
+  measure_best(&s->measuring.limits, v);
+  if (v->failure == FAILED_NOT &&
+      (s->best < 0 || v->median < s->trials.data[s->best].verdict.median))
+    s->best = s->trials.count - 1;
+  return CANVAS_OK;
+}
+
+/* What the time was too short for is no trial. */
+static bool was_cut(const struct search *s, const struct pending *p) {
+  return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && s->budget.seconds > 0 &&
+         clock_wall() - s->started >= s->budget.seconds;
+}
+
+static canvas_status measure_batch(struct search *s, struct pending *p, int count) {
+  for (int i = 0; i < count && s->journal; i++) {
+    const struct journal_entry entry = entry_of(s, &p[i]);
+    p[i].recalled = journal_recall(s->journal, &entry, &p[i].trial.verdict);
+  }
+  TRY(measure_new(s, p, count));
+  for (int i = 0; i < count; i++)
+    if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));
+  if (s->progress && count) s->progress(s, s->data);
+  return CANVAS_OK;
+}
+
+canvas_status search_measure(struct search *s, const struct tune_candidate *c, int count) {
+  canvas_status status = CANVAS_OK;
+  for (int i = 0; i < count && status == CANVAS_OK && !search_over(s);) {
+    struct pending p[BATCH];
+    int room = s->budget.trials - s->trials.count, used = 0;
+    for (; i < count && used < BATCH && used < room; i++) {
+      if (pending_open(s, c[i], p, used, &p[used]))
+        used++;
+      else
+        pending_close(&p[used]);
+    }
+    status = measure_batch(s, p, used);
+    while (used) pending_close(&p[--used]);
+  }
+  return status;
+}

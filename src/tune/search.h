@@ -1,0 +1,107 @@
+/* A search among the points of some sketches: what every method (method.h) looks at and asks for.
+ *
+ * A candidate is a point of one sketch's space. It can be predicted (cost.h: microseconds) and measured
+ * (candidates.h: about 40 ms), many at once. What is measured is a trial: it counts against the budget, goes into
+ * the log, and nothing is measured twice. Measuring is quick here: the fastest compiler, few samples, few images
+ * (fewer_images.h); what is good is measured again at the end (tuner.h).
+ *
+ * Where the log holds trials of the same program, machine, compiler, method and seed, their verdicts are
+ * taken in place of measuring, so that a search which was ended goes on where it was.
+ */
+#ifndef CANVAS_TUNE_SEARCH_H
+#define CANVAS_TUNE_SEARCH_H
+
+#include "base/random.h"
+#include "run/batch.h"
+#include "tune/schedule_cost.h"
+#include "tune/sketch.h"
+#include "tune/space.h"
+
+struct journal;
+
+struct tune_candidate {
+  int sketch;
+  int64_t point;
+};
+
+struct trial {
+  struct tune_candidate candidate;
+  uint64_t text;    /* hash of its program and schedule */
+  double predicted; /* seconds */
+  struct verdict verdict;
+};
+
+struct search_budget {
+  int trials;     /* candidates that are measured */
+  double seconds; /* wall-clock, from search_open on; 0: no limit */
+};
+
+struct search {
+  canvas_context *ctx;
+  const struct program *program;
+  struct machine machine;
+  struct rates rates;
+  struct sketches sketches;
+  struct space **spaces; /* by sketch */
+  int64_t size;          /* points of all */
+  struct random random;
+  struct search_budget budget;
+  double started;                 /* clock_wall */
+  int64_t images, tried;          /* of the program; of what is measured */
+  const struct program *measured; /* the program for `tried` images: `program`, or ... */
+  struct program *fewer;          /* ... this one; or NULL */
+  struct program **few; /* by sketch: its program for `tried` images; NULL: it is for as many */
+  struct compiler *compiler; /* for many */
+  struct expected *expected; /* of `measured` */
+  struct batch_options measuring;
+  struct {
+    VEC(struct trial);
+  } trials;
+  int best; /* trial; -1: none was correct */
+  int failures[FAILURES];
+  struct {
+    VEC(struct tune_candidate);
+  } hints; /* where to begin: what was found for similar programs */
+  void (*progress)(const struct search *s, void *data); /* after each batch; or NULL */
+  void *data;
+  struct journal *journal; /* what the log knows; NULL: no log */
+};
+
+bool search_over(const struct search *s); /* the budget is spent */
+
+/* Seconds by the model; INFINITY: it is no legal candidate. */
+double search_predict(const struct search *s, struct tune_candidate c);
+
+/* Bound for the program and all its images; NULL: not legal. Freed with loop_tree_free. */
+struct loop_tree *search_bind(const struct search *s, struct tune_candidate c);
+
+/* A random legal candidate; false where a thousand draws found none. */
+bool search_draw(struct search *s, struct tune_candidate *out);
+
+/* Measures those of them that are new, as far as the budget goes. A status other than CANVAS_OK: compiling
+ * or logging fails altogether. */
+canvas_status search_measure(struct search *s, const struct tune_candidate *c, int count);
+
+/* Median seconds; INFINITY: not measured, or not correct. */
+double search_time(const struct search *s, struct tune_candidate c);
+bool search_known(const struct search *s, struct tune_candidate c); /* measured, correct or not */
+
+/* The candidate with one digit moved by `step`; false where it has no such number. */
+bool search_neighbour(const struct search *s, struct tune_candidate c, int knob, int step,
+                      struct tune_candidate *out);
+
+static inline bool same_candidate(struct tune_candidate a, struct tune_candidate b) {
+  return a.sketch == b.sketch && a.point == b.point;
+}
+
+/* Candidates with what is predicted of them, to be ranked. */
+struct ranking {
+  VEC(struct ranked {
+    struct tune_candidate candidate;
+    double predicted;
+  });
+};
+void ranking_add(struct ranking *r, const struct search *s, struct tune_candidate c); /* if legal */
+void ranking_sort(struct ranking *r); /* the least first, each once */
+
+#endif

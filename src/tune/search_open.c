@@ -1,0 +1,194 @@
+/* What a search begins with: sketches and spaces, rates, the program for few images, a compiler, expected
+ * values, the log and its hints. See search.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/saturating.h"
+#include "program/program_cost.h"
+#include "run/child.h"
+#include "tune/fewer_images.h"
+#include "tune/journal.h"
+#include "tune/search_open.h"
+
+static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
+static const double TRIED = 1e9; /* ... and of as many images as a trial is for, about */
+
+/* ---- sketches and spaces --------------------------------------------------------------------- */
+
+static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
+                                   const struct machine *machine,
+                                   const struct tune_options *options, struct sketches *out) {
+  const struct sketch_options how = {.winograd = options->winograd};
+  struct sketch one;
+  TRY(sketches_of(ctx, p, machine, &how, out));
+  if (!options->sketch) return CANVAS_OK;
+  while (out->count > 1) sketch_free(&out->data[--out->count]); /* the default stays */
+  TRY(sketch_from_text(ctx, p, options->sketch, strlen(options->sketch), &one));
+  VEC_PUSH(out, one);
+  return CANVAS_OK;
+}
+
+static canvas_status find_spaces(canvas_context *ctx, const struct machine *machine,
+                                 const struct sketches *sketches, struct space **spaces) {
+  for (int i = 0; i < sketches->count; i++)
+    TRY(space_new(ctx, sketches->data[i].program, sketches->data[i].schedule, machine, NUMBERS_AUTO,
+                  &spaces[i]));
+  return CANVAS_OK;
+}
+
+void tune_spaces_free(struct sketches *sketches, struct space **spaces) {
+  for (int i = 0; spaces && i < sketches->count; i++) space_free(spaces[i]);
+  free(spaces);
+  sketches_free(sketches);
+}
+
+canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
+                          const struct machine *machine, const struct tune_options *options,
+                          struct sketches *sketches, struct space ***spaces) {
+  *sketches = (struct sketches){0};
+  *spaces = NULL;
+  canvas_status status = find_sketches(ctx, p, machine, options, sketches);
+  *spaces = mem_alloc(((size_t)sketches->count + 1) * sizeof **spaces);
+  if (status == CANVAS_OK) status = find_spaces(ctx, machine, sketches, *spaces);
+  if (status == CANVAS_OK) return CANVAS_OK;
+  tune_spaces_free(sketches, *spaces);
+  *sketches = (struct sketches){0};
+  *spaces = NULL;
+  return status;
+}
+
+/* ---- few images ------------------------------------------------------------------------------ */
+
+static double flops_of(const struct program *p) {
+  canvas_context ctx;
+  double flops = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    struct program_cost cost;
+    if (p->tensors.data[i].is_input) continue;
+    if (program_cost(&ctx, p, i, &cost) == CANVAS_OK) flops += (double)cost.flops;
+  }
+  return flops;
+}
+
+/* Every sketch for so few, or none: their times have to compare. */
+static bool make_few(struct search *s, int64_t tried) {
+  bool all = true;
+  s->few = mem_alloc(((size_t)s->sketches.count + 1) * sizeof *s->few);
+  for (int i = 0; i < s->sketches.count && all; i++) {
+    s->few[i] = fewer_images(s->sketches.data[i].program, tried);
+    all = s->few[i] != NULL;
+  }
+  return all;
+}
+
+static void choose_images(struct search *s) {
+  s->images = images_of(s->program);
+  double flops = flops_of(s->program), image = flops / (double)s->images;
+  s->tried = s->images;
+  s->measured = s->program;
+  if (image < IMAGE || flops <= TRIED) {
+    s->few = mem_alloc(((size_t)s->sketches.count + 1) * sizeof *s->few);
+    return;
+  }
+  int64_t tried = int_max(1, (int64_t)(TRIED / image));
+  s->fewer = tried < s->images ? fewer_images(s->program, tried) : NULL;
+  if (make_few(s, tried) && s->fewer) {
+    s->measured = s->fewer;
+    s->tried = tried;
+    return;
+  }
+  for (int i = 0; i < s->sketches.count; i++) {
+    program_free(s->few[i]);
+    s->few[i] = NULL;
+  }
+}
+
+/* ---- hints ----------------------------------------------------------------------------------- */
+
+static int64_t number_of(const struct schedule *s, const char *level) {
+  int i = schedule_find_level(s, level);
+  return i >= 0 && s->levels.data[i].kind == EXTENT_INT ? s->levels.data[i].extent : 0;
+}
+
+static int64_t point_near(const struct space *space, const struct schedule *found) {
+  int64_t *extents = mem_alloc(((size_t)space->schedule->levels.count + 1) * sizeof *extents);
+  for (int i = 0; i < space->count; i++)
+    extents[space->knobs[i].level] = number_of(found, space->knobs[i].name);
+  int64_t point = space_nearest(space, extents);
+  free(extents);
+  return point;
+}
+
+/* What was found for a similar program, in the sketch of the same rule. */
+static void add_hint(void *data, const char *rule, const char *schedule) {
+  struct search *s = data;
+  struct schedule *found;
+  canvas_context ctx;
+  for (int i = 0; i < s->sketches.count; i++) {
+    if (strcmp(s->sketches.data[i].rule, rule) != 0) continue;
+    if (schedule_parse(&ctx, schedule, strlen(schedule), &found) != CANVAS_OK) return;
+    VEC_PUSH(&s->hints, ((struct tune_candidate){i, point_near(s->spaces[i], found)}));
+    schedule_free(found);
+  }
+}
+
+static canvas_status open_journal(struct search *s, const struct tune_options *options) {
+  struct buf program = {0}, machine = {0};
+  program_print(s->program, &program);
+  machine_print(&s->machine, &machine);
+  const struct journal_run run = {.program = program.text,
+                                  .machine = machine.text,
+                                  .method = options->method->name,
+                                  .seed = options->seed,
+                                  .threads = options->threads};
+  canvas_status status = journal_open(s->ctx, options->log, &run, &s->journal);
+  buf_free(&program);
+  buf_free(&machine);
+  if (status == CANVAS_OK) journal_similar(s->journal, add_hint, s);
+  return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static canvas_status open_measuring(struct search *s, const struct tune_options *options) {
+  const struct compiler_options compiler = {.quick = true};
+  struct expected_options expected = {.seed = 1};
+  s->measuring = (struct batch_options){
+      .limits = {.repeats = 20, .timing = 0.1, .threads = options->threads, .early = true}};
+  TRY(compiler_open(s->ctx, &compiler, &s->compiler));
+  expected.compiler = s->compiler;
+  return expected_new(s->ctx, s->measured, &expected, &s->expected);
+}
+
+canvas_status search_open(canvas_context *ctx, const struct program *p,
+                          const struct machine *machine, const struct tune_options *options,
+                          struct search *s) {
+  *s = (struct search){.ctx = ctx,
+                       .program = p,
+                       .machine = *machine,
+                       .best = -1,
+                       .progress = options->progress,
+                       .data = options->data,
+                       .started = clock_wall()};
+  bool measures = options->method->trials > 0;
+  s->budget = (struct search_budget){options->trials, options->seconds};
+  random_open(&s->random, options->seed, RANDOM_TUNE, 0);
+  TRY(tune_spaces(ctx, p, machine, options, &s->sketches, &s->spaces));
+  for (int i = 0; i < s->sketches.count; i++) s->size = saturating_add(s->size, s->spaces[i]->size);
+  choose_images(s);
+  TRY(rates_here(ctx, machine, &s->rates));
+  if (measures) TRY(open_measuring(s, options));
+  return options->log ? open_journal(s, options) : CANVAS_OK;
+}
+
+void search_close(struct search *s) {
+  journal_close(s->journal);
+  expected_free(s->expected);
+  compiler_close(s->compiler);
+  for (int i = 0; s->few && i < s->sketches.count; i++) program_free(s->few[i]);
+  free(s->few);
+  program_free(s->fewer);
+  tune_spaces_free(&s->sketches, s->spaces);
+  free(s->trials.data);
+  free(s->hints.data);
+}

@@ -1,0 +1,259 @@
+/* From a method's trials to a winner that was measured as it will run. See tuner.h. */
+#include "tune/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/child.h"
+#include "tune/candidates.h"
+#include "tune/journal.h"
+#include "tune/search_open.h"
+
+enum { FINALISTS = 5, ROUNDS = 5, SAMPLES = 10, SLOW_ROUNDS = 3 };
+
+static const double SLOW = 5e-3;      /* seconds of a run, from which on there are fewer rounds */
+static const double GAIN = 0.99;      /* of the default's time: it is beaten */
+static const double FOR_FINALS = 0.3; /* of the time */
+
+/* ---- finalists ------------------------------------------------------------------------------- */
+
+struct finalist {
+  struct tune_candidate who;
+  struct loop_tree *tree; /* for what trials measure */
+  double times[ROUNDS];   /* medians */
+  int rounds;             /* -1: it failed */
+};
+
+struct finals {
+  struct finalist of[FINALISTS + 1]; /* the default first */
+  int count;
+};
+
+static bool is_finalist(const struct finals *f, struct tune_candidate c) {
+  for (int i = 0; i < f->count; i++)
+    if (same_candidate(f->of[i].who, c)) return true;
+  return false;
+}
+
+static struct loop_tree *bind_measured(const struct search *s, struct tune_candidate c) {
+  struct loop_tree *tree = search_bind(s, c), *few;
+  canvas_context ctx;
+  if (!tree || !s->few[c.sketch]) return tree;
+  struct schedule *schedule = schedule_copy(tree->schedule);
+  loop_tree_free(tree);
+  if (loop_tree_bind(&ctx, s->few[c.sketch], schedule, &s->machine, &few) == CANVAS_OK) {
+    few->made = schedule;
+    return few;
+  }
+  schedule_free(schedule);
+  return NULL;
+}
+
+static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c) {
+  struct loop_tree *tree = is_finalist(f, c) ? NULL : bind_measured(s, c);
+  if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree};
+}
+
+static void choose_finalists(const struct search *s, struct finals *f) {
+  add_finalist(s, f, (struct tune_candidate){0, 0});
+  for (int turn = 0; turn < FINALISTS; turn++) {
+    const struct trial *best = NULL;
+    for (int i = 0; i < s->trials.count; i++) {
+      const struct trial *t = &s->trials.data[i];
+      if (t->verdict.failure != FAILED_NOT || is_finalist(f, t->candidate)) continue;
+      if (!best || t->verdict.median < best->verdict.median) best = t;
+    }
+    if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
+  }
+}
+
+static canvas_status one_round(const struct search *s, const struct compiler *compiler,
+                               struct finals *f) {
+  const struct loop_tree *trees[FINALISTS + 1];
+  struct verdict verdicts[FINALISTS + 1];
+  int of[FINALISTS + 1], count = 0;
+  struct batch_options options = {
+      .limits = {.repeats = SAMPLES, .timing = 0.2, .threads = s->measuring.limits.threads}};
+  for (int i = 0; i < f->count; i++) {
+    if (f->of[i].rounds < 0) continue;
+    of[count] = i;
+    trees[count++] = f->of[i].tree;
+  }
+  TRY(candidates_measure(s->ctx, compiler, s->expected, s->measured, trees, count, &options,
+                         verdicts));
+  for (int i = 0; i < count; i++) {
+    struct finalist *who = &f->of[of[i]];
+    if (verdicts[i].failure == FAILED_NOT)
+      who->times[who->rounds++] = verdicts[i].median;
+    else
+      who->rounds = -1;
+  }
+  return CANVAS_OK;
+}
+
+static int by_time(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The median of its rounds; INFINITY: it failed. */
+static double time_of(struct finalist *f) {
+  if (f->rounds <= 0) return INFINITY;
+  qsort(f->times, (size_t)f->rounds, sizeof *f->times, by_time);
+  return f->times[f->rounds / 2];
+}
+
+static int winner_of(struct finals *f) {
+  int best = 0;
+  double least = GAIN * time_of(&f->of[0]);
+  for (int i = 1; i < f->count; i++)
+    if (time_of(&f->of[i]) < least || !isfinite(least)) {
+      least = time_of(&f->of[i]);
+      best = i;
+    }
+  return isfinite(time_of(&f->of[best])) ? best : -1;
+}
+
+static canvas_status hold_finals(const struct search *s, const struct compiler *compiler,
+                                 struct finals *f) {
+  int rounds = s->best >= 0 && s->trials.data[s->best].verdict.median > SLOW ? SLOW_ROUNDS : ROUNDS;
+  for (int i = 0; i < rounds; i++) TRY(one_round(s, compiler, f));
+  return CANVAS_OK;
+}
+
+/* ---- the winner ------------------------------------------------------------------------------ */
+
+static canvas_status program_again(canvas_context *ctx, const struct program *p,
+                                   struct program **out) {
+  struct buf text = {0};
+  program_print(p, &text);
+  canvas_status status = program_parse(ctx, text.text, text.length, out);
+  buf_free(&text);
+  return status;
+}
+
+/* The schedule of a candidate, bound for a program that outlives the search. */
+static canvas_status bind_again(struct search *s, struct tune_candidate who,
+                                const struct program *p, struct loop_tree **out) {
+  struct loop_tree *tree;
+  TRY(space_bind(s->ctx, s->spaces[who.sketch], who.point, &tree));
+  struct schedule *schedule = schedule_copy(tree->schedule);
+  loop_tree_free(tree);
+  canvas_status status = loop_tree_bind(s->ctx, p, schedule, &s->machine, out);
+  if (status == CANVAS_OK)
+    (*out)->made = schedule;
+  else
+    schedule_free(schedule);
+  return status;
+}
+
+static canvas_status take_winner(struct search *s, struct tune_candidate who, struct tuned *out) {
+  const struct sketch *sketch = &s->sketches.data[who.sketch];
+  out->predicted = search_predict(s, who);
+  out->rule = mem_strdup(sketch->rule);
+  TRY(program_again(s->ctx, sketch->program, &out->program));
+  return bind_again(s, who, out->program, &out->tree);
+}
+
+/* For all images, as `canvas run` does; of many, some elements are compared with the interpreter. */
+static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
+                                    struct tuned *out) {
+  struct expected_options options = {.seed = 1, .seconds = 2};
+  const struct loop_tree *tree = out->tree;
+  struct expected *expected = s->expected;
+  const struct batch_options how = {
+      .limits = {.timing = 0.5, .threads = s->measuring.limits.threads}};
+  if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &expected));
+  canvas_status status =
+      candidates_measure(s->ctx, compiler, expected, s->program, &tree, 1, &how, &out->verdict);
+  if (s->fewer) expected_free(expected);
+  return status;
+}
+
+static canvas_status log_winner(const struct search *s, const struct compiler *compiler,
+                                const struct tuned *t) {
+  if (!s->journal) return CANVAS_OK;
+  struct buf program = {0}, schedule = {0};
+  program_print(t->program, &program);
+  schedule_print(t->tree->schedule, &schedule);
+  const struct journal_entry entry = {.rule = t->rule,
+                                      .edited = program.text,
+                                      .schedule = schedule.text,
+                                      .compiler = compiler_text(compiler)};
+  canvas_status status = journal_add(s->ctx, s->journal, &entry, &t->verdict);
+  buf_free(&program);
+  buf_free(&schedule);
+  return status;
+}
+
+static canvas_status none_correct(const struct search *s) {
+  const char *why = s->trials.count ? s->trials.data[0].verdict.message : "the time was too short";
+  return fail(s->ctx, CANVAS_NONE, "no schedule of '%.60s' was correct and could be timed: %.800s",
+              s->program->name, why);
+}
+
+static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
+                                     struct finals *f, struct tuned *out) {
+  choose_finalists(s, f);
+  TRY(hold_finals(s, compiler, f));
+  int winner = winner_of(f);
+  if (winner < 0) return none_correct(s);
+  out->itself = time_of(&f->of[winner]);
+  out->beside = isfinite(time_of(&f->of[0])) ? time_of(&f->of[0]) : 0;
+  TRY(take_winner(s, f->of[winner].who, out));
+  TRY(measure_winner(s, compiler, out));
+  return log_winner(s, compiler, out);
+}
+
+static canvas_status finish(struct search *s, struct tuned *out) {
+  struct finals f = {.count = 0};
+  struct compiler *compiler;
+  const struct tune_candidate first = {0, 0};
+  if (!s->compiler)
+    return take_winner(s, s->best < 0 ? first : s->trials.data[s->best].candidate, out);
+  TRY(compiler_open(s->ctx, NULL, &compiler));
+  canvas_status status = finish_measured(s, compiler, &f, out);
+  compiler_close(compiler);
+  for (int i = 0; i < f.count; i++) loop_tree_free(f.of[i].tree);
+  return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static struct tune_options completed(const struct tune_options *options) {
+  struct tune_options o = *options;
+  if (!o.method) o.method = method_find("quick");
+  if (o.trials <= 0) o.trials = o.method->trials;
+  if (o.threads <= 0) o.threads = 1;
+  return o;
+}
+
+canvas_status tune(canvas_context *ctx, const struct program *p, const struct machine *machine,
+                   const struct tune_options *options, struct tuned *out) {
+  struct tune_options how = completed(options);
+  struct search s;
+  *out = (struct tuned){0};
+  double total = how.seconds;
+  how.seconds = total * (1 - FOR_FINALS);
+  canvas_status status = search_open(ctx, p, machine, &how, &s);
+  if (status == CANVAS_OK) status = how.method->run(&s);
+  if (status == CANVAS_OK) status = finish(&s, out);
+  out->sketches = s.sketches.count;
+  out->size = s.size;
+  out->images = s.images;
+  out->tried = s.tried;
+  out->trials = s.compiler ? s.trials.count : 0;
+  memcpy(out->failures, s.failures, sizeof out->failures);
+  out->seconds = clock_wall() - s.started;
+  search_close(&s);
+  if (status != CANVAS_OK) tuned_free(out);
+  return status;
+}
+
+void tuned_free(struct tuned *t) {
+  loop_tree_free(t->tree);
+  program_free(t->program);
+  free(t->rule);
+  *t = (struct tuned){0};
+}

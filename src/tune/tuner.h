@@ -1,0 +1,58 @@
+/* Tuning: the fastest schedule of a program on this machine, by a search method within a budget.
+ *
+ *     sketches of the program -> spaces -> the method's trials -> finalists, measured again -> the winner
+ *
+ * The trials are measured quickly and noisily; the best of many noisy times is a lucky one. So the five best
+ * and the default are compiled as what is kept is compiled, and timed in turns, round after round. The
+ * winner is the one with the least median of all rounds; the default, unless it is beaten by a percent.
+ * Where the program is for many images and one takes long, all of this is for few of them
+ * (fewer_images.h), and the winner is checked and timed for all.
+ */
+#ifndef CANVAS_TUNE_TUNER_H
+#define CANVAS_TUNE_TUNER_H
+
+#include "tune/method.h"
+
+/* 0 or NULL: what stands behind. */
+struct tune_options {
+  const struct method *method; /* quick */
+  uint64_t seed;
+  int trials;         /* candidates that are measured: the method's own number */
+  double seconds;     /* wall-clock for all of it: no limit */
+  int threads;        /* of parallel loops: 1 */
+  bool winograd;      /* its rounding error is permitted */
+  const char *sketch; /* the text of one, in place of the rules (sketch_from_text): NULL */
+  const char *log;    /* a file of records to read and add to: none */
+  void (*progress)(const struct search *s, void *data); /* after each batch of trials */
+  void *data;
+};
+
+/* What it came to. */
+struct tuned {
+  char *rule;              /* of the winner's sketch */
+  struct program *program; /* that it is for, after edits */
+  struct loop_tree *tree;  /* bound; it owns its schedule */
+  double predicted;        /* seconds */
+  struct verdict verdict;  /* of all images; repeats 0: it was not measured (oneshot) */
+  double beside; /* seconds of the default, measured in turns with the winner; 0: not measured */
+  double itself; /* ... and of the winner beside it: their ratio is what tuning gained */
+  int sketches;
+  int64_t size;          /* points of all their spaces */
+  int64_t images, tried; /* of the program, and for how many trials were */
+  int trials, failures[FAILURES];
+  double seconds; /* that tuning took */
+};
+
+/* CANVAS_BAD_INPUT: the sketch is none, the log is none. CANVAS_IO: there is no compiler, or the log
+ * cannot be written. CANVAS_NONE: nothing was correct and fast enough to be timed. */
+canvas_status tune(canvas_context *ctx, const struct program *p, const struct machine *machine,
+                   const struct tune_options *options, struct tuned *out);
+void tuned_free(struct tuned *t); /* what it owns */
+
+/* The sketches and their spaces alone, for `canvas tune --space`. */
+canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
+                          const struct machine *machine, const struct tune_options *options,
+                          struct sketches *sketches, struct space ***spaces);
+void tune_spaces_free(struct sketches *sketches, struct space **spaces);
+
+#endif
