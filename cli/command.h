@@ -11,7 +11,7 @@
 #include "canvas.h"
 
 enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
-enum { OPTIONS_MAX = 12, OPERANDS_MAX = 32 };
+enum { OPTIONS_MAX = 16, OPERANDS_MAX = 32 };
 
 struct option {
   const char *flag;    /* "--seed"; a short flag is "-N" */
@@ -45,7 +45,7 @@ struct arguments {
 
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
-    command_compile, command_run, command_machine, command_hash, command_equal, command_primitives,
+    command_compile, command_run, command_tune, command_machine, command_hash, command_equal, command_primitives,
     command_operator, command_help, command_completion;
 
 /* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */

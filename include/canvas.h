@@ -502,6 +502,68 @@ canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer
                                   const canvas_bound *const *candidates, int count,
                                   canvas_verdict *out);
 
+/* ---- tuning: the fastest schedule within a budget (docs/tune.md) -------------------------------- */
+
+typedef struct canvas_tune_method {
+  const char *name; /* NULL: there are no more */
+  int trials;       /* that it takes unless told; 0: it measures nothing */
+  const char *summary;
+} canvas_tune_method;
+canvas_tune_method canvas_tune_method_at(int i); /* from 0 */
+
+enum { CANVAS_FAILURES = CANVAS_FAILED_RUN + 1 };
+
+/* Where a search stands, after each batch of trials. */
+typedef struct canvas_tune_progress {
+  int trials, budget;            /* measured so far, and at most */
+  int failures[CANVAS_FAILURES]; /* of them, by canvas_failure; [CANVAS_FAILED_NOT] were correct */
+  double best;                   /* seconds of the best trial, on few samples and few images; 0: none */
+  double seconds;                /* since it began */
+} canvas_tune_progress;
+
+/* 0 or NULL: what stands behind. */
+typedef struct canvas_tune_options {
+  const char *method; /* "quick" */
+  uint64_t seed;      /* of what the method draws */
+  int trials;         /* schedules that are compiled, checked and timed: the method's number */
+  double seconds;     /* for all of it, wall-clock: no limit */
+  int threads;        /* of parallel loops: 1 */
+  bool winograd;      /* rewrites that round more than the order of sums does are permitted: no */
+  const char *sketch; /* a schedule with holes, instead of all that the program's shape suggests */
+  const char *log;    /* a file to which each trial is added, and which is read before: none */
+  void (*progress)(const canvas_tune_progress *progress, void *data);
+  void *data;
+} canvas_tune_options;
+
+typedef struct canvas_tuned {
+  char rule[128];         /* the kind of schedule that won: "default", "lanes oc 32, ..." */
+  double predicted;       /* seconds, by the cost model */
+  canvas_verdict verdict; /* of the winner, as canvas_measurer_run; repeats 0: it was not measured */
+  double before, after;   /* seconds of the default schedule and of the winner, timed in turns; 0: not */
+  int sketches;           /* schedules with holes, ... */
+  int64_t points;         /* ... and how many ways there are to fill them */
+  int64_t images, tried;  /* of the program's batch, and for how many of them trials were timed */
+  int trials, failures[CANVAS_FAILURES];
+  double seconds; /* that it took */
+} canvas_tuned;
+
+/* Searches for the fastest schedule of a program on this machine. *out is the winner bound for it; it owns its
+ * schedule and the program that edits made of yours. `options` may be NULL, and `tuned`, too.
+ * CANVAS_BAD_INPUT: no such method, a sketch that is none, a log that is none. CANVAS_IO: there is no
+ * compiler, or the log cannot be written. CANVAS_NONE: no schedule was correct. */
+canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
+                          const canvas_machine *machine, const canvas_tune_options *options,
+                          canvas_bound **out, canvas_tuned *tuned);
+
+/* What it would choose from, as text: each sketch with the number of its points and its schedule; of each
+ * the first `points` points, and whether they are legal. */
+canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,
+                                const canvas_machine *machine, const canvas_tune_options *options,
+                                int points, char **out);
+
+/* The program that a bound schedule is of: yours, or what edits made of it. As canvas_program_print. */
+char *canvas_bound_program_print(const canvas_bound *bound);
+
 /* ---- the command line ---------------------------------------------------------------------- */
 
 /* The canvas command: argv[0] is the program's name, argv[argc] is not read. Prints to stdout and

@@ -140,6 +140,12 @@ canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *boun
   return status;
 }
 
+char *canvas_bound_program_print(const canvas_bound *bound) {
+  struct buf text = {0};
+  program_print(bound->tree->program, &text);
+  return buf_take(&text);
+}
+
 char *canvas_bound_dot(const canvas_bound *bound) {
   struct buf text = {0};
   schedule_dot(bound->tree, &text);

@@ -1,0 +1,260 @@
+/* canvas tune: the fastest schedule of a kernel, a program or an operator within a budget. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+
+struct tune {
+  canvas_machine *machine;
+  canvas_tune_options options;
+  struct text sketch;
+  int64_t points;
+  bool line; /* progress stands on a line without its end */
+};
+
+/* ---- the budget ------------------------------------------------------------------------------ */
+
+static const struct unit {
+  const char *name;
+  double seconds;
+} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"min", 60}, {"m", 60}, {"h", 3600}};
+
+/* "10s", "500ms", "2min", "90". */
+static bool read_time(struct arguments *a, double *out) {
+  const char *text = option_text(a, "--time", NULL);
+  char *end;
+  *out = 0;
+  if (!text) return true;
+  double number = strtod(text, &end);
+  for (size_t i = 0; end > text && i < sizeof units / sizeof units[0]; i++)
+    if (!strcmp(end, units[i].name)) *out = number * units[i].seconds;
+  if (isfinite(*out) && *out > 0 && *out <= 1e7) return true;
+  report_error("--time takes a time such as 10s, 500ms or 2min, not '%.60s'", text);
+  return false;
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static double in_unit(double seconds, const char **name) {
+  *name = seconds < 1e-6 ? "ns" : seconds < 1e-3 ? "us" : seconds < 1 ? "ms" : "s";
+  return seconds * (seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : seconds < 1 ? 1e3 : 1);
+}
+
+static void print_failures(const int *failures, FILE *to) {
+  for (int i = 1; i < CANVAS_FAILURES; i++)
+    if (failures[i]) fprintf(to, ", %d %s", failures[i], canvas_failure_name((canvas_failure)i));
+}
+
+/* On a terminal one line that changes, else a line for each batch. */
+static void show_progress(const canvas_tune_progress *p, void *data) {
+  struct tune *t = data;
+  bool terminal = isatty(STDERR_FILENO);
+  const char *unit;
+  double best = in_unit(p->best, &unit);
+  fprintf(stderr, "%s%d of %d schedules, %.1f s", terminal ? "\r\033[K" : "", p->trials, p->budget,
+          p->seconds);
+  if (p->best > 0) fprintf(stderr, ", best %.4g %s", best, unit);
+  print_failures(p->failures, stderr);
+  if (!terminal) fputc('\n', stderr);
+  fflush(stderr);
+  t->line = terminal;
+}
+
+static void end_progress(struct tune *t) {
+  if (t->line) fputs("\r\033[K", stderr);
+  t->line = false;
+}
+
+/* ---- what it came to ------------------------------------------------------------------------- */
+
+struct outcome {
+  const char *name;
+  const canvas_tuned *tuned;
+  const canvas_bound *bound;
+  int64_t flops;
+};
+
+static void print_time(const struct outcome *o) {
+  const canvas_verdict *v = &o->tuned->verdict;
+  const char *unit;
+  double time = in_unit(v->repeats ? v->median : o->tuned->predicted, &unit);
+  if (!v->repeats) {
+    printf("%s: %.4g %s predicted", o->name, time, unit);
+    return;
+  }
+  printf("%s: %.4g %s", o->name, time, unit);
+  if (o->flops) printf(", %.4g GFLOP/s", 1e-9 * (double)o->flops / v->median);
+  if (o->tuned->before > 0)
+    printf(", %.2f times as fast as the default schedule", o->tuned->before / o->tuned->after);
+}
+
+static void print_text(const struct outcome *o) {
+  const canvas_tuned *t = o->tuned;
+  if (t->verdict.failure) {
+    printf("%s: %s: %s\n", o->name, canvas_failure_name(t->verdict.failure), t->verdict.message);
+    return;
+  }
+  print_time(o);
+  printf(" (%s; %d of %" PRId64 " schedules measured in %.1f s", t->rule, t->trials, t->points,
+         t->seconds);
+  print_failures(t->failures, stdout);
+  if (t->tried < t->images) printf("; for %" PRId64 " of %" PRId64 " images", t->tried, t->images);
+  printf(")\n");
+}
+
+static void print_failures_json(const int *failures) {
+  printf("{");
+  for (int i = 0; i < CANVAS_FAILURES; i++)
+    printf("%s\"%s\": %d", i ? ", " : "", canvas_failure_name((canvas_failure)i), failures[i]);
+  printf("}");
+}
+
+static void print_json(const struct outcome *o) {
+  const canvas_tuned *t = o->tuned;
+  const canvas_verdict *v = &t->verdict;
+  char *schedule = canvas_schedule_print(canvas_bound_schedule(o->bound));
+  char *program = canvas_bound_program_print(o->bound);
+  printf("{\"name\": ");
+  put_json_string(o->name);
+  printf(", \"verdict\": \"%s\", \"message\": ", canvas_failure_name(v->failure));
+  put_json_string(v->message);
+  printf(", \"rule\": ");
+  put_json_string(t->rule);
+  printf(", \"predicted\": %.6g", t->predicted);
+  if (v->repeats)
+    printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
+  if (t->before > 0) printf(", \"before\": %.6g, \"after\": %.6g", t->before, t->after);
+  printf(", \"flops\": %" PRId64 ", \"sketches\": %d, \"points\": %" PRId64 ", \"images\": %" PRId64
+         ", \"tried\": %" PRId64 ", \"trials\": %d, \"failures\": ",
+         o->flops, t->sketches, t->points, t->images, t->tried, t->trials);
+  print_failures_json(t->failures);
+  printf(", \"seconds\": %.3f, \"program\": ", t->seconds);
+  put_json_string(program);
+  printf(", \"schedule\": ");
+  put_json_string(schedule);
+  printf("}\n");
+  canvas_string_free(program);
+  canvas_string_free(schedule);
+}
+
+/* ---- the subcommand -------------------------------------------------------------------------- */
+
+static int print_space(struct arguments *a, const struct program_item *item, struct tune *t) {
+  char *text;
+  canvas_status status =
+      canvas_tune_space(a->ctx, item->program, t->machine, &t->options, (int)t->points, &text);
+  if (status != CANVAS_OK) return report_status(a, item->name, status), EXIT_BAD;
+  put_text(text);
+  return EXIT_OK;
+}
+
+static int tune_program(struct arguments *a, const struct program_item *item, void *data) {
+  struct tune *t = data;
+  canvas_tuned tuned;
+  canvas_bound *bound;
+  canvas_count count = {0};
+  if (option_given(a, "--space")) return print_space(a, item, t);
+  canvas_status status =
+      canvas_tune(a->ctx, item->program, t->machine, &t->options, &bound, &tuned);
+  end_progress(t);
+  if (status != CANVAS_OK) {
+    report_status(a, item->name, status);
+    return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
+  }
+  if (canvas_program_count(a->ctx, item->program, -1, &count) != CANVAS_OK) count.flops = 0;
+  const struct outcome out = {item->name, &tuned, bound, count.flops};
+  if (option_given(a, "--json"))
+    print_json(&out);
+  else
+    print_text(&out);
+  fflush(stdout);
+  canvas_bound_free(bound);
+  return tuned.verdict.failure ? EXIT_NONE : EXIT_OK;
+}
+
+/* The operands as an operator and its arguments, where they are no file. */
+static int tune_operator(struct arguments *a, struct tune *t) {
+  struct program_item item = {.name = a->operand[0]};
+  char *text = operands_join(a, 1);
+  if (!text) return report_error("there is no memory for the arguments");
+  canvas_status status =
+      canvas_operator_program(a->ctx, a->operand[0], text, strlen(text), &item.program);
+  free(text);
+  if (status != CANVAS_OK) return report_error("%s", canvas_context_message(a->ctx));
+  int answer = tune_program(a, &item, t);
+  canvas_program_free(item.program);
+  return answer;
+}
+
+static int tune_all(struct arguments *a, struct tune *t) {
+  if (a->operand[1]) return tune_operator(a, t);
+  return programs_each(a, a->operand[0], tune_program, t);
+}
+
+static bool read_options(struct arguments *a, struct tune *t) {
+  int64_t seed, trials, threads;
+  canvas_tune_options *o = &t->options;
+  if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed) ||
+      !option_whole(a, "--trials", 0, 1, 10000000, &trials) ||
+      !option_whole(a, "--threads", 1, 1, 1024, &threads) ||
+      !option_whole(a, "--space", 0, 0, 1000000, &t->points) || !read_time(a, &o->seconds))
+    return false;
+  o->method = option_text(a, "--method", NULL);
+  o->seed = (uint64_t)seed;
+  o->trials = (int)trials;
+  o->threads = (int)threads;
+  o->winograd = option_given(a, "--winograd");
+  o->log = option_text(a, "--log", NULL);
+  o->progress = show_progress;
+  o->data = t;
+  const char *sketch = option_text(a, "--sketch", NULL);
+  if (sketch && !text_read(sketch, &t->sketch)) return false;
+  o->sketch = t->sketch.bytes;
+  return true;
+}
+
+static int run(struct arguments *a) {
+  struct tune t = {0};
+  int answer = EXIT_BAD;
+  if (read_options(a, &t)) t.machine = machine_chosen(a);
+  if (t.machine) answer = tune_all(a, &t);
+  canvas_machine_free(t.machine);
+  text_free(&t.sketch);
+  return answer;
+}
+
+const struct command command_tune = {
+    .subcommand = "tune",
+    .operands = "FILE | OPERATOR ARGUMENT=VALUE...",
+    .least = 1,
+    .most = OPERANDS_MAX,
+    .summary = "find the fastest schedule within a budget",
+    .details =
+        "FILE is a kernel, a pack or a program; or give an operator and its arguments, as to\n"
+        "canvas operator. Schedules are chosen by a search method, compiled, checked against the\n"
+        "interpreter and timed on this machine; what is best is timed again beside the default.\n"
+        "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
+        "search that was ended goes on, and another shape begins with what was found.\n"
+        "docs/tune.md lists the methods.\n",
+    .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl",
+    .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
+                {"--target", "NAME", "only this target of a pack"},
+                {"-N", "BATCH", "samples of a batch (default 1)"},
+                {"--method", "NAME", "quick, oneshot, random, exhaustive, ga, ... (default quick)"},
+                {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
+                {"--time", "TIME", "for each program: 10s, 500ms, 2min (default: no limit)"},
+                {"--seed", "S", "seed of what the method draws (default 1)"},
+                {"--log", "FILE", "keep all trials there, as JSON lines; go on from there"},
+                {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
+                {"--machine", "FILE", "what schedules are bound for (default: here)"},
+                {"--sketch", "FILE", "a schedule with holes, instead of all that the tuner knows"},
+                {"--winograd", NULL, "permit Winograd convolutions, which round more"},
+                {"--space", "POINTS",
+                 "print what there is to choose from, and so many points of each"},
+                {"--json", NULL, "one JSON object per program and line"}},
+    .run = run,
+};

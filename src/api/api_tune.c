@@ -1,0 +1,134 @@
+/* Tuning: the search behind the public interface. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "base/memory.h"
+#include "run/child.h"
+#include "tune/tuner.h"
+
+_Static_assert((int)CANVAS_FAILURES == (int)FAILURES, "the kinds of failure are the same");
+
+canvas_tune_method canvas_tune_method_at(int i) {
+  if (i < 0 || i >= method_count) return (canvas_tune_method){0};
+  return (canvas_tune_method){methods[i].name, methods[i].trials, methods[i].summary};
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static canvas_status find_method(canvas_context *ctx, const char *name,
+                                 const struct method **method) {
+  struct buf names = {0};
+  *method = method_find(name ? name : "quick");
+  if (*method) return CANVAS_OK;
+  for (int i = 0; i < method_count; i++) buf_printf(&names, "%s%s", i ? ", " : "", methods[i].name);
+  canvas_status status = fail(
+      ctx, CANVAS_BAD_INPUT, "there is no search method '%.60s', give one of %s", name, names.text);
+  buf_free(&names);
+  return status;
+}
+
+/* What calls back with the public struct. */
+struct caller {
+  const canvas_tune_options *options;
+};
+
+static void report(const struct search *s, void *data) {
+  const struct caller *c = data;
+  canvas_tune_progress p = {.trials = s->trials.count,
+                            .budget = s->budget.trials,
+                            .best = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median,
+                            .seconds = clock_wall() - s->started};
+  memcpy(p.failures, s->failures, sizeof p.failures);
+  c->options->progress(&p, c->options->data);
+}
+
+static canvas_status read_options(canvas_context *ctx, struct caller *c, struct tune_options *out) {
+  const canvas_tune_options *o = c->options;
+  *out = (struct tune_options){.seed = o->seed,
+                               .trials = o->trials,
+                               .seconds = o->seconds,
+                               .threads = o->threads,
+                               .winograd = o->winograd,
+                               .sketch = o->sketch,
+                               .log = o->log,
+                               .progress = o->progress ? report : NULL,
+                               .data = c};
+  return find_method(ctx, o->method, &out->method);
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+static void tell(const struct tuned *t, canvas_tuned *out) {
+  const struct verdict *v = &t->verdict;
+  *out = (canvas_tuned){.predicted = t->predicted,
+                        .verdict = {.failure = (canvas_failure)v->failure,
+                                    .compared = v->compared,
+                                    .worst = v->worst,
+                                    .repeats = v->repeats,
+                                    .median = v->median,
+                                    .lower = v->lower,
+                                    .upper = v->upper},
+                        .before = t->beside,
+                        .after = t->itself,
+                        .sketches = t->sketches,
+                        .points = t->size,
+                        .images = t->images,
+                        .tried = t->tried,
+                        .trials = t->trials,
+                        .seconds = t->seconds};
+  memcpy(out->verdict.message, v->message, sizeof out->verdict.message);
+  memcpy(out->failures, t->failures, sizeof out->failures);
+  snprintf(out->rule, sizeof out->rule, "%s", t->rule);
+}
+
+canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
+                          const canvas_machine *machine, const canvas_tune_options *options,
+                          canvas_bound **out, canvas_tuned *tuned) {
+  static const canvas_tune_options none;
+  struct caller c = {options ? options : &none};
+  struct tune_options how;
+  struct tuned t;
+  TRY(read_options(ctx, &c, &how));
+  TRY(tune(ctx, program_of(program), machine_of(machine), &how, &t));
+  if (tuned) tell(&t, tuned);
+  free(t.rule);
+  *out = mem_alloc(sizeof **out);
+  **out = (struct canvas_bound){.tree = t.tree, .edited = mem_alloc(sizeof *(*out)->edited)};
+  *(*out)->edited = (struct shared_program){t.program, 1};
+  return CANVAS_OK;
+}
+
+/* ---- the space ------------------------------------------------------------------------------- */
+
+static void print_space(const struct sketch *sketch, const struct space *space, int points,
+                        struct buf *out) {
+  buf_printf(out, "# %s: %lld point%s\n", sketch->rule, (long long)space->size,
+             space->size == 1 ? "" : "s");
+  schedule_print(sketch->schedule, out);
+  for (int64_t i = 0; i < points && i < space->size; i++) {
+    struct loop_tree *tree = space_legal(space, i);
+    buf_printf(out, "# %lld: ", (long long)i);
+    space_print(space, i, out);
+    buf_puts(out, tree ? "\n" : " (not legal)\n");
+    loop_tree_free(tree);
+  }
+}
+
+canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,
+                                const canvas_machine *machine, const canvas_tune_options *options,
+                                int points, char **out) {
+  static const canvas_tune_options none;
+  struct caller c = {options ? options : &none};
+  struct tune_options how;
+  struct sketches sketches;
+  struct space **spaces;
+  struct buf text = {0};
+  TRY(read_options(ctx, &c, &how));
+  TRY(tune_spaces(ctx, program_of(program), machine_of(machine), &how, &sketches, &spaces));
+  for (int i = 0; i < sketches.count; i++) print_space(&sketches.data[i], spaces[i], points, &text);
+  tune_spaces_free(&sketches, spaces);
+  *out = buf_take(&text);
+  return CANVAS_OK;
+}
