@@ -1,0 +1,299 @@
+// Search methods on a small program: the budget is kept, nothing is measured twice, the same seed draws the
+// same, a search that was ended goes on, and whatever a compiler does is somebody's verdict.
+#include "tune/journal.h"
+#include "tune/mlp.h"
+#include "tune/tuner.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TRIALS = 4 };
+
+static canvas_context ctx;
+static char folder[4096];
+
+static const char gemm[] =
+    "canvas 1\n"
+    "program gemm\n"
+    "in A f32 [m:24, k:20]\n"
+    "in B f32 [k:20, n:64]\n"
+    "C[m:24, n:64] = A[m, k] * B[k, n] // sum k:20\n"
+    "out C\n";
+
+static struct program *program_from(const char *text) {
+  struct program *p;
+  CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, text);
+  return p;
+}
+
+static const char *path_of(const char *name) {
+  static char path[2][4200];
+  static int turn;
+  turn = !turn;
+  snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+  return path[turn];
+}
+
+static struct tuned tuned_by(const char *method, const struct program *p, int trials, uint64_t seed,
+                             const char *log) {
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find(method), .seed = seed, .trials = trials, .log = log};
+  struct tuned t;
+  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
+  return t;
+}
+
+static struct records read_log(const char *path) {
+  struct records r = {0};
+  CHECK_INT(log_read(&ctx, path, &r), CANVAS_OK, ctx.message);
+  CHECK_INT(r.damaged, 0, path);
+  return r;
+}
+
+// ---- every method ----
+
+static void every_method(void **state) {
+  struct program *p = program_from(gemm);
+  for (int i = 0; i < method_count; i++) {
+    const char *name = methods[i].name;
+    char log[64];
+    snprintf(log, sizeof log, "%s.jsonl", name);
+    struct tuned t = tuned_by(name, p, TRIALS, 1, path_of(log));
+    CHECK(t.tree && t.program && t.sketches > 1 && t.size > t.sketches && t.predicted > 0, name);
+    if (!strcmp(name, "oneshot")) {
+      CHECK_INT(t.trials, 0, name);
+      CHECK_INT(t.verdict.repeats, 0, name);
+    } else {
+      struct records r = read_log(path_of(log));
+      CHECK_INT(t.trials, TRIALS, name);
+      CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
+      CHECK(t.verdict.median > 0 && t.itself > 0 && t.beside > 0, name);
+      CHECK_INT(r.count, TRIALS + 1, name);  // the winner, too
+      for (int a = 0; a < TRIALS; a++) {
+        CHECK(r.data[a].screened && r.data[a].trial == a && r.data[a].seed == 1, name);
+        for (int b = 0; b < a; b++)
+          CHECK(strcmp(r.data[a].schedule, r.data[b].schedule) != 0 ||
+                    strcmp(r.data[a].edited, r.data[b].edited) != 0,
+                name);
+      }
+      CHECK(!r.data[TRIALS].screened && r.data[TRIALS].failure == FAILED_NOT, name);
+      records_free(&r);
+    }
+    tuned_free(&t);
+  }
+  program_free(p);
+}
+
+// ---- seeds, and searches that are ended ----
+
+static bool same_order(const struct records *a, const struct records *b, int count) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(a->data[i].schedule, b->data[i].schedule) != 0) return false;
+  return true;
+}
+
+static void seeds(void **state) {
+  struct program *p = program_from(gemm);
+  static const char *const logs[] = {"a.jsonl", "b.jsonl", "c.jsonl"};
+  struct records r[3];
+  for (int i = 0; i < 3; i++) {
+    struct tuned t = tuned_by("random", p, 8, i == 2 ? 9 : 3, path_of(logs[i]));
+    tuned_free(&t);
+    r[i] = read_log(path_of(logs[i]));
+  }
+  CHECK(same_order(&r[0], &r[1], 8), "the same seed");
+  CHECK(!same_order(&r[0], &r[2], 8), "another seed");
+  for (int i = 0; i < 3; i++) records_free(&r[i]);
+  program_free(p);
+}
+
+// The first lines of a log, as a killed search leaves them: with half of the next one.
+static void cut_log(const char *from, const char *to, int lines) {
+  FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+  CHECK(in && out, from);
+  int c, half = 100;
+  while (lines && (c = fgetc(in)) != EOF) {
+    fputc(c, out);
+    lines -= c == '\n';
+  }
+  while (half-- && (c = fgetc(in)) != EOF) fputc(c, out);
+  fclose(in);
+  fclose(out);
+}
+
+static void goes_on(void **state) {
+  struct program *p = program_from(gemm);
+  static const char *const names[] = {"random", "quick", "ga", "q"};
+  for (int i = 0; i < (getenv("CANVAS_TEST_ALL") ? 4 : 2); i++) {
+    char whole[64], cut[64];
+    snprintf(whole, sizeof whole, "%s-whole.jsonl", names[i]);
+    snprintf(cut, sizeof cut, "%s-cut.jsonl", names[i]);
+    struct tuned t = tuned_by(names[i], p, 7, 5, path_of(whole));
+    tuned_free(&t);
+    cut_log(path_of(whole), path_of(cut), 7);
+    t = tuned_by(names[i], p, 7, 5, path_of(cut));
+    CHECK_INT(t.trials, 7, names[i]);
+    tuned_free(&t);
+    struct records a = read_log(path_of(whole)), b = read_log(path_of(cut));
+    CHECK_INT(b.count, 8, names[i]);  // no trial again, and the winner
+    CHECK(same_order(&a, &b, 7), names[i]);
+    records_free(&a);
+    records_free(&b);
+    cut_log(path_of(whole), path_of(cut), 3);
+    t = tuned_by(names[i], p, 7, 5, path_of(cut));
+    tuned_free(&t);
+    b = read_log(path_of(cut));
+    CHECK_INT(b.count, 8, names[i]);
+    for (int j = 0; j < 7; j++) CHECK_INT(b.data[j].trial, j, names[i]);
+    records_free(&b);
+  }
+  program_free(p);
+}
+
+static void keep_rule(void *data, const char *rule, const char *schedule) {
+  snprintf(data, 256, "%s", rule);
+  CHECK(*schedule, rule);
+}
+
+// What was found for one shape is where another begins.
+static void hints(void **state) {
+  struct program *p = program_from(gemm), *q;
+  char text[sizeof gemm];
+  strcpy(text, gemm);
+  for (char *at = text; (at = strstr(at, "m:24"));) memcpy(at, "m:36", 4);
+  q = program_from(text);
+  struct tuned t = tuned_by("quick", p, 12, 1, path_of("hints.jsonl"));
+  struct records r = read_log(path_of("hints.jsonl"));
+  struct buf machine = {0};
+  const struct machine here = machine_here();
+  machine_print(&here, &machine);
+  const struct journal_run run = {
+      .program = text, .machine = machine.text, .method = "quick", .seed = 1, .threads = 1};
+  struct journal *j;
+  CHECK_INT(journal_open(&ctx, path_of("hints.jsonl"), &run, &j), CANVAS_OK, ctx.message);
+  char found[256] = "";
+  journal_similar(j, keep_rule, found);
+  CHECK_TEXT(found, t.rule, text);
+  journal_close(j);
+  buf_free(&machine);
+  records_free(&r);
+  tuned_free(&t);
+  program_free(p);
+  program_free(q);
+}
+
+// ---- many images ----
+
+static void few_images(void **state) {
+  struct program *p = program_from(
+      "canvas 1\nprogram p\nin X f32 [n:40, h:64, k:256]\n"
+      "in W f32 [k:256, c:64] const\n"
+      "Y[n:40, h:64, c:64] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
+  struct tuned t = tuned_by("random", p, 2, 1, NULL);
+  CHECK_INT(t.images, 40, "n");
+  CHECK_INT(t.tried, 40, "an image takes little");
+  tuned_free(&t);
+  program_free(p);
+  p = program_from(
+      "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
+      "in W f32 [k:256, c:1024] const\n"
+      "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
+  t = tuned_by("random", p, 2, 1, NULL);
+  CHECK_INT(t.images, 4, "n");
+  CHECK_INT(t.tried, 1, "a billion FLOPs are two of them");
+  CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
+  CHECK(t.verdict.median > 2 * t.itself, "the winner is timed for all");
+  tuned_free(&t);
+  program_free(p);
+}
+
+// ---- compilers that misbehave ----
+
+// Every third file ends it, every fifth is compiled to code that crashes, every seventh to wrong code.
+static const char faulty[] =
+    "#!/bin/sh\n"
+    "[ \"$1\" = --version ] && exec gcc --version\n"
+    "grep -q candidate unit.c || exec gcc \"$@\"\n"
+    "n=$(cat \"$FAULTS\" 2>/dev/null || echo 0); n=$((n + 1)); echo $n >\"$FAULTS\"\n"
+    "[ $((n % 3)) = 0 ] && kill -9 $$\n"
+    "[ $((n % 5)) = 0 ] && sed -i 's/^int \\(candidate_[0-9]*\\)(.*{$/&\\n  __builtin_trap();/' "
+    "unit.c\n"
+    "[ $((n % 7)) = 0 ] && sed -i 's/ = 0\\.0*f\\?;/ = 1.0f;/; s/ + / - /' unit.c\n"
+    "exec gcc \"$@\"\n";
+
+static void faults(void **state) {
+  struct program *p = program_from(gemm);
+  FILE *script = fopen(path_of("faulty"), "w");
+  fputs(faulty, script);
+  fclose(script);
+  chmod(path_of("faulty"), 0700);
+  setenv("FAULTS", path_of("count"), 1);
+  setenv("CANVAS_CC", path_of("faulty"), 1);
+  struct tuned t;
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find("random"), .seed = 2, .trials = 40, .log = path_of("faults.jsonl")};
+  canvas_status status = tune(&ctx, p, &machine, &options, &t);
+  unsetenv("CANVAS_CC");
+  unsetenv("FAULTS");
+  struct records r = read_log(path_of("faults.jsonl"));
+  int ok = 0, failed = 0;
+  for (int i = 0; i < r.count; i++) {
+    if (!r.data[i].screened) continue;
+    ok += r.data[i].failure == FAILED_NOT;
+    failed += r.data[i].failure != FAILED_NOT;
+  }
+  CHECK_INT(ok + failed, 40, "none is lost");
+  CHECK(ok > 0 && failed > 0, "some of each");
+  CHECK(status == CANVAS_OK ? t.verdict.failure == FAILED_NOT || t.verdict.message[0]
+                            : ctx.message[0],
+        "a wrong one never wins");
+  if (status == CANVAS_OK) tuned_free(&t);
+  records_free(&r);
+  program_free(p);
+}
+
+// ---- the network of q ----
+
+static void learns(void **state) {
+  struct random r;
+  random_open(&r, 1, RANDOM_TUNE, 0);
+  struct mlp *m = mlp_new(2, 3, &r);
+  float out[3];
+  for (int i = 0; i < 4000; i++) {
+    float in[2] = {(float)random_below(&r, 2), (float)random_below(&r, 2)};
+    mlp_learn(m, in, 0, in[0] != in[1]);
+    mlp_learn(m, in, 2, in[0] + 2 * in[1]);
+  }
+  for (int i = 0; i < 4; i++) {
+    float in[2] = {(float)(i & 1), (float)(i >> 1)};
+    mlp_run(m, in, out);
+    CHECK_NEAR(out[0], in[0] != in[1], 0.2, "exclusive or");
+    CHECK_NEAR(out[2], in[0] + 2 * in[1], 0.2, "a sum");
+  }
+  mlp_free(m);
+}
+
+static int set_up(void **state) {
+  if (!temporary_folder(folder, sizeof folder)) return -1;
+  return setenv("CANVAS_CACHE", path_of("cache"), 1);
+}
+
+static int tear_down(void **state) {
+  char command[4300];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  return system(command);
+}
+
+int main(void) {
+  if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_method), cmocka_unit_test(seeds),
+                                     cmocka_unit_test(goes_on),      cmocka_unit_test(hints),
+                                     cmocka_unit_test(few_images),   cmocka_unit_test(faults),
+                                     cmocka_unit_test(learns)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
