@@ -81,7 +81,7 @@ double nest_traffic(struct cost_walk *w, int stage, double cache) {
   if (fits < n->stage->steps) fits++;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
-    if (!covered(w, n, i)) bytes += (a->node < 0 ? 2 : 1) * access_traffic(n, a, fits);
+    if (!covered(w, n, i)) bytes += access_traffic(n, a, fits);
   }
   return bytes;
 }

@@ -9,6 +9,9 @@
 #include "program/affine.h"
 #include "tune/cost_parts.h"
 
+static const double FORWARD = 5;    /* cycles until what was stored can be loaded again */
+static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
+
 /* Counts of a stage, in cycles of what does them. */
 struct counted {
   struct cost_walk *w;
@@ -122,10 +125,10 @@ static void add_reduction(struct counted *c, uint32_t steps) {
 
 /* ---- loads and stores ------------------------------------------------------------------------ */
 
-/* Addresses of the unrolled steps: windows that overlap have fewer than copies. */
-static double addresses(const struct nest *n, const struct access *a) {
+/* Addresses of the unrolled steps from `from` on: windows that overlap have fewer than copies. */
+static double addresses(const struct nest *n, const struct access *a, int from) {
   double copies = 1, span = 0, least = INFINITY;
-  for (int i = 0; i < n->stage->steps; i++) {
+  for (int i = from; i < n->stage->steps; i++) {
     if (i == n->lane || n->copies[i] <= 1 || !(a->moves >> i & 1)) continue;
     double stride = fabs(a->stride[i]);
     copies *= n->copies[i];
@@ -137,20 +140,38 @@ static double addresses(const struct nest *n, const struct access *a) {
   return fmin(copies, floor(span / least) + 1);
 }
 
+static double vectors_of(const struct nest *n, const struct access *a) {
+  return in_lanes(n, a->moves) ? n->copies[n->lane] : 1;
+}
+
+/* What is loaded once and used again later in the body stays in registers meanwhile: so many of them. */
+static double held(const struct nest *n, const struct access *a) {
+  for (int i = 0; i < n->stage->steps; i++) {
+    if (n->copies[i] <= 1) continue;
+    bool again = i == n->lane ? !in_lanes(n, a->moves)
+                              : addresses(n, a, i) < n->copies[i] * addresses(n, a, i + 1);
+    if (again) return addresses(n, a, i + 1) * (i < n->lane ? vectors_of(n, a) : 1);
+  }
+  return 0;
+}
+
+static bool is_apart(const struct nest *n, const struct access *a) {
+  return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
+}
+
 /* Lanes that are not side by side are put together one by one. */
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  bool lanes = in_lanes(n, a->moves), store = a->node < 0;
-  double vectors = lanes ? n->copies[n->lane] : 1;
-  double times = runs_of(n, a->moves) * addresses(n, a) * vectors;
-  bool apart = lanes && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
+  bool apart = is_apart(n, a), store = a->node < 0;
+  double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->moves);
+  double times = runs * addresses(n, a, 0) * vectors_of(n, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
   if (store || a->accumulates) c->stores += times * single / r->stores;
   if (!store || a->accumulates)
-    c->loads += times * single / (lanes && !apart ? r->loads : r->broadcasts);
+    c->loads += times * single / (in_lanes(n, a->moves) && !apart ? r->loads : r->broadcasts);
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */
@@ -160,6 +181,13 @@ static double accumulators(const struct nest *n) {
   for (int i = 0; i < n->stage->steps; i++)
     if (!(n->sums >> i & 1)) all *= n->copies[i];
   return all;
+}
+
+static bool sums_in_memory(const struct counted *c) {
+  const struct nest *n = c->n;
+  for (int i = 0; i < n->count; i++)
+    if (c->w->accesses.data[n->first + i].accumulates) return true;
+  return false;
 }
 
 /* Sums in memory are stored and loaded again before they are added to. */
@@ -173,7 +201,7 @@ static double chain(const struct counted *c) {
     if (!(loops >> i >> 1) && n->loops >> i & 1 && !(n->sums >> i & 1)) between *= n->trips[i];
   }
   if (!loops) between = 1;
-  double wait = c->w->rates->latency + (between > 1 ? 5 : 0);
+  double wait = c->w->rates->latency + (sums_in_memory(c) ? FORWARD : 0);
   return n->begun[n->stage->steps] * n->part * sums * wait / between;
 }
 
@@ -195,18 +223,22 @@ static double loops_of(const struct counted *c) {
   return cycles;
 }
 
-/* Registers of the tile: accumulators, a row of operands and one more; where they are too many some are
- * kept in memory, in every step. */
+/* Registers of the tile: accumulators, and what is loaded once for several of them. Where they are too
+ * many, some are kept in memory, in every step. */
 static double spills(struct counted *c) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  double held = accumulators(n), row = n->lane >= 0 ? n->copies[n->lane] : 1;
-  if (n->stage->start < 0) return 0;
-  double more = held + row + 1 - c->w->tree->machine.registers;
+  double sums = sums_in_memory(c) || n->stage->start < 0 ? 0 : accumulators(n), loaded = 0;
+  for (int i = 0; i < n->count; i++) {
+    const struct access *a = &c->w->accesses.data[n->first + i];
+    if (a->node >= 0) loaded += held(n, a);
+  }
+  double more = sums + loaded + 1 - c->w->tree->machine.registers;
   if (more <= 0) return 0;
-  double times = runs_of(n, n->loops) * fmin(more, held);
-  c->operations += 2 * times;
-  return times * (1 / r->loads + 1 / r->stores);
+  double kept = fmin(more, sums), reloaded = fmin(more - kept, loaded);
+  double times = runs_of(n, n->loops);
+  c->operations += times * 2 * (kept + reloaded);
+  return times * (kept + RELOADED * reloaded) * (1 / r->loads + 1 / r->stores);
 }
 
 struct cycles nest_cycles(struct cost_walk *w, int stage) {

@@ -1,8 +1,199 @@
-/* The rates of this machine: from the cache, or measured. See rates.h. */
-#include "tune/rates.h"
+/* The rates of this machine: from the cache, or measured and kept there. See rates.h.
+ *
+ * Probes are run in a child, one after the other and that several times over, so that work of others
+ * beside it for a while spoils no probe's best. Time is processor time of the thread.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "run/cache.h"
+#include "run/child.h"
+#include "tune/rates_probes.h"
+
+enum { ROUNDS = 7, TOGETHER = 16, TEXT_MOST = 1 << 14, ALIGNMENT = 4096 };
+static const double SAMPLE = 150e-6; /* seconds of one probe in a round */
+
+/* ---- in the child ---------------------------------------------------------------------------- */
+
+struct run {
+  const struct probes *probes;
+  const struct object *objects;
+  double *best; /* seconds of a call by probe, in shared memory; 0: none yet */
+  int (*call[PROBES_MOST])(void *const *pointers);
+  float *x, *y, *stream;
+};
+
+static double thread_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool load(struct run *r, int i) {
+  char name[64];
+  void *object = dlopen(r->objects[i].path, RTLD_NOW | RTLD_LOCAL);
+  snprintf(name, sizeof name, "%s%s", COMPILER_CALL, r->probes->list[i].name);
+  if (object) *(void **)&r->call[i] = dlsym(object, name);
+  return r->call[i] != NULL;
+}
+
+/* Between 0.25 and 0.75: every function is a number there, and none a special case. */
+static float *filled(size_t floats) {
+  void *memory = NULL;
+  if (posix_memalign(&memory, ALIGNMENT, floats * sizeof(float)) != 0) return NULL;
+  float *x = memory;
+  for (size_t i = 0; x && i < floats; i++) x[i] = 0.25f + (float)(i * 37 % 101) / 202;
+  return x;
+}
+
+static bool get_memory(struct run *r) {
+  int64_t bytes = 0;
+  for (int i = 0; i < r->probes->count; i++)
+    if (r->probes->list[i].bytes > bytes) bytes = r->probes->list[i].bytes;
+  r->x = filled(PROBE_FLOATS);
+  r->y = filled(PROBE_FLOATS);
+  r->stream = filled((size_t)bytes / sizeof(float));
+  return r->x && r->y && r->stream;
+}
+
+static void sample(struct run *r, int i) {
+  const struct probe *p = &r->probes->list[i];
+  void *pointers[2] = {p->bytes ? r->stream : r->x, r->y};
+  int calls = r->best[i] > 0 ? (int)ceil(SAMPLE / r->best[i]) : 1;
+  r->call[i](pointers); /* what the caches keep is there */
+  double start = thread_time();
+  for (int call = 0; call < calls; call++) r->call[i](pointers);
+  double each = (thread_time() - start) / calls;
+  if (each > 0 && (r->best[i] <= 0 || each < r->best[i])) r->best[i] = each;
+}
+
+static int work(void *data) {
+  struct run *r = data;
+  for (int i = 0; i < r->probes->count; i++)
+    if (!load(r, i)) return 1;
+  if (!get_memory(r)) return 1;
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < r->probes->count; i++) sample(r, i);
+  return 0; /* what it took goes with the process */
+}
+
+/* ---- in the parent --------------------------------------------------------------------------- */
+
+static bool run_probes(canvas_context *ctx, const struct probes *probes,
+                       const struct object *objects, double *best) {
+  const struct child_limits limits = {.seconds = 20};
+  struct child_end end;
+  size_t size = PROBES_MOST * sizeof *best;
+  struct run r = {.probes = probes, .objects = objects, .best = memory_shared(size)};
+  if (!r.best) return false;
+  canvas_status status = child_call(ctx, work, &r, &limits, &end);
+  memcpy(best, r.best, size);
+  memory_unshare(r.best, size);
+  return status == CANVAS_OK && end.how == CHILD_EXITED && !end.code && best[0] > 0;
+}
+
+static bool compile_probes(canvas_context *ctx, const struct compiler *compiler,
+                           const struct probes *probes, struct object *objects) {
+  struct source sources[PROBES_MOST];
+  int good = 0;
+  for (int i = 0; i < probes->count; i++)
+    sources[i] = (struct source){probes->list[i].text, probes->list[i].name, 2, NULL, 0};
+  if (compiler_build(ctx, compiler, sources, probes->count, TOGETHER, 0, objects) != CANVAS_OK)
+    return false;
+  while (good < probes->count && objects[good].path) good++;
+  return good == probes->count;
+}
+
+/* What is beyond belief stays as it was. */
+static void set_rates(const struct probes *probes, const double *best, struct rates *r) {
+  double hertz = probes->list[0].units / best[0];
+  if (hertz > 1e8 && hertz < 1e11) r->hertz = hertz;
+  for (int i = 1; i < probes->count; i++) {
+    const struct probe *p = &probes->list[i];
+    double cycles = best[i] * r->hertz / p->units, found = p->cycles ? cycles : 1 / cycles;
+    if (best[i] > 0 && found > 0.05 && found < 1000) *p->rate = found;
+  }
+}
+
+static bool measure_rates(canvas_context *ctx, const struct compiler *compiler,
+                          const struct probes *probes, struct rates *r) {
+  struct object objects[PROBES_MOST] = {{0}};
+  double best[PROBES_MOST];
+  r->measured =
+      compile_probes(ctx, compiler, probes, objects) && run_probes(ctx, probes, objects, best);
+  if (r->measured) set_rates(probes, best, r);
+  for (int i = 0; i < probes->count; i++) free(objects[i].path);
+  return r->measured;
+}
+
+/* ---- kept ------------------------------------------------------------------------------------ */
+
+/* All that the rates depend on. */
+static void print_key(const struct machine *machine, const struct compiler *compiler,
+                      const struct probes *probes, struct buf *out) {
+  buf_printf(out, "rates of canvas %s, %s\n", CANVAS_VERSION, compiler_text(compiler));
+  machine_print(machine, out);
+  for (int i = 0; i < probes->count; i++) buf_puts(out, probes->list[i].text);
+}
+
+/* A damaged file is forgotten. */
+static bool find_kept(const char *cache, const struct buf *key, struct rates *out) {
+  struct buf text = {0};
+  char *path = cache_find(cache, key->text, key->length);
+  bool good = path && file_read(path, TEXT_MOST, &text) && text.text &&
+              rates_parse(text.text, text.length, out);
+  if (path && !good) cache_drop(path);
+  buf_free(&text);
+  free(path);
+  return good;
+}
+
+static void keep(canvas_context *ctx, const char *cache, const struct buf *key,
+                 const struct rates *r) {
+  struct buf text = {0};
+  char *work_folder = NULL, *file = NULL, *path = NULL;
+  rates_print(r, &text);
+  canvas_status status = cache_work(ctx, cache, &work_folder);
+  if (status == CANVAS_OK) {
+    file = path_join(work_folder, "rates");
+    status = file_write(ctx, file, text.text, text.length);
+  }
+  if (status == CANVAS_OK)
+    status = cache_keep(ctx, cache, key->text, key->length, work_folder, "rates", &path);
+  cache_work_end(work_folder);
+  free(file);
+  free(path);
+  buf_free(&text);
+}
+
+static void find_rates(canvas_context *ctx, const char *cache, const struct compiler *compiler,
+                       const struct machine *machine, struct rates *out) {
+  struct buf key = {0};
+  struct probes probes;
+  if (probes_open(ctx, machine, out, &probes) == CANVAS_OK) {
+    print_key(machine, compiler, &probes, &key);
+    if (!find_kept(cache, &key, out) && measure_rates(ctx, compiler, &probes, out))
+      keep(ctx, cache, &key, out);
+  }
+  probes_close(&probes);
+  buf_free(&key);
+}
 
 canvas_status rates_here(canvas_context *ctx, const struct machine *machine, struct rates *out) {
-  (void)ctx;
+  canvas_context own;
+  struct compiler *compiler = NULL;
+  char *cache = NULL;
+  (void)ctx; /* whatever fails, there are likely ones */
   *out = rates_likely(machine);
+  if (cache_open(&own, NULL, &cache) == CANVAS_OK &&
+      compiler_open(&own, NULL, &compiler) == CANVAS_OK)
+    find_rates(&own, cache, compiler, machine, out);
+  compiler_close(compiler);
+  free(cache);
   return CANVAS_OK;
 }

@@ -1,0 +1,155 @@
+/* See rates_probes.h. */
+#include "tune/rates_probes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "emit/emit.h"
+
+/* ---- by hand --------------------------------------------------------------------------------- */
+
+static const char prelude[] =
+    "typedef float probe_v __attribute__((vector_size(%d)));\n"
+    "typedef float probe_u __attribute__((vector_size(%d), aligned(4)));\n"
+    "int %s(const float *x, float *y) {\n";
+
+/* So many sums side by side fill both units, whatever they are added to. */
+#define TEN(X)    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
+#define VECTOR(i) "  probe_v c" #i " = x[" #i "] - (probe_v){0};\n"
+#define STEP(i)   "    c" #i " = c" #i " * a + b;\n"
+#define LOADED(i) "    c" #i " += *(const probe_u *)(x + (j + " #i ") * L);\n"
+#define SPREAD(i) "    c" #i " = c" #i " * a + x[j + " #i "];\n"
+#define STORED(i) "    *(probe_u *)(y + (j + " #i ") * L) = c" #i ";\n"
+#define ADDED(i)  " + c" #i
+#define END       "  *(probe_u *)y = c0" TEN(ADDED) ";\n  return 0;\n}\n"
+#define VALUES    "  probe_v a = x[20] - (probe_v){0}, b = x[21] - (probe_v){0};\n"
+#define LANES     "  enum { L = sizeof(probe_v) / 4 };\n"
+
+enum { STEPS = 4000, ROWS = 40 };
+
+static const char cycles_text[] =
+    "  unsigned long a = (unsigned long)x[0] + 3, b = a, i;\n"
+    "  for (i = 0; i < 16000; i++) {\n    a *= b;\n"
+    "    __asm__ volatile(\"\" : \"+r\"(a), \"+r\"(b));\n  }\n"
+    "  y[0] = (float)(a & 1);\n  return 0;\n}\n";
+static const char fma_text[] =
+    VALUES TEN(VECTOR) "  for (long j = 0; j < 4000; j++) {\n" TEN(STEP) "  }\n" END;
+static const char latency_text[] =
+    VALUES VECTOR(0) "  for (long j = 0; j < 4000; j++) {\n" STEP(0) "  }\n"
+                     "  *(probe_u *)y = c0;\n  return 0;\n}\n";
+static const char loads_text[] = LANES
+    TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
+        LOADED) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
+static const char broadcasts_text[] = VALUES
+    TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
+        SPREAD) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
+static const char stores_text[] = LANES
+    TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
+        STORED) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
+static const char stream_text[] =
+    LANES TEN(VECTOR) "  for (long j = 0; j + 10 <= %lld / L; j += 10) {\n" TEN(LOADED) "  }\n" END;
+
+static struct probe *add(struct probes *p, const char *name, double units, double *rate,
+                         bool cycles) {
+  struct probe *probe = &p->list[p->count++];
+  *probe = (struct probe){.units = units, .rate = rate, .cycles = cycles};
+  snprintf(probe->name, sizeof probe->name, "probe_%s", name);
+  return probe;
+}
+
+static void add_hand(struct probes *p, const struct machine *m, const char *name, const char *body,
+                     double units, double *rate, bool cycles) {
+  struct probe *probe = add(p, name, units, rate, cycles);
+  struct buf text = {0};
+  buf_printf(&text, prelude, m->vector_bytes, m->vector_bytes, probe->name);
+  buf_puts(&text, body);
+  probe->text = buf_take(&text);
+}
+
+static void add_stream(struct probes *p, const struct machine *m, const char *name, int64_t bytes,
+                       double *rate) {
+  struct probe *probe = add(p, name, (double)bytes, rate, false);
+  struct buf text = {0};
+  buf_printf(&text, prelude, m->vector_bytes, m->vector_bytes, probe->name);
+  buf_printf(&text, stream_text, (long long)(bytes / 4));
+  probe->text = buf_take(&text);
+  probe->bytes = bytes;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static void add_streams(struct probes *p, const struct machine *m, struct rates *r) {
+  int64_t most = m->memory / 8;
+  int64_t far = 4 * (m->l3 ? m->l3 : m->l2);
+  add_stream(p, m, "l2", least(m->l2 / 2, most), &r->l2);
+  if (m->l3) add_stream(p, m, "l3", least(least(m->l3 / 2, 4 * m->l2), most), &r->l3);
+  add_stream(p, m, "memory", least(least(far, INT64_C(96) << 20), most), &r->memory);
+}
+
+/* ---- emitted --------------------------------------------------------------------------------- */
+
+static const char map_text[] =
+    "canvas 1\nprogram probe\nin X f32 [i:1024]\nY[i:1024] = %s\nout Y\n";
+static const char gather_text[] =
+    "canvas 1\nprogram probe\nin X f32 [j:64, i:64]\nY[i:64, j:64] = X[j, i]\nout Y\n";
+
+static const char *const calls[RATE_CALL_COUNT] = {
+    [RATE_DIV] = "0.5 / X[i]",   [RATE_SQRT] = "sqrt(X[i])", [RATE_EXP] = "exp(X[i])",
+    [RATE_LOG] = "log(X[i])",    [RATE_SIN] = "sin(X[i])",   [RATE_COS] = "cos(X[i])",
+    [RATE_TANH] = "tanh(X[i])",  [RATE_ERF] = "erf(X[i])",   [RATE_POW] = "pow(X[i], 1.3)",
+    [RATE_FLOOR] = "floor(X[i])"};
+
+static canvas_status emitted(canvas_context *ctx, const struct machine *m, const char *program,
+                             const char *schedule, const char *name, char **out) {
+  const struct emit_options options = {.function = name};
+  struct program *p = NULL;
+  struct schedule *s = NULL;
+  struct loop_tree *tree = NULL;
+  struct buf text = {0};
+  canvas_status status = program_parse(ctx, program, strlen(program), &p);
+  if (status == CANVAS_OK) status = schedule_parse(ctx, schedule, strlen(schedule), &s);
+  if (status == CANVAS_OK) status = loop_tree_bind(ctx, p, s, m, &tree);
+  if (status == CANVAS_OK) status = emit_c(ctx, tree, &options, &text);
+  loop_tree_free(tree);
+  schedule_free(s);
+  program_free(p);
+  *out = buf_take(&text);
+  return status;
+}
+
+static canvas_status add_call(canvas_context *ctx, struct probes *p, const struct machine *m,
+                              int call, bool lanes, double *rate) {
+  char program[256], name[32];
+  snprintf(program, sizeof program, map_text, calls[call]);
+  snprintf(name, sizeof name, "%s%d", lanes ? "vector" : "single", call);
+  struct probe *probe = add(p, name, lanes ? 1024.0 * 4 / m->vector_bytes : 1024, rate, true);
+  return emitted(ctx, m, program, lanes ? "i:vec => @Y = i\n" : "i => @Y = i\n", probe->name,
+                 &probe->text);
+}
+
+canvas_status probes_open(canvas_context *ctx, const struct machine *m, struct rates *r,
+                          struct probes *p) {
+  *p = (struct probes){.count = 0};
+  add_hand(p, m, "cycles", cycles_text, 3 * 16000, &r->hertz, false); /* a product takes three */
+  add_hand(p, m, "fma", fma_text, 10 * 4000, &r->fma, false);
+  add_hand(p, m, "latency", latency_text, 4000, &r->latency, true);
+  add_hand(p, m, "loads", loads_text, 100 * 100, &r->loads, false);
+  add_hand(p, m, "broadcasts", broadcasts_text, 100 * 100, &r->broadcasts, false);
+  add_hand(p, m, "stores", stores_text, 100 * 100, &r->stores, false);
+  add_streams(p, m, r);
+  struct probe *gather = add(p, "gather", 64 * 64, &r->gather, true);
+  TRY(emitted(ctx, m, gather_text, "i, j:vec => @Y = i, j\n", gather->name, &gather->text));
+  for (int i = 0; i < RATE_CALL_COUNT; i++) {
+    TRY(add_call(ctx, p, m, i, true, &r->vector[i]));
+    TRY(add_call(ctx, p, m, i, false, &r->single[i]));
+  }
+  return CANVAS_OK;
+}
+
+void probes_close(struct probes *p) {
+  for (int i = 0; i < p->count; i++) free(p->list[i].text);
+}
