@@ -112,7 +112,8 @@ struct default_wish {
   char rows[2][PROGRAM_NAME]; /* own axes of more than one row; "": none */
   enum default_blocks blocks;
   bool borders; /* conditions stay: nothing is laid out, and sums are of what is inside */
-  int64_t sums; /* partial sums: 0 as the formula has it, -1 none */
+  char buffer[PROGRAM_NAME];   /* a stage that it reads is computed for a block of rows; "": none */
+  int64_t sums;                /* partial sums: 0 as the formula has it, -1 none */
   struct default_wishes *seen; /* the best of each kind of tile is added here; or NULL */
 };
 struct default_wished {
@@ -197,6 +198,7 @@ struct default_meaning {
   int64_t size;
   const char *dyn;      /* the axis that says how far it runs; NULL: a number does */
   enum level_tail tail; /* of its axis */
+  int open;             /* 1 + the stage whose alone it is, as its number will be another; 0 */
 };
 
 struct default_maker {

@@ -23,7 +23,7 @@ enum {
 /* ---- levels: the name of the axis, of the stage and the axis, or of these and as many _ as it takes -- */
 
 static bool same_meaning(struct default_meaning a, struct default_meaning b) {
-  if (a.size != b.size || a.tail != b.tail || !a.dyn != !b.dyn) return false;
+  if (a.size != b.size || a.tail != b.tail || a.open != b.open || !a.dyn != !b.dyn) return false;
   return !a.dyn || strcmp(a.dyn, b.dyn) == 0;
 }
 
@@ -63,7 +63,8 @@ static const char *bounding_axis(const struct default_maker *m, const struct pro
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
   const char *dyn = bounding_axis(m, t, axis);
-  int level = default_level(m, t->name, a->name, (struct default_meaning){a->size, dyn, TAIL_NONE});
+  int level =
+      default_level(m, t->name, a->name, (struct default_meaning){a->size, dyn, TAIL_NONE, 0});
   if (!dyn) return level;
   m->s->levels.data[level].kind = EXTENT_DYN;
   m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
@@ -103,8 +104,9 @@ static int part_level(struct nest *n, int axis, const char *ending, int64_t size
                       enum level_tail tail, bool told) {
   char name[PROGRAM_NAME + 8];
   snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
-  int level = default_level(n->m, n->f->t->name, name,
-                            (struct default_meaning){.size = size, .tail = tail});
+  int level = default_level(
+      n->m, n->f->t->name, name,
+      (struct default_meaning){size, NULL, tail, n->tile->open ? 1 + n->f->stage : 0});
   if (!told) return level;
   n->m->s->levels.data[level].kind = EXTENT_INT;
   n->m->s->levels.data[level].extent = size;

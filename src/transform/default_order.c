@@ -1,6 +1,8 @@
 /* The order of a tile's loops, and what else follows once the tile is chosen: panels, windows that are
  * unrolled, copies across the lanes. See default.h.
  */
+#include <string.h>
+
 #include "program/program_cost.h"
 #include "transform/default_chooser.h"
 
@@ -62,16 +64,38 @@ static bool lanes_outside(struct chooser *c) {
   return true;
 }
 
+/* The own axes that are indices of the load. */
+static uint32_t axes_of_load(const struct default_facts *f, const struct default_load *l) {
+  uint32_t axes = 0;
+  for (int i = 0; i < f->p->tensors.data[l->tensor].rank; i++) {
+    const struct px_node *load = &f->p->nodes.data[l->node];
+    const struct px_node *at = &f->p->nodes.data[f->p->indices.data[load->first + i]];
+    if (at->op == PX_AXIS && at->integer < f->t->rank) axes |= 1u << at->integer;
+  }
+  return axes;
+}
+
+/* The axes that a stage has in common which is computed for a block of rows. */
+static uint32_t buffered_axes(const struct chooser *c) {
+  const struct default_wish *wish = c->options.wish;
+  for (int i = 0; wish && wish->buffer[0] && i < c->f->loads; i++)
+    if (!strcmp(c->f->p->tensors.data[c->f->load[i].tensor].name, wish->buffer))
+      return axes_of_load(c->f, &c->f->load[i]);
+  return 0;
+}
+
 /* The axis whose tiles come in blocks, outside all others: what a wish says, or what is best; -1. */
 static int outside(struct chooser *c) {
   const struct default_wish *wish = c->options.wish;
   enum default_blocks blocks = wish ? wish->blocks : BLOCKS_FORMULA;
+  uint32_t with = buffered_axes(c);
   if (blocks == BLOCKS_FORMULA) return lanes_outside(c) ? c->best.vec : -1;
   if (c->best.vec >= 0 && c->f->t->axes[c->best.vec].size > c->best.steps)
     c->best.blocked = c->best.vec;
   if (blocks == BLOCKS_ROWS) c->best.blocked = -1;
   for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++)
-    if (i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i]) {
+    if (i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i] &&
+        (!with || (with >> i & 1 && c->best.rows[i] > 1))) {
       c->best.blocked = i;
       break;
     }
@@ -116,12 +140,15 @@ static void order_copy(struct chooser *c) {
  * and lanes. */
 static void order_own(struct chooser *c) {
   int first = outside(c);
+  uint32_t with = first >= 0 ? buffered_axes(c) : 0;
   int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
-  for (int turn = 0; turn < 6; turn++)
+  for (int turn = -2; turn < 6; turn++)
     for (int i = 0; i < c->f->t->rank; i++) {
-      bool wanted = turn == 0 ? c->f->bounds >> i & 1
+      bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
+                    : turn == -1 ? with && i == first
+                    : turn == 0  ? c->f->bounds >> i & 1
                     : turn == 1
                         ? i != v && c->f->reduction > 1 && shares_all(c, i) && c->best.rows[i] == 1
                     : turn == 2 ? i == first

@@ -93,17 +93,71 @@ static char *rule_of(const struct default_wish *w) {
   return text.text;
 }
 
+static void drop(struct default_made *made) {
+  program_free(made->program);
+  schedule_free(made->schedule);
+}
+
+static bool is_legal(const struct program *p, const struct schedule *s,
+                     const struct machine *machine) {
+  canvas_context ctx;
+  struct loop_tree *tree;
+  if (loop_tree_bind(&ctx, p, s, machine, &tree) != CANVAS_OK) return false;
+  loop_tree_free(tree);
+  return true;
+}
+
+/* A condition of indices is left in the sum. */
+static bool has_border(const struct default_made *made) {
+  const struct program *p = made->program;
+  const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
+}
+
 static bool add_wished(struct maker *m, const struct program *p, const struct default_wish *wish) {
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return false;
-  if (wish->blocks != BLOCKS_FORMULA && made.tile.blocked < 0) {
-    program_free(made.program);
-    schedule_free(made.schedule);
+  bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.blocked >= 0;
+  if (!blocked || (wish->borders && !has_border(&made))) {
+    drop(&made);
     return false;
   }
   sketch_open(&made, wish, m->machine);
   add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles});
   return true;
+}
+
+/* ---- what a block of rows reads ---- */
+
+static void add_buffered(struct maker *m, const struct program *p, const struct default_wish *wish,
+                         bool across) {
+  struct default_made made;
+  if (!default_make(p, m->machine, wish, &made)) return;
+  if (!sketch_buffer(&made, wish->buffer, across, m->machine) ||
+      !is_legal(made.program, made.schedule, m->machine)) {
+    drop(&made);
+    return;
+  }
+  sketch_open(&made, wish, m->machine);
+  struct buf rule = {0};
+  buf_printf(&rule, "%s of rows%s, ", wish->buffer, across ? " across" : "");
+  char *of = rule_of(wish);
+  buf_puts(&rule, of);
+  free(of);
+  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles});
+}
+
+/* Each stage of the program, under the name that it has after the edits. */
+static void add_buffers(struct maker *m, const struct program *p, struct default_wish wish) {
+  wish.blocks = BLOCKS_ROWS;
+  if (!wish.rows[0][0]) return;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    if (t->is_input || t->reductions) continue;
+    strcpy(wish.buffer, t->name);
+    add_buffered(m, p, &wish, false);
+    add_buffered(m, p, &wish, true);
+  }
 }
 
 static int by_cycles(const void *a, const void *b) {
@@ -131,6 +185,7 @@ static void add_kinds(struct maker *m, const struct program *p, const struct def
     wish.borders = base->borders;
     wish.sums = base->sums;
     wish.blocks = BLOCKS_LANES;
+    add_buffers(m, p, wish);
     bool panels = add_wished(m, p, &wish);
     wish.blocks = BLOCKS_ROWS;
     bool rows = add_wished(m, p, &wish);

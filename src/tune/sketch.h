@@ -4,6 +4,7 @@
  *     sketch.c         the default schedule, then one sketch for each kind of tile that the formula of
  *                      transform/default.h ranks well; borders as conditions; those that are the same are one
  *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
+ *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
  *     sketch_text.c    a sketch that somebody wrote
  *
  * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
@@ -39,6 +40,11 @@ void sketches_free(struct sketches *s);
 /* sketch_open.c: numbers of the schedule that was made under the wish become choices. */
 void sketch_open(const struct default_made *made, const struct default_wish *wish,
                  const struct machine *machine);
+
+/* sketch_buffer.c: the stage is computed for one block of rows at a time, kept with the rows innermost (`across`) or
+ * as it is told. False: it cannot be, and the schedule may be damaged. */
+bool sketch_buffer(struct default_made *made, const char *stage, bool across,
+                   const struct machine *machine);
 
 /* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturating.h"
 #include "tune/sketch.h"
 
 enum {
@@ -53,6 +54,11 @@ static int64_t vectors_of(const struct default_made *made, const struct machine 
   return made->tile.vec < 0 ? 1 : (made->tile.steps + lanes - 1) / lanes;
 }
 
+/* Fewer rows would be more tiles. */
+static bool is_least(int64_t size, int64_t rows) {
+  return (size + rows - 1) / rows < (size + rows - 2) / (rows - 1);
+}
+
 static bool has_other_rows(const struct default_made *made, int axis) {
   for (int i = 0; i < made->program->tensors.data[made->stage].rank; i++)
     if (i != axis && i != made->tile.vec && made->tile.rows[i] > 1) return true;
@@ -66,13 +72,11 @@ static void open_rows(const struct default_made *made, const struct machine *mac
   int64_t vectors = vectors_of(made, machine);
   int64_t most = (machine->registers + BEYOND - 1 - vectors) / vectors;
   int64_t least = has_other_rows(made, axis) ? 2 : most / 4;
+  int64_t largest = int_min(most, size), few = 1 + (largest - least) / MOST;
   add_choice(level, made->tile.rows[axis]);
-  for (int64_t tiles = 1; tiles <= size && level->choices.count < MOST; tiles++) {
-    int64_t rows = (size + tiles - 1) / tiles;
-    if (rows <= most && rows > 1 && rows >= least) add_choice(level, rows);
-  }
-  for (int64_t rows = 2; rows <= most && level->choices.count < MOST; rows++)
-    if (size % rows == 0) add_choice(level, rows);
+  for (int64_t rows = largest; rows > 1 && level->choices.count < MOST; rows--)
+    if (size % rows == 0 || (rows >= least && is_least(size, rows) && (largest - rows) % few == 0))
+      add_choice(level, rows);
   close_choices(level, TAIL_PEEL);
 }
 

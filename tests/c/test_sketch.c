@@ -46,6 +46,9 @@ static struct sketches made_of(const struct program *p, const struct machine *ma
 // ---- which there are ----
 
 #define CONV_7 "conv2d_nhwc height=7 width=7 in_channels=64 out_channels=64 kernel=3 padding=1"
+#define BSR                                                                                      \
+  "bsr_conv2d_nhwc batch=1 height=8 width=8 in_channels=64 out_channels=64 kernel=3 blocks=800 " \
+  "block_rows=16 block_columns=1 padding=1"
 static const struct {
   const char *call;
   int machine;
@@ -55,6 +58,10 @@ static const struct {
     {CONV_7, 0, "default", "kh, kw, ic, Y_h:unroll, oc_v:32:vec =>"},
     {CONV_7, 0, "lanes oc 32, rows h and w, panels in blocks",
      "oc_b:{1,2}, kh, kw, ic, h_i:{2,3,4,7}:peel:unroll, w_i:{2,3,4,7}:peel:unroll, oc_v:32:vec"},
+    {BSR, 0, "im2col of rows across, lanes xi 16, rows y, rows in blocks",
+     "@im2col[im2col_k][y_b][y_i] ="},
+    {BSR, 0, "im2col of rows, lanes xi 16, rows y, rows in blocks",
+     "    y_b, y_i, Y_x_o, Y_ki, Y_x_v:16:vec =>"},
     {CONV_7, 0, "borders, lanes oc 32, rows w, panels in blocks", "oc_oo:para, n, h, w_o, oc_b:"},
     {"gemm m=100 n=200 k=64", 0, "lanes n 32, rows m, rows in blocks",
      "m_oo, n_o, m_b:{1,2,4,8}, k, m_i:"},
@@ -150,6 +157,8 @@ static const char *const calls[] = {
     "gemm m=23 n=37 k=19",
     "gemv m=21 k=64",
     "softmax shape=9x64",
+    "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=80 "
+    "block_rows=16 block_columns=1 padding=1",
 };
 
 static void operators(void **state) {
