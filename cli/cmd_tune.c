@@ -50,7 +50,7 @@ static void print_failures(const int *failures, FILE *to) {
 }
 
 /* On a terminal one line that changes, else a line for each batch. */
-static void show_progress(const canvas_tune_progress *p, void *data) {
+static bool show_progress(const canvas_tune_progress *p, void *data) {
   struct tune *t = data;
   bool terminal = isatty(STDERR_FILENO);
   const char *unit;
@@ -62,6 +62,7 @@ static void show_progress(const canvas_tune_progress *p, void *data) {
   if (!terminal) fputc('\n', stderr);
   fflush(stderr);
   t->line = terminal;
+  return true;
 }
 
 static void end_progress(struct tune *t) {

@@ -531,7 +531,7 @@ typedef struct canvas_tune_options {
   bool winograd;      /* rewrites that round more than the order of sums does are permitted: no */
   const char *sketch; /* a schedule with holes, instead of all that the program's shape suggests */
   const char *log;    /* a file to which each trial is added, and which is read before: none */
-  void (*progress)(const canvas_tune_progress *progress, void *data);
+  bool (*progress)(const canvas_tune_progress *progress, void *data); /* false: it ends */
   void *data;
 } canvas_tune_options;
 
@@ -550,7 +550,7 @@ typedef struct canvas_tuned {
 /* Searches for the fastest schedule of a program on this machine. *out is the winner bound for it; it owns its
  * schedule and the program that edits made of yours. `options` may be NULL, and `tuned`, too.
  * CANVAS_BAD_INPUT: no such method, a sketch that is none, a log that is none. CANVAS_IO: there is no
- * compiler, or the log cannot be written. CANVAS_NONE: no schedule was correct. */
+ * compiler, or the log cannot be written. CANVAS_NONE: no schedule was correct, or progress ended it. */
 canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned);

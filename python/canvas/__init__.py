@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .nn.convert import Conversion, convert
     from .nn.fold import fold
     from .nn.placeholder import Placeholder, get_placeholders, replace, sample, seed
+    from .nn.tuned import Tuned, tune
     from .reporting.plot import plot_pareto
     from .runner.driver import search
     from .runner.replay import replay
@@ -40,6 +41,7 @@ __all__ = [
     "KernelPack",
     "NoSolution",
     "Placeholder",
+    "Tuned",
     "compile_program",
     "convert",
     "data_from",
@@ -57,6 +59,7 @@ __all__ = [
     "search",
     "seed",
     "train_network",
+    "tune",
 ]
 
 # What is loaded on first need, most of it because it needs torch, by the module that holds it.
@@ -78,6 +81,8 @@ _LAZY = {
     "plot_pareto": "reporting.plot",
     "replay": "runner.replay",
     "train_network": "deploy.trainer",
+    "Tuned": "nn.tuned",
+    "tune": "nn.tuned",
 }
 
 

@@ -10,6 +10,8 @@ where a kernel is wanted), *targets* (a line per layer, or "C,H,W;..."), a *prog
 """
 
 from collections.abc import Sequence
+from os import PathLike
+from typing import Any
 
 class Error(ValueError):
     """Bad input, in one sentence."""
@@ -129,6 +131,23 @@ def compile(
     the two, which function_prepare fills; that takes the inputs of `prepare`, and the memory.
     `schedule`: None for the default one; `machine`: None for this one. Error also where no
     compiler works.
+    """
+
+def tune(
+    program: str,
+    method: str = "quick",
+    trials: int = 0,
+    seconds: float = 0,
+    seed: int = 1,
+    threads: int = 0,
+    log: str | PathLike[str] | None = None,
+    winograd: bool = False,
+    sketch: str | None = None,
+    machine: str | None = None,
+) -> dict[str, Any]:
+    """The fastest schedule found: {"program", "schedule", "rule", "failure", "message",
+    "predicted", "median", "before", "after", "sketches", "points", "trials", "seconds",
+    "failures"}.  0: no limit, or the method's own number.  NoSolution: no schedule was correct.
     """
 
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:

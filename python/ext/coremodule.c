@@ -769,6 +769,105 @@ static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywor
   return answer;
 }
 
+/* ---- tuning -------------------------------------------------------------------------------- */
+
+/* What a search is asked for, and what it came to. */
+struct tuning {
+  canvas_tune_options options;
+  canvas_tuned facts;
+  char *program, *schedule;
+};
+
+/* Signals are seen between batches: Ctrl-C ends a search. */
+static bool check_signals(const canvas_tune_progress *progress, void *data) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool go_on = PyErr_CheckSignals() == 0;
+  (void)progress, (void)data;
+  PyGILState_Release(state);
+  return go_on;
+}
+
+static canvas_status tune_texts(canvas_context *ctx, const canvas_program *program,
+                                const struct text *machine, struct tuning *t) {
+  canvas_machine *m = NULL;
+  canvas_bound *bound = NULL;
+  canvas_status status = CANVAS_OK;
+  if (machine->bytes)
+    status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
+  else
+    m = canvas_machine_here();
+  if (status == CANVAS_OK) status = canvas_tune(ctx, program, m, &t->options, &bound, &t->facts);
+  if (status == CANVAS_OK) {
+    t->program = canvas_bound_program_print(bound);
+    t->schedule = canvas_schedule_print(canvas_bound_schedule(bound));
+  }
+  canvas_bound_free(bound);
+  canvas_machine_free(m);
+  return status;
+}
+
+static PyObject *tuning_answer(const struct tuning *t) {
+  const canvas_tuned *f = &t->facts;
+  PyObject *failures = PyDict_New();
+  for (int i = 0; failures && i < CANVAS_FAILURES; i++) {
+    PyObject *count = PyLong_FromLong(f->failures[i]);
+    if (!count || PyDict_SetItemString(failures, canvas_failure_name((canvas_failure)i), count)) {
+      Py_DecRef(failures);
+      return NULL;
+    }
+    Py_DecRef(count);
+  }
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:d,s:d,s:d,s:d,s:i,s:L,s:i,s:d,s:N}", "program",
+                       t->program, "schedule", t->schedule, "rule", f->rule, "failure",
+                       canvas_failure_name(f->verdict.failure), "message", f->verdict.message,
+                       "predicted", f->predicted, "median",
+                       f->verdict.repeats ? f->verdict.median : 0.0, "before", f->before, "after",
+                       f->after, "sketches", f->sketches, "points", (long long)f->points, "trials",
+                       f->trials, "seconds", f->seconds, "failures", failures);
+}
+
+static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "method",   "trials", "seconds", "seed", "threads",
+                          "log",     "winograd", "sketch", "machine", NULL};
+  PyObject *text, *sketch_given = Py_None, *on = Py_None, *log = Py_None, *path = NULL;
+  struct text sketch, machine;
+  struct tuning t = {.options = {.progress = check_signals}};
+  canvas_tune_options *o = &t.options;
+  unsigned long long seed = 1;
+  int winograd = 0;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|sidKiOpOO", names, &text, &o->method,
+                                   &o->trials, &o->seconds, &seed, &o->threads, &log, &winograd,
+                                   &sketch_given, &on))
+    return NULL;
+  if (!get_optional(module, sketch_given, &sketch) || !get_optional(module, on, &machine))
+    return NULL;
+  if (log != Py_None && !PyUnicode_FSConverter(log, &path)) return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) {
+    Py_XDECREF(path);
+    return NULL;
+  }
+  o->seed = seed;
+  o->winograd = winograd;
+  o->sketch = sketch.bytes;
+  o->log = path ? PyBytes_AsString(path) : NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = tune_texts(ctx, program, &machine, &t);
+  canvas_program_free(program);
+  Py_END_ALLOW_THREADS Py_XDECREF(path);
+  if (PyErr_Occurred()) { /* a signal */
+    canvas_context_free(ctx);
+    return NULL;
+  }
+  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  PyObject *answer = tuning_answer(&t);
+  canvas_string_free(t.program);
+  canvas_string_free(t.schedule);
+  return answer;
+}
+
 /* ---- the command and facts ----------------------------------------------------------------- */
 
 static PyObject *core_version(PyObject *module, PyObject *unused) {
@@ -869,6 +968,10 @@ static PyMethodDef methods[] = {
     {"compile", WITH_KEYWORDS(core_compile),
      DOC("compile($module, program, schedule=None, machine=None)",
          "(path, function) of a shared object in the cache.")},
+    {"tune", WITH_KEYWORDS(core_tune),
+     DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
+         "winograd=False, sketch=None, machine=None)",
+         "The fastest schedule found within a budget.")},
     {"operator_program", WITH_KEYWORDS(core_operator_program),
      DOC("operator_program($module, name, arguments)", "The program of an operator.")},
     {"evaluate", WITH_KEYWORDS(core_evaluate),

@@ -34,14 +34,14 @@ struct caller {
   const canvas_tune_options *options;
 };
 
-static void report(const struct search *s, void *data) {
+static bool report(const struct search *s, void *data) {
   const struct caller *c = data;
   canvas_tune_progress p = {.trials = s->trials.count,
                             .budget = s->budget.trials,
                             .best = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median,
                             .seconds = clock_wall() - s->started};
   memcpy(p.failures, s->failures, sizeof p.failures);
-  c->options->progress(&p, c->options->data);
+  return c->options->progress(&p, c->options->data);
 }
 
 static canvas_status read_options(canvas_context *ctx, struct caller *c, struct tune_options *out) {

@@ -13,7 +13,7 @@
 enum { DRAWS = 1000, BATCH = 20 };
 
 bool search_over(const struct search *s) {
-  if (s->trials.count >= s->budget.trials) return true;
+  if (s->stopped || s->trials.count >= s->budget.trials) return true;
   return s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
 }
 
@@ -230,7 +230,7 @@ static canvas_status measure_batch(struct search *s, struct pending *p, int coun
   TRY(measure_new(s, p, count));
   for (int i = 0; i < count; i++)
     if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));
-  if (s->progress && count) s->progress(s, s->data);
+  if (s->progress && count && !s->progress(s, s->data)) s->stopped = true;
   return CANVAS_OK;
 }
 

@@ -62,8 +62,9 @@ struct search {
   struct {
     VEC(struct tune_candidate);
   } hints; /* where to begin: what was found for similar programs */
-  void (*progress)(const struct search *s, void *data); /* after each batch; or NULL */
+  bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   void *data;
+  bool stopped;            /* progress said so */
   struct journal *journal; /* what the log knows; NULL: no log */
 };
 

@@ -209,6 +209,7 @@ static canvas_status finish_measured(struct search *s, const struct compiler *co
 static canvas_status finish(struct search *s, struct tuned *out) {
   struct finals f = {.count = 0};
   struct compiler *compiler;
+  if (s->stopped) return fail(s->ctx, CANVAS_NONE, "the search was stopped");
   const struct tune_candidate first = {0, 0};
   if (!s->compiler)
     return take_winner(s, s->best < 0 ? first : s->trials.data[s->best].candidate, out);

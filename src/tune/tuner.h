@@ -23,7 +23,8 @@ struct tune_options {
   bool winograd;      /* its rounding error is permitted */
   const char *sketch; /* the text of one, in place of the rules (sketch_from_text): NULL */
   const char *log;    /* a file of records to read and add to: none */
-  void (*progress)(const struct search *s, void *data); /* after each batch of trials */
+  bool (*progress)(const struct search *s,
+                   void *data); /* after each batch of trials: whether to go on */
   void *data;
 };
 
@@ -44,7 +45,7 @@ struct tuned {
 };
 
 /* CANVAS_BAD_INPUT: the sketch is none, the log is none. CANVAS_IO: there is no compiler, or the log
- * cannot be written. CANVAS_NONE: nothing was correct and fast enough to be timed. */
+ * cannot be written. CANVAS_NONE: nothing was correct and could be timed, or progress stopped it. */
 canvas_status tune(canvas_context *ctx, const struct program *p, const struct machine *machine,
                    const struct tune_options *options, struct tuned *out);
 void tuned_free(struct tuned *t); /* what it owns */

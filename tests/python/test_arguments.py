@@ -82,6 +82,21 @@ TABLE = {
             "crop": NO_WHOLE,
         },
     ),
+    "tune": (
+        {"program": PROGRAM, "method": "oneshot"},
+        {
+            "program": NO_TEXT + NEVER,
+            "method": NO_TEXT + NEVER,
+            "trials": NO_WHOLE,
+            "seconds": ["x", b"", [], Odd(), True, 0, -1.0, float("nan")],
+            "seed": NO_WHOLE + NEVER,
+            "threads": NO_WHOLE + NEVER,
+            "log": NO_PATH,
+            "winograd": NO_SWITCH + NEVER,
+            "sketch": NO_TEXT,
+            "machine": NO_TEXT + NEVER,
+        },
+    ),
     "export": (
         {"what": "baseline", "out": "out"},
         {

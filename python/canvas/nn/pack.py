@@ -114,6 +114,9 @@ class KernelPack:
         batch: int = 1,
         schedule: str | None = None,
         machine: str = "here",
+        tune: str | None = None,
+        seconds: float | None = None,
+        log: str | os.PathLike[str] | None = None,
     ) -> Compiled:
         """The kernel at one target as machine code: a callable on NumPy arrays or torch CPU
         tensors, the image ``[batch, C_in, H, W]`` and the weights in the order and layout that
@@ -121,10 +124,18 @@ class KernelPack:
 
         `at`: sizes ("C=64,H=56,W=56,G=4,x0=64") for a kernel without bind lines; `target`: which
         of several; `schedule`: the text of one (None: the default one); `machine`: the text of
-        the one it is bound for ("here": this one).  Raises CanvasError in one message where sizes,
+        the one it is bound for ("here": this one); `tune`: a search method ("quick") that looks
+        for a fast schedule first, within `seconds` (None: no limit), with the trials kept in
+        `log` (``canvas.tune`` takes more).  Raises CanvasError in one message where sizes,
         schedule or machine do not fit, or no C compiler works.
         """
         from .compiled import Compiled
+        from .tuned import tune as search
+
+        if tune is None and (seconds is not None or log is not None):
+            raise CanvasError("'seconds' and 'log' are for tuning, give tune=\"quick\", too")
+        if tune is not None and schedule is not None:
+            raise CanvasError("'tune' looks for a schedule, leave 'schedule' away")
 
         bound = "\nbind " in self.text
         if bound == (at is not None):
@@ -137,7 +148,10 @@ class KernelPack:
         if target is not None and target not in names:
             raise CanvasError(f"'{self.name}' is bound to no target '{target}'")
         index = 0 if target is None else names.index(target)
-        return Compiled(_core.lower(sized.text, index, batch), schedule, machine)
+        program = _core.lower(sized.text, index, batch)
+        if tune is None:
+            return Compiled(program, schedule, machine)
+        return search(program, method=tune, seconds=seconds, log=log, machine=machine).compile()
 
     def check(self) -> None:
         """Compare the module with the interpreter (canvas.check.check); raises ArithmeticError."""

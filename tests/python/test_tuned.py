@@ -1,0 +1,103 @@
+"""canvas.tune and KernelPack.compile(tune=...): what is found computes the same, and what is wrong
+is one message.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import canvas
+
+GEMM = """canvas 1
+program gemm
+in A f32 [m:24, k:20]
+in B f32 [k:20, n:64] const
+C[m:24, n:64] = A[m, k] * B[k, n] // sum k:20
+out C
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path / "cache"))
+
+
+def check_gemm(code: canvas.Compiled) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((24, 20), (20, 64)))
+    np.testing.assert_allclose(code(a, b), a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_tune_answers_what_computes_the_same(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    tuned = canvas.tune(GEMM, trials=4, log=log)
+    assert tuned.trials == 4 and sum(tuned.failures.values()) == 4
+    assert tuned.median > 0 and tuned.before > 0 and tuned.after > 0 and tuned.points > 4
+    check_gemm(tuned.compile())
+    before = log.read_text().count("\n")
+    again = canvas.tune(GEMM, trials=4, log=log)
+    assert log.read_text().count("\n") == before + 1  # the winner alone is measured again
+    assert again.trials == 4
+
+
+def test_oneshot_measures_nothing() -> None:
+    tuned = canvas.tune(GEMM, method="oneshot")
+    assert tuned.trials == 0 and tuned.median == 0 and tuned.predicted > 0
+    check_gemm(tuned.compile())
+
+
+def test_a_pack_is_tuned_where_it_is_compiled() -> None:
+    pack = canvas.load(Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel")
+    at = "C=8,H=6,W=6"
+    plain, tuned = pack.compile(at=at), pack.compile(at=at, tune="oneshot")
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal(t.shape).astype(np.float32) for t in plain.inputs]
+    np.testing.assert_allclose(tuned(*arrays), plain(*arrays), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "best"}, "there is no search method 'best', give one of quick, oneshot,"),
+        ({"trials": 0}, "trials is from 1 to 10000000, not 0"),
+        ({"threads": -1}, "threads is from 1 to 10000000, not -1"),
+        ({"seed": -1}, "seed is from 0 to 2^63-1, not -1"),
+        ({"seconds": 0}, "seconds is a number above 0, not 0"),
+        ({"sketch": "m => @C = m"}, "line 1, column 6"),
+        ({"machine": "canvas 1\nmachine m\n"}, "vector_bytes"),
+        ({"log": "/no/such/folder/log"}, "/no/such/folder/log"),
+    ],
+)
+def test_what_is_wrong_is_one_message(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(canvas.CanvasError) as caught:
+        canvas.tune(GEMM, **arguments)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+def test_compile_takes_a_search_or_a_schedule() -> None:
+    pack = canvas.load(Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel")
+    with pytest.raises(canvas.CanvasError, match="leave 'schedule' away"):
+        pack.compile(tune="quick", schedule="x")
+    with pytest.raises(canvas.CanvasError, match="are for tuning"):
+        pack.compile(seconds=1.0)
+
+
+def test_ctrl_c_ends_a_search(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    code = f"import canvas; canvas.tune({GEMM!r}, method='random', trials=10**6, log={str(log)!r})"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    while not (log.exists() and log.stat().st_size):
+        assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    assert log.read_text().endswith("\n")
