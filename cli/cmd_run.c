@@ -10,6 +10,7 @@ struct run {
   int64_t seed, repeats, seconds, threads;
   char *compiler;
   canvas_machine *machine;
+  struct tuned tuned;
 };
 
 /* What one program came to. */
@@ -33,17 +34,6 @@ static const char *grouped(int64_t number, char text[32]) {
   }
   text[used] = '\0';
   return text;
-}
-
-static const struct unit {
-  double seconds;
-  const char *name;
-} units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-
-static const struct unit *unit_of(double seconds) {
-  int i = 0;
-  while (i < 3 && seconds < units[i].seconds) i++;
-  return &units[i];
 }
 
 static void print_correct(const struct outcome *o) {
@@ -113,7 +103,7 @@ static int run_program(struct arguments *a, const struct program_item *item, voi
   const struct run *r = data;
   struct outcome out = {.name = item->name, .threads = r->threads};
   struct bound_item chosen;
-  if (!bound_chosen(a, item->program, r->machine, &chosen)) return EXIT_BAD;
+  if (!bound_chosen(a, item->program, r->machine, &r->tuned, &chosen)) return EXIT_BAD;
   canvas_status status = measure(a, item->program, chosen.bound, r, &out);
   bound_drop(&chosen);
   if (status != CANVAS_OK) {
@@ -138,8 +128,12 @@ static int run(struct arguments *a) {
   r.machine = machine_chosen(a);
   if (!r.machine) return EXIT_BAD;
   r.compiler = canvas_compiler_name(a->ctx);
-  int answer = r.compiler ? programs_each(a, a->operand[0], run_program, &r)
-                          : report_error("%s", canvas_context_message(a->ctx));
+  int answer = EXIT_BAD;
+  if (!r.compiler)
+    report_error("%s", canvas_context_message(a->ctx));
+  else if (tuned_open(a, r.machine, r.threads, &r.tuned))
+    answer = programs_each(a, a->operand[0], run_program, &r);
+  tuned_close(&r.tuned);
   canvas_string_free(r.compiler);
   canvas_machine_free(r.machine);
   return answer;
@@ -165,6 +159,7 @@ const struct command command_run = {
                 {"-N", "BATCH", "samples of a batch (default 1)"},
                 {"--schedule", "FILE", "how the loops run (default: the word default)"},
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
+                {"--log", "FILE", "take the best schedule that this tuning log has for it"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--seed", "S", "seed of inputs and weights (default 1)"},
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},

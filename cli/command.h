@@ -45,8 +45,8 @@ struct arguments {
 
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
-    command_compile, command_run, command_tune, command_machine, command_hash, command_equal, command_primitives,
-    command_operator, command_help, command_completion;
+    command_compile, command_run, command_tune, command_log, command_machine, command_hash,
+    command_equal, command_primitives, command_operator, command_help, command_completion;
 
 /* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */
 
@@ -137,12 +137,32 @@ struct bound_item {
 /* The same, bound. False after an error message. */
 bool bound_read(struct arguments *a, const char *file, const canvas_program *program,
                 const canvas_machine *machine, struct bound_item *out);
-/* The same for --schedule; every loop has its number. */
+/* Of --log, --schedule and --set what is given, or the default; every loop has its number. `tuned`: of --log. */
+struct tuned;
 bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
-                  struct bound_item *out);
+                  const struct tuned *tuned, struct bound_item *out);
 void bound_drop(struct bound_item *item);
 /* A line for each warning. */
 void warnings_print(const canvas_bound *bound, FILE *to);
+
+/* ---- tuning logs (tuned.c) ------------------------------------------------------------------- */
+
+/* The log of a file; a note says how many lines are damaged. NULL after an error message. */
+canvas_log *log_of_file(struct arguments *a, const char *file);
+
+/* What --log says, and where records have to be from. */
+struct tuned {
+  const char *file;
+  canvas_log *log; /* NULL: without --log */
+  char *compiler;
+  canvas_log_place place;
+};
+/* False after an error message. */
+bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
+                struct tuned *out);
+void tuned_close(struct tuned *t);
+/* The best record for the program, bound; NULL after a note that says why there is none. */
+canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canvas_program *program);
 
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
 
@@ -154,6 +174,8 @@ void warnings_print(const canvas_bound *bound, FILE *to);
 
 /* "canvas: <error message>" on stderr; control characters become `?`. Answers EXIT_BAD. */
 int report_error(const char *format, ...) MESSAGE_LIKE(1, 2);
+/* "note: ..." on stderr, in the same way. */
+void report_note(const char *format, ...) MESSAGE_LIKE(1, 2);
 /* The context's error message after the name of what it is about; answers the exit status. */
 int report_status(struct arguments *a, const char *about, canvas_status status);
 /* The same for a kernel, whose name stands in front unless the error message has it. */
@@ -163,5 +185,12 @@ int report_flag(struct arguments *a, const char *flag, canvas_status status);
 /* Prints and frees a text of the API. */
 void put_text(char *text);
 void put_json_string(const char *text);
+
+/* The unit in which a time is at least 1. */
+struct unit {
+  double seconds;
+  const char *name;
+};
+const struct unit *unit_of(double seconds);
 
 #endif

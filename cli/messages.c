@@ -5,19 +5,30 @@
 
 #include "command.h"
 
-int report_error(const char *format, ...) {
+static void report(const char *begin, const char *format, va_list args) {
   char message[2048];
-  va_list args;
-  va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
-  va_end(args);
   for (char *p = message; *p; p++) {
     unsigned char c = (unsigned char)*p;
     if (c < 0x20 || c == 0x7f) *p = '?';
   }
   fflush(stdout); /* in the order of events where both go to one place */
-  fprintf(stderr, "canvas: %s\n", message);
+  fprintf(stderr, "%s: %s\n", begin, message);
+}
+
+int report_error(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  report("canvas", format, args);
+  va_end(args);
   return EXIT_BAD;
+}
+
+void report_note(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  report("note", format, args);
+  va_end(args);
 }
 
 int report_status(struct arguments *a, const char *about, canvas_status status) {
@@ -61,4 +72,11 @@ void put_json_string(const char *text) {
       putchar(c);
   }
   putchar('"');
+}
+
+const struct unit *unit_of(double seconds) {
+  static const struct unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  int i = 0;
+  while (i < 3 && seconds < units[i].seconds) i++;
+  return &units[i];
 }

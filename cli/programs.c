@@ -157,18 +157,26 @@ static bool bound_default(struct arguments *a, const canvas_program *program,
   return status == CANVAS_OK;
 }
 
-bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
-                  struct bound_item *out) {
+static bool bound_named(struct arguments *a, const canvas_program *program,
+                        const canvas_machine *machine, struct bound_item *out) {
   const char *file = option_text(a, "--schedule", "default");
   bool edited = !strcmp(file, "default") && !option_given(a, "--set");
   if (edited ? !bound_default(a, program, machine, out)
              : !bound_read(a, file, program, machine, out))
     return false;
-  warnings_print(out->bound, stderr);
   if (!canvas_bound_describe(out->bound).holes) return true;
+  warnings_print(out->bound, stderr);
   char *holes = canvas_bound_holes(out->bound);
   report_error("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
   canvas_string_free(holes);
   bound_drop(out);
   return false;
+}
+
+bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
+                  const struct tuned *tuned, struct bound_item *out) {
+  *out = (struct bound_item){.bound = tuned_best(a, tuned, program)};
+  if (!out->bound && !bound_named(a, program, machine, out)) return false;
+  warnings_print(out->bound, stderr);
+  return true;
 }

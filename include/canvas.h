@@ -5,7 +5,7 @@
  * object.
  *
  * Ownership: what a `_new`, `_parse`, `_draw`, `_mutate`, `_simplify`, `_next`, `_bind`, `_solve`, `_lower`, `_default`,
- * `_here` or `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
+ * `_here`, `_read`, `_merge`, `_tasks` or `_open` gives you is yours until its `_free` or `_close`, a `char *` until canvas_string_free;
  * every other pointer is borrowed and lives as long as the object it was asked of.
  *
  * Errors: a function that can fail returns a status, writes its result through its last argument
@@ -56,6 +56,7 @@ typedef struct canvas_machine canvas_machine;
 typedef struct canvas_bound canvas_bound;
 typedef struct canvas_code canvas_code;
 typedef struct canvas_measurer canvas_measurer;
+typedef struct canvas_log canvas_log;
 
 enum { CANVAS_TEXT_LIMIT = 16 << 20 }; /* bytes of one text */
 
@@ -517,8 +518,8 @@ enum { CANVAS_FAILURES = CANVAS_FAILED_RUN + 1 };
 typedef struct canvas_tune_progress {
   int trials, budget;            /* measured so far, and at most */
   int failures[CANVAS_FAILURES]; /* of them, by canvas_failure; [CANVAS_FAILED_NOT] were correct */
-  double best;                   /* seconds of the best trial, on few samples and few images; 0: none */
-  double seconds;                /* since it began */
+  double best;    /* seconds of the best trial, on few samples and few images; 0: none */
+  double seconds; /* since it began */
 } canvas_tune_progress;
 
 /* 0 or NULL: what stands behind. */
@@ -536,13 +537,15 @@ typedef struct canvas_tune_options {
 } canvas_tune_options;
 
 typedef struct canvas_tuned {
-  char rule[128];         /* the kind of schedule that won: "default", "lanes oc 32, ..." */
-  double predicted;       /* seconds, by the cost model */
-  canvas_verdict verdict; /* of the winner, as canvas_measurer_run; repeats 0: it was not measured */
-  double before, after;   /* seconds of the default schedule and of the winner, timed in turns; 0: not */
-  int sketches;           /* schedules with holes, ... */
-  int64_t points;         /* ... and how many ways there are to fill them */
-  int64_t images, tried;  /* of the program's batch, and for how many of them trials were timed */
+  char rule[128];   /* the kind of schedule that won: "default", "lanes oc 32, ..." */
+  double predicted; /* seconds, by the cost model */
+  canvas_verdict
+      verdict; /* of the winner, as canvas_measurer_run; repeats 0: it was not measured */
+  double before,
+      after;      /* seconds of the default schedule and of the winner, timed in turns; 0: not */
+  int sketches;   /* schedules with holes, ... */
+  int64_t points; /* ... and how many ways there are to fill them */
+  int64_t images, tried; /* of the program's batch, and for how many of them trials were timed */
   int trials, failures[CANVAS_FAILURES];
   double seconds; /* that it took */
 } canvas_tuned;
@@ -563,6 +566,73 @@ canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *progr
 
 /* The program that a bound schedule is of: yours, or what edits made of it. As canvas_program_print. */
 char *canvas_bound_program_print(const canvas_bound *bound);
+
+/* ---- tuning logs: what was measured, to be used again (docs/tune.md) -------------------------- */
+
+/* One measured candidate. Texts belong to the log. */
+typedef struct canvas_record {
+  char task[17];       /* 16 hexadecimal digits: a hash of `program` */
+  const char *program; /* as it was given, in canonical form */
+  const char *edited;  /* what edits made of it, that the schedule is for; or the same text */
+  const char *schedule;
+  const char *rule, *method; /* what made the schedule, and which search tried it ... */
+  uint64_t seed;             /* ... with this seed ... */
+  int trial;                 /* ... as its so-manieth trial, from 0 */
+  canvas_failure failure;
+  const char *message;         /* "" where nothing failed */
+  double median, lower, upper; /* seconds of one run (canvas_verdict); 0 where it failed */
+  int repeats, threads;
+  bool screened; /* compiled quickly or timed shortly (canvas_run_options.screen): never the best */
+  const char *machine, *processor; /* what it was bound for, and measured on */
+  const char *compiler, *version;  /* the latter of canvas */
+  int64_t time;                    /* when: seconds since 1970 */
+} canvas_record;
+
+/* All records of a file, in its order. CANVAS_BAD_INPUT: it is no tuning log, and it is told by its first
+ * bytes; CANVAS_IO: it cannot be read. Lines that are damaged are left out, and counted. */
+canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out);
+/* The records of several logs, each once, in an order that does not depend on that of the logs: by program, time,
+ * method, seed and trial. */
+canvas_log *canvas_log_merge(const canvas_log *const *logs, int count);
+void canvas_log_free(canvas_log *log);
+int canvas_log_count(const canvas_log *log);
+canvas_record canvas_log_record(const canvas_log *log, int record); /* 0 <= record < count */
+char *canvas_log_line(const canvas_log *log, int record); /* its JSON, with the line's end */
+/* Lines of the file that are no records: how many, the number of the first, from 1, and why it is none. */
+int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why);
+
+/* Where a record has to be from, to be trusted. */
+typedef struct canvas_log_place {
+  const canvas_machine *machine; /* bound for one like it: name, cores and memory do not count */
+  const char *compiler;          /* canvas_compiler_name */
+  int threads;                   /* measured with so many; 0: any number */
+  /* Neither machine and compiler count, nor that it is of this processor and this version of canvas. */
+  bool anywhere;
+} canvas_log_place;
+/* The fastest record of the program that is from there, neither failed nor screened.
+ * CANVAS_NONE: there is none, and the error message says what there is. */
+canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
+                              const canvas_program *program, const canvas_log_place *place,
+                              int *record);
+/* A record bound for its machine: *out owns program, as it is after the edits, and schedule. CANVAS_BAD_INPUT:
+ * one of them does not parse, they do not fit, or the edited program takes or gives other tensors. */
+canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
+                              canvas_bound **out);
+
+/* All records of one program on one number of threads. */
+typedef struct canvas_log_task {
+  char task[17];
+  char name[128]; /* of the program */
+  int threads;
+  int trials;                  /* records; of them ... */
+  int failed[CANVAS_FAILURES]; /* ... by canvas_failure */
+  int screened;                /* ... neither failed nor fit to be the best */
+  int best;                    /* a record, as of canvas_log_best; -1: none */
+  int64_t first, last;         /* when */
+} canvas_log_task;
+/* In the order of their first records; *count of them, freed with canvas_log_tasks_free. */
+canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place *place, int *count);
+void canvas_log_tasks_free(canvas_log_task *tasks);
 
 /* ---- the command line ---------------------------------------------------------------------- */
 

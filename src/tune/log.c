@@ -17,11 +17,10 @@ struct log {
 };
 
 /* What is written begins with RECORD_BEGIN; after other tools have been at it, with blanks elsewhere. */
-bool log_begins(const char *bytes, size_t length, bool whole) {
+bool log_begins(const char *bytes, size_t size) {
   static const char wanted[] = "{\"canvas_log\"";
-  const char *p = bytes, *end = bytes + length;
-  size_t written = sizeof RECORD_BEGIN - 1;
-  if (whole && length < written) return !memcmp(bytes, RECORD_BEGIN, length);
+  const char *p = bytes, *end = bytes + (size < LOG_HEAD ? size : LOG_HEAD);
+  if (size < sizeof RECORD_BEGIN - 1) return !memcmp(bytes, RECORD_BEGIN, size);
   for (const char *w = wanted; *w; w++) {
     while (p < end && (*p == ' ' || *p == '\t') && (w == wanted || w == wanted + 1)) p++;
     if (p == end || *p++ != *w) return false;
@@ -56,10 +55,10 @@ static canvas_status read_at(canvas_context *ctx, const struct log *log, int64_t
 }
 
 static canvas_status check_begin(canvas_context *ctx, const struct log *log, int64_t size) {
-  char bytes[256];
-  size_t length = size < (int64_t)sizeof bytes ? (size_t)size : sizeof bytes;
+  char bytes[LOG_HEAD];
+  size_t length = size < LOG_HEAD ? (size_t)size : LOG_HEAD;
   TRY(read_at(ctx, log, 0, length, bytes));
-  if (log_begins(bytes, length, (int64_t)length == size)) return CANVAS_OK;
+  if (log_begins(bytes, length)) return CANVAS_OK;
   return fail(ctx, CANVAS_BAD_INPUT, "'%.500s' is no tuning log, give another file", log->path);
 }
 

@@ -11,7 +11,10 @@
 #include "base/lexer.h"
 #include "tune/record.h"
 
-enum { LOG_LINE = 4 * TEXT_LIMIT }; /* bytes of a line that may be a record */
+enum {
+  LOG_HEAD = 256,
+  LOG_LINE = 4 * TEXT_LIMIT /* bytes of a line that may be a record */
+};
 
 /* ---- appending (log.c) ----------------------------------------------------------------------- */
 
@@ -26,8 +29,8 @@ canvas_status log_append(canvas_context *ctx, struct log *log, const struct reco
 int64_t log_cut(const struct log *log);
 void log_close(struct log *log); /* NULL is fine */
 
-/* Whether a file that begins with these bytes is a log; `whole`: there are no others. */
-bool log_begins(const char *bytes, size_t length, bool whole);
+/* Whether a file of `size` bytes, or more, is a log, to judge by its first LOG_HEAD bytes. */
+bool log_begins(const char *bytes, size_t size);
 
 /* ---- reading (log_read.c) -------------------------------------------------------------------- */
 
@@ -63,6 +66,10 @@ bool record_passes(const struct record *r, const struct record_filter *filter);
  * least median, the first of equal ones; NULL if there is none. */
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter);
+
+/* The same; CANVAS_NONE where there is none, and the error message says why. */
+canvas_status records_choose(canvas_context *ctx, const struct records *r, const char *program,
+                             const struct record_filter *filter, const struct record **out);
 
 /* All records of one program on one number of threads. */
 struct log_task {

@@ -58,6 +58,49 @@ const struct record *records_best(const struct records *r, const char *program,
   return best;
 }
 
+/* Where the best record of all is from, and not from where it is wanted. */
+static canvas_status from_elsewhere(canvas_context *ctx, const char *title, const struct record *r,
+                                    const struct record_filter *f) {
+  const struct {
+    const char *what, *wanted, *text;
+  } rows[] = {{"version of canvas", f->version, r->version},
+              {"processor", f->processor, r->processor},
+              {"compiler", f->compiler, r->compiler}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!same(rows[i].wanted, rows[i].text))
+      return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of another %s, '%.300s'", title,
+                  rows[i].what, rows[i].text);
+  if (f->machine && !same_machine(f->machine, r->machine))
+    return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of another machine", title);
+  return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of %d threads, not of %d", title,
+              r->threads, f->threads);
+}
+
+static canvas_status why_none(canvas_context *ctx, const struct records *r, const char *program,
+                              const struct record_filter *filter) {
+  static const struct record_filter any = {0};
+  const struct record *elsewhere = records_best(r, program, &any);
+  char title[PROGRAM_NAME];
+  int failed = 0, count = 0;
+  task_title(program, title, sizeof title);
+  if (elsewhere) return from_elsewhere(ctx, title, elsewhere, filter);
+  for (int i = 0; i < r->count; i++) {
+    bool ours = !strcmp(r->data[i].program, program);
+    count += ours;
+    failed += ours && r->data[i].failure;
+  }
+  if (!count) return fail(ctx, CANVAS_NONE, "no record is of the program '%.100s'", title);
+  return fail(ctx, CANVAS_NONE,
+              "of %d records of '%.100s' %d failed, and the others were screened only", count,
+              title, failed);
+}
+
+canvas_status records_choose(canvas_context *ctx, const struct records *r, const char *program,
+                             const struct record_filter *filter, const struct record **out) {
+  *out = records_best(r, program, filter);
+  return *out ? CANVAS_OK : why_none(ctx, r, program, filter);
+}
+
 /* ---- by tasks -------------------------------------------------------------------------------- */
 
 /* Where a task stands in a hash table of indices into tasks, plus one. Texts are equal where their

@@ -130,8 +130,7 @@ static canvas_status open_file(canvas_context *ctx, const char *path, struct lin
 }
 
 static canvas_status check_begin(canvas_context *ctx, const char *path, const struct lines *l) {
-  if (l->end == l->start || log_begins(l->bytes + l->start, l->end - l->start, !l->left))
-    return CANVAS_OK;
+  if (l->end == l->start || log_begins(l->bytes + l->start, l->end - l->start)) return CANVAS_OK;
   return fail(ctx, CANVAS_BAD_INPUT, "'%.500s' is no tuning log, give another file", path);
 }
 

@@ -674,6 +674,120 @@ static void merging_does_not_depend_on_the_order(void **state) {
   free(text);
 }
 
+// ---- canvas.h -----------------------------------------------------------------------------------
+
+static canvas_log *read_here(void) {
+  static const struct {
+    int trial;
+    const char *compiler;
+    int threads;
+  } rows[] = {{1, "A", 1}, {2, "A", 1}, {3, "B", 1}, {4, "A", 2}};
+  struct log *log;
+  canvas_log *out;
+  const char *path = path_of("here.log");
+  unlink(path);
+  CHECK_INT(log_open(&ctx, path, &log), CANVAS_OK, ctx.message);
+  CHECK_ROWS (rows, row) {
+    struct record r = made(row->trial);
+    const struct machine here = machine_here();
+    free(r.machine);
+    free(r.compiler);
+    r.machine = machine_text(&here);
+    r.compiler = mem_strdup(row->compiler);
+    r.threads = row->threads;
+    CHECK_INT(log_append(&ctx, log, &r), CANVAS_OK, ctx.message);
+    record_free(&r);
+  }
+  log_close(log);
+  CHECK_INT(canvas_log_read(&ctx, path, &out), CANVAS_OK, ctx.message);
+  return out;
+}
+
+static canvas_program *smooth(void) {
+  canvas_program *program;
+  CHECK_INT(canvas_program_parse(&ctx, PROGRAM, strlen(PROGRAM), &program), CANVAS_OK, ctx.message);
+  return program;
+}
+
+static void the_api_finds_the_best(void **state) {
+  canvas_log *log = read_here();
+  canvas_machine *here = canvas_machine_here(), *other;
+  char *machine = canvas_machine_print(here);
+  char *changed = replaced(machine, "\nline ", "\nline 128\n# ");
+  CHECK_INT(canvas_machine_parse(&ctx, changed, strlen(changed), &other), CANVAS_OK, ctx.message);
+  canvas_program *program = smooth();
+  const struct {
+    canvas_log_place place;
+    int trial;
+    const char *message;
+  } rows[] = {
+      {{.machine = here, .compiler = "A", .threads = 1}, 2, ""},
+      {{.machine = here, .compiler = "A"}, 4, ""},
+      {{.machine = here, .compiler = "B"}, 3, ""},
+      {{.machine = here}, 4, ""},
+      {{.anywhere = true, .threads = 1}, 3, ""},
+      {{.machine = here, .compiler = "C"},
+       0,
+       "the best record of 'smooth' is of another compiler, 'A'"},
+      {{.machine = other}, 0, "the best record of 'smooth' is of another machine"},
+      {{.machine = here, .threads = 3}, 0, "the best record of 'smooth' is of 2 threads, not of 3"},
+  };
+  CHECK_ROWS (rows, row) {
+    int best = -1;
+    ctx.message[0] = '\0';
+    canvas_status status = canvas_log_best(&ctx, log, program, &row->place, &best);
+    CHECK_INT(status, row->trial ? CANVAS_OK : CANVAS_NONE, row->message);
+    CHECK_TEXT(ctx.message, row->message, row->message);
+    if (row->trial) CHECK_INT(canvas_log_record(log, best).trial, row->trial, "the best");
+  }
+  canvas_program_free(program);
+  canvas_machine_free(here);
+  canvas_machine_free(other);
+  canvas_log_free(log);
+  canvas_string_free(machine);
+  free(changed);
+}
+
+// What is bound needs the log no longer.
+static void the_api_binds_a_record(void **state) {
+  canvas_log *log = read_here();
+  canvas_bound *bound, *edited;
+  char *text, *line = canvas_log_line(log, 0);
+  CHECK(!strncmp(line, RECORD_BEGIN, strlen(RECORD_BEGIN)), line);
+  CHECK_INT(canvas_log_bind(&ctx, log, 0, &bound), CANVAS_OK, ctx.message);
+  canvas_log_free(log);
+  CHECK_INT(canvas_bound_edit(&ctx, bound, "mark k unroll", 13, &edited), CANVAS_OK, ctx.message);
+  canvas_bound_free(bound);
+  CHECK_INT(canvas_bound_emit(&ctx, edited, NULL, &text), CANVAS_OK, ctx.message);
+  CHECK(strstr(text, "int smooth("), text);
+  canvas_string_free(line);
+  canvas_string_free(text);
+  canvas_bound_free(edited);
+}
+
+static void the_api_counts_and_merges(void **state) {
+  canvas_log *log = read_here(), *merged;
+  const canvas_log_place anywhere = {.anywhere = true};
+  int count;
+  int64_t line;
+  const char *why;
+  canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
+  CHECK_INT(count, 2, "one and two threads");
+  CHECK_TEXT(tasks[0].name, "smooth", "the first");
+  CHECK_TEXT(tasks[0].task, "45d0e49b2c5932c7", "the first");
+  CHECK_INT(tasks[0].trials, 3, "the first");
+  CHECK_INT(tasks[1].best, 3, "the second");
+  CHECK_INT(tasks[0].last - tasks[0].first, 2, "seconds");
+  canvas_log_tasks_free(tasks);
+  merged = canvas_log_merge((const canvas_log *const[]){log, log}, 2);
+  CHECK_INT(canvas_log_count(merged), canvas_log_count(log), "each once");
+  CHECK_INT(canvas_log_damaged(merged, &line, &why), 0, why);
+  canvas_log_free(merged);
+  canvas_log_free(log);
+  canvas_log_free(NULL);
+  CHECK_INT(canvas_log_read(&ctx, path_of("none"), &log), CANVAS_IO, "a file that there is not");
+}
+
 CHECK_MAIN(
     cmocka_unit_test(records_come_back), cmocka_unit_test(what_is_no_record_is_rejected),
     cmocka_unit_test(tasks_have_names), cmocka_unit_test(a_record_gives_the_same_code),
@@ -689,4 +803,7 @@ CHECK_MAIN(
                                     remove_folder),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_half_line, make_folder, remove_folder),
     cmocka_unit_test(the_best_is_of_this_place),
-    cmocka_unit_test(merging_does_not_depend_on_the_order))
+    cmocka_unit_test(merging_does_not_depend_on_the_order),
+    cmocka_unit_test_setup_teardown(the_api_finds_the_best, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(the_api_binds_a_record, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(the_api_counts_and_merges, make_folder, remove_folder))

@@ -1,0 +1,54 @@
+/* Tuning logs on the command line: read, and asked for the best schedule of a program. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "command.h"
+
+canvas_log *log_of_file(struct arguments *a, const char *file) {
+  canvas_log *log;
+  const char *why;
+  int64_t line;
+  if (canvas_log_read(a->ctx, file, &log) != CANVAS_OK) {
+    report_error("%s", canvas_context_message(a->ctx));
+    return NULL;
+  }
+  int64_t damaged = canvas_log_damaged(log, &line, &why);
+  if (damaged)
+    report_note("%.500s: %" PRId64 " damaged %s left out, the first is line %" PRId64 ": %s", file,
+                damaged, damaged == 1 ? "line is" : "lines are", line, why);
+  return log;
+}
+
+bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
+                struct tuned *out) {
+  static const char *const others[] = {"--schedule", "--set"};
+  *out = (struct tuned){.file = option_text(a, "--log", NULL)};
+  if (!out->file) return true;
+  for (int i = 0; i < 2; i++)
+    if (option_given(a, others[i]))
+      return report_error("--log and %s cannot both be given", others[i]), false;
+  out->compiler = canvas_compiler_name(a->ctx);
+  if (!out->compiler) return report_error("%s", canvas_context_message(a->ctx)), false;
+  out->place =
+      (canvas_log_place){.machine = machine, .compiler = out->compiler, .threads = (int)threads};
+  out->log = log_of_file(a, out->file);
+  return out->log != NULL;
+}
+
+void tuned_close(struct tuned *t) {
+  canvas_log_free(t->log);
+  canvas_string_free(t->compiler);
+  *t = (struct tuned){0};
+}
+
+canvas_bound *tuned_best(struct arguments *a, const struct tuned *t,
+                         const canvas_program *program) {
+  canvas_bound *bound = NULL;
+  int best;
+  if (!t->log) return NULL;
+  canvas_status status = canvas_log_best(a->ctx, t->log, program, &t->place, &best);
+  if (status == CANVAS_OK) status = canvas_log_bind(a->ctx, t->log, best, &bound);
+  if (status == CANVAS_OK) return bound;
+  report_note("%.500s: %s; the default schedule is taken", t->file, canvas_context_message(a->ctx));
+  return NULL;
+}

@@ -1,0 +1,170 @@
+/* Tuning logs: read, asked for the best, bound again. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "api/handle.h"
+#include "run/processor.h"
+#include "tune/log.h"
+
+_Static_assert(sizeof((canvas_record *)0)->task == TASK_NAME, "canvas.h has room for a task");
+_Static_assert(sizeof((canvas_log_task *)0)->name == PROGRAM_NAME, "... and for a program's name");
+_Static_assert((int)CANVAS_FAILED_RUN + 1 == (int)FAILURES, "... and for all failures");
+
+struct canvas_log {
+  struct records records;
+};
+
+canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out) {
+  struct canvas_log *log = mem_alloc(sizeof *log);
+  canvas_status status = log_read(ctx, path, &log->records);
+  if (status == CANVAS_OK)
+    *out = log;
+  else
+    canvas_log_free(log);
+  return status;
+}
+
+canvas_log *canvas_log_merge(const canvas_log *const *logs, int count) {
+  struct canvas_log *all = mem_alloc(sizeof *all);
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < logs[i]->records.count; k++)
+      records_add(&all->records, &logs[i]->records.data[k]);
+  records_merge(&all->records);
+  return all;
+}
+
+void canvas_log_free(canvas_log *log) {
+  if (!log) return;
+  records_free(&log->records);
+  free(log);
+}
+
+int canvas_log_count(const canvas_log *log) {
+  return log->records.count;
+}
+
+int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why) {
+  if (line) *line = log->records.line;
+  if (why) *why = log->records.why;
+  return log->records.damaged;
+}
+
+static const struct record *record_at(const canvas_log *log, int record) {
+  assert(record >= 0 && record < log->records.count);
+  return &log->records.data[record];
+}
+
+canvas_record canvas_log_record(const canvas_log *log, int record) {
+  const struct record *r = record_at(log, record);
+  canvas_record out = {.program = r->program,
+                       .edited = r->edited,
+                       .schedule = r->schedule,
+                       .rule = r->rule,
+                       .method = r->method,
+                       .seed = r->seed,
+                       .trial = r->trial,
+                       .failure = (canvas_failure)r->failure,
+                       .message = r->message,
+                       .median = r->median,
+                       .lower = r->lower,
+                       .upper = r->upper,
+                       .repeats = r->repeats,
+                       .threads = r->threads,
+                       .screened = r->screened,
+                       .machine = r->machine,
+                       .processor = r->processor,
+                       .compiler = r->compiler,
+                       .version = r->version,
+                       .time = r->time};
+  task_of(r->program, out.task);
+  return out;
+}
+
+char *canvas_log_line(const canvas_log *log, int record) {
+  struct buf out = {0};
+  record_print(record_at(log, record), &out);
+  return buf_take(&out);
+}
+
+/* ---- the best -------------------------------------------------------------------------------- */
+
+/* A filter, and the texts that it borrows. */
+struct place {
+  struct record_filter filter;
+  struct buf machine;
+  char *processor;
+};
+
+static struct place place_open(const canvas_log_place *place) {
+  struct place p = {.filter = {.threads = place->threads}};
+  if (place->anywhere) return p;
+  if (place->machine) machine_print(machine_of(place->machine), &p.machine);
+  p.processor = processor_name();
+  p.filter.machine = p.machine.text;
+  p.filter.processor = p.processor;
+  p.filter.compiler = place->compiler;
+  p.filter.version = CANVAS_VERSION;
+  return p;
+}
+
+static void place_close(struct place *p) {
+  buf_free(&p->machine);
+  free(p->processor);
+}
+
+canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
+                              const canvas_program *program, const canvas_log_place *place,
+                              int *record) {
+  struct place p = place_open(place);
+  struct buf text = {0};
+  const struct record *best;
+  program_print(program_of(program), &text);
+  canvas_status status = records_choose(ctx, &log->records, text.text, &p.filter, &best);
+  if (status == CANVAS_OK) *record = (int)(best - log->records.data);
+  buf_free(&text);
+  place_close(&p);
+  return status;
+}
+
+canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
+                              canvas_bound **out) {
+  struct recorded r;
+  TRY(record_bind(ctx, record_at(log, record), &r));
+  struct canvas_bound *b = mem_alloc(sizeof *b);
+  *b = (struct canvas_bound){r.tree, r.schedule, mem_alloc(sizeof *b->edited)};
+  *b->edited = (struct shared_program){r.program, 1};
+  *out = b;
+  return CANVAS_OK;
+}
+
+/* ---- by tasks -------------------------------------------------------------------------------- */
+
+static canvas_log_task task_out(const struct log_task *t) {
+  canvas_log_task out = {.threads = t->threads,
+                         .trials = t->trials,
+                         .screened = t->screened,
+                         .best = t->best,
+                         .first = t->first,
+                         .last = t->last};
+  for (int i = 0; i < FAILURES; i++) out.failed[i] = t->failed[i];
+  task_of(t->program, out.task);
+  task_title(t->program, out.name, sizeof out.name);
+  return out;
+}
+
+canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place *place,
+                                  int *count) {
+  struct place p = place_open(place);
+  struct log_tasks tasks = {0};
+  records_tasks(&log->records, &p.filter, &tasks);
+  canvas_log_task *out = mem_alloc((size_t)tasks.count * sizeof *out + 1);
+  for (int i = 0; i < tasks.count; i++) out[i] = task_out(&tasks.data[i]);
+  *count = tasks.count;
+  free(tasks.data);
+  place_close(&p);
+  return out;
+}
+
+void canvas_log_tasks_free(canvas_log_task *tasks) {
+  free(tasks);
+}
