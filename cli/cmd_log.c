@@ -12,7 +12,7 @@
 enum { CELL = 200 };
 
 static void put_seconds(char cell[CELL], double seconds) {
-  const struct unit *unit = unit_of(seconds);
+  const struct time_unit *unit = time_unit_of(seconds);
   snprintf(cell, CELL, "%.3g %s", seconds / unit->seconds, unit->name);
 }
 
@@ -188,7 +188,7 @@ static void place_close(struct place *p) {
 
 static void put_best(struct arguments *a, const canvas_log *log, const canvas_log_task *t) {
   const canvas_record r = canvas_log_record(log, t->best);
-  const struct unit *unit = unit_of(r.median);
+  const struct time_unit *unit = time_unit_of(r.median);
   char by[CELL];
   if (option_given(a, "--json")) {
     put_text(canvas_log_line(log, t->best));
@@ -408,7 +408,7 @@ const struct command command_log = {
         "more.\n",
     .example =
         "touch tuned.log\n"
-        "canvas log show tuned.log || echo nothing is tuned yet",
+        "canvas log show tuned.log 2>&1 || true",
     .options = {{"--any", NULL, "records of other machines, compilers and versions, too"},
                 {"--machine", "FILE", "bound for this one (default: here)"},
                 {"--threads", "T", "measured with so many threads (default: any)"},

@@ -38,7 +38,7 @@ static const char *grouped(int64_t number, char text[32]) {
 
 static void print_correct(const struct outcome *o) {
   const canvas_verdict *v = &o->verdict;
-  const struct unit *unit = unit_of(v->median);
+  const struct time_unit *unit = time_unit_of(v->median);
   char compared[32], all[32];
   printf("%s: correct (%s", o->name, grouped(v->compared, compared));
   if (v->compared < o->elements) printf(" of %s", grouped(o->elements, all));

@@ -187,10 +187,10 @@ void put_text(char *text);
 void put_json_string(const char *text);
 
 /* The unit in which a time is at least 1. */
-struct unit {
+struct time_unit {
   double seconds;
   const char *name;
 };
-const struct unit *unit_of(double seconds);
+const struct time_unit *time_unit_of(double seconds);
 
 #endif

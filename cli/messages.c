@@ -74,8 +74,8 @@ void put_json_string(const char *text) {
   putchar('"');
 }
 
-const struct unit *unit_of(double seconds) {
-  static const struct unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+const struct time_unit *time_unit_of(double seconds) {
+  static const struct time_unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
   int i = 0;
   while (i < 3 && seconds < units[i].seconds) i++;
   return &units[i];
