@@ -13,6 +13,7 @@
  *     default_cycles.c   the formula: what one of them takes
  *     default_order.c    the order of its loops
  *     default_wish.c     what a sketch wants of them instead
+ *     default_rows.c     rows that several stages share: one loop around all of them
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *
@@ -33,6 +34,10 @@
  * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes
  * that it moves. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes
  * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
+ *
+ * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
+ * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes
+ * or goes once less, and costs 20 cycles of each sum over lanes and row, which other rows do not hide.
  */
 #ifndef CANVAS_TRANSFORM_DEFAULT_H
 #define CANVAS_TRANSFORM_DEFAULT_H
@@ -146,6 +151,7 @@ struct default_options {
   bool inner;                      /* how it is kept is open: its lanes may be contiguous */
   int lanes;                       /* all of this axis are lanes; -1: what is best */
   const struct default_wish *wish; /* or NULL */
+  uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
@@ -177,7 +183,17 @@ struct default_mode {
   const struct default_wish *wish; /* or NULL */
 };
 
-/* All stages: kept and plan by tensor. */
+enum { DEFAULT_ROWS = 4 }; /* loops that stages share */
+
+/* The loops at the root that a stage shares with others, the outermost first. */
+struct default_shared {
+  int group; /* 0: none */
+  int count;
+  int axis[DEFAULT_ROWS]; /* its own */
+  bool seen;              /* by a stage outside the group, or it is an output */
+};
+
+/* All stages: kept, plan and shared by tensor. */
 struct default_plans {
   const struct program *p;
   int wished; /* the stage that a wish is about; -1 */
@@ -185,11 +201,18 @@ struct default_plans {
   struct default_mode mode;
   struct default_kept *kept;
   struct default_plan *plan;
+  struct default_shared *shared;
+  double saved; /* cycles, by groups */
 };
 void default_plan_all(struct default_plans *plans, const struct program *p,
                       const struct machine *machine, struct default_mode mode);
 double default_plan_cycles(const struct default_plans *plans); /* of all stages, by the formula */
 void default_plan_free(struct default_plans *plans);
+/* The same with these groups; `saved` is 0. */
+void default_plan_shared(struct default_plans *out, const struct default_plans *plans,
+                         const struct default_shared *shared);
+/* default_rows.c: with the groups that pay. */
+void default_share_rows(struct default_plans *plans);
 
 /* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
 
@@ -199,6 +222,7 @@ struct default_meaning {
   const char *dyn;      /* the axis that says how far it runs; NULL: a number does */
   enum level_tail tail; /* of its axis */
   int open;             /* 1 + the stage whose alone it is, as its number will be another; 0 */
+  bool shared;          /* a loop over rows that stages share */
 };
 
 struct default_maker {
@@ -208,12 +232,18 @@ struct default_maker {
   const struct default_kept *kept; /* by tensor */
   struct {
     VEC(struct default_meaning);
-  } meanings; /* by level */
+  } meanings;                          /* by level */
+  const struct default_shared *shared; /* by tensor; NULL: no stage shares loops */
+  int around;                          /* the loops that stages share now: the innermost, 0: none */
+  int rows[DEFAULT_ROWS];              /* their levels */
 };
 
 int default_level(struct default_maker *m, const char *stage, const char *name,
                   struct default_meaning meaning);
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis);
+
+/* Opens the loops that the stages of this one's group share. */
+void default_open_rows(struct default_maker *m, int stage);
 
 /* The stage in its tile, and there what plan->reader makes of it. */
 void default_tiled(struct default_maker *m, const struct default_facts *f,

@@ -4,7 +4,8 @@
 
 enum {
   PORTS = 2,   /* multiply-adds, and loads, of a cycle */
-  LATENCY = 4, /* cycles until a sum may be added to again */
+  LATENCY = 4, /* cycles until a sum may be added to again ... */
+  HIDDEN = 2,  /* ... of which other stages hide so many, where they share its loops */
   SET = 4096,  /* bytes from one line to the next of a set of L1 ... */
   WAYS = 8,    /* ... which holds so many */
   PAGE = 1024, /* bytes from which on lines are not fetched before they are asked for */
@@ -179,12 +180,13 @@ static double stores(const struct chooser *c) {
   return points * (double)lanes_of_vec(c) * (rows_follow(c) ? 0.8 : 2);
 }
 
-/* Cycles of one point of a stage without a reduction and without lanes: compilers find some. */
+/* Cycles of one point of a stage without a reduction and without lanes: compilers find some, and other
+ * stages in the same loop hide some. */
 static double scalar_point(const struct chooser *c) {
-  double twisted = 0;
+  double twisted = 0, call = c->options.outside ? 1 : 4;
   for (int i = 0; i < c->f->loads; i++)
     twisted += (c->f->load[i].twisted || c->f->load[i].asked) ? 0.5 : 0.1;
-  return (c->f->operations >= DEFAULT_CALLS ? 4.0 : 0.5) * c->f->operations + twisted;
+  return (c->f->operations >= DEFAULT_CALLS ? call : 0.5) * c->f->operations + twisted;
 }
 
 /* Bytes that one tile loads of what goes with the lanes, for all of its reduction. */
@@ -221,7 +223,8 @@ static double step_of(struct chooser *c) {
   c->now.packed = 0;
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
   double step = ports / 2 > work ? ports / 2 + work / 32 : work + ports / 64;
-  if (c->f->reduction > 1 && step < LATENCY) step = LATENCY;
+  double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
+  if (c->f->reduction > 1 && step < latency) step = latency;
   double late = c->f->reduction > 1 ? streaming(c) : 0;
   if (step < late) step = late;
   double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;

@@ -24,6 +24,7 @@ enum {
 
 static bool same_meaning(struct default_meaning a, struct default_meaning b) {
   if (a.size != b.size || a.tail != b.tail || a.open != b.open || !a.dyn != !b.dyn) return false;
+  if (a.shared != b.shared) return false;
   return !a.dyn || strcmp(a.dyn, b.dyn) == 0;
 }
 
@@ -63,8 +64,8 @@ static const char *bounding_axis(const struct default_maker *m, const struct pro
 int default_axis_level(struct default_maker *m, const struct program_tensor *t, int axis) {
   const struct program_axis *a = &t->axes[axis];
   const char *dyn = bounding_axis(m, t, axis);
-  int level =
-      default_level(m, t->name, a->name, (struct default_meaning){a->size, dyn, TAIL_NONE, 0});
+  int level = default_level(m, t->name, a->name,
+                            (struct default_meaning){a->size, dyn, TAIL_NONE, 0, false});
   if (!dyn) return level;
   m->s->levels.data[level].kind = EXTENT_DYN;
   m->s->levels.data[level].dyn = arena_strndup(&m->s->arena, dyn, strlen(dyn));
@@ -76,6 +77,26 @@ int default_axis_level(struct default_maker *m, const struct program_tensor *t, 
 struct parts {
   int outermost, outer, inner; /* levels; -1: there is none */
 };
+
+/* The level that the stage shares for the axis; -1. */
+static int shared_level(const struct default_maker *m, int stage, int axis) {
+  for (int i = 0; m->around && i < m->shared[stage].count; i++)
+    if (m->shared[stage].axis[i] == axis) return m->rows[i];
+  return -1;
+}
+
+void default_open_rows(struct default_maker *m, int stage) {
+  const struct default_shared *s = &m->shared[stage];
+  const struct program_tensor *t = &m->p->tensors.data[stage];
+  int node = 0;
+  for (int i = 0; i < s->count; i++) {
+    const struct program_axis *a = &t->axes[s->axis[i]];
+    m->rows[i] = default_level(m, t->name, a->name,
+                               (struct default_meaning){.size = a->size, .shared = true});
+    node = schedule_add_loop(m->s, node, m->rows[i], i == 0 ? LOOP_PARA : 0);
+  }
+  m->around = node;
+}
 
 struct nest {
   struct default_maker *m;
@@ -137,6 +158,11 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
 
 static void split_axes(struct nest *n) {
   for (int i = 0; i < n->f->t->rank; i++) {
+    int shared = shared_level(n->m, n->f->stage, i);
+    if (shared >= 0) {
+      n->parts[i] = (struct parts){-1, shared, -1};
+      continue;
+    }
     n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, TAIL_MASK, "_v")
                                     : split(n, i, inner_steps(n, i), TAIL_PEEL, "_i");
     if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
@@ -171,7 +197,7 @@ static int outer_level(const struct nest *n, int axis) {
 /* The own loop that runs in parallel; -1. */
 static int parallel_axis(const struct nest *n) {
   double work = (double)n->f->points * (double)n->f->reduction;
-  if (work < PARALLEL) return -1;
+  if (work < PARALLEL || n->m->around) return -1;
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     if (outer_level(n, axis) >= 0 && outer_steps(n, axis) > 1)
@@ -181,11 +207,11 @@ static int parallel_axis(const struct nest *n) {
 }
 
 static int add_outer(struct nest *n) {
-  int node = 0, parallel = parallel_axis(n);
+  int node = n->m->around, parallel = parallel_axis(n);
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     int level = outer_level(n, axis);
-    if (level < 0) continue;
+    if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
   }
   if (n->tile->blocked >= 0)
@@ -238,11 +264,12 @@ static void add_layout(struct default_maker *m, int leaf, int tensor, const stru
   const struct program_tensor *t = &m->p->tensors.data[tensor];
   struct schedule_leaf *l = &m->s->nodes.data[leaf].leaf;
   const int *order = m->kept[tensor].order;
-  bool as_told = true;
+  bool as_told = true, inside = m->around && !m->shared[tensor].seen;
   for (int i = 0; i < t->rank; i++) as_told = as_told && order[i] == i;
   if (as_told) return;
   for (int i = 0; i < t->rank; i++) {
     const struct parts *p = &parts[order[i]];
+    if (inside && shared_level(m, tensor, order[i]) >= 0) continue;
     if (p->outermost >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->outermost].name);
     if (p->outer >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->outer].name);
     if (p->inner >= 0) VEC_PUSH(&l->layout, m->s->levels.data[p->inner].name);
@@ -301,12 +328,16 @@ void default_long(struct default_maker *m, const struct default_facts *f, int fi
   const struct program_tensor *t = f->t;
   struct parts parts[PROGRAM_AXES];
   struct schedule_loop group = {.marks = LOOP_VEC};
-  int node = 0;
-  bool parallel = f->points >= PARALLEL;
+  int node = m->around;
+  bool parallel = f->points >= PARALLEL && !m->around;
   const int *order = m->kept[f->stage].order;
-  for (int i = 0; i < t->rank; i++) parts[i] = (struct parts){-1, default_axis_level(m, t, i), -1};
+  for (int i = 0; i < t->rank; i++) {
+    int shared = shared_level(m, f->stage, i);
+    parts[i] = (struct parts){-1, shared >= 0 ? shared : default_axis_level(m, t, i), -1};
+  }
   for (int i = 0; i < t->rank; i++) {
     int axis = order[i];
+    if (shared_level(m, f->stage, axis) >= 0) continue;
     if (i >= first && t->axes[axis].size > 1) {
       group.level[group.count++] = parts[axis].outer;
       continue;

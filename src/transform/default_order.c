@@ -263,7 +263,7 @@ static uint32_t unrolled(const struct chooser *c) {
 static void unroll_copy(struct chooser *c, int last) {
   const struct default_facts *f = c->f;
   if (c->best.vec >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD || f->load[0].twisted) return;
-  for (int64_t steps = 16; steps >= 4; steps /= 2)
+  for (int64_t steps = 16; steps >= 4 && !(c->options.outside >> last & 1); steps /= 2)
     if (f->t->axes[last].size % steps == 0) {
       c->best.rows[last] = steps;
       return;
@@ -282,7 +282,7 @@ static void block_copy(struct chooser *c) {
   if (f->t->reductions || f->t->rank == 0 || f->many || f->operations >= DEFAULT_CALLS) return;
   int last = f->order[f->t->rank - 1], from = gathered_along(c);
   bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].twisted;
-  if (copy || from < 0 || from == last || f->out[last] != 1) {
+  if (copy || from < 0 || from == last || f->out[last] != 1 || c->options.outside >> from & 1) {
     unroll_copy(c, last);
     return;
   }

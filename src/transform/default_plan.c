@@ -74,6 +74,15 @@ static int only_reader(const struct default_plans *all, int stage) {
   return reader;
 }
 
+/* They share the same loops, or none: axis as in plan. */
+static bool share_alike(const struct default_plans *all, int stage, int reader, const int *axis) {
+  const struct default_shared *s = &all->shared[stage], *r = &all->shared[reader];
+  if (s->group != r->group) return false;
+  for (int i = 0; i < s->count; i++)
+    if (axis[r->axis[i]] != s->axis[i]) return false;
+  return true;
+}
+
 /* The stage that makes something of each element of this one, and nothing else does; -1. */
 static int mapping_reader(const struct default_plans *all, int stage, int *axis) {
   const struct program *p = all->p;
@@ -90,7 +99,7 @@ static int mapping_reader(const struct default_plans *all, int stage, int *axis)
   if (loads_as_is(p, r, r->body, stage, axis) < 1) return -1;
   for (int i = 0; i < t->rank; i++)
     if (axis[i] < 0 || r->axes[i].size != t->axes[axis[i]].size || r->axes[i].low >= 0) return -1;
-  return reader;
+  return share_alike(all, stage, reader, axis) ? reader : -1;
 }
 
 /* ---- how it is kept ---- */
@@ -152,6 +161,12 @@ static bool reads_parts(const struct default_plans *all, const struct default_fa
   return false;
 }
 
+static uint32_t shared_axes(const struct default_plans *all, int stage) {
+  uint32_t axes = 0;
+  for (int i = 0; i < all->shared[stage].count; i++) axes |= 1u << all->shared[stage].axis[i];
+  return axes;
+}
+
 /* From which of its axes, as they are kept, a stage is one vector; -1. */
 static int first_of_long(const struct default_plans *all, const struct default_facts *f) {
   const struct program_tensor *t = f->t;
@@ -160,7 +175,7 @@ static int first_of_long(const struct default_plans *all, const struct default_f
   if (t->reductions || t->rank == 0) return -1;
   int most = reads_parts(all, f) ? 1 : GROUP_MOST;
   for (int i = t->rank - 1; i >= 0 && members < most; i--) {
-    if (!default_long_axis(f, i)) break;
+    if (!default_long_axis(f, i) || shared_axes(all, f->stage) >> f->order[i] & 1) break;
     int64_t steps = t->axes[f->order[i]].size;
     members += steps > 1;
     size *= steps;
@@ -215,8 +230,9 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
     adds_up = false;
   }
   const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
-  default_tile(f, all->machine, (struct default_options){all->mode.pack, inner, lanes, wish},
-               &plan->tile);
+  uint32_t outside = shared_axes(all, f->stage);
+  default_tile(f, all->machine,
+               (struct default_options){all->mode.pack, inner, lanes, wish, outside}, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
   if (plan->reader >= 0) {
     plan->kind = DEFAULT_DEFERRED;
@@ -244,32 +260,52 @@ static void plan_stage(struct default_plans *all, int stage) {
 }
 
 double default_plan_cycles(const struct default_plans *all) {
-  double cycles = 0;
+  double cycles = -all->saved;
   for (int i = 0; i < all->p->tensors.count; i++)
     if (all->plan[i].kind != DEFAULT_UNUSED) cycles += all->plan[i].tile.cycles;
   return cycles;
 }
 
-void default_plan_all(struct default_plans *all, const struct program *p,
-                      const struct machine *machine, struct default_mode mode) {
+static void plan_stages(struct default_plans *all) {
+  int count = all->p->tensors.count;
+  bool *needed = mem_alloc((size_t)count + 1);
+  find_needed(all->p, needed);
+  all->wished = all->mode.wish ? default_wished_stage(all->p, needed) : -1;
+  for (int i = 0; i < count; i++) {
+    const struct program_tensor *t = &all->p->tensors.data[i];
+    default_keep_plain(t, &all->kept[i]);
+    all->plan[i].reader = -1;
+    all->plan[i].kind = needed[i] && !t->is_input ? DEFAULT_TILED : DEFAULT_UNUSED;
+  }
+  free(needed);
+  for (int i = 0; i < count; i++)
+    if (all->plan[i].kind == DEFAULT_TILED) plan_stage(all, i);
+}
+
+static void open_plans(struct default_plans *all, const struct program *p,
+                       const struct machine *machine, struct default_mode mode) {
   size_t count = (size_t)p->tensors.count + 1;
-  bool *needed = mem_alloc(count);
   *all = (struct default_plans){.p = p, .machine = machine, .mode = mode};
   all->kept = mem_alloc(count * sizeof *all->kept);
   all->plan = mem_alloc(count * sizeof *all->plan);
-  find_needed(p, needed);
-  all->wished = mode.wish ? default_wished_stage(p, needed) : -1;
-  for (int i = 0; i < p->tensors.count; i++) {
-    default_keep_plain(&p->tensors.data[i], &all->kept[i]);
-    all->plan[i].reader = -1;
-    all->plan[i].kind = needed[i] && !p->tensors.data[i].is_input ? DEFAULT_TILED : DEFAULT_UNUSED;
-  }
-  free(needed);
-  for (int i = 0; i < p->tensors.count; i++)
-    if (all->plan[i].kind == DEFAULT_TILED) plan_stage(all, i);
+  all->shared = mem_alloc(count * sizeof *all->shared);
+}
+
+void default_plan_all(struct default_plans *all, const struct program *p,
+                      const struct machine *machine, struct default_mode mode) {
+  open_plans(all, p, machine, mode);
+  plan_stages(all);
+}
+
+void default_plan_shared(struct default_plans *out, const struct default_plans *plans,
+                         const struct default_shared *shared) {
+  open_plans(out, plans->p, plans->machine, plans->mode);
+  memcpy(out->shared, shared, (size_t)plans->p->tensors.count * sizeof *shared);
+  plan_stages(out);
 }
 
 void default_plan_free(struct default_plans *plans) {
   free(plans->kept);
   free(plans->plan);
+  free(plans->shared);
 }

@@ -24,8 +24,8 @@ static void consider(struct chooser *c) {
 }
 
 static bool may_tile(const struct chooser *c, int axis) {
-  return axis != c->now.vec && !((c->f->bounds | c->f->rough) >> axis & 1) &&
-         c->f->t->axes[axis].size > 1;
+  uint32_t never = c->f->bounds | c->f->rough | c->options.outside;
+  return axis != c->now.vec && !(never >> axis & 1) && c->f->t->axes[axis].size > 1;
 }
 
 static int64_t most_rows(const struct chooser *c) {
@@ -94,10 +94,11 @@ static void try_lanes(struct chooser *c, int axis) {
 
 static void try_all(struct chooser *c) {
   const struct default_facts *f = c->f;
+  uint32_t never = f->bounds | c->options.outside;
   int lanes = c->options.lanes;
   if (lanes < 0) try_rows(c);
   for (int i = 0; i < f->t->rank; i++)
-    if (lanes >= 0 ? i == lanes : !(f->bounds >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
+    if (lanes >= 0 ? i == lanes : !(never >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
       try_lanes(c, i);
 }
 

@@ -62,6 +62,36 @@ static void add_planned(struct default_maker *m, const struct default_plans *all
     default_tiled(m, &f, &all->plan[tile]);
 }
 
+/* What stands between the stages of a group reads none of them: it comes first. */
+static void add_group(struct default_maker *m, const struct default_plans *all, int first,
+                      bool *done) {
+  int count = all->p->tensors.count, last = first;
+  for (int i = first; i < count; i++)
+    if (all->shared[i].group == all->shared[first].group) last = i;
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn) default_open_rows(m, first);
+    for (int i = first; i <= last; i++) {
+      bool member = all->shared[i].group == all->shared[first].group;
+      if (done[i] || member != turn) continue;
+      add_planned(m, all, i);
+      done[i] = true;
+    }
+  }
+  m->around = 0;
+}
+
+static void add_all(struct default_maker *m, const struct default_plans *all) {
+  bool *done = mem_alloc((size_t)all->p->tensors.count + 1);
+  for (int i = 0; i < all->p->tensors.count; i++) {
+    if (done[i]) continue;
+    if (all->shared[i].group)
+      add_group(m, all, i, done);
+    else
+      add_planned(m, all, i);
+  }
+  free(done);
+}
+
 _Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
                "every program has a default schedule");
 
@@ -80,10 +110,12 @@ static struct schedule *plain(const struct program *p, const char *name,
 }
 
 static void plan_best(struct default_plans *out, const struct program *p,
-                      const struct machine *machine, const struct default_wish *wish) {
+                      const struct machine *machine, const struct default_wish *wish, bool rows) {
   struct default_plans told;
   default_plan_all(out, p, machine, (struct default_mode){.wish = wish});
   default_plan_all(&told, p, machine, (struct default_mode){.told = true, .wish = wish});
+  if (rows) default_share_rows(out);
+  if (rows) default_share_rows(&told);
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
     *out = told;
@@ -93,9 +125,12 @@ static void plan_best(struct default_plans *out, const struct program *p,
 }
 
 static struct schedule *tiled(const struct default_plans *all) {
-  struct default_maker m = {
-      .p = all->p, .s = schedule_new("heuristic"), .machine = all->machine, .kept = all->kept};
-  for (int i = 0; i < all->p->tensors.count; i++) add_planned(&m, all, i);
+  struct default_maker m = {.p = all->p,
+                            .s = schedule_new("heuristic"),
+                            .machine = all->machine,
+                            .kept = all->kept,
+                            .shared = all->shared};
+  add_all(&m, all);
   free(m.meanings.data);
   return m.s;
 }
@@ -109,13 +144,14 @@ static bool is_legal(const struct program *p, const struct schedule *s,
   return true;
 }
 
-struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
-                                 const struct default_wish *wish, struct default_made *out) {
+static struct schedule *wished(const struct program *p, const struct machine *machine,
+                               const struct default_wish *wish, bool rows,
+                               struct default_made *out) {
   struct default_plans all;
   struct default_facts f;
-  plan_best(&all, p, machine, wish);
-  out->stage = all.wished;
   struct schedule *s = NULL;
+  plan_best(&all, p, machine, wish, rows);
+  out->stage = all.wished;
   if (all.wished >= 0) {
     out->tile = all.plan[all.wished].tile;
     default_facts(p, all.wished, all.kept, &f);
@@ -127,14 +163,22 @@ struct schedule *schedule_wished(const struct program *p, const struct machine *
   return NULL;
 }
 
+struct schedule *schedule_wished(const struct program *p, const struct machine *machine,
+                                 const struct default_wish *wish, struct default_made *out) {
+  struct schedule *s = wished(p, machine, wish, true, out);
+  return s ? s : wished(p, machine, wish, false, out);
+}
+
 struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
   struct default_plans all;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
-  plan_best(&all, p, machine, NULL);
-  struct schedule *s = tiled(&all);
-  default_plan_free(&all);
-  if (is_legal(p, s, machine)) return s;
-  schedule_free(s);
+  for (int rows = 1; rows >= 0; rows--) {
+    plan_best(&all, p, machine, NULL, rows);
+    struct schedule *s = tiled(&all);
+    default_plan_free(&all);
+    if (is_legal(p, s, machine)) return s;
+    schedule_free(s);
+  }
   return plain(p, "plain", machine);
 }
