@@ -78,11 +78,34 @@ static bool may_share(const struct default_facts *f, int axis) {
   return !((f->asked | f->rough | f->bounds) >> axis & 1);
 }
 
+/* Elements stand side by side along it that are not all of a row: lanes go along it. */
+static bool is_for_lanes(const struct default_facts *f, int axis, uint32_t rows) {
+  uint32_t more = 0, all = (1u << f->t->rank) - 1;
+  for (int i = 0; i < f->t->rank + f->t->reductions; i++)
+    if (f->t->axes[i].size > 1 && !(rows >> i & 1)) more |= 1u << i;
+  if (f->out[axis] == 1 && more & all) return true;
+  for (int i = 0; i < f->loads; i++)
+    if (f->load[i].stride[axis] == 1 && f->load[i].moves & more) return true;
+  return false;
+}
+
+/* Those axes become -1; so many are left. */
+static int leave_lanes(const struct default_facts *f, int *axis, int count) {
+  uint32_t rows = 0;
+  int left = 0;
+  for (int i = 0; i < count; i++)
+    if (axis[i] >= 0) rows |= 1u << axis[i];
+  for (int i = 0; i < count; i++) {
+    if (axis[i] >= 0 && is_for_lanes(f, axis[i], rows)) axis[i] = -1;
+    left += axis[i] >= 0;
+  }
+  return left;
+}
+
 /* Of the group's axes those that the stage has, too. */
 static int axes_of(const struct group *g, int stage, struct default_shared *out) {
   const struct program_tensor *t = &g->all->p->tensors.data[stage];
   struct default_facts f;
-  int count = 0;
   default_facts(g->all->p, stage, g->all->kept, &f);
   for (int i = 0; i < g->count; i++) {
     struct reading r = {.g = g, .row = i, .axis = -1};
@@ -91,9 +114,8 @@ static int axes_of(const struct group *g, int stage, struct default_shared *out)
     int64_t size = first->axes[g->shared[g->first].axis[i]].size;
     bool fits = may_share(&f, r.axis) && t->axes[r.axis].size == size;
     out->axis[i] = fits ? r.axis : -1;
-    count += fits;
   }
-  return count;
+  return leave_lanes(&f, out->axis, g->count);
 }
 
 /* ---- what it saves ---- */
@@ -249,8 +271,11 @@ static void begin(struct group *g, int number) {
   default_facts(g->all->p, g->first, g->all->kept, &f);
   g->last = g->first;
   g->members = 1;
+  int axis[PROGRAM_AXES];
+  for (int i = 0; i < f.t->rank; i++) axis[i] = may_share(&f, i) ? i : -1;
+  leave_lanes(&f, axis, f.t->rank);
   for (int i = 0; i < f.t->rank && g->count < DEFAULT_ROWS; i++)
-    if (may_share(&f, i)) s->axis[g->count++] = i;
+    if (axis[i] >= 0) s->axis[g->count++] = i;
   s->group = number;
   s->count = g->count;
 }

@@ -8,6 +8,7 @@
 #include "program/interpret.h"
 #include "program/program_edit.h"
 #include "random_program.h"
+#include "row_programs.h"
 #include "transform/default.h"
 
 static canvas_context ctx;
@@ -62,6 +63,10 @@ static const struct {
     {"gemv m=1024 k=1024", 0, "Y_r[m:1024, k_i:16] ="},
     {"gemv m=1024 k=1024", 1, "k_o, m_i:8:unroll, k_i:vec =>"},
     {"softmax shape=256x128", 0, "total_r[i0:256, i1_i:64] ="},
+    // a loop over rows for all stages; none where a row is too large for the first cache, or all are small
+    {"softmax shape=1024x1024", 1, "\ni0:para =>\n    i1_o, i1_i:vec =>"},
+    {"softmax shape=64x16384", 1, "\ni0:para, i1:vec =>"},
+    {"softmax shape=4x512", 1, "\ni0, i1:vec =>"},
     {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
     // rows of a window share their loads
     {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
@@ -163,6 +168,18 @@ static void what_is_edited(void **state) {
     struct program *q = default_program(p, machines[row->machine]);
     if (q) same_outputs(p, q, row->line, 1999);
     program_free(q);
+    program_free(p);
+  }
+}
+
+// ---- rows that stages share ----
+
+static void rows_are_shared(void **state) {
+  struct machine small = small_cache(&machine_avx512);
+  CHECK_ROWS (row_programs, row) {
+    struct program *p;
+    CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK, ctx.message);
+    holds(p, &small, row->line);
     program_free(p);
   }
 }
@@ -274,5 +291,6 @@ static void takes_no_time(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(what_is_chosen), cmocka_unit_test(what_is_edited),
-           cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+           cmocka_unit_test(rows_are_shared), cmocka_unit_test(is_taken),
+           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
            cmocka_unit_test(takes_no_time))

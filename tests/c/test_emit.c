@@ -20,6 +20,7 @@
 #include "operator_calls.h"
 #include "random_edit.h"
 #include "random_program.h"
+#include "row_programs.h"
 #include "run/rounding.h"
 #include "sanitized.h"
 #include "transform/default.h"
@@ -889,6 +890,31 @@ static void phases(void **state) {
   registers = 32;
 }
 
+// Rows that stages share.
+static void shared_rows(void **state) {
+  struct batch b = {.options = "-O2 -march=native"};
+  CHECK_ROWS (row_programs, row)
+    for (int i = 0; i < MACHINES; i++) {
+      struct machine machine = small_cache(machine_model(i));
+      struct program *p, *edited;
+      CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK,
+                ctx.message);
+      vector_bytes = machine.vector_bytes;
+      registers = machine.registers;
+      edited = default_program(p, &machine);
+      if (edited)
+        CHECK(batch_add_meant(&b, edited, p, schedule_default(edited, true, &machine), row->line),
+              ctx.message);
+      else
+        CHECK(batch_add(&b, p, schedule_default(p, true, &machine), row->line), ctx.message);
+      program_free(edited);
+      program_free(p);
+    }
+  batch_flush(&b, b.options);
+  vector_bytes = 64;
+  registers = 32;
+}
+
 // ---- random schedules ----
 
 // A reduction of the program in partial sums, at random, and the schedule that follows the default one;
@@ -1081,5 +1107,6 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(annotations_together), cmocka_unit_test(ragged_tiles),
            cmocka_unit_test(rejections), cmocka_unit_test(long_text),
            cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(phases), cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
+           cmocka_unit_test(phases), cmocka_unit_test(shared_rows),
+           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
            cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))

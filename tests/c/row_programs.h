@@ -1,0 +1,58 @@
+/* Programs whose stages share the loop over rows by default, where the first cache is as small as that of
+ * `small_cache`: odd sizes, f64, rows of two axes, of an axis that is not the first, and of one that has
+ * another name in another stage, stages that are read elsewhere, or stand between and read none of them.
+ * The line is one of the schedule, or two. */
+#ifndef CANVAS_TESTS_ROW_PROGRAMS_H
+#define CANVAS_TESTS_ROW_PROGRAMS_H
+
+#include "machines.h"
+
+static inline struct machine small_cache(const struct machine *machine) {
+  struct machine small = *machine;
+  small.l1 = 4 << 10;
+  return small;
+}
+
+#define ROWS_BEGIN "canvas 1\nprogram p\n"
+#define SOFTMAX(n, c, type)                                                                  \
+  ROWS_BEGIN "in X " type " [n:" n ", c:" c "]\nL[n:" n "] = X[n, c] // max c:" c "\nE[n:" n \
+             ", c:" c "] = exp(X[n, c] - L[n])\nS[n:" n "] = E[n, c] // sum c:" c            \
+             "\n"                                                                            \
+             "Y[n:" n ", c:" c "] = E[n, c] / S[n]\nout Y\n"
+
+static const struct {
+  const char *program, *line;
+} row_programs[] = {
+    {SOFTMAX("24", "128", "f32"), "\nn:para =>\n    c_o, c_i:vec =>\n        @L_r = n, c_i // c_o"},
+    {ROWS_BEGIN "in X f32 [n:33, k:3, c:67]\nL[n:33, c:67] = X[n, k, c] // max k:3\n"
+                "E[n:33, k:3, c:67] = exp(X[n, k, c] - L[n, c])\n"
+                "S[n:33, c:67] = E[n, k, c] // sum k:3\n"
+                "Y[n:33, k:3, c:67] = E[n, k, c] / S[n, c]\nout Y\n",
+     "\nn:para =>\n    k, c_v:80:mask:vec =>\n        @L = n, {c_v}/c // k"},
+    {SOFTMAX("31", "128", "f64"), "\nn:para =>\n    c_o, c_i:vec =>\n        @L_r = n, c_i // c_o"},
+    {ROWS_BEGIN
+     "in X f32 [n:3, t:5, c:512]\nin G f32 [c:512]\nM[n:3, t:5] = X[n, t, c] // mean c:512\n"
+     "V[n:3, t:5] = (X[n, t, c] - M[n, t]) * (X[n, t, c] - M[n, t]) // mean c:512\n"
+     "R[n:3, t:5] = 1 / sqrt(V[n, t] + 0.00001)\n"
+     "Y[n:3, t:5, c:512] = (X[n, t, c] - M[n, t]) * R[n, t] * G[c]\nout Y\n",
+     "\nn:para, t =>\n    c_o, c_i:vec =>\n        @M_r = n, t, c_i // c_o"},
+    {ROWS_BEGIN "in X f32 [a:3, r:40, c:64]\nM[r:40] = X[a, r, c] // mean a:3, c:64\n"
+                "Y[a:3, r:40, c:64] = X[a, r, c] - M[r]\nZ[r:40] = Y[a, r, c] // max a:3, c:64\n"
+                "out Y, Z\n",
+     "\nr:para =>\n    a, c_o, c_i:vec =>\n        @M_r = r, c_i // a, c_o"},
+    {ROWS_BEGIN "in X f32 [i:256, j:256]\nS[i:256] = X[i, j] // mean j:256\n"
+                "E[j:256, i:256] = exp(X[j, i] - S[j])\nT[j:256] = E[j, i] // sum i:256\n"
+                "Y[j:256, i:256] = E[j, i] * T[j]\nout Y\n",
+     "        @E = {i}/j, {E_i}/i\n"},
+    {ROWS_BEGIN "in X f32 [n:40, c:256]\nin Z f32 [c:256, k:64]\nM[n:40] = X[n, c] // max c:256\n"
+                "W[c:256] = Z[c, k] // sum k:64\nE[n:40, c:256] = exp(X[n, c] - M[n]) * W[c]\n"
+                "S[n:40] = E[n, c] // sum c:256\nY[n:40, c:256] = E[n, c] * S[n]\n"
+                "A[n:40, c:256] = E[(n+1)%40, c] + M[(n+3)%40]\nout Y, A\n",
+     "        @W = c // k_i\nn:para =>\n"},
+    {ROWS_BEGIN "in X f32 [n:16, t:4, c:64]\nL[n:16, t:4] = X[n, t, c] // max c:64\n"
+                "E[n:16, t:4, c:64] = exp(X[n, t, c] - L[n, t])\n"
+                "D[t:4, n:16, c:64] = E[n, t, c] - E[n, (t+1)%4, c]\nout D\n",
+     "    t, c:vec =>\n        @D = t, n, c"},
+};
+
+#endif
