@@ -36,9 +36,10 @@ static const struct {
      "R[n:3, t:5] = 1 / sqrt(V[n, t] + 0.00001)\n"
      "Y[n:3, t:5, c:512] = (X[n, t, c] - M[n, t]) * R[n, t] * G[c]\nout Y\n",
      "\nn:para, t =>\n    c_o, c_i:vec =>\n        @M_r = n, t, c_i // c_o"},
-    {ROWS_BEGIN "in X f32 [a:3, r:40, c:64]\nM[r:40] = X[a, r, c] // mean a:3, c:64\n"
-                "Y[a:3, r:40, c:64] = X[a, r, c] - M[r]\nZ[r:40] = Y[a, r, c] // max a:3, c:64\n"
-                "out Y, Z\n",
+    {ROWS_BEGIN
+     "in X f32 [a:3, r:40, c:192]\nM[r:40] = X[a, r, c] // max a:3, c:192\n"
+     "E[a:3, r:40, c:192] = exp(X[a, r, c] - M[r])\nZ[r:40] = E[a, r, c] // sum a:3, c:192\n"
+     "Y[a:3, r:40, c:192] = E[a, r, c] / Z[r]\nout Y, Z\n",
      "\nr:para =>\n    a, c_o, c_i:vec =>\n        @M_r = r, c_i // a, c_o"},
     {ROWS_BEGIN "in X f32 [i:256, j:256]\nS[i:256] = X[i, j] // mean j:256\n"
                 "E[j:256, i:256] = exp(X[j, i] - S[j])\nT[j:256] = E[j, i] // sum i:256\n"
