@@ -125,9 +125,9 @@ static int part_level(struct nest *n, int axis, const char *ending, int64_t size
                       enum level_tail tail, bool told) {
   char name[PROGRAM_NAME + 8];
   snprintf(name, sizeof name, "%s%s", n->f->t->axes[axis].name, ending);
-  int level = default_level(
-      n->m, n->f->t->name, name,
-      (struct default_meaning){size, NULL, tail, n->tile->open ? 1 + n->f->stage : 0});
+  int open = n->tile->open ? 1 + n->f->stage : 0;
+  int level = default_level(n->m, n->f->t->name, name,
+                            (struct default_meaning){.size = size, .tail = tail, .open = open});
   if (!told) return level;
   n->m->s->levels.data[level].kind = EXTENT_INT;
   n->m->s->levels.data[level].extent = size;
