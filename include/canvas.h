@@ -377,8 +377,9 @@ char *canvas_bound_warnings(const canvas_bound *bound);
 
 /* The loops with their steps, how often each runs, the bytes that an iteration touches and the cache
  * they fit in; the stages with their FLOPs (recomputation counted), how often each element is computed,
- * the vector registers of the tile, the bytes that come into each cache. With holes the loops only.
- * CANVAS_BAD_INPUT where a number passes 2^62. */
+ * the vector registers of the tile, the bytes that come into each cache; the predicted time, at rates of this
+ * machine that are measured once (docs/machine.md). With holes the loops only. CANVAS_BAD_INPUT where a number
+ * passes 2^62. */
 canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out);
 /* For Graphviz: the loops as a tree over the stages, what flows between them, the splits of the axes. */
 char *canvas_bound_dot(const canvas_bound *bound);

@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "explain/explain.h"
+#include "tune/schedule_cost.h"
 #include "transform/default.h"
 #include "transform/prepare.h"
 #include "transform/schedule_edit_text.h"
@@ -132,9 +133,23 @@ char *canvas_bound_warnings(const canvas_bound *bound) {
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
+/* What it is predicted to take, behind the rest. */
+static canvas_status explain_time(canvas_context *ctx, const struct loop_tree *tree,
+                                  struct buf *out) {
+  struct rates rates;
+  struct schedule_cost cost;
+  TRY(rates_of(ctx, &tree->machine, &rates));
+  TRY(cost_of_stages(ctx, tree, &rates, &cost));
+  buf_puts(out, "\n");
+  cost_print(tree, &rates, &cost, out);
+  cost_free(&cost);
+  return CANVAS_OK;
+}
+
 canvas_status canvas_bound_explain(canvas_context *ctx, const canvas_bound *bound, char **out) {
   struct buf text = {0};
   canvas_status status = schedule_explain(ctx, bound->tree, &text);
+  if (status == CANVAS_OK && !bound->tree->open) status = explain_time(ctx, bound->tree, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);
   buf_free(&text);
   return status;

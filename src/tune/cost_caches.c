@@ -9,6 +9,10 @@
 
 #include "tune/cost_parts.h"
 
+static const double PAGE = 1024;  /* bytes from which on a row is a stream of its own */
+static const double STREAMS = 10; /* that are fetched before they are asked for */
+static const double LATE = 4;     /* times as long takes what is not */
+
 static void touch(struct cost_walk *w, const struct nest *n, int steps, double *sum) {
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
@@ -72,6 +76,15 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   return false;
 }
 
+/* Rows that lie pages apart are streams of their own, and no processor fetches many ahead. */
+static double lateness(const struct nest *n, const struct access *a) {
+  double streams = 1;
+  for (int i = 0; i < n->stage->steps; i++)
+    if (n->copies[i] > 1 && i != n->lane && fabs(a->stride[i]) * a->bytes >= PAGE)
+      streams *= n->copies[i];
+  return fmin(LATE, fmax(1, streams / STREAMS));
+}
+
 double nest_traffic(struct cost_walk *w, int stage, double cache) {
   const struct nest *n = &w->nests[stage];
   double bytes = 0;
@@ -81,7 +94,7 @@ double nest_traffic(struct cost_walk *w, int stage, double cache) {
   if (fits < n->stage->steps) fits++;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
-    if (!covered(w, n, i)) bytes += access_traffic(n, a, fits);
+    if (!covered(w, n, i)) bytes += lateness(n, a) * access_traffic(n, a, fits);
   }
   return bytes;
 }

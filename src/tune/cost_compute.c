@@ -9,7 +9,10 @@
 #include "program/affine.h"
 #include "tune/cost_parts.h"
 
+static const double WINDOW = 250;   /* instructions that a processor looks ahead */
+static const double ISSUE = 5;      /* ... and begins in a cycle */
 static const double FORWARD = 5;    /* cycles until what was stored can be loaded again */
+static const double LOOP = 2;       /* instructions of an iteration beside its body */
 static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
 
 /* Counts of a stage, in cycles of what does them. */
@@ -20,6 +23,7 @@ struct counted {
   double loads, stores;
   double gathers;
   double operations; /* instructions of any kind */
+  double loops;      /* iterations, of however little */
 };
 
 static double max_of(double a, double b) {
@@ -126,7 +130,7 @@ static void add_reduction(struct counted *c, uint32_t steps) {
 /* ---- loads and stores ------------------------------------------------------------------------ */
 
 /* Addresses of the unrolled steps from `from` on: windows that overlap have fewer than copies. */
-static double addresses(const struct nest *n, const struct access *a, int from) {
+double nest_addresses(const struct nest *n, const struct access *a, int from) {
   double copies = 1, span = 0, least = INFINITY;
   for (int i = from; i < n->stage->steps; i++) {
     if (i == n->lane || n->copies[i] <= 1 || !(a->moves >> i & 1)) continue;
@@ -148,9 +152,10 @@ static double vectors_of(const struct nest *n, const struct access *a) {
 static double held(const struct nest *n, const struct access *a) {
   for (int i = 0; i < n->stage->steps; i++) {
     if (n->copies[i] <= 1) continue;
-    bool again = i == n->lane ? !in_lanes(n, a->moves)
-                              : addresses(n, a, i) < n->copies[i] * addresses(n, a, i + 1);
-    if (again) return addresses(n, a, i + 1) * (i < n->lane ? vectors_of(n, a) : 1);
+    bool again = i == n->lane
+                     ? !in_lanes(n, a->moves)
+                     : nest_addresses(n, a, i) < n->copies[i] * nest_addresses(n, a, i + 1);
+    if (again) return nest_addresses(n, a, i + 1) * (i < n->lane ? vectors_of(n, a) : 1);
   }
   return 0;
 }
@@ -165,7 +170,7 @@ static void add_access(struct counted *c, const struct access *a) {
   const struct rates *r = c->w->rates;
   bool apart = is_apart(n, a), store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->moves);
-  double times = runs * addresses(n, a, 0) * vectors_of(n, a);
+  double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
@@ -190,7 +195,8 @@ static bool sums_in_memory(const struct counted *c) {
   return false;
 }
 
-/* Sums in memory are stored and loaded again before they are added to. */
+/* Sums in memory are stored and loaded again before they are added to. Short sums follow each other so
+ * closely that the processor works at several of them. */
 static double chain(const struct counted *c) {
   const struct nest *n = c->n;
   double sums = 1, between = 1;
@@ -202,7 +208,9 @@ static double chain(const struct counted *c) {
   }
   if (!loops) between = 1;
   double wait = c->w->rates->latency + (sums_in_memory(c) ? FORWARD : 0);
-  return n->begun[n->stage->steps] * n->part * sums * wait / between;
+  double begun = n->begun[stage_step(n->stage, n->stage->start)] * n->part;
+  double together = 1 + WINDOW * begun / fmax(c->operations, begun);
+  return n->begun[n->stage->steps] * n->part * sums * wait / between / together;
 }
 
 static bool is_unrolled(const struct counted *c, int node) {
@@ -210,7 +218,7 @@ static bool is_unrolled(const struct counted *c, int node) {
 }
 
 /* Loops begin and end; one that stages share is paid for by the first. */
-static double loops_of(const struct counted *c) {
+static double loops_of(struct counted *c) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
   double cycles = 0;
@@ -218,7 +226,9 @@ static double loops_of(const struct counted *c) {
     int node = n->stage->path[i].node;
     if (!(n->loops >> i & 1) || c->w->counted[node] || is_unrolled(c, node)) continue;
     c->w->counted[node] = true;
-    cycles += n->part * n->begun[i] * (r->begin + n->trips[i] * r->loop);
+    cycles += n->part * n->begun[i] * r->begin;
+    c->operations += n->part * n->begun[i + 1] * LOOP;
+    c->loops += n->part * n->begun[i + 1] * r->loop;
   }
   return cycles;
 }
@@ -248,9 +258,10 @@ struct cycles nest_cycles(struct cost_walk *w, int stage) {
   uint32_t steps = add_operations(&c, n->tensor->body);
   if (n->stage->start >= 0) add_reduction(&c, steps);
   for (int i = 0; i < n->count; i++) add_access(&c, &w->accesses.data[n->first + i]);
-  double waiting = chain(&c), begun = loops_of(&c), spilled = spills(&c);
+  double begun = loops_of(&c), waiting = chain(&c), spilled = spills(&c);
   double moved = max_of(c.loads, c.stores);
-  double all = max_of(max_of(c.arithmetic, moved), max_of(waiting, c.operations / 5));
+  double all =
+      max_of(max_of(c.arithmetic, moved), max_of(max_of(waiting, c.loops), c.operations / ISSUE));
   return (struct cycles){c.arithmetic, moved + c.gathers + spilled, waiting + begun,
                          all + c.gathers + spilled + begun};
 }

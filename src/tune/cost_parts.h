@@ -55,6 +55,9 @@ void nest_open(struct cost_walk *w, int stage);
 /* The steps that an expression of the stage depends on. */
 uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr);
 
+/* cost_compute.c: addresses of the unrolled steps from `from` on. */
+double nest_addresses(const struct nest *n, const struct access *a, int from);
+
 /* cost_caches.c: the bytes touched by each loop; what a stage brings into a cache. */
 void caches_fill(struct cost_walk *w);
 double nest_traffic(struct cost_walk *w, int stage, double cache);

@@ -62,5 +62,7 @@ bool rates_parse(const char *text, size_t length, struct rates *out);
  * and kept there. Likely ones where there is no compiler, or nothing can be kept or measured; then
  * `measured` is false. */
 canvas_status rates_here(canvas_context *ctx, const struct machine *machine, struct rates *out);
+/* Of any machine: those of this one if the machine is machine_here(), likely ones of another. */
+canvas_status rates_of(canvas_context *ctx, const struct machine *machine, struct rates *out);
 
 #endif

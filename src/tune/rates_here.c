@@ -197,3 +197,20 @@ canvas_status rates_here(canvas_context *ctx, const struct machine *machine, str
   free(cache);
   return CANVAS_OK;
 }
+
+static bool is_here(const struct machine *machine) {
+  const struct machine here = machine_here();
+  struct buf a = {0}, b = {0};
+  machine_print(machine, &a);
+  machine_print(&here, &b);
+  bool same = !strcmp(a.text, b.text);
+  buf_free(&a);
+  buf_free(&b);
+  return same;
+}
+
+canvas_status rates_of(canvas_context *ctx, const struct machine *machine, struct rates *out) {
+  if (is_here(machine)) return rates_here(ctx, machine, out);
+  *out = rates_likely(machine);
+  return CANVAS_OK;
+}

@@ -42,4 +42,8 @@ canvas_status cost_of_stages(canvas_context *ctx, const struct loop_tree *tree,
                              const struct rates *rates, struct schedule_cost *out);
 void cost_free(struct schedule_cost *cost);
 
+/* cost_print.c: a table of the stages, of a cost that has rows for them. */
+void cost_print(const struct loop_tree *tree, const struct rates *rates,
+                const struct schedule_cost *cost, struct buf *out);
+
 #endif
