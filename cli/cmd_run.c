@@ -7,7 +7,7 @@
 #include "command.h"
 
 struct run {
-  int64_t seed, repeats, seconds, threads;
+  int64_t seed, repeats, seconds, threads, winograd;
   char *compiler;
   canvas_machine *machine;
   struct tuned tuned;
@@ -86,7 +86,8 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
   const canvas_run_options options = {.seed = (uint64_t)r->seed,
                                       .repeats = (int)r->repeats,
                                       .seconds = (double)r->seconds,
-                                      .threads = (int)r->threads};
+                                      .threads = (int)r->threads,
+                                      .winograd = (int)r->winograd};
   canvas_count count = {0};
   canvas_measurer *measurer = NULL;
   canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
@@ -99,11 +100,12 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
   return CANVAS_OK;
 }
 
-static int run_program(struct arguments *a, const struct program_item *item, void *data) {
-  const struct run *r = data;
+/* `code` is compiled and compared with the program of the item. */
+static int run_code(struct arguments *a, const struct program_item *item,
+                    const canvas_program *code, const struct run *r) {
   struct outcome out = {.name = item->name, .threads = r->threads};
   struct bound_item chosen;
-  if (!bound_chosen(a, item->program, r->machine, &r->tuned, &chosen)) return EXIT_BAD;
+  if (!bound_chosen(a, code, r->machine, &r->tuned, &chosen)) return EXIT_BAD;
   canvas_status status = measure(a, item->program, chosen.bound, r, &out);
   bound_drop(&chosen);
   if (status != CANVAS_OK) {
@@ -118,12 +120,27 @@ static int run_program(struct arguments *a, const struct program_item *item, voi
   return out.verdict.failure ? EXIT_NONE : EXIT_OK;
 }
 
+static int run_program(struct arguments *a, const struct program_item *item, void *data) {
+  const struct run *r = data;
+  canvas_program *edited;
+  if (!r->winograd) return run_code(a, item, item->program, r);
+  canvas_status status = canvas_program_winograd(a->ctx, item->program, (int)r->winograd, &edited);
+  if (status != CANVAS_OK) {
+    report_status(a, item->name, status);
+    return EXIT_BAD;
+  }
+  int answer = run_code(a, item, edited, r);
+  canvas_program_free(edited);
+  return answer;
+}
+
 static int run(struct arguments *a) {
   struct run r = {0};
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &r.seed) ||
       !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats) ||
       !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds) ||
-      !option_whole(a, "--threads", 1, 1, 1024, &r.threads))
+      !option_whole(a, "--threads", 1, 1, 1024, &r.threads) ||
+      !option_whole(a, "--winograd", 0, 0, 4, &r.winograd))
     return EXIT_BAD;
   r.machine = machine_chosen(a);
   if (!r.machine) return EXIT_BAD;
@@ -165,6 +182,8 @@ const struct command command_run = {
                 {"--repeats", "COUNT", "timed samples (default 30; fewer of slow code)"},
                 {"--seconds", "S", "what the code may take, all runs together (default 10)"},
                 {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
+                {"--winograd", "TILE",
+                 "convolutions of 3x3 with fewer products, in tiles of 2 or 4: rounds more"},
                 {"--json", NULL, "one JSON object per program and line"}},
     .run = run,
 };

@@ -323,11 +323,16 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
 
 /* The program after an edit; `program` stays as it is. Edits: `cache Y as CC`, `cache X in Y as XC`,
  * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `rfactor Y k 16 as YP`, `overlap P in Y h 8 as PO`,
- * `border Y`, `type X bf16`.
- * All but the last keep what is computed, up to the order of sums; `border` that of finite numbers.
+ * `border Y`, `type X bf16`, `winograd Y 4`.
+ * All but the last two keep what is computed, up to the order of sums; `border` that of finite numbers.
  * CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out);
+
+/* The edit `winograd` of every convolution that it takes, with tiles of 2 or 4. It rounds more than the
+ * convolution: canvas_run_options.winograd permits that. CANVAS_BAD_INPUT: there is none. */
+canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program *program, int tile,
+                                      canvas_program **out);
 
 /* ---- machines: what schedules are bound for (docs/machine.md) -------------------------------- */
 
@@ -488,6 +493,9 @@ typedef struct canvas_run_options {
    * fastest, and not timed on once five samples are a quarter above the best median that this measurer has
    * seen (canvas_verdict.repeats tells). */
   bool screen;
+  /* 2 or 4: candidates may be what the edit `winograd` makes of the program with tiles up to that. They
+   * are compared with the program's values, within the bounds of both added up. 0: such a one fails. */
+  int winograd;
 } canvas_run_options;
 /* Keeps a compiler, the inputs and the values that are expected of one program over many candidates.
  * The program is borrowed. `options` NULL: seed 1. CANVAS_IO: there is no compiler, or the program takes

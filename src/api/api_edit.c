@@ -11,6 +11,20 @@ canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *pro
   return CANVAS_OK;
 }
 
+canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program *program, int tile,
+                                      canvas_program **out) {
+  const struct program *given = program_of(program);
+  TRY(winograd_check_tile(ctx, tile));
+  struct program *p = winograd_of(given, tile);
+  if (!p)
+    return fail(
+        ctx, CANVAS_BAD_INPUT,
+        "program '%.100s' has no convolution with windows of 3x3 that move by 1 in steps of 1",
+        given->name);
+  *out = (canvas_program *)p;
+  return CANVAS_OK;
+}
+
 canvas_status canvas_bound_follow(canvas_context *ctx, const canvas_bound *bound, const char *edit,
                                   size_t length, canvas_schedule **out) {
   struct schedule *s;

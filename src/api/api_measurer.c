@@ -23,7 +23,8 @@ const char *canvas_failure_name(canvas_failure failure) {
 canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
                                   const canvas_run_options *options, canvas_measurer **out) {
   const canvas_run_options how = options ? *options : (canvas_run_options){.seed = 1};
-  struct expected_options inputs = {.seed = how.seed};
+  struct expected_options inputs = {.seed = how.seed, .winograd = how.winograd};
+  if (how.winograd) TRY(winograd_check_tile(ctx, how.winograd));
   struct canvas_measurer *m = mem_alloc(sizeof *m);
   m->program = program_of(program);
   m->options = (struct batch_options){.seconds = how.total_seconds,

@@ -101,6 +101,8 @@ struct program_tensor {
 
 struct program {
   const char *name;
+  int winograd; /* the largest tile that an edit `winograd` took on the way here: its rounding is another;
+                   0: none */
   struct {
     VEC(struct program_tensor);
   } tensors; /* in order; a stage loads earlier ones only */
@@ -120,6 +122,10 @@ struct program {
   bool failed;        /* a builder call failed; error says how */
   char error[MESSAGE_SIZE];
 };
+
+/* winograd_matrices.c: there are tiles of 2 and 4. */
+bool winograd_has_tile(int64_t tile);
+canvas_status winograd_check_tile(canvas_context *ctx, int64_t tile);
 
 /* program_parse.c, program_print.c. Parsing verifies too; print(parse(t)) is canonical, and stable
  * under parsing and printing again. */

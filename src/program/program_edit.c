@@ -165,6 +165,27 @@ static canvas_status read_overlap(struct edit *e) {
   return read_new_name(e);
 }
 
+/* `winograd Y 4` */
+static canvas_status read_winograd(struct edit *e) {
+  struct winograd found;
+  struct token at = e->lx.token;
+  e->change.kind = CHANGE_WINOGRAD;
+  TRY(read_tensor(e, "the convolution", &e->change.tensor));
+  const struct token tile = e->lx.token;
+  if (tile.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the rows of a tile, 2 or 4");
+  if (!winograd_has_tile(tile.integer))
+    return lexer_fail(&e->lx, &tile,
+                      "Winograd's convolution has tiles of 2x2 and of 4x4, not of %lld",
+                      (long long)tile.integer);
+  lexer_next(&e->lx);
+  const char *why = find_winograd(e->change.from, e->change.tensor, (int)tile.integer, &found);
+  if (why)
+    return lexer_fail(&e->lx, &at, "'%.40s' %s",
+                      e->change.from->tensors.data[e->change.tensor].name, why);
+  take_winograd(&e->change, e->change.tensor, &found);
+  return CANVAS_OK;
+}
+
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
@@ -205,8 +226,11 @@ static canvas_status read_edit(struct edit *e) {
     TRY(read_border(e));
   else if (lexer_accept(lx, "overlap"))
     TRY(read_overlap(e));
+  else if (lexer_accept(lx, "winograd"))
+    TRY(read_winograd(e));
   else
-    return lexer_unexpected(lx, "an edit (cache, pack, inline, type, rfactor, border or overlap)");
+    return lexer_unexpected(
+        lx, "an edit (cache, pack, inline, type, rfactor, border, overlap or winograd)");
   lexer_skip_newlines(lx);
   if (lx->token.kind == TOKEN_END) return CANVAS_OK;
   return lexer_unexpected(lx, "the end of the edit");

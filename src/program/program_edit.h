@@ -15,7 +15,10 @@
  *     overlap P in Y h 8 as PO
  *                          PO holds, for each 8 places of Y's axis h, all that Y reads of P for them:
  *                          rows that two of them read are there twice; P is gone if only Y read it
- *     type X bf16          how X is stored: the one edit that changes finite results, by rounding
+ *     type X bf16          how X is stored: changes finite results, by rounding
+ *     winograd Y 4         Y, a convolution with windows of 3x3, is computed with fewer products, in tiles of
+ *                          4x4 (or 2x2): changes finite results, by rounding, and spreads inf and nan over
+ *                          a tile. The program says `winograd 4` after its name then
  *
  * An index of a layout is a sum of digits of axes (co, co/32, co%32, co/4%8), each times the product of
  * those after it, such as `(ci*3+kh)*3+kw` or `kh*3+kw`; all digits together give back every axis. Where
@@ -30,6 +33,9 @@
  * column of the edit's text, or says what is wrong with the program it would give. */
 canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
                            size_t length, struct program **out);
+
+/* Every convolution that the edit `winograd` takes, with tiles of 2 or 4; NULL where there is none. */
+struct program *winograd_of(const struct program *p, int tile);
 
 /* Stages that only move data, one load, or a number where the indices say so, are inlined; and what
  * an output only copies is computed by the output, where nothing else loads it. */

@@ -1,6 +1,6 @@
 /* The text of programs: a recursive-descent parser over the builder. See docs/program.md.
  *
- *     program = [ "canvas 1" ] "program" WORD { input | stage | output }
+ *     program = [ "canvas 1" ] "program" WORD [ "winograd" INTEGER ] { input | stage | output }
  *     input   = "in" NAME dtype "[" axes "]" [ ["-"] NUMBER ".." ["-"] NUMBER [ "rising" ] ]
  *     stage   = NAME [ dtype ] "[" axes "]" "=" expr [ "//" reducer over { "," over } ]
  *     over    = NAME ":" ( NUMBER | expr ".." expr )
@@ -515,6 +515,17 @@ static canvas_status parse_outputs(struct parser *ps) {
   return lexer_end_line(lx, "after the outputs");
 }
 
+/* `winograd 4`, or nothing */
+static canvas_status parse_winograd(struct parser *ps) {
+  struct lexer *lx = &ps->lx;
+  if (!lexer_accept(lx, "winograd")) return CANVAS_OK;
+  if (lx->token.kind != TOKEN_INTEGER || !winograd_has_tile(lx->token.integer))
+    return lexer_unexpected(lx, "the tile of Winograd's convolution, 2 or 4");
+  ps->p->winograd = (int)lx->token.integer;
+  lexer_next(lx);
+  return CANVAS_OK;
+}
+
 static canvas_status parse_header(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   lexer_skip_newlines(lx);
@@ -534,6 +545,7 @@ static canvas_status parse_header(struct parser *ps) {
     return lexer_fail(lx, &lx->token, "name of more than %d bytes", PROGRAM_NAME);
   ps->p->name = arena_strndup(&ps->p->arena, lx->token.start, (size_t)lx->token.length);
   lexer_next(lx);
+  TRY(parse_winograd(ps));
   return lexer_end_line(lx, "after the name of the program");
 }
 

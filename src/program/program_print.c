@@ -194,7 +194,9 @@ static void print_tensor(const struct program *p, const struct program_tensor *t
 }
 
 void program_print(const struct program *p, struct buf *buf) {
-  buf_printf(buf, "canvas 1\nprogram %s\n", p->name);
+  buf_printf(buf, "canvas 1\nprogram %s", p->name);
+  if (p->winograd) buf_printf(buf, " winograd %d", p->winograd);
+  buf_puts(buf, "\n");
   for (int i = 0; i < p->tensors.count; i++) print_tensor(p, &p->tensors.data[i], buf);
   for (int i = 0; i < p->outputs.count; i++)
     buf_printf(buf, "out %s\n", p->tensors.data[p->outputs.data[i]].name);

@@ -10,9 +10,11 @@
 
 struct change change_open(enum change_kind kind, const struct program *from) {
   size_t count = (size_t)from->tensors.count;
+  struct program *to = program_new(from->name);
+  to->winograd = from->winograd;
   return (struct change){.kind = kind,
                          .from = from,
-                         .to = program_new(from->name),
+                         .to = to,
                          .inlined = mem_alloc(count * sizeof(bool)),
                          .number = mem_alloc(count * sizeof(int)),
                          .fresh = -1};
@@ -22,6 +24,7 @@ void change_close(struct change *c) {
   layout_free(&c->layout);
   free(c->inlined);
   free(c->number);
+  free(c->winograd);
 }
 
 /* ---- what programs hold -------------------------------------------------------------------- */
@@ -401,6 +404,7 @@ static void begin_tensor(struct change *c, int i) {
 }
 
 void program_rebuild(struct change *c) {
+  const struct px_map map = {.load = load_changed, .data = c};
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
@@ -410,6 +414,8 @@ void program_rebuild(struct change *c) {
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
     else if (c->kind == CHANGE_RFACTOR && i == c->tensor)
       c->number[i] = final_stage(c, name, partial_stage(c));
+    else if (c->kind == CHANGE_WINOGRAD && c->winograd[i].tile)
+      c->number[i] = winograd_stages(c, i, &map);
     else
       c->number[i] = copy_tensor(c, i, name);
   }

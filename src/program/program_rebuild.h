@@ -14,7 +14,8 @@ enum change_kind {
   CHANGE_RFACTOR,
   CHANGE_BORDER,
   CHANGE_OVERLAP,
-  CHANGE_OUTLINE
+  CHANGE_OUTLINE,
+  CHANGE_WINOGRAD
 };
 
 /* A stage reads a tensor along `axis` of it at step * y + low .. step * y + low + more, where y is its
@@ -31,6 +32,16 @@ struct outlined_axis {
   int64_t step, with_step, size, block;
 };
 
+/* A convolution of a window of 3x3: the stage sums image times weights. The image depends on own[0] +
+ * window[0] and own[1] + window[1], the rows and columns, and the weights on the window. */
+struct winograd {
+  int tile; /* 2 or 4 rows and columns of the stage; 0: it is none */
+  int own[2], window[2];
+  int image, weights; /* expressions */
+  int around;         /* a select whose condition belongs to the image; -1: there is none */
+  int64_t block[PROGRAM_AXES]; /* the image depends on axis/block alone; 0: on the axis */
+};
+
 struct change {
   enum change_kind kind;
   const struct program *from;
@@ -40,16 +51,17 @@ struct change {
   int node;           /* CHANGE_OUTLINE: of its expression */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
-  const char *name;        /* of the new stage */
-  enum program_dtype type; /* CHANGE_TYPE */
-  struct layout layout;    /* CHANGE_PACK */
-  int axis;                /* CHANGE_RFACTOR: of `tensor`, one of its reduction axes */
-  int64_t lanes;           /* ... so many partial sums */
-  struct window window;    /* CHANGE_OVERLAP */
-  bool *inlined;           /* CHANGE_INLINE: by tensor */
-  int *number;             /* the tensors of `to` that stand for those of `from` */
-  int fresh;               /* the new stage, -1 until there is one */
-  bool active;             /* loads of `tensor` in the stage that is built now are others */
+  const char *name;          /* of the new stage */
+  enum program_dtype type;   /* CHANGE_TYPE */
+  struct layout layout;      /* CHANGE_PACK */
+  int axis;                  /* CHANGE_RFACTOR: of `tensor`, one of its reduction axes */
+  int64_t lanes;             /* ... so many partial sums */
+  struct window window;      /* CHANGE_OVERLAP */
+  struct winograd *winograd; /* CHANGE_WINOGRAD: by tensor */
+  bool *inlined;             /* CHANGE_INLINE: by tensor */
+  int *number;               /* the tensors of `to` that stand for those of `from` */
+  int fresh;                 /* the new stage, -1 until there is one */
+  bool active;               /* loads of `tensor` in the stage that is built now are others */
 };
 
 /* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
@@ -65,6 +77,13 @@ canvas_status change_finish(canvas_context *ctx, struct change *c, struct progra
  * reader's axes. */
 int outline_stage(struct change *c, const struct px_map *map);
 int outline_load(struct change *c, const int *axis);
+
+/* program_winograd.c: why the stage is no convolution that tiles are for, a clause; NULL if it is one. */
+const char *find_winograd(const struct program *p, int stage, int tile, struct winograd *out);
+/* The stage is transformed, too; a border that only it reads becomes a part of it. */
+void take_winograd(struct change *c, int stage, const struct winograd *w);
+/* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
+int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);

@@ -119,7 +119,7 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   for (int i = 0; i < count; i++) {
     const struct batch_candidate *c = members[i].candidate;
     *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
-    items[compiled] = (struct measure_item){objects[i].path, c->function, c->prepare};
+    items[compiled] = (struct measure_item){objects[i].path, c->function, c->prepare, c->winograd};
     if (objects[i].path)
       of[compiled++] = i;
     else

@@ -18,6 +18,7 @@ struct batch_candidate {
   const char
       *function; /* in it, as emit_c writes one: a pointer for each input, then each output */
   const struct measure_prepare *prepare; /* NULL: nothing; else it is two functions */
+  bool winograd;                         /* as of its struct measure_item */
 };
 
 struct batch_options {

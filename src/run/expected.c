@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "program/interpret.h"
+#include "program/program_edit.h"
 #include "run/child.h"
 #include "run/places.h"
 #include "run/reference.h"
@@ -207,16 +208,90 @@ static canvas_status check_size(canvas_context *ctx, const struct program *p, si
   return CANVAS_OK;
 }
 
+static canvas_status oracle_open(struct oracle *q) {
+  TRY(rounding_new(q->ctx, q->program, &q->rounding));
+  return interpreter_new(q->ctx, q->rounding.program, q->inputs, NULL, &q->interpreter);
+}
+
+static void oracle_close(struct oracle *q) {
+  interpreter_free(q->interpreter);
+  rounding_free(&q->rounding);
+}
+
+static void outputs_free(struct expected_output *outputs, int count) {
+  for (int i = 0; outputs && i < count; i++) {
+    block_free(&outputs[i].memory);
+    block_free(&outputs[i].known);
+  }
+  free(outputs);
+}
+
+/* Value and bound of the program as it was given. */
+static canvas_status given_element(struct oracle *q, int output, const struct expected_output *o,
+                                   int64_t at, double *want, double *bound) {
+  int error = q->rounding.error[output];
+  *bound = 0;
+  if (!o->at) {
+    *want = o->want[at];
+    *bound = o->bound[at];
+    return CANVAS_OK;
+  }
+  TRY(interpreter_elements(q->interpreter, q->rounding.value[output], 1, &at, want));
+  return error < 0 ? CANVAS_OK : interpreter_elements(q->interpreter, error, 1, &at, bound);
+}
+
+/* The outputs of what winograd_of made become those of the program, with both bounds. */
+static canvas_status widen(struct oracle *q, const struct expected *e,
+                           struct expected_output *wide) {
+  for (int i = 0; i < e->outputs; i++) {
+    struct expected_output *o = &wide[i];
+    for (int64_t k = 0; k < o->count; k++) {
+      double bound;
+      TRY(given_element(q, i, &e->output[i], o->at ? o->at[k] : k, &o->want[k], &bound));
+      o->bound[k] += bound;
+    }
+  }
+  return CANVAS_OK;
+}
+
+static void share_outputs(const struct expected *e, struct expected_output *wide) {
+  for (int i = 0; i < e->outputs; i++) {
+    block_free(&wide[i].memory);
+    wide[i].memory = e->output[i].memory;
+  }
+}
+
+static canvas_status permit_winograd(struct oracle *given, struct expected *e) {
+  struct program *p = winograd_of(given->program, given->options->winograd);
+  if (!p) return CANVAS_OK;
+  struct oracle q = {
+      .ctx = given->ctx, .program = p, .options = given->options, .inputs = given->inputs};
+  struct expected wide = {.outputs = e->outputs};
+  wide.output = mem_alloc((size_t)e->outputs * sizeof *wide.output);
+  for (int i = 0; i < e->outputs; i++) describe_output(p, i, &wide.output[i]);
+  canvas_status status = oracle_open(&q);
+  if (status == CANVAS_OK) status = find_values(&q, &wide);
+  oracle_close(&q);
+  program_free(p);
+  if (status == CANVAS_OK) status = widen(given, e, wide.output);
+  if (status != CANVAS_OK) {
+    outputs_free(wide.output, e->outputs);
+    return status;
+  }
+  share_outputs(e, wide.output);
+  e->wide = wide.output;
+  return CANVAS_OK;
+}
+
 static canvas_status fill_outputs(canvas_context *ctx, const struct program *p,
                                   double *const *inputs, const struct expected_options *options,
                                   struct expected *e) {
   struct oracle q = {
       .ctx = ctx, .program = p, .options = options, .inputs = (const double *const *)inputs};
-  TRY(rounding_new(ctx, p, &q.rounding));
-  canvas_status status = interpreter_new(ctx, q.rounding.program, q.inputs, NULL, &q.interpreter);
+  canvas_status status = oracle_open(&q);
   if (status == CANVAS_OK) status = find_values(&q, e);
-  interpreter_free(q.interpreter);
-  rounding_free(&q.rounding);
+  if (status == CANVAS_OK && options->winograd) status = permit_winograd(&q, e);
+  oracle_close(&q);
   return status;
 }
 
@@ -244,7 +319,10 @@ canvas_status expected_new(canvas_context *ctx, const struct program *p,
   if (o.spot <= 0) o.spot = SPOT;
   TRY(check_size(ctx, p, &bytes));
   struct expected *e = mem_alloc(sizeof *e);
-  *e = (struct expected){.inputs = p->inputs.count, .outputs = p->outputs.count, .bytes = bytes};
+  *e = (struct expected){.inputs = p->inputs.count,
+                         .outputs = p->outputs.count,
+                         .winograd = o.winograd,
+                         .bytes = bytes};
   e->input = mem_alloc(((size_t)e->inputs + 1) * sizeof *e->input);
   e->output = mem_alloc(((size_t)e->outputs + 1) * sizeof *e->output);
   for (int i = 0; i < e->outputs; i++) describe_output(p, i, &e->output[i]);
@@ -259,18 +337,17 @@ canvas_status expected_new(canvas_context *ctx, const struct program *p,
 void expected_free(struct expected *e) {
   if (!e) return;
   for (int i = 0; i < e->inputs; i++) block_free(&e->input[i]);
-  for (int i = 0; i < e->outputs; i++) {
-    block_free(&e->output[i].memory);
-    block_free(&e->output[i].known);
-  }
+  for (int i = 0; e->wide && i < e->outputs; i++) e->wide[i].memory = (struct block){0};
+  outputs_free(e->wide, e->outputs);
+  outputs_free(e->output, e->outputs);
   free(e->input);
-  free(e->output);
   free(e);
 }
 
 void expected_seal(const struct expected *e) {
   for (int i = 0; i < e->inputs; i++) block_seal(&e->input[i]);
   for (int i = 0; i < e->outputs; i++) block_seal(&e->output[i].known);
+  for (int i = 0; e->wide && i < e->outputs; i++) block_seal(&e->wide[i].known);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -359,9 +436,9 @@ static void tell_wrong(const struct expected_output *o, struct tally t, int patt
                  (long long)o->count);
 }
 
-void expected_compare(const struct expected *e, int pattern, struct verdict *v) {
+void expected_compare(const struct expected *e, int pattern, bool winograd, struct verdict *v) {
   for (int i = 0; i < e->outputs; i++) {
-    const struct expected_output *o = &e->output[i];
+    const struct expected_output *o = winograd && e->wide ? &e->wide[i] : &e->output[i];
     if (!check_zones(o, v)) return;
     struct tally t = compare_output(o, v);
     if (!t.wrong) continue;

@@ -7,6 +7,11 @@
  * that was evaluated, to a thousandth of what rounding in fp32 explains. Where there is no reference,
  * or it does not agree, the interpreter goes on: for `seconds`, to the whole of a small output and
  * `samples` elements of a large one. How many are known is always told.
+ *
+ * Winograd's convolution (program_edit.h) is the one edit that rounds beyond another order of sums, so code
+ * of it is held to another bound, where that is asked for: the values are those of the program as it was
+ * given, and the bound is the program's plus that of what winograd_of makes of it, worked out by the same
+ * rules. Of a candidate nothing is asked but whether it is such a one.
  */
 #ifndef CANVAS_RUN_EXPECTED_H
 #define CANVAS_RUN_EXPECTED_H
@@ -23,6 +28,7 @@ struct expected_options {
   double seconds;                  /* for the interpreter, all outputs together: 30 */
   double spot;                     /* of these before a reference is compiled: 0.5 */
   const struct compiler *compiler; /* that compiles it; NULL: the interpreter alone */
+  int winograd; /* 2 or 4: candidates may be what the edit `winograd` makes with tiles up to that; 0: none */
 };
 
 struct expected_output {
@@ -42,6 +48,10 @@ struct expected {
   int inputs, outputs;
   struct block *input;
   struct expected_output *output;
+  struct expected_output
+      *wide;    /* the same for candidates made by `winograd`, with the bound of that added
+                                   to that of the program; NULL: there is none. Shares `memory` */
+  int winograd; /* the largest tile that is permitted, as in the options */
   size_t bytes; /* of all tensors */
   char
       without[MESSAGE_SIZE]; /* why there is no reference; "" if there is one, or none was needed */
@@ -57,7 +67,7 @@ void expected_seal(const struct expected *e);
 /* The outputs, poisoned with `pattern`, get ready for a run; then the verdict on what a run made of
  * them: FAILED_NOT or FAILED_WRONG with the first wrong element. */
 void expected_poison(const struct expected *e, int pattern);
-void expected_compare(const struct expected *e, int pattern, struct verdict *v);
+void expected_compare(const struct expected *e, int pattern, bool winograd, struct verdict *v);
 
 /* Verdict on a second run, over the other pattern, beside a copy of what the first made of each
  * output: the same, and everything written. */

@@ -44,6 +44,7 @@ struct measure_item {
   const char *path;                      /* of a shared object, which several may share */
   const char *function;                  /* as of its struct source */
   const struct measure_prepare *prepare; /* NULL: nothing */
+  bool winograd;                         /* its bound is the wide one of what is expected */
 };
 
 /* `best` after another verdict. */

@@ -478,6 +478,10 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
       add_plain(f, tensor, first_reader(f, tensor));
       return CANVAS_OK;
     }
+    case CHANGE_WINOGRAD:
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "the loops of a convolution say nothing about its transforms: take the default "
+                  "schedule of what the edit makes of the program");
     default: return CANVAS_OK;
   }
 }

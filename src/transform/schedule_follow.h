@@ -12,6 +12,7 @@
  *     overlap P in Y h 8 as PO
  *                          PO stands in Y's loop over tiles of 8, which is made if there is none, and
  *                          P is gone if only Y read it; where that cannot be, PO is at the root
+ *     winograd Y 4         none: the loops of Y are none of its transforms
  */
 #ifndef CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H
 #define CANVAS_TRANSFORM_SCHEDULE_FOLLOW_H

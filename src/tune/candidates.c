@@ -57,14 +57,24 @@ struct written {
   struct measure_prepare prepare;
 };
 
+/* Winograd's convolution, of a program that was given without it. */
+static bool is_winograd(const struct program *p, const struct program *given) {
+  return p->winograd > given->winograd;
+}
+
 /* What it fails at is its verdict. */
-static void write_one(canvas_context *ctx, const struct program *program,
+static void write_one(canvas_context *ctx, const struct program *program, int permitted,
                       const struct loop_tree *tree, struct written *w, struct verdict *v) {
   const struct program *p = tree->program;
   if (!program_same_tensors(p, program))
     verdict_fail(v, FAILED_CHECK,
                  "program '%.100s' has not the inputs and outputs of '%.100s', which is measured",
                  p->name, program->name);
+  else if (is_winograd(p, program) && p->winograd > permitted)
+    verdict_fail(v, FAILED_CHECK,
+                 "program '%.100s' was made by the edit 'winograd' with tiles of %d, which rounds "
+                 "more than '%.100s': permit it with winograd = %d",
+                 p->name, p->winograd, program->name, p->winograd);
   else if (candidate_text(ctx, tree, w->name, &w->text, &w->prepare) != CANVAS_OK)
     verdict_fail(v, FAILED_CHECK, "%s", ctx->message);
 }
@@ -78,9 +88,9 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
   for (int i = 0; i < count; i++) {
     verdicts[i] = (struct verdict){0};
     snprintf(w[i].name, sizeof w[i].name, "candidate_%d", i);
-    write_one(ctx, program, trees[i], &w[i], &verdicts[i]);
-    c[i] =
-        (struct batch_candidate){w[i].text, w[i].name, w[i].prepare.bytes ? &w[i].prepare : NULL};
+    write_one(ctx, program, expected->winograd, trees[i], &w[i], &verdicts[i]);
+    c[i] = (struct batch_candidate){w[i].text, w[i].name, w[i].prepare.bytes ? &w[i].prepare : NULL,
+                                    is_winograd(trees[i]->program, program)};
   }
   canvas_status status = batch_run(ctx, compiler, expected, c, count, options, verdicts);
   for (int i = 0; i < count; i++) {

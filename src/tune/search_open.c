@@ -152,7 +152,7 @@ static canvas_status open_journal(struct search *s, const struct tune_options *o
 
 static canvas_status open_measuring(struct search *s, const struct tune_options *options) {
   const struct compiler_options compiler = {.quick = true};
-  struct expected_options expected = {.seed = 1};
+  struct expected_options expected = {.seed = 1, .winograd = options->winograd ? WINOGRAD : 0};
   s->measuring = (struct batch_options){
       .limits = {.repeats = 20, .timing = 0.1, .threads = options->threads, .early = true}};
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));

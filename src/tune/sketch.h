@@ -31,7 +31,7 @@ struct sketch_options {
 };
 
 /* The first is the default without a hole, then the best by the formula first. At most SKETCHES. */
-enum { SKETCHES = 40 };
+enum { SKETCHES = 40, WINOGRAD = 4 /* the tile where it is permitted */ };
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out);

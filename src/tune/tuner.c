@@ -159,7 +159,7 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
 /* For all images, as `canvas run` does; of many, some elements are compared with the interpreter. */
 static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
                                     struct tuned *out) {
-  struct expected_options options = {.seed = 1, .seconds = 2};
+  struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
   const struct loop_tree *tree = out->tree;
   struct expected *expected = s->expected;
   const struct batch_options how = {

@@ -299,7 +299,8 @@ static double run_orders(const struct order *orders, int count, int together, do
   for (int i = 0; i < count; i++) {
     const char *word = orders[i].compiler < 0 ? "" : compilers[orders[i].compiler].word;
     char *name = fill("N", i);
-    candidates[i] = (struct batch_candidate){write_candidate(orders[i].deed, word, i), name, NULL};
+    candidates[i] =
+        (struct batch_candidate){write_candidate(orders[i].deed, word, i), name, NULL, false};
   }
   double start = clock_wall();
   if (batch_run(&ctx, compiler, expected, candidates, count, &options, verdicts) != CANVAS_OK)
@@ -361,7 +362,7 @@ static void slow_ones_end_early(void **state) {
   struct batch_candidate candidates[3];
   for (int i = 0; i < 3; i++)
     candidates[i] =
-        (struct batch_candidate){write_candidate(order[i], "EARLY", i), fill("N", i), NULL};
+        (struct batch_candidate){write_candidate(order[i], "EARLY", i), fill("N", i), NULL, false};
   CHECK_ROWS (rows, row) {
     canvas_context ctx = {.message = ""};
     struct verdict verdicts[3];
@@ -390,7 +391,7 @@ static void every_compiler(void **state) {
 // A second pass finds the good ones in the cache; a damaged one is made anew.
 static void from_the_cache(void **state) {
   canvas_context ctx = {.message = ""};
-  struct batch_candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0", NULL};
+  struct batch_candidate candidate = {write_candidate(&deeds[0], "CACHED", 0), "f0", NULL, false};
   const struct source source = {candidate.text, "f0", 3, NULL, 0};
   struct object object;
   struct verdict v;
@@ -430,7 +431,7 @@ static void threads(void **state) {
     const struct compiler_options options = {.command = commands[i / 2], .cache = folder};
     const struct batch_options limits = {.limits = {.timing = 0.01}};
     const struct deed *deed = i % 2 ? &parallel : &deeds[0];
-    struct batch_candidate candidate = {write_candidate(deed, "THREADS", 0), "f0", NULL};
+    struct batch_candidate candidate = {write_candidate(deed, "THREADS", 0), "f0", NULL, false};
     const struct source source = {candidate.text, "f0", 3, NULL, 0};
     struct object object;
     struct buf code = {0};
@@ -539,7 +540,7 @@ static void bounded(void **state) {
     if (!strcmp(row->name, "sleeps")) sleeps = row;
   for (int i = 0; i < MANY; i++)
     candidates[i] =
-        (struct batch_candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i), NULL};
+        (struct batch_candidate){write_candidate(sleeps, "BOUNDED", i), fill("N", i), NULL, false};
   double start = clock_wall();
   assert_int_equal(batch_run(&ctx, compiler, expected, candidates, MANY, &options, verdicts),
                    CANVAS_OK);
@@ -602,7 +603,7 @@ static void rejections(void **state) {
   assert_int_equal(filled, CANVAS_IO);
   assert_string_equal(ctx.message, "there is no memory for the tensors of program 'p'");
   setrlimit(RLIMIT_AS, &little);
-  const struct measure_item item = {"none.so", "f", NULL};
+  const struct measure_item item = {"none.so", "f", NULL, false};
   canvas_status measured = measure(&ctx, expected, &item, 1, NULL, &v);
   setrlimit(RLIMIT_AS, &now);
   assert_int_equal(measured, CANVAS_IO);

@@ -41,7 +41,7 @@ static void write_right(const struct expected *e) {
 
 static struct verdict compare(const struct expected *e) {
   struct verdict v = {.failure = FAILED_NOT};
-  expected_compare(e, 0, &v);
+  expected_compare(e, 0, false, &v);
   return v;
 }
 

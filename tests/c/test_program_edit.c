@@ -268,12 +268,14 @@ static const struct {
   const char *edit, *message;
 } rejected[] = {
     {"",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border or overlap), "
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border, overlap or "
+     "winograd), "
      "found the "
      "end of "
      "the text"},
     {"melt Y",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border or overlap), "
+     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border, overlap or "
+     "winograd), "
      "found "
      "'melt'"},
     {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},

@@ -196,7 +196,7 @@ static void single_elements(void **state) {
     struct verdict v = {.failure = FAILED_NOT};
     float kept = output(e)[at];
     if (i >= 0) output(e)[at] *= 1.00001f;
-    expected_compare(e, 0, &v);
+    expected_compare(e, 0, false, &v);
     output(e)[at] = kept;
     CHECK_INT(v.failure, i < 0 ? FAILED_NOT : FAILED_WRONG, LARGE);
     CHECK_INT(v.compared, A * B * C, LARGE);

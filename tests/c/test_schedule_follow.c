@@ -37,10 +37,18 @@
   "E[i:12, k:40] = exp(F[i, k])\nS[i:12] = E[i, k] // sum k:40\nout S\n"
 #define LAST "i, j =>\n    @D = i, j\n"
 
+#define CONV                                                                       \
+  "canvas 1\nprogram conv\nin X f32 [h:6, w:6, c:2]\nin W f32 [kh:3, kw:3, c:2]\n" \
+  "Y[h:4, w:4] = X[h+kh, w+kw, c] * W[kh, kw, c] // sum kh:3, kw:3, c:2\nout Y\n"
+
 // After the edit; or the error message.
 static const struct {
   const char *program, *edit, *before, *after;
 } rows[] = {
+    {CONV, "winograd Y 2", "h, w, kh, kw, c =>\n    @Y = h, w // kh, kw, c\n",
+     "the loops of a convolution say nothing about its transforms: take the default schedule of "
+     "what "
+     "the edit makes of the program"},
     {GEMM, "rfactor C k 16 as CP", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "i, j =>\n    k, k_i:16:vec =>\n        @CP = i, j, k_i // {k}/k_o\n"
      "    k_i:vec =>\n        @C = i, j // k_i\n" LAST},
