@@ -1,0 +1,384 @@
+"""Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
+against their default schedules.
+
+    ./dev bench tune [--json] [--group layers|ansor|sampled] [--rounds N] [--seconds S]
+                     [--method NAME] [--resume] [--report FILE] [WORD...]
+
+Of `layers` the ratio is how many times faster the winner of `quick` is than oneDNN's direct
+algorithm (its C API, every layout as it likes, weights packed beforehand on both sides); of
+`ansor` than the best of torch eager and torch.compile (frozen weights) and, where it is there,
+oneDNN; of `sampled` than the default schedule of the same kernel. `oneshot` is the time of the
+winner of `quick` beside that of the schedule which the model picks unmeasured. Contenders take
+turns in one process, timed by the thread's processor time; every result is compared with torch's
+before. CPU seconds are those of the search, compilers included. WORDs choose cases whose names
+hold them. Rows go to build/tune/rows.jsonl as they come; --resume keeps those that stand there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import math
+import resource
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bench_native
+import native_onednn
+import numpy as np
+from native_onednn import Chain, Speed
+from native_worker import Timer, aligned, check, of_torch, ratio, turns
+from tune_cases import GROUPS, Case
+
+import canvas
+from canvas import _core
+
+FOLDER = Path(__file__).resolve().parent.parent / "build" / "tune"
+NOISE = 0.02
+SAMPLED = 60
+Row = dict[str, Any]
+
+
+def cpu() -> float:
+    """Processor seconds of this process and of all that it started."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+# ---- ours --------------------------------------------------------------------------------------
+
+
+class Native:
+    """A program under a schedule, what is constant prepared, as a timer and its output."""
+
+    def __init__(self, speed: Speed, program: str, schedule: str | None,
+                 arrays: list[np.ndarray]) -> None:  # fmt: skip
+        path, name, packed, prepare, takes = _core.compile(program, schedule)
+        library = ctypes.CDLL(path)
+        self.speed, self.given = speed, [aligned(array) for array in arrays]
+        outputs = _core.signature(program)[1]
+        self.out = [aligned(np.empty(row[2], np.float32)) for row in outputs]
+        self.packed = aligned(np.empty(max(packed, 1), np.uint8))
+        ours = [a for a, takes_it in zip(self.given, takes) if takes_it]
+        middle = [self.packed] if packed else []
+        self.pointers = addresses([*ours, *middle, *self.out])
+        self.function = getattr(library, f"canvas_call_{name}")
+        if packed:
+            fixed = [a for a, takes_it in zip(self.given, prepare) if takes_it]
+            first = getattr(library, f"canvas_call_{name}_prepare", None)
+            if first is not None:
+                first(addresses([*fixed, self.packed]))
+            else:
+                plain = getattr(library, f"{name}_prepare")
+                plain(*(ctypes.c_void_p(a.ctypes.data) for a in [*fixed, self.packed]))
+
+    def timer(self, calls: int) -> float:
+        return self.speed.time(self.function, self.pointers, calls)
+
+
+def addresses(arrays: list[np.ndarray]) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
+        library, self.why = native_onednn.build(FOLDER)
+        self.torch, self.options, self.speed = torch, options, Speed(library)
+
+    def search(self, program: str, method: str, **more: Any) -> tuple[canvas.Tuned, float]:
+        before = cpu()
+        tuned = canvas.tune(program, method=method, **more)
+        return tuned, cpu() - before
+
+    def tuned(self, program: str, row: Row) -> dict[str, canvas.Tuned]:
+        quick, row["cpu_s"] = self.search(
+            program, self.options.method, seconds=self.options.seconds, seed=self.options.seed
+        )
+        oneshot, row["oneshot_s"] = self.search(program, "oneshot")
+        row.update(rule=quick.rule, trials=quick.trials, points=quick.points, wall_s=quick.seconds)
+        row["predicted_us"] = 1e6 * quick.predicted
+        return {"quick": quick, "oneshot": oneshot}
+
+    def add_native(self, program: str, found: dict[str, canvas.Tuned], arrays: list[np.ndarray],
+                   wanted: np.ndarray, timers: dict[str, Timer]) -> list[Native]:  # fmt: skip
+        texts: dict[str, tuple[str, str | None]] = {
+            name: (tuned.program, tuned.schedule) for name, tuned in found.items()
+        }
+        texts["default"] = (program, None)
+        made = []
+        for name, (text, schedule) in texts.items():
+            native = Native(self.speed, text, schedule, arrays)
+            native.timer(1)
+            check(name, native.out[0], wanted)
+            timers[name] = native.timer
+            made.append(native)
+        return made
+
+    def tensors(self, case: Case, arrays: list[np.ndarray]) -> list[Any]:
+        """As torch likes them best: channels last."""
+        tensors = [self.torch.from_numpy(aligned(a)) for a in arrays]
+        if not case.image:
+            return tensors
+        tensors[0] = tensors[0].movedim(-1, 1)
+        formats = {4: self.torch.channels_last, 5: self.torch.channels_last_3d}
+        return [
+            t.contiguous(memory_format=formats[t.dim()]) if t.dim() in formats else t.contiguous()
+            for t in tensors
+        ]
+
+    def add_torch(self, case: Case, tensors: list[Any], timers: dict[str, Timer]) -> None:
+        timers["torch"] = of_torch(case.torch, tensors)
+        if case.group != "ansor":
+            return
+        module = Frozen(self.torch, case.torch, tensors[1:]).eval()
+        function = self.torch.compile(module, options={"freezing": True})
+        timers["compile"] = of_torch(function, tensors[:1])
+
+    def add_onednn(self, case: Case, arrays: list[np.ndarray], wanted: np.ndarray,
+                   timers: dict[str, Timer], row: Row) -> None:  # fmt: skip
+        if not self.speed.onednn or not case.onednn:
+            return
+        chain = Chain(self.speed)
+        made, shape, image = case.onednn(chain, arrays)
+        self.speed.time(chain.run, chain.pointers, 1)
+        check("onednn", chain.read(made, shape, image), wanted)
+        row["implementation"] = chain.implementation()
+        timers["onednn"] = lambda calls: self.speed.time(chain.run, chain.pointers, calls)
+
+    def measure(self, case: Case) -> Row:
+        row: Row = {"group": case.group, "name": case.name, "batch": case.batch}
+        row["floor"] = case.floor if case.group == "layers" else None
+        arrays, program = case.arrays(), case.program()
+        tensors = self.tensors(case, arrays)
+        wanted = case.torch(*tensors)
+        wanted = np.ascontiguousarray((wanted.movedim(1, -1) if case.image else wanted).numpy())
+        timers: dict[str, Timer] = {}
+        found = self.tuned(program, row)
+        kept = self.add_native(program, found, case.pack(arrays), wanted, timers)
+        self.add_onednn(case, arrays, wanted, timers, row)
+        self.add_torch(case, tensors, timers)
+        for timer in timers.values():
+            timer(1)
+        rivals = ["onednn"] if case.group == "layers" else ["onednn", "torch", "compile"]
+        return finished(row, turns(timers, self.options.rounds), rivals, len(kept))
+
+
+def Frozen(torch: Any, function: Callable[..., Any], weights: list[Any]) -> Any:
+    """The function as a module whose weights are its own: freezing packs them."""
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            for i, weight in enumerate(weights):
+                setattr(self, f"w{i}", torch.nn.Parameter(weight, requires_grad=False))
+
+        def forward(self, x: Any) -> Any:
+            return function(x, *(getattr(self, f"w{i}") for i in range(len(weights))))
+
+    return Module()
+
+
+def finished(row: Row, times: dict[str, list[float]], rivals: list[str], kept: int) -> Row:
+    assert kept  # what was timed lives until here
+    row.update({f"{name}_us": statistics.median(t) * 1e6 for name, t in times.items()})
+    row["ratio"] = ratio(times, "quick", rivals)
+    row["oneshot_ratio"] = ratio(times, "oneshot", ["quick"])
+    row["gain"] = ratio(times, "quick", ["default"])
+    return row
+
+
+# ---- kernels that were sampled -----------------------------------------------------------------
+
+
+def sampled(bench: Bench, done: int) -> Iterator[Row]:
+    """Number by number, the quick search beside the default schedule."""
+    from defaults_sampled import draws, operands
+
+    for count, (number, pack, target) in enumerate(draws(1, 0)):
+        if count == SAMPLED:
+            return
+        if count < done:
+            continue
+        row: Row = {"group": "sampled", "name": f"draw {number}", "batch": 1}
+        try:
+            program = _core.lower(pack.text, target, 1)
+            _, c, h, w = _core.signature(program)[0][0][2]
+            module: Any = pack.module(c, h, w, target=pack.targets[target]).eval()
+            arrays = operands(program, module)
+            wanted = module.double()(bench.torch.from_numpy(arrays[0]).double()).float().numpy()
+            timers: dict[str, Timer] = {}
+            found = bench.tuned(program, row)
+            kept = bench.add_native(program, found, arrays, wanted, timers)
+            yield finished(row, turns(timers, bench.options.rounds), ["default"], len(kept))
+        except Exception as error:
+            yield {**row, "error": f"{type(error).__name__}: {error}"}
+
+
+def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
+    done = {(row["group"], row["name"], row["batch"]) for row in known}
+    if group == "sampled":
+        yield from sampled(bench, sum(row["group"] == "sampled" for row in known))
+        return
+    for case in GROUPS[group]():
+        text = f"{case.name} b{case.batch}"
+        if any(word not in text for word in bench.options.words):
+            continue
+        if (group, case.name, case.batch) in done:
+            continue
+        try:
+            yield bench.measure(case)
+        except Exception as error:
+            row = {"group": group, "name": case.name, "batch": case.batch}
+            yield {**row, "error": f"{type(error).__name__}: {error}"}
+
+
+# ---- what is printed ---------------------------------------------------------------------------
+
+
+def number(row: Row, key: str, form: str = ".2f") -> str:
+    value = row.get(key)
+    return format(value, form) if isinstance(value, float) else ""
+
+
+def duration(row: Row, key: str) -> str:
+    value = row.get(f"{key}_us")
+    if value is None:
+        return ""
+    return f"{value / 1000:.1f} ms" if value >= 1e4 else f"{value:.0f} us"
+
+
+COLUMNS = {
+    "case": lambda row: row["name"],
+    "batch": lambda row: str(row["batch"]),
+    "ratio": lambda row: number(row, "ratio"),
+    "goal": lambda row: verdict(row),
+    "oneshot": lambda row: number(row, "oneshot_ratio"),
+    "gain": lambda row: number(row, "gain"),
+    "quick time": lambda row: duration(row, "quick"),
+    "oneDNN": lambda row: duration(row, "onednn"),
+    "torch": lambda row: duration(row, "torch"),
+    "compile": lambda row: duration(row, "compile"),
+    "CPU s": lambda row: number(row, "cpu_s", ".1f"),
+    "trials": lambda row: str(row.get("trials", "")),
+    "rule": lambda row: row.get("rule", ""),
+}
+
+
+def verdict(row: Row) -> str:
+    if row.get("error"):
+        return str(row["error"]).replace("|", "\\|")
+    if not row.get("floor") or row.get("ratio") is None:
+        return ""
+    return "met" if row["ratio"] >= row["floor"] * (1 - NOISE) else f"missed ({row['floor']})"
+
+
+def table(rows: list[Row]) -> str:
+    used = {k: v for k, v in COLUMNS.items() if any(v(row) for row in rows)}
+    lines = [f"| {' | '.join(used)} |", "|" + "---|" * len(used)]
+    return "\n".join(lines + [f"| {' | '.join(f(r) for f in used.values())} |" for r in rows])
+
+
+def geometric(values: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
+
+
+AGAINST = {
+    "layers": "oneDNN direct",
+    "ansor": "the best of oneDNN, torch eager and torch.compile",
+    "sampled": "the default schedule",
+}
+
+
+def summary(group: str, rows: list[Row]) -> str:
+    good = [row for row in rows if row.get("ratio")]
+    ratios = [row["ratio"] for row in good]
+    if not ratios:
+        return f"{group}: nothing was measured"
+    spent = [row["cpu_s"] for row in good]
+    text = (
+        f"{group}: {len(good)} of {len(rows)} right; against {AGAINST[group]} median "
+        f"{statistics.median(ratios):.2f}, geometric mean {geometric(ratios):.2f}, least "
+        f"{min(ratios):.2f}, {sum(r < 1 for r in ratios)} slower; CPU seconds of a search: median "
+        f"{statistics.median(spent):.1f}, most {max(spent):.1f}"
+    )
+    shots = [row["oneshot_ratio"] for row in good if row.get("oneshot_ratio")]
+    if shots:
+        text += f"; oneshot's speed beside quick's: median {statistics.median(shots):.2f}, "
+        text += f"least {min(shots):.2f}"
+    return text
+
+
+def page(rows: list[Row], about: dict[str, str]) -> str:
+    command = " ".join(word for word in ["./dev bench tune", *sys.argv[1:]] if word)
+    parts = ["\n".join(f"- {k}: {v}" for k, v in [*about.items(), ("command", command)])]
+    for group in AGAINST:
+        here = [row for row in rows if row["group"] == group]
+        if here:
+            parts += [f"### {group}", summary(group, here) + ".", table(here)]
+    return "\n\n".join(parts) + "\n"
+
+
+MARKS = ("<!-- ./dev bench tune -->\n", "<!-- end -->\n")
+
+
+def write_report(path: Path, text: str) -> None:
+    """Between the two marks of the page, or a page of its own."""
+    first, last = MARKS
+    old = path.read_text() if path.exists() else first + last
+    before, rest = old.split(first)
+    path.write_text(f"{before}{first}\n{text}\n{last}{rest.split(last)[1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one object per case")
+    parser.add_argument("--group", choices=list(AGAINST), help="only these cases")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=10, help="for each search")
+    parser.add_argument("--method", default="quick")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--resume", action="store_true", help="keep what was measured before")
+    parser.add_argument("--report", type=Path, help="write the tables into this page")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only cases that hold it")
+    options = parser.parse_intermixed_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    kept = FOLDER / "rows.jsonl"
+    if not options.resume:
+        kept.unlink(missing_ok=True)
+    rows: list[Row] = (
+        [json.loads(t) for t in kept.read_text().splitlines()] if kept.exists() else []
+    )
+    bench_native.FOLDER.mkdir(parents=True, exist_ok=True)
+    about = bench_native.setting()
+    bench = Bench(options)
+    if not options.json:
+        print("\n".join(f"{name}: {value}" for name, value in about.items()), flush=True)
+    for group in [options.group] if options.group else list(AGAINST):
+        for row in measured(bench, group, rows):
+            rows.append(row)
+            with kept.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            if options.json:
+                print(json.dumps({**row, **about}), flush=True)
+            else:
+                shown = "".join(f"{number(row, k):>7}" for k in ("ratio", "oneshot_ratio", "gain"))
+                name = f"{row['name']} b{row['batch']}"
+                print(f"{name:32}{shown}{number(row, 'cpu_s', '.1f'):>7}  {verdict(row)} "
+                      f"{row.get('rule', '')}", flush=True)  # fmt: skip
+        here = [row for row in rows if row["group"] == group]
+        if not options.json and here:
+            print(summary(group, here))
+    if options.report:
+        write_report(options.report, page(rows, about))
+
+
+if __name__ == "__main__":
+    main()
