@@ -1,6 +1,7 @@
-"""The cases of `./dev bench tune`: programs whose weights are constant, and the same for oneDNN and
+"""The cases of `./dev bench tune`: programs whose weights are constant, the same in oneDNN and
 torch. `layers` are compared with oneDNN's direct algorithm, `ansor` (the ten operators of its
-paper, four shapes each, batch 1) with the best of oneDNN, torch eager and torch.compile."""
+paper, four shapes each, batch 1) with the best of oneDNN, torch eager and torch.compile.
+"""
 
 from __future__ import annotations
 

@@ -150,6 +150,11 @@ def tune(
     "failures"}.  0: no limit, or the method's own number.  NoSolution: no schedule was correct.
     """
 
+def logged(program: str, log: str | PathLike[str], /) -> tuple[str, str] | None:
+    """(program after edits, schedule) of the best record that a tuning log has for the program on
+    this machine, with its compiler and one thread; None: it has none.
+    """
+
 def evaluate(program: str, inputs: Sequence[bytes], elements: bytes | None = None) -> bytes:
     """The program's first output by the interpreter.
 

@@ -868,6 +868,44 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
   return answer;
 }
 
+/* (program, schedule) of the best record, None where there is none. */
+static PyObject *core_logged(PyObject *module, PyObject *args) {
+  PyObject *text, *path, *answer = NULL;
+  canvas_log *log = NULL;
+  canvas_bound *bound = NULL;
+  canvas_status status;
+  int best;
+  if (!PyArg_ParseTuple(args, "UO&", &text, PyUnicode_FSConverter, &path)) return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) {
+    Py_DecRef(path);
+    return NULL;
+  }
+  canvas_context *ctx = canvas_context_new();
+  canvas_machine *machine = canvas_machine_here();
+  char *compiler = canvas_compiler_name(ctx);
+  const canvas_log_place here = {.machine = machine, .compiler = compiler, .threads = 1};
+  status = compiler ? canvas_log_read(ctx, PyBytes_AsString(path), &log) : CANVAS_IO;
+  if (status == CANVAS_OK) status = canvas_log_best(ctx, log, program, &here, &best);
+  if (status == CANVAS_OK) status = canvas_log_bind(ctx, log, best, &bound);
+  if (status == CANVAS_OK) {
+    char *edited = canvas_bound_program_print(bound);
+    char *schedule = canvas_schedule_print(canvas_bound_schedule(bound));
+    answer = Py_BuildValue("(ss)", edited, schedule);
+    canvas_string_free(edited);
+    canvas_string_free(schedule);
+  }
+  canvas_bound_free(bound);
+  canvas_log_free(log);
+  canvas_string_free(compiler);
+  canvas_machine_free(machine);
+  canvas_program_free(program);
+  Py_DecRef(path);
+  if (status != CANVAS_OK && status != CANVAS_NONE) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  return status == CANVAS_OK ? answer : Py_NewRef(Py_None);
+}
+
 /* ---- the command and facts ----------------------------------------------------------------- */
 
 static PyObject *core_version(PyObject *module, PyObject *unused) {
@@ -972,6 +1010,8 @@ static PyMethodDef methods[] = {
      DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
          "winograd=False, sketch=None, machine=None)",
          "The fastest schedule found within a budget.")},
+    {"logged", core_logged, METH_VARARGS,
+     DOC("logged($module, program, log, /)", "The best schedule that a tuning log has.")},
     {"operator_program", WITH_KEYWORDS(core_operator_program),
      DOC("operator_program($module, name, arguments)", "The program of an operator.")},
     {"evaluate", WITH_KEYWORDS(core_evaluate),

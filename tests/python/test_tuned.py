@@ -53,13 +53,19 @@ def test_oneshot_measures_nothing() -> None:
     check_gemm(tuned.compile())
 
 
-def test_a_pack_is_tuned_where_it_is_compiled() -> None:
+def test_a_pack_is_tuned_where_it_is_compiled(tmp_path: Path) -> None:
     pack = canvas.load(Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel")
     at = "C=8,H=6,W=6"
     plain, tuned = pack.compile(at=at), pack.compile(at=at, tune="oneshot")
+    log = tmp_path / "log.jsonl"
+    pack.compile(at=at, tune="random", seconds=4.0, log=log)
+    kept = pack.compile(at=at, log=log)
+    assert kept.schedule is not None
+    assert pack.compile(at="C=16,H=6,W=6", log=log).schedule is None
     rng = np.random.default_rng(2)
     arrays = [rng.standard_normal(t.shape).astype(np.float32) for t in plain.inputs]
-    np.testing.assert_allclose(tuned(*arrays), plain(*arrays), rtol=1e-4, atol=1e-5)
+    for code in (tuned, kept):
+        np.testing.assert_allclose(code(*arrays), plain(*arrays), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_compile_takes_a_search_or_a_schedule() -> None:
     pack = canvas.load(Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel")
     with pytest.raises(canvas.CanvasError, match="leave 'schedule' away"):
         pack.compile(tune="quick", schedule="x")
-    with pytest.raises(canvas.CanvasError, match="are for tuning"):
+    with pytest.raises(canvas.CanvasError, match="is for tuning"):
         pack.compile(seconds=1.0)
 
 

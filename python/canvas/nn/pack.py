@@ -126,16 +126,17 @@ class KernelPack:
         of several; `schedule`: the text of one (None: the default one); `machine`: the text of
         the one it is bound for ("here": this one); `tune`: a search method ("quick") that looks
         for a fast schedule first, within `seconds` (None: no limit), with the trials kept in
-        `log` (``canvas.tune`` takes more).  Raises CanvasError in one message where sizes,
+        `log` (``canvas.tune`` takes more); `log` alone: the best schedule that this file has,
+        the default where it has none.  Raises CanvasError in one message where sizes,
         schedule or machine do not fit, or no C compiler works.
         """
         from .compiled import Compiled
         from .tuned import tune as search
 
-        if tune is None and (seconds is not None or log is not None):
-            raise CanvasError("'seconds' and 'log' are for tuning, give tune=\"quick\", too")
-        if tune is not None and schedule is not None:
-            raise CanvasError("'tune' looks for a schedule, leave 'schedule' away")
+        if tune is None and seconds is not None:
+            raise CanvasError("'seconds' is for tuning, give tune=\"quick\", too")
+        if (tune is not None or log is not None) and schedule is not None:
+            raise CanvasError("'tune' and 'log' have a schedule, leave 'schedule' away")
 
         bound = "\nbind " in self.text
         if bound == (at is not None):
@@ -150,7 +151,8 @@ class KernelPack:
         index = 0 if target is None else names.index(target)
         program = _core.lower(sized.text, index, batch)
         if tune is None:
-            return Compiled(program, schedule, machine)
+            found = None if log is None else _core.logged(program, log)
+            return Compiled(*(found or (program, schedule)), machine)
         return search(program, method=tune, seconds=seconds, log=log, machine=machine).compile()
 
     def check(self) -> None:
