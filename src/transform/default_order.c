@@ -93,12 +93,12 @@ static int outside(struct chooser *c) {
   if (c->best.vec >= 0 && c->f->t->axes[c->best.vec].size > c->best.steps)
     c->best.blocked = c->best.vec;
   if (blocks == BLOCKS_ROWS) c->best.blocked = -1;
-  for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++)
-    if (i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i] &&
-        (!with || (with >> i & 1 && c->best.rows[i] > 1))) {
+  for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++) {
+    int at = c->best.blocked;
+    bool tiles = i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i];
+    if (tiles && (with ? with >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0))
       c->best.blocked = i;
-      break;
-    }
+  }
   return c->best.blocked;
 }
 

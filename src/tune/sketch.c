@@ -133,7 +133,8 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
                          bool across) {
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return;
-  if (!sketch_buffer(&made, wish->buffer, across, m->machine) ||
+  if ((wish->borders && !has_border(&made)) ||
+      !sketch_buffer(&made, wish->buffer, across, m->machine) ||
       !is_legal(made.program, made.schedule, m->machine)) {
     drop(&made);
     return;
@@ -150,7 +151,6 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
 /* Each stage of the program, under the name that it has after the edits. */
 static void add_buffers(struct maker *m, const struct program *p, struct default_wish wish) {
   wish.blocks = BLOCKS_ROWS;
-  if (!wish.rows[0][0]) return;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     if (t->is_input || t->reductions) continue;

@@ -16,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/affine.h"
 #include "tune/sketch.h"
+
+enum { MOST_MOVED = 8 /* stages at once */ };
 
 struct nest {
   const struct default_made *made;
@@ -37,13 +40,17 @@ static int leaf_of(const struct schedule *s, const char *stage) {
   return -1;
 }
 
-/* The nest at the root that holds nothing but this leaf; -1. */
-static int nest_of(const struct schedule *s, int leaf) {
-  int node = leaf;
-  while (s->nodes.data[node].parent > 0) {
-    node = s->nodes.data[node].parent;
-    if (s->nodes.data[node].first != s->nodes.data[node].last) return -1;
+static bool stands_alone(const struct schedule *s, int leaf) {
+  for (int i = leaf; s->nodes.data[i].parent >= 0; i = s->nodes.data[i].parent) {
+    const struct schedule_node *above = &s->nodes.data[s->nodes.data[i].parent];
+    if (s->nodes.data[i].parent > 0 && above->first != above->last) return false;
   }
+  return true;
+}
+
+/* The nest at the root in which the node stands. */
+static int nest_of(const struct schedule *s, int node) {
+  while (s->nodes.data[node].parent > 0) node = s->nodes.data[node].parent;
   return node;
 }
 
@@ -58,15 +65,20 @@ static void detach(struct schedule *s, int node) {
   if (above->last == node) above->last = before;
 }
 
-/* A nest is taken away, with its nodes. */
+static void forget(struct schedule *s, int node) {
+  for (int i = s->nodes.data[node].first; i >= 0;) {
+    int next = s->nodes.data[i].next;
+    forget(s, i);
+    i = next;
+  }
+  struct schedule_node *n = &s->nodes.data[node];
+  n->parent = n->first = n->last = n->next = -1;
+}
+
+/* A nest is taken away, with all that stands in it. */
 static void drop(struct schedule *s, int nest) {
   detach(s, nest);
-  for (int i = nest; i >= 0;) {
-    int below = s->nodes.data[i].first;
-    s->nodes.data[i].parent = s->nodes.data[i].first = s->nodes.data[i].last = -1;
-    s->nodes.data[i].next = -1;
-    i = below;
-  }
+  forget(s, nest);
 }
 
 /* A node comes last among those of `parent` again. */
@@ -142,21 +154,23 @@ struct covering {
   bool shared[PROGRAM_AXES];
 };
 
-/* An axis of its own: a loop, or the last one in vectors. */
+/* An axis of its own: a loop, or vectors, of which the last may be less. */
 static void cover(struct nest *n, const struct program_tensor *t, int axis, bool vectors,
                   struct schedule_axis *out) {
   int64_t size = t->axes[axis].size;
   int lanes = n->machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
   *out = (struct schedule_axis){.count = 1};
-  if (!vectors || size % lanes) {
+  if (!vectors || size < lanes) {
     out->level[0] = fresh_level(n, t->name, t->axes[axis].name, "");
     return;
   }
   out->level[0] = fresh_level(n, t->name, t->axes[axis].name, "_o");
   out->level[1] = fresh_level(n, t->name, t->axes[axis].name, "_v");
   out->count = 2;
-  n->s->levels.data[out->level[1]].kind = EXTENT_INT;
-  n->s->levels.data[out->level[1]].extent = lanes;
+  struct level *inner = &n->s->levels.data[out->level[1]];
+  inner->kind = EXTENT_INT;
+  inner->extent = lanes;
+  inner->tail = size % lanes ? TAIL_MASK : TAIL_NONE;
 }
 
 static bool is_outside(const struct nest *n, int level) {
@@ -215,24 +229,90 @@ static void add_stage(struct nest *n, const struct program_tensor *t, const stru
 
 /* ---- what is read, and what follows ---- */
 
-static bool cover_read(struct nest *n, int stage, bool across, struct covering *c) {
+/* The stages of the nest at the root that goes into the place, in order, and what covers their axes. */
+struct moved {
+  int count;
+  struct {
+    int stage;
+    struct covering c;
+  } of[MOST_MOVED];
+};
+
+static bool add_leaves(const struct nest *n, int node, struct moved *m) {
+  const struct schedule_node *of = &n->s->nodes.data[node];
+  if (of->kind == NODE_LEAF) {
+    if (m->count == MOST_MOVED) return false;
+    m->of[m->count++].stage = program_find(n->made->program, of->leaf.stage);
+    return true;
+  }
+  for (int i = of->first; i >= 0; i = n->s->nodes.data[i].next)
+    if (!add_leaves(n, i, m)) return false;
+  return true;
+}
+
+/* Vectors along the stage's last axis load whole: none is gathered lane by lane. */
+static bool has_lanes(const struct program *p, int stage) {
+  struct default_facts f;
+  int last = p->tensors.data[stage].rank - 1;
+  struct default_kept *kept = mem_alloc((size_t)p->tensors.count * sizeof *kept);
+  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+  default_facts(p, stage, kept, &f);
+  bool whole = last >= 0 && !f.many;
+  for (int i = 0; i < f.loads && whole; i++) {
+    int64_t stride = f.load[i].stride[last];
+    whole = !(f.load[i].twisted >> last & 1) && (stride == 0 || stride == 1);
+  }
+  free(kept);
+  return whole;
+}
+
+/* What covers the axes of a stage: where its reader's index is a shared axis, the same loops. False: it would be
+ * computed for several places, as a window would have it. */
+static bool cover_read(struct nest *n, int stage, int load, const struct covering *reader,
+                       bool vectors, struct covering *c) {
   const struct program *p = n->made->program;
   const struct program_tensor *t = &p->tensors.data[stage];
-  int load, shared = 0;
-  if (t->is_input || t->reductions || is_output(p, stage)) return false;
-  if (only_reader(p, stage, &load) != n->made->stage) return false;
-  for (int i = 0; i < t->rank; i++) {
-    int axis = plain_axis(p, load, i);
-    const struct schedule_axis *a =
-        axis >= 0 && axis < n->sum->rank ? shared_levels(n, axis) : NULL;
-    c->shared[i] = a != NULL;
-    shared += c->shared[i];
-    if (a)
-      c->levels[i] = *a;
+  vectors = vectors && has_lanes(p, stage);
+  for (int i = 0; i < t->rank + t->reductions; i++) {
+    int axis = i < t->rank ? plain_axis(p, load, i) : -1;
+    int index = i < t->rank ? p->indices.data[p->nodes.data[load].first + i] : -1;
+    c->shared[i] = axis >= 0 && reader->shared[axis];
+    if (c->shared[i])
+      c->levels[i] = reader->levels[axis];
     else
-      cover(n, t, i, !across && i == t->rank - 1, &c->levels[i]);
+      cover(n, t, i, vectors && i == t->rank - 1, &c->levels[i]);
+    for (int j = 0; j < PROGRAM_AXES && axis < 0 && index >= 0; j++)
+      if (reader->shared[j] && px_mentions(p, index, j)) return false;
   }
-  return shared > 0;
+  return true;
+}
+
+/* The sum itself: which of its axes have loops around the place. */
+static struct covering around(const struct nest *n) {
+  struct covering c = {0};
+  for (int i = 0; i < n->sum->rank; i++) {
+    const struct schedule_axis *a = shared_levels(n, i);
+    c.shared[i] = a != NULL && n->sum->axes[i].size > 1;
+    if (a) c.levels[i] = *a;
+  }
+  return c;
+}
+
+/* All stages of the nest, the last first; each is read by one of the others, the last by the sum. */
+static bool cover_all(struct nest *n, struct moved *m, bool across) {
+  const struct program *p = n->made->program;
+  struct covering sum = around(n);
+  for (int i = m->count - 1; i >= 0; i--) {
+    const struct covering *reader = &sum;
+    int load, stage = m->of[i].stage, by = only_reader(p, stage, &load);
+    if (is_output(p, stage)) return false;
+    for (int j = i + 1; j < m->count; j++)
+      if (m->of[j].stage == by) reader = &m->of[j].c;
+    if (reader == &sum && (by != n->made->stage || i < m->count - 1)) return false;
+    bool last = i == m->count - 1;
+    if (!cover_read(n, stage, load, reader, !last || !across, &m->of[i].c)) return false;
+  }
+  return m->count > 0;
 }
 
 /* The stage that reads the sums, if it stands alone and each axis around the place is one of its own. */
@@ -240,7 +320,7 @@ static int follower(const struct nest *n, int *load) {
   const struct program *p = n->made->program;
   int reader = is_output(p, n->made->stage) ? -1 : only_reader(p, n->made->stage, load);
   int leaf = reader < 0 ? -1 : leaf_of(n->s, p->tensors.data[reader].name);
-  if (leaf < 0 || nest_of(n->s, leaf) < 0) return -1;
+  if (leaf < 0 || !stands_alone(n->s, leaf)) return -1;
   for (int i = 0; i < n->sum->rank; i++) {
     int axis = plain_axis(p, *load, i);
     if (shared_levels(n, i) && (axis < 0 || axis >= p->tensors.data[reader].rank)) return -1;
@@ -275,23 +355,31 @@ static int place_of(const struct schedule *s, int leaf, const struct default_til
   return -1;
 }
 
+static bool move(struct nest *n, int nest, bool across) {
+  struct moved m = {0};
+  if (!add_leaves(n, nest, &m) || !cover_all(n, &m, across)) return false;
+  int first = n->s->nodes.data[n->place].first;
+  if (first != n->s->nodes.data[n->place].last) return false;
+  drop(n->s, nest);
+  n->s->nodes.data[n->place].first = n->s->nodes.data[n->place].last = -1;
+  for (int i = 0; i < m.count; i++)
+    add_stage(n, &n->made->program->tensors.data[m.of[i].stage], &m.of[i].c,
+              across && i == m.count - 1);
+  attach(n->s, n->place, first);
+  follow(n);
+  return true;
+}
+
 bool sketch_buffer(struct default_made *made, const char *name, bool across,
                    const struct machine *machine) {
   struct nest n = {.made = made, .s = made->schedule, .machine = machine};
-  struct covering c = {0};
-  int stage = program_find(made->program, name);
   n.sum = &made->program->tensors.data[made->stage];
   n.leaf = leaf_of(n.s, n.sum->name);
-  if (n.leaf < 0 || made->tile.blocked < 0 || stage < 0) return false;
+  int leaf = leaf_of(n.s, name);
+  if (n.leaf < 0 || leaf < 0 || made->tile.blocked < 0) return false;
   n.place = place_of(n.s, n.leaf, &made->tile);
-  int leaf = leaf_of(n.s, name), nest = leaf < 0 ? -1 : nest_of(n.s, leaf);
-  if (n.place < 0 || nest < 0 || !cover_read(&n, stage, across, &c)) return false;
-  int first = n.s->nodes.data[n.place].first;
-  if (first != n.s->nodes.data[n.place].last) return false;
-  drop(n.s, nest);
-  n.s->nodes.data[n.place].first = n.s->nodes.data[n.place].last = -1;
-  add_stage(&n, &made->program->tensors.data[stage], &c, across);
-  attach(n.s, n.place, first);
-  follow(&n);
-  return true;
+  int nest = nest_of(n.s, leaf);
+  if (n.place < 0 || nest == nest_of(n.s, n.place)) return false;
+  if (across && made->tile.rows[made->tile.blocked] == 1) return false;
+  return move(&n, nest, across);
 }
