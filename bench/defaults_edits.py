@@ -40,6 +40,7 @@ from defaults_code import (
     ratio,
 )
 from native_cases import Case
+from native_programs import constant, filled
 
 from canvas import _core
 
@@ -57,13 +58,6 @@ class Trial:
     block: int
     schedule: str  # its holes filled
     what: str
-
-
-def filled(text: str, values: str) -> str:
-    for value in filter(None, values.split(",")):
-        name, number = value.split("=")
-        text = re.sub(rf"\b{name}:\?", f"{name}:{number}", text)
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
 
 
 def hand(case: Case, isa: str) -> Trial:
@@ -138,17 +132,6 @@ def edits(first: Trial, count: int, isa: str, seed: int) -> Iterator[Trial]:
         if trial and (trial.block, trial.schedule) not in seen:
             seen.add((trial.block, trial.schedule))
             yield trial
-
-
-def constant(program: str, images: int) -> str:
-    """All inputs but the first `images` are the same in many calls."""
-    lines, seen = program.splitlines(), 0
-    for number, line in enumerate(lines):
-        if line.startswith("in "):
-            seen += 1
-            if seen > images and not line.endswith(" const"):
-                lines[number] = line + " const"
-    return "\n".join(lines) + "\n"
 
 
 def right(code: Code, wanted: np.ndarray) -> bool:

@@ -3,6 +3,7 @@ schedule wants them, in blocks of `block` output channels."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -188,3 +189,25 @@ def figure6(c: Conv, block: int) -> str:
         f"Y[n:{n}, h:{size}, w:{size}, o:{c.out // block}, v:{block}] = "
         f"T[n, h, w, c] * W[o, c, v] // sum c:{k}\nout Y\n"
     )
+
+
+# ---- texts -------------------------------------------------------------------------------------
+
+
+def filled(text: str, values: str) -> str:
+    """A schedule with its numbers, without comments."""
+    for value in filter(None, values.split(",")):
+        name, number = value.split("=")
+        text = re.sub(rf"\b{name}:\?", f"{name}:{number}", text)
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+def constant(program: str, images: int) -> str:
+    """All inputs but the first `images` are the same in many calls."""
+    lines, seen = program.splitlines(), 0
+    for number, line in enumerate(lines):
+        if line.startswith("in "):
+            seen += 1
+            if seen > images and not line.endswith(" const"):
+                lines[number] = line + " const"
+    return "\n".join(lines) + "\n"

@@ -26,6 +26,9 @@ import native_cases
 import numpy as np
 from native_cases import LANES, Case, Hand
 from native_onednn import Chain, Speed, function_of
+from native_programs import constant, filled
+
+from canvas import _core
 
 HERE = Path(__file__).resolve().parent
 SLICE = 0.004  # seconds of a contender's turn
@@ -41,12 +44,11 @@ class Compiler:
     def __init__(self, folder: Path, isa: str) -> None:
         self.folder = folder / isa
         self.folder.mkdir(exist_ok=True)
-        self.machine, self.count = self.folder / "machine.txt", 0
+        self.machine = self.folder / "machine.txt"
         text = (HERE.parent / f"examples/machines/{isa}.txt").read_text()
         target = "x86-64-v3" if isa == "avx2" else "native"
-        self.machine.write_text(
-            re.sub(r"^target .*\n", "", text, flags=re.M) + f"target {target}\n"
-        )
+        self.text = re.sub(r"^target .*\n", "", text, flags=re.M) + f"target {target}\n"
+        self.machine.write_text(self.text)
 
     def canvas(self, *words: str | Path) -> str:
         done = subprocess.run(["canvas", *map(str, words)], capture_output=True, text=True)
@@ -54,36 +56,46 @@ class Compiler:
             raise RuntimeError(done.stderr.strip())
         return done.stdout
 
-    def schedule(self, hand: Hand | None) -> list[str]:
-        words = ["--machine", str(self.machine)]
+    def function(
+        self, name: str, program: str, hand: Hand | None, given: list[np.ndarray]
+    ) -> tuple[Any, list[np.ndarray]]:
+        """The function and what it takes before its result; NAME_prepare has been called."""
+        (self.folder / f"{name}.program").write_text(program)
+        text = None
         if hand:
-            words += ["--schedule", str(HERE / "native" / f"{hand.schedule}.schedule")]
-        if hand and hand.values:
-            words += ["--set", hand.values]
-        return words
-
-    def function(self, name: str, program: str, hand: Hand | None) -> Any:
-        self.count += 1  # a path that was loaded stays what it was
-        source, out = self.folder / f"{name}.program", self.folder / f"{name}-{self.count}.so"
-        source.write_text(program)
-        self.canvas("compile", source, *self.schedule(hand), "-o", out)
-        match = re.search(r"^program (\w+)", program, re.M)
-        assert match
-        function = function_of(str(out), match[1])
-        out.unlink()
-        return function
+            text = (HERE / "native" / f"{hand.schedule}.schedule").read_text()
+            text = filled(text, hand.values)
+        try:
+            path, symbol, size, packs, takes = _core.compile(program, text, self.text)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
+        return function_of(path, symbol), prepared(path, symbol, (size, packs, takes), given)
 
     def bytes_moved(self, name: str, hand: Hand) -> float:
         """Into the second cache, as `canvas schedule explain` counts them."""
         schedule = HERE / "native" / f"{hand.schedule}.schedule"
-        words = self.schedule(Hand(hand.schedule, hand.block, hand.values))
-        del words[words.index("--schedule") : words.index("--schedule") + 2]
-        text = self.canvas(
-            "schedule", "explain", self.folder / f"{name}.program", schedule, *words
-        )
+        words = ["--machine", self.machine, *(["--set", hand.values] if hand.values else [])]
+        program = self.folder / f"{name}.program"
+        text = self.canvas("schedule", "explain", program, schedule, *words)
         line = text.rstrip().splitlines()[-1]
         amounts = re.findall(r"([\d.]+) (B|KiB|MiB|GiB)\b", line)
         return float(amounts[1][0]) * UNITS[amounts[1][1]]
+
+
+def prepared(path: str, symbol: str, needs: tuple[int, list[bool], list[bool]],
+             given: list[np.ndarray]) -> list[np.ndarray]:  # fmt: skip
+    """The arrays that the function takes, the memory that its NAME_prepare fills among them."""
+    size, packs, takes = needs
+    arrays = [aligned(array) for array in given]
+    taken = [array for array, wanted in zip(arrays, takes) if wanted]
+    if size:
+        packed = aligned(np.zeros(size, np.uint8))
+        read = [array for array, wanted in zip(arrays, packs) if wanted]
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in [*read, packed]]
+        if getattr(ctypes.CDLL(path), f"{symbol}_prepare")(*pointers):
+            raise RuntimeError("there is no memory for what is prepared")
+        taken.append(packed)
+    return taken
 
 
 def timed(timer: Timer) -> tuple[Timer, int]:
@@ -126,7 +138,7 @@ def aligned(array: np.ndarray) -> np.ndarray:
 
 
 def native(speed: Speed, function: Any, arrays: list[np.ndarray], out: np.ndarray) -> Timer:
-    every = [*(aligned(a) for a in arrays), out]
+    every = [*arrays, out]
     pointers = (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every))
 
     def timer(calls: int) -> float:
@@ -183,16 +195,19 @@ class Bench:
                    timers: dict[str, Timer], row: dict[str, Any]) -> None:  # fmt: skip
         hand = case.hands[self.isa]
         programs = {"hand": (case.program(hand.block), hand, case.pack(arrays, hand.block))}
-        programs["default"] = (programs["hand"][0], None, programs["hand"][2])
+        default, taken = programs["hand"][0], programs["hand"][2]
         if case.plain and case.plain_pack:
-            plain = self.compiler.canvas("operator", *case.plain.split())
-            programs["default"] = (plain, None, case.plain_pack(arrays))
+            default = self.compiler.canvas("operator", *case.plain.split())
+            taken = case.plain_pack(arrays)
+        if not case.name.startswith("gemv"):  # its matrix is as new as its vector
+            default = constant(default, len(taken) if case.goal == "torch" else 1)
+        programs["default"] = (default, None, taken)
         for name, (program, schedule, given) in programs.items():
             out = aligned(wanted)
             out.fill(np.nan)
             try:
-                function = self.compiler.function(name, program, schedule)
-                timer = native(self.speed, function, given, out)
+                function, taken = self.compiler.function(name, program, schedule, given)
+                timer = native(self.speed, function, taken, out)
                 timer(1)
                 check(name, out, wanted)
             except RuntimeError as error:
