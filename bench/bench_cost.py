@@ -44,6 +44,20 @@ class Case:
     program: Callable[[], str]
     hand: str = ""  # of bench/native; "": none
     values: str = ""
+    points: bool = False  # random ones of the tuner's sketches, instead of edits
+
+
+def points(words: str) -> Case:
+    """All inputs but the first are weights, prepared before they are timed."""
+
+    def program() -> str:
+        text: str = operator(words)()
+        rest = re.findall(r"^in .*$", text, re.M)
+        for line in rest[1:]:
+            text = text.replace(line, f"{line} const")
+        return text
+
+    return Case(program, points=True)
 
 
 def operator(words: str) -> Callable[[], str]:
@@ -55,6 +69,7 @@ def conv(c: Conv, block: int = 32) -> Callable[[], str]:
     return lambda: programs.conv(c, block)
 
 
+NHWC = "conv2d_nhwc kernel=3 padding=1 weights=hwio"
 CASES = {
     "conv 3x3 64@56": Case(conv(Conv(64, 56, 64)), "conv_rows", "wi=14"),
     "conv 3x3 256@14": Case(conv(Conv(256, 14, 256)), "conv_rows", "wi=14"),
@@ -82,6 +97,27 @@ CASES = {
     "figure 6 64@56": Case(
         lambda: programs.figure6(Conv(64, 56, 64), 64), "figure6_rows", "tv=64,hi=7"
     ),
+    "points of conv 3x3 64@56": points(
+        f"{NHWC} height=56 width=56 in_channels=64 out_channels=64"
+    ),
+    "points of conv 3x3 256@14": points(
+        f"{NHWC} height=14 width=14 in_channels=256 out_channels=256"
+    ),
+    "points of conv 3x3 512@7": points(
+        f"{NHWC} height=7 width=7 in_channels=512 out_channels=512"
+    ),
+    "points of conv 3x3 128@28 nchw": points(
+        "conv2d_nchw kernel=3 padding=1 height=28 width=28 in_channels=128 out_channels=128"
+    ),
+    "points of depthwise 144@56 nchw": points(
+        "depthwise_conv2d_nchw height=56 width=56 in_channels=144 kernel=3 padding=1"
+    ),
+    "points of gemm 500x512x520": points("gemm m=500 n=512 k=520"),
+    "points of bsr conv 128@28": points(
+        "bsr_conv2d_nhwc height=28 width=28 in_channels=128 out_channels=128 kernel=3 padding=1"
+        " block_rows=16 block_columns=1 blocks=3686"
+    ),
+    "points of softmax 512x1000": points("softmax shape=512x1000"),
 }
 
 
@@ -145,6 +181,9 @@ def texts(folder: Path, case: Case, count: int) -> None:
     """Schedules, twenty times as many as are wanted, as not all are legal; with programs of their
     own where the default schedule is of an edited one."""
     (folder / "program").write_text(case.program())
+    if case.points:
+        speed("points", folder, count)
+        return
     speed("default", folder, 0)
     default = (folder / "default.schedule").read_text()
     edited_program = (folder / "default.program").read_text()

@@ -1,20 +1,24 @@
 // What schedules are predicted to take and what they take, for bench_cost.py: a line of JSON each.
 //
-//     cost_speed default|predict|measure FOLDER MOST
+//     cost_speed default|points|predict|measure FOLDER MOST
 //
 // FOLDER holds `program`, the program whose inputs and outputs count, and 0.schedule, 1.schedule, ...; one of
 // another program, after edits, has N.program beside it. Those that are not legal are passed over, no more
 // than MOST are taken. `measure`: each is compiled, checked and timed twice, as screening does it and with
-// all samples. `default` writes default.schedule and default.program.
+// all samples. `default` writes default.schedule and default.program; `points` writes so many random
+// points of the sketches of the program, with a fixed seed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/handle.h"
 #include "base/buf.h"
+#include "base/random.h"
 #include "run/cache.h"
 #include "run/child.h"
 #include "tune/schedule_cost.h"
+#include "tune/sketch.h"
+#include "tune/space.h"
 
 enum { MOST = 4096, CALLS = 20 };
 
@@ -132,12 +136,48 @@ static int write_default(const char *folder, const canvas_program *program,
   return 0;
 }
 
+// One point of each sketch in turn; 0 is the default schedule.
+static int write_points(const char *folder, const canvas_program *program,
+                        const canvas_machine *machine, int most) {
+  const struct sketch_options options = {0};
+  struct sketches sketches;
+  struct random random;
+  int written = 0;
+  must(sketches_of(ctx, program_of(program), machine_of(machine), &options, &sketches) == CANVAS_OK,
+       "sketches");
+  random_open(&random, 1, RANDOM_TEST, 0);
+  for (int tries = 0; written < most && tries < 50 * most; tries++) {
+    const struct sketch *sketch = &sketches.data[tries % sketches.count];
+    struct space *space;
+    must(space_new(ctx, sketch->program, sketch->schedule, machine_of(machine), NUMBERS_AUTO,
+                   &space) == CANVAS_OK,
+         "space");
+    int64_t point = tries ? (int64_t)(random_u64(&random) >> 2) % space->size : 0;
+    struct loop_tree *tree = space_legal(space, point);
+    if (tree) {
+      struct buf text = {0};
+      char name[32];
+      snprintf(name, sizeof name, "%d.program", written);
+      program_print(tree->program, &text);
+      write_text(folder, name, buf_take(&text));
+      snprintf(name, sizeof name, "%d.schedule", written++);
+      buf_printf(&text, "# %s\n", sketch->rule);
+      schedule_print(tree->schedule, &text);
+      write_text(folder, name, buf_take(&text));
+      loop_tree_free(tree);
+    }
+    space_free(space);
+  }
+  sketches_free(&sketches);
+  return 0;
+}
+
 int main(int count, char **words) {
   struct rates rates;
   int entries = 0, legal = 0, most = count == 4 ? atoi(words[3]) : 0;
   bool measured = count == 4 && !strcmp(words[1], "measure");
   if (count != 4) {
-    fprintf(stderr, "cost_speed default|predict|measure FOLDER MOST\n");
+    fprintf(stderr, "cost_speed default|points|predict|measure FOLDER MOST\n");
     return 2;
   }
   ctx = canvas_context_new();
@@ -146,6 +186,7 @@ int main(int count, char **words) {
   canvas_machine *machine = canvas_machine_here();
   must(program != NULL, "program");
   if (!strcmp(words[1], "default")) return write_default(words[2], program, machine);
+  if (!strcmp(words[1], "points")) return write_points(words[2], program, machine, most);
   must(rates_here(ctx, machine_of(machine), &rates) == CANVAS_OK, "rates");
   while (entries < MOST && legal < most &&
          entry_read(words[2], entries, program, machine, &all[entries]))

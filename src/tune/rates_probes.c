@@ -13,21 +13,27 @@
 static const char prelude[] =
     "typedef float probe_v __attribute__((vector_size(%d)));\n"
     "typedef float probe_u __attribute__((vector_size(%d), aligned(4)));\n"
+    "typedef int probe_i __attribute__((vector_size(%d)));\n"
+    "typedef int probe_w __attribute__((vector_size(%d), aligned(4), may_alias));\n"
+    "typedef int probe_1 __attribute__((may_alias));\n"
     "int %s(const float *x, float *y) {\n";
 
 /* So many sums side by side fill both units, whatever they are added to. */
 #define TEN(X)    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
 #define VECTOR(i) "  probe_v c" #i " = x[" #i "] - (probe_v){0};\n"
 #define STEP(i)   "    c" #i " = c" #i " * a + b;\n"
-#define LOADED(i) "    c" #i " += *(const probe_u *)(x + (j + " #i ") * L);\n"
-#define SPREAD(i) "    c" #i " = c" #i " * a + x[j + " #i "];\n"
 #define STORED(i) "    *(probe_u *)(y + (j + " #i ") * L) = c" #i ";\n"
 #define ADDED(i)  " + c" #i
 #define END       "  *(probe_u *)y = c0" TEN(ADDED) ";\n  return 0;\n}\n"
 #define VALUES    "  probe_v a = x[20] - (probe_v){0}, b = x[21] - (probe_v){0};\n"
 #define LANES     "  enum { L = sizeof(probe_v) / 4 };\n"
 
-enum { STEPS = 4000, ROWS = 40 };
+/* What is done with what is loaded has to be quicker than loading: it is bits. */
+#define BITS(i)   "  probe_i c" #i " = {0};\n"
+#define LOADED(i) "    c" #i " ^= *(const probe_w *)(x + (j + " #i ") * L);\n"
+#define SPREAD(i) "    c" #i " ^= *(const probe_1 *)(x + j + " #i ") - (probe_i){0};\n"
+#define MIXED(i)  " ^ c" #i
+#define BITS_END  "  *(probe_w *)y = c0" TEN(MIXED) ";\n  return 0;\n}\n"
 
 static const char cycles_text[] =
     "  unsigned long a = (unsigned long)x[0] + 3, b = a, i;\n"
@@ -40,16 +46,21 @@ static const char latency_text[] =
     VALUES VECTOR(0) "  for (long j = 0; j < 4000; j++) {\n" STEP(0) "  }\n"
                      "  *(probe_u *)y = c0;\n  return 0;\n}\n";
 static const char loads_text[] = LANES
-    TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
-        LOADED) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
-static const char broadcasts_text[] = VALUES
-    TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
-        SPREAD) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
+    TEN(BITS) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
+        LOADED) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" BITS_END;
+static const char broadcasts_text[] =
+    TEN(BITS) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
+        SPREAD) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" BITS_END;
 static const char stores_text[] = LANES
     TEN(VECTOR) "  for (long i = 0; i < 100; i++)\n  for (long j = 0; j < 100; j += 10) {\n" TEN(
         STORED) "    __asm__ volatile(\"\" ::: \"memory\");\n  }\n" END;
-static const char stream_text[] =
-    LANES TEN(VECTOR) "  for (long j = 0; j + 10 <= %lld / L; j += 10) {\n" TEN(LOADED) "  }\n" END;
+static const char stream_text[] = LANES TEN(
+    BITS) "  for (long j = 0; j + 10 <= %lld / L; j += 10) {\n" TEN(LOADED) "  }\n" BITS_END;
+
+static void print_prelude(const struct machine *m, const char *name, struct buf *out) {
+  int bytes = m->vector_bytes;
+  buf_printf(out, prelude, bytes, bytes, bytes, bytes, name);
+}
 
 static struct probe *add(struct probes *p, const char *name, double units, double *rate,
                          bool cycles) {
@@ -63,7 +74,7 @@ static void add_hand(struct probes *p, const struct machine *m, const char *name
                      double units, double *rate, bool cycles) {
   struct probe *probe = add(p, name, units, rate, cycles);
   struct buf text = {0};
-  buf_printf(&text, prelude, m->vector_bytes, m->vector_bytes, probe->name);
+  print_prelude(m, probe->name, &text);
   buf_puts(&text, body);
   probe->text = buf_take(&text);
 }
@@ -72,7 +83,7 @@ static void add_stream(struct probes *p, const struct machine *m, const char *na
                        double *rate) {
   struct probe *probe = add(p, name, (double)bytes, rate, false);
   struct buf text = {0};
-  buf_printf(&text, prelude, m->vector_bytes, m->vector_bytes, probe->name);
+  print_prelude(m, probe->name, &text);
   buf_printf(&text, stream_text, (long long)(bytes / 4));
   probe->text = buf_take(&text);
   probe->bytes = bytes;
