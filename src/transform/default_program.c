@@ -170,6 +170,12 @@ static struct program *partial_sums(const struct editor *e, const struct default
   return best;
 }
 
+/* Without a wish for a tile, it is for all stages. */
+static int64_t wished_sums(const struct editor *e, bool is_wished) {
+  const struct default_wish *wish = e->mode.wish;
+  return wish && (is_wished || !wish->tile) ? wish->sums : 0;
+}
+
 static bool rfactor_one(struct editor *e, int *after) {
   struct default_plans all;
   const struct program *p = program_of(e);
@@ -180,7 +186,7 @@ static bool rfactor_one(struct editor *e, int *after) {
     struct default_facts f;
     if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) continue;
     if (!p->tensors.data[i].reductions) continue;
-    int64_t sums = i == all.wished ? e->mode.wish->sums : 0;
+    int64_t sums = wished_sums(e, i == all.wished);
     default_facts(p, i, all.kept, &f);
     for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && sums >= 0; r++)
       if (runs_along(&f, r))

@@ -13,6 +13,8 @@ enum {
   KINDS = 10, /* of tiles, of one program */
   LEAST = 8   /* sketches, however much worse they are */
 };
+static const double FEWER =
+    1.5; /* times as fast as the best of others is a convolution of fewer products, about */
 static const double WORSE = 2; /* times the cycles of the best: not worth a sketch */
 
 struct maker {
@@ -81,6 +83,10 @@ static void add_default(struct maker *m, const struct program *p) {
 static char *rule_of(const struct default_wish *w) {
   static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks"};
   struct buf text = {0};
+  if (!w->tile) {
+    buf_printf(&text, "%lld partial sums", (long long)w->sums);
+    return text.text;
+  }
   if (w->borders) buf_puts(&text, "borders, ");
   if (w->sums > 0) buf_puts(&text, "partial sums, ");
   if (w->lanes[0])
@@ -199,6 +205,7 @@ static void add_sums(struct maker *m, const struct program *p) {
   int lanes = m->machine->vector_bytes / 4;
   for (int vectors = 1; vectors <= 4; vectors *= 2) {
     struct default_wish wish = {.sums = vectors * lanes};
+    add_wished(m, p, &wish);
     add_kinds(m, p, &wish);
   }
 }
@@ -249,6 +256,28 @@ static void add_borders(struct maker *m, const struct program *p) {
   program_free(open);
 }
 
+/* ---- fewer products ---- */
+
+static double least_cycles(const struct sketches *s) {
+  double least = 0;
+  for (int i = 1; i < s->count; i++)
+    if (!least || s->data[i].cycles < least) least = s->data[i].cycles;
+  return least;
+}
+
+static void add_winograd(struct maker *m, const struct program *given, int tile) {
+  struct program *p = winograd_of(given, tile);
+  struct schedule *s = p ? sketch_winograd(p, tile, m->machine) : NULL;
+  char rule[32];
+  snprintf(rule, sizeof rule, "winograd %d", tile);
+  if (s && is_legal(p, s, m->machine)) {
+    add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER});
+    return;
+  }
+  schedule_free(s);
+  program_free(p);
+}
+
 /* ---- all ---- */
 
 static int better(const void *a, const void *b) {
@@ -256,9 +285,11 @@ static int better(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The last one, beside the first that is no default. */
+/* The last one, beside the best of as many products. */
 static bool is_poor(const struct sketches *s) {
-  return s->data[s->count - 1].cycles > WORSE * s->data[1].cycles;
+  int best = 1;
+  while (s->data[best].program->winograd > s->data[0].program->winograd) best++;
+  return s->data[s->count - 1].cycles > WORSE * s->data[best].cycles;
 }
 
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
@@ -267,13 +298,14 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   struct default_wish plain = {0}, whole = {.sums = -1};
   struct maker m = {machine, out};
   (void)ctx;
-  (void)options;
   *out = (struct sketches){0};
   add_default(&m, p);
   add_kinds(&m, p, &plain);
   add_kinds(&m, p, &whole);
   add_sums(&m, p);
   add_borders(&m, p);
+  for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
+    add_winograd(&m, p, tile);
   qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
   while (out->count > SKETCHES || (out->count > LEAST && is_poor(out)))
     sketch_free(&out->data[--out->count]);

@@ -5,6 +5,7 @@
  *                      transform/default.h ranks well; borders as conditions; those that are the same are one
  *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
  *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
+ *     sketch_winograd.c  ... of a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
  * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
@@ -45,6 +46,9 @@ void sketch_open(const struct default_made *made, const struct default_wish *wis
  * as it is told. False: it cannot be, and the schedule may be damaged. */
 bool sketch_buffer(struct default_made *made, const char *stage, bool across,
                    const struct machine *machine);
+
+/* sketch_winograd.c: of what the edit `winograd` made of one convolution, channels last; NULL: it is another one. */
+struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);
 
 /* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,

@@ -42,9 +42,12 @@ static struct program *called(const char *call) {
   return p;
 }
 
+static bool winograd;  // is permitted
+
 static struct sketches made_of(const struct program *p, const struct machine *machine) {
   struct sketches s;
-  CHECK_INT(sketches_of(&ctx, p, machine, NULL, &s), CANVAS_OK, ctx.message);
+  const struct sketch_options options = {winograd};
+  CHECK_INT(sketches_of(&ctx, p, machine, &options, &s), CANVAS_OK, ctx.message);
   return s;
 }
 
@@ -131,7 +134,8 @@ static void check_values(const struct program *p, const struct trees *t, const c
   struct verdict *verdicts = mem_alloc((size_t)t->count * sizeof *verdicts + 1);
   const struct batch_options options = {.limits = {.repeats = 1}};
   struct expected *expected;
-  CHECK_INT(expected_new(&ctx, p, NULL, &expected), CANVAS_OK, ctx.message);
+  const struct expected_options wanted = {.winograd = winograd ? WINOGRAD : 0};
+  CHECK_INT(expected_new(&ctx, p, &wanted, &expected), CANVAS_OK, ctx.message);
   canvas_status status =
       candidates_measure(&ctx, compiler, expected, p, (const struct loop_tree *const *)t->data,
                          t->count, &options, verdicts);
@@ -181,6 +185,30 @@ static void operators(void **state) {
     sketches_are_right(p, machine_model((int)i % MACHINES), i, 5, calls[i]);
     program_free(p);
   }
+}
+
+// Only where they are permitted.
+static void fewer_products(void **state) {
+  static const char call[] =
+      "conv2d_nhwc height=9 width=7 in_channels=20 out_channels=32 kernel=3 padding=1";
+  struct program *p = called(call);
+  for (int permitted = 0; permitted < 2; permitted++) {
+    winograd = permitted;
+    struct sketches s = made_of(p, &machine_avx512);
+    struct trees trees = {0};
+    struct random r;
+    random_open(&r, 3, RANDOM_TEST, 0);
+    for (int i = 0; i < s.count; i++)
+      if (!strncmp(s.data[i].rule, "winograd", 8))
+        add_points(&trees, &s.data[i], &machine_avx512, &r, 2, call);
+    CHECK_INT(trees.count, permitted ? 4 : 0, call);
+    check_values(p, &trees, call);
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketches_free(&s);
+  }
+  winograd = false;
+  program_free(p);
 }
 
 static void every_operator(void **state) {
@@ -245,8 +273,8 @@ int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_there),  cmocka_unit_test(operators),
-      cmocka_unit_test(every_operator), cmocka_unit_test(random_ones),
-      cmocka_unit_test(by_hand),
+      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),    cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
 }
