@@ -4,6 +4,7 @@
  *     default_program.c  edits that pay even inside the timed region: chains of maps become one
  *                        expression, reductions along the lanes partial sums, an output that stands
  *                        across the lanes is computed beside its place and copied
+ *     default_reciprocals.c  a division by what is the same for a row becomes a product
  *     default_moves.c    what a sum loads in a twisted way is laid out before it
  *     default_panels.c   operands are packed into panels
  *     default_plan.c     what becomes of each stage: where it stands, how it is kept

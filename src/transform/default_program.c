@@ -236,6 +236,8 @@ static bool cache_one(struct editor *e) {
 /* All but panels, which go with a tile. */
 static void edit_stages(struct editor *e) {
   bool borders = e->mode.wish && e->mode.wish->borders;
+  for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
+  }
   inline_maps(e);
   for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
   }
