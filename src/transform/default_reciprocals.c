@@ -7,8 +7,8 @@
  *     Y[n, c] = (X[n, c] - M[n]) * Y_d[n]
  *
  * Only where the divisor is proved to be neither so small nor so large that its reciprocal is no normal number
- * (an infinity and a nan give what they gave), and has been rounded anyway, so that a product more is within
- * what rounding explains.
+ * (an infinity and a nan give what they gave). What has an upper bound here has a root in it, whose bound of
+ * rounding has room for a product more.
  */
 #include <math.h>
 
@@ -90,24 +90,10 @@ static struct values values_of(struct look *l, int expr) {
   }
 }
 
-/* Its bound of rounding has room for a product more. */
-static bool is_rounded(struct look *l, int expr) {
-  const struct px_node *n = &l->p->nodes.data[expr];
-  if (--l->left < 0 || n->sort != PX_VALUE) return false;
-  if (n->op == PX_SQRT || n->op == PX_EXP) return true;
-  if (n->op == PX_LOAD) {
-    const struct program_tensor *t = &l->p->tensors.data[n->tensor];
-    return !t->is_input && (t->reducer == REDUCE_SUM || is_rounded(l, t->body));
-  }
-  for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && is_rounded(l, n->arg[i])) return true;
-  return false;
-}
-
 static bool has_reciprocal(const struct program *p, int expr) {
-  struct look range = {p, VISITED}, rounded = {p, VISITED};
-  struct values v = values_of(&range, expr);
-  return v.low >= SMALLEST && v.high <= LARGEST && range.left >= 0 && is_rounded(&rounded, expr);
+  struct look l = {p, VISITED};
+  struct values v = values_of(&l, expr);
+  return v.low >= SMALLEST && v.high <= LARGEST && l.left >= 0;
 }
 
 /* The stage divides by it again and again. */

@@ -154,6 +154,25 @@ static const struct {
     {BEGIN "in X f32 [h:64, w:64]\nE[h:64, w:64] = exp(X[h, w])\nY[h:64, w:64] = X[h, w] - "
            "(if 1 <= w then E[h, w-1] else 0)\nout Y\n",
      "E[h:64, w:64] = exp(X[h, w])", 0},
+    // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
+    {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
+           "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",
+     "Y_d[n:8] = 1 / sqrt(V[n] + 1e-05)\nY[n:8, c:64] = X[n, c] * Y_d[n]", 0},
+    {BEGIN "in X f32 [n:8, c:64]\nS[n:8] = exp(X[n, c]) // sum c:64\n"
+           "Y[n:8, c:64] = X[n, c] / max(sqrt(S[n]), 0.5)\nout Y\n",
+     "= X[n, c] * Y_d[n]", 0},
+    // ... not where it may be 0, negative, or large, and not once for each element
+    {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
+           "Y[n:8, c:64] = X[n, c] / sqrt(V[n])\nout Y\n",
+     "= X[n, c] / sqrt(V[n])", 0},
+    {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[(n+1)%8, c] // sum c:64\n"
+           "Y[n:8, c:64] = X[n, c] / (sqrt(V[n]) + 1)\nout Y\n",
+     "/ (sqrt(V[n]) + 1)", 0},
+    {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] // max c:64\n"
+           "Y[n:8, c:64] = X[n, c] / max(V[n], 2)\nout Y\n",
+     "/ max(V[n], 2)", 0},
+    {BEGIN "in X f32 [n:8, c:64]\nY[n:8, c:64] = X[n, c] / (exp(X[n, c]) + 1)\nout Y\n",
+     "/ (exp(X[n, c]) + 1)", 0},
     // functions are computed in lanes, and then copied
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
