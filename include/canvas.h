@@ -552,6 +552,7 @@ typedef struct canvas_tuned {
       verdict; /* of the winner, as canvas_measurer_run; repeats 0: it was not measured */
   double before,
       after;      /* seconds of the default schedule and of the winner, timed in turns; 0: not */
+  double first;   /* ... and of the trial that had seemed best */
   int sketches;   /* schedules with holes, ... */
   int64_t points; /* ... and how many ways there are to fill them */
   int64_t images, tried; /* of the program's batch, and for how many of them trials were timed */

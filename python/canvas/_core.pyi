@@ -146,7 +146,7 @@ def tune(
     machine: str | None = None,
 ) -> dict[str, Any]:
     """The fastest schedule found: {"program", "schedule", "rule", "failure", "message",
-    "predicted", "median", "before", "after", "sketches", "points", "trials", "seconds",
+    "predicted", "median", "before", "after", "first", "sketches", "points", "trials", "seconds",
     "failures"}.  0: no limit, or the method's own number.  NoSolution: no schedule was correct.
     """
 

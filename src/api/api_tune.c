@@ -72,6 +72,7 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
                                     .upper = v->upper},
                         .before = t->beside,
                         .after = t->itself,
+                        .first = t->first,
                         .sketches = t->sketches,
                         .points = t->size,
                         .images = t->images,

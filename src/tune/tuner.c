@@ -30,10 +30,14 @@ struct finals {
   int count;
 };
 
+static int finalist_of(const struct finals *f, struct tune_candidate c) {
+  int i = f->count - 1;
+  while (i >= 0 && !same_candidate(f->of[i].who, c)) i--;
+  return i;
+}
+
 static bool is_finalist(const struct finals *f, struct tune_candidate c) {
-  for (int i = 0; i < f->count; i++)
-    if (same_candidate(f->of[i].who, c)) return true;
-  return false;
+  return finalist_of(f, c) >= 0;
 }
 
 static struct loop_tree *bind_measured(const struct search *s, struct tune_candidate c) {
@@ -193,6 +197,13 @@ static canvas_status none_correct(const struct search *s) {
               s->program->name, why);
 }
 
+/* Of the trial that seemed best, in the finals; 0: it failed there. */
+static double first_time(const struct search *s, struct finals *f) {
+  int i = s->best < 0 ? -1 : finalist_of(f, s->trials.data[s->best].candidate);
+  double time = i < 0 ? INFINITY : time_of(&f->of[i]);
+  return isfinite(time) ? time : 0;
+}
+
 static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
                                      struct finals *f, struct tuned *out) {
   choose_finalists(s, f);
@@ -200,6 +211,7 @@ static canvas_status finish_measured(struct search *s, const struct compiler *co
   int winner = winner_of(f);
   if (winner < 0) return none_correct(s);
   out->itself = time_of(&f->of[winner]);
+  out->first = first_time(s, f);
   out->beside = isfinite(time_of(&f->of[0])) ? time_of(&f->of[0]) : 0;
   TRY(take_winner(s, f->of[winner].who, out));
   TRY(measure_winner(s, compiler, out));

@@ -37,6 +37,7 @@ struct tuned {
   struct verdict verdict;  /* of all images; repeats 0: it was not measured (oneshot) */
   double beside; /* seconds of the default, measured in turns with the winner; 0: not measured */
   double itself; /* ... and of the winner beside it: their ratio is what tuning gained */
+  double first;  /* ... and of the trial that seemed best: what finals gained; 0: it failed there */
   int sketches;
   int64_t size;          /* points of all their spaces */
   int64_t images, tried; /* of the program, and for how many trials were */

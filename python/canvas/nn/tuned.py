@@ -20,7 +20,7 @@ class Tuned:
 
     `median`: seconds of a run, 0 where nothing was measured (``method="oneshot"``); `predicted`:
     seconds by the cost model; `before` and `after`: seconds of the default schedule and of this
-    one, timed in turns; `rule`: the kind of schedule; `points`: how many there were to choose
+    one, timed in turns, `first`: of the trial that had seemed best; `rule`: the kind of schedule; `points`: how many there were to choose
     from, `trials`: how many were compiled, checked and timed, and `failures` of them by kind.
     """
 
@@ -32,6 +32,7 @@ class Tuned:
     predicted: float
     before: float
     after: float
+    first: float
     points: int
     trials: int
     seconds: float
