@@ -1,7 +1,7 @@
 """Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
 against their default schedules.
 
-    ./dev bench tune [--json] [--group layers|ansor|sampled] [--rounds N] [--seconds S]
+    ./dev bench tune [--json] [--group layers|ansor|sampled|ablation] [--rounds N] [--seconds S]
                      [--method NAME] [--resume] [--report FILE] [WORD...]
 
 Of `layers` the ratio is how many times faster the winner of `quick` is than oneDNN's direct
@@ -10,7 +10,9 @@ algorithm (its C API, every layout as it likes, weights packed beforehand on bot
 oneDNN; of `sampled` than the default schedule of the same kernel. `oneshot` is the time of the
 winner of `quick` beside that of the schedule which the model picks unmeasured. Contenders take
 turns in one process, timed by the thread's processor time; every result is compared with torch's
-before. CPU seconds are those of the search, compilers included. WORDs choose cases whose names
+before. `ablation` has `quick` of the layers at batch 1 without its parts: without the descent (its
+shortlist alone), without the model (random points, as many), without measuring (oneshot), and
+without finals (the trial that seemed best). CPU seconds are those of the search, compilers included. WORDs choose cases whose names
 hold them. Rows go to build/tune/rows.jsonl as they come; --resume keeps those that stand there.
 """
 
@@ -30,6 +32,7 @@ from typing import Any
 import bench_native
 import native_onednn
 import numpy as np
+import tune_ablation
 from native_onednn import Chain, Speed
 from native_worker import Timer, aligned, check, of_torch, ratio, turns
 from tune_cases import GROUPS, Case
@@ -224,6 +227,9 @@ def sampled(bench: Bench, done: int) -> Iterator[Row]:
 
 def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
     done = {(row["group"], row["name"], row["batch"]) for row in known}
+    if group == "ablation":
+        yield from tune_ablation.rows(bench, known)
+        return
     if group == "sampled":
         yield from sampled(bench, sum(row["group"] == "sampled" for row in known))
         return
@@ -294,6 +300,7 @@ AGAINST = {
     "layers": "oneDNN direct",
     "ansor": "the best of oneDNN, torch eager and torch.compile",
     "sampled": "the default schedule",
+    "ablation": "quick",
 }
 
 
@@ -322,7 +329,11 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
     for group in AGAINST:
         here = [row for row in rows if row["group"] == group]
         if here:
-            parts += [f"### {group}", summary(group, here) + ".", table(here)]
+            parts.append(f"### {group}")
+            if group == "ablation":
+                parts.append(tune_ablation.table([row for row in here if "parts" in row]))
+            else:
+                parts += [summary(group, here) + ".", table(here)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -369,13 +380,16 @@ def main() -> None:
             if options.json:
                 print(json.dumps({**row, **about}), flush=True)
             else:
+                if "parts" in row:
+                    print(tune_ablation.table([row]).splitlines()[2], flush=True)
+                    continue
                 shown = "".join(f"{number(row, k):>7}" for k in ("ratio", "oneshot_ratio", "gain"))
                 name = f"{row['name']} b{row['batch']}"
                 print(f"{name:32}{shown}{number(row, 'cpu_s', '.1f'):>7}  {verdict(row)} "
                       f"{row.get('rule', '')}", flush=True)  # fmt: skip
         here = [row for row in rows if row["group"] == group]
         if not options.json and here:
-            print(summary(group, here))
+            print(summary(group, here) if group != "ablation" else tune_ablation.table(here))
     if options.report:
         write_report(options.report, page(rows, about))
 
