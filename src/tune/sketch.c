@@ -267,15 +267,18 @@ static double least_cycles(const struct sketches *s) {
 
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
   struct program *p = winograd_of(given, tile);
-  struct schedule *s = p ? sketch_winograd(p, tile, m->machine) : NULL;
+  struct schedule *s = sketch_winograd(given, tile, m->machine);
   char rule[32];
+  if (!p) return;
   snprintf(rule, sizeof rule, "winograd %d", tile);
-  if (s && is_legal(p, s, m->machine)) {
-    add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER});
-    return;
+  if (!s || !is_legal(p, s, m->machine)) { /* as the default has it */
+    struct program *edited = default_program(p, m->machine);
+    schedule_free(s);
+    if (edited) program_free(p);
+    p = edited ? edited : p;
+    s = schedule_default(p, true, m->machine);
   }
-  schedule_free(s);
-  program_free(p);
+  add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER});
 }
 
 /* ---- all ---- */

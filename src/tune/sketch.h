@@ -47,7 +47,7 @@ void sketch_open(const struct default_made *made, const struct default_wish *wis
 bool sketch_buffer(struct default_made *made, const char *stage, bool across,
                    const struct machine *machine);
 
-/* sketch_winograd.c: of what the edit `winograd` made of one convolution, channels last; NULL: it is another one. */
+/* sketch_winograd.c: of what the edit `winograd` makes of a program of one convolution; NULL: it is another one. */
 struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);
 
 /* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */

@@ -1,96 +1,279 @@
-/* The schedule of a convolution after the edit `winograd`, channels last: a block of images and rows of tiles is
- * transformed, multiplied and transformed back while it lies in the second cache, `hi` rows of `wi` tiles times a
- * block of channels in registers. Transforms of weights stand before it, at the root.
+/* The sketch of Winograd's convolution (program_edit.h): a block of rows of tiles is transformed, multiplied and
+ * transformed back while it lies in the second cache.
+ *
+ *     nb, hb =>
+ *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel, .. =>     the image
+ *             @Y_R = {nb, ni}/n, {hb, hm, hi}/h, ..
+ *             @Y_T = ..
+ *         a, b, ob, ni, hm, wb, c, hi:unroll, wi:{4,7,14}:unroll:peel, ov:{16,32}:vec =>
+ *             @Y_M = ..                                    the products, in tiles of registers
+ *         .. =>                                            and back
+ *             @Y_S = ..
+ *             @Y = ..
+ *
+ * Weights and the image's border stand at the root. bench/native/winograd.schedule is one by hand.
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "program/affine.h"
+#include "program/program_edit.h"
+#include "program/program_rebuild.h"
+#include "schedule/schedule.h"
 #include "tune/sketch.h"
 
-/* @ is the convolution, $ and a letter a name or a number of its own (word_of). */
-static const char TEMPLATE[] =
-    "wk, wc, o, a:$6:unroll, v:$V:vec =>\n"
-    "    @_WR = a/$a, wk/$k, wc/$c, {o, v}/$o\n"
-    "a, wc, o, b:$6:unroll, v:vec =>\n"
-    "    @_WT[a][b][o][wc][v] = a/$a, b/$b, wc/$c, {o, v}/$o\n"
-    "pn, ph, pw, pc, pv:$L:vec:mask =>\n"
-    "    @_P = pn/$n, ph/$h, pw/$w, {pc, pv}/$c\n"
-    "nb, hb =>\n"
-    "    ni:?, hm:{1,2,4}, hi:{1,2,3,4,7}:peel, pw, cb, a:unroll, cv:$L:vec:mask =>\n"
-    "        @_R = {nb, ni}/$n, {hb, hm, hi}/$h, pw/$w, a/$a, {cb, cv}/$c\n"
-    "    ni, hm, hi, a, w, cb, b:unroll, cv:vec =>\n"
-    "        @_T = a/$a, b/$b, {nb, ni}/$n, {hb, hm, hi}/$h, w/$w, {cb, cv}/$c\n"
-    "    a, b, o, ni, hm, wb, wc, hi:unroll, wi:{1,2,3,4,5,6,7,8,14}:unroll:peel, v:vec =>\n"
-    "        @_M = a/$a, b/$b, {nb, ni}/$n, {hb, hm, hi}/$h, {wb, wi}/$w, {o, v}/$o // wc/$c\n"
-    "    ni, hm, hi, w, b, so, i:$4:unroll, sv:$L:vec =>\n"
-    "        @_S = {nb, ni}/$n, {hb, hm, hi}/$h, w/$w, i/$i, b/$b, {so, sv}/$o\n"
-    "    ni, hm, hi, ii:$4:peel, w, so, ij:$4:unroll:peel, sv:vec =>\n"
-    "        @ = {nb, ni}/$n, {hb, hm, hi, ii}/$h, {w, ij}/$w, {so, sv}/$o\n";
+enum { TILE_ROWS = 14, BLOCK_ROWS = 8, IMAGES = 10, VECTORS = 4 };
 
-struct words {
+/* The axes of the convolution by what they are to it. */
+struct maker {
   const struct program *p;
-  char name[PROGRAM_NAME];
-  const struct program_tensor *weights, *products, *back; /* _WR, _M, _S */
-  int tile, lanes;
+  const struct program_tensor *t;
+  const struct winograd *w;
+  int images[PROGRAM_AXES], image_count; /* own axes of the image beside rows and columns */
+  int others[PROGRAM_AXES], other_count; /* own axes of the weights alone; the last has the lanes */
+  int sums[PROGRAM_AXES], sum_count;     /* channels; the last has the lanes of the image */
+  int lanes;
+  struct buf *out;
 };
 
-static const struct program_tensor *stage_of(const struct words *w, const char *ending) {
-  char name[PROGRAM_NAME + 8];
-  snprintf(name, sizeof name, "%s%s", w->name, ending);
-  int at = program_find(w->p, name);
-  return at < 0 ? NULL : &w->p->tensors.data[at];
+static const char *name_of(const struct maker *m, int axis) {
+  return m->t->axes[axis].name;
 }
 
-/* The convolution, its axes n, h, w, o in that order, and no other stage. */
-static bool find(struct words *w) {
-  int stages = 0, last = w->p->tensors.count - 1;
-  const struct program_tensor *y = &w->p->tensors.data[last];
-  snprintf(w->name, sizeof w->name, "%s", y->name);
-  for (int i = 0; i <= last; i++) stages += !w->p->tensors.data[i].is_input;
-  w->weights = stage_of(w, "_WR");
-  w->products = stage_of(w, "_M");
-  w->back = stage_of(w, "_S");
-  if (stages != 8 || !w->weights || !w->products || !w->back || !stage_of(w, "_P")) return false;
-  const struct program_axis *m = w->products->axes;
-  if (w->products->rank != 6 || w->products->reductions != 1 || y->rank != 4) return false;
-  for (int i = 0; i < 4; i++)
-    if (strcmp(y->axes[i].name, m[i + 2].name)) return false;
-  return m[5].size % w->lanes == 0;
+static bool of_image(const struct maker *m, int axis) {
+  int condition = m->w->around < 0 ? -1 : m->p->nodes.data[m->w->around].arg[0];
+  return px_mentions(m->p, m->w->image, axis) || px_mentions(m->p, condition, axis);
 }
 
-static void put_word(const struct words *w, char letter, struct buf *text) {
-  const struct program_axis *m = w->products->axes;
-  int64_t channels = m[5].size;
-  switch (letter) {
-    case 'a': buf_puts(text, m[0].name); break;
-    case 'b': buf_puts(text, m[1].name); break;
-    case 'n': buf_puts(text, m[2].name); break;
-    case 'h': buf_puts(text, m[3].name); break;
-    case 'w': buf_puts(text, m[4].name); break;
-    case 'o': buf_puts(text, m[5].name); break;
-    case 'c': buf_puts(text, m[6].name); break;
-    case 'k': buf_puts(text, w->weights->axes[1].name); break;
-    case 'i': buf_puts(text, w->back->axes[3].name); break;
-    case 'L': buf_printf(text, "%d", w->lanes); break;
-    case 'V': buf_printf(text, "%d", w->lanes << (channels % (2 * w->lanes) == 0)); break;
-    case '4': buf_printf(text, "%d", w->tile); break;
-    default: buf_printf(text, "%d", w->tile + 2); break;
+/* False where image and weights share axes, or something else is as the sketch does not know it. */
+static bool sort_axes(struct maker *m) {
+  for (int i = 0; i < m->t->rank + m->t->reductions; i++) {
+    bool image = of_image(m, i), weights = px_mentions(m->p, m->w->weights, i);
+    bool known =
+        i == m->w->own[0] || i == m->w->own[1] || i == m->w->window[0] || i == m->w->window[1];
+    if (known) continue;
+    if (i >= m->t->rank ? !(image && weights) : image == weights) return false;
+    if (i >= m->t->rank)
+      m->sums[m->sum_count++] = i;
+    else if (image)
+      m->images[m->image_count++] = i;
+    else
+      m->others[m->other_count++] = i;
   }
+  return m->sum_count > 0 && m->other_count > 0;
+}
+
+/* ---- text ---- */
+
+/* `NAME, ` for each but the last `without`, as loops or, where they are named so, axes. */
+static void put_loops(struct maker *m, const char *prefix, const int *axes, int count) {
+  for (int i = 0; i < count; i++) buf_printf(m->out, "%s%s, ", prefix, name_of(m, axes[i]));
+}
+
+static void put_axes(struct maker *m, const char *prefix, const int *axes, int count) {
+  for (int i = 0; i < count; i++)
+    buf_printf(m->out, "%s%s/%s, ", prefix, name_of(m, axes[i]), name_of(m, axes[i]));
+}
+
+/* {1,2,4} up to `most`, those that divide `size` only or any. */
+static void put_choices(struct maker *m, int64_t size, int64_t most, bool divide) {
+  const char *before = "{";
+  for (int64_t i = 1; i <= size && i <= most; i++) {
+    bool power = !(i & (i - 1));
+    if (divide ? size % i : !power && size % i) continue;
+    buf_printf(m->out, "%s%lld", before, (long long)i);
+    before = ",";
+  }
+  buf_puts(m->out, "}");
+}
+
+static int64_t tiles(const struct maker *m, int which) {
+  return (m->t->axes[m->w->own[which]].size - 1) / m->w->tile + 1;
+}
+
+static int last_sum(const struct maker *m) {
+  return m->sums[m->sum_count - 1];
+}
+
+static int last_other(const struct maker *m) {
+  return m->others[m->other_count - 1];
+}
+
+static void put_stage(struct maker *m, int depth, const char *suffix, const char *layout) {
+  buf_printf(m->out, "\n%*s@%s%s%s = ", 4 * depth, "", m->t->name, suffix, layout);
+}
+
+/* ni, hm and hi are all rows of a block; `numbers` where they stand first. */
+static void put_block(struct maker *m, bool numbers) {
+  buf_puts(m->out, "    ");
+  for (int i = 0; i < m->image_count; i++) {
+    buf_printf(m->out, "ni_%s", name_of(m, m->images[i]));
+    if (numbers) buf_puts(m->out, ":");
+    if (numbers) put_choices(m, m->t->axes[m->images[i]].size, IMAGES, true);
+    buf_puts(m->out, ", ");
+  }
+  buf_puts(m->out, "hm");
+  if (numbers) buf_puts(m->out, ":");
+  if (numbers) put_choices(m, tiles(m, 0), BLOCK_ROWS, false);
+  buf_puts(m->out, ", hi");
+  if (numbers) buf_puts(m->out, ":");
+  if (numbers) put_choices(m, tiles(m, 0), 4, false);
+  if (numbers) buf_puts(m->out, ":peel");
+  buf_puts(m->out, ", ");
+}
+
+static void put_block_axes(struct maker *m, const char *rows) {
+  for (int i = 0; i < m->image_count; i++)
+    buf_printf(m->out, "{nb_%s, ni_%s}/%s, ", name_of(m, m->images[i]), name_of(m, m->images[i]),
+               name_of(m, m->images[i]));
+  buf_printf(m->out, "{hb, hm, hi%s}/%s, ", rows, name_of(m, m->w->own[0]));
+}
+
+/* ---- the nests ---- */
+
+static void put_weights(struct maker *m) {
+  const char *kw = name_of(m, m->w->window[1]), *lanes = name_of(m, last_other(m));
+  int side = m->w->tile + 2;
+  buf_puts(m->out, "k_w, ");
+  put_loops(m, "k_", m->sums, m->sum_count);
+  put_loops(m, "k_", m->others, m->other_count - 1);
+  buf_printf(m->out, "ob, k_a:%d:unroll, ov:{", side);
+  for (int i = 1, first = 1; i <= VECTORS; i *= 2)
+    if (i == 1 || i * m->lanes <= m->t->axes[last_other(m)].size) {
+      buf_printf(m->out, "%s%d", first ? "" : ",", i * m->lanes);
+      first = 0;
+    }
+  buf_puts(m->out, "}:vec:mask =>");
+  put_stage(m, 1, "_WR", "");
+  buf_printf(m->out, "k_a/a, k_w/%s, ", kw);
+  put_axes(m, "k_", m->sums, m->sum_count);
+  put_axes(m, "k_", m->others, m->other_count - 1);
+  buf_printf(m->out, "{ob, ov}/%s\nl_a, ", lanes);
+  put_loops(m, "l_", m->sums, m->sum_count);
+  put_loops(m, "l_", m->others, m->other_count - 1);
+  buf_printf(m->out, "ob, l_b:%d:unroll, ov:vec =>", side);
+  struct buf layout = {0};
+  buf_puts(&layout, "[l_a][l_b]");
+  for (int i = 0; i + 1 < m->other_count; i++)
+    buf_printf(&layout, "[l_%s]", name_of(m, m->others[i]));
+  buf_puts(&layout, "[ob]");
+  for (int i = 0; i < m->sum_count; i++) buf_printf(&layout, "[l_%s]", name_of(m, m->sums[i]));
+  buf_puts(&layout, "[ov]");
+  put_stage(m, 1, "_WT", layout.text);
+  buf_free(&layout);
+  buf_puts(m->out, "l_a/a, l_b/b, ");
+  put_axes(m, "l_", m->sums, m->sum_count);
+  put_axes(m, "l_", m->others, m->other_count - 1);
+  buf_printf(m->out, "{ob, ov}/%s\n", lanes);
+}
+
+static void put_image(struct maker *m) {
+  const char *h = name_of(m, m->w->own[0]), *w = name_of(m, m->w->own[1]);
+  const char *lanes = name_of(m, last_sum(m));
+  int side = m->w->tile + 2;
+  put_loops(m, "p_", m->images, m->image_count);
+  buf_puts(m->out, "p_h, p_w, ");
+  put_loops(m, "p_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "cb, cv:%d:vec:mask =>", m->lanes);
+  put_stage(m, 1, "_P", "");
+  put_axes(m, "p_", m->images, m->image_count);
+  buf_printf(m->out, "p_h/%s, p_w/%s, ", h, w);
+  put_axes(m, "p_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "{cb, cv}/%s\n", lanes);
+  put_loops(m, "nb_", m->images, m->image_count);
+  buf_puts(m->out, "hb =>\n");
+  put_block(m, true);
+  buf_puts(m->out, "r_w, ");
+  put_loops(m, "r_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "cb, r_a:%d:unroll, cv:vec =>", side);
+  put_stage(m, 2, "_R", "");
+  put_block_axes(m, "");
+  buf_printf(m->out, "r_w/%s, r_a/a, ", w);
+  put_axes(m, "r_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "{cb, cv}/%s\n", lanes);
+  put_block(m, false);
+  buf_puts(m->out, "t_a, t_w, ");
+  put_loops(m, "t_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "cb, t_b:%d:unroll, cv:vec =>", side);
+  put_stage(m, 2, "_T", "");
+  buf_puts(m->out, "t_a/a, t_b/b, ");
+  put_block_axes(m, "");
+  buf_printf(m->out, "t_w/%s, ", w);
+  put_axes(m, "t_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "{cb, cv}/%s\n", lanes);
+}
+
+static void put_products(struct maker *m) {
+  const char *w = name_of(m, m->w->own[1]);
+  buf_puts(m->out, "    m_a, m_b, ");
+  put_loops(m, "m_", m->others, m->other_count - 1);
+  buf_puts(m->out, "ob, ");
+  put_loops(m, "ni_", m->images, m->image_count);
+  buf_puts(m->out, "hm, wb, ");
+  put_loops(m, "m_", m->sums, m->sum_count);
+  buf_puts(m->out, "hi:unroll, wi:");
+  put_choices(m, tiles(m, 1), TILE_ROWS, false);
+  buf_puts(m->out, ":unroll:peel, ov:vec =>");
+  put_stage(m, 2, "_M", "");
+  buf_puts(m->out, "m_a/a, m_b/b, ");
+  put_block_axes(m, "");
+  buf_printf(m->out, "{wb, wi}/%s, ", w);
+  put_axes(m, "m_", m->others, m->other_count - 1);
+  buf_printf(m->out, "{ob, ov}/%s // ", name_of(m, last_other(m)));
+  for (int i = 0; i < m->sum_count; i++)
+    buf_printf(m->out, "%sm_%s/%s", i ? ", " : "", name_of(m, m->sums[i]), name_of(m, m->sums[i]));
+  buf_puts(m->out, "\n");
+}
+
+static void put_back(struct maker *m) {
+  const char *w = name_of(m, m->w->own[1]), *lanes = name_of(m, last_other(m));
+  put_block(m, false);
+  buf_puts(m->out, "s_w, s_b, ");
+  put_loops(m, "s_", m->others, m->other_count - 1);
+  buf_printf(m->out, "sb, s_i:%d:unroll, sv:%d:vec:mask =>", m->w->tile, m->lanes);
+  put_stage(m, 2, "_S", "");
+  put_block_axes(m, "");
+  buf_printf(m->out, "s_w/%s, s_i/i, s_b/b, ", w);
+  put_axes(m, "s_", m->others, m->other_count - 1);
+  buf_printf(m->out, "{sb, sv}/%s\n", lanes);
+  put_block(m, false);
+  buf_printf(m->out, "y_i:%d:peel, y_w, ", m->w->tile);
+  put_loops(m, "y_", m->others, m->other_count - 1);
+  buf_printf(m->out, "sb, y_j:%d:unroll:peel, sv:vec =>", m->w->tile);
+  put_stage(m, 2, "", "");
+  put_block_axes(m, ", y_i");
+  buf_printf(m->out, "{y_w, y_j}/%s, ", w);
+  put_axes(m, "y_", m->others, m->other_count - 1);
+  buf_printf(m->out, "{sb, sv}/%s\n", lanes);
+}
+
+/* What follows the convolution, and other stages, are none that this sketch knows. */
+static int only_stage(const struct program *p) {
+  int found = -1, count = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    struct winograd w;
+    if (p->tensors.data[i].is_input) continue;
+    count++;
+    if (!find_winograd(p, i, WINOGRAD, &w)) found = i;
+  }
+  return found >= 0 && count <= 2 && p->outputs.count == 1 && p->outputs.data[0] == found ? found
+                                                                                          : -1;
 }
 
 struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine) {
-  struct words w = {.p = p, .tile = tile, .lanes = machine->vector_bytes / 4};
   struct buf text = {0};
-  canvas_context ctx;
+  struct winograd w;
   struct schedule *s = NULL;
-  if (!find(&w)) return NULL;
-  for (const char *at = TEMPLATE; *at; at++)
-    if (*at == '@')
-      buf_printf(&text, "@%s", w.name);
-    else if (*at == '$')
-      put_word(&w, *++at, &text);
-    else
-      buf_bytes(&text, at, 1);
+  canvas_context ctx;
+  int stage = only_stage(p);
+  if (stage < 0 || find_winograd(p, stage, tile, &w)) return NULL;
+  struct maker m = {.p = p, .t = &p->tensors.data[stage], .w = &w, .out = &text};
+  m.lanes = machine->vector_bytes / (m.t->dtype == PROGRAM_F64 ? 8 : 4);
+  if (!sort_axes(&m)) return NULL;
+  put_weights(&m);
+  put_image(&m);
+  put_products(&m);
+  put_back(&m);
   if (schedule_parse(&ctx, text.text, text.length, &s) != CANVAS_OK) s = NULL;
   buf_free(&text);
   return s;

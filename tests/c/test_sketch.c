@@ -231,6 +231,64 @@ static void random_ones(void **state) {
   }
 }
 
+// ---- Winograd's convolution ----
+
+#define BLOCKS                                                                                   \
+  "program blocks\nin X f32 [n:2, c:5, h:9, w:6]\nin W f32 [o:2, c:5, kh:3, kw:3, v:16] const\n" \
+  "Y[n:2, o:2, h:7, w:4, v:16] = X[n, c, h+kh, w+kw] * W[o, c, kh, kw, v] // sum c:5, kh:3, "    \
+  "kw:3\nout Y\n"
+#define GROUPS                                                                            \
+  "program groups\nin X f32 [h:9, w:6, g:2, c:5]\nin W f32 [g:2, o:4, kh:3, kw:3, c:5]\n" \
+  "Y[h:7, w:4, g:2, o:4] = X[h+kh, w+kw, g, c] * W[g, o, kh, kw, c] // sum c:5, kh:3, "   \
+  "kw:3\nout Y\n"
+static const struct {
+  const char *program;  // or the call of an operator
+  int there;            // sketches of it that are permitted
+} convolutions[] = {
+    {"conv2d_nhwc batch=2 height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1", 2},
+    {"conv2d_nchw height=12 width=5 in_channels=17 out_channels=33 kernel=3 padding=1", 2},
+    {BLOCKS, 2},
+    {GROUPS, 2},
+    {"conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=3 stride=2", 0},
+};
+
+// They are there where that is permitted, and compute the same within what is permitted then.
+static void where_it_is_permitted(void **state) {
+  const struct sketch_options permitted = {.winograd = true};
+  CHECK_ROWS (convolutions, row) {
+    struct program *p;
+    struct sketches s, others;
+    struct random r;
+    struct trees trees = {0};
+    const struct machine *machine = machine_model((int)(row - convolutions) % MACHINES);
+    if (strncmp(row->program, "program", 7))
+      p = called(row->program);
+    else
+      CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK,
+                ctx.message);
+    random_open(&r, 3, RANDOM_TEST, 0);
+    CHECK_INT(sketches_of(&ctx, p, machine, &permitted, &s), CANVAS_OK, ctx.message);
+    others = made_of(p, machine);
+    int count = 0;
+    for (int i = 0; i < others.count; i++)
+      CHECK_INT(others.data[i].program->winograd, 0, row->program);
+    for (int i = 0; i < s.count; i++) {
+      if (!s.data[i].program->winograd) continue;
+      count++;
+      add_points(&trees, &s.data[i], machine, &r, 2, row->program);
+    }
+    CHECK_INT(count, row->there, row->program);
+    winograd = true;
+    check_values(p, &trees, row->program);
+    winograd = false;
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketches_free(&others);
+    sketches_free(&s);
+    program_free(p);
+  }
+}
+
 // ---- by hand ----
 
 #define ROWS "canvas 1\nprogram rows\nin X f32 [i:12, j:8]\nY[i:12] = X[i, j] // sum j:8\nout Y\n"
@@ -274,7 +332,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_there),  cmocka_unit_test(operators),
       cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),    cmocka_unit_test(by_hand),
+      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
 }
