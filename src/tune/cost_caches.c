@@ -10,7 +10,9 @@
 #include "tune/cost_parts.h"
 
 static const double PAGE = 1024;  /* bytes from which on a row is a stream of its own */
-static const double STREAMS = 10; /* that are fetched before they are asked for */
+static const double STREAMS = 32; /* that are fetched before they are asked for */
+static const double SET = 4096;   /* bytes from one line to the next of a set ... */
+static const double WAYS = 10;    /* ... of which so many are fetched */
 static const double LATE = 4;     /* times as long takes what is not */
 
 static void touch(struct cost_walk *w, const struct nest *n, int steps, double *sum) {
@@ -76,13 +78,17 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   return false;
 }
 
-/* Rows that lie pages apart are streams of their own, and no processor fetches many ahead. */
+/* Rows that lie pages apart are streams of their own, and no processor fetches many ahead; fewer where
+ * they lie in one set of the first cache. */
 static double lateness(const struct nest *n, const struct access *a) {
-  double streams = 1;
-  for (int i = 0; i < n->stage->steps; i++)
-    if (n->copies[i] > 1 && i != n->lane && fabs(a->stride[i]) * a->bytes >= PAGE)
-      streams *= n->copies[i];
-  return fmin(LATE, fmax(1, streams / STREAMS));
+  double streams = 1, most = STREAMS;
+  for (int i = 0; i < n->stage->steps; i++) {
+    double bytes = fabs(a->stride[i]) * a->bytes;
+    if (n->copies[i] <= 1 || i == n->lane || bytes < PAGE) continue;
+    streams *= n->copies[i];
+    if (fmod(bytes, SET) == 0) most = WAYS;
+  }
+  return fmin(LATE, fmax(1, streams / most));
 }
 
 double nest_traffic(struct cost_walk *w, int stage, double cache) {

@@ -9,10 +9,12 @@
 #include "program/affine.h"
 #include "tune/cost_parts.h"
 
-static const double WINDOW = 250;   /* instructions that a processor looks ahead */
-static const double ISSUE = 5;      /* ... and begins in a cycle */
-static const double FORWARD = 5;    /* cycles until what was stored can be loaded again */
-static const double LOOP = 2;       /* instructions of an iteration beside its body */
+static const double WINDOW = 250; /* instructions that a processor looks ahead */
+static const double ISSUE = 5;    /* ... and begins in a cycle */
+static const double FORWARD = 5;  /* cycles until what was stored can be loaded again */
+static const double LOOP = 2;     /* instructions of an iteration beside its body */
+static const double SINGLE =
+    2; /* stores of one number, to those of a vector; compilers find some vectors */
 static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
 
 /* Counts of a stage, in cycles of what does them. */
@@ -174,7 +176,9 @@ static void add_access(struct counted *c, const struct access *a) {
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
-  if (store || a->accumulates) c->stores += times * single / r->stores;
+  if (store || a->accumulates)
+    c->stores +=
+        times * single / (in_lanes(n, a->moves) && !apart ? r->stores : SINGLE * r->stores);
   if (!store || a->accumulates)
     c->loads += times * single / (in_lanes(n, a->moves) && !apart ? r->loads : r->broadcasts);
 }

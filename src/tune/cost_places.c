@@ -10,6 +10,8 @@
 #include "program/program_cost.h"
 #include "tune/cost_parts.h"
 
+enum { POINTS = 128 }; /* at which a condition is tried */
+
 /* ---- values of indices ----------------------------------------------------------------------- */
 
 static double index_at(const struct program *p, int expr, const double *axis);
@@ -38,6 +40,56 @@ static double index_at(const struct program *p, int expr, const double *axis) {
     case PX_SELECT: return index_at(p, n->arg[1], axis);
     default: return scalar_ops[n->op].arity == 2 ? index_pair(p, n, axis) : 0;
   }
+}
+
+static uint32_t axes_in(const struct program *p, int expr, bool data);
+
+static bool holds_at(const struct program *p, int expr, const double *axis) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_BOOL) return n->integer;
+  if (n->op == PX_AND) return holds_at(p, n->arg[0], axis) && holds_at(p, n->arg[1], axis);
+  if (n->op == PX_OR) return holds_at(p, n->arg[0], axis) || holds_at(p, n->arg[1], axis);
+  if (n->op == PX_NOT) return !holds_at(p, n->arg[0], axis);
+  double a = index_at(p, n->arg[0], axis), b = index_at(p, n->arg[1], axis);
+  switch (n->op) {
+    case PX_LT: return a < b;
+    case PX_LE: return a <= b;
+    case PX_GT: return a > b;
+    case PX_GE: return a >= b;
+    case PX_EQ: return a == b;
+    default: return a != b;
+  }
+}
+
+/* For what part of the points a condition of indices holds: of as many as are spread evenly. */
+static double part_that_holds(const struct program *p, const struct program_tensor *t, int expr) {
+  double axis[PROGRAM_AXES], step[PROGRAM_AXES], at[PROGRAM_AXES], ratio = 1;
+  int axes = t->rank + t->reductions, good = 0;
+  uint32_t in = axes_in(p, expr, false);
+  for (int i = 0; i < axes; i++) {
+    axis[i] = 0;
+    at[i] = 0.5;
+    if (in >> i & 1) ratio *= 0.7548776662466927; /* and its powers: no two axes go along */
+    step[i] = ratio;
+  }
+  for (int point = 0; point < POINTS; point++) {
+    for (int i = 0; i < axes; i++) {
+      if (!(in >> i & 1)) continue;
+      at[i] += step[i] - floor(at[i] + step[i]);
+      axis[i] = floor(at[i] * (double)t->axes[i].size);
+    }
+    good += holds_at(p, expr, axis);
+  }
+  return (good + 0.5) / (POINTS + 0.5);
+}
+
+/* Sums add nothing where the condition of a border does not hold: code is split there. */
+static double bordered(const struct program *p, const struct program_tensor *t) {
+  const struct px_node *n = &p->nodes.data[t->body];
+  if (n->op != PX_SELECT || !t->reductions || !asks_indices(p, n->arg[0])) return 1;
+  if (p->nodes.data[n->arg[2]].op != PX_NUMBER || p->nodes.data[n->arg[2]].number != 0) return 1;
+  if (axes_in(p, n->arg[0], true)) return 1;
+  return part_that_holds(p, t, n->arg[0]);
 }
 
 /* The axes that occur; `data`: below loads alone. */
@@ -156,6 +208,21 @@ static void strew(const struct cost_walk *w, const struct nest *n, const struct 
   a->moves |= a->strewn;
 }
 
+/* Where a loop over data begins is said by other steps: they move what it moves. */
+static void follow_bounds(const struct cost_walk *w, const struct nest *n, const struct frame *f,
+                          double reach[][SCHEDULE_DEPTH], struct access *a) {
+  for (int i = 0; i < n->stage->steps; i++) {
+    const struct step *s = &n->stage->path[i];
+    if (!s->dyn || s->axis < 0 || !(a->moves >> i & 1)) continue;
+    uint32_t steps = steps_of(n, axes_in(w->tree->program, n->tensor->axes[s->axis].low, false));
+    a->moves |= steps;
+    for (int step = 0; step < n->stage->steps; step++)
+      for (int d = 0; d < f->dims; d++)
+        if (steps >> step & 1 && reach[i][d] != 0 && reach[step][d] == 0)
+          reach[step][d] = (n->extent[step] - 1) * (fabs(reach[i][d]) + 1);
+  }
+}
+
 static void fill_access(const struct cost_walk *w, const struct nest *n, const struct frame *f,
                         struct access *a) {
   double axis[PROGRAM_AXES] = {0}, base[SCHEDULE_DEPTH], place[SCHEDULE_DEPTH];
@@ -163,7 +230,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
   place_at(w, f, axis, base);
   for (int i = 0; i < n->stage->steps; i++) {
     const struct step *s = &n->stage->path[i];
-    double last = (double)(i == n->lane ? n->lanes : s->extent) - 1;
+    double last = (i == n->lane ? n->lanes : ceil(n->extent[i])) - 1;
     for (int d = 0; d < f->dims; d++) reach[i][d] = 0;
     if (s->axis < 0 || s->extent < 2) continue;
     double size = (double)n->tensor->axes[s->axis].size;
@@ -185,6 +252,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     axis[s->axis] = 0;
   }
   strew(w, n, f, reach, a);
+  follow_bounds(w, n, f, reach, a);
   fill_touched(w, n, f, reach, a);
 }
 
@@ -309,7 +377,7 @@ static void follow_each_other(struct nest *n) {
 static void fill_loops(const struct cost_walk *w, struct nest *n) {
   n->lanes = 1;
   n->lane = -1;
-  n->part = 1;
+  n->part = bordered(w->tree->program, n->tensor);
   for (int i = 0; i < n->stage->steps; i++) fill_step(w, n, i);
   for (int i = 0; i < n->tensor->rank + n->tensor->reductions; i++)
     if (n->stage->tail[i]) n->part *= part_of(n, i);
