@@ -13,7 +13,9 @@ static const double PAGE = 1024;  /* bytes from which on a row is a stream of it
 static const double STREAMS = 32; /* that are fetched before they are asked for */
 static const double SET = 4096;   /* bytes from one line to the next of a set ... */
 static const double WAYS = 10;    /* ... of which so many are fetched */
-static const double LATE = 4;     /* times as long takes what is not */
+static const double HOPPING = 1.5;
+static const double FULL = 0.8, OVERFULL = 1.6; /* of a cache: all that is larger comes anew */
+static const double LATE = 4;                   /* times as long takes what is not */
 
 static void touch(struct cost_walk *w, const struct nest *n, int steps, double *sum) {
   for (int i = 0; i < n->count; i++) {
@@ -91,16 +93,31 @@ static double lateness(const struct nest *n, const struct access *a) {
   return fmin(LATE, fmax(1, streams / most));
 }
 
-double nest_traffic(struct cost_walk *w, int stage, double cache) {
-  const struct nest *n = &w->nests[stage];
+/* From one iteration to the next it goes to another page, for a few lines there. */
+static bool is_hopping(const struct nest *n, const struct access *a) {
+  double run = n->lane >= 0 && a->stride[n->lane] == 1 ? n->lanes * n->copies[n->lane] : 1;
+  int i = n->stage->steps - 1;
+  while (i >= 0 && !((a->moves & n->loops) >> i & 1)) i--;
+  return i >= 0 && fabs(a->stride[i]) * a->bytes >= PAGE && run * a->bytes < PAGE;
+}
+
+static double traffic(struct cost_walk *w, const struct nest *n, double cache) {
   double bytes = 0;
   int fits = 0;
-  if (!n->count || w->body[0] <= cache) return 0;
+  if (w->body[0] <= cache) return 0;
   while (fits < n->stage->steps && w->body[n->stage->path[fits].node] > cache) fits++;
   if (fits < n->stage->steps) fits++;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
-    if (!covered(w, n, i)) bytes += lateness(n, a) * access_traffic(n, a, fits);
+    if (covered(w, n, i)) continue;
+    bytes += lateness(n, a) * (is_hopping(n, a) ? HOPPING : 1) * access_traffic(n, a, fits);
   }
   return bytes;
+}
+
+/* What is a little too large stays there in part. */
+double nest_traffic(struct cost_walk *w, int stage, double cache) {
+  const struct nest *n = &w->nests[stage];
+  if (!n->count) return 0;
+  return 0.5 * (traffic(w, n, FULL * cache) + traffic(w, n, OVERFULL * cache));
 }

@@ -9,10 +9,13 @@
 #include "program/affine.h"
 #include "tune/cost_parts.h"
 
-static const double WINDOW = 250; /* instructions that a processor looks ahead */
-static const double ISSUE = 5;    /* ... and begins in a cycle */
-static const double FORWARD = 5;  /* cycles until what was stored can be loaded again */
-static const double LOOP = 2;     /* instructions of an iteration beside its body */
+static const double WINDOW = 250;  /* instructions that a processor looks ahead */
+static const double ISSUE = 5;     /* ... and begins in a cycle */
+static const double FORWARD = 5;   /* cycles until what was stored can be loaded again */
+static const double LOOP = 2;      /* instructions of an iteration beside its body */
+static const double ANEW = 1.12;   /* times the multiply-adds, a tile that loads vectors anew */
+static const double ROWS_ANEW = 4; /* ... of so many rows at most */
+static const double TWISTED = 4;   /* cycles of an index that is divided */
 static const double SINGLE =
     2; /* stores of one number, to those of a vector; compilers find some vectors */
 static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
@@ -63,6 +66,12 @@ static int call_of(int op) {
   }
 }
 
+/* Whether vectors are no longer than half of a register. */
+static bool is_half(const struct counted *c) {
+  int whole = c->w->tree->machine.vector_bytes / (c->n->stage->computed == PROGRAM_F64 ? 8 : 4);
+  return c->n->lanes <= whole / 2;
+}
+
 static void add_operation(struct counted *c, int op, uint32_t steps, double weight) {
   const struct rates *r = c->w->rates;
   bool lanes = in_lanes(c->n, steps);
@@ -72,7 +81,7 @@ static void add_operation(struct counted *c, int op, uint32_t steps, double weig
   if (call >= 0)
     c->arithmetic += times * (lanes ? r->vector[call] : r->single[call]);
   else
-    c->arithmetic += times / (lanes ? r->fma : r->scalar);
+    c->arithmetic += times / (!lanes ? r->scalar : is_half(c) ? r->half : r->fma);
 }
 
 /* Borders are code of their own: what a condition of indices chooses is computed where it holds. */
@@ -166,19 +175,33 @@ static bool is_apart(const struct nest *n, const struct access *a) {
   return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
 }
 
+static double stored_in_a_cycle(const struct counted *c, bool lanes) {
+  const struct rates *r = c->w->rates;
+  return !lanes ? SINGLE * r->stores : is_half(c) ? r->half_stores : r->stores;
+}
+
+/* Some compilers load a vector anew for each row that uses it, where rows are few. */
+static double loaded_anew(const struct counted *c, const struct access *a) {
+  double rows = 1;
+  for (int i = 0; i < c->n->stage->steps; i++)
+    if (i != c->n->lane && !(a->moves >> i & 1)) rows *= c->n->copies[i];
+  bool keeps = c->w->rates->tile * c->w->rates->fma < ANEW;
+  return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > ROWS_ANEW ? 1 : rows;
+}
+
 /* Lanes that are not side by side are put together one by one. */
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
   bool apart = is_apart(n, a), store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->moves);
-  double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a);
+  double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
+  if (a->twisted & n->loops) c->gathers += times * TWISTED;
   if (store || a->accumulates)
-    c->stores +=
-        times * single / (in_lanes(n, a->moves) && !apart ? r->stores : SINGLE * r->stores);
+    c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
   if (!store || a->accumulates)
     c->loads += times * single / (in_lanes(n, a->moves) && !apart ? r->loads : r->broadcasts);
 }

@@ -122,6 +122,7 @@ uint32_t nest_moves(const struct cost_walk *w, const struct nest *n, int expr) {
 struct frame {
   int dims;
   struct buffer_axis dim[SCHEDULE_DEPTH];
+  bool kept;               /* a buffer: what loops outside of it add is not seen */
   int index[PROGRAM_AXES]; /* by axis of the tensor: the index; -1: the stage's own axis */
 };
 
@@ -129,6 +130,7 @@ static void frame_of(const struct cost_walk *w, int tensor, struct frame *f) {
   const struct program_tensor *t = &w->tree->program->tensors.data[tensor];
   int stage = t->is_input ? -1 : loop_tree_stage(w->tree, tensor);
   bool buffer = stage >= 0 && !w->tree->stages[stage].is_output;
+  f->kept = buffer;
   f->dims = buffer ? w->tree->stages[stage].dims : t->rank;
   for (int i = 0; i < f->dims; i++)
     f->dim[i] =
@@ -152,7 +154,7 @@ static double flat(const struct frame *f, const double *from, const double *to, 
   for (int i = 0; i < f->dims; i++) {
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
-    if (fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
+    if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
     elements = elements * extent + move[i];
   }
   return elements;
@@ -237,16 +239,17 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     axis[s->axis] = (double)s->weight;
     place_at(w, f, axis, place);
     a->stride[i] = flat(f, base, place, unused);
-    axis[s->axis] = fmin((double)s->weight * last, size - 1);
+    last = fmin(last, floor((size - 1) / (double)s->weight));
+    axis[s->axis] = (double)s->weight * last;
     place_at(w, f, axis, place);
     double far = flat(f, base, place, reach[i]);
-    if (i == n->lane && far != a->stride[i] * last && (double)s->weight * last < size)
-      a->strewn |= 1u << i;
+    if (i == n->lane && far != a->stride[i] * last) a->strewn |= 1u << i;
     if (i == n->lane) {
       axis[s->axis] = fmin((double)(s->weight * (s->extent - 1)), size - 1);
       place_at(w, f, axis, place);
       far = flat(f, base, place, reach[i]);
     }
+    if (i != n->lane && far != a->stride[i] * last) a->twisted |= 1u << i;
     if (a->stride[i] == 0 && far != 0) a->stride[i] = far / (double)(s->extent - 1);
     if (far != 0 || a->stride[i] != 0) a->moves |= 1u << i;
     axis[s->axis] = 0;

@@ -21,6 +21,9 @@ static const struct {
 struct rates rates_likely(const struct machine *m) {
   struct rates r = {.hertz = 3e9,
                     .fma = m->fma ? 2 : 1,
+                    .half = m->fma ? 2 : 1,
+                    .half_stores = 1,
+                    .tile = m->fma ? 0.5 : 1,
                     .latency = 4,
                     .scalar = 2,
                     .loads = 2,

@@ -20,6 +20,9 @@
 #define RATES(X) \
   X(hertz,     1e8,  1e11)  /* cycles of the thread in a second */ \
   X(fma,       0.05, 16)    /* multiply-adds of vectors in a cycle */ \
+  X(half,      0.05, 32)    /* ... of vectors of half the length */ \
+  X(half_stores,0.05, 32)   /* ... of them, stored */ \
+  X(tile,      0.02, 20)    /* cycles of each multiply-add of a tile of 4 rows, as compilers write it */ \
   X(latency,   1,    64)    /* cycles until a sum may be added to again */ \
   X(scalar,    0.05, 16)    /* operations on single numbers in a cycle */ \
   X(loads,     0.05, 16)    /* vectors loaded from L1 in a cycle */ \

@@ -57,8 +57,7 @@ static const char stores_text[] = LANES
 static const char stream_text[] = LANES TEN(
     BITS) "  for (long j = 0; j + 10 <= %lld / L; j += 10) {\n" TEN(LOADED) "  }\n" BITS_END;
 
-static void print_prelude(const struct machine *m, const char *name, struct buf *out) {
-  int bytes = m->vector_bytes;
+static void print_prelude(int bytes, const char *name, struct buf *out) {
   buf_printf(out, prelude, bytes, bytes, bytes, bytes, name);
 }
 
@@ -70,11 +69,11 @@ static struct probe *add(struct probes *p, const char *name, double units, doubl
   return probe;
 }
 
-static void add_hand(struct probes *p, const struct machine *m, const char *name, const char *body,
-                     double units, double *rate, bool cycles) {
+static void add_hand(struct probes *p, int bytes, const char *name, const char *body, double units,
+                     double *rate, bool cycles) {
   struct probe *probe = add(p, name, units, rate, cycles);
   struct buf text = {0};
-  print_prelude(m, probe->name, &text);
+  print_prelude(bytes, probe->name, &text);
   buf_puts(&text, body);
   probe->text = buf_take(&text);
 }
@@ -83,7 +82,7 @@ static void add_stream(struct probes *p, const struct machine *m, const char *na
                        double *rate) {
   struct probe *probe = add(p, name, (double)bytes, rate, false);
   struct buf text = {0};
-  print_prelude(m, probe->name, &text);
+  print_prelude(m->vector_bytes, probe->name, &text);
   buf_printf(&text, stream_text, (long long)(bytes / 4));
   probe->text = buf_take(&text);
   probe->bytes = bytes;
@@ -142,16 +141,35 @@ static canvas_status add_call(canvas_context *ctx, struct probes *p, const struc
                  &probe->text);
 }
 
+/* A tile of 4 rows and 2 vectors, as it is emitted: some compilers load a vector anew for each row. */
+static canvas_status add_tile(canvas_context *ctx, struct probes *p, const struct machine *m,
+                              double *rate) {
+  char program[300], schedule[200];
+  int columns = m->vector_bytes / 2, steps = 4096 / columns;
+  snprintf(program, sizeof program,
+           "canvas 1\nprogram probe\nin A f32 [k:%d, j:%d]\n"
+           "Y[n:16, i:4, j:%d] = A[k, i] * A[k, j] // sum k:%d\nout Y\n",
+           steps, columns, columns, steps);
+  snprintf(schedule, sizeof schedule, "n, k, i:unroll, j:vec => @Y = n, i, j // k\n");
+  struct probe *probe = add(p, "tile", 16.0 * 8 * steps, rate, true);
+  return emitted(ctx, m, program, schedule, probe->name, &probe->text);
+}
+
 canvas_status probes_open(canvas_context *ctx, const struct machine *m, struct rates *r,
                           struct probes *p) {
+  int bytes = m->vector_bytes;
   *p = (struct probes){.count = 0};
-  add_hand(p, m, "cycles", cycles_text, 3 * 16000, &r->hertz, false); /* a product takes three */
-  add_hand(p, m, "fma", fma_text, 10 * 4000, &r->fma, false);
-  add_hand(p, m, "latency", latency_text, 4000, &r->latency, true);
-  add_hand(p, m, "loads", loads_text, 100 * 100, &r->loads, false);
-  add_hand(p, m, "broadcasts", broadcasts_text, 100 * 100, &r->broadcasts, false);
-  add_hand(p, m, "stores", stores_text, 100 * 100, &r->stores, false);
+  add_hand(p, bytes, "cycles", cycles_text, 3 * 16000, &r->hertz,
+           false); /* a product takes three */
+  add_hand(p, bytes, "fma", fma_text, 10 * 4000, &r->fma, false);
+  add_hand(p, bytes / 2, "half", fma_text, 10 * 4000, &r->half, false);
+  add_hand(p, bytes / 2, "half_stores", stores_text, 100 * 100, &r->half_stores, false);
+  add_hand(p, bytes, "latency", latency_text, 4000, &r->latency, true);
+  add_hand(p, bytes, "loads", loads_text, 100 * 100, &r->loads, false);
+  add_hand(p, bytes, "broadcasts", broadcasts_text, 100 * 100, &r->broadcasts, false);
+  add_hand(p, bytes, "stores", stores_text, 100 * 100, &r->stores, false);
   add_streams(p, m, r);
+  TRY(add_tile(ctx, p, m, &r->tile));
   struct probe *gather = add(p, "gather", 64 * 64, &r->gather, true);
   TRY(emitted(ctx, m, gather_text, "i, j:vec => @Y = i, j\n", gather->name, &gather->text));
   for (int i = 0; i < RATE_CALL_COUNT; i++) {

@@ -6,7 +6,7 @@
 #include "run/compiler.h"
 #include "tune/rates.h"
 
-enum { PROBES_MOST = 32, PROBE_FLOATS = 4096 /* of each of the two arrays, but for streams */ };
+enum { PROBES_MOST = 48, PROBE_FLOATS = 4096 /* of each of the two arrays, but for streams */ };
 
 struct probe {
   char name[48];

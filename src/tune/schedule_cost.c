@@ -7,7 +7,7 @@
 #include "program/program_cost.h"
 #include "tune/cost_parts.h"
 
-static const double APART = 0.3; /* the part of the shorter time that does not overlap */
+static const double APART = 0.15; /* the part of the shorter time that does not overlap */
 
 /* ---- what is prepared ------------------------------------------------------------------------- */
 
