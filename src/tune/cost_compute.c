@@ -15,6 +15,7 @@ static const double FORWARD = 5;   /* cycles until what was stored can be loaded
 static const double LOOP = 2;      /* instructions of an iteration beside its body */
 static const double ANEW = 1.12;   /* times the multiply-adds, a tile that loads vectors anew */
 static const double ROWS_ANEW = 4; /* ... of so many rows at most */
+static const double PARTIAL = 40;  /* cycles of a vector that is loaded or stored in part */
 static const double TWISTED = 4;   /* cycles of an index that is divided */
 static const double SINGLE =
     2; /* stores of one number, to those of a vector; compilers find some vectors */
@@ -189,6 +190,22 @@ static double loaded_anew(const struct counted *c, const struct access *a) {
   return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > ROWS_ANEW ? 1 : rows;
 }
 
+/* The last vector of an axis is loaded or stored in part; buffers have room for all of it. */
+static bool is_masked(const struct counted *c, const struct access *a) {
+  const struct program_tensor *t = &c->w->tree->program->tensors.data[a->tensor];
+  int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
+  if (axis < 0 || !in_lanes(c->n, a->moves) || !c->n->stage->tail[axis]) return false;
+  bool output = a->node < 0 && c->n->stage->is_output;
+  return c->n->stage->how[axis] == TAIL_MASK && (t->is_input || output);
+}
+
+static double vectors_along(const struct nest *n) {
+  double steps = 1;
+  for (int i = 0; i < n->stage->steps; i++)
+    if (n->stage->path[i].axis == n->stage->path[n->lane].axis) steps *= n->extent[i];
+  return fmax(1, steps / n->lanes);
+}
+
 /* Lanes that are not side by side are put together one by one. */
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
@@ -199,6 +216,10 @@ static void add_access(struct counted *c, const struct access *a) {
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
+  if (is_masked(c, a)) {
+    c->operations += 2 * times;
+    c->gathers += times * PARTIAL / vectors_along(n);
+  }
   if (a->twisted & n->loops) c->gathers += times * TWISTED;
   if (store || a->accumulates)
     c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
@@ -222,6 +243,13 @@ static bool sums_in_memory(const struct counted *c) {
   return false;
 }
 
+/* Nothing else is computed between one sum and the next. */
+static bool is_alone(const struct counted *c) {
+  const struct schedule_node *nodes = c->w->tree->schedule->nodes.data;
+  int around = nodes[c->n->stage->start].parent;
+  return nodes[around].first == nodes[around].last;
+}
+
 /* Sums in memory are stored and loaded again before they are added to. Short sums follow each other so
  * closely that the processor works at several of them. */
 static double chain(const struct counted *c) {
@@ -236,7 +264,7 @@ static double chain(const struct counted *c) {
   if (!loops) between = 1;
   double wait = c->w->rates->latency + (sums_in_memory(c) ? FORWARD : 0);
   double begun = n->begun[stage_step(n->stage, n->stage->start)] * n->part;
-  double together = 1 + WINDOW * begun / fmax(c->operations, begun);
+  double together = is_alone(c) ? 1 + WINDOW * begun / fmax(c->operations, begun) : 1;
   return n->begun[n->stage->steps] * n->part * sums * wait / between / together;
 }
 
