@@ -6,10 +6,10 @@
 
 #include "command.h"
 
-/* All of `stream`, at most one byte over the limit; NULL with errno where that fails. */
+/* All of `stream`, at most one byte over the limit, and a NUL; NULL with errno where that fails. */
 static char *read_all(FILE *stream, size_t *length) {
   size_t capacity = 1 << 16, most = (size_t)CANVAS_TEXT_LIMIT + 1;
-  char *bytes = malloc(capacity);
+  char *bytes = malloc(capacity + 1);
   *length = 0;
   while (bytes) {
     *length += fread(bytes + *length, 1, capacity - *length, stream);
@@ -19,10 +19,11 @@ static char *read_all(FILE *stream, size_t *length) {
       errno = why;
       return NULL;
     }
+    bytes[*length] = '\0';
     if (feof(stream) || *length == most) return bytes;
     if (*length == capacity) {
       capacity = 4 * capacity < most ? 4 * capacity : most;
-      char *grown = realloc(bytes, capacity);
+      char *grown = realloc(bytes, capacity + 1);
       if (!grown) free(bytes);
       bytes = grown;
     }

@@ -124,7 +124,8 @@ static bool add_wished(struct maker *m, const struct program *p, const struct de
   struct default_made made;
   if (!default_make(p, m->machine, wish, &made)) return false;
   bool blocked = wish->blocks == BLOCKS_FORMULA || made.tile.blocked >= 0;
-  if (!blocked || (wish->borders && !has_border(&made))) {
+  bool summed = wish->tile || made.program->tensors.count > p->tensors.count;
+  if (!blocked || !summed || (wish->borders && !has_border(&made))) {
     drop(&made);
     return false;
   }
@@ -154,12 +155,18 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles});
 }
 
+static bool is_summed(const struct program *p, int stage) {
+  for (int i = stage + 1; i < p->tensors.count; i++)
+    if (p->tensors.data[i].reductions && stage_loads(p, i, stage)) return true;
+  return false;
+}
+
 /* Each stage of the program, under the name that it has after the edits. */
 static void add_buffers(struct maker *m, const struct program *p, struct default_wish wish) {
   wish.blocks = BLOCKS_ROWS;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
-    if (t->is_input || t->reductions) continue;
+    if (t->is_input || t->reductions || !is_summed(p, i)) continue;
     strcpy(wish.buffer, t->name);
     add_buffered(m, p, &wish, false);
     add_buffered(m, p, &wish, true);
