@@ -96,7 +96,8 @@ static int compile(struct arguments *a, const struct program_item *item, void *d
   if (out->made)
     return report_error("the file holds more than one program, choose one of a pack with --target");
   struct bound_item chosen;
-  if (!bound_chosen(a, item->program, out->machine, &out->tuned, &chosen)) return EXIT_BAD;
+  if (!bound_chosen(a, item->program, item->program, out->machine, &out->tuned, &chosen))
+    return EXIT_BAD;
   canvas_status status = make(a, item, chosen.bound, out);
   bound_drop(&chosen);
   if (status == CANVAS_OK) return EXIT_OK;
@@ -123,12 +124,14 @@ static bool choose_kind(struct arguments *a, struct output *out) {
 
 static int run(struct arguments *a) {
   struct output out = {.path = option_required(a, "-o")};
-  int64_t threads;
+  int64_t threads, winograd;
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
-  if (!option_whole(a, "--threads", 1, 1, 1024, &threads)) return EXIT_BAD;
+  if (!option_whole(a, "--threads", 1, 1, 1024, &threads) ||
+      !option_whole(a, "--winograd", 0, 0, 4, &winograd))
+    return EXIT_BAD;
   out.machine = machine_chosen(a);
   if (!out.machine) return EXIT_BAD;
-  int answer = tuned_open(a, out.machine, threads, &out.tuned)
+  int answer = tuned_open(a, out.machine, threads, winograd, &out.tuned)
                    ? programs_each(a, a->operand[0], compile, &out)
                    : EXIT_BAD;
   tuned_close(&out.tuned);
@@ -162,6 +165,7 @@ const struct command command_compile = {
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
                 {"--log", "FILE", "take the best schedule that this tuning log has for it"},
                 {"--threads", "T", "... of those measured with so many threads (default 1)"},
+                {"--winograd", "TILE", "... and convolutions with fewer products, that round more"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
                 {"-o", "OUT", "the file to write; - for standard output"}},

@@ -141,7 +141,7 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
 }
 
 static int show(struct arguments *a, const canvas_log *log) {
-  static const canvas_log_place anywhere = {.anywhere = true};
+  static const canvas_log_place anywhere = {.anywhere = true, .winograd = 4};
   int count, answer = EXIT_OK;
   canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
   if (option_given(a, "--json"))
@@ -166,7 +166,8 @@ static bool place_open(struct arguments *a, struct place *out) {
   int64_t threads;
   *out = (struct place){0};
   if (!option_whole(a, "--threads", 0, 1, 1024, &threads)) return false;
-  out->where = (canvas_log_place){.anywhere = option_given(a, "--any"), .threads = (int)threads};
+  out->where = (canvas_log_place){
+      .anywhere = option_given(a, "--any"), .threads = (int)threads, .winograd = 4};
   if (out->where.anywhere && option_given(a, "--machine"))
     return report_error("--any and --machine cannot both be given"), false;
   if (out->where.anywhere) return true;
@@ -189,7 +190,7 @@ static void place_close(struct place *p) {
 static void put_best(struct arguments *a, const canvas_log *log, const canvas_log_task *t) {
   const canvas_record r = canvas_log_record(log, t->best);
   const struct time_unit *unit = time_unit_of(r.median);
-  char by[CELL];
+  char by[CELL], cold[CELL];
   if (option_given(a, "--json")) {
     put_text(canvas_log_line(log, t->best));
     return;
@@ -198,8 +199,13 @@ static void put_best(struct arguments *a, const canvas_log *log, const canvas_lo
   clean(by);
   printf("%s %s: %.3g %s, ", t->task, t->name, r.median / unit->seconds, unit->name);
   if (r.threads > 1) printf("wall-clock of %d threads, ", r.threads);
-  printf("median of %d, quartiles %.3g and %.3g %s; %s, seed %" PRIu64 ", trial %d\n", r.repeats,
-         r.lower / unit->seconds, r.upper / unit->seconds, unit->name, by, r.seed, r.trial);
+  printf("median of %d, quartiles %.3g and %.3g %s", r.repeats, r.lower / unit->seconds,
+         r.upper / unit->seconds, unit->name);
+  if (r.cold > 0) {
+    put_seconds(cold, r.cold);
+    printf(", with cold caches %s", cold);
+  }
+  printf("; %s, seed %" PRIu64 ", trial %d\n", by, r.seed, r.trial);
 }
 
 /* Of the program of a file, or of all where there is none. */

@@ -46,8 +46,13 @@ static void print_correct(const struct outcome *o) {
          v->median / unit->seconds, unit->name);
   if (o->threads > 1) printf("wall-clock of %" PRId64 " threads, ", o->threads);
   if (o->flops) printf("%.3g GFLOP/s, ", 1e-9 * (double)o->flops / v->median);
-  printf("median of %d, quartiles %.3g and %.3g %s\n", v->repeats, v->lower / unit->seconds,
+  printf("median of %d, quartiles %.3g and %.3g %s", v->repeats, v->lower / unit->seconds,
          v->upper / unit->seconds, unit->name);
+  if (v->cold > 0) {
+    unit = time_unit_of(v->cold);
+    printf("; with cold caches %.3g %s", v->cold / unit->seconds, unit->name);
+  }
+  printf("\n");
 }
 
 static void print_text(const struct outcome *o) {
@@ -74,6 +79,7 @@ static void print_json(const struct outcome *o, const char *compiler) {
          o->threads, v->repeats);
   if (!v->failure)
     printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
+  if (v->cold > 0) printf(", \"cold\": %.6g", v->cold);
   printf(", \"compiler\": ");
   put_json_string(compiler);
   printf("}\n");
@@ -87,7 +93,8 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
                                       .repeats = (int)r->repeats,
                                       .seconds = (double)r->seconds,
                                       .threads = (int)r->threads,
-                                      .winograd = (int)r->winograd};
+                                      .winograd = (int)r->winograd,
+                                      .cold = option_given(a, "--cold")};
   canvas_count count = {0};
   canvas_measurer *measurer = NULL;
   canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
@@ -105,7 +112,7 @@ static int run_code(struct arguments *a, const struct program_item *item,
                     const canvas_program *code, const struct run *r) {
   struct outcome out = {.name = item->name, .threads = r->threads};
   struct bound_item chosen;
-  if (!bound_chosen(a, code, r->machine, &r->tuned, &chosen)) return EXIT_BAD;
+  if (!bound_chosen(a, item->program, code, r->machine, &r->tuned, &chosen)) return EXIT_BAD;
   canvas_status status = measure(a, item->program, chosen.bound, r, &out);
   bound_drop(&chosen);
   if (status != CANVAS_OK) {
@@ -148,7 +155,7 @@ static int run(struct arguments *a) {
   int answer = EXIT_BAD;
   if (!r.compiler)
     report_error("%s", canvas_context_message(a->ctx));
-  else if (tuned_open(a, r.machine, r.threads, &r.tuned))
+  else if (tuned_open(a, r.machine, r.threads, r.winograd, &r.tuned))
     answer = programs_each(a, a->operand[0], run_program, &r);
   tuned_close(&r.tuned);
   canvas_string_free(r.compiler);
@@ -184,6 +191,7 @@ const struct command command_run = {
                 {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},
                 {"--winograd", "TILE",
                  "convolutions of 3x3 with fewer products, in tiles of 2 or 4: rounds more"},
+                {"--cold", NULL, "time it also with nothing in the caches, as inside a network"},
                 {"--json", NULL, "one JSON object per program and line"}},
     .run = run,
 };

@@ -137,10 +137,11 @@ struct bound_item {
 /* The same, bound. False after an error message. */
 bool bound_read(struct arguments *a, const char *file, const canvas_program *program,
                 const canvas_machine *machine, struct bound_item *out);
-/* Of --log, --schedule and --set what is given, or the default; every loop has its number. `tuned`: of --log. */
+/* Of --log, --schedule and --set what is given, or the default; every loop has its number. `tuned`, of --log, is
+ * asked for `given`; `program` is what edits that the command line wants made of it, or the same. */
 struct tuned;
-bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
-                  const struct tuned *tuned, struct bound_item *out);
+bool bound_chosen(struct arguments *a, const canvas_program *given, const canvas_program *program,
+                  const canvas_machine *machine, const struct tuned *tuned, struct bound_item *out);
 void bound_drop(struct bound_item *item);
 /* A line for each warning. */
 void warnings_print(const canvas_bound *bound, FILE *to);
@@ -159,7 +160,7 @@ struct tuned {
 };
 /* False after an error message. */
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
-                struct tuned *out);
+                int64_t winograd, struct tuned *out);
 void tuned_close(struct tuned *t);
 /* The best record for the program, bound; NULL after a note that says why there is none. */
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canvas_program *program);

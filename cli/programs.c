@@ -173,9 +173,10 @@ static bool bound_named(struct arguments *a, const canvas_program *program,
   return false;
 }
 
-bool bound_chosen(struct arguments *a, const canvas_program *program, const canvas_machine *machine,
-                  const struct tuned *tuned, struct bound_item *out) {
-  *out = (struct bound_item){.bound = tuned_best(a, tuned, program)};
+bool bound_chosen(struct arguments *a, const canvas_program *given, const canvas_program *program,
+                  const canvas_machine *machine, const struct tuned *tuned,
+                  struct bound_item *out) {
+  *out = (struct bound_item){.bound = tuned_best(a, tuned, given)};
   if (!out->bound && !bound_named(a, program, machine, out)) return false;
   warnings_print(out->bound, stderr);
   return true;

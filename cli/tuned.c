@@ -20,7 +20,7 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
 }
 
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
-                struct tuned *out) {
+                int64_t winograd, struct tuned *out) {
   static const char *const others[] = {"--schedule", "--set"};
   *out = (struct tuned){.file = option_text(a, "--log", NULL)};
   if (!out->file) return true;
@@ -29,8 +29,10 @@ bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t thre
       return report_error("--log and %s cannot both be given", others[i]), false;
   out->compiler = canvas_compiler_name(a->ctx);
   if (!out->compiler) return report_error("%s", canvas_context_message(a->ctx)), false;
-  out->place =
-      (canvas_log_place){.machine = machine, .compiler = out->compiler, .threads = (int)threads};
+  out->place = (canvas_log_place){.machine = machine,
+                                  .compiler = out->compiler,
+                                  .threads = (int)threads,
+                                  .winograd = (int)winograd};
   out->log = log_of_file(a, out->file);
   return out->log != NULL;
 }

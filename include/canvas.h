@@ -479,7 +479,8 @@ typedef struct canvas_verdict {
   double worst;       /* largest error among them, as a part of what rounding explains */
   int repeats;        /* timed samples */
   double median, lower,
-      upper; /* seconds of one run (canvas_run_options): the median and quartiles */
+      upper;   /* seconds of one run (canvas_run_options): the median and quartiles */
+  double cold; /* the median with nothing in the caches (canvas_run_options.cold); 0: not taken */
 } canvas_verdict;
 
 /* 0: what stands behind. */
@@ -496,6 +497,10 @@ typedef struct canvas_run_options {
   /* 2 or 4: candidates may be what the edit `winograd` makes of the program with tiles up to that. They
    * are compared with the program's values, within the bounds of both added up. 0: such a one fails. */
   int winograd;
+  /* Timed a second time, each run on another copy of inputs and outputs (and of what is prepared), of which
+   * there are so many that none is in a cache of this machine when its turn comes, as inside a network:
+   * twice the bytes of the caches, at most an eighth of the memory. */
+  bool cold;
 } canvas_run_options;
 /* Keeps a compiler, the inputs and the values that are expected of one program over many candidates.
  * The program is borrowed. `options` NULL: seed 1. CANVAS_IO: there is no compiler, or the program takes
@@ -591,6 +596,7 @@ typedef struct canvas_record {
   canvas_failure failure;
   const char *message;         /* "" where nothing failed */
   double median, lower, upper; /* seconds of one run (canvas_verdict); 0 where it failed */
+  double cold;                 /* ... with nothing in the caches; 0: not taken */
   int repeats, threads;
   bool screened; /* compiled quickly or timed shortly (canvas_run_options.screen): never the best */
   const char *machine, *processor; /* what it was bound for, and measured on */
@@ -616,6 +622,7 @@ typedef struct canvas_log_place {
   const canvas_machine *machine; /* bound for one like it: name, cores and memory do not count */
   const char *compiler;          /* canvas_compiler_name */
   int threads;                   /* measured with so many; 0: any number */
+  int winograd; /* 2 or 4: what the edit `winograd` made with tiles up to that is let pass, too; 0: none */
   /* Neither machine and compiler count, nor that it is of this processor and this version of canvas. */
   bool anywhere;
 } canvas_log_place;

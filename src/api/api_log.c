@@ -68,6 +68,7 @@ canvas_record canvas_log_record(const canvas_log *log, int record) {
                        .median = r->median,
                        .lower = r->lower,
                        .upper = r->upper,
+                       .cold = r->cold,
                        .repeats = r->repeats,
                        .threads = r->threads,
                        .screened = r->screened,
@@ -96,7 +97,8 @@ struct place {
 };
 
 static struct place place_open(const canvas_log_place *place) {
-  struct place p = {.filter = {.threads = place->threads}};
+  struct place p = {
+      .filter = {.threads = place->threads, .exact = true, .winograd = place->winograd}};
   if (place->anywhere) return p;
   if (place->machine) machine_print(machine_of(place->machine), &p.machine);
   p.processor = processor_name();

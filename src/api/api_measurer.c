@@ -4,6 +4,7 @@
 
 #include "api/handle.h"
 #include "base/memory.h"
+#include "run/cold.h"
 #include "tune/candidates.h"
 
 _Static_assert((int)CANVAS_FAILED_RUN == (int)FAILED_RUN, "the kinds of failure are the same");
@@ -32,6 +33,8 @@ canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *pro
                                                  .repeats = how.repeats,
                                                  .threads = how.threads,
                                                  .early = how.screen}};
+  const struct machine here = machine_here();
+  if (how.cold) m->options.limits.cold = cold_bytes(&here, how.threads);
   const struct compiler_options compiler = {.quick = how.screen};
   canvas_status status = compiler_open(ctx, &compiler, &m->compiler);
   inputs.compiler = m->compiler;
@@ -63,7 +66,8 @@ static canvas_verdict verdict_out(const struct verdict *v) {
                         .repeats = v->repeats,
                         .median = v->median,
                         .lower = v->lower,
-                        .upper = v->upper};
+                        .upper = v->upper,
+                        .cold = v->cold};
   memcpy(out.message, v->message, sizeof out.message);
   return out;
 }

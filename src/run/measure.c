@@ -14,8 +14,10 @@
 #endif
 
 #include "base/memory.h"
+#include "base/saturating.h"
 #include "run/block.h"
 #include "run/child.h"
+#include "run/cold.h"
 #include "run/compiler.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
@@ -56,9 +58,10 @@ struct trial {
   struct block packed; /* what it prepares */
   void *object;        /* that was loaded */
   int (*call)(void *const *pointers);
-  void (*set_threads)(int); /* of OpenMP; NULL: the code has no parallel loop */
-  void **pointers;          /* inputs, then outputs */
-  unsigned char **first;    /* what the first run made of each output */
+  void (*set_threads)(int);    /* of OpenMP; NULL: the code has no parallel loop */
+  void **pointers;             /* inputs, then outputs */
+  const struct block **blocks; /* room for as many */
+  unsigned char **first;       /* what the first run made of each output */
 };
 
 static uint64_t seal_of(const struct answer *a, uint64_t token) {
@@ -115,13 +118,20 @@ static bool load(struct trial *t, struct verdict *v) {
   return t->call != NULL;
 }
 
-/* Of NAME: inputs, what was prepared, outputs. */
-static void set_pointers(struct trial *t) {
+/* What NAME takes: inputs, what was prepared, outputs. */
+static int blocks_of(const struct trial *t, const struct block **out) {
+  const struct measure_prepare *p = t->item->prepare;
   int at = 0;
   for (int i = 0; i < t->e->inputs; i++)
-    if (!t->item->prepare || t->item->prepare->rest[i]) t->pointers[at++] = t->e->input[i].data;
-  if (t->item->prepare) t->pointers[at++] = t->packed.data;
-  for (int i = 0; i < t->e->outputs; i++) t->pointers[at++] = t->e->output[i].memory.data;
+    if (!p || p->rest[i]) out[at++] = &t->e->input[i];
+  if (p) out[at++] = &t->packed;
+  for (int i = 0; i < t->e->outputs; i++) out[at++] = &t->e->output[i].memory;
+  return at;
+}
+
+static void set_pointers(struct trial *t) {
+  int count = blocks_of(t, t->blocks);
+  for (int i = 0; i < count; i++) t->pointers[i] = t->blocks[i]->data;
 }
 
 /* NAME_prepare fills its memory, once; from then on that can only be read. */
@@ -174,11 +184,13 @@ static int keep_first(struct trial *t) {
   return 0;
 }
 
-/* Seconds of one run, from `calls` of them. */
-static double sample(const struct trial *t, int calls) {
+/* Seconds of one run, from `calls` of them; each on other memory where there is a `cold`. */
+static double sample(const struct trial *t, struct cold *cold, int calls) {
   double start = clock_of(t);
-  for (int i = 0; i < calls; i++)
-    if (t->call(t->pointers)) return NAN;
+  for (int i = 0; i < calls; i++) {
+    if (cold) cold_next(cold);
+    if (t->call(cold ? cold->pointers : t->pointers)) return NAN;
+  }
   return (clock_of(t) - start) / calls;
 }
 
@@ -206,19 +218,38 @@ static bool is_slow(const struct measure_limits *l, int samples, double fastest)
   return l->early && samples >= REPEATS_LEAST && l->best > 0 && fastest > SLOW * l->best;
 }
 
-static void take_time(const struct trial *t, struct verdict *v) {
-  double times[REPEATS_MOST], once = sample(t, 1); /* thrown away but for the choice */
+/* Sorted; how many. */
+static int take_samples(const struct trial *t, struct cold *cold, double *times,
+                        struct verdict *v) {
+  double once = sample(t, cold, 1); /* thrown away but for the choice */
   double fastest = HUGE_VAL;
   int calls = once < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(once, 1e-9))) : 1;
-  double one = sample(t, calls);
-  int most = choose_repeats(&t->limits, one * calls);
-  while (v->repeats < most && !is_slow(&t->limits, v->repeats, fastest)) {
-    double time = sample(t, calls);
+  double one = sample(t, cold, calls);
+  int most = choose_repeats(&t->limits, one * calls), count = 0;
+  while (count < most && !is_slow(&t->limits, count, fastest)) {
+    double time = sample(t, cold, calls);
     if (isnan(time)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
     fastest = fmin(fastest, time);
-    times[v->repeats++] = time;
+    times[count++] = time;
   }
-  qsort(times, (size_t)v->repeats, sizeof *times, ascending);
+  qsort(times, (size_t)count, sizeof *times, ascending);
+  return count;
+}
+
+/* Where there is no memory for that many copies there is no such time. */
+static void take_cold(struct trial *t, struct verdict *v) {
+  double times[REPEATS_MOST];
+  struct cold cold;
+  if (!t->limits.cold || v->failure) return;
+  if (!cold_open(&cold, t->blocks, blocks_of(t, t->blocks), t->limits.cold)) return;
+  int count = take_samples(t, &cold, times, v);
+  v->cold = quantile(times, count, 0.5);
+  cold_close(&cold);
+}
+
+static void take_time(struct trial *t, struct verdict *v) {
+  double times[REPEATS_MOST];
+  v->repeats = take_samples(t, NULL, times, v);
   v->lower = quantile(times, v->repeats, 0.25);
   v->median = quantile(times, v->repeats, 0.5);
   v->upper = quantile(times, v->repeats, 0.75);
@@ -244,6 +275,7 @@ static void judge(struct trial *t, struct verdict *v) {
   spoil_memory(0);
   take_time(t, v);
   if (!v->failure) expected_repeat(t->e, t->first, v);
+  take_cold(t, v);
 }
 
 static bool serve(struct trial *t, int i) {
@@ -334,6 +366,14 @@ static void skip_unloaded(struct trial *t, struct verdict *verdicts) {
     verdicts[t->from++] = *v;
 }
 
+/* Of the copies that are rotated through: at least two of all tensors. */
+static int64_t cold_memory(const struct trial *t) {
+  int64_t prepared = 0;
+  for (int i = t->from; i < t->count; i++)
+    if (t->items[i].prepare) prepared = int_max(prepared, t->items[i].prepare->bytes);
+  return t->limits.cold ? t->limits.cold + 3 * ((int64_t)t->e->bytes + prepared) : 0;
+}
+
 static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *verdicts) {
   struct child_end end;
   int threads = t->limits.threads, count = t->count - t->from;
@@ -344,13 +384,14 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
   }
   memset(t->answers->of + t->from, 0, (size_t)count * sizeof *t->answers->of);
   t->answers->at = t->from;
-  const struct child_limits limits = {.seconds = fmin(left, t->limits.seconds),
-                                      .threads = threads,
-                                      .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY,
-                                      .file = OPENMP_FILE,
-                                      .step = &t->answers->at,
-                                      .steps = count - 1,
-                                      .until = t->limits.until};
+  const struct child_limits limits = {
+      .seconds = fmin(left, t->limits.seconds),
+      .threads = threads,
+      .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY + cold_memory(t),
+      .file = OPENMP_FILE,
+      .step = &t->answers->at,
+      .steps = count - 1,
+      .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status != CANVAS_OK) return status;
   take_answers(t, &limits, &end, verdicts);
@@ -372,6 +413,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   if (limits) t.limits = *limits;
   fill_limits(&t.limits);
   t.pointers = mem_alloc((size_t)(e->inputs + e->outputs + 2) * sizeof *t.pointers);
+  t.blocks = mem_alloc((size_t)(e->inputs + e->outputs + 2) * sizeof *t.blocks);
   t.first = mem_alloc((size_t)(e->outputs + 1) * sizeof *t.first);
   for (int i = 0; i < e->outputs; i++) {
     t.first[i] = mem_try(e->output[i].memory.size, 1);
@@ -386,6 +428,7 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   memory_unshare(t.answers, size);
   for (int i = 0; i < e->outputs; i++) free(t.first[i]);
   free(t.first);
+  free(t.blocks);
   free(t.pointers);
   return status;
 }

@@ -31,6 +31,8 @@ struct measure_limits {
   double until;   /* a time of clock_wall by which all ends: none */
   bool early;     /* five samples are enough where each is a quarter above the best median so far */
   double best;    /* ... which was this before the first: none */
+  int64_t
+      cold; /* bytes to rotate through (cold_bytes), for a second time, in verdict.cold: not taken */
 };
 
 /* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many

@@ -25,6 +25,7 @@ struct verdict {
   double worst;                /* largest |got - wanted| / bound among them, 0 where both are 0 */
   int repeats;                 /* timed samples */
   double median, lower, upper; /* seconds of a run: of the samples the median and the quartiles */
+  double cold; /* the median where nothing it reads is in a cache (cold.h); 0: not taken */
 };
 
 /* verdict.c: sets failure and message. */

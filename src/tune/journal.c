@@ -98,7 +98,8 @@ bool journal_recall(const struct journal *j, const struct journal_entry *e, stru
                             .repeats = r->repeats,
                             .median = r->median,
                             .lower = r->lower,
-                            .upper = r->upper};
+                            .upper = r->upper,
+                            .cold = r->cold};
     strncpy(out->message, r->message, sizeof out->message - 1);
     return true;
   }
@@ -120,6 +121,7 @@ canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct j
                      .median = ok ? verdict->median : 0,
                      .lower = ok ? verdict->lower : 0,
                      .upper = ok ? verdict->upper : 0,
+                     .cold = ok ? verdict->cold : 0,
                      .repeats = verdict->repeats,
                      .threads = j->run.threads,
                      .screened = e->screened,

@@ -59,6 +59,8 @@ struct record_filter {
   const char *machine; /* its text; but its name, its number of cores and its memory do not count */
   const char *processor, *compiler, *version;
   int threads;
+  bool exact;   /* not rounded more than the order of sums does, ... */
+  int winograd; /* ... but for Winograd's convolution in tiles of at most so many */
 };
 bool record_passes(const struct record *r, const struct record_filter *filter);
 

@@ -34,10 +34,14 @@ static bool same(const char *wanted, const char *text) {
   return !wanted || !strcmp(wanted, text);
 }
 
+static bool rounds_little(const struct record *r, const struct record_filter *f) {
+  return !f->exact || record_winograd(r) <= f->winograd;
+}
+
 bool record_passes(const struct record *r, const struct record_filter *f) {
   return (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
          same(f->compiler, r->compiler) && same(f->processor, r->processor) &&
-         (!f->machine || same_machine(f->machine, r->machine));
+         (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
 }
 
 /* ---- the best -------------------------------------------------------------------------------- */
@@ -72,6 +76,11 @@ static canvas_status from_elsewhere(canvas_context *ctx, const char *title, cons
                   rows[i].what, rows[i].text);
   if (f->machine && !same_machine(f->machine, r->machine))
     return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of another machine", title);
+  if (!rounds_little(r, f))
+    return fail(ctx, CANVAS_NONE,
+                "the best record of '%.100s' is of Winograd's convolution in tiles of %d, which "
+                "rounds more",
+                title, record_winograd(r));
   return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of %d threads, not of %d", title,
               r->threads, f->threads);
 }

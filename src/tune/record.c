@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,19 +21,21 @@ static const struct member {
   const char *key;
   enum member_kind kind;
   size_t offset;
-  int least; /* of a count */
+  int least;     /* of a count */
+  bool optional; /* records of older versions lack it */
 } members[] = {
 #define AT(field) offsetof(struct record, field)
-    {"version", TEXT, AT(version), 0},   {"program", TEXT, AT(program), 0},
-    {"edited", TEXT, AT(edited), 0},     {"schedule", TEXT, AT(schedule), 0},
-    {"rule", TEXT, AT(rule), 0},         {"method", TEXT, AT(method), 0},
-    {"seed", SEED, AT(seed), 0},         {"trial", COUNT, AT(trial), 0},
-    {"failure", KIND, AT(failure), 0},   {"message", TEXT, AT(message), 0},
-    {"median", REAL, AT(median), 0},     {"lower", REAL, AT(lower), 0},
-    {"upper", REAL, AT(upper), 0},       {"repeats", COUNT, AT(repeats), 0},
-    {"threads", COUNT, AT(threads), 1},  {"screened", FLAG, AT(screened), 0},
-    {"machine", TEXT, AT(machine), 0},   {"processor", TEXT, AT(processor), 0},
-    {"compiler", TEXT, AT(compiler), 0}, {"time", TIME, AT(time), 0},
+    {"version", TEXT, AT(version), 0, false},     {"program", TEXT, AT(program), 0, false},
+    {"edited", TEXT, AT(edited), 0, false},       {"schedule", TEXT, AT(schedule), 0, false},
+    {"rule", TEXT, AT(rule), 0, false},           {"method", TEXT, AT(method), 0, false},
+    {"seed", SEED, AT(seed), 0, false},           {"trial", COUNT, AT(trial), 0, false},
+    {"failure", KIND, AT(failure), 0, false},     {"message", TEXT, AT(message), 0, false},
+    {"median", REAL, AT(median), 0, false},       {"lower", REAL, AT(lower), 0, false},
+    {"upper", REAL, AT(upper), 0, false},         {"cold", REAL, AT(cold), 0, true},
+    {"repeats", COUNT, AT(repeats), 0, false},    {"threads", COUNT, AT(threads), 1, false},
+    {"screened", FLAG, AT(screened), 0, false},   {"machine", TEXT, AT(machine), 0, false},
+    {"processor", TEXT, AT(processor), 0, false}, {"compiler", TEXT, AT(compiler), 0, false},
+    {"time", TIME, AT(time), 0, false},
 #undef AT
 };
 /* Two more that are no fields: the format, and the task. */
@@ -93,12 +96,30 @@ void task_of(const char *program, char out[TASK_NAME]) {
   text_format(out, TASK_NAME, "%016llx", (unsigned long long)h);
 }
 
+/* "program NAME winograd 4": 4; 0 where there is none. */
+static int tile_of(const char *program) {
+  static const char word[] = "program ";
+  int tile = 0;
+  const char *line = program;
+  while (line && strncmp(line, word, sizeof word - 1) != 0) {
+    const char *end = strchr(line, '\n');
+    line = end ? end + 1 : NULL;
+  }
+  if (line && sscanf(line, "program %*s winograd %2d", &tile) != 1) tile = 0;
+  return tile;
+}
+
+int record_winograd(const struct record *r) {
+  int tile = tile_of(r->edited);
+  return tile > tile_of(r->program) ? tile : 0;
+}
+
 void task_title(const char *program, char *out, size_t size) {
   static const char word[] = "program ";
   const char *line = program;
   while (line && strncmp(line, word, sizeof word - 1) != 0) {
-    line = strchr(line, '\n');
-    line += line != NULL;
+    const char *end = strchr(line, '\n');
+    line = end ? end + 1 : NULL;
   }
   const char *name = line ? line + sizeof word - 1 : "";
   text_format(out, size, "%.*s", (int)strcspn(name, " \t\r\n"), name);
@@ -115,11 +136,18 @@ static void print_text(const struct record *r, const struct member *m, struct bu
     json_string(out, text ? text : "");
 }
 
+/* Where it failed, or a second time was not taken, there is none. */
+static void print_real(const struct record *r, const struct member *m, double value,
+                       struct buf *out) {
+  bool none = r->failure || (m->optional && !(value > 0));
+  json_number(out, none ? NAN : value);
+}
+
 static void print_value(const struct record *r, const struct member *m, struct buf *out) {
   const void *at = field(r, m);
   switch (m->kind) {
     case TEXT: print_text(r, m, out); break;
-    case REAL: json_number(out, r->failure ? NAN : *(const double *)at); break;
+    case REAL: print_real(r, m, *(const double *)at, out); break;
     case COUNT: buf_printf(out, "%d", *(const int *)at); break;
     case SEED: buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)at); break;
     case TIME: buf_printf(out, "%lld", (long long)*(const int64_t *)at); break;
@@ -244,7 +272,7 @@ static canvas_status read_member(struct reading *g) {
 
 static canvas_status check_whole(canvas_context *ctx, const struct reading *g) {
   for (int i = 0; i < ALL_MEMBERS; i++)
-    if (!g->seen[i])
+    if (!g->seen[i] && (i >= MEMBERS || !members[i].optional))
       return fail(ctx, CANVAS_BAD_INPUT, "'%s' is missing",
                   i < MEMBERS ? members[i].key
                   : i == TASK ? "task"

@@ -29,6 +29,7 @@ struct record {
   enum failure failure;
   char *message;               /* "" where there was none */
   double median, lower, upper; /* seconds; 0 where it failed */
+  double cold;                 /* ... with nothing in the caches (verdict.h); 0: not taken */
   int repeats, threads;
   bool screened;   /* compiled quickly, or stopped early: never a winner by itself */
   char *machine;   /* text of the machine it was bound for */
@@ -46,6 +47,9 @@ int record_compare(const struct record *a, const struct record *b);
 
 /* The name of what is tuned: 16 hexadecimal digits, a hash of the program's canonical text. */
 void task_of(const char *program, char out[TASK_NAME]);
+/* The largest tile of Winograd's convolution that edits took since the program was given, after which code rounds
+ * more than it does by the order of sums; 0: none. As the texts say. */
+int record_winograd(const struct record *r);
 /* The name that the text gives the program; "" where it gives none. */
 void task_title(const char *program, char *out, size_t size);
 

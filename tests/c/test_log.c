@@ -80,6 +80,7 @@ static void records_come_back(void **state) {
     r.failure = i % 4 ? FAILED_NOT : (enum failure)(i / 4 % FAILURES);
     r.screened = i % 3 == 0;
     r.threads = 1 + i % 5;
+    r.cold = i % 3 ? 0 : 0.1 * i + 0.1;
     free(r.message);
     r.message = mem_strdup(i % 2 ? "" : "element [1, 2] is 3, not 4\n\"quoted\" \\ \xe2\x80\x98");
     if (i % 5 == 0) {
@@ -94,6 +95,7 @@ static void records_come_back(void **state) {
     CHECK_TEXT(twice, line, "a record");
     CHECK(again.seed == r.seed && again.trial == i && again.failure == r.failure, line);
     CHECK(r.failure || (again.median == r.median && again.lower == r.lower), line);
+    CHECK(r.failure || again.cold == r.cold, line);
     CHECK(!r.failure || (!again.median && !again.lower && !again.upper), line);
     CHECK_TEXT(again.message, r.message, line);
     CHECK_TEXT(again.edited, r.edited, line);
@@ -153,6 +155,9 @@ static void what_is_no_record_is_rejected(void **state) {
       {"\"trial\": 3", "\"later\": null, \"trial\": 3", ""},
       {"\"failure\": \"ok\"", "\"failure\": \"wrong\"", ""},
       {"\"lower\": 0.225", "\"lower\": null", ""},
+      {"\"cold\": null", "\"cold\": 0.5", ""},
+      {", \"cold\": null", "", ""},
+      {"\"cold\": null", "\"cold\": -1", "'cold' takes seconds, or null"},
   };
   char *line = made_line(3);
   CHECK_ROWS (rows, row) {
@@ -166,6 +171,40 @@ static void what_is_no_record_is_rejected(void **state) {
     free(text);
   }
   free(line);
+}
+
+static void winograd_is_read_from_the_texts(void **state) {
+  static const struct {
+    const char *program, *edited;
+    int tile;
+  } rows[] = {
+      {PROGRAM, PROGRAM, 0},
+      {PROGRAM, "canvas 1\nprogram smooth winograd 4\nin X", 4},
+      {PROGRAM, "program smooth winograd 2 # 4\n", 2},
+      {"program p winograd 4\n", "program p winograd 4\n", 0},
+      {"program p winograd 2\n", "program p winograd 4\n", 4},
+      {PROGRAM, "in X f32 [winograd:4]\n", 0},
+      {"", "", 0},
+  };
+  CHECK_ROWS (rows, row) {
+    const struct record r = {.program = (char *)row->program, .edited = (char *)row->edited};
+    const struct record_filter exact = {.exact = true}, two = {.exact = true, .winograd = 2},
+                               any = {0};
+    CHECK_INT(record_winograd(&r), row->tile, row->edited);
+    CHECK_INT(record_passes(&r, &exact), !row->tile, row->edited);
+    CHECK_INT(record_passes(&r, &two), row->tile <= 2, row->edited);
+    CHECK(record_passes(&r, &any), row->edited);
+  }
+  struct records all = {0};
+  const struct record *best, r = {.program = (char *)PROGRAM, .edited = (char *)rows[1].edited};
+  const struct record_filter exact = {.exact = true};
+  records_add(&all, &r);
+  CHECK_INT(records_choose(&ctx, &all, PROGRAM, &exact, &best), CANVAS_NONE, rows[1].edited);
+  CHECK_TEXT(
+      ctx.message,
+      "the best record of 'smooth' is of Winograd's convolution in tiles of 4, which rounds more",
+      rows[1].edited);
+  records_free(&all);
 }
 
 static void tasks_have_names(void **state) {
@@ -615,12 +654,12 @@ static void the_best_is_of_this_place(void **state) {
     struct record_filter filter;
     int trial;
   } rows[] = {
-      {{machine, "A", "gcc", "1", 1}, 8},  {{machine, "A", "gcc", "1", 2}, 3},
-      {{machine, "A", "gcc", "1", 0}, 3},  {{NULL, "A", "gcc", "1", 1}, 7},
-      {{machine, NULL, "gcc", "1", 1}, 6}, {{machine, "A", "gcc", NULL, 1}, 5},
-      {{machine, "A", NULL, "1", 1}, 4},   {{NULL, NULL, NULL, NULL, 0}, 7},
-      {{machine, "C", "gcc", "1", 1}, -1}, {{machine, "A", "gcc", "1", 7}, -1},
-      {{"", "A", "gcc", "1", 1}, -1},
+      {{machine, "A", "gcc", "1", 1, false, 0}, 8},  {{machine, "A", "gcc", "1", 2, false, 0}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0}, 3},  {{NULL, "A", "gcc", "1", 1, false, 0}, 7},
+      {{machine, NULL, "gcc", "1", 1, false, 0}, 6}, {{machine, "A", "gcc", NULL, 1, false, 0}, 5},
+      {{machine, "A", NULL, "1", 1, false, 0}, 4},   {{NULL, NULL, NULL, NULL, 0, false, 0}, 7},
+      {{machine, "C", "gcc", "1", 1, false, 0}, -1}, {{machine, "A", "gcc", "1", 7, false, 0}, -1},
+      {{"", "A", "gcc", "1", 1, false, 0}, -1},
   };
   CHECK_ROWS (rows, row) {
     const struct record *best = records_best(&all, program, &row->filter);
@@ -790,7 +829,8 @@ static void the_api_counts_and_merges(void **state) {
 
 CHECK_MAIN(
     cmocka_unit_test(records_come_back), cmocka_unit_test(what_is_no_record_is_rejected),
-    cmocka_unit_test(tasks_have_names), cmocka_unit_test(a_record_gives_the_same_code),
+    cmocka_unit_test(winograd_is_read_from_the_texts), cmocka_unit_test(tasks_have_names),
+    cmocka_unit_test(a_record_gives_the_same_code),
     cmocka_unit_test(what_does_not_bind_says_which_part),
     cmocka_unit_test_setup_teardown(what_is_appended_is_read, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(a_torn_end_is_cut_off, make_folder, remove_folder),

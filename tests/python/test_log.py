@@ -67,6 +67,7 @@ def here(tmp_path_factory):
         "median": 2e-6,
         "lower": 1e-6,
         "upper": 3e-6,
+        "cold": None,
         "repeats": 30,
         "threads": 1,
         "screened": False,
@@ -108,6 +109,10 @@ def test_the_tuned_schedule_is_run_compiled_and_replayed(here):
         ({"version": "0.0.1"}, "is of another version of canvas, '0.0.1'"),
         ({"threads": 2}, "is of 2 threads, not of 1"),
         ({"machine": "canvas 1\nmachine m\nline 128\n"}, "is of another machine"),
+        (
+            {"edited": PROGRAM.replace("smooth", "smooth winograd 4")},
+            "is of Winograd's convolution in tiles of 4, which rounds more",
+        ),
         (
             {"screened": True},
             "of 1 records of 'smooth' 0 failed, and the others were screened only",
