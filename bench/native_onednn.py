@@ -109,6 +109,7 @@ class Chain:
         stride: int,
         padding: int | tuple[int, int],
         transposed: bool = False,
+        winograd: bool = False,
     ) -> int:
         """Of images like `image`; `padding` before and after."""
         n, h, wide, c = image.shape
@@ -129,6 +130,7 @@ class Chain:
             sizes(*before),
             sizes(*after),
             int(transposed),
+            int(winograd),
         )
         return self.check(made)
 

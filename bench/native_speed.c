@@ -256,7 +256,8 @@ static int add_weighted(struct chain *c, const_dnnl_op_desc_t description, int x
 // weights (g) o i h w.
 int onednn_convolution(struct chain *c, int x, int w, int rank_w, const int64_t *sizes_x,
                        const int64_t *sizes_w, const int64_t *sizes_y, const int64_t *strides,
-                       const int64_t *before, const int64_t *after, int transposed) {
+                       const int64_t *before, const int64_t *after, int transposed, int winograd) {
+  dnnl_alg_kind_t kind = winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
   dnnl_memory_desc_t src = any_layout(c, 4, sizes_x);
   dnnl_memory_desc_t weights = any_layout(c, rank_w, sizes_w), dst = any_layout(c, 4, sizes_y);
   dnnl_convolution_desc_t conv;
@@ -270,8 +271,8 @@ int onednn_convolution(struct chain *c, int x, int w, int rank_w, const int64_t 
     return add_weighted(c, &deconv, x, w);
   }
   must(c,
-       dnnl_convolution_forward_desc_init(&conv, dnnl_forward_inference, dnnl_convolution_direct,
-                                          &src, &weights, NULL, &dst, strides, before, after),
+       dnnl_convolution_forward_desc_init(&conv, dnnl_forward_inference, kind, &src, &weights,
+                                          NULL, &dst, strides, before, after),
        "convolution");
   return add_weighted(c, &conv, x, w);
 }
