@@ -3,13 +3,15 @@
     ./dev bench defaults [WORD ...] [--only operators|kernels] [--machine avx2] [--nests] [--json]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
     ./dev bench defaults --edits 200 [--isa avx512|avx2] [--every] [--again] [WORD ...]
+    ./dev bench defaults --edits 20 --only kernels [--isa avx512|avx2] [WORD ...]
 
 Cases are operators at shapes that networks have and the kernels of examples/kernels at two layers
 of ResNet-18. Both run in one process on one thread, by turns; a time is the median of thread
 processor time, a ratio above 1 is faster than torch. What is packed or padded is inside the time,
 but for constant inputs (the weights of kernels), which are prepared beforehand. --nests shows
 where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of the
-default against hand schedules and random edits of them: defaults_sampled.py, defaults_edits.py.
+default against hand schedules and random edits of them, with --only kernels of the kernels' own
+defaults: defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
 """
 
 from __future__ import annotations
@@ -93,6 +95,21 @@ def show_sampled(args: argparse.Namespace) -> None:
         print(f"\n{sampled.summary(rows)}\n\n{sampled.losses(rows)}")
 
 
+def show_edits(args: argparse.Namespace) -> None:
+    if args.only == "kernels":
+        import defaults_kernels as kernels
+
+        found, text = kernels.run(args.words, args.isa, args.edits, args.samples), kernels.line
+    else:
+        import defaults_edits as edits
+
+        found = edits.run(args.words, args.isa, args.edits, args.samples, args.every, args.again)
+        text = edits.line
+    rows = [row for row in show(found, text, args.json) if "of_best" in row]
+    if rows and not args.json:
+        print(f"of the best: {sampled.geometric([row['of_best'] for row in rows]):.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("words", nargs="*", help="only cases whose names hold one of these")
@@ -115,14 +132,7 @@ def main() -> None:
         if args.sampled:
             show_sampled(args)
         elif args.edits >= 0:
-            import defaults_edits as edits
-
-            found = edits.run(
-                args.words, args.isa, args.edits, args.samples, args.every, args.again
-            )
-            rows = [r for r in show(found, edits.line, args.json) if "of_best" in r]
-            if rows and not args.json:
-                print(f"of the best: {sampled.geometric([r['of_best'] for r in rows]):.2f}")
+            show_edits(args)
         else:
             rows = show(cases(args), line, args.json)
             if rows and not args.json:

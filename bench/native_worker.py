@@ -74,7 +74,8 @@ class Compiler:
     def bytes_moved(self, name: str, hand: Hand) -> float:
         """Into the second cache, as `canvas schedule explain` counts them."""
         schedule = HERE / "native" / f"{hand.schedule}.schedule"
-        words = ["--machine", self.machine, *(["--set", hand.values] if hand.values else [])]
+        words = ["--machine", str(self.machine)]
+        words += ["--set", hand.values] if hand.values else []
         program = self.folder / f"{name}.program"
         text = self.canvas("schedule", "explain", program, schedule, *words)
         line = text.rstrip().splitlines()[-1]
