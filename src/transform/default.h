@@ -152,6 +152,7 @@ struct default_options {
   bool inner;                      /* how it is kept is open: its lanes may be contiguous */
   int lanes;                       /* all of this axis are lanes; -1: what is best */
   const struct default_wish *wish; /* or NULL */
+  uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
   uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
 };
 

@@ -13,6 +13,7 @@ enum {
   SHORT = 9    /* steps of a reduction that count as one */
 };
 
+static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
 static const double MASKED = 1.1;   /* what lanes cost that are not all there */
 static const double FILLED = 1.04;  /* ... for which panels are filled up */
 static const double BORDERED = 1.1; /* ... conditions of borders, which are tiles of their own */
@@ -320,6 +321,14 @@ static double terms(const struct chooser *c) {
   return steps;
 }
 
+/* Cycles of a tile for what its reader loads lane by lane: where a vector is all of the axis, it is known
+ * which elements follow each other. */
+static double turning(const struct chooser *c) {
+  int v = c->now.vec;
+  if (v < 0 || !(c->options.turned >> v & 1) || c->now.steps >= c->f->t->axes[v].size) return 0;
+  return TURNED * (double)(chooser_rows(c) * c->now.steps);
+}
+
 double chooser_cycles(struct chooser *c) {
   double steps = terms(c);
   double step = step_of(c);
@@ -327,7 +336,7 @@ double chooser_cycles(struct chooser *c) {
   if (c->now.masked) step *= loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
-  double tile = steps * step + fetching(c) + stores(c) + (steps > 1 ? 8 : 0);
+  double tile = steps * step + fetching(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
   return tiles_of(c) * tile + packing(c) + moving(c);
 }
 

@@ -218,6 +218,18 @@ static bool fit_registers(const struct default_plans *all, const struct default_
   return size / lanes <= all->machine->registers / 2 && size / lanes <= 8;
 }
 
+/* Of the tile's axes those along which its reader loads other tensors in a twisted way. */
+static uint32_t turned_axes(const struct default_plans *all, const struct default_plan *plan) {
+  struct default_facts f;
+  uint32_t axes = 0;
+  if (plan->reader < 0) return 0;
+  default_facts(all->p, plan->reader, all->kept, &f);
+  for (int i = 0; i < f.loads; i++)
+    for (int j = 0; j < f.t->rank; j++)
+      if (f.load[i].twisted >> j & 1) axes |= 1u << plan->axis[j];
+  return axes;
+}
+
 static void plan_tile(struct default_plans *all, struct default_facts *f) {
   struct default_plan *plan = &all->plan[f->stage];
   plan->kind = DEFAULT_TILED;
@@ -230,9 +242,9 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
     adds_up = false;
   }
   const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
-  uint32_t outside = shared_axes(all, f->stage);
-  default_tile(f, all->machine,
-               (struct default_options){all->mode.pack, inner, lanes, wish, outside}, &plan->tile);
+  struct default_options options = {
+      all->mode.pack, inner, lanes, wish, turned_axes(all, plan), shared_axes(all, f->stage)};
+  default_tile(f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
   if (plan->reader >= 0) {
     plan->kind = DEFAULT_DEFERRED;

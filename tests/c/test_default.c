@@ -154,6 +154,11 @@ static const struct {
     {BEGIN "in X f32 [h:64, w:64]\nE[h:64, w:64] = exp(X[h, w])\nY[h:64, w:64] = X[h, w] - "
            "(if 1 <= w then E[h, w-1] else 0)\nout Y\n",
      "E[h:64, w:64] = exp(X[h, w])", 0},
+    // what is computed in the tile loads along the lanes in a circle: they are all of the axis
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nin W f32 [c:64, k:3]\nS[c:64, h:54, w:56] = "
+           "X[c, h+k, w] * W[c, k] // sum k:3\nY[c:64, h:54, w:56] = X[c, h, (w-1)%56] + "
+           "S[c, h, w]\nout Y\n",
+     ":unroll, w_v:64:mask:vec =>", 0},
     // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",
