@@ -105,6 +105,39 @@ static void what_is_there(void **state) {
   }
 }
 
+// Numbers of one stage are those of no other, which splits the same axis into as many parts: each point of
+// the sketch can be bound.
+#define SHIFTED                                                                                \
+  "canvas 1\nprogram shifted\nin X f32 [c:64, h:56, w:56]\nin V f32 [c:64, kh:3] const\n"      \
+  "in W f32 [o:64, c:64] const\nD[c:64, h:56, w:56] = (if 1 <= h+kh && h+kh < 57 then "        \
+  "X[c, h+kh-1, w] else 0) * V[c, kh] // sum kh:3\nT[c:64, h:56, w:56] = X[c, h, (w-1)%56] + " \
+  "D[c, h, w]\nY[o:64, h:56, w:56] = T[c, h, w] * W[o, c] // sum c:64\nout Y\n"
+
+static int points_of(const struct sketch *s) {
+  struct space *space;
+  struct loop_tree *tree;
+  CHECK_INT(space_new(&ctx, s->program, s->schedule, &machine_avx512, NUMBERS_AUTO, &space),
+            CANVAS_OK, ctx.message);
+  for (int64_t i = 0; i < space->size; i++) {
+    if (space_bind(&ctx, space, i, &tree) != CANVAS_OK) fail_msg("%s: %s", s->rule, ctx.message);
+    loop_tree_free(tree);
+  }
+  int points = (int)space->size;
+  space_free(space);
+  return points;
+}
+
+static void numbers_are_their_own(void **state) {
+  struct program *p = called(SHIFTED);
+  struct sketches s = made_of(p, &machine_avx512);
+  int seen = 0;
+  for (int i = 0; i < s.count; i++)
+    if (!strncmp(s.data[i].rule, "lanes o 32, rows w", 18)) seen += points_of(&s.data[i]) > 1;
+  CHECK_INT(seen, 2, "panels and rows in blocks");
+  sketches_free(&s);
+  program_free(p);
+}
+
 // ---- what they compute ----
 
 struct trees {
@@ -330,9 +363,13 @@ static void by_hand(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_there),  cmocka_unit_test(operators),
-      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(what_is_there),
+      cmocka_unit_test(numbers_are_their_own),
+      cmocka_unit_test(operators),
+      cmocka_unit_test(fewer_products),
+      cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),
+      cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
