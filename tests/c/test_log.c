@@ -379,6 +379,30 @@ static void a_torn_end_is_cut_off(void **state) {
   unlink(path);
 }
 
+// Others may be killed while this one has the log open.
+static void what_others_tear_is_cut_off(void **state) {
+  const char *path = path_of("others.log");
+  struct records all = {0};
+  struct record r = made(0);
+  struct log *log;
+  CHECK_INT(log_open(&ctx, path, &log), CANVAS_OK, ctx.message);
+  for (int i = 0; i < 3; i++) {
+    CHECK_INT(log_append(&ctx, log, &r), CANVAS_OK, ctx.message);
+    FILE *other = fopen(path, "a");
+    fputs(RECORD_BEGIN "1, \"ta", other);
+    fclose(other);
+  }
+  CHECK_INT(log_append(&ctx, log, &r), CANVAS_OK, ctx.message);
+  CHECK_INT(log_cut(log), 3 * strlen(RECORD_BEGIN "1, \"ta"), "bytes that are cut");
+  log_close(log);
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, 4, path);
+  CHECK_INT(all.damaged, 0, all.why);
+  records_free(&all);
+  record_free(&r);
+  unlink(path);
+}
+
 // What is no log is refused, and is as it was.
 static void other_files_are_not_touched(void **state) {
   static const struct {
@@ -834,6 +858,7 @@ CHECK_MAIN(
     cmocka_unit_test(what_does_not_bind_says_which_part),
     cmocka_unit_test_setup_teardown(what_is_appended_is_read, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(a_torn_end_is_cut_off, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(what_others_tear_is_cut_off, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(other_files_are_not_touched, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(damaged_lines_are_counted, make_folder, remove_folder),
