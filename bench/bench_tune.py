@@ -1,16 +1,16 @@
 """Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
 against their default schedules.
 
-    ./dev bench tune [--json] [--group layers|ansor|sampled|ablation] [--rounds N] [--seconds S]
-                     [--method NAME] [--resume] [--report FILE] [WORD...]
+    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation] [--rounds N]
+                     [--seconds S] [--method NAME] [--resume] [--report FILE] [WORD...]
 
 Of `layers` the ratio is how many times faster the winner of `quick` is than oneDNN's direct
 algorithm (its C API, every layout as it likes, weights packed beforehand on both sides); of
 `ansor` than the best of torch eager and torch.compile (frozen weights) and, where it is there,
-oneDNN; of `sampled` than the default schedule of the same kernel. `oneshot` is the time of the
-winner of `quick` beside that of the schedule which the model picks unmeasured. Contenders take
-turns in one process, timed by the thread's processor time; every result is compared with torch's
-before. `ablation` has `quick` of the layers at batch 1 without its parts: without the descent (its
+oneDNN; of `sparse` than the same layer dense; of `sampled` than the default schedule of the same
+kernel. `oneshot` is the time of the winner of `quick` beside that of the schedule which the model
+picks unmeasured. Contenders take turns in one process, timed by the thread's processor time; every
+result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its parts: without the descent (its
 shortlist alone), without the model (random points, as many), without measuring (oneshot), and
 without finals (the trial that seemed best). CPU seconds are those of the search, compilers
 included. WORDs choose cases whose names hold them. Rows go to build/tune/rows.jsonl as they come;
@@ -34,6 +34,7 @@ import bench_native
 import native_onednn
 import numpy as np
 import tune_ablation
+import tune_sparse
 from native_onednn import Chain, Speed
 from native_worker import Timer, aligned, check, of_torch, ratio, turns
 from tune_cases import GROUPS, Case
@@ -96,6 +97,9 @@ class Bench:
         torch.set_grad_enabled(False)
         library, self.why = native_onednn.build(FOLDER)
         self.torch, self.options, self.speed = torch, options, Speed(library)
+
+    def native(self, program: str, schedule: str, arrays: list[np.ndarray]) -> Native:
+        return Native(self.speed, program, schedule, arrays)
 
     def search(self, program: str, method: str, **more: Any) -> tuple[canvas.Tuned, float]:
         before = cpu()
@@ -228,6 +232,9 @@ def sampled(bench: Bench, done: int) -> Iterator[Row]:
 
 def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
     done = {(row["group"], row["name"], row["batch"]) for row in known}
+    if group == "sparse":
+        yield from tune_sparse.rows(bench, known)
+        return
     if group == "ablation":
         yield from tune_ablation.rows(bench, known)
         return
@@ -282,6 +289,9 @@ COLUMNS = {
 def verdict(row: Row) -> str:
     if row.get("error"):
         return str(row["error"]).replace("|", "\\|")
+    if row.get("goal_ratio") and row.get("ratio"):
+        least = 1 / row["goal_ratio"]
+        return "met" if row["ratio"] >= least * (1 - NOISE) else f"missed ({least:.2f})"
     if not row.get("floor") or row.get("ratio") is None:
         return ""
     return "met" if row["ratio"] >= row["floor"] * (1 - NOISE) else f"missed ({row['floor']})"
@@ -300,6 +310,7 @@ def geometric(values: list[float]) -> float:
 AGAINST = {
     "layers": "oneDNN direct",
     "ansor": "the best of oneDNN, torch eager and torch.compile",
+    "sparse": "the same layer dense",
     "sampled": "the default schedule",
     "ablation": "quick",
 }

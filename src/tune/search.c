@@ -10,7 +10,7 @@
 #include "tune/candidates.h"
 #include "tune/journal.h"
 
-enum { DRAWS = 1000, BATCH = 20 };
+enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
 bool search_over(const struct search *s) {
   if (s->stopped || s->trials.count >= s->budget.trials) return true;
@@ -222,12 +222,28 @@ static bool was_cut(const struct search *s, const struct pending *p) {
          clock_wall() - s->started >= s->budget.seconds;
 }
 
+/* How many are measured at once: the first few tell how long one takes; near the end of the time fewer, so
+ * that what was begun is not cut. */
+static int batch_room(const struct search *s) {
+  int room = s->budget.trials - s->trials.count;
+  double left = s->started + s->budget.seconds - clock_wall();
+  if (room > BATCH) room = BATCH;
+  if (s->budget.seconds <= 0) return room;
+  double fit = s->each > 0 ? left / s->each / 2 : FIRST;
+  if (fit < 2) fit = 2;
+  return fit >= room ? room : (int)fit;
+}
+
 static canvas_status measure_batch(struct search *s, struct pending *p, int count) {
   for (int i = 0; i < count && s->journal; i++) {
     const struct journal_entry entry = entry_of(s, &p[i]);
     p[i].recalled = journal_recall(s->journal, &entry, &p[i].trial.verdict);
   }
+  double began = clock_wall();
   TRY(measure_new(s, p, count));
+  int fresh = 0;
+  for (int i = 0; i < count; i++) fresh += !p[i].recalled;
+  if (fresh) s->each = (clock_wall() - began) / fresh;
   for (int i = 0; i < count; i++)
     if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));
   if (s->progress && count && !s->progress(s, s->data)) s->stopped = true;
@@ -238,8 +254,8 @@ canvas_status search_measure(struct search *s, const struct tune_candidate *c, i
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < count && status == CANVAS_OK && !search_over(s);) {
     struct pending p[BATCH];
-    int room = s->budget.trials - s->trials.count, used = 0;
-    for (; i < count && used < BATCH && used < room; i++) {
+    int room = batch_room(s), used = 0;
+    for (; i < count && used < room; i++) {
       if (pending_open(s, c[i], p, used, &p[used]))
         used++;
       else

@@ -64,6 +64,7 @@ struct search {
   } hints; /* where to begin: what was found for similar programs */
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   void *data;
+  double each;             /* seconds that a trial of the last batch took; 0: there was none */
   bool stopped;            /* progress said so */
   struct journal *journal; /* what the log knows; NULL: no log */
 };
