@@ -10,10 +10,10 @@ algorithm (its C API, every layout as it likes, weights packed beforehand on bot
 oneDNN; of `sparse` than the same layer dense; of `sampled` than the default schedule of the same
 kernel. `oneshot` is the time of the winner of `quick` beside that of the schedule which the model
 picks unmeasured. Contenders take turns in one process, timed by the thread's processor time; every
-result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its parts: without the descent (its
-shortlist alone), without the model (random points, as many), without measuring (oneshot), and
-without finals (the trial that seemed best). CPU seconds are those of the search, compilers
-included. WORDs choose cases whose names hold them. Rows go to build/tune/rows.jsonl as they come;
+result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its
+parts: without the descent (its shortlist alone), without the model (random points, as many),
+without measuring (oneshot), without finals (the trial that seemed best). CPU seconds are those of
+the search, compilers included. WORDs choose cases whose names hold them. Rows go to build/tune/rows.jsonl as they come;
 --resume keeps those that stand there.
 """
 

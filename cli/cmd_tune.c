@@ -117,8 +117,8 @@ static void print_failures_json(const int *failures) {
 static void print_json(const struct outcome *o) {
   const canvas_tuned *t = o->tuned;
   const canvas_verdict *v = &t->verdict;
-  char *schedule = canvas_schedule_print(canvas_bound_schedule(o->bound));
-  char *program = canvas_bound_program_print(o->bound);
+  char *schedule = o->bound ? canvas_schedule_print(canvas_bound_schedule(o->bound)) : NULL;
+  char *program = o->bound ? canvas_bound_program_print(o->bound) : NULL;
   printf("{\"name\": ");
   put_json_string(o->name);
   printf(", \"verdict\": \"%s\", \"message\": ", canvas_failure_name(v->failure));
@@ -134,12 +134,21 @@ static void print_json(const struct outcome *o) {
          o->flops, t->sketches, t->points, t->images, t->tried, t->trials);
   print_failures_json(t->failures);
   printf(", \"seconds\": %.3f, \"program\": ", t->seconds);
-  put_json_string(program);
+  put_json_string(program ? program : "");
   printf(", \"schedule\": ");
-  put_json_string(schedule);
+  put_json_string(schedule ? schedule : "");
   printf("}\n");
   canvas_string_free(program);
   canvas_string_free(schedule);
+}
+
+static int print_outcome(struct arguments *a, const struct outcome *o) {
+  if (option_given(a, "--json"))
+    print_json(o);
+  else
+    print_text(o);
+  fflush(stdout);
+  return o->tuned->verdict.failure ? EXIT_NONE : EXIT_OK;
 }
 
 /* ---- the subcommand -------------------------------------------------------------------------- */
@@ -168,13 +177,74 @@ static int tune_program(struct arguments *a, const struct program_item *item, vo
   }
   if (canvas_program_count(a->ctx, item->program, -1, &count) != CANVAS_OK) count.flops = 0;
   const struct outcome out = {item->name, &tuned, bound, count.flops};
-  if (option_given(a, "--json"))
-    print_json(&out);
-  else
-    print_text(&out);
-  fflush(stdout);
+  int answer = print_outcome(a, &out);
   canvas_bound_free(bound);
-  return tuned.verdict.failure ? EXIT_NONE : EXIT_OK;
+  return answer;
+}
+
+/* ---- several under one budget ---------------------------------------------------------------- */
+
+enum { TOGETHER = 1024 };
+
+/* Programs that differ, each with its first name and how often it came. */
+struct together {
+  canvas_program *program[TOGETHER];
+  char *text[TOGETHER], *name[TOGETHER];
+  double weight[TOGETHER];
+  canvas_bound *bound[TOGETHER];
+  canvas_tuned tuned[TOGETHER];
+  int count;
+};
+
+static int keep_program(struct arguments *a, const struct program_item *item, void *data) {
+  struct together *t = data;
+  char *text = canvas_program_print(item->program);
+  int i = 0;
+  while (i < t->count && strcmp(t->text[i], text)) i++;
+  if (i < t->count || t->count == TOGETHER) {
+    canvas_string_free(text);
+    if (i == TOGETHER) return report_error("--together takes at most %d programs", TOGETHER);
+    t->weight[i]++;
+    return EXIT_OK;
+  }
+  canvas_status status = canvas_program_parse(a->ctx, text, strlen(text), &t->program[i]);
+  t->text[i] = text;
+  t->name[i] = strdup(item->name);
+  t->weight[i] = 1;
+  t->count++;
+  if (status != CANVAS_OK) report_status(a, item->name, status);
+  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+}
+
+static int tune_kept(struct arguments *a, struct tune *t, struct together *all) {
+  int answer = EXIT_OK;
+  canvas_status status =
+      canvas_tune_many(a->ctx, (const canvas_program *const *)all->program, all->weight, all->count,
+                       t->machine, &t->options, all->bound, all->tuned);
+  end_progress(t);
+  if (status != CANVAS_OK) return report_error("%s", canvas_context_message(a->ctx));
+  for (int i = 0; i < all->count; i++) {
+    canvas_count count = {0};
+    if (canvas_program_count(a->ctx, all->program[i], -1, &count) != CANVAS_OK) count.flops = 0;
+    const struct outcome out = {all->name[i], &all->tuned[i], all->bound[i], count.flops};
+    if (print_outcome(a, &out) != EXIT_OK) answer = EXIT_NONE;
+  }
+  return answer;
+}
+
+static int tune_together(struct arguments *a, struct tune *t) {
+  struct together *all = calloc(1, sizeof *all);
+  if (!all) return report_error("there is no memory for the programs");
+  int answer = programs_each(a, a->operand[0], keep_program, all);
+  if (answer == EXIT_OK) answer = tune_kept(a, t, all);
+  for (int i = 0; i < all->count; i++) {
+    canvas_program_free(all->program[i]);
+    canvas_bound_free(all->bound[i]);
+    canvas_string_free(all->text[i]);
+    free(all->name[i]);
+  }
+  free(all);
+  return answer;
 }
 
 /* The operands as an operator and its arguments, where they are no file. */
@@ -193,6 +263,7 @@ static int tune_operator(struct arguments *a, struct tune *t) {
 
 static int tune_all(struct arguments *a, struct tune *t) {
   if (a->operand[1]) return tune_operator(a, t);
+  if (option_given(a, "--together")) return tune_together(a, t);
   return programs_each(a, a->operand[0], tune_program, t);
 }
 
@@ -248,6 +319,7 @@ const struct command command_tune = {
                 {"--method", "NAME", "quick, oneshot, random, exhaustive, ga, ... (default quick)"},
                 {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
                 {"--time", "TIME", "for each program: 10s, 500ms, 2min (default: no limit)"},
+                {"--together", NULL, "trials and time are for all programs of FILE together"},
                 {"--seed", "S", "seed of what the method draws (default 1)"},
                 {"--log", "FILE", "keep all trials there, as JSON lines; go on from there"},
                 {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},

@@ -573,6 +573,14 @@ canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned);
 
+/* Several programs under one budget: trials and seconds of the options are those of all together, and go to
+ * where they are expected to save most, program i running weights[i] times (NULL: once). out[i] and tuned[i]
+ * as of canvas_tune; out[i] is NULL, and tuned[i].verdict tells, where no schedule of a program was correct. */
+canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const *programs,
+                               const double *weights, int count, const canvas_machine *machine,
+                               const canvas_tune_options *options, canvas_bound **out,
+                               canvas_tuned *tuned);
+
 /* What it would choose from, as text: each sketch with the number of its points and its schedule; of each
  * the first `points` points, and whether they are legal. */
 canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,

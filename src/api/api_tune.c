@@ -6,7 +6,7 @@
 #include "api/handle.h"
 #include "base/memory.h"
 #include "run/child.h"
-#include "tune/tuner.h"
+#include "tune/tune_many.h"
 
 _Static_assert((int)CANVAS_FAILURES == (int)FAILURES, "the kinds of failure are the same");
 
@@ -84,21 +84,61 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
   snprintf(out->rule, sizeof out->rule, "%s", t->rule);
 }
 
+/* Takes what `t` owns. */
+static canvas_bound *take_bound(struct tuned *t, canvas_tuned *tuned) {
+  canvas_bound *out = mem_alloc(sizeof *out);
+  if (tuned) tell(t, tuned);
+  free(t->rule);
+  *out = (struct canvas_bound){.tree = t->tree, .edited = mem_alloc(sizeof *out->edited)};
+  *out->edited = (struct shared_program){t->program, 1};
+  return out;
+}
+
+static const canvas_tune_options none;
+
 canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned) {
-  static const canvas_tune_options none;
   struct caller c = {options ? options : &none};
   struct tune_options how;
   struct tuned t;
   TRY(read_options(ctx, &c, &how));
   TRY(tune(ctx, program_of(program), machine_of(machine), &how, &t));
-  if (tuned) tell(&t, tuned);
-  free(t.rule);
-  *out = mem_alloc(sizeof **out);
-  **out = (struct canvas_bound){.tree = t.tree, .edited = mem_alloc(sizeof *(*out)->edited)};
-  *(*out)->edited = (struct shared_program){t.program, 1};
+  *out = take_bound(&t, tuned);
   return CANVAS_OK;
+}
+
+static void take_task(struct tune_task *t, canvas_bound **out, canvas_tuned *tuned) {
+  *out = NULL;
+  if (t->status == CANVAS_OK) {
+    *out = take_bound(&t->tuned, tuned);
+  } else {
+    *tuned = (canvas_tuned){.verdict = {.failure = CANVAS_FAILED_CHECK}};
+    memcpy(tuned->verdict.message, t->message, sizeof tuned->verdict.message);
+  }
+}
+
+canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const *programs,
+                               const double *weights, int count, const canvas_machine *machine,
+                               const canvas_tune_options *options, canvas_bound **out,
+                               canvas_tuned *tuned) {
+  struct caller c = {options ? options : &none};
+  struct tune_options how;
+  TRY(read_options(ctx, &c, &how));
+  struct tune_task *tasks = mem_alloc((size_t)count * sizeof *tasks + 1);
+  for (int i = 0; i < count; i++) {
+    tasks[i].program = program_of(programs[i]);
+    tasks[i].weight = weights ? weights[i] : 1;
+  }
+  canvas_status status = tune_many(ctx, tasks, count, machine_of(machine), &how);
+  for (int i = 0; i < count; i++) {
+    if (status == CANVAS_OK)
+      take_task(&tasks[i], &out[i], &tuned[i]);
+    else
+      tuned_free(&tasks[i].tuned);
+  }
+  free(tasks);
+  return status;
 }
 
 /* ---- the space ------------------------------------------------------------------------------- */
@@ -120,7 +160,6 @@ static void print_space(const struct sketch *sketch, const struct space *space, 
 canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,
                                 const canvas_machine *machine, const canvas_tune_options *options,
                                 int points, char **out) {
-  static const canvas_tune_options none;
   struct caller c = {options ? options : &none};
   struct tune_options how;
   struct sketches sketches;

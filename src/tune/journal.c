@@ -1,11 +1,11 @@
 /* Records of one search: recalled by their texts, added one by one. See journal.h. */
 #include "tune/journal.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "run/processor.h"
+#include "tune/same_but_sizes.h"
 
 struct known {
   uint64_t hash; /* of edited, schedule and whether it was screened */
@@ -136,19 +136,6 @@ canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct j
 
 /* ---- similar programs ------------------------------------------------------------------------ */
 
-/* Texts are equal but for the digits of numbers. */
-static bool is_similar(const char *a, const char *b) {
-  while (*a && *b) {
-    bool number = isdigit((unsigned char)*a) && isdigit((unsigned char)*b);
-    if (!number && *a != *b) return false;
-    a++, b++;
-    if (!number) continue;
-    while (isdigit((unsigned char)*a)) a++;
-    while (isdigit((unsigned char)*b)) b++;
-  }
-  return *a == *b;
-}
-
 void journal_similar(const struct journal *j,
                      void (*visit)(void *data, const char *rule, const char *schedule),
                      void *data) {
@@ -156,7 +143,7 @@ void journal_similar(const struct journal *j,
   records_tasks(&j->records, &j->filter, &tasks);
   for (int i = 0; i < tasks.count; i++) {
     const struct record *r = tasks.data[i].best >= 0 ? &j->records.data[tasks.data[i].best] : NULL;
-    if (r && is_similar(r->program, j->program)) visit(data, r->rule, r->schedule);
+    if (r && same_but_sizes(r->program, j->program)) visit(data, r->rule, r->schedule);
   }
   free(tasks.data);
 }

@@ -13,7 +13,7 @@
 enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
 bool search_over(const struct search *s) {
-  if (s->stopped || s->trials.count >= s->budget.trials) return true;
+  if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
   return s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
 }
 
@@ -254,6 +254,10 @@ canvas_status search_measure(struct search *s, const struct tune_candidate *c, i
   canvas_status status = CANVAS_OK;
   for (int i = 0; i < count && status == CANVAS_OK && !search_over(s);) {
     struct pending p[BATCH];
+    if (s->turn && !s->turn(s, s->data)) {
+      s->spent = true;
+      break;
+    }
     int room = batch_room(s), used = 0;
     for (; i < count && used < room; i++) {
       if (pending_open(s, c[i], p, used, &p[used]))

@@ -167,6 +167,7 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                        .program = p,
                        .machine = *machine,
                        .best = -1,
+                       .turn = options->turn,
                        .progress = options->progress,
                        .data = options->data,
                        .started = clock_wall()};

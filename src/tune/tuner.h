@@ -23,6 +23,7 @@ struct tune_options {
   bool winograd;      /* its rounding error is permitted */
   const char *sketch; /* the text of one, in place of the rules (sketch_from_text): NULL */
   const char *log;    /* a file of records to read and add to: none */
+  bool (*turn)(struct search *s, void *data); /* before each batch (tune_many.c); or NULL */
   bool (*progress)(const struct search *s,
                    void *data); /* after each batch of trials: whether to go on */
   void *data;

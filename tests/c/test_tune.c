@@ -2,8 +2,10 @@
 // same, a search that was ended goes on, and whatever a compiler does is somebody's verdict.
 #include "tune/journal.h"
 #include "tune/mlp.h"
-#include "tune/tuner.h"
+#include "tune/task_gradient.h"
+#include "tune/tune_many.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -211,6 +213,64 @@ static void few_images(void **state) {
   program_free(p);
 }
 
+// ---- several programs ----
+
+#define TASK(often, tried, time, ...) \
+  {.weight = often, .flops = 1e6, .trials = tried, .best = time, __VA_ARGS__}
+static const struct {
+  const char *what;
+  struct task_state tasks[2];
+  int next;
+} turns[] = {
+    {"what was never tried", {TASK(1, 9, 1e-3), TASK(1, 0, INFINITY)}, 1},
+    {"what takes longer", {TASK(1, 20, 1e-3), TASK(1, 20, 2e-3)}, 1},
+    {"what runs more often", {TASK(5, 20, 1e-3), TASK(1, 20, 2e-3)}, 0},
+    {"what had fewer trials", {TASK(1, 20, 1e-3), TASK(1, 80, 2e-3)}, 0},
+    {"what just fell",
+     {TASK(1, 20, 1e-3, .before = {3e-3}, .trials_before = {10}),
+      TASK(1, 20, 1e-3, .before = {1e-3}, .trials_before = {10})},
+     0},
+    {"what is slower than what is similar", {TASK(1, 400, 1e-3), TASK(1, 400, 9e-3)}, 1},
+    {"all but what has ended", {TASK(1, 20, 1e-3), TASK(9, 20, 9e-3, .ended = true)}, 0},
+    {"what was never correct comes last", {TASK(1, 20, INFINITY), TASK(1, 20, 1e-3)}, 1},
+    {"nothing", {TASK(1, 20, 1e-3, .ended = true), TASK(1, 20, 1e-3, .ended = true)}, -1},
+};
+
+static void gradient(void **state) {
+  CHECK_ROWS (turns, row) {
+    CHECK_INT(task_next(row->tasks, 2), row->next, row->what);
+  }
+  struct task_state alone[] = {TASK(1, 400, 9e-3), TASK(1, 400, 1e-3, .similar = 1)};
+  double without = task_gradient(alone, 2, 0);
+  alone[1].similar = 0;
+  CHECK(task_gradient(alone, 2, 0) < without, "a similar program that is faster");
+}
+
+static void together(void **state) {
+  char text[sizeof gemm];
+  strcpy(text, gemm);
+  for (char *at = text; (at = strstr(at, "m:24"));) memcpy(at, "m:96", 4);
+  struct tune_task tasks[2] = {{.program = program_from(gemm), .weight = 1e6},
+                               {.program = program_from(text), .weight = 1}};
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find("random"), .seed = 1, .trials = 60, .log = path_of("many.jsonl")};
+  CHECK_INT(tune_many(&ctx, tasks, 2, &machine, &options), CANVAS_OK, ctx.message);
+  for (int i = 0; i < 2; i++) {
+    CHECK_INT(tasks[i].status, CANVAS_OK, tasks[i].message);
+    CHECK_INT(tasks[i].tuned.verdict.failure, FAILED_NOT, tasks[i].tuned.verdict.message);
+  }
+  CHECK_INT(tasks[0].tuned.trials + tasks[1].tuned.trials, 60, "the budget is shared");
+  CHECK(tasks[1].tuned.trials <= 20, "a batch each, then what runs a million times");
+  struct records r = read_log(path_of("many.jsonl"));
+  CHECK_INT(r.count, 62, "trials and winners");
+  records_free(&r);
+  for (int i = 0; i < 2; i++) {
+    tuned_free(&tasks[i].tuned);
+    program_free((struct program *)(uintptr_t)tasks[i].program);
+  }
+}
+
 // ---- compilers that misbehave ----
 
 // Every third file ends it, every fifth is compiled to code that crashes, every seventh to wrong code.
@@ -291,9 +351,9 @@ static int tear_down(void **state) {
 
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_method), cmocka_unit_test(seeds),
-                                     cmocka_unit_test(goes_on),      cmocka_unit_test(hints),
-                                     cmocka_unit_test(few_images),   cmocka_unit_test(faults),
-                                     cmocka_unit_test(learns)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
+      cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
+      cmocka_unit_test(learns),       cmocka_unit_test(gradient),   cmocka_unit_test(together)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

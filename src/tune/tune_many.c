@@ -1,0 +1,214 @@
+/* Searches that take turns: each runs in a thread of its own, and only one of them at a time, as
+ * coroutines would. See tune_many.h.
+ *
+ * A search waits before each batch of trials until it is told to go on; where the budget is spent, it is
+ * told so, once, and keeps its turn to the end of its finals.
+ */
+#include "tune/tune_many.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program_cost.h"
+#include "run/child.h"
+#include "tune/same_but_sizes.h"
+#include "tune/task_gradient.h"
+
+static const double FOR_FINALS = 0.3; /* of the time */
+
+struct many {
+  const struct machine *machine;
+  const struct tune_options *options;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int whose; /* the search that runs; -1: none, it is decided which is next */
+  bool over; /* the budget is spent */
+  double started;
+};
+
+struct line {
+  struct many *many;
+  struct tune_task *task;
+  int index;
+  pthread_t thread;
+  struct search *search; /* while it waits before a batch; NULL before the first */
+  bool began, ended;
+};
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void wait_for(struct many *m, int whose) {
+  while (m->whose != whose) pthread_cond_wait(&m->changed, &m->lock);
+}
+
+static void hand_over(struct many *m, int whose) {
+  m->whose = whose;
+  pthread_cond_broadcast(&m->changed);
+}
+
+/* Lets a search run until it asks again, or ends. */
+static void give_turn(struct line *l) {
+  struct many *m = l->many;
+  pthread_mutex_lock(&m->lock);
+  hand_over(m, l->index);
+  wait_for(m, -1);
+  pthread_mutex_unlock(&m->lock);
+}
+
+/* In the search's thread. */
+static bool take_turn(struct search *s, void *data) {
+  struct line *l = data;
+  struct many *m = l->many;
+  pthread_mutex_lock(&m->lock);
+  l->search = s;
+  hand_over(m, -1);
+  wait_for(m, l->index);
+  bool go_on = !m->over;
+  pthread_mutex_unlock(&m->lock);
+  return go_on;
+}
+
+static bool show(const struct search *s, void *data) {
+  const struct line *l = data;
+  const struct tune_options *o = l->many->options;
+  return !o->progress || o->progress(s, o->data);
+}
+
+static void *run_line(void *data) {
+  struct line *l = data;
+  struct many *m = l->many;
+  struct tune_options options = *m->options;
+  canvas_context ctx = {.message = ""};
+  options.turn = take_turn;
+  options.progress = show;
+  options.data = l;
+  options.seconds = 0; /* told by turns */
+  pthread_mutex_lock(&m->lock);
+  wait_for(m, l->index);
+  pthread_mutex_unlock(&m->lock);
+  l->task->status = tune(&ctx, l->task->program, m->machine, &options, &l->task->tuned);
+  memcpy(l->task->message, ctx.message, sizeof l->task->message);
+  pthread_mutex_lock(&m->lock);
+  l->ended = true;
+  l->search = NULL;
+  hand_over(m, -1);
+  pthread_mutex_unlock(&m->lock);
+  return NULL;
+}
+
+/* ---- the budget ------------------------------------------------------------------------------ */
+
+struct shared {
+  struct line *lines;
+  struct task_state *states;
+  int count;
+  int trials; /* of all, at most */
+};
+
+static double flops_of(const struct program *p) {
+  canvas_context ctx;
+  double flops = 1;
+  for (int i = 0; i < p->tensors.count; i++) {
+    struct program_cost cost;
+    if (!p->tensors.data[i].is_input && program_cost(&ctx, p, i, &cost) == CANVAS_OK)
+      flops += (double)cost.flops;
+  }
+  return flops;
+}
+
+/* The first program of the same text but for its sizes. */
+static int similar_to(const struct tune_task *tasks, int task) {
+  struct buf a = {0}, b = {0};
+  int first = 0;
+  program_print(tasks[task].program, &a);
+  for (; first < task; first++) {
+    b.length = 0;
+    program_print(tasks[first].program, &b);
+    if (same_but_sizes(a.text, b.text)) break;
+  }
+  buf_free(&a);
+  buf_free(&b);
+  return first;
+}
+
+static int spent(const struct shared *s) {
+  int trials = 0;
+  for (int i = 0; i < s->count; i++) trials += s->states[i].trials;
+  return trials;
+}
+
+static void note(struct shared *s, int i) {
+  const struct search *search = s->lines[i].search;
+  struct task_state *t = &s->states[i];
+  t->ended = s->lines[i].ended;
+  if (t->ended) t->trials = s->lines[i].task->tuned.trials;
+  if (!search) return;
+  double best = search->best < 0 ? INFINITY : search->trials.data[search->best].verdict.median;
+  task_note(t, search->trials.count, best * (double)search->images / (double)search->tried);
+}
+
+static bool is_over(const struct many *m, const struct shared *s) {
+  double seconds = m->options->seconds * (1 - FOR_FINALS);
+  return spent(s) >= s->trials || (seconds > 0 && clock_wall() - m->started >= seconds);
+}
+
+static void share(struct many *m, struct shared *s) {
+  for (int i = 0; i < s->count; i++) { /* up to the first batch */
+    if (!s->lines[i].ended) give_turn(&s->lines[i]);
+    s->states[i].ended = s->lines[i].ended;
+  }
+  for (int next; !is_over(m, s) && (next = task_next(s->states, s->count)) >= 0;) {
+    struct search *search = s->lines[next].search;
+    search->budget.trials = search->trials.count + s->trials - spent(s);
+    give_turn(&s->lines[next]);
+    note(s, next);
+  }
+  m->over = true;
+  for (int i = 0; i < s->count; i++)
+    while (!s->lines[i].ended) give_turn(&s->lines[i]);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static canvas_status worst(canvas_context *ctx, const struct tune_task *tasks, int count) {
+  for (int i = 0; i < count; i++)
+    if (tasks[i].status != CANVAS_OK && tasks[i].status != CANVAS_NONE)
+      return fail(ctx, tasks[i].status, "%s", tasks[i].message);
+  return CANVAS_OK;
+}
+
+canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
+                        const struct machine *machine, const struct tune_options *options) {
+  struct many m = {.machine = machine, .options = options, .whose = -1, .started = clock_wall()};
+  struct shared s = {.count = count};
+  const struct method *method = options->method ? options->method : method_find("quick");
+  s.trials = options->trials > 0 ? options->trials : method->trials * count;
+  s.lines = mem_alloc((size_t)count * sizeof *s.lines + 1);
+  s.states = mem_alloc((size_t)count * sizeof *s.states + 1);
+  pthread_mutex_init(&m.lock, NULL);
+  pthread_cond_init(&m.changed, NULL);
+  for (int i = 0; i < count; i++) {
+    s.states[i] = (struct task_state){.weight = tasks[i].weight,
+                                      .flops = flops_of(tasks[i].program),
+                                      .best = INFINITY,
+                                      .similar = similar_to(tasks, i)};
+    s.lines[i] = (struct line){.many = &m, .task = &tasks[i], .index = i};
+    tasks[i].tuned = (struct tuned){0};
+    struct line *l = &s.lines[i];
+    l->began = pthread_create(&l->thread, NULL, run_line, l) == 0;
+    if (l->began) continue;
+    l->ended = s.states[i].ended = true;
+    tasks[i].status = fail(ctx, CANVAS_IO, "no memory for the thread of a search");
+    memcpy(tasks[i].message, ctx->message, sizeof tasks[i].message);
+  }
+  share(&m, &s);
+  for (int i = 0; i < count; i++)
+    if (s.lines[i].began) pthread_join(s.lines[i].thread, NULL);
+  pthread_cond_destroy(&m.changed);
+  pthread_mutex_destroy(&m.lock);
+  free(s.lines);
+  free(s.states);
+  return worst(ctx, tasks, count);
+}
