@@ -13,8 +13,8 @@ picks unmeasured. Contenders take turns in one process, timed by the thread's pr
 result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its
 parts: without the descent (its shortlist alone), without the model (random points, as many),
 without measuring (oneshot), without finals (the trial that seemed best). CPU seconds are those of
-the search, compilers included. WORDs choose cases whose names hold them. Rows go to build/tune/rows.jsonl as they come;
---resume keeps those that stand there.
+the search, compilers included. WORDs choose cases whose names hold them. Rows go to
+build/tune/rows.jsonl as they come; --resume keeps those that stand there.
 """
 
 from __future__ import annotations

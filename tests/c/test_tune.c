@@ -188,6 +188,22 @@ static void hints(void **state) {
   program_free(q);
 }
 
+static bool stop_at_once(const struct search *s, void *data) {
+  return s->trials.count == 0 || data;
+}
+
+static void is_stopped(void **state) {
+  struct program *p = program_from(gemm);
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find("random"), .trials = 100, .progress = stop_at_once};
+  struct tuned t;
+  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_NONE, "");
+  CHECK_TEXT(ctx.message, "the search was stopped", "");
+  CHECK(t.trials <= 20 && !t.tree && !t.program, "nothing is left to free");
+  program_free(p);
+}
+
 // ---- many images ----
 
 static void few_images(void **state) {
@@ -351,9 +367,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
-      cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
-      cmocka_unit_test(learns),       cmocka_unit_test(gradient),   cmocka_unit_test(together)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_method), cmocka_unit_test(seeds),
+                                     cmocka_unit_test(goes_on),      cmocka_unit_test(hints),
+                                     cmocka_unit_test(few_images),   cmocka_unit_test(faults),
+                                     cmocka_unit_test(learns),       cmocka_unit_test(is_stopped),
+                                     cmocka_unit_test(gradient),     cmocka_unit_test(together)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
