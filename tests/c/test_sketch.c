@@ -200,6 +200,10 @@ static void sketches_are_right(const struct program *p, const struct machine *ma
   sketches_free(&s);
 }
 
+#define SMALL_BSR                                                                               \
+  "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=80 " \
+  "block_rows=16 block_columns=1 padding=1"
+
 static const char *const calls[] = {
     "conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1",
     "conv2d_nchw height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1 stride=2",
@@ -208,8 +212,7 @@ static const char *const calls[] = {
     "gemv m=21 k=64",
     "softmax shape=9x64",
     MIXED,
-    "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=80 "
-    "block_rows=16 block_columns=1 padding=1",
+    SMALL_BSR,
 };
 
 static void operators(void **state) {
