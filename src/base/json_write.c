@@ -40,7 +40,7 @@ void json_string(struct buf *out, const char *text) {
     else if (c < 0x20 || c == 0x7f)
       buf_printf(out, "\\u%04x", c);
     else if (!length)
-      buf_puts(out, "\\ufffd");
+      buf_puts(out, "\xef\xbf\xbd");
     else
       buf_bytes(out, p, (size_t)length);
     p += length ? length : 1;
