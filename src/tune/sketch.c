@@ -208,7 +208,23 @@ static void add_kinds(struct maker *m, const struct program *p, const struct def
   free(kinds.data);
 }
 
+/* The default splits a sum into partial ones: a stage that sums and was not given. */
+static bool has_partial_sums(const struct maker *m, const struct program *given) {
+  const struct program *p = m->out->data[0].program;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    size_t length = strlen(t->name);
+    bool made = program_find(given, t->name) < 0 && length > 2;
+    if (made && t->reductions && !strcmp(t->name + length - 2, "_r")) return true;
+  }
+  return false;
+}
+
+/* None, and other numbers of them. */
 static void add_sums(struct maker *m, const struct program *p) {
+  struct default_wish whole = {.sums = -1};
+  if (!has_partial_sums(m, p)) return;
+  add_kinds(m, p, &whole);
   int lanes = m->machine->vector_bytes / 4;
   for (int vectors = 1; vectors <= 4; vectors *= 2) {
     struct default_wish wish = {.sums = vectors * lanes};
@@ -305,13 +321,12 @@ static bool is_poor(const struct sketches *s) {
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,
                           struct sketches *out) {
-  struct default_wish plain = {0}, whole = {.sums = -1};
+  struct default_wish plain = {0};
   struct maker m = {machine, out};
   (void)ctx;
   *out = (struct sketches){0};
   add_default(&m, p);
   add_kinds(&m, p, &plain);
-  add_kinds(&m, p, &whole);
   add_sums(&m, p);
   add_borders(&m, p);
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
