@@ -4,8 +4,10 @@
 
 For each operator the default schedule, a hand schedule where there is one, and random edits of
 both: of numbers, of the order of loops, of what is unrolled. Each is compiled, checked and timed,
-once as screening does it and once with all samples, by bench/cost_speed.c. Rows tell the rank
-correlation (Spearman) of prediction and measurement, the median of predicted / measured and what
+once as screening does it and once with all samples, by bench/cost_speed.c. Those of "points of"
+are random points of the tuner's sketches instead. Rows tell the rank correlation (Spearman) of
+prediction and measurement, with all samples, as screened, and of those within four times of the
+fastest; the median of predicted / measured and what
 half of the candidates lie within, whether the fastest is among the first 16 of the prediction, and
 the speed of the best of the first, of the first 4 and of the first 16, as a part of the fastest.
 What was measured is kept in build/cost; --again predicts for that anew.
@@ -263,6 +265,7 @@ def summary(name: str, rows: list[Row]) -> Row:
     ratio = sorted(p / m for p, m in zip(predicted, taken, strict=True))
     order = sorted(range(len(rows)), key=lambda i: predicted[i])
     best = min(taken)
+    screened = [float(row.get("screened") or row["measured"]) for row in rows]
     good = [i for i in range(len(rows)) if taken[i] < 4 * best]
     return {
         "name": name,
@@ -270,6 +273,7 @@ def summary(name: str, rows: list[Row]) -> Row:
         "best_us": 1e6 * best,
         "worst_us": 1e6 * max(taken),
         "spearman": correlation(predicted, taken),
+        "spearman_screened": correlation(predicted, screened),
         "spearman_good": correlation([predicted[i] for i in good], [taken[i] for i in good]),
         "ratio": statistics.median(ratio),
         "low": ratio[len(ratio) // 4],
@@ -285,16 +289,18 @@ def summary(name: str, rows: list[Row]) -> Row:
 def line(row: Row) -> str:
     return (
         f"| {row['name']} | {row['candidates']} | {row['best_us']:.0f} | {row['worst_us']:.0f} "
-        f"| {row['spearman']:.2f} | {row['spearman_good']:.2f} | {row['ratio']:.2f} "
+        f"| {row['spearman']:.2f} | {row['spearman_screened']:.2f} "
+        f"| {row['spearman_good']:.2f} | {row['ratio']:.2f} "
         f"({row['low']:.2f}-{row['high']:.2f}) | {'yes' if row['recall'] else 'no'} "
         f"| {row['first']:.2f} | {row['first4']:.2f} | {row['first16']:.2f} | {row['us']:.0f} |"
     )
 
 
 HEAD = (
-    "| operator | candidates | fastest us | slowest us | rank correlation | ... within 4x "
+    "| operator | candidates | fastest us | slowest us | rank correlation | ... screened "
+    "| ... within 4x "
     "| predicted / measured | fastest in first 16 | first | best of 4 | of 16 | us to predict |\n"
-    + "|---" * 12
+    + "|---" * 13
     + "|"
 )
 
