@@ -176,8 +176,8 @@ static const struct {
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] // max c:64\n"
            "Y[n:8, c:64] = X[n, c] / max(V[n], 2)\nout Y\n",
      "/ max(V[n], 2)", 0},
-    {BEGIN "in X f32 [n:8, c:64]\nY[n:8, c:64] = X[n, c] / (exp(X[n, c]) + 1)\nout Y\n",
-     "/ (exp(X[n, c]) + 1)", 0},
+    {BEGIN "in X f32 [n:8, c:64]\nY[n:8, c:64] = X[n, c] / sqrt(X[n, c] * X[n, c] + 1)\nout Y\n",
+     "/ sqrt(X[n, c] * X[n, c] + 1)", 0},
     // functions are computed in lanes, and then copied
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
