@@ -4,6 +4,7 @@ is one message.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -93,6 +94,40 @@ def test_compile_takes_a_search_or_a_schedule() -> None:
         pack.compile(tune="quick", schedule="x")
     with pytest.raises(canvas.CanvasError, match="is for tuning"):
         pack.compile(seconds=1.0)
+
+
+def tuner(log: Path, trials: int, seed: int = 1) -> subprocess.Popen[str]:
+    code = (
+        f"import canvas; canvas.tune({GEMM!r}, method='random', trials={trials}, seed={seed}, "
+        f"log={str(log)!r})"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], text=True, env=os.environ)
+
+
+def trials_of(log: Path, seed: int = 1) -> list[str]:
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    return [r["schedule"] for r in records if r["screened"] and r["seed"] == seed]
+
+
+def test_what_was_killed_goes_on_in_the_same_order(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    assert tuner(whole, 30).wait(timeout=120) == 0
+    child = tuner(killed, 30)
+    while not (killed.exists() and killed.stat().st_size):
+        assert child.poll() is None
+    child.kill()
+    child.wait(timeout=60)
+    assert tuner(killed, 30).wait(timeout=120) == 0
+    assert trials_of(killed) == trials_of(whole)
+
+
+def test_two_searches_share_a_log(tmp_path: Path) -> None:
+    log, alone = tmp_path / "log.jsonl", tmp_path / "alone.jsonl"
+    both = [tuner(log, 20, seed) for seed in (1, 2)]
+    assert [child.wait(timeout=120) for child in both] == [0, 0]
+    assert tuner(alone, 20, 2).wait(timeout=120) == 0
+    assert len(trials_of(log)) == len(trials_of(log, 2)) == 20
+    assert trials_of(log, 2) == trials_of(alone, 2)
 
 
 def test_ctrl_c_ends_a_search(tmp_path: Path) -> None:
