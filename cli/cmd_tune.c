@@ -89,6 +89,10 @@ static void print_time(const struct outcome *o) {
   }
   printf("%s: %.4g %s", o->name, time, unit);
   if (o->flops) printf(", %.4g GFLOP/s", 1e-9 * (double)o->flops / v->median);
+  if (v->cold > 0) {
+    time = in_unit(v->cold, &unit);
+    printf(", %.4g %s with cold caches", time, unit);
+  }
   if (o->tuned->before > 0)
     printf(", %.2f times as fast as the default schedule", o->tuned->before / o->tuned->after);
 }
@@ -127,7 +131,8 @@ static void print_json(const struct outcome *o) {
   put_json_string(t->rule);
   printf(", \"predicted\": %.6g", t->predicted);
   if (v->repeats)
-    printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
+    printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g, \"cold\": %.6g", v->median,
+           v->lower, v->upper, v->cold);
   if (t->before > 0) printf(", \"before\": %.6g, \"after\": %.6g", t->before, t->after);
   printf(", \"flops\": %" PRId64 ", \"sketches\": %d, \"points\": %" PRId64 ", \"images\": %" PRId64
          ", \"tried\": %" PRId64 ", \"trials\": %d, \"failures\": ",

@@ -68,6 +68,7 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
                                     .worst = v->worst,
                                     .repeats = v->repeats,
                                     .median = v->median,
+                                    .cold = v->cold,
                                     .lower = v->lower,
                                     .upper = v->upper},
                         .before = t->beside,

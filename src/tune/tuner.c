@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "run/child.h"
+#include "run/cold.h"
 #include "tune/candidates.h"
 #include "tune/journal.h"
 #include "tune/search_open.h"
@@ -166,8 +167,9 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
   const struct loop_tree *tree = out->tree;
   struct expected *expected = s->expected;
+  const int threads = s->measuring.limits.threads;
   const struct batch_options how = {
-      .limits = {.timing = 0.5, .threads = s->measuring.limits.threads}};
+      .limits = {.timing = 0.5, .threads = threads, .cold = cold_bytes(&s->machine, threads)}};
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &expected));
   canvas_status status =
       candidates_measure(s->ctx, compiler, expected, s->program, &tree, 1, &how, &out->verdict);
