@@ -78,7 +78,8 @@ class Compiler:
         words += ["--set", hand.values] if hand.values else []
         program = self.folder / f"{name}.program"
         text = self.canvas("schedule", "explain", program, schedule, *words)
-        line = next(line for line in text.splitlines() if line.startswith("all "))
+        stages = text.partition("\nstage ")[2].splitlines()
+        line = next(line for line in stages if line.startswith("all "))
         amounts = re.findall(r"([\d.]+) (B|KiB|MiB|GiB)\b", line)
         return float(amounts[1][0]) * UNITS[amounts[1][1]]
 
