@@ -51,6 +51,7 @@ struct search {
   const struct program *measured; /* the program for `tried` images: `program`, or ... */
   struct program *fewer;          /* ... this one; or NULL */
   struct program **few; /* by sketch: its program for `tried` images; NULL: it is for as many */
+  bool heavy;           /* a run of it takes long: few samples, some elements are checked */
   struct compiler *compiler; /* for many */
   struct expected *expected; /* of `measured` */
   struct batch_options measuring;

@@ -11,7 +11,8 @@
 #include "tune/search_open.h"
 
 static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
-static const double TRIED = 1e9; /* ... and of as many images as a trial is for, about */
+static const double TRIED = 4e8; /* of as many images as a trial is for, about, */
+static const double HEAVY = 1e9; /* and of a trial from which on the interpreter alone checks it */
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
 
@@ -156,7 +157,13 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
   s->measuring = (struct batch_options){
       .limits = {.repeats = 20, .timing = 0.1, .threads = options->threads, .early = true}};
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));
-  expected.compiler = s->compiler;
+  s->heavy = flops_of(s->measured) > HEAVY;
+  if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
+    expected.seconds = expected.spot = 1;
+    s->measuring.limits.repeats = 3;
+  } else {
+    expected.compiler = s->compiler;
+  }
   return expected_new(s->ctx, s->measured, &expected, &s->expected);
 }
 

@@ -11,9 +11,11 @@
 #include "tune/journal.h"
 #include "tune/search_open.h"
 
-enum { FINALISTS = 5, ROUNDS = 5, SAMPLES = 10, SLOW_ROUNDS = 3 };
+enum { FINALISTS = 5, ROUNDS = 5, SAMPLES = 10 };
+enum { SLOW_ROUNDS = 3, HEAVY_FINALISTS = 2, HEAVY_ROUNDS = 2, HEAVY_SAMPLES = 3 };
 
 static const double SLOW = 5e-3;      /* seconds of a run, from which on there are fewer rounds */
+static const double LONG = 50e-3;     /* ... from which on it is cold anyway */
 static const double GAIN = 0.99;      /* of the default's time: it is beaten */
 static const double FOR_FINALS = 0.3; /* of the time */
 
@@ -62,7 +64,8 @@ static void add_finalist(const struct search *s, struct finals *f, struct tune_c
 
 static void choose_finalists(const struct search *s, struct finals *f) {
   add_finalist(s, f, (struct tune_candidate){0, 0});
-  for (int turn = 0; turn < FINALISTS; turn++) {
+  int finalists = s->heavy ? HEAVY_FINALISTS : FINALISTS;
+  for (int turn = 0; turn < finalists; turn++) {
     const struct trial *best = NULL;
     for (int i = 0; i < s->trials.count; i++) {
       const struct trial *t = &s->trials.data[i];
@@ -78,8 +81,9 @@ static canvas_status one_round(const struct search *s, const struct compiler *co
   const struct loop_tree *trees[FINALISTS + 1];
   struct verdict verdicts[FINALISTS + 1];
   int of[FINALISTS + 1], count = 0;
-  struct batch_options options = {
-      .limits = {.repeats = SAMPLES, .timing = 0.2, .threads = s->measuring.limits.threads}};
+  struct batch_options options = {.limits = {.repeats = s->heavy ? HEAVY_SAMPLES : SAMPLES,
+                                             .timing = 0.2,
+                                             .threads = s->measuring.limits.threads}};
   for (int i = 0; i < f->count; i++) {
     if (f->of[i].rounds < 0) continue;
     of[count] = i;
@@ -122,7 +126,8 @@ static int winner_of(struct finals *f) {
 
 static canvas_status hold_finals(const struct search *s, const struct compiler *compiler,
                                  struct finals *f) {
-  int rounds = s->best >= 0 && s->trials.data[s->best].verdict.median > SLOW ? SLOW_ROUNDS : ROUNDS;
+  bool slow = s->best >= 0 && s->trials.data[s->best].verdict.median > SLOW;
+  int rounds = s->heavy ? HEAVY_ROUNDS : slow ? SLOW_ROUNDS : ROUNDS;
   for (int i = 0; i < rounds; i++) TRY(one_round(s, compiler, f));
   return CANVAS_OK;
 }
@@ -168,8 +173,11 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   const struct loop_tree *tree = out->tree;
   struct expected *expected = s->expected;
   const int threads = s->measuring.limits.threads;
-  const struct batch_options how = {
-      .limits = {.timing = 0.5, .threads = threads, .cold = cold_bytes(&s->machine, threads)}};
+  double run = out->itself * (double)s->images / (double)s->tried;
+  struct batch_options how = {.limits = {.timing = 0.5, .threads = threads}};
+  if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
+  if (s->heavy) how.limits.repeats = HEAVY_SAMPLES;
+  how.limits.seconds = 10 + 100 * run;
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &expected));
   canvas_status status =
       candidates_measure(s->ctx, compiler, expected, s->program, &tree, 1, &how, &out->verdict);
