@@ -16,7 +16,7 @@ static void start_population(struct search *s, struct ranking *p) {
   for (int i = s->trials.count - 1; i >= 0 && p->count < KEPT; i--) {
     const struct trial *t = &s->trials.data[i];
     if (t->verdict.failure == FAILED_NOT &&
-        t->verdict.median < 1.5 * s->trials.data[s->best].verdict.median)
+        trial_time(t) < 1.5 * trial_time(&s->trials.data[s->best]))
       ranking_add(p, s, t->candidate);
   }
   for (int i = 0; i < 2 * POPULATION && p->count < POPULATION && search_draw(s, &c); i++)

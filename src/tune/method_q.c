@@ -102,7 +102,7 @@ static struct tune_candidate start_of(struct search *s) {
   const struct trial *best = &s->trials.data[s->best];
   const struct trial *t = &s->trials.data[random_below(&s->random, (uint32_t)s->trials.count)];
   double u = random_u32(&s->random) / 4294967296.0;
-  double worse = (t->verdict.median - best->verdict.median) / best->verdict.median;
+  double worse = (trial_time(t) - trial_time(best)) / trial_time(best);
   return t->verdict.failure == FAILED_NOT && u < exp(-0.5 * worse) ? t->candidate : best->candidate;
 }
 

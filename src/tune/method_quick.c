@@ -148,8 +148,7 @@ static int by_time(const void *a, const void *b) {
 static void measured_best(const struct search *s, struct ranking *out) {
   for (int i = 0; i < s->trials.count; i++)
     if (s->trials.data[i].verdict.failure == FAILED_NOT)
-      VEC_PUSH(out,
-               ((struct ranked){s->trials.data[i].candidate, s->trials.data[i].verdict.median}));
+      VEC_PUSH(out, ((struct ranked){s->trials.data[i].candidate, trial_time(&s->trials.data[i])}));
   if (out->count) qsort(out->data, (size_t)out->count, sizeof *out->data, by_time);
 }
 

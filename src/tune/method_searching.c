@@ -27,8 +27,8 @@ static void store_trials(struct search *s, int from, struct memory *m, double be
     const struct trial *t = &s->trials.data[i];
     double u = random_u32(&s->random) / 4294967296.0;
     if (t->verdict.failure != FAILED_NOT) continue;
-    if (t->verdict.median > best && u > exp(-0.5 * (t->verdict.median - best) / best)) continue;
-    VEC_PUSH(m, ((struct stored){t->candidate, t->verdict.median, false}));
+    if (trial_time(t) > best && u > exp(-0.5 * (trial_time(t) - best) / best)) continue;
+    VEC_PUSH(m, ((struct stored){t->candidate, trial_time(t), false}));
   }
 }
 
@@ -63,7 +63,7 @@ static canvas_status walk_all(struct search *s, struct tune_candidate from) {
 }
 
 static double best_time(const struct search *s) {
-  return s->best < 0 ? INFINITY : s->trials.data[s->best].verdict.median;
+  return s->best < 0 ? INFINITY : trial_time(&s->trials.data[s->best]);
 }
 
 static canvas_status one_round(struct search *s, struct memory *m) {

@@ -100,7 +100,7 @@ static const struct trial *trial_of(const struct search *s, struct tune_candidat
 
 double search_time(const struct search *s, struct tune_candidate c) {
   const struct trial *t = trial_of(s, c);
-  return t && t->verdict.failure == FAILED_NOT ? t->verdict.median : INFINITY;
+  return t ? trial_time(t) : INFINITY;
 }
 
 bool search_known(const struct search *s, struct tune_candidate c) {
@@ -149,6 +149,16 @@ static struct loop_tree *tree_for_few(const struct search *s, const struct pendi
   return NULL;
 }
 
+/* See trial.scale. */
+static double scale_of(const struct search *s, const struct pending *p) {
+  struct schedule_cost few;
+  canvas_context ctx;
+  if (!s->few[p->trial.candidate.sketch] || !p->tree) return 1;
+  if (cost_of(&ctx, p->tree, &s->rates, &few) != CANVAS_OK) return 1;
+  double scale = p->trial.predicted / few.seconds * (double)s->tried / (double)s->images;
+  return scale > 0 && isfinite(scale) ? scale : 1;
+}
+
 /* False: there is no such candidate, or one of the same text was measured or is pending. */
 static bool pending_open(const struct search *s, struct tune_candidate c,
                          const struct pending *others, int count, struct pending *out) {
@@ -161,6 +171,7 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
   out->trial.text =
       hash_text(hash_text(UINT64_C(14695981039346656037), out->program), out->schedule);
   out->tree = tree_for_few(s, out, tree);
+  out->trial.scale = scale_of(s, out);
   bool known = !out->tree;
   for (int i = 0; i < s->trials.count; i++) known |= s->trials.data[i].text == out->trial.text;
   for (int i = 0; i < count; i++) known |= others[i].trial.text == out->trial.text;
@@ -210,8 +221,7 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
   VEC_PUSH(&s->trials, p->trial);
   s->failures[v->failure]++;
   measure_best(&s->measuring.limits, v);
-  if (v->failure == FAILED_NOT &&
-      (s->best < 0 || v->median < s->trials.data[s->best].verdict.median))
+  if (trial_time(&p->trial) < (s->best < 0 ? INFINITY : trial_time(&s->trials.data[s->best])))
     s->best = s->trials.count - 1;
   return CANVAS_OK;
 }

@@ -11,6 +11,8 @@
 #ifndef CANVAS_TUNE_SEARCH_H
 #define CANVAS_TUNE_SEARCH_H
 
+#include <math.h>
+
 #include "base/random.h"
 #include "run/batch.h"
 #include "tune/schedule_cost.h"
@@ -26,10 +28,17 @@ struct tune_candidate {
 
 struct trial {
   struct tune_candidate candidate;
-  uint64_t text;    /* hash of its program and schedule */
-  double predicted; /* seconds */
-  struct verdict verdict;
+  uint64_t text;          /* hash of its program and schedule */
+  double predicted;       /* seconds */
+  struct verdict verdict; /* for few images */
+  double scale; /* what the model says that all images take, as a part of as many times those */
 };
+
+/* Seconds for few images, as they compare with others': a stage for all images at once may fit a cache for
+ * few of them. INFINITY: it was not correct. */
+static inline double trial_time(const struct trial *t) {
+  return t->verdict.failure == FAILED_NOT ? t->verdict.median * t->scale : INFINITY;
+}
 
 struct search_budget {
   int trials;     /* candidates that are measured */

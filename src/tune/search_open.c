@@ -12,6 +12,7 @@
 
 static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
 static const double TRIED = 4e8; /* of as many images as a trial is for, about, */
+static const double SHARE = 0.5;
 static const double HEAVY = 1e9; /* and of a trial from which on the interpreter alone checks it */
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
@@ -161,6 +162,7 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
   if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
     expected.seconds = expected.spot = 1;
     s->measuring.limits.repeats = 3;
+    s->budget.seconds *= SHARE; /* to check and time the winner takes as long as many trials */
   } else {
     expected.compiler = s->compiler;
   }

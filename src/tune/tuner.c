@@ -26,6 +26,7 @@ struct finalist {
   struct loop_tree *tree; /* for what trials measure */
   double times[ROUNDS];   /* medians */
   int rounds;             /* -1: it failed */
+  double scale;           /* of the trial */
 };
 
 struct finals {
@@ -57,9 +58,15 @@ static struct loop_tree *bind_measured(const struct search *s, struct tune_candi
   return NULL;
 }
 
+static double scale_of(const struct search *s, struct tune_candidate c) {
+  for (int i = 0; i < s->trials.count; i++)
+    if (same_candidate(s->trials.data[i].candidate, c)) return s->trials.data[i].scale;
+  return 1;
+}
+
 static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c) {
   struct loop_tree *tree = is_finalist(f, c) ? NULL : bind_measured(s, c);
-  if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree};
+  if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree, .scale = scale_of(s, c)};
 }
 
 static void choose_finalists(const struct search *s, struct finals *f) {
@@ -69,8 +76,8 @@ static void choose_finalists(const struct search *s, struct finals *f) {
     const struct trial *best = NULL;
     for (int i = 0; i < s->trials.count; i++) {
       const struct trial *t = &s->trials.data[i];
-      if (t->verdict.failure != FAILED_NOT || is_finalist(f, t->candidate)) continue;
-      if (!best || t->verdict.median < best->verdict.median) best = t;
+      if (!isfinite(trial_time(t)) || is_finalist(f, t->candidate)) continue;
+      if (!best || trial_time(t) < trial_time(best)) best = t;
     }
     if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
   }
@@ -110,7 +117,7 @@ static int by_time(const void *a, const void *b) {
 static double time_of(struct finalist *f) {
   if (f->rounds <= 0) return INFINITY;
   qsort(f->times, (size_t)f->rounds, sizeof *f->times, by_time);
-  return f->times[f->rounds / 2];
+  return f->times[f->rounds / 2] * f->scale;
 }
 
 static int winner_of(struct finals *f) {
@@ -176,7 +183,7 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   double run = out->itself * (double)s->images / (double)s->tried;
   struct batch_options how = {.limits = {.timing = 0.5, .threads = threads}};
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
-  if (s->heavy) how.limits.repeats = HEAVY_SAMPLES;
+  if (s->heavy) how.limits.repeats = 1;
   how.limits.seconds = 10 + 100 * run;
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &expected));
   canvas_status status =
