@@ -147,7 +147,8 @@ class Bench:
         if case.group != "ansor":
             return
         module = Frozen(self.torch, case.torch, tensors[1:]).eval()
-        function = self.torch.compile(module, options={"freezing": True})
+        self.torch._dynamo.reset()  # each case is compiled for its own sizes
+        function = self.torch.compile(module, dynamic=False, options={"freezing": True})
         timers["compile"] = of_torch(function, tensors[:1])
 
     def add_onednn(self, case: Case, arrays: list[np.ndarray], wanted: np.ndarray,

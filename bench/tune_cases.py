@@ -186,30 +186,23 @@ def depthwise_case(number: int, size: int, channels: int, k: int, stride: int, p
 
 def transposed_case(number: int, size: int, ci: int, co: int, k: int, stride: int,
                     pad: int) -> Case:  # fmt: skip
-    """As a sum over windows of what falls on the steps; W [kernel, ci, co]."""
+    """Channels first, as the operator has it."""
     from torch.nn import functional
 
-    end = (size - 1) * stride - 2 * pad + k
-    at = [f"({a}+{pad}-k{a})" for a in "hw"]
-    inside = " && ".join(
-        f"{i}%{stride} == 0 && 0 <= {i}/{stride} && {i}/{stride} < {size}" for i in at
-    )
-    text = (
-        f"canvas 1\nprogram transposed\nin X f32 [n:1, h:{size}, w:{size}, c:{ci}]\n"
-        f"in W f32 [kh:{k}, kw:{k}, c:{ci}, o:{co}] const\n"
-        f"Y[n:1, h:{end}, w:{end}, o:{co}] = if {inside} then "
-        f"X[n, {at[0]}/{stride}, {at[1]}/{stride}, c] * W[kh, kw, c, o] else 0"
-        f" // sum kh:{k}, kw:{k}, c:{ci}\nout Y\n"
+    words = (
+        f"conv_transpose2d_nchw in_channels={ci} height={size} width={size} out_channels={co} "
+        f"kernel={k} stride={stride} padding={pad}"
     )
     scale = np.float32((ci * k * k) ** -0.5)
     return Case(
         "ansor",
         f"T2D {number}",
         1,
-        lambda: text,
-        lambda: [normal(1, size, size, ci), normal(ci, co, k, k) * scale],
-        lambda a: [a[0], np.ascontiguousarray(a[1].transpose(2, 3, 0, 1))],
+        lambda: operator(words),
+        lambda: [normal(1, ci, size, size), normal(ci, co, k, k) * scale],
+        lambda arrays: arrays,
         lambda x, w: functional.conv_transpose2d(x, w, None, stride, pad),
+        image=False,
     )
 
 
