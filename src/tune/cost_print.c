@@ -1,7 +1,7 @@
 /* The predicted time as a table: stages, and all of them. See schedule_cost.h. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "tune/schedule_cost.h"
 
 enum { COLUMNS = 7, WIDTH = 9 };
@@ -17,9 +17,11 @@ static void print_time(double seconds, struct buf *out) {
   char text[32];
   while (amount >= 999.5 && unit < 3) amount /= 1000, unit++;
   if (amount < 0.05)
-    snprintf(text, sizeof text, "0");
+    text_format(text, sizeof text, "0");
+  else if (amount < 9.95)
+    text_format(text, sizeof text, "%.1f %s", amount, units[unit]);
   else
-    snprintf(text, sizeof text, amount < 9.95 ? "%.1f %s" : "%.0f %s", amount, units[unit]);
+    text_format(text, sizeof text, "%.0f %s", amount, units[unit]);
   buf_printf(out, "%*s", WIDTH, text);
 }
 
