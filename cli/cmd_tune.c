@@ -317,7 +317,7 @@ const struct command command_tune = {
         "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
         "search that was ended goes on, and another shape begins with what was found.\n"
         "docs/tune.md lists the methods.\n",
-    .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl",
+    .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl 2>progress.txt",
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"-N", "BATCH", "samples of a batch (default 1)"},
