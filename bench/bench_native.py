@@ -176,12 +176,9 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-MARKS = ("<!-- ./dev bench native -->\n", "<!-- end -->\n")
-
-
-def write_report(path: Path, text: str) -> None:
-    """Between the two marks of the page, or a page of its own."""
-    first, last = MARKS
+def write_report(path: Path, name: str, text: str) -> None:
+    """Between the two marks of the benchmark in the page, or a page of its own."""
+    first, last = f"<!-- ./dev bench {name} -->\n", "<!-- end -->\n"
     old = path.read_text() if path.exists() else first + last
     before, rest = old.split(first)
     path.write_text(f"{before}{first}\n{text}\n{last}{rest.split(last)[1]}")
@@ -227,7 +224,7 @@ def main() -> None:
             if here:
                 print(summary(isa, here))
     if options.report:
-        write_report(options.report, page(rows, about))
+        write_report(options.report, "native", page(rows, about))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ import native_onednn
 import numpy as np
 import tune_ablation
 import tune_sparse
+from bench_native import duration, number
 from native_onednn import Chain, Speed
 from native_worker import Timer, aligned, check, of_torch, ratio, turns
 from tune_cases import GROUPS, Case
@@ -211,12 +212,12 @@ def sampled(bench: Bench, done: int) -> Iterator[Row]:
     """Number by number, the quick search beside the default schedule."""
     from defaults_sampled import draws, operands
 
-    for count, (number, pack, target) in enumerate(draws(1, 0)):
+    for count, (index, pack, target) in enumerate(draws(1, 0)):
         if count == SAMPLED:
             return
         if count < done:
             continue
-        row: Row = {"group": "sampled", "name": f"draw {number}", "batch": 1}
+        row: Row = {"group": "sampled", "name": f"draw {index}", "batch": 1}
         try:
             program = _core.lower(pack.text, target, 1)
             _, c, h, w = _core.signature(program)[0][0][2]
@@ -256,18 +257,6 @@ def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
 
 
 # ---- what is printed ---------------------------------------------------------------------------
-
-
-def number(row: Row, key: str, form: str = ".2f") -> str:
-    value = row.get(key)
-    return format(value, form) if isinstance(value, float) else ""
-
-
-def duration(row: Row, key: str) -> str:
-    value = row.get(f"{key}_us")
-    if value is None:
-        return ""
-    return f"{value / 1000:.1f} ms" if value >= 1e4 else f"{value:.0f} us"
 
 
 COLUMNS = {
@@ -350,17 +339,6 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-MARKS = ("<!-- ./dev bench tune -->\n", "<!-- end -->\n")
-
-
-def write_report(path: Path, text: str) -> None:
-    """Between the two marks of the page, or a page of its own."""
-    first, last = MARKS
-    old = path.read_text() if path.exists() else first + last
-    before, rest = old.split(first)
-    path.write_text(f"{before}{first}\n{text}\n{last}{rest.split(last)[1]}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one object per case")
@@ -404,7 +382,7 @@ def main() -> None:
         if not options.json and here:
             print(summary(group, here) if group != "ablation" else tune_ablation.table(here))
     if options.report:
-        write_report(options.report, page(rows, about))
+        bench_native.write_report(options.report, "tune", page(rows, about))
 
 
 if __name__ == "__main__":

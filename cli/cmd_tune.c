@@ -39,9 +39,9 @@ static bool read_time(struct arguments *a, double *out) {
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static double in_unit(double seconds, const char **name) {
-  *name = seconds < 1e-6 ? "ns" : seconds < 1e-3 ? "us" : seconds < 1 ? "ms" : "s";
-  return seconds * (seconds < 1e-6 ? 1e9 : seconds < 1e-3 ? 1e6 : seconds < 1 ? 1e3 : 1);
+static void print_seconds(double seconds, FILE *to) {
+  const struct time_unit *unit = time_unit_of(seconds);
+  fprintf(to, "%.4g %s", seconds / unit->seconds, unit->name);
 }
 
 static void print_failures(const int *failures, FILE *to) {
@@ -53,11 +53,12 @@ static void print_failures(const int *failures, FILE *to) {
 static bool show_progress(const canvas_tune_progress *p, void *data) {
   struct tune *t = data;
   bool terminal = isatty(STDERR_FILENO);
-  const char *unit;
-  double best = in_unit(p->best, &unit);
   fprintf(stderr, "%s%d of %d schedules, %.1f s", terminal ? "\r\033[K" : "", p->trials, p->budget,
           p->seconds);
-  if (p->best > 0) fprintf(stderr, ", best %.4g %s", best, unit);
+  if (p->best > 0) {
+    fputs(", best ", stderr);
+    print_seconds(p->best, stderr);
+  }
   print_failures(p->failures, stderr);
   if (!terminal) fputc('\n', stderr);
   fflush(stderr);
@@ -81,17 +82,17 @@ struct outcome {
 
 static void print_time(const struct outcome *o) {
   const canvas_verdict *v = &o->tuned->verdict;
-  const char *unit;
-  double time = in_unit(v->repeats ? v->median : o->tuned->predicted, &unit);
+  printf("%s: ", o->name);
+  print_seconds(v->repeats ? v->median : o->tuned->predicted, stdout);
   if (!v->repeats) {
-    printf("%s: %.4g %s predicted", o->name, time, unit);
+    printf(" predicted");
     return;
   }
-  printf("%s: %.4g %s", o->name, time, unit);
   if (o->flops) printf(", %.4g GFLOP/s", 1e-9 * (double)o->flops / v->median);
   if (v->cold > 0) {
-    time = in_unit(v->cold, &unit);
-    printf(", %.4g %s with cold caches", time, unit);
+    printf(", ");
+    print_seconds(v->cold, stdout);
+    printf(" with cold caches");
   }
   if (o->tuned->before > 0)
     printf(", %.2f times as fast as the default schedule", o->tuned->before / o->tuned->after);

@@ -59,7 +59,7 @@ const char *canvas_measurer_compiler(const canvas_measurer *measurer) {
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static canvas_verdict verdict_out(const struct verdict *v) {
+canvas_verdict verdict_out(const struct verdict *v) {
   canvas_verdict out = {.failure = (canvas_failure)v->failure,
                         .compared = v->compared,
                         .worst = v->worst,

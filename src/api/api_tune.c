@@ -61,16 +61,8 @@ static canvas_status read_options(canvas_context *ctx, struct caller *c, struct 
 /* ---- the search ------------------------------------------------------------------------------ */
 
 static void tell(const struct tuned *t, canvas_tuned *out) {
-  const struct verdict *v = &t->verdict;
   *out = (canvas_tuned){.predicted = t->predicted,
-                        .verdict = {.failure = (canvas_failure)v->failure,
-                                    .compared = v->compared,
-                                    .worst = v->worst,
-                                    .repeats = v->repeats,
-                                    .median = v->median,
-                                    .cold = v->cold,
-                                    .lower = v->lower,
-                                    .upper = v->upper},
+                        .verdict = verdict_out(&t->verdict),
                         .before = t->beside,
                         .after = t->itself,
                         .first = t->first,
@@ -80,7 +72,6 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
                         .tried = t->tried,
                         .trials = t->trials,
                         .seconds = t->seconds};
-  memcpy(out->verdict.message, v->message, sizeof out->verdict.message);
   memcpy(out->failures, t->failures, sizeof out->failures);
   snprintf(out->rule, sizeof out->rule, "%s", t->rule);
 }

@@ -53,6 +53,9 @@ static inline const struct machine *machine_of(const canvas_machine *machine) {
   return (const struct machine *)machine;
 }
 
+struct verdict;
+canvas_verdict verdict_out(const struct verdict *v); /* api_measurer.c */
+
 static inline canvas_cost cost_out(const struct cost *c) {
   return (canvas_cost){c->macs, c->params, c->activations, c->elementwise, c->bytes};
 }

@@ -133,7 +133,8 @@ canvas_status program_parse(canvas_context *ctx, const char *text, size_t length
                             struct program **out);
 void program_print(const struct program *p, struct buf *buf);
 void program_print_expr(const struct program *p, int expr, struct buf *buf);
-const char *px_op_text(enum px_op op); /* "+", "min"; "" of leaves */
+struct program *program_copy(const struct program *p); /* program_copy.c: of a verified one */
+const char *px_op_text(enum px_op op);                 /* "+", "min"; "" of leaves */
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 

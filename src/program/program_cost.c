@@ -162,3 +162,14 @@ canvas_status program_cost(canvas_context *ctx, const struct program *p, int sta
   *out = c;
   return CANVAS_OK;
 }
+
+double program_flops(const struct program *p) {
+  canvas_context ctx;
+  double flops = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    struct program_cost cost;
+    if (p->tensors.data[i].is_input) continue;
+    if (program_cost(&ctx, p, i, &cost) == CANVAS_OK) flops += (double)cost.flops;
+  }
+  return flops;
+}

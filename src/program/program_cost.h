@@ -24,6 +24,9 @@ struct program_cost {
 canvas_status program_cost(canvas_context *ctx, const struct program *p, int stage,
                            struct program_cost *out);
 
+/* flops of all stages, those left out of which a number passes 2^62: a measure of its size. */
+double program_flops(const struct program *p);
+
 int program_dtype_bytes(enum program_dtype dtype); /* of one element: 4, 8, 2, 4 */
 
 #endif

@@ -75,16 +75,6 @@ int64_t images_of(const struct program *p) {
   return found ? p->tensors.data[p->outputs.data[0]].axes[0].size : 1;
 }
 
-static struct program *program_copy(const struct program *p) {
-  canvas_context ctx;
-  struct program *out = NULL;
-  struct buf text = {0};
-  program_print(p, &text);
-  if (program_parse(&ctx, text.text, text.length, &out) != CANVAS_OK) out = NULL;
-  buf_free(&text);
-  return out;
-}
-
 struct program *fewer_images(const struct program *p, int64_t count) {
   struct images m = images_open(p);
   struct program *out = find_images(&m) ? program_copy(p) : NULL;

@@ -8,7 +8,7 @@
 #include "tune/same_but_sizes.h"
 
 struct known {
-  uint64_t hash; /* of edited, schedule and whether it was screened */
+  uint64_t hash; /* journal_hash */
   const struct record *record;
 };
 
@@ -29,8 +29,8 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
   return hash;
 }
 
-static uint64_t hash_of(const char *edited, const char *schedule, bool screened) {
-  return hash_text(hash_text(screened ? 7 : 11, edited), schedule);
+uint64_t journal_hash(const char *edited, const char *schedule) {
+  return hash_text(hash_text(UINT64_C(14695981039346656037), edited), schedule);
 }
 
 static bool is_of_run(const struct journal *j, const struct record *r) {
@@ -42,7 +42,7 @@ static void find_known(struct journal *j) {
   for (int i = 0; i < j->records.count; i++) {
     const struct record *r = &j->records.data[i];
     if (!is_of_run(j, r)) continue;
-    VEC_PUSH(&j->known, ((struct known){hash_of(r->edited, r->schedule, r->screened), r}));
+    VEC_PUSH(&j->known, ((struct known){journal_hash(r->edited, r->schedule), r}));
     if (r->trial >= j->next) j->next = r->trial + 1;
   }
 }
@@ -90,7 +90,7 @@ static bool is_entry(const struct record *r, const struct journal_entry *e) {
 }
 
 bool journal_recall(const struct journal *j, const struct journal_entry *e, struct verdict *out) {
-  uint64_t hash = hash_of(e->edited, e->schedule, e->screened);
+  uint64_t hash = journal_hash(e->edited, e->schedule);
   for (int i = 0; i < j->known.count; i++) {
     const struct record *r = j->known.data[i].record;
     if (j->known.data[i].hash != hash || !is_entry(r, e)) continue;

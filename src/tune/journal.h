@@ -22,6 +22,9 @@ struct journal_entry {
   bool screened;
 };
 
+/* Of a candidate's two texts. */
+uint64_t journal_hash(const char *edited, const char *schedule);
+
 struct journal;
 
 /* Reads the log, which may be new, and keeps it open. */

@@ -27,6 +27,20 @@ struct loop_tree *search_bind(const struct search *s, struct tune_candidate c) {
   return space_bind(&ctx, space, c.point, &tree) == CANVAS_OK ? tree : NULL;
 }
 
+struct loop_tree *search_for_few(const struct search *s, int sketch, struct loop_tree *tree) {
+  struct loop_tree *out;
+  canvas_context ctx;
+  if (!tree || !s->few[sketch]) return tree;
+  struct schedule *schedule = schedule_copy(tree->schedule);
+  loop_tree_free(tree);
+  if (loop_tree_bind(&ctx, s->few[sketch], schedule, &s->machine, &out) == CANVAS_OK) {
+    out->made = schedule;
+    return out;
+  }
+  schedule_free(schedule);
+  return NULL;
+}
+
 double search_predict(const struct search *s, struct tune_candidate c) {
   canvas_context ctx;
   struct schedule_cost cost;
@@ -115,11 +129,6 @@ struct pending {
   bool recalled;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text) {
-  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-  return hash;
-}
-
 static char *schedule_text(const struct schedule *s) {
   struct buf text = {0};
   schedule_print(s, &text);
@@ -130,23 +139,6 @@ static char *program_text(const struct program *p) {
   struct buf text = {0};
   program_print(p, &text);
   return buf_take(&text);
-}
-
-/* The tree for fewer images, by the same text; NULL where it has numbers for more. */
-static struct loop_tree *tree_for_few(const struct search *s, const struct pending *p,
-                                      struct loop_tree *tree) {
-  const struct program *few = s->few[p->trial.candidate.sketch];
-  struct loop_tree *out;
-  canvas_context ctx;
-  if (!few) return tree;
-  struct schedule *schedule = schedule_copy(tree->schedule);
-  loop_tree_free(tree);
-  if (loop_tree_bind(&ctx, few, schedule, &s->machine, &out) == CANVAS_OK) {
-    out->made = schedule;
-    return out;
-  }
-  schedule_free(schedule);
-  return NULL;
 }
 
 /* See trial.scale. */
@@ -168,9 +160,8 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
   *out = (struct pending){.trial = {.candidate = c, .predicted = search_predict(s, c)}};
   out->program = program_text(s->sketches.data[c.sketch].program);
   out->schedule = schedule_text(tree->schedule);
-  out->trial.text =
-      hash_text(hash_text(UINT64_C(14695981039346656037), out->program), out->schedule);
-  out->tree = tree_for_few(s, out, tree);
+  out->trial.text = journal_hash(out->program, out->schedule);
+  out->tree = search_for_few(s, c.sketch, tree);
   out->trial.scale = scale_of(s, out);
   bool known = !out->tree;
   for (int i = 0; i < s->trials.count; i++) known |= s->trials.data[i].text == out->trial.text;

@@ -89,6 +89,10 @@ double search_predict(const struct search *s, struct tune_candidate c);
 /* Bound for the program and all its images; NULL: not legal. Freed with loop_tree_free. */
 struct loop_tree *search_bind(const struct search *s, struct tune_candidate c);
 
+/* The same schedule for what trials measure; NULL: it has numbers for more images, or `tree` is NULL. Takes
+ * `tree`. */
+struct loop_tree *search_for_few(const struct search *s, int sketch, struct loop_tree *tree);
+
 /* A random legal candidate; false where a thousand draws found none. */
 bool search_draw(struct search *s, struct tune_candidate *out);
 

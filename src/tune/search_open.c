@@ -61,17 +61,6 @@ canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
 
 /* ---- few images ------------------------------------------------------------------------------ */
 
-static double flops_of(const struct program *p) {
-  canvas_context ctx;
-  double flops = 0;
-  for (int i = 0; i < p->tensors.count; i++) {
-    struct program_cost cost;
-    if (p->tensors.data[i].is_input) continue;
-    if (program_cost(&ctx, p, i, &cost) == CANVAS_OK) flops += (double)cost.flops;
-  }
-  return flops;
-}
-
 /* Every sketch for so few, or none: their times have to compare. */
 static bool make_few(struct search *s, int64_t tried) {
   bool all = true;
@@ -85,7 +74,7 @@ static bool make_few(struct search *s, int64_t tried) {
 
 static void choose_images(struct search *s) {
   s->images = images_of(s->program);
-  double flops = flops_of(s->program), image = flops / (double)s->images;
+  double flops = program_flops(s->program), image = flops / (double)s->images;
   s->tried = s->images;
   s->measured = s->program;
   if (image < IMAGE || flops <= TRIED) {
@@ -158,7 +147,7 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
   s->measuring = (struct batch_options){
       .limits = {.repeats = 20, .timing = 0.1, .threads = options->threads, .early = true}};
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));
-  s->heavy = flops_of(s->measured) > HEAVY;
+  s->heavy = program_flops(s->measured) > HEAVY;
   if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
     expected.seconds = expected.spot = 1;
     s->measuring.limits.repeats = 3;

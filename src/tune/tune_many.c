@@ -107,17 +107,6 @@ struct shared {
   int trials; /* of all, at most */
 };
 
-static double flops_of(const struct program *p) {
-  canvas_context ctx;
-  double flops = 1;
-  for (int i = 0; i < p->tensors.count; i++) {
-    struct program_cost cost;
-    if (!p->tensors.data[i].is_input && program_cost(&ctx, p, i, &cost) == CANVAS_OK)
-      flops += (double)cost.flops;
-  }
-  return flops;
-}
-
 /* The first program of the same text but for its sizes. */
 static int similar_to(const struct tune_task *tasks, int task) {
   struct buf a = {0}, b = {0};
@@ -191,7 +180,7 @@ canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
   pthread_cond_init(&m.changed, NULL);
   for (int i = 0; i < count; i++) {
     s.states[i] = (struct task_state){.weight = tasks[i].weight,
-                                      .flops = flops_of(tasks[i].program),
+                                      .flops = 1 + program_flops(tasks[i].program),
                                       .best = INFINITY,
                                       .similar = similar_to(tasks, i)};
     s.lines[i] = (struct line){.many = &m, .task = &tasks[i], .index = i};

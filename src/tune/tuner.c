@@ -44,20 +44,6 @@ static bool is_finalist(const struct finals *f, struct tune_candidate c) {
   return finalist_of(f, c) >= 0;
 }
 
-static struct loop_tree *bind_measured(const struct search *s, struct tune_candidate c) {
-  struct loop_tree *tree = search_bind(s, c), *few;
-  canvas_context ctx;
-  if (!tree || !s->few[c.sketch]) return tree;
-  struct schedule *schedule = schedule_copy(tree->schedule);
-  loop_tree_free(tree);
-  if (loop_tree_bind(&ctx, s->few[c.sketch], schedule, &s->machine, &few) == CANVAS_OK) {
-    few->made = schedule;
-    return few;
-  }
-  schedule_free(schedule);
-  return NULL;
-}
-
 static double scale_of(const struct search *s, struct tune_candidate c) {
   for (int i = 0; i < s->trials.count; i++)
     if (same_candidate(s->trials.data[i].candidate, c)) return s->trials.data[i].scale;
@@ -65,7 +51,8 @@ static double scale_of(const struct search *s, struct tune_candidate c) {
 }
 
 static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c) {
-  struct loop_tree *tree = is_finalist(f, c) ? NULL : bind_measured(s, c);
+  struct loop_tree *tree =
+      is_finalist(f, c) ? NULL : search_for_few(s, c.sketch, search_bind(s, c));
   if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree, .scale = scale_of(s, c)};
 }
 
@@ -141,15 +128,6 @@ static canvas_status hold_finals(const struct search *s, const struct compiler *
 
 /* ---- the winner ------------------------------------------------------------------------------ */
 
-static canvas_status program_again(canvas_context *ctx, const struct program *p,
-                                   struct program **out) {
-  struct buf text = {0};
-  program_print(p, &text);
-  canvas_status status = program_parse(ctx, text.text, text.length, out);
-  buf_free(&text);
-  return status;
-}
-
 /* The schedule of a candidate, bound for a program that outlives the search. */
 static canvas_status bind_again(struct search *s, struct tune_candidate who,
                                 const struct program *p, struct loop_tree **out) {
@@ -169,7 +147,7 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
   const struct sketch *sketch = &s->sketches.data[who.sketch];
   out->predicted = search_predict(s, who);
   out->rule = mem_strdup(sketch->rule);
-  TRY(program_again(s->ctx, sketch->program, &out->program));
+  out->program = program_copy(sketch->program);
   return bind_again(s, who, out->program, &out->tree);
 }
 
@@ -208,8 +186,8 @@ static canvas_status log_winner(const struct search *s, const struct compiler *c
   return status;
 }
 
-static canvas_status none_correct(const struct search *s) {
-  const char *why = s->trials.count ? s->trials.data[0].verdict.message : "the time was too short";
+static canvas_status none_correct(const struct search *s, const char *why) {
+  if (!*why) why = s->trials.count ? s->trials.data[0].verdict.message : "the time was too short";
   return fail(s->ctx, CANVAS_NONE, "no schedule of '%.60s' was correct and could be timed: %.800s",
               s->program->name, why);
 }
@@ -221,18 +199,31 @@ static double first_time(const struct search *s, struct finals *f) {
   return isfinite(time) ? time : 0;
 }
 
+static void drop_winner(struct tuned *out) {
+  loop_tree_free(out->tree);
+  program_free(out->program);
+  free(out->rule);
+  out->tree = NULL;
+  out->program = NULL;
+  out->rule = NULL;
+}
+
+/* The winner, or the next one, where one is right for few images and not for all. */
 static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
                                      struct finals *f, struct tuned *out) {
   choose_finalists(s, f);
   TRY(hold_finals(s, compiler, f));
-  int winner = winner_of(f);
-  if (winner < 0) return none_correct(s);
-  out->itself = time_of(&f->of[winner]);
   out->first = first_time(s, f);
   out->beside = isfinite(time_of(&f->of[0])) ? time_of(&f->of[0]) : 0;
-  TRY(take_winner(s, f->of[winner].who, out));
-  TRY(measure_winner(s, compiler, out));
-  return log_winner(s, compiler, out);
+  for (int winner; (winner = winner_of(f)) >= 0; f->of[winner].rounds = -1) {
+    out->itself = time_of(&f->of[winner]);
+    drop_winner(out);
+    TRY(take_winner(s, f->of[winner].who, out));
+    TRY(measure_winner(s, compiler, out));
+    TRY(log_winner(s, compiler, out));
+    if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
+  }
+  return none_correct(s, out->verdict.message);
 }
 
 static canvas_status finish(struct search *s, struct tuned *out) {
@@ -282,8 +273,6 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
 }
 
 void tuned_free(struct tuned *t) {
-  loop_tree_free(t->tree);
-  program_free(t->program);
-  free(t->rule);
+  drop_winner(t);
   *t = (struct tuned){0};
 }

@@ -232,7 +232,7 @@ static void few_images(void **state) {
 // ---- several programs ----
 
 #define TASK(often, tried, time, ...) \
-  { .weight = often, .flops = 1e6, .trials = tried, .best = time, __VA_ARGS__ }
+  {.weight = often, .flops = 1e6, .trials = tried, .best = time, __VA_ARGS__}
 static const struct {
   const char *what;
   struct task_state tasks[2];
@@ -333,6 +333,39 @@ static void faults(void **state) {
   program_free(p);
 }
 
+// The first file of one candidate alone, the winner's, is compiled to code that writes nothing.
+static const char unlucky[] =
+    "#!/bin/sh\n"
+    "[ \"$1\" = --version ] && exec gcc --version\n"
+    "[ \"$(grep -c '^int candidate_[0-9]*(' unit.c)\" = 1 ] && [ ! -e \"$FAULTS\" ] && "
+    ">\"$FAULTS\" &&\n"
+    "  sed -i 's/^int candidate_[0-9]*(.*{$/&\\n  return 0;/' unit.c\n"
+    "exec gcc \"$@\"\n";
+
+static void next_winner(void **state) {
+  struct program *p = program_from(gemm);
+  FILE *script = fopen(path_of("unlucky"), "w");
+  fputs(unlucky, script);
+  fclose(script);
+  chmod(path_of("unlucky"), 0700);
+  setenv("FAULTS", path_of("once"), 1);
+  setenv("CANVAS_CC", path_of("unlucky"), 1);
+  struct tuned t = tuned_by("random", p, 6, 1, path_of("unlucky.jsonl"));
+  unsetenv("CANVAS_CC");
+  unsetenv("FAULTS");
+  struct records r = read_log(path_of("unlucky.jsonl"));
+  CHECK_INT(r.count, 8, "six trials, a winner that is wrong, the next one");
+  CHECK_INT(r.data[6].failure, FAILED_WRONG, r.data[6].message);
+  CHECK_INT(r.data[7].failure, FAILED_NOT, r.data[7].message);
+  CHECK(strcmp(r.data[6].schedule, r.data[7].schedule) != 0 ||
+            strcmp(r.data[6].edited, r.data[7].edited) != 0,
+        "another schedule");
+  CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
+  records_free(&r);
+  tuned_free(&t);
+  program_free(p);
+}
+
 // ---- the network of q ----
 
 static void learns(void **state) {
@@ -367,10 +400,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_method), cmocka_unit_test(seeds),
-                                     cmocka_unit_test(goes_on),      cmocka_unit_test(hints),
-                                     cmocka_unit_test(few_images),   cmocka_unit_test(faults),
-                                     cmocka_unit_test(learns),       cmocka_unit_test(is_stopped),
-                                     cmocka_unit_test(gradient),     cmocka_unit_test(together)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
+      cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
+      cmocka_unit_test(next_winner),  cmocka_unit_test(learns),     cmocka_unit_test(is_stopped),
+      cmocka_unit_test(gradient),     cmocka_unit_test(together)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -89,6 +89,10 @@ def test_what_is_wrong_is_one_message(arguments: dict[str, object], message: str
 
 
 def test_compile_takes_a_search_or_a_schedule() -> None:
+    with pytest.raises(canvas.CanvasError, match="log is a path, not 5"):
+        canvas.load(
+            Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel"
+        ).compile(at="C=8,H=6,W=6", log=5)  # type: ignore[arg-type]
     pack = canvas.load(Path(__file__).parents[2] / "examples/kernels/depthwise_separable.kernel")
     with pytest.raises(canvas.CanvasError, match="leave 'schedule' away"):
         pack.compile(tune="quick", schedule="x")

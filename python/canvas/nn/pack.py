@@ -133,6 +133,8 @@ class KernelPack:
         from .compiled import Compiled
         from .tuned import tune as search
 
+        if log is not None and not PATH.holds(log):
+            raise CanvasError(f"log is {PATH.words}, not {shown(log)}")
         if tune is None and seconds is not None:
             raise CanvasError("'seconds' is for tuning, give tune=\"quick\", too")
         if (tune is not None or log is not None) and schedule is not None:
