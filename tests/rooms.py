@@ -18,6 +18,7 @@ PACKAGE = "python/canvas/"
 PACKAGES: dict[str, str] = {
     "base": "",
     "nn": "base",
+    "te": "nn base",
     "data": "base",
     "training": "data base",
     "workers": "training data nn base",

@@ -133,6 +133,31 @@ def compile(
     compiler works.
     """
 
+def print_program(program: str, /) -> str:
+    """A program in canonical form."""
+
+def edit_program(program: str, edit: str) -> str:
+    """The program after an edit, as "inline P" or "cache Y as CC" (docs/program.md)."""
+
+def bind_schedule(
+    program: str, schedule: str | None = None, machine: str | None = None
+) -> tuple[str, str]:
+    """(program, schedule) in canonical form, every loop with its number: the schedule is legal for
+    the program on the machine. `schedule`: None for the default one, which may come with edits of
+    the program; `machine`: None for this one.
+    """
+
+def emit(program: str, schedule: str | None = None, machine: str | None = None) -> str:
+    """The C of a program under a schedule, arguments as of `bind_schedule`."""
+
+def edit_schedule(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
+    """The schedule after an edit of it, as "split it 4" or "move P to jo", checked as a whole
+    (canvas_bound_edit of canvas.h lists them).
+    """
+
+def follow_edit(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
+    """The schedule for what `edit_program` makes of the program by the same edit."""
+
 def tune(
     program: str,
     method: str = "quick",

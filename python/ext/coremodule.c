@@ -769,6 +769,155 @@ static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *keywor
   return answer;
 }
 
+/* ---- programs and schedules ------------------------------------------------------------------ */
+
+static canvas_status print_program(canvas_context *ctx, struct text in, char **out) {
+  canvas_program *program;
+  canvas_status status = canvas_program_parse(ctx, in.bytes, in.length, &program);
+  if (status != CANVAS_OK) return status;
+  *out = canvas_program_print(program);
+  canvas_program_free(program);
+  return CANVAS_OK;
+}
+
+static PyObject *core_print_program(PyObject *module, PyObject *program) {
+  return call_text(module, program, print_program);
+}
+
+static PyObject *core_edit_program(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "edit", NULL};
+  PyObject *text, *change;
+  struct text edit;
+  canvas_program *edited = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU", names, &text, &change)) return NULL;
+  if (!get_text(module, change, &edit)) return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status =
+      canvas_program_edit(ctx, program, edit.bytes, edit.length, &edited);
+  canvas_program_free(program);
+  Py_END_ALLOW_THREADS char *out = status == CANVAS_OK ? canvas_program_print(edited) : NULL;
+  canvas_program_free(edited);
+  return finish(module, status, ctx, out);
+}
+
+/* What is made of a program, a schedule and a machine, bound: at most two texts. */
+struct bound_texts {
+  char *first, *second;
+};
+typedef canvas_status (*bound_work)(canvas_context *ctx, const canvas_bound *bound,
+                                    const struct text *edit, struct bound_texts *out);
+
+static canvas_status bound_texts(canvas_context *ctx, const canvas_bound *bound,
+                                 const struct text *edit, struct bound_texts *out) {
+  (void)ctx, (void)edit;
+  out->first = canvas_bound_program_print(bound);
+  out->second = canvas_schedule_print(canvas_bound_schedule(bound));
+  return CANVAS_OK;
+}
+
+static canvas_status bound_code(canvas_context *ctx, const canvas_bound *bound,
+                                const struct text *edit, struct bound_texts *out) {
+  (void)edit;
+  return canvas_bound_emit(ctx, bound, NULL, &out->first);
+}
+
+static canvas_status bound_edit(canvas_context *ctx, const canvas_bound *bound,
+                                const struct text *edit, struct bound_texts *out) {
+  canvas_bound *edited = NULL;
+  canvas_status status = canvas_bound_edit(ctx, bound, edit->bytes, edit->length, &edited);
+  if (status == CANVAS_OK) out->first = canvas_schedule_print(canvas_bound_schedule(edited));
+  canvas_bound_free(edited);
+  return status;
+}
+
+static canvas_status bound_follow(canvas_context *ctx, const canvas_bound *bound,
+                                  const struct text *edit, struct bound_texts *out) {
+  canvas_schedule *schedule = NULL;
+  canvas_status status = canvas_bound_follow(ctx, bound, edit->bytes, edit->length, &schedule);
+  if (status == CANVAS_OK) out->first = canvas_schedule_print(schedule);
+  canvas_schedule_free(schedule);
+  return status;
+}
+
+static canvas_status work_bound(canvas_context *ctx, const canvas_program *program,
+                                const struct text *schedule, const struct text *machine,
+                                const struct text *edit, bound_work work, struct bound_texts *out) {
+  canvas_schedule *s = NULL;
+  canvas_machine *m = NULL;
+  canvas_bound *bound = NULL;
+  canvas_status status = CANVAS_OK;
+  if (machine->bytes)
+    status = canvas_machine_parse(ctx, machine->bytes, machine->length, &m);
+  else
+    m = canvas_machine_here();
+  if (status == CANVAS_OK && schedule->bytes)
+    status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &s);
+  if (status == CANVAS_OK) status = canvas_bound_new(ctx, program, s, m, &bound);
+  if (status == CANVAS_OK) status = work(ctx, bound, edit, out);
+  canvas_bound_free(bound);
+  canvas_schedule_free(s);
+  canvas_machine_free(m);
+  return status;
+}
+
+static PyObject *call_bound(PyObject *module, PyObject *text, PyObject *schedule_given,
+                            PyObject *machine_given, PyObject *edit_given, bound_work work) {
+  struct text schedule, machine, edit;
+  struct bound_texts out = {0};
+  canvas_status status;
+  if (!get_optional(module, schedule_given, &schedule) ||
+      !get_optional(module, machine_given, &machine) || !get_optional(module, edit_given, &edit))
+    return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = work_bound(ctx, program, &schedule, &machine, &edit, work, &out);
+  canvas_program_free(program);
+  Py_END_ALLOW_THREADS if (!out.second) return finish(module, status, ctx, out.first);
+  canvas_context_free(ctx);
+  PyObject *answer = Py_BuildValue("(ss)", out.first, out.second);
+  canvas_string_free(out.first);
+  canvas_string_free(out.second);
+  return answer;
+}
+
+static PyObject *core_bind_schedule(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", "machine", NULL};
+  PyObject *text, *schedule = Py_None, *machine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &schedule, &machine))
+    return NULL;
+  return call_bound(module, text, schedule, machine, Py_None, bound_texts);
+}
+
+static PyObject *core_emit(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", "machine", NULL};
+  PyObject *text, *schedule = Py_None, *machine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &text, &schedule, &machine))
+    return NULL;
+  return call_bound(module, text, schedule, machine, Py_None, bound_code);
+}
+
+static PyObject *core_edit_schedule(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", "edit", "machine", NULL};
+  PyObject *text, *schedule, *edit, *machine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUU|O", names, &text, &schedule, &edit,
+                                   &machine))
+    return NULL;
+  return call_bound(module, text, schedule, machine, edit, bound_edit);
+}
+
+static PyObject *core_follow_edit(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "schedule", "edit", "machine", NULL};
+  PyObject *text, *schedule, *edit, *machine = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUU|O", names, &text, &schedule, &edit,
+                                   &machine))
+    return NULL;
+  return call_bound(module, text, schedule, machine, edit, bound_follow);
+}
+
 /* ---- tuning -------------------------------------------------------------------------------- */
 
 /* What a search is asked for, and what it came to. */
@@ -1006,6 +1155,21 @@ static PyMethodDef methods[] = {
     {"compile", WITH_KEYWORDS(core_compile),
      DOC("compile($module, program, schedule=None, machine=None)",
          "(path, function) of a shared object in the cache.")},
+    {"print_program", core_print_program, METH_O,
+     DOC("print_program($module, program, /)", "A program in canonical form.")},
+    {"edit_program", WITH_KEYWORDS(core_edit_program),
+     DOC("edit_program($module, program, edit)", "The program after an edit.")},
+    {"bind_schedule", WITH_KEYWORDS(core_bind_schedule),
+     DOC("bind_schedule($module, program, schedule=None, machine=None)",
+         "(program, schedule), checked, in canonical form.")},
+    {"emit", WITH_KEYWORDS(core_emit),
+     DOC("emit($module, program, schedule=None, machine=None)", "The C of a program.")},
+    {"edit_schedule", WITH_KEYWORDS(core_edit_schedule),
+     DOC("edit_schedule($module, program, schedule, edit, machine=None)",
+         "The schedule after an edit.")},
+    {"follow_edit", WITH_KEYWORDS(core_follow_edit),
+     DOC("follow_edit($module, program, schedule, edit, machine=None)",
+         "The schedule for the program after an edit.")},
     {"tune", WITH_KEYWORDS(core_tune),
      DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
          "winograd=False, sketch=None, machine=None)",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +76,39 @@ class Compiled:
         self._code.restype = ctypes.c_int
 
     def __call__(self, *arrays: Any) -> Any:
+        torch = self._check_inputs(arrays)
+        made = [_new_torch(t, torch) if torch else _new_numpy(t) for t in self.outputs]
+        self._run(arrays, made)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def write(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        """As a call, into arrays that are there: of the outputs' dtypes and shapes, contiguous,
+        and apart from the inputs and each other.
+        """
+        torch = self._check_inputs(inputs)
+        if len(outputs) != len(self.outputs):
+            names = ", ".join(tensor.name for tensor in self.outputs)
+            raise CanvasError(
+                f"expected {len(self.outputs)} outputs ({names}), not {len(outputs)}"
+            )
+        for tensor, array in zip(self.outputs, outputs):
+            (_check_torch if torch or _torch_of(array) else _check_numpy)(tensor, array, "output")
+            if not _torch_of(array) and not array.flags.writeable:
+                raise CanvasError(f"output '{tensor.name}' is read-only")
+        _check_apart(self.outputs, outputs, [*inputs, *outputs])
+        self._run(inputs, outputs)
+
+    def _check_inputs(self, arrays: Sequence[Any]) -> Any:
+        """The module torch, where they are tensors of it."""
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
             raise CanvasError(f"expected {len(self.inputs)} inputs ({names}), not {len(arrays)}")
         torch = _torch_of(arrays[0]) if arrays else None
         for tensor, array in zip(self.inputs, arrays):
-            (_check_torch if torch else _check_numpy)(tensor, array)
-        made = [_new_torch(t, torch) if torch else _new_numpy(t) for t in self.outputs]
+            (_check_torch if torch else _check_numpy)(tensor, array, "input")
+        return torch
+
+    def _run(self, arrays: Sequence[Any], made: Sequence[Any]) -> None:
         addresses = [_address(array) for array in arrays]
         pointers = [at for at, takes in zip(addresses, self._takes) if takes]
         if self._packed is not None:
@@ -89,7 +116,6 @@ class Compiled:
             pointers.append(address(buffer))
         if self._code(*pointers, *map(_address, made)):
             raise MemoryError("there is no memory for the buffers of the code")
-        return made[0] if len(made) == 1 else tuple(made)
 
     def forget(self) -> None:
         """What was computed of constant inputs is computed anew: for changes of theirs that torch
@@ -128,48 +154,60 @@ def _torch_of(array: Any) -> Any:
     return torch if torch is not None and isinstance(array, torch.Tensor) else None
 
 
-def _check_torch(tensor: Tensor, array: Any) -> None:
+def _check_torch(tensor: Tensor, array: Any, role: str) -> None:
     torch = _torch_of(array)
     if torch is None:
         raise CanvasError(
-            f"input '{tensor.name}' is {_kind(array)}, not a torch tensor as the first one is"
+            f"{role} '{tensor.name}' is {_kind(array)}, not a torch tensor as the first one is"
         )
     if array.device.type != "cpu" or array.layout != torch.strided:
-        raise CanvasError(f"input '{tensor.name}' is not a dense tensor on the CPU")
+        raise CanvasError(f"{role} '{tensor.name}' is not a dense tensor on the CPU")
     if array.requires_grad and torch.is_grad_enabled():
         raise CanvasError(
-            f"input '{tensor.name}' requires a gradient, which code has not: give it under "
+            f"{role} '{tensor.name}' requires a gradient, which code has not: give it under "
             "torch.no_grad() or detached"
         )
-    _check(tensor, array, str(array.dtype).removeprefix("torch."), _TORCH[tensor.dtype])
+    _check(tensor, array, role, str(array.dtype).removeprefix("torch."), _TORCH[tensor.dtype])
     if not array.is_contiguous():
-        raise CanvasError(f"input '{tensor.name}' is not contiguous, give it .contiguous()")
-    _check_range(tensor, array)
+        raise CanvasError(f"{role} '{tensor.name}' is not contiguous, give it .contiguous()")
+    if role == "input":
+        _check_range(tensor, array)
 
 
-def _check_numpy(tensor: Tensor, array: Any) -> None:
+def _check_numpy(tensor: Tensor, array: Any, role: str) -> None:
     import numpy
 
     if not isinstance(array, numpy.ndarray):
         raise CanvasError(
-            f"input '{tensor.name}' is {_kind(array)}, not a NumPy array or torch tensor"
+            f"{role} '{tensor.name}' is {_kind(array)}, not a NumPy array or torch tensor"
         )
-    _check(tensor, array, array.dtype.name, _NUMPY[tensor.dtype])
+    _check(tensor, array, role, array.dtype.name, _NUMPY[tensor.dtype])
     if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
         raise CanvasError(
-            f"input '{tensor.name}' is not contiguous in C order, give it through "
+            f"{role} '{tensor.name}' is not contiguous in C order, give it through "
             "numpy.ascontiguousarray"
         )
-    _check_range(tensor, array)
+    if role == "input":
+        _check_range(tensor, array)
 
 
-def _check(tensor: Tensor, array: Any, dtype: str, wanted: str) -> None:
+def _check(tensor: Tensor, array: Any, role: str, dtype: str, wanted: str) -> None:
     if dtype != wanted and not (tensor.dtype == "bf16" and dtype == "bfloat16"):
-        raise CanvasError(f"input '{tensor.name}' is of {dtype}, not {wanted}")
+        raise CanvasError(f"{role} '{tensor.name}' is of {dtype}, not {wanted}")
     if tuple(array.shape) != tensor.shape:
         raise CanvasError(
-            f"input '{tensor.name}' has shape {list(array.shape)}, not {list(tensor.shape)}"
+            f"{role} '{tensor.name}' has shape {list(array.shape)}, not {list(tensor.shape)}"
         )
+
+
+def _check_apart(tensors: Sequence[Tensor], outputs: Sequence[Any], arrays: Sequence[Any]) -> None:
+    """No output lies where another array does."""
+    spans = [(_address(array), _address(array) + array.nbytes) for array in arrays]
+    mine = len(arrays) - len(outputs)  # the outputs are the last of them
+    for place, tensor in enumerate(tensors, mine):
+        for other, (low, high) in enumerate(spans):
+            if other != place and low < spans[place][1] and spans[place][0] < high:
+                raise CanvasError(f"output '{tensor.name}' shares memory with another argument")
 
 
 def _check_range(tensor: Tensor, array: Any) -> None:

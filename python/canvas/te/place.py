@@ -1,0 +1,43 @@
+"""Where in the user's program something was written: `gemm.py:12`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType, TracebackType
+
+from ..errors import CanvasError, one_line
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def place() -> str:
+    """The innermost line that is not of canvas itself."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return _shown(frame.f_code.co_filename, frame.f_lineno) if frame else "unknown place"
+
+
+def mistake(message: str, at: str | None = None) -> CanvasError:
+    """What to raise: the user's line and one message."""
+    return CanvasError(f"{at or place()}: {message}")
+
+
+def raised(what: str, error: Exception) -> CanvasError:
+    """What to raise where code of the user raised `error`: the line that did."""
+    trace: TracebackType | None = error.__traceback__
+    line = 0
+    name = ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(_OURS):
+            name, line = code.co_filename, trace.tb_lineno
+        trace = trace.tb_next
+    return mistake(f"{what} raised {one_line(error)}", _shown(name, line) if name else None)
+
+
+def _shown(name: str, line: int) -> str:
+    """A path as from here, where that is no longer."""
+    here = os.getcwd() + os.sep
+    return f"{name.removeprefix(here)}:{line}"

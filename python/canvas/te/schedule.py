@@ -1,0 +1,101 @@
+"""How the loops of a program of tensors run: two texts, a program and its schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from ..arguments import shown
+from ..errors import CanvasError
+from .place import mistake
+from .tensor import IterVar, Operation, Tensor
+from .write_program import Written, tensors, write
+
+
+class Schedule:
+    """`program`: the text of the program, as edits left it; `schedule`: the text of its schedule,
+    "" for the default one (docs/schedule.md); `machine`: the text of what it is bound for, "here"
+    for this machine.
+    """
+
+    def __init__(self, written: Written, schedule: str = "", machine: str = "here") -> None:
+        self.written = written
+        self.program, self.schedule, self.machine = written.text, schedule, machine
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return self.written.outputs
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """Placeholders in the order of the program."""
+        return self.written.inputs
+
+    def name(self, tensor: Tensor | Operation) -> str:
+        """What the program calls a tensor."""
+        return self.written.name(tensor)
+
+    def axis(self, tensor: Tensor | Operation, axis: IterVar) -> str:
+        """What the program calls an axis of a stage."""
+        return self.written.axis(tensor.op if isinstance(tensor, Tensor) else tensor, axis)
+
+    def bound(self) -> tuple[str, str]:
+        """(program, schedule) with every number: what is built."""
+        return _core.bind_schedule(self.program, self.schedule or None, machine_of(self.machine))
+
+    def code(self) -> str:
+        """The C that is built."""
+        return _core.emit(self.program, self.schedule or None, machine_of(self.machine))
+
+    def __str__(self) -> str:
+        return self.program + (f"\n{self.schedule}" if self.schedule else "")
+
+
+def machine_of(machine: str) -> str | None:
+    return None if machine == "here" else machine
+
+
+def create_schedule(ops: Any) -> Schedule:
+    """The default schedule of what operations or tensors need."""
+    return Schedule(write(ops))
+
+
+def lower(
+    s: Any, args: Any = None, name: str = "default_function", simple_mode: bool = False
+) -> str:
+    """The C that ``build`` compiles; `simple_mode`: the schedule, every loop with its number."""
+    made = checked_schedule(s)
+    if args is not None:
+        checked_buffers(made, args)
+    try:
+        return made.bound()[1] if simple_mode else made.code()
+    except CanvasError as error:
+        raise mistake(str(error)) from None
+
+
+def checked_schedule(s: Any) -> Schedule:
+    if isinstance(s, Schedule):
+        return s
+    if isinstance(s, (Tensor, Operation)):
+        return create_schedule(s)
+    raise mistake(f"expected a schedule, as te.create_schedule makes it, not {shown(s)}")
+
+
+def checked_buffers(s: Schedule, args: Any) -> list[Tensor]:
+    """The tensors that a function takes: all inputs and outputs of the program."""
+    given = tensors(args, "an argument")
+    needed = [*s.inputs, *s.outputs]
+    for tensor in needed:
+        if not any(tensor is one for one in given):
+            kind = "input" if any(tensor is one for one in s.inputs) else "output"
+            raise mistake(f"'{tensor.name}' is an {kind} of the program and no argument")
+    for number, tensor in enumerate(given):
+        if any(tensor is one for one in given[:number]):
+            raise mistake(f"'{tensor.name}' is an argument twice")
+        known = any(tensor is one for one in needed)
+        if not known and tensor.op.input_tensors:
+            raise mistake(
+                f"'{tensor.name}' is an argument, and neither an input nor an output of the "
+                "program: make it one of the outputs"
+            )
+    return given
