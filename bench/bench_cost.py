@@ -10,7 +10,8 @@ prediction and measurement, with all samples, as screened, and of those within f
 fastest; the median of predicted / measured and what
 half of the candidates lie within, whether the fastest is among the first 16 of the prediction, and
 the speed of the best of the first, of the first 4 and of the first 16, as a part of the fastest.
-What was measured is kept in build/cost; --again predicts for that anew.
+What was measured is kept in build/cost; --again predicts for that anew. Operators that are held
+out, to which the formula was never fitted, are a table of their own.
 """
 
 from __future__ import annotations
@@ -24,103 +25,16 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import native_programs as programs
-from native_programs import Conv
-
-from canvas import _core
+from cost_cases import CASES, HELD_OUT, Case
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "cost"
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
 FIRST = 16
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    program: Callable[[], str]
-    hand: str = ""  # of bench/native; "": none
-    values: str = ""
-    points: bool = False  # random ones of the tuner's sketches, instead of edits
-
-
-def points(words: str) -> Case:
-    """All inputs but the first are weights, prepared before they are timed."""
-
-    def program() -> str:
-        text: str = operator(words)()
-        rest = re.findall(r"^in .*$", text, re.M)
-        for line in rest[1:]:
-            text = text.replace(line, f"{line} const")
-        return text
-
-    return Case(program, points=True)
-
-
-def operator(words: str) -> Callable[[], str]:
-    name, _, arguments = words.partition(" ")
-    return lambda: _core.operator_program(name, arguments)
-
-
-def conv(c: Conv, block: int = 32) -> Callable[[], str]:
-    return lambda: programs.conv(c, block)
-
-
-NHWC = "conv2d_nhwc kernel=3 padding=1 weights=hwio"
-CASES = {
-    "conv 3x3 64@56": Case(conv(Conv(64, 56, 64)), "conv_rows", "wi=14"),
-    "conv 3x3 256@14": Case(conv(Conv(256, 14, 256)), "conv_rows", "wi=14"),
-    "conv 3x3 64@28 nchw": Case(
-        operator(
-            "conv2d_nchw in_channels=64 height=28 width=28 out_channels=64 kernel=3 padding=1"
-        )
-    ),
-    "conv 1x1 256@14": Case(conv(Conv(256, 14, 256, kernel=1, padding=0)), "conv_rows", "wi=14"),
-    "conv 3x3 512@7": Case(conv(Conv(512, 7, 512), 64), "conv_blocks", "wi=7"),
-    "depthwise 144@56": Case(
-        lambda: programs.depthwise(Conv(144, 56, 144, groups=144), 1),
-        "depthwise_rows",
-        "hi=7,cv=16",
-    ),
-    "gemm 512": Case(lambda: programs.gemm(512, 512, 512, 32), "gemm", "mm=16,mi=8"),
-    "gemm 250x253x257": Case(operator("gemm m=250 n=253 k=257"), "gemm_odd", "mi=8,ni=32"),
-    "gemv 1024": Case(lambda: programs.gemv(1024, 1024, 16), "gemv", "mi=4"),
-    "softmax 512x1024": Case(lambda: programs.softmax(512, 1024, 64), "softmax"),
-    "layer norm 512x768": Case(lambda: programs.layer_norm(512, 768, 64), "layer_norm", "cv=64"),
-    "gelu 512x1024": Case(lambda: programs.gelu(512, 1024, 0), "gelu"),
-    "max pool 64@112": Case(
-        operator("max_pool2d_nchw channels=64 height=112 width=112 kernel=3 stride=2 padding=1")
-    ),
-    "figure 6 64@56": Case(
-        lambda: programs.figure6(Conv(64, 56, 64), 64), "figure6_rows", "tv=64,hi=7"
-    ),
-    "points of conv 3x3 64@56": points(
-        f"{NHWC} height=56 width=56 in_channels=64 out_channels=64"
-    ),
-    "points of conv 3x3 256@14": points(
-        f"{NHWC} height=14 width=14 in_channels=256 out_channels=256"
-    ),
-    "points of conv 3x3 512@7": points(
-        f"{NHWC} height=7 width=7 in_channels=512 out_channels=512"
-    ),
-    "points of conv 3x3 128@28 nchw": points(
-        "conv2d_nchw kernel=3 padding=1 height=28 width=28 in_channels=128 out_channels=128"
-    ),
-    "points of depthwise 144@56 nchw": points(
-        "depthwise_conv2d_nchw height=56 width=56 in_channels=144 kernel=3 padding=1"
-    ),
-    "points of gemm 500x512x520": points("gemm m=500 n=512 k=520"),
-    "points of bsr conv 128@28": points(
-        "bsr_conv2d_nhwc height=28 width=28 in_channels=128 out_channels=128 kernel=3 padding=1"
-        " block_rows=16 block_columns=1 blocks=3686"
-    ),
-    "points of softmax 512x1000": points("softmax shape=512x1000"),
-}
 
 
 # ---- candidates ---------------------------------------------------------------------------------
@@ -296,6 +210,18 @@ def line(row: Row) -> str:
     )
 
 
+def mean(rows: list[Row]) -> str:
+    names = {
+        "rank correlation": "spearman",
+        "screened": "spearman_screened",
+        "first": "first",
+        "best of 4": "first4",
+        "best of 16": "first16",
+    }
+    means = [f"{name} {statistics.fmean(r[key] for r in rows):.2f}" for name, key in names.items()]
+    return f"mean of {len(rows)}: {', '.join(means)}"
+
+
 HEAD = (
     "| operator | candidates | fastest us | slowest us | rank correlation | ... screened "
     "| ... within 4x "
@@ -312,13 +238,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one object per operator")
     parser.add_argument("--again", action="store_true", help="predict what was measured before")
     options = parser.parse_args()
-    if not options.json:
-        print(HEAD)
-    for name, case in CASES.items():
-        if options.names and not any(word in name for word in options.names):
-            continue
-        row = summary(name, measured(name, case, options.candidates, options.again))
-        print(json.dumps(row) if options.json else line(row), flush=True)
+    for cases in (CASES, HELD_OUT):
+        wanted = {
+            name: case
+            for name, case in cases.items()
+            if not options.names or any(word in name for word in options.names)
+        }
+        if wanted and not options.json:
+            print("\nheld out\n" if cases is HELD_OUT else "", HEAD, sep="\n")
+        rows = []
+        for name, case in wanted.items():
+            rows.append(summary(name, measured(name, case, options.candidates, options.again)))
+            print(json.dumps(rows[-1]) if options.json else line(rows[-1]), flush=True)
+        if wanted and not options.json:
+            print(f"\n{mean(rows)}")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,15 @@
 
 #include "tune/cost_parts.h"
 
+enum { LINES = 128, SET_MOST = 256 };
+
 static const double PAGE = 1024;  /* bytes from which on a row is a stream of its own */
 static const double STREAMS = 32; /* that are fetched before they are asked for */
 static const double SET = 4096;   /* bytes from one line to the next of a set ... */
 static const double WAYS = 10;    /* ... of which so many are fetched */
 static const double HOPPING = 1.5;
+static const double MANY = 1e15;    /* elements, beyond all memory */
+static const double CROWDED = 0.85; /* of its ways: so many lines more than fit, and all are lost */
 static const double FULL = 0.8, OVERFULL = 1.6; /* of a cache: all that is larger comes anew */
 static const double LATE = 4;                   /* times as long takes what is not */
 
@@ -115,9 +119,75 @@ static double traffic(struct cost_walk *w, const struct nest *n, double cache) {
   return bytes;
 }
 
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* The lines that one iteration of the innermost loop loads by unrolled steps: where each begins. */
+struct lines {
+  int64_t line[LINES];
+  int count;
+};
+
+static void add_line(struct lines *l, int64_t line) {
+  for (int i = 0; i < l->count; i++)
+    if (l->line[i] == line) return;
+  if (l->count < LINES) l->line[l->count++] = line;
+}
+
+/* Those of an address and of all unrolled steps from `step` on. */
+static void add_lines(const struct nest *n, const struct access *a, int step, double at,
+                      double line, struct lines *out) {
+  while (step < n->stage->steps && (n->copies[step] <= 1 || !(a->moves >> step & 1))) step++;
+  if (step == n->stage->steps) {
+    if (fabs(at) < MANY) add_line(out, (int64_t)floor(at * a->bytes / line));
+    return;
+  }
+  double stride = a->stride[step] * (step == n->lane ? n->lanes : 1);
+  for (double i = 0; i < n->copies[step] && out->count < LINES; i++)
+    add_lines(n, a, step + 1, at + i * stride, line, out);
+}
+
+/* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */
+static double lost(const struct lines *l, double line, double ways) {
+  int sets = (int)(SET / line), in[SET_MOST] = {0};
+  double all = 0;
+  if (sets < 1 || sets > SET_MOST) return 0;
+  for (int i = 0; i < l->count; i++) in[((l->line[i] % sets) + sets) % sets]++;
+  for (int i = 0; i < sets; i++)
+    if (in[i] > ways) all += in[i] * fmin(1, (in[i] - ways) / (CROWDED * ways));
+  return all;
+}
+
+/* Lines of rows that lie a multiple of a large power of two apart are in few sets of the first cache; what
+ * the next iterations would find there is loaded anew. */
+static double crowding(const struct cost_walk *w, const struct nest *n, const struct access *a) {
+  double line = (double)w->tree->machine.line, ways = (double)w->tree->machine.l1 / SET;
+  int loop = n->stage->steps - 1;
+  struct lines l = {.count = 0};
+  while (loop >= 0 && !(n->loops >> loop & 1)) loop--;
+  if (loop < 0 || !(a->moves >> loop & 1) || a->twisted >> loop & 1 || a->strewn) return 0;
+  double stride = fabs(a->stride[loop]) * a->bytes;
+  if (stride >= line || nest_addresses(n, a, 0) <= ways) return 0;
+  add_lines(n, a, 0, 0, line, &l);
+  return (1 - stride / line) * lost(&l, line, ways) * line * n->begun[n->stage->steps] * n->part;
+}
+
+static double all_crowding(const struct cost_walk *w, const struct nest *n) {
+  double bytes = 0;
+  for (int i = 0; i < n->count; i++)
+    if (!covered(w, n, i)) bytes += crowding(w, n, &w->accesses.data[n->first + i]);
+  return bytes;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
 /* What is a little too large stays there in part. */
 double nest_traffic(struct cost_walk *w, int stage, double cache) {
   const struct nest *n = &w->nests[stage];
   if (!n->count) return 0;
   return 0.5 * (traffic(w, n, FULL * cache) + traffic(w, n, OVERFULL * cache));
+}
+
+double nest_crowding(const struct cost_walk *w, int stage) {
+  const struct nest *n = &w->nests[stage];
+  return n->count ? all_crowding(w, n) : 0;
 }

@@ -15,7 +15,7 @@ static const double FORWARD = 5;   /* cycles until what was stored can be loaded
 static const double LOOP = 2;      /* instructions of an iteration beside its body */
 static const double ANEW = 1.12;   /* times the multiply-adds, a tile that loads vectors anew */
 static const double ROWS_ANEW = 4; /* ... of so many rows at most */
-static const double PARTIAL = 40;  /* cycles of a vector that is loaded or stored in part */
+static const double PARTIAL = 40;  /* cycles of a vector that is stored in part */
 static const double TWISTED = 4;   /* cycles of an index that is divided */
 static const double SINGLE =
     2; /* stores of one number, to those of a vector; compilers find some vectors */
@@ -190,13 +190,20 @@ static double loaded_anew(const struct counted *c, const struct access *a) {
   return keeps || a->node < 0 || !in_lanes(c->n, a->moves) || rows > ROWS_ANEW ? 1 : rows;
 }
 
+/* What the call is given: of its last elements no whole vector can be loaded. */
+static bool is_given(const struct counted *c, int tensor) {
+  const struct cost_walk *w = c->w;
+  if (w->tree->program->tensors.data[tensor].is_input) return true;
+  int stage = loop_tree_stage(w->tree, tensor);
+  return stage >= 0 && w->nests[stage].prepared;
+}
+
 /* The last vector of an axis is loaded or stored in part; buffers have room for all of it. */
 static bool is_masked(const struct counted *c, const struct access *a) {
-  const struct program_tensor *t = &c->w->tree->program->tensors.data[a->tensor];
   int axis = c->n->lane < 0 ? -1 : c->n->stage->path[c->n->lane].axis;
   if (axis < 0 || !in_lanes(c->n, a->moves) || !c->n->stage->tail[axis]) return false;
   bool output = a->node < 0 && c->n->stage->is_output;
-  return c->n->stage->how[axis] == TAIL_MASK && (t->is_input || output);
+  return c->n->stage->how[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
 }
 
 static double vectors_along(const struct nest *n) {
@@ -204,6 +211,14 @@ static double vectors_along(const struct nest *n) {
   for (int i = 0; i < n->stage->steps; i++)
     if (n->stage->path[i].axis == n->stage->path[n->lane].axis) steps *= n->extent[i];
   return fmax(1, steps / n->lanes);
+}
+
+/* Of unrolled loads the last may reach beyond, of unrolled stores each. */
+static double masked(const struct counted *c, const struct access *a, double times) {
+  const struct nest *n = c->n;
+  if (a->node < 0) return times * PARTIAL / vectors_along(n);
+  double each = runs_of(n, a->moves) / vectors_along(n) * vectors_of(n, a);
+  return each * fmax(0, c->w->rates->partial - c->w->rates->latency);
 }
 
 /* Lanes that are not side by side are put together one by one. */
@@ -218,9 +233,10 @@ static void add_access(struct counted *c, const struct access *a) {
   if (apart) c->gathers += times * n->lanes * r->gather;
   if (is_masked(c, a)) {
     c->operations += 2 * times;
-    c->gathers += times * PARTIAL / vectors_along(n);
+    c->gathers += masked(c, a, times);
   }
-  if (a->twisted & n->loops) c->gathers += times * TWISTED;
+  if (a->twisted & n->loops)
+    c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * TWISTED;
   if (store || a->accumulates)
     c->stores += times * single / stored_in_a_cycle(c, in_lanes(n, a->moves) && !apart);
   if (!store || a->accumulates)

@@ -62,6 +62,8 @@ double nest_addresses(const struct nest *n, const struct access *a, int from);
 /* cost_caches.c: the bytes touched by each loop; what a stage brings into a cache. */
 void caches_fill(struct cost_walk *w);
 double nest_traffic(struct cost_walk *w, int stage, double cache);
+/* ... into the first one beside that, where too many lines are in too few sets. */
+double nest_crowding(const struct cost_walk *w, int stage);
 
 /* cost_compute.c: compute, loads and waits, and their time together, in cycles. */
 struct cycles {

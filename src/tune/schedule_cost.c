@@ -93,7 +93,7 @@ static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   double into_l1 = nest_traffic(w, stage, (double)m->l1);
   double into_l2 = fmin(into_l1, nest_traffic(w, stage, (double)m->l2));
   double into_l3 = m->l3 ? fmin(into_l2, nest_traffic(w, stage, (double)m->l3)) : into_l2;
-  out->l2 = (into_l1 - into_l2) / r->l2 / r->hertz;
+  out->l2 = (into_l1 - into_l2 + nest_crowding(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;
   return out->l2 + out->l3 + out->memory;

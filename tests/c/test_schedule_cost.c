@@ -55,6 +55,20 @@ static double predicted(const struct program *p, const char *text) {
   "canvas 1\nprogram stream\nin X f32 [i:" rows \
   ", j:1024]\n"                                 \
   "Y[r:64, j:1024] = X[i, j] // sum i:" rows "\nout Y\n"
+#define LONG_ROWS(k)                                                     \
+  "canvas 1\nprogram product\nin A f32 [i:256, k:" k "]\nin B f32 [k:" k \
+  ", j:16]\n"                                                            \
+  "P[i:256, j:16] = A[i, k] * B[k, j] // sum k:" k "\nout P\n"
+#define SIXTEEN_ROWS "i_o, k, i:16:unroll, j:vec => @P = {i_o, i}/i, j // k\n"
+#define GROUPED(index)                                                         \
+  "canvas 1\nprogram grouped\nin X f32 [w:64, c:64]\nin W f32 [c:16, o:128]\n" \
+  "Y[w:64, o:128] = X[w, " index "] * W[c, o] // sum c:16\nout Y\n"
+#define GROUPED_LOOPS "w_o, o_o, c, w:8:unroll, o:32:vec => @Y = {w_o, w}/w, {o_o, o}/o // c\n"
+#define ODD(constant)                                                              \
+  "canvas 1\nprogram odd\nin A f32 [i:64, k:256]\nin B f32 [k:256, j:15]" constant \
+  "\nW[k:256, j:15] = B[k, j]\n"                                                   \
+  "P[i:64, j:15] = A[i, k] * W[k, j] // sum k:256\nout P\n"
+#define ODD_LOOPS "k, j => @W = k, j\ni, k, j:16:mask:vec => @P = i, j // k\n"
 
 /* Times as slow as the first is the second, of another program where there is one. */
 static const struct {
@@ -81,6 +95,11 @@ static const struct {
     {"what is not prepared", PACKED(" const"), PACKED_LOOPS, PACKED(""), PACKED_LOOPS, 1.1, 3},
     {"no border", BORDER("4 <= w+k && w+k < 20"), BORDER_LOOPS, BORDER("0 <= w+k && w+k < 20"),
      BORDER_LOOPS, 1.05, 1.6},
+    {"rows in one set of the first cache", LONG_ROWS("1040"), SIXTEEN_ROWS, LONG_ROWS("1024"),
+     SIXTEEN_ROWS, 1.5, 6},
+    {"an index that is divided outside", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/32*16+c"),
+     GROUPED_LOOPS, 0.9, 1.1},
+    {"a part of what was prepared", ODD(""), ODD_LOOPS, ODD(" const"), ODD_LOOPS, 1.3, 12},
     {"beyond the first cache", STREAM("4"), "r, i, j:vec => @Y = r, j // i\n", STREAM("128"),
      "r, i, j:vec => @Y = r, j // i\n", 36, 100},
 };
