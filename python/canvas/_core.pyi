@@ -158,6 +158,33 @@ def edit_schedule(program: str, schedule: str, edit: str, machine: str | None = 
 def follow_edit(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
     """The schedule for what `edit_program` makes of the program by the same edit."""
 
+def count_program(program: str, /) -> str:
+    """JSON {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
+    "reduction", "flops", "read", "written"}]}, as `canvas count --json`.
+    """
+
+def measurer(
+    program: str,
+    repeats: int = 0,
+    seconds: float = 0,
+    threads: int = 1,
+    seed: int = 1,
+    screen: bool = False,
+    cold: bool = False,
+) -> object:
+    """What measures candidates, in one thread at a time: `repeats` timed samples and `seconds` for
+    each (0: 30 and 10), `screen`: compiled by what compiles fastest, and slow ones are not timed
+    on; `cold`: timed with nothing in the caches, too.  Error where there is no compiler.
+    """
+
+def measure(
+    measurer: object, candidates: Sequence[tuple[str, str | None]], /
+) -> list[dict[str, Any]]:
+    """Candidates, (program after edits, schedule or None), each compiled, compared with the
+    interpreter and timed in a child with limits: {"failure": "ok" or the kind, "message",
+    "median", "lower", "upper", "cold", "repeats"}, times in seconds of one run.
+    """
+
 def tune(
     program: str,
     method: str = "quick",

@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "canvas.h"
@@ -918,6 +919,187 @@ static PyObject *core_follow_edit(PyObject *module, PyObject *args, PyObject *ke
   return call_bound(module, text, schedule, machine, edit, bound_follow);
 }
 
+static canvas_status count_program(canvas_context *ctx, struct text in, char **out) {
+  canvas_program *program = NULL;
+  canvas_status status = canvas_program_parse(ctx, in.bytes, in.length, &program);
+  if (status == CANVAS_OK) status = canvas_program_count_json(ctx, program, out);
+  canvas_program_free(program);
+  return status;
+}
+
+static PyObject *core_count_program(PyObject *module, PyObject *text) {
+  return call_text(module, text, count_program);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+#define MEASURER "canvas measurer"
+
+/* What a capsule holds. */
+struct measuring {
+  canvas_program *program;
+  canvas_measurer *measurer;
+};
+
+static void measuring_free(PyObject *capsule) {
+  struct measuring *m = PyCapsule_GetPointer(capsule, MEASURER);
+  canvas_measurer_free(m->measurer);
+  canvas_program_free(m->program);
+  PyMem_Free(m);
+}
+
+static PyObject *core_measurer(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "repeats", "seconds", "threads",
+                          "seed",    "screen",  "cold",    NULL};
+  PyObject *text;
+  canvas_run_options options = {.threads = 1};
+  unsigned long long seed = 1;
+  int screen = 0, cold = 0;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|idiKpp", names, &text, &options.repeats,
+                                   &options.seconds, &options.threads, &seed, &screen, &cold))
+    return NULL;
+  options.seed = seed, options.screen = screen, options.cold = cold;
+  struct measuring *m = PyMem_Calloc(1, sizeof *m);
+  if (!m) return PyErr_NoMemory();
+  m->program = parse_program(module, text);
+  if (!m->program) return PyMem_Free(m), NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = canvas_measurer_new(ctx, m->program, &options, &m->measurer);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
+    canvas_program_free(m->program);
+    PyMem_Free(m);
+    return raise_status(module, status, ctx);
+  }
+  canvas_context_free(ctx);
+  return PyCapsule_New(m, MEASURER, measuring_free);
+}
+
+/* Candidates: of each its program and its schedule, and both bound. */
+struct candidates {
+  int count;
+  struct text *texts; /* two of each */
+  canvas_program **programs;
+  canvas_schedule **schedules;
+  canvas_bound **bound;
+  const canvas_bound **legal;          /* those that could be bound, ... */
+  canvas_verdict *verdicts, *of_legal; /* ... and the verdicts on them */
+};
+
+static bool candidates_new(struct candidates *c, Py_ssize_t count) {
+  size_t n = (size_t)count;
+  *c = (struct candidates){.count = (int)count,
+                           .texts = PyMem_Calloc(2 * n + 1, sizeof *c->texts),
+                           .programs = PyMem_Calloc(n + 1, sizeof(canvas_program *)),
+                           .schedules = PyMem_Calloc(n + 1, sizeof(canvas_schedule *)),
+                           .bound = PyMem_Calloc(n + 1, sizeof(canvas_bound *)),
+                           .legal = PyMem_Calloc(n + 1, sizeof(canvas_bound *)),
+                           .verdicts = PyMem_Calloc(n + 1, sizeof(canvas_verdict)),
+                           .of_legal = PyMem_Calloc(n + 1, sizeof(canvas_verdict))};
+  return c->texts && c->programs && c->schedules && c->bound && c->legal && c->verdicts &&
+         c->of_legal;
+}
+
+static void candidates_free(struct candidates *c) {
+  for (int i = 0; i < c->count; i++) {
+    if (c->bound) canvas_bound_free(c->bound[i]);
+    if (c->schedules) canvas_schedule_free(c->schedules[i]);
+    if (c->programs) canvas_program_free(c->programs[i]);
+  }
+  PyMem_Free(c->texts), PyMem_Free(c->programs), PyMem_Free(c->schedules);
+  PyMem_Free(c->bound), PyMem_Free(c->legal);
+  PyMem_Free(c->verdicts), PyMem_Free(c->of_legal);
+}
+
+static bool get_candidates(PyObject *module, PyObject *list, struct candidates *c) {
+  for (int i = 0; i < c->count; i++) {
+    PyObject *pair = PyList_GetItem(list, i), *program, *schedule;
+    if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "UO", &program, &schedule)) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a candidate is (program, schedule)");
+      return false;
+    }
+    if (!get_text(module, program, &c->texts[2 * i]) ||
+        !get_optional(module, schedule, &c->texts[2 * i + 1]))
+      return false;
+  }
+  return true;
+}
+
+/* One candidate bound for a machine; what is wrong with it is its verdict. */
+static void bind_candidate(struct candidates *c, int i, const canvas_machine *machine) {
+  const struct text *program = &c->texts[2 * i], *schedule = &c->texts[2 * i + 1];
+  canvas_context *ctx = canvas_context_new();
+  canvas_status status =
+      canvas_program_parse(ctx, program->bytes, program->length, &c->programs[i]);
+  if (status == CANVAS_OK && schedule->bytes)
+    status = canvas_schedule_parse(ctx, schedule->bytes, schedule->length, &c->schedules[i]);
+  if (status == CANVAS_OK)
+    status = canvas_bound_new(ctx, c->programs[i], c->schedules[i], machine, &c->bound[i]);
+  if (status != CANVAS_OK) {
+    c->verdicts[i].failure = CANVAS_FAILED_CHECK;
+    snprintf(c->verdicts[i].message, sizeof c->verdicts[i].message, "%s",
+             canvas_context_message(ctx));
+  }
+  canvas_context_free(ctx);
+}
+
+/* Those that are legal are measured together. */
+static canvas_status measure_bound(canvas_context *ctx, canvas_measurer *measurer,
+                                   struct candidates *c) {
+  canvas_machine *machine = canvas_machine_here();
+  int count = 0;
+  for (int i = 0; i < c->count; i++) {
+    bind_candidate(c, i, machine);
+    if (c->bound[i]) c->legal[count++] = c->bound[i];
+  }
+  canvas_status status = canvas_measurer_run(ctx, measurer, c->legal, count, c->of_legal);
+  for (int i = 0, next = 0; i < c->count; i++)
+    if (c->bound[i]) c->verdicts[i] = c->of_legal[next++];
+  canvas_machine_free(machine);
+  return status;
+}
+
+static PyObject *verdict_answer(const canvas_verdict *v) {
+  return Py_BuildValue("{s:s,s:s,s:d,s:d,s:d,s:d,s:i}", "failure", canvas_failure_name(v->failure),
+                       "message", v->message, "median", v->median, "lower", v->lower, "upper",
+                       v->upper, "cold", v->cold, "repeats", v->repeats);
+}
+
+static PyObject *verdicts_answer(const struct candidates *c) {
+  PyObject *answer = PyList_New(c->count);
+  for (int i = 0; answer && i < c->count; i++) {
+    PyObject *one = verdict_answer(&c->verdicts[i]);
+    if (one && !PyList_SetItem(answer, i, one)) continue;
+    Py_DecRef(answer);
+    return NULL;
+  }
+  return answer;
+}
+
+static PyObject *core_measure(PyObject *module, PyObject *args) {
+  PyObject *capsule, *given, *answer = NULL;
+  struct candidates c;
+  if (!PyArg_ParseTuple(args, "OO", &capsule, &given)) return NULL;
+  struct measuring *m = PyCapsule_GetPointer(capsule, MEASURER);
+  PyObject *list = m ? PySequence_List(given) : NULL;
+  if (!list) return NULL;
+  if (!candidates_new(&c, PyList_Size(list))) {
+    PyErr_NoMemory();
+  } else if (get_candidates(module, list, &c)) {
+    canvas_status status;
+    canvas_context *ctx = canvas_context_new();
+    Py_BEGIN_ALLOW_THREADS status = measure_bound(ctx, m->measurer, &c);
+    Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
+    else {
+      canvas_context_free(ctx);
+      answer = verdicts_answer(&c);
+    }
+  }
+  candidates_free(&c);
+  Py_DecRef(list);
+  return answer;
+}
+
 /* ---- tuning -------------------------------------------------------------------------------- */
 
 /* What a search is asked for, and what it came to. */
@@ -1170,6 +1352,15 @@ static PyMethodDef methods[] = {
     {"follow_edit", WITH_KEYWORDS(core_follow_edit),
      DOC("follow_edit($module, program, schedule, edit, machine=None)",
          "The schedule for the program after an edit.")},
+    {"count_program", core_count_program, METH_O,
+     DOC("count_program($module, program, /)", "What a program costs, as JSON.")},
+    {"measurer", WITH_KEYWORDS(core_measurer),
+     DOC("measurer($module, program, repeats=0, seconds=0, threads=1, seed=1, screen=False, "
+         "cold=False)",
+         "What measures candidates of a program.")},
+    {"measure", core_measure, METH_VARARGS,
+     DOC("measure($module, measurer, candidates, /)",
+         "The verdict on each candidate, (program, schedule).")},
     {"tune", WITH_KEYWORDS(core_tune),
      DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
          "winograd=False, sketch=None, machine=None)",
