@@ -10,6 +10,10 @@ gemm = tvm.build(tvm.create_schedule(C.op), [A, B, C])
 c = gemm(a, b)                               # NumPy arrays or torch tensors
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
+from . import target, tir
 from .expr import Expr, cast
 from .function import Function, build
 from .functions import (
@@ -51,16 +55,22 @@ from .functions import (
     tanh,
 )
 from .schedule import Schedule, create_schedule, lower
+from .target import Device, Target, context, cpu, device
 from .tensor import IterVar, Operation, Tensor, compute, placeholder, reduce_axis
 from .write_program import program
 
+if TYPE_CHECKING:
+    from . import nd
+
 __all__ = [
+    "Device",
     "Expr",
     "Function",
     "IterVar",
     "Operation",
     "Schedule",
     "Select",
+    "Target",
     "Tensor",
     "abs",
     "all",
@@ -70,8 +80,11 @@ __all__ = [
     "ceil",
     "compute",
     "const",
+    "context",
     "cos",
+    "cpu",
     "create_schedule",
+    "device",
     "div",
     "erf",
     "exp",
@@ -90,6 +103,7 @@ __all__ = [
     "mean",
     "min",
     "min_value",
+    "nd",
     "placeholder",
     "pow",
     "power",
@@ -105,6 +119,8 @@ __all__ = [
     "sum",
     "tan",
     "tanh",
+    "target",
+    "tir",
 ]
 
 # What TVM has and programs cannot say: each one sentence.
@@ -122,5 +138,7 @@ _REFUSED = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "nd":  # needs NumPy
+        return importlib.import_module(".nd", __name__)
     reason = _REFUSED.get(name)
     raise AttributeError(f"canvas.te has no '{name}'" + (f": {reason}" if reason else ""))

@@ -8,19 +8,21 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from .place import mistake
+from .schedule_calls import ScheduleCalls
 from .tensor import IterVar, Operation, Tensor
 from .write_program import Written, tensors, write
 
 
-class Schedule:
+class Schedule(ScheduleCalls):
     """`program`: the text of the program, as edits left it; `schedule`: the text of its schedule,
     "" for the default one (docs/schedule.md); `machine`: the text of what it is bound for, "here"
-    for this machine.
+    for this machine.  TVM's calls on it edit both (docs/notebook.md).
     """
 
     def __init__(self, written: Written, schedule: str = "", machine: str = "here") -> None:
-        self.written = written
-        self.program, self.schedule, self.machine = written.text, schedule, machine
+        self.written, self.machine = written, machine
+        self._begin(written.text, written.names, written.axes)
+        self.schedule = schedule
 
     @property
     def outputs(self) -> list[Tensor]:
