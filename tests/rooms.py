@@ -19,6 +19,7 @@ PACKAGES: dict[str, str] = {
     "base": "",
     "nn": "base",
     "te": "nn base",
+    "autotvm": "te nn base",
     "data": "base",
     "training": "data base",
     "workers": "training data nn base",

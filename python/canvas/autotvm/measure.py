@@ -1,0 +1,187 @@
+"""Measuring: every candidate is compiled, compared with the interpreter and timed in a child with
+limits, as those of `canvas tune` are, so that whatever it does costs one candidate.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .. import _core
+from ..arguments import shown
+from ..errors import CanvasError
+from ..te.target import Target
+from .task import ConfigSpace, Task
+
+FAILED_COST = 1e9  # seconds, of a candidate that failed, as AutoTVM writes it
+
+
+class MeasureErrorNo(enum.IntEnum):
+    """AutoTVM's kinds of failure."""
+
+    NO_ERROR = 0
+    INSTANTIATION_ERROR = 1
+    COMPILE_HOST = 2
+    COMPILE_DEVICE = 3
+    RUNTIME_DEVICE = 4
+    WRONG_ANSWER = 5
+    BUILD_TIMEOUT = 6
+    RUN_TIMEOUT = 7
+    UNKNOWN_ERROR = 8
+
+
+BATCH = 20  # candidates that are compiled as one file, unless said otherwise
+
+# The verdicts on candidates.
+_KINDS = {
+    "ok": MeasureErrorNo.NO_ERROR,
+    "check": MeasureErrorNo.INSTANTIATION_ERROR,
+    "compile": MeasureErrorNo.COMPILE_HOST,
+    "load": MeasureErrorNo.COMPILE_HOST,
+    "crash": MeasureErrorNo.RUNTIME_DEVICE,
+    "timeout": MeasureErrorNo.RUN_TIMEOUT,
+    "memory": MeasureErrorNo.RUNTIME_DEVICE,
+    "wrong": MeasureErrorNo.WRONG_ANSWER,
+    "run": MeasureErrorNo.RUNTIME_DEVICE,
+}
+
+
+class MeasureInput(NamedTuple):
+    """A candidate."""
+
+    target: Target
+    task: Task
+    config: ConfigSpace
+
+
+class MeasureResult(NamedTuple):
+    """`costs`: seconds of one run, the lower quartile, the median and the upper one of its
+    samples; of a failure why, as one message.
+    """
+
+    costs: tuple[Any, ...]
+    error_no: int
+    all_cost: float
+    timestamp: float
+
+
+class LocalBuilder:
+    """`n_parallel`: candidates of a batch (None: 20), compiled together while others are timed.
+    `timeout` is taken and changes nothing: what compiles for too long is given up anyhow.
+    """
+
+    def __init__(
+        self, timeout: float = 10, n_parallel: int | None = None, build_func: str = "default"
+    ) -> None:
+        self.timeout = _seconds("LocalBuilder", timeout)
+        self.n_parallel = n_parallel or BATCH
+        if build_func != "default":
+            raise CanvasError("LocalBuilder: build_func is 'default', there is one way to build")
+
+
+class LocalRunner:
+    """`timeout`: seconds that the runs of a candidate may take together; `number` times `repeat`
+    runs are timed.  Where `min_repeat_ms` or `cooldown_interval` is given it is taken and changes
+    nothing: the number of samples is bounded, and time is the thread's processor time.
+    """
+
+    def __init__(
+        self,
+        timeout: float = 10,
+        number: int = 4,
+        repeat: int = 3,
+        min_repeat_ms: float = 0,
+        cooldown_interval: float = 0.1,
+        enable_cpu_cache_flush: bool = False,
+    ) -> None:
+        self.timeout = _seconds("LocalRunner", timeout)
+        for name, value in (("number", number), ("repeat", repeat)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CanvasError(
+                    f"LocalRunner: {name} is a whole number from 1, not {shown(value)}"
+                )
+        self.number, self.repeat = number, repeat
+        self.min_repeat_ms, self.cooldown_interval = min_repeat_ms, cooldown_interval
+        self.enable_cpu_cache_flush = bool(enable_cpu_cache_flush)
+
+
+def _seconds(who: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
+        raise CanvasError(f"{who}: timeout is seconds above 0, not {shown(value)}")
+    return float(value)
+
+
+def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
+    """How candidates are measured; "local" is LocalBuilder() and LocalRunner()."""
+    builder = LocalBuilder() if builder == "local" else builder
+    runner = LocalRunner() if runner == "local" else runner
+    if not isinstance(builder, LocalBuilder):
+        raise CanvasError(f"a builder is 'local' or a LocalBuilder, not {shown(builder)}")
+    if not isinstance(runner, LocalRunner):
+        raise CanvasError(f"a runner is 'local' or a LocalRunner, not {shown(runner)}")
+    return {"builder": builder, "runner": runner}
+
+
+class Measure:
+    """Measures batches of candidates of one task, each compared with what the interpreter makes of
+    the first one's program.
+    """
+
+    def __init__(self, option: Any) -> None:
+        if not isinstance(option, dict) or set(option) != {"builder", "runner"}:
+            raise CanvasError(
+                f"measure_option is what autotvm.measure_option answers, not {shown(option)}"
+            )
+        checked = measure_option(**option)
+        self.builder: LocalBuilder = checked["builder"]
+        self.runner: LocalRunner = checked["runner"]
+        self._measurer: object = None
+
+    def __call__(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        start = time.time()
+        made = [_texts(one) for one in inputs]
+        legal = [one for one in made if not isinstance(one, str)]
+        verdicts = iter(self._measured(legal))
+        found = [one if isinstance(one, str) else next(verdicts) for one in made]
+        each = (time.time() - start) / max(1, len(inputs))
+        return [self._result(one, each) for one in found]
+
+    def _measured(self, legal: list[tuple[str, str | None]]) -> list[dict[str, Any]]:
+        if not legal:
+            return []
+        if self._measurer is None:
+            runner = self.runner
+            self._measurer = _core.measurer(
+                legal[0][0],
+                repeats=runner.number * runner.repeat,
+                seconds=runner.timeout,
+                screen=True,
+                cold=runner.enable_cpu_cache_flush,
+            )
+        return _core.measure(self._measurer, legal)
+
+    def _result(self, found: str | dict[str, Any], seconds: float) -> MeasureResult:
+        if isinstance(found, str):
+            return _failed(MeasureErrorNo.INSTANTIATION_ERROR, found, seconds)
+        kind = _KINDS.get(found["failure"], MeasureErrorNo.UNKNOWN_ERROR)
+        if kind:
+            return _failed(kind, f"{found['failure']}: {found['message']}", seconds)
+        costs: tuple[float, ...] = (found["lower"], found["median"], found["upper"])
+        if self.runner.enable_cpu_cache_flush:
+            costs = (found["cold"],)
+        return MeasureResult(costs, 0, seconds, time.time())
+
+
+def _texts(inp: MeasureInput) -> tuple[str, str | None] | str:
+    """A candidate's program and schedule, or why there are none."""
+    try:
+        s, _ = inp.task.instantiate(inp.config)
+        return s.program, s.schedule or None
+    except CanvasError as error:
+        return str(error)
+
+
+def _failed(kind: MeasureErrorNo, why: str, seconds: float) -> MeasureResult:
+    return MeasureResult((why,), int(kind), seconds, time.time())

@@ -1,0 +1,64 @@
+"""What a tuner calls after each batch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...arguments import shown
+from ...errors import CanvasError
+from ..record import encode
+
+Callback = Callable[[Any, Sequence[Any], Sequence[Any]], None]
+
+
+def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
+    """Adds a line for each candidate to a file, named or open."""
+
+    def callback(_tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        lines = [encode(inp, res, protocol) + "\n" for inp, res in zip(inputs, results)]
+        if not isinstance(file_out, (str, os.PathLike)):
+            file_out.writelines(lines)
+            return
+        try:
+            with open(file_out, "a") as file:
+                file.writelines(lines)
+        except OSError as error:
+            raise CanvasError(f"{error.strerror}: '{os.fspath(file_out)}'") from None
+
+    return callback
+
+
+def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
+    """One line on standard error that says how far the search is."""
+    scale = si_scale(si_prefix)
+    start, state = time.time(), {"seen": 0, "best": 0.0, "now": 0.0}
+
+    def callback(tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        for inp, res in zip(inputs, results):
+            speed = 0.0
+            if res.error_no == 0:
+                speed = inp.task.flop / (sum(res.costs) / len(res.costs))
+            state.update(now=speed, best=max(state["best"], speed))
+        state["seen"] += len(inputs)
+        sys.stderr.write(
+            f"\r{prefix} Current/Best: {state['now'] / scale:7.2f}/{state['best'] / scale:7.2f} "
+            f"{si_prefix}FLOPS | Progress: ({state['seen']}/{total}) | {time.time() - start:.2f} s"
+        )
+        if state["seen"] >= total or getattr(tuner, "ttl", 1) <= 0:
+            sys.stderr.write(" Done.\n")
+        sys.stderr.flush()
+
+    return callback
+
+
+def si_scale(prefix: Any) -> float:
+    scales = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+    if prefix not in scales:
+        raise CanvasError(
+            f"an SI prefix is one of {' '.join(scales).strip()}, not {shown(prefix)}"
+        )
+    return scales[prefix]

@@ -1,0 +1,474 @@
+"""AutoTVM's spaces, configs, records and tuners: the same points at the same indices, the same
+JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from canvas import CanvasError, _core, autotvm, te
+from canvas.autotvm.task.entities import AnnotateEntity, SplitEntity
+from canvas.autotvm.task.space import FallbackConfigEntity
+
+# The config that the notebook imports, and how its logs write the best that it found.
+NOTEBOOK = {
+    "index": 77156,
+    "code_hash": None,
+    "entity": [
+        ["tile_y", "sp", [-1, 320, 128]],
+        ["tile_x", "sp", [-1, 8, 2]],
+        ["tile_k", "sp", [-1, 1]],
+    ],
+}
+LOCAL = autotvm.measure_option(builder="local", runner=autotvm.LocalRunner(number=1, repeat=2))
+
+
+def dense_space(Y: int, X: int, K: int) -> autotvm.ConfigSpace:
+    cfg = autotvm.ConfigSpace()
+    cfg.define_split("tile_y", Y, num_outputs=3)
+    cfg.define_split("tile_x", X, num_outputs=3)
+    cfg.define_split("tile_k", K, num_outputs=2)
+    return cfg
+
+
+@autotvm.template("test_autotvm.product")
+def product(n: int, wrong: bool = False) -> Any:
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    cfg = autotvm.get_config()
+    i, j = s[C].op.axis
+    cfg.define_split("tile_i", i, num_outputs=2)
+    cfg.define_split("tile_j", cfg.axis(n), num_outputs=2)
+    cfg.define_knob("unroll", [False, True])
+    io, ii = cfg["tile_i"].apply(s, C, i)
+    jo, ji = cfg["tile_j"].apply(s, C, j)
+    s[C].reorder(io, jo, k, ii, ji)
+    if cfg["unroll"].val:
+        s[C].unroll(ii)
+    if cfg.is_fallback:
+        s[C].vectorize(ji)
+    if wrong:
+        cfg.raise_error("it is never right")
+    return s, [A, B, C]
+
+
+def product_task(n: int = 8, *more: Any) -> autotvm.task.Task:
+    return autotvm.task.create("test_autotvm.product", args=(n, *more), target="llvm")
+
+
+# ---- spaces -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sizes, length",
+    [
+        # 10 images of 512*32/C squared, C channels: the sizes that the notebook's logs print
+        ((655360, 64, 576), 301644),
+        ((163840, 128, 1152), 352512),
+        ((40960, 256, 2304), 382725),
+        ((10240, 512, 4608), 386100),
+    ],
+)
+def test_spaces_have_the_sizes_of_the_logs(sizes: tuple[int, int, int], length: int) -> None:
+    cfg = dense_space(*sizes)
+    assert len(cfg) == length
+    for index in (0, 1, length // 3, length - 1):
+        assert cfg.get(index).index == index
+
+
+def test_an_index_is_the_point_of_the_notebooks_log() -> None:
+    found = dense_space(655360, 64, 576).get(100143)
+    sizes = [found[name].size for name in ("tile_y", "tile_x", "tile_k")]
+    assert sizes == [[-1, 64, 5], [-1, 1, 64], [-1, 9]]
+
+
+@pytest.mark.parametrize(
+    "length, more, expected",
+    [
+        (12, {"num_outputs": 2}, [[-1, n] for n in (1, 2, 3, 4, 6, 12)]),
+        (12, {"num_outputs": 2, "policy": "power2"}, [[-1, n] for n in (1, 2, 4, 8)]),
+        (6, {"num_outputs": 2, "policy": "verbose"}, [[-1, n] for n in (1, 2, 3, 4, 6)]),
+        (
+            6, {"num_outputs": 2, "policy": "verbose", "no_tail": True},
+            [[-1, n] for n in (1, 2, 3, 6)],
+        ),
+        (
+            4, {"num_outputs": 3},
+            [[-1, 1, 1], [-1, 2, 1], [-1, 4, 1], [-1, 1, 2], [-1, 2, 2], [-1, 1, 4]],
+        ),
+        (12, {"num_outputs": 2, "max_factor": 3}, [[-1, 1], [-1, 2], [-1, 3]]),
+        (12, {"num_outputs": 2, "filter": lambda one: one.size[-1] > 4}, [[-1, 6], [-1, 12]]),
+        (
+            12, {"num_outputs": 2, "policy": "candidate", "candidate": [[3, 4], [-1, 5]]},
+            [[3, 4], [-1, 5]],
+        ),
+    ],
+)  # fmt: skip
+def test_splits(length: int, more: dict[str, Any], expected: list[list[int]]) -> None:
+    cfg = autotvm.ConfigSpace()
+    axes = cfg.define_split("tile", cfg.axis(length), **more)
+    assert [one.size for one in cfg.space_map["tile"].entities] == expected
+    assert len(axes) == more["num_outputs"]
+
+
+def test_orders_and_marks() -> None:
+    cfg = autotvm.ConfigSpace()
+    a, b, c = (cfg.axis(4) for _ in "abc")
+
+    def orders(policy: str, **more: Any) -> list[list[int]]:
+        cfg.define_reorder("order", [a, b, c], policy, **more)
+        return [one.perm for one in cfg.space_map["order"].entities]
+
+    assert orders("identity") == [[0, 1, 2]]
+    assert len(orders("all")) == 6
+    assert orders("interval_all", interval=(1, 3)) == [[0, 1, 2], [0, 2, 1]]
+    assert orders("candidate", candidate=[[c, a, b]]) == [[2, 0, 1]]
+    assert orders("interleave", spatial=[[a, b]], reduce=[[c]]) == [[0, 1, 2]]
+    cfg.define_annotate("marks", [a, b], "try_unroll_vec")
+    marks = [one.anns for one in cfg.space_map["marks"].entities]
+    assert len(marks) == 8 and ["vec", "vec"] not in marks and marks[0] == ["none", "none"]
+    cfg.define_annotate("at", [a, b, c], "locate_cache", num_anchor=2)
+    assert [one.anns for one in cfg.space_map["at"].entities] == [[0, 1], [0, 2], [1, 2]]
+
+
+def test_entities_are_applied() -> None:
+    A = te.placeholder((8, 32), name="A")
+    P = te.compute((8, 32), lambda i, j: A[i, j] + 1.0, name="P")
+    Y = te.compute((8, 32), lambda i, j: P[i, j] * 2.0, name="Y")
+    cfg = autotvm.ConfigSpace()
+    s = te.create_schedule(Y.op)
+    i, j = s[Y].op.axis
+    axes = cfg.define_split("t", i, num_outputs=2)
+    cfg.define_reorder("o", [*axes, axes[0]], "candidate", candidate=[[axes[1], axes[0]]])
+    cfg.define_annotate("m", [i, j], "unroll_vec")
+    cfg.define_annotate("at", [i, j], "locate_cache", num_anchor=1)
+    loops = cfg.get(1)["o"].apply(s, Y, [i, j])
+    assert loops == [j, i]
+    cfg["m"].apply(s, Y, [i], axis_lens=[8], max_unroll=4, cfg=cfg)
+    AnnotateEntity(["none", "vec"]).apply(s, Y, [i, j], axis_lens=[8, 32], vec_size=[8], cfg=cfg)
+    cfg["at"].apply(s, Y, loops, source=[[P]])
+    assert not cfg.valid()
+    assert cfg.errors == [
+        "Too large factor for unrolling",
+        "Wrong size of lanes in vectorization",
+    ]
+    assert s.schedule == (
+        "j:32:vec =>\n    i:8 =>\n        @P = i, j\n    i:8:unroll =>\n        @Y = i, j\n"
+    )
+
+
+# ---- configs ------------------------------------------------------------------------------------
+
+
+def test_the_notebooks_config_comes_back_as_it_went() -> None:
+    found = autotvm.task.ConfigEntity.from_json_dict(NOTEBOOK)
+    assert json.dumps(found.to_json_dict()) == json.dumps(NOTEBOOK)
+    assert found["tile_y"].size == [-1, 320, 128] and found.index == 77156 and len(found) == 1
+    assert list(found) == ["tile_y", "tile_x", "tile_k"] and "tile_y" in found
+
+
+def test_every_kind_of_entity_comes_back() -> None:
+    rows = [["a", "re", [1, 0]], ["b", "an", ["vec", "none"]], ["c", "ot", True]]
+    given = {"index": 3, "code_hash": "x", "entity": rows}
+    found = autotvm.ConfigEntity.from_json_dict(given)
+    assert found.to_json_dict() == given and found.get_other_option() == {"c": True}
+
+
+def test_the_fallback_chooses_divisors() -> None:
+    cfg = FallbackConfigEntity()
+    cfg.define_split("a", 128, num_outputs=3)
+    cfg.define_split("b", 49, num_outputs=3)
+    for name, sizes in (("a", [4, 8, 4]), ("b", [7, 7, 1])):
+        cfg.fallback_split(name, [-1, 8, 4])
+        assert cfg[name].size == sizes
+    cfg["a"] = SplitEntity([-1, 2, 2])
+    assert cfg["a"].size == [-1, 2, 2] and cfg.is_fallback
+
+
+# ---- templates and contexts ---------------------------------------------------------------------
+
+
+def test_a_template_gets_the_config_of_the_block_around_it() -> None:
+    config = product_task().config_space.get(5)
+    with autotvm.ApplyConfig(config), te.target.Target("llvm"):
+        s, _ = product(8)
+    sizes = config["tile_i"].size[-1], config["tile_j"].size[-1]
+    assert sizes == (2, 2) and "ii:2" in s.schedule
+    s, args = product(8)  # outside of any block: the fallback
+    assert "io:8, jo:8" in s.schedule  # the first entity of each knob
+    a = np.random.default_rng(0).normal(size=(8, 8)).astype("float32")
+    np.testing.assert_allclose(te.build(s, args)(a, a), a @ a, rtol=1e-4, atol=1e-5)
+
+
+def test_a_task_knows_its_space_and_its_flops() -> None:
+    task = product_task(8)
+    assert len(task.config_space) == 4 * 4 * 2 and task.flop == 2 * 8**3
+    assert task.workload == ("test_autotvm.product", 8)
+    assert "tile_i: Split(policy=factors, product=8, num_outputs=2) len=4" in str(
+        task.config_space
+    )
+    A = te.placeholder((4, 4), name="A")
+    assert autotvm.task.serialize_args([A, (1, [2]), None]) == (
+        ("TENSOR", (4, 4), "float32"),
+        (1, (2,)),
+        None,
+    )
+    again = autotvm.task.deserialize_args([("TENSOR", (4, 4), "float32"), 1])
+    assert again[0].shape == (4, 4) and again[1] == 1
+
+
+# ---- tuners -------------------------------------------------------------------------------------
+
+
+def visited(tuner: Any, most: int) -> list[int]:
+    """The indices that a tuner asks for where nothing is measured: what it says is fast grows."""
+    found: list[int] = []
+    while tuner.has_next() and len(found) < most:
+        configs = tuner.next_batch(4)
+        inputs = [autotvm.MeasureInput(None, tuner.task, one) for one in configs]  # type: ignore[arg-type]
+        results = [autotvm.MeasureResult((1 / (1 + one.index),), 0, 0, 0) for one in configs]
+        tuner.update(inputs, results)
+        found += [one.index for one in configs]
+    return found
+
+
+def test_tuners_look_at_every_point_once() -> None:
+    task = product_task(8)
+    assert visited(autotvm.tuner.GridSearchTuner(task), 99) == list(range(32))
+    drawn = visited(autotvm.tuner.RandomTuner(task), 99)
+    assert sorted(drawn) == list(range(32)) != drawn
+    assert drawn == visited(autotvm.tuner.RandomTuner(task), 99)
+    assert drawn != visited(autotvm.tuner.RandomTuner(task, seed=2), 99)
+    genes = visited(autotvm.tuner.GATuner(task, pop_size=8), 99)
+    assert sorted(genes) == list(range(32))
+
+
+def test_genes_become_better() -> None:
+    task = autotvm.task.create("test_autotvm.product", args=(240,), target="llvm")
+    found = visited(autotvm.tuner.GATuner(task, pop_size=20, elite_num=3), 200)
+    assert len(set(found)) == 200
+    assert sum(found[-60:]) / 60 > 1.15 * sum(found[:20]) / 20
+
+
+def test_tuning_writes_a_log_that_is_applied(tmp_path: Path, caplog: Any, capsys: Any) -> None:
+    log, best = tmp_path / "all.log", tmp_path / "best.log"
+    task = product_task(16)
+    tuner = autotvm.tuner.GATuner(task, pop_size=8)
+    callbacks = [autotvm.callback.log_to_file(str(log)), autotvm.callback.progress_bar(12)]
+    with caplog.at_level(logging.DEBUG, "autotvm"):
+        tuner.tune(n_trial=12, measure_option=LOCAL, callbacks=callbacks)
+    assert "Progress: (12/12)" in capsys.readouterr().err and "No: 12\t" in caplog.text
+    records = list(autotvm.record.load_from_file(log))
+    assert len(records) == 12 and len(log.read_text().splitlines()) == 12
+    row = json.loads(log.read_text().splitlines()[0])
+    assert row["input"] == ["llvm", "test_autotvm.product", [16], {}] and row["version"] == 0.2
+    assert list(row) == ["input", "config", "result", "version", "tvm_version"]
+    autotvm.record.pick_best(log, best)
+    autotvm.record.pick_best(log, best)  # what is there counts, too
+    ((inp, result),) = autotvm.record.load_from_file(best)
+    assert tuner.best_config is not None and inp.config.to_json_dict() == (  # type: ignore[attr-defined]
+        tuner.best_config.to_json_dict()
+    )
+    assert sum(result.costs) / 3 == pytest.approx(task.flop / tuner.best_flops)
+    with autotvm.apply_history_best(str(best)), te.target.Target("llvm"):
+        s, _ = product(16)
+    assert s.schedule == task.instantiate(tuner.best_config)[0].schedule
+    stream = io.StringIO()
+    autotvm.record.pick_best(log, stream)
+    assert stream.getvalue() == best.read_text()
+
+
+def test_a_record_of_autotvm_is_read() -> None:
+    line = (
+        '{"input": ["llvm -mcpu=cascadelake", "conv2d_3x3_gemm", '
+        '[10, 256, 256, 64, 64, "float32"], {}], '
+        '"config": {"index": 100143, "code_hash": null, "entity": [["tile_y", "sp", [-1, 64, 5]], '
+        '["tile_x", "sp", [-1, 1, 64]], ["tile_k", "sp", [-1, 9]]]}, "result": [[0.2398], 0, 5.1, '
+        '1619000000.5], "version": 0.2, "tvm_version": "0.8.dev0"}'
+    )
+    inp, result = autotvm.record.decode(line)
+    assert inp.task.workload == ("conv2d_3x3_gemm", 10, 256, 256, 64, 64, "float32")
+    assert result.costs == (0.2398,) and str(inp.target) == "llvm -mcpu=cascadelake"
+    again = json.loads(autotvm.record.encode(inp, result))
+    assert {**again, "tvm_version": "0.8.dev0"} == json.loads(line)
+    failed = autotvm.MeasureResult(("why",), 4, 1.0, 2.0)
+    assert json.loads(autotvm.record.encode(inp, failed))["result"] == [[1e9], 4, 1.0, 2.0]
+
+
+def test_a_candidate_that_is_wrong_or_illegal_costs_itself() -> None:
+    program = product_task(8).instantiate(product_task(8).config_space.get(0))[0].program
+    other = program.replace("A[i, k] * B[k, j]", "A[i, k] + B[k, j]")
+    measurer = _core.measurer(program, 2, screen=True)
+    given = [(other, None), (program, "nonsense"), (program, None), ("program", None)]
+    verdicts = _core.measure(measurer, given)
+    assert [one["failure"] for one in verdicts] == ["wrong", "check", "ok", "check"]
+    assert verdicts[2]["median"] > 0 and verdicts[1]["message"].startswith("line 1")
+    with pytest.raises(CanvasError):
+        _core.measurer("program")
+    for wrong in ([(1, 2)], ["x"], 3):
+        with pytest.raises((TypeError, CanvasError)):
+            _core.measure(measurer, wrong)  # type: ignore[arg-type]
+    with pytest.raises((TypeError, ValueError)):
+        _core.measure("x", [])
+
+
+def test_a_search_that_finds_nothing_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CanvasError, match=r"none of 4 candidates worked, the last: .*never right"):
+        autotvm.tuner.GridSearchTuner(product_task(8, True)).tune(4, LOCAL)
+
+
+def test_a_search_ends_early() -> None:
+    tuner = autotvm.tuner.GridSearchTuner(product_task(8))
+    option = autotvm.measure_option(autotvm.LocalBuilder(n_parallel=2), LOCAL["runner"])
+    seen: list[int] = []
+    tuner.tune(32, option, early_stopping=2, callbacks=[lambda t, i, r: seen.append(len(i))])
+    assert 2 <= sum(seen) < 32
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def space(call: Callable[[autotvm.ConfigSpace], Any]) -> Callable[[], Any]:
+    return lambda: call(autotvm.ConfigSpace())
+
+
+def config(rows: Any) -> Callable[[], Any]:
+    return lambda: autotvm.ConfigEntity.from_json_dict(
+        {"index": 0, "code_hash": None, "entity": rows}
+    )
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (
+        space(lambda c: c.define_split("t", 0, num_outputs=2)),
+        "an axis of a space is a length from 1",
+    ),
+    (
+        space(lambda c: c.define_split("t", 8)),
+        "define_split: num_outputs is a whole number from 1",
+    ),
+    (
+        space(lambda c: c.define_split("t", 8, "pow", num_outputs=2)),
+        "there is no policy 'pow', there",
+    ),
+    (space(lambda c: c.define_split("t", 8, num_outputs=2, x=1)), "knob 't': got an unexpected"),
+    (
+        space(lambda c: c.define_split("t", 8, num_outputs=2, filter=lambda one: False)),
+        "knob 't' has nothing to choose from",
+    ),
+    (
+        space(lambda c: c.define_split("t", 8, "candidate", num_outputs=2, candidate=[[8]])),
+        "each candidate has 2 sizes",
+    ),
+    (space(lambda c: c.define_reorder("r", [4, 4], "some")), "define_reorder: there is no policy"),
+    (space(lambda c: c.define_annotate("r", [4], "gpu")), "define_annotate: there is no policy"),
+    (
+        space(lambda c: c.define_reorder("r", [4], "candidate", candidate=[[c.axis(4)]])),
+        "is none of the axes",
+    ),
+    (space(lambda c: c["tile"]), "a config has no knob 'tile'"),
+    (space(lambda c: c.get(1)), "an index of this space is from 0 to 0, not 1"),
+    (lambda: FallbackConfigEntity().fallback_split("t", [1]), "'t' is no split into 1 parts"),
+    (
+        lambda: autotvm.ConfigEntity.from_json_dict({"index": 1}),
+        "a config has 'index', 'code_hash'",
+    ),
+    (config([["a", "xx", 1]]), "knob 'a' is of a kind 'xx', there are sp, re, an, ot"),
+    (config([["a", "sp", "1"]]), "knob 'a' is whole numbers, not '1'"),
+    (config([["a", "sp", [-1, 0]]]), "knob 'a': sizes are from 1, the first may be -1"),
+    (lambda: autotvm.template(product), "a template has a name: @autotvm.template('name')"),
+    (
+        lambda: autotvm.template("test_autotvm.product", lambda: None),
+        "template 'test_autotvm.product' is registered already",
+    ),
+    (lambda: product(n=8), "template 'test_autotvm.product' takes its arguments without names"),
+    (lambda: autotvm.task.create("none", (1,), "llvm"), "there is no template 'none'"),
+    (
+        lambda: autotvm.task.create(product, (1,), "llvm"),
+        "task.create takes a template's name and",
+    ),
+    (lambda: autotvm.task.create("test_autotvm.product", ("x",), "llvm"), "a size of placeholder"),
+    (
+        lambda: autotvm.task.create("test_autotvm.product", (8,), "cuda"),
+        "target 'cuda' comes later",
+    ),
+    (lambda: autotvm.task.serialize_args([object()]), "an argument of a task is a number, a text"),
+    (
+        lambda: autotvm.tuner.GATuner(3),  # type: ignore[arg-type]
+        "a tuner takes what task.create answers, not 3",
+    ),
+    (
+        lambda: autotvm.tuner.GATuner(product_task(), 2, 3),
+        "elite_num is from 1 to pop_size, not 3 of 2",
+    ),
+    (lambda: autotvm.tuner.XGBTuner(product_task()), "XGBTuner: there is no learned model here"),
+    (
+        lambda: autotvm.tuner.RandomTuner(product_task()).tune(0, LOCAL),
+        "n_trial is a whole number",
+    ),
+    (
+        lambda: autotvm.tuner.RandomTuner(product_task()).tune(1, 3),
+        "measure_option is what autotvm",
+    ),
+    (
+        lambda: autotvm.tuner.RandomTuner(product_task()).tune(1, LOCAL, si_prefix="x"),
+        "an SI prefix is one of K M G T P E, not 'x'",
+    ),
+    (lambda: autotvm.measure_option("remote", "local"), "a builder is 'local' or a LocalBuilder"),
+    (lambda: autotvm.measure_option("local", "rpc"), "a runner is 'local' or a LocalRunner"),
+    (lambda: autotvm.LocalRunner(number=0), "LocalRunner: number is a whole number from 1, not 0"),
+    (lambda: autotvm.LocalRunner(timeout=0), "LocalRunner: timeout is seconds above 0, not 0"),
+    (lambda: autotvm.LocalBuilder(build_func="ndk"), "LocalBuilder: build_func is 'default'"),
+    (lambda: autotvm.record.decode("{}"), "this is no record of AutoTVM's: '{}'"),
+    (lambda: autotvm.record.decode("x", protocol="pickle"), "records are of protocol 'json'"),
+    (
+        lambda: list(autotvm.record.load_from_file("no/such")),
+        "No such file or directory: 'no/such'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, message", REFUSED, ids=range(len(REFUSED)))
+def test_it_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(CanvasError) as raised:
+        call()
+    assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_template_that_fails_is_one_sentence(tmp_path: Path) -> None:
+    @autotvm.template("test_autotvm.raises")
+    def raises(_n: int) -> Any:
+        raise KeyError("x")
+
+    @autotvm.template("test_autotvm.nothing")
+    def nothing(_n: int) -> Any:
+        return 3
+
+    @autotvm.template("test_autotvm.no_knob")
+    def no_knob(n: int) -> Any:
+        A = te.placeholder((n,), name="A")
+        return te.create_schedule(te.compute((n,), lambda i: A[i] + 1.0)), [A]
+
+    for name, message in (
+        ("raises", "template 'test_autotvm.raises' raised KeyError: 'x'"),
+        ("nothing", "answers a schedule and its arguments, not 3"),
+        ("no_knob", "defines no knob, there is nothing to tune"),
+    ):
+        with pytest.raises(CanvasError, match=message):
+            autotvm.task.create(f"test_autotvm.{name}", (4,), "llvm")
+    bad = tmp_path / "bad.log"
+    bad.write_text("# a comment\n\nnonsense\n")
+    with pytest.raises(CanvasError, match=r"bad.log', line 3: this is no record"):
+        list(autotvm.record.load_from_file(bad))
+    with pytest.raises(CanvasError, match="Is a directory"):
+        autotvm.callback.log_to_file(str(tmp_path))(None, [], [])
