@@ -82,11 +82,8 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
     (v16)((take_ & (m16)y_) | (~take_ & (m16)x_)); \
   })
 
-int involution(const float *restrict X, const float *restrict w0, const float *restrict w1,
-    float *restrict Y) {
-  int status = 1;
-  float *X_m = aligned_alloc(64, 32832);
-  if (!X_m) goto done;
+static int involution_body(const float *restrict X, const float *restrict w0,
+    const float *restrict w1, float *restrict Y, float *restrict X_m) {
   _Alignas(64) float c_[1792];
   _Alignas(64) float d[4032];
   PRAGMA(omp parallel for)
@@ -282,8 +279,25 @@ int involution(const float *restrict X, const float *restrict w0, const float *r
       STORE_V16(Y[Y_at + 2744], 14, Y_acc_14 / 9.0f);
       STORE_V16(Y[Y_at + 2940], 14, Y_acc_15 / 9.0f);
     }
-  status = 0;
-done:
-  free(X_m);
+  return 0;
+}
+
+int involution_with_workspace(const float *X, const float *w0, const float *w1, float *Y,
+    void *workspace) {
+  return involution_body(X, w0, w1, Y, workspace);
+}
+
+static void *involution_kept; /* the workspace of the last call, for the next one */
+
+__attribute__((destructor)) void involution_free_workspace(void) {
+  free(__atomic_exchange_n(&involution_kept, NULL, __ATOMIC_ACQ_REL));
+}
+
+int involution(const float *X, const float *w0, const float *w1, float *Y) {
+  void *workspace = __atomic_exchange_n(&involution_kept, NULL, __ATOMIC_ACQ_REL);
+  if (!workspace) workspace = aligned_alloc(64, 32832);
+  if (!workspace) return 1;
+  int status = involution_with_workspace(X, w0, w1, Y, workspace);
+  free(__atomic_exchange_n(&involution_kept, workspace, __ATOMIC_ACQ_REL));
   return status;
 }

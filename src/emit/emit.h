@@ -8,7 +8,8 @@
  *
  * inputs, then outputs, in the program's order, whole tensors, row-major: float, double, uint16_t
  * (bf16), int32_t. It returns 0, or 1 where there was no memory for its buffers. Nothing it is
- * given is kept; two threads may call it at once.
+ * given is kept; two threads may call it at once. Where its buffers are too large for the stack there
+ * are three more functions: emit_workspace.c.
  */
 #ifndef CANVAS_EMIT_EMIT_H
 #define CANVAS_EMIT_EMIT_H

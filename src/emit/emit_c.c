@@ -352,19 +352,28 @@ static bool is_packed(const struct packing *pack, int variable) {
   return variable >= pack->first && variable < pack->first + pack->count;
 }
 
-/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines */
-static void put_function(const struct printer *p, const struct packing *pack, struct buf *out) {
-  struct buf text = {0};
-  buf_printf(&text, "int %s(", p->function);
+/* const float *restrict X, float *restrict Y; or, as arguments, X, Y */
+static void put_parameters(const struct printer *p, const struct packing *pack, const char *how,
+                           struct buf *out) {
   for (int i = 0; is_parameter(p->code, i); i++) {
     const struct code_variable *v = &p->code->variables.data[i];
     const char *constant = v->storage == CODE_INPUT ? "const " : "";
-    if (!is_packed(pack, i))
-      buf_printf(&text, "%s%s%s *restrict %s", i ? ", " : "", constant,
-                 p->words->type[v->type.element], p->name[i]);
-    else if (i == pack->first)
-      buf_printf(&text, "%s%svoid *restrict %s", i ? ", " : "", constant, pack->name);
+    bool packed = is_packed(pack, i);
+    if (packed && i != pack->first) continue;
+    if (i) buf_puts(out, ", ");
+    if (how)
+      buf_printf(out, "%s%s%s", constant, packed ? "void" : p->words->type[v->type.element], how);
+    buf_puts(out, packed ? pack->name : p->name[i]);
   }
+}
+
+/* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it is a
+ * part of the function */
+static void put_function(struct printer *p, const struct packing *pack, struct buf *out) {
+  struct buf text = {0};
+  buf_printf(&text, p->buffers ? "static int %s_body(" : "int %s(", p->function);
+  put_parameters(p, pack, " *restrict ", &text);
+  workspace_print_buffers(p, &text);
   buf_puts(&text, ") {");
   print_wrapped(text.text, text.length, 0, out);
   buf_puts(out, "\n");
@@ -391,11 +400,22 @@ static void put_unused(const struct printer *p, const struct packing *pack, stru
       buf_printf(out, "  (void)%s;\n", p->name[i]);
 }
 
+/* What stands behind NAME_body. */
+static void put_workspace(struct printer *p, const struct packing *pack, bool once,
+                          struct buf *out) {
+  struct buf parameters = {0}, arguments = {0};
+  put_parameters(p, pack, " *", &parameters);
+  put_parameters(p, pack, NULL, &arguments);
+  workspace_print(p, parameters.text, arguments.text, once, out);
+  buf_free(&parameters);
+  buf_free(&arguments);
+}
+
 static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
                              const struct code *code, const struct emit_options *options,
                              struct buf *out) {
   struct printer p = {.ctx = ctx, .code = code, .words = &c_words};
-  print_open(&p, options && options->function ? options->function : code->name);
+  print_open(&p, options && options->function ? options->function : code->name, workspace_suffixes);
   struct packing pack = packing_of(&p, options ? options->packed : NULL);
   canvas_status status = print_body(&p);
   if (status == CANVAS_OK) {
@@ -406,6 +426,7 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
     put_unused(&p, &pack, out);
     buf_bytes(out, p.out.text, p.out.length);
     buf_puts(out, "}\n");
+    if (p.buffers) put_workspace(&p, &pack, pack.count && options->packed->outputs, out);
   }
   print_close(&p);
   return status;

@@ -1,6 +1,8 @@
 /* The header of an emitted function: its declaration, and the shapes of its tensors. See emit.h. */
 #include <inttypes.h>
+#include <string.h>
 
+#include "code/build.h"
 #include "emit/print_c.h"
 
 static void put_tensor(const struct program_tensor *t, const char *name, struct buf *out) {
@@ -60,15 +62,48 @@ static void put_prepare(const struct program *p, const char *function, int64_t b
   names_free(&names);
 }
 
+static canvas_status workspace_of(canvas_context *ctx, const struct loop_tree *tree,
+                                  int64_t *bytes) {
+  struct code *code;
+  TRY(code_build(ctx, tree, &code));
+  *bytes = workspace_bytes(code);
+  code_free(code);
+  return CANVAS_OK;
+}
+
+static void put_workspace_comment(const char *function, struct buf *out) {
+  buf_printf(out,
+             " * It keeps the memory of these buffers for its next call, until\n"
+             " * %s_free_workspace. %s_with_workspace is the same on\n"
+             " * memory of %s_workspace_bytes bytes at a multiple of 64 that no\n"
+             " * other call uses at the same time, and asks for none.\n",
+             function, function, function);
+}
+
+/* Of `line`, the function's own declaration, the parameters are taken. */
+static void put_workspace(const char *function, int64_t bytes, struct names *names,
+                          const char *line, struct buf *out) {
+  const char *parameters = strchr(line, '(') + 1;
+  struct buf text = {0};
+  buf_printf(out, "\n#define %s_workspace_bytes %" PRId64 "\n", function, bytes);
+  buf_printf(&text, "int %s_with_workspace(%.*s, void *%s);", function, (int)strlen(parameters) - 2,
+             parameters, names_choose(names, "workspace", false));
+  print_wrapped(text.text, text.length, 0, out);
+  buf_printf(out, "\nvoid %s_free_workspace(void);", function);
+  buf_free(&text);
+}
+
 canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
                             const struct emit_options *options, const struct emit_prepare *prepare,
                             struct buf *out) {
   const struct program *p = tree->program;
   struct names names = {0};
   struct buf comment = {0}, line = {0}, before = {0};
+  int64_t workspace;
   if (tree->open)
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the schedule has %d holes without a number, give them with --set", tree->open);
+  TRY(workspace_of(ctx, tree, &workspace));
   const char *function =
       names_choose(&names, options && options->function ? options->function : p->name, true);
   buf_printf(&line, "int %s(", function);
@@ -81,7 +116,9 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
   buf_printf(out, "/* %s, written by canvas %s.\n *\n", function, canvas_version());
   buf_puts(out,
            " * Tensors are whole, row-major, the last axis contiguous, and do not overlap.\n"
-           " * It returns 0, or 1 where there was no memory for its buffers.\n *\n");
+           " * It returns 0, or 1 where there was no memory for its buffers.\n");
+  if (workspace) put_workspace_comment(function, out);
+  buf_puts(out, " *\n");
   buf_bytes(out, comment.text, comment.length);
   buf_puts(out, " */\n");
   buf_printf(out, "#ifndef CANVAS_%s_H\n#define CANVAS_%s_H\n\n#include <stdint.h>\n\n", function,
@@ -89,6 +126,7 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
   buf_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
   buf_bytes(out, before.text, before.length);
   print_wrapped(line.text, line.length, 0, out);
+  if (workspace) put_workspace(function, workspace, &names, line.text, out);
   buf_puts(out, "\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
   buf_free(&line);
   buf_free(&before);

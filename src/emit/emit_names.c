@@ -137,6 +137,13 @@ const char *names_choose(struct names *names, const char *wish, bool global) {
   return kept;
 }
 
+void names_add(struct names *names, const char *name, const char *suffix) {
+  struct buf text = {0};
+  buf_printf(&text, "%s%s", name, suffix);
+  VEC_PUSH(names, arena_strndup(&names->arena, text.text, text.length));
+  buf_free(&text);
+}
+
 void names_free(struct names *names) {
   free(names->data);
   arena_free(&names->arena);

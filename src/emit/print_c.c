@@ -191,9 +191,9 @@ static int put_for(struct printer *p, const struct code_statement *s, int at, in
 
 /* ---- the heap ---- */
 
-static int64_t bytes_of(const struct code_variable *v) {
+int64_t print_bytes_of(const struct code_variable *v) {
   static const int bytes[PROGRAM_DTYPES] = {4, 8, 2, 4};
-  return v->count * v->type.lanes * bytes[v->type.element];
+  return (v->count * v->type.lanes * bytes[v->type.element] + 63) / 64 * 64;
 }
 
 /* float *P = aligned_alloc(64, 4096); `missing` says whether any of them is */
@@ -206,7 +206,7 @@ static void put_allocations(struct printer *p, const struct code_statement *s, i
     const struct code_variable *v = variable_at(p, variable);
     char type[16];
     buf_printf(&text, "%s *%s = aligned_alloc(64, %" PRId64 ");", print_type(p, v->type, type),
-               p->name[variable], (bytes_of(v) + 63) / 64 * 64);
+               p->name[variable], print_bytes_of(v));
     put_line(&text, depth, out);
     buf_printf(missing, "%s!%s", i ? " || " : "", p->name[variable]);
   }
@@ -223,22 +223,17 @@ static void put_releases(struct printer *p, const struct code_statement *s, int 
   buf_free(&text);
 }
 
-/* The whole body: buffers are freed at its one end. */
+/* The whole body: its buffers are parameters. */
 static void put_function_buffers(struct printer *p, const struct code_statement *s, int at,
                                  struct buf *out) {
-  struct buf missing = {0}, text = {0};
-  p->done = true;
-  put_text("int status = 1;", 1, out);
-  put_allocations(p, s, 1, &missing, out);
-  buf_printf(&text, "if (%s) goto done;", missing.text);
-  put_line(&text, 1, out);
+  p->used |= HELP_HEAP;
+  p->first_buffer = s->first_list;
+  p->buffers = s->count;
+  for (int i = 0; i < s->count; i++) { /* the frame names their types */
+    char type[16];
+    print_type(p, variable_at(p, p->code->lists.data[s->first_list + i])->type, type);
+  }
   put_children(p, at, 1, out);
-  put_text("status = 0;", 1, out);
-  put_text("done:", 0, out);
-  put_releases(p, s, 1, out);
-  put_text("return status;", 1, out);
-  buf_free(&text);
-  buf_free(&missing);
 }
 
 /* Each thread allocates its own; one that cannot does no iteration, and all of them fail. */
@@ -264,7 +259,7 @@ static int put_region(struct printer *p, int at, int depth, struct buf *out) {
   put_children(p, at, depth + 2, out);
   p->region = false;
   put_text("}", depth + 1, out);
-  put_text(p->done ? "if (failed) goto done;" : "if (failed) return 1;", depth + 1, out);
+  put_text("if (failed) return 1;", depth + 1, out);
   put_text("}", depth, out);
   return 1;
 }
@@ -370,11 +365,12 @@ static int put_children(struct printer *p, int parent, int depth, struct buf *ou
 
 /* ---- a function ---- */
 
-void print_open(struct printer *p, const char *function) {
+void print_open(struct printer *p, const char *function, const char *const *suffixes) {
   int count = p->code->variables.count;
   p->name = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->name + 1);
   p->read = arena_alloc(&p->names.arena, (size_t)count * sizeof *p->read + 1);
   p->function = names_choose(&p->names, function, true);
+  for (; *suffixes; suffixes++) names_add(&p->names, p->function, *suffixes);
   for (int i = 0; i < count; i++) {
     const struct code_variable *v = variable_at(p, i);
     p->name[i] = v->reserved ? v->name : names_choose(&p->names, v->name, false);
@@ -388,7 +384,7 @@ void print_close(struct printer *p) {
 
 canvas_status print_body(struct printer *p) {
   put_children(p, 0, 1, &p->out);
-  if (!p->done) put_text("return 0;", 1, &p->out);
+  put_text("return 0;", 1, &p->out);
   if (p->out.length <= EMIT_BYTES) return CANVAS_OK;
   return fail(p->ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",
               EMIT_BYTES >> 20);

@@ -5,6 +5,7 @@
  *     emit_operations.c  the operations of expressions in C
  *     emit_names.c     names that are free in C
  *     emit_c.c         the words of C, the helpers that a text needs before it, the frame
+ *     emit_workspace.c the frame of a function with buffers
  *
  * A printer of another language of the family is another table of words and another frame.
  */
@@ -79,23 +80,36 @@ struct printer {
   const char **name; /* by variable */
   bool *read;        /* by variable */
   struct buf out;    /* the function's body */
-  bool done;         /* there are buffers to free at its end */
-  bool region;       /* a thread's: a loop shares its iterations with other threads */
-  int asking;        /* so many loops below, the body asks whether its thread had memory */
-  unsigned used;     /* enum helper */
+  int first_buffer;  /* of code->lists: the buffers of the function, which its caller gives */
+  int buffers;
+  bool region;   /* a thread's: a loop shares its iterations with other threads */
+  int asking;    /* so many loops below, the body asks whether its thread had memory */
+  unsigned used; /* enum helper */
   uint64_t used_vectors[VECTOR_HELPERS][2];
 };
 
 /* emit_c.c */
 const char *c_type_name(enum program_dtype dtype); /* of elements in memory */
 
+/* emit_workspace.c */
+extern const char *const workspace_suffixes[]; /* of the functions that it adds; NULL behind them */
+int64_t workspace_bytes(const struct code *c); /* 0: the function has no such buffers */
+void workspace_print_buffers(struct printer *p, struct buf *out); /* parameters of NAME_body */
+/* The functions around NAME_body, of these parameters, names given after `arguments`. `once`: it is called
+ * so seldom that no memory is kept. */
+void workspace_print(struct printer *p, const char *parameters, const char *arguments, bool once,
+                     struct buf *out);
+
 /* emit_names.c. Freed with names_free. */
 const char *names_choose(struct names *names, const char *wish, bool global);
+void names_add(struct names *names, const char *name, const char *suffix); /* taken from now on */
 void names_free(struct names *names);
 
 /* print_c.c */
-void print_open(struct printer *p, const char *function); /* chooses the names */
-canvas_status print_body(struct printer *p);              /* into p->out */
+/* Chooses the names; the function's with one of the suffixes (NULL behind the last) is kept free. */
+void print_open(struct printer *p, const char *function, const char *const *suffixes);
+int64_t print_bytes_of(const struct code_variable *v); /* that is allocated: a multiple of 64 */
+canvas_status print_body(struct printer *p);           /* into p->out */
 void print_close(struct printer *p);
 void print_wrapped(const char *text, size_t length, int depth, struct buf *out);
 

@@ -58,10 +58,11 @@ struct trial {
   struct block packed; /* what it prepares */
   void *object;        /* that was loaded */
   int (*call)(void *const *pointers);
-  void (*set_threads)(int);    /* of OpenMP; NULL: the code has no parallel loop */
-  void **pointers;             /* inputs, then outputs */
-  const struct block **blocks; /* room for as many */
-  unsigned char **first;       /* what the first run made of each output */
+  void (*free_workspace)(void); /* NULL: the code keeps no memory between calls */
+  void (*set_threads)(int);     /* of OpenMP; NULL: the code has no parallel loop */
+  void **pointers;              /* inputs, then outputs */
+  const struct block **blocks;  /* room for as many */
+  unsigned char **first;        /* what the first run made of each output */
 };
 
 static uint64_t seal_of(const struct answer *a, uint64_t token) {
@@ -112,6 +113,8 @@ static bool load(struct trial *t, struct verdict *v) {
   t->object = object;
   *(void **)&t->call = dlsym(object, name);
   if (!t->call) verdict_fail(v, FAILED_LOAD, "it has no function '%.200s'", t->item->function);
+  snprintf(name, sizeof name, "%s_free_workspace", t->item->function);
+  *(void **)&t->free_workspace = dlsym(object, name);
   *(void **)&t->set_threads = dlsym(object, "omp_set_num_threads");
   if (t->set_threads) t->set_threads(1); /* where a runtime was there before us */
   limit_files(0);
@@ -163,6 +166,7 @@ static bool prepare(struct trial *t, struct verdict *v) {
 /* One run over a pattern of poison; false if the function says it failed. */
 static bool run_once(struct trial *t, int pattern, struct verdict *v) {
   expected_poison(t->e, pattern);
+  if (t->free_workspace) t->free_workspace(); /* the next one is of poison */
   errno = 0;
   int status = t->call(t->pointers);
   if (status == 1)
@@ -281,9 +285,11 @@ static void judge(struct trial *t, struct verdict *v) {
 static bool serve(struct trial *t, int i) {
   struct verdict v = {.failure = FAILED_NOT};
   t->item = &t->items[i];
+  t->free_workspace = NULL;
   t->answer = &t->answers->of[i];
   t->answers->at = i;
   judge(t, &v);
+  if (t->free_workspace) t->free_workspace();
   block_free(&t->packed);
   measure_best(&t->limits, &v);
   t->answer->verdict = v;

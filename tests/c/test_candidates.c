@@ -142,6 +142,11 @@ static const struct deed {
      "in one run and"},
     {"missing the second time", "", "float k = Y[T]; R; if (++calls_N == 2) Y[T] = k; return 0;",
      FAILED_WRONG, "in one run and"},
+    {"wrong on another workspace",
+     "#define FREE_OF(f) f##_free_workspace\nstatic void *kept_N;\nstatic int asked_N;\n"
+     "void FREE_OF(N)(void) { free(kept_N); kept_N = 0; }\n",
+     "if (!kept_N) asked_N++, kept_N = malloc(64); R; if (asked_N == 2) Y[T] += 1; return 0;",
+     FAILED_WRONG, "in one run and"},
     {"wrong later", "", "R; if (++calls_N > 9) Y[T] += 1; return 0;", FAILED_WRONG,
      "in one run and"},
     {"outside later", "", "R; if (++calls_N > 9) Y[-1] = 1; return 0;", FAILED_WRONG,

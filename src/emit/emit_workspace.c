@@ -1,0 +1,116 @@
+/* The frame of a function that needs buffers which are too large for the stack: they lie in one piece of
+ * memory, its workspace, which the caller may give.
+ *
+ *     static int NAME_body(.., float *restrict P)      what the schedule says
+ *     int NAME_with_workspace(.., void *workspace)     asks for no memory
+ *     void NAME_free_workspace(void)                   also called when a shared object is unloaded
+ *     int NAME(..)                                     finds the workspace itself
+ *
+ * Pages that are given back to the system and asked for anew have to be filled with zeros in every call,
+ * which may take longer than the function itself. So NAME leaves its workspace in NAME_kept, where the
+ * next call takes it: one call at a time; of others at the same time each finds none there and asks for
+ * its own, and of two that are left the first is freed.
+ *
+ * Buffers are parameters of NAME_body, since compilers believe that two pointers differ where both are
+ * parameters, and not where both are made of one pointer.
+ */
+#include <inttypes.h>
+
+#include "emit/print_c.h"
+
+const char *const workspace_suffixes[] = {"_body", "_kept", "_with_workspace", "_free_workspace",
+                                          NULL};
+
+/* Of the code: a buffer may have some elements more there than its stage. */
+int64_t workspace_bytes(const struct code *c) {
+  int64_t bytes = 0;
+  for (int i = 0; i < c->statements.count; i++) {
+    const struct code_statement *s = &c->statements.data[i];
+    if (s->kind != CODE_ALLOCATE || s->parent != 0) continue;
+    for (int j = 0; j < s->count; j++)
+      bytes += print_bytes_of(&c->variables.data[c->lists.data[s->first_list + j]]);
+  }
+  return bytes;
+}
+
+static const struct code_variable *buffer(const struct printer *p, int i) {
+  return &p->code->variables.data[p->code->lists.data[p->first_buffer + i]];
+}
+
+void workspace_print_buffers(struct printer *p, struct buf *out) {
+  for (int i = 0; i < p->buffers; i++) {
+    char type[16];
+    int variable = p->code->lists.data[p->first_buffer + i];
+    buf_printf(out, ", %s *restrict %s", print_type(p, buffer(p, i)->type, type),
+               p->name[variable]);
+  }
+}
+
+/* int NAME_with_workspace(.., void *workspace) {
+ *   return NAME_body(X, Y, workspace, (char *)workspace + 64);
+ * }; answers how many bytes the workspace has */
+static int64_t put_with_workspace(struct printer *p, const char *parameters, const char *arguments,
+                                  const char *workspace, bool once, struct buf *out) {
+  struct buf text = {0};
+  int64_t at = 0;
+  buf_printf(&text, "%sint %s_with_workspace(%s, void *%s) {", once ? "static " : "", p->function,
+             parameters, workspace);
+  print_wrapped(text.text, text.length, 0, out);
+  buf_free(&text);
+  buf_printf(&text, "return %s_body(%s", p->function, arguments);
+  for (int i = 0; i < p->buffers; i++) {
+    char type[16];
+    if (at)
+      buf_printf(&text, ", (%s *)((char *)%s + %" PRId64 ")",
+                 print_type(p, buffer(p, i)->type, type), workspace, at);
+    else
+      buf_printf(&text, ", %s", workspace);
+    at += print_bytes_of(buffer(p, i));
+  }
+  buf_puts(&text, ");");
+  buf_puts(out, "\n");
+  print_wrapped(text.text, text.length, 1, out);
+  buf_puts(out, "\n}\n");
+  buf_free(&text);
+  return at;
+}
+
+/* What is kept between calls, and the end of that. */
+static void put_kept(const struct printer *p, struct buf *out) {
+  buf_printf(out,
+             "\nstatic void *%s_kept; /* the workspace of the last call, for the next one */\n\n"
+             "__attribute__((destructor)) void %s_free_workspace(void) {\n"
+             "  free(__atomic_exchange_n(&%s_kept, NULL, __ATOMIC_ACQ_REL));\n}\n",
+             p->function, p->function, p->function);
+}
+
+void workspace_print(struct printer *p, const char *parameters, const char *arguments, bool once,
+                     struct buf *out) {
+  const char *workspace = names_choose(&p->names, "workspace", false), *f = p->function;
+  struct buf text = {0};
+  buf_puts(out, "\n");
+  int64_t bytes = put_with_workspace(p, parameters, arguments, workspace, once, out);
+  if (!once) put_kept(p, out);
+  buf_printf(&text, "int %s(%s) {", f, parameters);
+  buf_puts(out, "\n");
+  print_wrapped(text.text, text.length, 0, out);
+  buf_puts(out, "\n");
+  if (once)
+    buf_printf(out, "  void *%s = aligned_alloc(64, %" PRId64 ");\n", workspace, bytes);
+  else
+    buf_printf(out,
+               "  void *%s = __atomic_exchange_n(&%s_kept, NULL, __ATOMIC_ACQ_REL);\n"
+               "  if (!%s) %s = aligned_alloc(64, %" PRId64 ");\n",
+               workspace, f, workspace, workspace, bytes);
+  buf_printf(out, "  if (!%s) return 1;\n", workspace);
+  buf_free(&text);
+  buf_printf(&text, "int status = %s_with_workspace(%s, %s);", f, arguments, workspace);
+  print_wrapped(text.text, text.length, 1, out);
+  if (once)
+    buf_printf(out, "\n  free(%s);\n", workspace);
+  else
+    buf_printf(out, "\n  free(__atomic_exchange_n(&%s_kept, %s, __ATOMIC_ACQ_REL));\n", f,
+               workspace);
+  buf_puts(out, "  return status;\n}\n");
+  buf_free(&text);
+}
