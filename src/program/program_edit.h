@@ -48,4 +48,9 @@ canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
 canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out);
 
+/* ... with an axis for each that occurs in it: what a window reads is there once for each place that it has, the
+ * columns of an image. */
+canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
+                              const char *name, struct program **out);
+
 #endif

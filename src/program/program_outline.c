@@ -105,7 +105,7 @@ static int find_with(struct change *c, int axis, const bool *taken, struct pair 
 static void add_axis(struct change *c, int axis, bool *taken) {
   const struct program_tensor *t = &c->from->tensors.data[c->reader];
   struct pair pair;
-  int with = axis < t->rank ? find_with(c, axis, taken, &pair) : -1;
+  int with = axis < t->rank && !c->apart ? find_with(c, axis, taken, &pair) : -1;
   struct outlined_axis *a = &c->axes[c->axis_count++];
   *a = (struct outlined_axis){axis, with, 1, 0, t->axes[axis].size, 0};
   taken[axis] = true;
@@ -139,13 +139,24 @@ static void outline_axes(struct change *c) {
     if (!taken[i] && occurs(c->from, c->node, i)) add_axis(c, i, taken);
 }
 
-canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
-                              const char *name, struct program **out) {
+static canvas_status outline(canvas_context *ctx, const struct program *p, int stage, int node,
+                             const char *name, bool apart, struct program **out) {
   struct change c = change_open(CHANGE_OUTLINE, p);
   c.tensor = -1;
   c.reader = stage;
   c.node = node;
   c.name = name;
+  c.apart = apart;
   outline_axes(&c);
   return change_finish(ctx, &c, out);
+}
+
+canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
+                              const char *name, struct program **out) {
+  return outline(ctx, p, stage, node, name, false, out);
+}
+
+canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
+                              const char *name, struct program **out) {
+  return outline(ctx, p, stage, node, name, true, out);
 }

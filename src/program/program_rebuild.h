@@ -51,6 +51,7 @@ struct change {
   int node;           /* CHANGE_OUTLINE: of its expression */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
+  bool apart;                /* ... none is a sum of two: CHANGE_OUTLINE */
   const char *name;          /* of the new stage */
   enum program_dtype type;   /* CHANGE_TYPE */
   struct layout layout;      /* CHANGE_PACK */

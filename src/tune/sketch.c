@@ -10,8 +10,9 @@
 #include "program/program_rebuild.h"
 
 enum {
-  KINDS = 10, /* of tiles, of one program */
-  LEAST = 8   /* sketches, however much worse they are */
+  KINDS = 10,  /* of tiles, of one program */
+  COLUMNS = 3, /* ... of a convolution as a product of matrices */
+  LEAST = 8    /* sketches, however much worse they are */
 };
 static const double FEWER =
     1.5; /* times as fast as the best of others is a convolution of fewer products, about */
@@ -233,6 +234,28 @@ static void add_sums(struct maker *m, const struct program *p) {
   }
 }
 
+/* ---- columns ---- */
+
+/* Blocks of rows of a convolution's columns, in the tiles that are best for them. */
+static void add_columns(struct maker *m, const struct program *given) {
+  struct default_wish plain = {0};
+  struct default_wishes kinds = {0};
+  char name[PROGRAM_NAME];
+  struct program *p = sketch_columns(given, m->machine, name);
+  if (!p) return;
+  default_wishes_of(p, m->machine, &plain, &kinds);
+  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
+    struct default_wish wish = kinds.data[i].wish;
+    wish.blocks = BLOCKS_ROWS;
+    strcpy(wish.buffer, name);
+    add_buffered(m, p, &wish, false);
+    add_buffered(m, p, &wish, true);
+  }
+  free(kinds.data);
+  program_free(p);
+}
+
 /* ---- borders ---- */
 
 static struct program *edited(const struct program *p, const char *edit, const char *name) {
@@ -329,6 +352,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   add_kinds(&m, p, &plain);
   add_sums(&m, p);
   add_borders(&m, p);
+  add_columns(&m, p);
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);
   qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);

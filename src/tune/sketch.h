@@ -5,6 +5,7 @@
  *                      transform/default.h ranks well; borders as conditions; those that are the same are one
  *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
  *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
+ *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
  *     sketch_winograd.c  ... of a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
@@ -46,6 +47,11 @@ void sketch_open(const struct default_made *made, const struct default_wish *wis
  * as it is told. False: it cannot be, and the schedule may be damaged. */
 bool sketch_buffer(struct default_made *made, const char *stage, bool across,
                    const struct machine *machine);
+
+/* sketch_columns.c: the program with the columns of its convolution as a stage, and the name of that; NULL: it has
+ * none, or it is no convolution of all channels. */
+struct program *sketch_columns(const struct program *p, const struct machine *machine,
+                               char name[PROGRAM_NAME]);
 
 /* sketch_winograd.c: of what the edit `winograd` makes of a program of one convolution; NULL: it is another one. */
 struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);

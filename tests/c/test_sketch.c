@@ -54,6 +54,8 @@ static struct sketches made_of(const struct program *p, const struct machine *ma
 // ---- which there are ----
 
 #define CONV_7 "conv2d_nhwc height=7 width=7 in_channels=64 out_channels=64 kernel=3 padding=1"
+#define STEM \
+  "conv2d_nchw height=80 width=80 in_channels=3 out_channels=64 kernel=7 padding=3 stride=2"
 #define BSR                                                                                      \
   "bsr_conv2d_nhwc batch=1 height=8 width=8 in_channels=64 out_channels=64 kernel=3 blocks=800 " \
   "block_rows=16 block_columns=1 padding=1"
@@ -79,6 +81,11 @@ static const struct {
     {BSR, 0, "im2col of rows, lanes xi 16, rows y, rows in blocks",
      "    y_b, y_i, Y_x_o, Y_ki, Y_x_v:16:vec =>"},
     {CONV_7, 0, "borders, lanes oc 32, rows w, panels in blocks", "oc_oo:para, n, h, w_o, oc_b:"},
+    {CONV_7, 0, "im2col of rows, lanes oc 32, rows n_h_w, rows in blocks",
+     "Y_f_oc_o, n_h_w_b, kh, kw, ic, n_h_w_i:unroll, oc_v:32:vec"},
+    {CONV_7, 0, "im2col of rows across, lanes oc 32, rows n_h_w, rows in blocks",
+     "@im2col[im2col_kh][im2col_kw][im2col_ic][n_h_w_b][n_h_w_i] ="},
+    {STEM, 0, "im2col of rows, lanes oc 32, rows w, rows in blocks", "n, h:para, w_oo =>"},
     {"gemm m=100 n=200 k=64", 0, "lanes n 32, rows m, rows in blocks",
      "m_oo, n_o, m_b:{1,2,4,8}, k, m_i:"},
     {"gemm m=100 n=200 k=64", 1, "lanes n 16, rows m, panels in blocks", "n_oo:para, m_o, n_b:"},
@@ -219,6 +226,58 @@ static void operators(void **state) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     struct program *p = called(calls[i]);
     sketches_are_right(p, machine_model((int)i % MACHINES), i, 5, calls[i]);
+    program_free(p);
+  }
+}
+
+// Convolutions as products of matrices: of all channels, and where that is most of the program.
+#define LAYERS                                                                               \
+  "canvas 1\nprogram layers\nin X f32 [c:32, h:6, w:7]\nin V f32 [o:40, c:32, kh:3, kw:3]\n" \
+  "in W f32 [z:5, o:40]\nP[c:32, h:8, w:9] = if 1 <= h && h < 7 && 1 <= w && w < 8 then "    \
+  "X[c, h-1, w-1] else 0\nS[o:40, h:6, w:7] = P[c, h+kh, w+kw] * V[o, c, kh, kw] // sum "    \
+  "c:32, kh:3, kw:3\nR[o:40, h:6, w:7] = max(S[o, h, w], 0)\nY[z:5, h:6, w:7] = R[o, h, w] " \
+  "* W[z, o] // sum o:40\nout Y\n"
+#define SOLID                                                                                      \
+  "canvas 1\nprogram solid\nin X f32 [d:5, h:6, w:20, c:3]\nin W f32 [o:20, c:3, k:2, l:2, m:2]\n" \
+  "Y[d:4, h:5, w:19, o:20] = W[o, c, k, l, m] * X[d+k, h+l, w+m, c] // sum k:2, l:2, m:2, "        \
+  "c:3\nout Y\n"
+static const struct {
+  const char *call;
+  int least;  // sketches of columns
+} matrices[] = {
+    {"conv2d_nhwc height=7 width=9 in_channels=16 out_channels=40 kernel=3 padding=1", 2},
+    {"conv2d_nhwc batch=2 height=9 width=9 in_channels=18 out_channels=40 kernel=3 stride=2", 2},
+    {"conv2d_nchw height=9 width=70 in_channels=3 out_channels=40 kernel=5 stride=2 padding=2", 2},
+    {"conv2d_nhwc height=9 width=9 in_channels=16 out_channels=33 kernel=3 padding=2 dilation=2",
+     2},
+    {"conv1d length=50 in_channels=16 out_channels=64 kernel=3 padding=1", 2},
+    {"conv_transpose2d_nchw height=5 width=6 in_channels=8 out_channels=20 kernel=4 stride=2 "
+     "padding=1",
+     0},
+    {LAYERS, 2},
+    {SOLID, 2},
+    {"conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=1", 0},
+    {"conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=3 groups=2", 0},
+    {"depthwise_conv2d_nchw in_channels=5 height=11 width=18 kernel=3 padding=1", 0},
+};
+
+static void columns(void **state) {
+  CHECK_ROWS (matrices, row) {
+    struct program *p = called(row->call);
+    const struct machine *machine = &machine_avx512;
+    struct sketches s = made_of(p, machine);
+    struct trees trees = {0};
+    struct random r;
+    random_open(&r, 5, RANDOM_TEST, 0);
+    for (int i = 0; i < s.count; i++)
+      if (!strncmp(s.data[i].rule, "im2col", 6))
+        add_points(&trees, &s.data[i], machine, &r, 1, row->call);
+    if (row->least ? trees.count < row->least : trees.count > 0)
+      fail_msg("%d sketches of columns of %s", trees.count, row->call);
+    check_values(p, &trees, row->call);
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketches_free(&s);
     program_free(p);
   }
 }
@@ -366,13 +425,10 @@ static void by_hand(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_there),
-      cmocka_unit_test(numbers_are_their_own),
-      cmocka_unit_test(operators),
-      cmocka_unit_test(fewer_products),
-      cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),
-      cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(what_is_there),  cmocka_unit_test(numbers_are_their_own),
+      cmocka_unit_test(operators),      cmocka_unit_test(columns),
+      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
