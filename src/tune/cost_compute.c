@@ -206,18 +206,21 @@ static bool is_masked(const struct counted *c, const struct access *a) {
   return c->n->stage->how[axis] == TAIL_MASK && (output || is_given(c, a->tensor));
 }
 
-static double vectors_along(const struct nest *n) {
+/* Of the vectors along the axis of the lanes those that are not whole: the last one, or none. */
+static double part_masked(const struct nest *n) {
+  int axis = n->stage->path[n->lane].axis;
   double steps = 1;
+  if (n->tensor->axes[axis].size % n->lanes == 0) return 0;
   for (int i = 0; i < n->stage->steps; i++)
-    if (n->stage->path[i].axis == n->stage->path[n->lane].axis) steps *= n->extent[i];
-  return fmax(1, steps / n->lanes);
+    if (n->stage->path[i].axis == axis) steps *= n->extent[i];
+  return fmin(1, n->lanes / steps);
 }
 
 /* Of unrolled loads the last may reach beyond, of unrolled stores each. */
 static double masked(const struct counted *c, const struct access *a, double times) {
   const struct nest *n = c->n;
-  if (a->node < 0) return times * PARTIAL / vectors_along(n);
-  double each = runs_of(n, a->moves) / vectors_along(n) * vectors_of(n, a);
+  if (a->node < 0) return times * PARTIAL * part_masked(n);
+  double each = runs_of(n, a->moves) * vectors_of(n, a) * part_masked(n);
   return each * fmax(0, c->w->rates->partial - c->w->rates->latency);
 }
 
