@@ -10,9 +10,9 @@ from .errors import CanvasError
 
 
 @checked(name=TEXT)
-def operator_program(name: str, **arguments: int | str | Sequence[int]) -> str:
+def operator_program(name: str, **arguments: int | float | str | Sequence[int]) -> str:
     """The text of an operator's program; inputs are the data X, then weights and bias, the
-    output is Y.
+    first output is Y.
 
         canvas.operator_program("conv2d_nchw", in_channels=64, height=56, width=56,
                                 out_channels=64, kernel=(3, 1), padding=(1, 0), bias=True)
@@ -24,13 +24,15 @@ def operator_program(name: str, **arguments: int | str | Sequence[int]) -> str:
     return _core.operator_program(name, " ".join(words))
 
 
-def _value(name: str, value: int | str | Sequence[int]) -> str:
+def _value(name: str, value: int | float | str | Sequence[int]) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int):
         return str(int(value))  # True is 1
+    if isinstance(value, float):
+        return repr(value)
     if not isinstance(value, (list, tuple)) or not all(isinstance(n, int) for n in value):
         raise CanvasError(
-            f"{name} is a whole number, a text or several numbers, not {shown(value)}"
+            f"{name} is a number, a text or several numbers, not {shown(value)}"
         )
     return "x".join(str(number) for number in value)

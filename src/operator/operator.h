@@ -24,6 +24,7 @@ enum argument_kind {
   KIND_EDGES,  /* 1, or for each spatial axis: 1x0, or before and after each: 1x2x0x0 */
   KIND_SHAPE,  /* 8x64x56 */
   KIND_AXES,   /* 1,2: positions in the shape, from the end if negative */
+  KIND_REAL,   /* 1e-5: more than 0 */
   KIND_WORD    /* one of the words in the column */
 };
 
@@ -34,6 +35,7 @@ enum argument_kind {
   X(CHANNELS,          "channels",          KIND_NUMBER, 1,    "",         "channels") \
   X(IN_CHANNELS,       "in_channels",       KIND_NUMBER, 1,    "",         "channels of the data") \
   X(LENGTH,            "length",            KIND_NUMBER, 1,    "",         "elements of a row of the data") \
+  X(DEPTH,             "depth",             KIND_NUMBER, 1,    "",         "slices of the data") \
   X(HEIGHT,            "height",            KIND_NUMBER, 1,    "",         "rows of the data") \
   X(WIDTH,             "width",             KIND_NUMBER, 1,    "",         "columns of the data") \
   X(IN_BLOCK,          "in_block",          KIND_NUMBER, 1,    "",         "channels of the data that lie side by side") \
@@ -52,11 +54,22 @@ enum argument_kind {
   X(WEIGHTS,           "weights",           KIND_WORD,   0,    "oihw hwio", "order of the weight's axes") \
   X(M,                 "m",                 KIND_NUMBER, 1,    "",         "rows of the result") \
   X(K,                 "k",                 KIND_NUMBER, 1,    "",         "what is summed over") \
+  X(L,                 "l",                 KIND_NUMBER, 1,    "",         "what is summed over beside k") \
   X(N,                 "n",                 KIND_NUMBER, 1,    "",         "columns of the result") \
   X(TRANSPOSE_A,       "transpose_a",       KIND_FLAG,   0,    "",         "whether A is given transposed") \
   X(TRANSPOSE_B,       "transpose_b",       KIND_FLAG,   0,    "",         "whether B is given transposed") \
   X(IN_FEATURES,       "in_features",       KIND_NUMBER, 1,    "",         "what is summed over") \
   X(OUT_FEATURES,      "out_features",      KIND_NUMBER, 1,    "",         "columns of the result") \
+  X(IN1_FEATURES,      "in1_features",      KIND_NUMBER, 1,    "",         "elements of a row of the first data") \
+  X(IN2_FEATURES,      "in2_features",      KIND_NUMBER, 1,    "",         "elements of a row of the second data") \
+  X(INPUT_SIZE,        "input_size",        KIND_NUMBER, 1,    "",         "elements of a row of the data") \
+  X(HIDDEN_SIZE,       "hidden_size",       KIND_NUMBER, 1,    "",         "elements of a row of the state") \
+  X(ROWS,              "rows",              KIND_NUMBER, 1,    "",         "rows of the matrix") \
+  X(COLUMNS,           "columns",           KIND_NUMBER, 1,    "",         "columns of the matrix") \
+  X(BLOCK,             "block",             KIND_NUMBER, 1,    "",         "rows and columns of a circulant block") \
+  X(MASK_TYPE,         "mask_type",         KIND_WORD,   0,    "A B",      "what is seen: A what stands before the pixel, B that and the pixel") \
+  X(CLASS_VECTOR,      "class_vector",      KIND_FLAG,   0,    "",         "whether a vector for each sample is added to the gate") \
+  X(EPSILON,           "epsilon",           KIND_REAL,   0,    "",         "what is added to the variance") \
   X(BLOCKS,            "blocks",            KIND_NUMBER, 1,    "",         "blocks of the weight that are stored") \
   X(BLOCK_ROWS,        "block_rows",        KIND_NUMBER, 1,    "",         "rows of a block: channels or columns of the result") \
   X(BLOCK_COLUMNS,     "block_columns",     KIND_NUMBER, 1,    "",         "columns of a block: elements that are summed over") \
@@ -85,6 +98,7 @@ extern const struct argument_row argument_rows[OPERATOR_ARGUMENTS_COUNT];
 struct argument {
   int count; /* 0: not an argument of this operator */
   int64_t number[OPERATOR_NUMBERS];
+  double real;
 };
 
 struct build; /* operator_build.h */

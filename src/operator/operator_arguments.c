@@ -3,11 +3,13 @@
  * First every word is given to its argument, then the arguments get their numbers in the row's order:
  * given, by default, or copied from the argument that the default names.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/lexer.h"
 #include "base/nearest.h"
+#include "base/number.h"
 #include "operator/operator.h"
 
 /* A value in the text. */
@@ -119,13 +121,17 @@ static int most_numbers(const struct operator_row *row, enum argument_kind kind)
 
 const char *operator_value_form(const struct operator_row *row, enum operator_argument argument) {
   const struct argument_row *a = &argument_rows[argument];
-  bool plane = row->spatial == 2;
+  static const char *const windows[] = {"NUMBER", "NUMBER", "NUMBER or HEIGHTxWIDTH",
+                                        "NUMBER or DEPTHxHEIGHTxWIDTH"};
+  static const char *const edges[] = {
+      "NUMBER", "NUMBER or LEFTxRIGHT", "NUMBER, HEIGHTxWIDTH or TOPxBOTTOMxLEFTxRIGHT",
+      "NUMBER, DEPTHxHEIGHTxWIDTH or FRONTxBACKxTOPxBOTTOMxLEFTxRIGHT"};
   switch (a->kind) {
     case KIND_NUMBER: return "NUMBER";
+    case KIND_REAL: return "NUMBER more than 0";
     case KIND_FLAG: return "0 or 1";
-    case KIND_WINDOW: return plane ? "NUMBER or HEIGHTxWIDTH" : "NUMBER";
-    case KIND_EDGES:
-      return plane ? "NUMBER, HEIGHTxWIDTH or TOPxBOTTOMxLEFTxRIGHT" : "NUMBER or LEFTxRIGHT";
+    case KIND_WINDOW: return windows[row->spatial];
+    case KIND_EDGES: return edges[row->spatial];
     case KIND_SHAPE: return "SIZExSIZE...";
     case KIND_AXES: return "AXIS,AXIS...";
     default: return a->words;
@@ -139,8 +145,8 @@ static canvas_status reject_value(const struct reader *r, enum operator_argument
   if (a->kind == KIND_WORD)
     return fail(r->ctx, CANVAS_BAD_INPUT, "%s: %s is one of %s, not '%.*s'", r->row->name, a->name,
                 form, shown(v.length), v.text);
-  if (a->kind == KIND_FLAG)
-    return fail(r->ctx, CANVAS_BAD_INPUT, "%s: %s is 0 or 1, not '%.*s'", r->row->name, a->name,
+  if (a->kind == KIND_FLAG || a->kind == KIND_REAL)
+    return fail(r->ctx, CANVAS_BAD_INPUT, "%s: %s is %s, not '%.*s'", r->row->name, a->name, form,
                 shown(v.length), v.text);
   return fail(r->ctx, CANVAS_BAD_INPUT, "%s: %s is %s with numbers from %d to %d, not '%.*s'",
               r->row->name, a->name, form, a->kind == KIND_AXES ? -OPERATOR_NUMBERS : a->least,
@@ -189,11 +195,33 @@ static bool read_choice(const char *words, struct given v, struct argument *out)
   return false;
 }
 
+/* Digits, with a point and an exponent or without. */
+static bool is_decimal(const char *p) {
+  size_t before = strspn(p, "0123456789"), after = 0;
+  p += before;
+  if (*p == '.') p += 1 + (after = strspn(p + 1, "0123456789"));
+  if (before + after == 0) return false;
+  if (*p != 'e' && *p != 'E') return !*p;
+  p += 1 + (p[1] == '-' || p[1] == '+');
+  return *p && !p[strspn(p, "0123456789")];
+}
+
+static bool read_real(struct given v, struct argument *out) {
+  char text[SHOWN + 1] = "";
+  if (v.length > SHOWN) return false;
+  memcpy(text, v.text, (size_t)v.length);
+  if (!is_decimal(text)) return false;
+  out->count = 1;
+  out->real = number_parse(text);
+  return out->real > 0 && isfinite(out->real);
+}
+
 /* A number for each axis, edges twice: 1 -> 1x1x1x1, 1x0 -> 1x1x0x0. False if that does not come out. */
 static bool spread(enum argument_kind kind, int most, struct argument *v) {
   if (kind != KIND_WINDOW && kind != KIND_EDGES) return true;
   int given = v->count;
-  if (most % given) return false;
+  bool each = kind == KIND_EDGES && 2 * given == most;
+  if (given != 1 && given != most && !each) return false;
   for (int i = most - 1; i >= 0; i--) v->number[i] = v->number[i / (most / given)];
   v->count = most;
   return true;
@@ -203,9 +231,19 @@ static canvas_status read_value(const struct reader *r, enum operator_argument a
                                 struct given v, struct argument *out) {
   const struct argument_row *a = &argument_rows[argument];
   int most = most_numbers(r->row, a->kind);
-  bool good = a->kind == KIND_WORD ? read_choice(a->words, v, out)
-                                   : read_numbers(a, most, v, out) && spread(a->kind, most, out);
+  bool good = a->kind == KIND_WORD   ? read_choice(a->words, v, out)
+              : a->kind == KIND_REAL ? read_real(v, out)
+                                     : read_numbers(a, most, v, out) && spread(a->kind, most, out);
   return good ? CANVAS_OK : reject_value(r, argument, v);
+}
+
+static canvas_status reject_missing(const struct reader *r, enum operator_argument argument) {
+  const struct argument_row *a = &argument_rows[argument];
+  const char *form = operator_value_form(r->row, argument);
+  if (a->kind == KIND_WORD)
+    return fail(r->ctx, CANVAS_BAD_INPUT, "%s needs %s=WORD, one of %s", r->row->name, a->name,
+                form);
+  return fail(r->ctx, CANVAS_BAD_INPUT, "%s needs %s=%s", r->row->name, a->name, form);
 }
 
 canvas_status operator_read(canvas_context *ctx, const struct operator_row *row, const char *text,
@@ -223,8 +261,7 @@ canvas_status operator_read(canvas_context *ctx, const struct operator_row *row,
       if (!v.text) v = (struct given){a.otherwise, a.length};
       TRY(read_value(&r, a.argument, v, &out[a.argument]));
     } else {
-      return fail(ctx, CANVAS_BAD_INPUT, "%s needs %s=%s", row->name,
-                  argument_rows[a.argument].name, operator_value_form(row, a.argument));
+      return reject_missing(&r, a.argument);
     }
   }
   return CANVAS_OK;

@@ -8,7 +8,8 @@
 #include "base/saturating.h"
 
 static const struct spatial line[] = {{"l", "kl", "length", ARG_LENGTH, 'l', 'm', 's', 't'}};
-static const struct spatial plane[] = {{"h", "kh", "height", ARG_HEIGHT, 'h', 'u', 'p', 'y'},
+static const struct spatial space[] = {{"d", "kd", "depth", ARG_DEPTH, 'd', 'e', 'a', 'z'},
+                                       {"h", "kh", "height", ARG_HEIGHT, 'h', 'u', 'p', 'y'},
                                        {"w", "kw", "width", ARG_WIDTH, 'w', 'v', 'q', 'x'}};
 
 int64_t build_number(const struct build *b, enum operator_argument argument, int i) {
@@ -77,6 +78,12 @@ void build_bias(struct build *b, int tensor, const char *letters, int bias,
   program_define(b->p, y, px_add(b->p, sum, build_load(b, bias, bias_letters)));
 }
 
+int build_sigmoid(struct build *b, int value) {
+  struct program *p = b->p;
+  int raised = px_call(p, PX_EXP, px_neg(p, value));
+  return px_div(p, px_number(p, 1), px_add(p, px_number(p, 1), raised));
+}
+
 int build_affine(struct build *b, int a, int64_t i, int c, int64_t k) {
   int left = px_mul(b->p, b->at[a], px_int(b->p, i));
   return px_add(b->p, left, px_mul(b->p, b->at[c], px_int(b->p, k)));
@@ -108,7 +115,7 @@ void build_unflatten(struct build *b, int flat, const char *letters) {
 /* Windows */
 
 const struct spatial *build_spatial(const struct build *b, int i) {
-  return b->row->spatial == 1 ? &line[i] : &plane[i];
+  return b->row->spatial == 1 ? &line[i] : &space[3 - b->row->spatial + i];
 }
 
 int64_t build_before(const struct build *b, int i) {
@@ -240,11 +247,11 @@ static enum program_dtype chosen_type(const struct build *b) {
   return PROGRAM_F32;
 }
 
-/* Every operator's result is its last stage. */
+/* An operator's result is its last stage, unless its builder names several. */
 static canvas_status run_builder(struct build *b) {
   canvas_context why = {{0}};
   TRY(b->row->build(b));
-  if (!b->p->failed) program_output(b->p, b->p->tensors.count - 1);
+  if (!b->p->failed && !b->p->outputs.count) program_output(b->p, b->p->tensors.count - 1);
   if (program_verify(&why, b->p) == CANVAS_OK) return CANVAS_OK;
   return fail(b->ctx, CANVAS_BAD_INPUT, "%s: %s", b->row->name, why.message);
 }

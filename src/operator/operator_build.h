@@ -42,6 +42,9 @@ int build_load(struct build *b, int tensor, const char *letters);
 void build_bias(struct build *b, int tensor, const char *letters, int bias,
                 const char *bias_letters);
 
+/* 1 / (1 + exp(-value)) */
+int build_sigmoid(struct build *b, int value);
+
 /* at[a]*i + at[c]*k */
 int build_affine(struct build *b, int a, int64_t i, int c, int64_t k);
 /* Several letters as one number, row-major: how many values it has (at most one more than a tensor may

@@ -1,4 +1,4 @@
-/* Convolutions: along one or two axes, in four layouts, grouped, depth-wise, dilated, transposed.
+/* Convolutions: along one, two or three axes, in several layouts, grouped, depth-wise, dilated, transposed.
  *
  *   Y[n, o, p, q] = sum over c, y, x of pad[n, i, p*stride + y*dilation, q*stride + x*dilation]
  *                                       * W[o, c, y, x]               i = o / (O/groups) * (I/groups) + c
@@ -21,6 +21,7 @@ struct layout {
 };
 
 static const struct layout conv1d_ = {"nil", "oct", "nos", "o", "ct", false};
+static const struct layout ncdhw = {"nidhw", "oczyx", "noapq", "o", "czyx", false};
 static const struct layout nchw = {"nihw", "ocyx", "nopq", "o", "cyx", false};
 static const struct layout nhwc_oihw = {"nhwi", "ocyx", "npqo", "o", "yxc", false};
 static const struct layout nhwc_hwio = {"nhwi", "yxco", "npqo", "o", "yxc", false};
@@ -28,6 +29,7 @@ static const struct layout nchwc = {"nihwj", "ocyxjr", "nopqr", "or", "cyxj", fa
 static const struct layout depthwise_nchw = {"nihw", "ifyx", "nopq", "o", "yx", false};
 static const struct layout transpose1d = {"nil", "ift", "nos", "o", "ct", true};
 static const struct layout transpose_nchw = {"nihw", "ifyx", "nopq", "o", "cyx", true};
+static const struct layout transpose_ncdhw = {"nidhw", "ifzyx", "noapq", "o", "czyx", true};
 
 /* Channels, or blocks of them: of the data, of the result, and the groups. */
 static canvas_status channels(struct build *b, int64_t in, int64_t out, int64_t groups) {
@@ -207,4 +209,12 @@ canvas_status build_conv_transpose1d(struct build *b) {
 
 canvas_status build_conv_transpose2d_nchw(struct build *b) {
   return conv(b, &transpose_nchw);
+}
+
+canvas_status build_conv3d_ncdhw(struct build *b) {
+  return conv(b, &ncdhw);
+}
+
+canvas_status build_conv_transpose3d_ncdhw(struct build *b) {
+  return conv(b, &transpose_ncdhw);
 }

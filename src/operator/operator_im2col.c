@@ -49,6 +49,24 @@ canvas_status build_im2col_nhwc(struct build *b) {
   return CANVAS_OK;
 }
 
+/* A matrix [g, f, a], as a product with windows gives it, as the planes of channels g*f. */
+canvas_status build_col2img_nchw(struct build *b) {
+  int64_t groups = build_number(b, ARG_GROUPS, 0), channels = build_number(b, ARG_CHANNELS, 0);
+  TRY(build_divides(b, "groups", groups, "channels", channels));
+  build_axis(b, 'n', "n", build_number(b, ARG_BATCH, 0));
+  build_axis(b, 'c', "c", channels);
+  build_axis(b, 'p', "h", build_number(b, ARG_HEIGHT, 0));
+  build_axis(b, 'q', "w", build_number(b, ARG_WIDTH, 0));
+  build_axis(b, 'g', "g", groups);
+  build_axis(b, 'f', "f", channels / groups);
+  build_axis(b, 'a', "y", build_product(b, "npq"));
+  int x = build_input(b, "X", "gfa"), y = build_stage(b, "Y", b->type, "ncpq");
+  build_unflatten(b, b->at['c'], "gf");
+  b->at['a'] = build_flatten(b, "npq");
+  program_define(b->p, y, build_load(b, x, "gfa"));
+  return CANVAS_OK;
+}
+
 canvas_status build_gemm_conv2d_nchw(struct build *b) {
   struct program *p = b->p;
   int64_t groups = build_number(b, ARG_GROUPS, 0), out = build_number(b, ARG_OUT_CHANNELS, 0);

@@ -1,4 +1,5 @@
-/* Along chosen axes of a shape: mean, softmax.
+/* Of a shape: mean, variance and softmax along chosen axes, batch normalization along the first,
+ * and products element by element.
  *
  * The axes of the data are the letters a, b, c, ..., named i0, i1, ...
  */
@@ -65,5 +66,60 @@ canvas_status build_softmax(struct build *b) {
   int total = reduce(b, &l, raised, "total", b->wide, REDUCE_SUM);
   int y = build_stage(b, "Y", b->type, l.all);
   program_define(p, y, px_div(p, build_load(b, raised, l.all), build_load(b, total, l.kept)));
+  return CANVAS_OK;
+}
+
+/* The mean over the chosen axes, and a stage that reduces (X - mean)^2 over them. */
+static int squares(struct build *b, const struct parts *l, int x, const char *name,
+                   enum program_reducer reducer, int *mean) {
+  struct program *p = b->p;
+  *mean = reduce(b, l, x, "mean", b->wide, REDUCE_MEAN);
+  int y = build_stage(b, name, b->wide, l->kept);
+  build_reduce(b, y, reducer, l->chosen);
+  int less = px_sub(p, build_load(b, x, l->all), build_load(b, *mean, l->kept));
+  program_define(p, y, px_mul(p, less, less));
+  return y;
+}
+
+canvas_status build_variance(struct build *b) {
+  struct parts l;
+  struct program *p = b->p;
+  TRY(choose(b, &l));
+  int64_t points = build_product(b, l.chosen);
+  if (points < 2)
+    return fail(b->ctx, CANVAS_BAD_INPUT, "%s: one element has none, dim names axes of size 1",
+                b->row->name);
+  int mean, x = build_input(b, "X", l.all);
+  int total = squares(b, &l, x, "total", REDUCE_SUM, &mean);
+  int y = build_stage(b, "Y", b->type, l.kept);
+  int sum = build_load(b, total, l.kept);
+  program_define(p, y, px_div(p, sum, px_number(p, (double)(points - 1))));
+  return CANVAS_OK;
+}
+
+/* scale = 1 / sqrt(variance + epsilon), Y = (X - mean) * scale. */
+canvas_status build_batch_normalization2d(struct build *b) {
+  static const struct parts l = {"ab", "a", "b"};
+  struct program *p = b->p;
+  build_axis(b, 'a', "n", build_number(b, ARG_BATCH, 0));
+  build_axis(b, 'b', "c", build_number(b, ARG_CHANNELS, 0));
+  int mean, x = build_input(b, "X", l.all);
+  int variance = squares(b, &l, x, "variance", REDUCE_MEAN, &mean);
+  int scale = build_stage(b, "scale", b->wide, l.kept);
+  int more =
+      px_add(p, build_load(b, variance, l.kept), px_number(p, b->argument[ARG_EPSILON].real));
+  program_define(p, scale, px_div(p, px_number(p, 1), px_call(p, PX_SQRT, more)));
+  int y = build_stage(b, "Y", b->type, l.all);
+  int less = px_sub(p, build_load(b, x, l.all), build_load(b, mean, l.kept));
+  program_define(p, y, px_mul(p, less, build_load(b, scale, l.kept)));
+  return CANVAS_OK;
+}
+
+canvas_status build_pointwise_multiply(struct build *b) {
+  struct parts l;
+  TRY(choose(b, &l));
+  int a = build_input(b, "A", l.all), c = build_input(b, "B", l.all);
+  int y = build_stage(b, "Y", b->type, l.all);
+  program_define(b->p, y, px_mul(b->p, build_load(b, a, l.all), build_load(b, c, l.all)));
   return CANVAS_OK;
 }

@@ -28,7 +28,9 @@ static void rows_hold_together(void **state) {
     int count = 0;
     for (; operator_argument_at(row, count, &a); count++) {
       CHECK((int)a.argument >= 0, row->arguments);
-      if (!a.otherwise) sprintf(needed + strlen(needed), " %s=1", argument_rows[a.argument].name);
+      if (!a.otherwise)
+        sprintf(needed + strlen(needed), " %s=%s", argument_rows[a.argument].name,
+                argument_rows[a.argument].kind == KIND_WORD ? "A" : "1");
     }
     CHECK(count > 1 && *needed, row->name);
     CHECK_INT(operator_read(&ctx, row, needed, strlen(needed), values), CANVAS_OK, ctx.message);

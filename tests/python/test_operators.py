@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import numpy as np  # noqa: E402
-import scipy.sparse  # noqa: E402
+from operator_references import (  # noqa: E402
+    TORCH,
+    Tensors,
+    Values,
+    bsr_columns,
+    numbers,
+    unpool_options,
+)
 from torch.nn import functional as F  # noqa: E402
 
 import canvas  # noqa: E402
@@ -26,9 +32,6 @@ torch.set_num_threads(1)
 
 ROOT = Path(__file__).resolve().parents[2]
 CANVAS = Path(sys.executable).parent / "canvas"
-
-Values = dict[str, str]
-Tensors = list[torch.Tensor]  # X, W, B as the program wants them
 
 ROWS = """
 zero_pad1d channels=3 length=5 padding=2
@@ -204,6 +207,130 @@ avg_pool2d_nhwc height=8 width=7 channels=2 kernel=3 stride=2 padding=1 count_in
 avg_pool2d_nhwc height=7 width=9 channels=1 kernel=2x3 ceil_mode=1
 avg_pool2d_nhwc batch=2 height=1 width=1 channels=3 kernel=1
 avg_pool2d_nhwc height=5 width=6 channels=2 kernel=3 stride=2 padding=1 ceil_mode=1
+
+zero_pad2d_nchwc channels=8 height=3 width=5 in_block=4 padding=1
+zero_pad2d_nchwc batch=2 channels=3 height=1 width=1 in_block=3 padding=2x0
+zero_pad2d_nchwc channels=16 height=2 width=7 padding=1x2x3x0
+zero_pad2d_nchwc channels=5 height=4 width=3 in_block=1 padding=0
+zero_pad2d_nchwc channels=6 height=3 width=2 in_block=2 padding=0x5
+zero_pad3d channels=3 depth=2 height=5 width=4 padding=1
+zero_pad3d batch=2 channels=1 depth=1 height=1 width=1 padding=2x0x1
+zero_pad3d channels=2 depth=4 height=3 width=7 padding=1x2x3x0x0x4
+zero_pad3d channels=2 depth=2 height=3 width=2 padding=0
+zero_pad3d channels=1 depth=5 height=2 width=3 padding=0x5x1
+zero_expand1d channels=3 length=5 stride=2
+zero_expand1d batch=2 channels=1 length=1 stride=7
+zero_expand1d channels=2 length=4
+zero_expand1d channels=1 length=3 stride=5
+zero_expand1d batch=3 channels=2 length=11 stride=3
+zero_expand2d channels=3 height=5 width=4 stride=2
+zero_expand2d batch=2 channels=1 height=1 width=3 stride=3x1
+zero_expand2d channels=2 height=4 width=2
+zero_expand2d channels=1 height=2 width=7 stride=1x4
+zero_expand2d batch=2 channels=2 height=3 width=3 stride=5x2
+zero_expand3d channels=2 depth=3 height=2 width=4 stride=2
+zero_expand3d batch=2 channels=1 depth=1 height=1 width=1 stride=3
+zero_expand3d channels=2 depth=2 height=4 width=2
+zero_expand3d channels=1 depth=2 height=3 width=5 stride=1x4x2
+zero_expand3d channels=1 depth=4 height=2 width=2 stride=3x1x1
+
+conv3d_ncdhw in_channels=3 depth=4 height=5 width=6 out_channels=4 kernel=3 padding=1
+conv3d_ncdhw batch=2 in_channels=4 depth=1 height=1 width=1 out_channels=6 kernel=1 bias=1
+conv3d_ncdhw in_channels=4 depth=5 height=7 width=6 out_channels=6 kernel=2x3x1 stride=1x2x3 \
+ padding=1x0x2 groups=2 bias=1
+conv3d_ncdhw in_channels=2 depth=7 height=6 width=8 out_channels=2 kernel=3 dilation=2x1x3 groups=2
+conv3d_ncdhw batch=2 in_channels=1 depth=3 height=4 width=3 out_channels=2 kernel=3x1x2 \
+ padding=0x1x2x0x0x1 stride=2
+conv_transpose3d_ncdhw in_channels=3 depth=2 height=3 width=4 out_channels=2 kernel=3
+conv_transpose3d_ncdhw batch=2 in_channels=4 depth=2 height=3 width=2 out_channels=6 kernel=4 \
+ stride=2 padding=1 groups=2 bias=1
+conv_transpose3d_ncdhw in_channels=2 depth=1 height=1 width=1 out_channels=3 kernel=2x1x3
+conv_transpose3d_ncdhw in_channels=2 depth=3 height=2 width=2 out_channels=2 kernel=3x2x1 \
+ stride=3x1x2 dilation=1x2x1 output_padding=2x1x1 groups=2
+conv_transpose3d_ncdhw in_channels=1 depth=3 height=4 width=3 out_channels=2 kernel=3 \
+ padding=1x0x0x2x1x1 stride=2 output_padding=1
+
+pixelcnn height=7 width=5 in_channels=3 out_channels=4 kernel=3 mask_type=A padding=1
+pixelcnn batch=2 height=6 width=9 in_channels=2 out_channels=3 kernel=5x3 mask_type=B padding=2x1 \
+ bias=1
+pixelcnn height=11 width=8 in_channels=1 out_channels=2 kernel=7 mask_type=A stride=2 padding=3
+pixelcnn height=9 width=9 in_channels=2 out_channels=2 kernel=3 mask_type=B dilation=2 bias=1
+pixelcnn height=3 width=4 in_channels=2 out_channels=3 kernel=1 mask_type=B
+pixelcnn height=3 width=4 in_channels=2 out_channels=3 kernel=1 mask_type=A bias=1
+pixelcnn height=5 width=6 in_channels=2 out_channels=2 kernel=2x4 mask_type=A
+gatedpixelcnn height=5 width=6 channels=3 kernel=3
+gatedpixelcnn batch=2 height=4 width=7 channels=2 kernel=5x3 class_vector=1
+gatedpixelcnn height=1 width=1 channels=1 kernel=1
+gatedpixelcnn height=6 width=5 channels=2 kernel=3 dilation=2 class_vector=1
+gatedpixelcnn batch=3 height=3 width=4 channels=1 kernel=1x5 dilation=1x2
+shiftconv2d_nhwc height=5 width=6 channels=11 kernel=3
+shiftconv2d_nhwc batch=2 height=6 width=4 channels=7 kernel=3x5 dilation=2x1
+shiftconv2d_nhwc height=7 width=5 channels=9 kernel=2 stride=2
+shiftconv2d_nhwc height=1 width=1 channels=3 kernel=1
+shiftconv2d_nhwc height=4 width=9 channels=5 kernel=1x4 stride=1x3 dilation=1x2
+shiftconv2d_nhwc_argmax height=5 width=6 channels=11 kernel=3
+shiftconv2d_nhwc_argmax batch=2 height=6 width=4 channels=7 kernel=3x5 dilation=2x1
+shiftconv2d_nhwc_argmax height=7 width=5 channels=9 kernel=2 stride=2
+shiftconv2d_nhwc_argmax height=1 width=1 channels=3 kernel=1
+shiftconv2d_nhwc_argmax height=4 width=9 channels=5 kernel=1x4 stride=1x3 dilation=1x2
+
+col2img_nchw channels=6 height=3 width=4
+col2img_nchw batch=2 channels=6 height=3 width=5 groups=2
+col2img_nchw channels=1 height=1 width=1
+col2img_nchw batch=3 channels=5 height=2 width=1 groups=5
+col2img_nchw batch=2 channels=12 height=1 width=7 groups=4
+bilinear in1_features=4 in2_features=5 out_features=3
+bilinear batch=7 in1_features=3 in2_features=11 out_features=2 bias=1
+bilinear in1_features=1 in2_features=1 out_features=1 bias=1
+bilinear batch=2 in1_features=13 in2_features=1 out_features=5
+bilinear batch=5 in1_features=1 in2_features=6 out_features=17 bias=1
+mttkrp3d m=5 k=7 l=3 n=4
+mttkrp3d m=1 k=1 l=1 n=1
+mttkrp3d m=2 k=13 l=1 n=5
+mttkrp3d m=11 k=1 l=6 n=1
+mttkrp3d m=1 k=4 l=17 n=3
+lstmcell input_size=5 hidden_size=4
+lstmcell batch=3 input_size=7 hidden_size=2 bias=1
+lstmcell input_size=1 hidden_size=1 bias=1
+lstmcell batch=2 input_size=1 hidden_size=11
+lstmcell batch=5 input_size=13 hidden_size=3 bias=1
+block_circulant_linear in_features=8 out_features=12 block=4
+block_circulant_linear batch=3 in_features=6 out_features=3 block=3 bias=1
+block_circulant_linear in_features=1 out_features=1 block=1
+block_circulant_linear batch=2 in_features=5 out_features=10 block=5 bias=1
+block_circulant_linear batch=4 in_features=14 out_features=6 block=2
+block_circulant_matrix rows=8 columns=12 block=4
+block_circulant_matrix rows=7 columns=11 block=3
+block_circulant_matrix rows=1 columns=1 block=1
+block_circulant_matrix rows=5 columns=5 block=5
+block_circulant_matrix rows=16 columns=10 block=8
+
+variance shape=5
+variance shape=3x4x5 dim=1
+variance shape=2x3x5x7 dim=2,3
+variance shape=2x1 dim=-2
+variance shape=2x3x2x3x2 dim=0,-1,2
+batch_normalization2d batch=7 channels=5
+batch_normalization2d batch=2 channels=1 epsilon=0.25
+batch_normalization2d batch=31 channels=3 epsilon=1e-3
+batch_normalization2d batch=3 channels=17
+batch_normalization2d batch=64 channels=2 epsilon=2
+pointwise_multiply shape=5
+pointwise_multiply shape=3x4
+pointwise_multiply shape=1x1x1
+pointwise_multiply shape=2x3x5x7
+pointwise_multiply shape=2x1x3x1x2x2
+
+maxunpooling1d channels=2 length=5 kernel=2
+maxunpooling1d batch=2 channels=3 length=7 kernel=3 stride=2 padding=1
+maxunpooling1d channels=1 length=1 kernel=1
+maxunpooling1d channels=2 length=6 kernel=5 stride=1 padding=2
+maxunpooling1d channels=1 length=4 kernel=2 stride=5
+maxunpooling2d channels=2 height=4 width=5 kernel=2
+maxunpooling2d batch=2 channels=3 height=5 width=3 kernel=3 stride=2 padding=1
+maxunpooling2d channels=1 height=1 width=1 kernel=1x2
+maxunpooling2d channels=2 height=6 width=4 kernel=3x2 stride=1x2 padding=1x0
+maxunpooling2d channels=1 height=3 width=2 kernel=2x3 stride=4x1
 """
 LINES = [line for line in ROWS.replace("\\\n", "").splitlines() if line]
 LIBRARY = {
@@ -211,210 +338,6 @@ LIBRARY = {
     for row in json.loads(
         subprocess.run([CANVAS, "operator", "--json"], capture_output=True, check=True).stdout
     )
-}
-
-
-# ---- what torch says ----------------------------------------------------------------------------
-
-
-def numbers(value: str, count: int) -> list[int]:
-    """A number for each of `count` places: 3 -> [3, 3], 1x0 -> [1, 1, 0, 0] of four."""
-    given = [int(n) for n in re.split("[x,]", value)]
-    return [n for n in given for _ in range(count // len(given))]
-
-
-def flag(v: Values, name: str) -> bool:
-    return v.get(name) == "1"
-
-
-def padded(x: torch.Tensor, v: Values, axes: int, value: float = 0) -> torch.Tensor:
-    """The last axes with what padding= says around them."""
-    edges = numbers(v.get("padding", "0"), 2 * axes)
-    pairs = [edges[2 * i : 2 * i + 2] for i in reversed(range(axes))]
-    return F.pad(x, [n for pair in pairs for n in pair], value=value)
-
-
-def windows(v: Values, axes: int) -> dict[str, list[int]]:
-    return {name: numbers(v.get(name, "1"), axes) for name in ("stride", "dilation")}
-
-
-def bias(t: Tensors, v: Values) -> torch.Tensor | None:
-    return t[2].flatten() if flag(v, "bias") else None
-
-
-def conv(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, v: Values) -> torch.Tensor:
-    axes = x.dim() - 2
-    function = F.conv1d if axes == 1 else F.conv2d
-    groups = int(v.get("groups", 1))
-    return function(padded(x, v, axes), w, b, groups=groups, **windows(v, axes))
-
-
-def conv_plain(t: Tensors, v: Values) -> torch.Tensor:
-    return conv(t[0], t[1], bias(t, v), v)
-
-
-def conv_nhwc(t: Tensors, v: Values) -> torch.Tensor:
-    w = t[1].permute(3, 2, 0, 1) if v.get("weights") == "hwio" else t[1]
-    return conv(t[0].permute(0, 3, 1, 2), w, bias(t, v), v).permute(0, 2, 3, 1)
-
-
-def conv_nchwc(t: Tensors, v: Values) -> torch.Tensor:
-    n, blocks, h, wide, block = t[0].shape
-    x = t[0].permute(0, 1, 4, 2, 3).reshape(n, blocks * block, h, wide)
-    w = t[1].permute(0, 5, 1, 4, 2, 3).flatten(0, 1).flatten(1, 2)
-    y = conv(x, w, bias(t, v), v)
-    out = t[1].shape[5]
-    return y.unflatten(1, (-1, out)).permute(0, 1, 3, 4, 2)
-
-
-def depthwise(t: Tensors, v: Values) -> torch.Tensor:
-    groups = {"groups": v["in_channels"]}
-    return conv(t[0], t[1].flatten(0, 1).unsqueeze(1), bias(t, v), v | groups)
-
-
-def transposed(t: Tensors, v: Values) -> torch.Tensor:
-    axes = t[0].dim() - 2
-    function = F.conv_transpose1d if axes == 1 else F.conv_transpose2d
-    edges = numbers(v.get("padding", "0"), 2 * axes)
-    more = numbers(v.get("output_padding", "0"), axes)
-    options = {"groups": int(v.get("groups", 1)), **windows(v, axes)}
-    if edges[::2] == edges[1::2]:
-        options |= {"padding": edges[::2], "output_padding": more}
-        return function(t[0], t[1], bias(t, v), **options)
-    full = function(t[0], t[1], bias(t, v), output_padding=more, **options)
-    for i in range(axes):
-        size = full.shape[2 + i] - edges[2 * i] - edges[2 * i + 1]
-        full = full.narrow(2 + i, edges[2 * i], size)
-    return full
-
-
-def im2col_nchw(t: Tensors, v: Values) -> torch.Tensor:
-    groups = int(v.get("groups", 1))
-    columns = F.unfold(padded(t[0], v, 2), numbers(v["kernel"], 2), **windows(v, 2))
-    columns = columns.unflatten(1, (groups, -1))  # batch, group, element, window
-    return columns.permute(1, 2, 0, 3).flatten(2)
-
-
-def im2col_nhwc(t: Tensors, v: Values) -> torch.Tensor:
-    kernel = numbers(v["kernel"], 2)
-    x = padded(t[0].permute(0, 3, 1, 2), v, 2)
-    columns = F.unfold(x, kernel, **windows(v, 2)).unflatten(1, (-1, kernel[0] * kernel[1]))
-    return columns.permute(0, 3, 2, 1).flatten(0, 1).flatten(1)
-
-
-def gemm_nhwc(t: Tensors, v: Values) -> torch.Tensor:
-    kernel = numbers(v["kernel"], 2)
-    w = t[1].unflatten(1, (*kernel, -1)).permute(0, 3, 1, 2)
-    y = conv(t[0].permute(0, 3, 1, 2), w, bias(t, v), v)
-    return y.permute(0, 2, 3, 1).flatten(0, 2)
-
-
-def matmul(t: Tensors, v: Values) -> torch.Tensor:
-    a = t[0].mT if flag(v, "transpose_a") else t[0]
-    b = t[1].mT if flag(v, "transpose_b") else t[1]
-    return a @ b
-
-
-def bsr(t: Tensors, v: Values) -> scipy.sparse.bsr_matrix:
-    """The matrix of the inputs W, ind and ptr, as scipy reads them."""
-    data, ind, ptr = (x.numpy() for x in t[1:4])
-    rows, columns = data.shape[1] * (len(ptr) - 1), bsr_columns(v)
-    return scipy.sparse.bsr_matrix(
-        (data, ind.astype(np.int32), ptr.astype(np.int32)), shape=(rows, columns)
-    )
-
-
-def bsr_columns(v: Values) -> int:
-    if "k" in v:
-        return int(v["k"])
-    height, width = numbers(v["kernel"], 2)
-    return int(v["in_channels"]) * height * width
-
-
-def bsr_gemm(t: Tensors, v: Values) -> torch.Tensor:
-    y = torch.from_numpy((bsr(t, v) @ t[0].numpy().T).T)
-    return y + t[4] if flag(v, "bias") else y
-
-
-def bsr_conv(t: Tensors, v: Values) -> torch.Tensor:
-    return gemm_nhwc([t[0], torch.from_numpy(bsr(t, v).toarray()), *t[4:]], v)
-
-
-def dims(v: Values, otherwise: str) -> list[int]:
-    return [int(n) for n in v.get("dim", otherwise).split(",")]
-
-
-def mean(t: Tensors, v: Values) -> torch.Tensor:
-    return t[0].mean(dims(v, "0"))
-
-
-def softmax(t: Tensors, v: Values) -> torch.Tensor:
-    along = dims(v, "-1")
-    if len(along) == 1:
-        return F.softmax(t[0], along[0])
-    return (t[0] - t[0].logsumexp(along, keepdim=True)).exp()
-
-
-def pool(t: Tensors, v: Values, largest: bool) -> torch.Tensor:
-    axes = t[0].dim() - 2
-    kernel = numbers(v["kernel"], axes)
-    options = {
-        "stride": numbers(v.get("stride", v["kernel"]), axes),
-        "padding": numbers(v.get("padding", "0"), axes),
-        "ceil_mode": flag(v, "ceil_mode"),
-    }
-    if largest:
-        function = F.max_pool1d if axes == 1 else F.max_pool2d
-        return function(t[0], kernel, dilation=numbers(v.get("dilation", "1"), axes), **options)
-    options["count_include_pad"] = v.get("count_include_pad", "1") == "1"
-    return (F.avg_pool1d if axes == 1 else F.avg_pool2d)(t[0], kernel, **options)
-
-
-def last(function: Callable[[Tensors, Values], torch.Tensor]) -> object:
-    """The same with the channels last."""
-
-    def answer(t: Tensors, v: Values) -> torch.Tensor:
-        return function([t[0].permute(0, 3, 1, 2)], v).permute(0, 2, 3, 1)
-
-    return answer
-
-
-def max_pool(t: Tensors, v: Values) -> torch.Tensor:
-    return pool(t, v, largest=True)
-
-
-def avg_pool(t: Tensors, v: Values) -> torch.Tensor:
-    return pool(t, v, largest=False)
-
-
-TORCH = {
-    "zero_pad1d": lambda t, v: padded(t[0], v, 1),
-    "zero_pad2d": lambda t, v: padded(t[0], v, 2),
-    "conv1d": conv_plain,
-    "conv2d_nchw": conv_plain,
-    "conv2d_nhwc": conv_nhwc,
-    "conv2d_nchwc": conv_nchwc,
-    "depthwise_conv2d_nchw": depthwise,
-    "conv_transpose1d": transposed,
-    "conv_transpose2d_nchw": transposed,
-    "im2col_nchw": im2col_nchw,
-    "im2col_nhwc": im2col_nhwc,
-    "gemm_conv2d_nchw": conv_plain,
-    "gemm_conv2d_nhwc": gemm_nhwc,
-    "gemv": matmul,
-    "gemm": matmul,
-    "batch_gemm": matmul,
-    "linear": lambda t, v: F.linear(t[0], t[1], bias(t, v)),
-    "bsr_gemm": bsr_gemm,
-    "bsr_conv2d_nhwc": bsr_conv,
-    "mean": mean,
-    "softmax": softmax,
-    "max_pool1d": max_pool,
-    "max_pool2d_nchw": max_pool,
-    "max_pool2d_nhwc": last(max_pool),
-    "avg_pool1d": avg_pool,
-    "avg_pool2d_nchw": avg_pool,
-    "avg_pool2d_nhwc": last(avg_pool),
 }
 
 
@@ -437,12 +360,32 @@ def inputs_of(program: str, values: Values, seed: int) -> Tensors:
     inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
     if "blocks" in values:
         inputs[2:4] = block_places(inputs, values)
+    elif "in indices" in program:
+        inputs = list(pooled(program, values))
+    elif found := re.search(r"^in place i32 .*\.\.(\d+)$", program, re.M):
+        inputs[1] = torch.randint(int(found[1]), inputs[1].shape).double()
     return inputs
+
+
+def pooled(program: str, values: Values) -> Tensors:
+    """The maxima of a random plane, and where they stood in it."""
+    (shape,) = sizes(program, "", "Y")
+    axes = len(shape) - 2
+    pool = F.max_pool1d if axes == 1 else F.max_pool2d
+    plane = torch.randn(shape, dtype=torch.float64)
+    kernel = numbers(values["kernel"], axes)
+    options = unpool_options(values, axes)
+    return [x.double() for x in pool(plane, kernel, **options, return_indices=True)]
+
+
+def all_results(name: str, inputs: Tensors, values: Values) -> Tensors:
+    answer = TORCH[name](inputs, values)
+    return answer if isinstance(answer, list) else [answer]
 
 
 def evaluate(program: str, inputs: Tensors) -> torch.Tensor:
     data = _core.evaluate(program, [x.numpy().tobytes() for x in inputs])
-    (shape,) = sizes(program, "", "Y")
+    (shape,) = sizes(program, "", re.findall(r"^out (\w+)", program, re.M)[0])
     return torch.from_numpy(np.frombuffer(data).copy()).reshape(shape)
 
 
@@ -460,10 +403,11 @@ def test_equals_torch(line: str) -> None:
     name, values = split(line)
     program = canvas.operator_program(name, **values)
     inputs = inputs_of(program, values, len(line))
-    wanted = TORCH[name](inputs, values)
-    result = evaluate(program, inputs)
-    assert result.shape == wanted.shape
-    torch.testing.assert_close(result, wanted, rtol=1e-12, atol=1e-12)
+    stages, *outputs = program.split("\nout ")
+    for i, wanted in enumerate(all_results(name, inputs, values)):
+        result = evaluate(f"{stages}\nout {outputs[i]}", inputs)
+        assert result.shape == wanted.shape
+        torch.testing.assert_close(result, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_every_operator_has_five_shapes() -> None:
@@ -508,7 +452,7 @@ def test_published_shapes_equal_torch(path: Path) -> None:
         if max(int(np.prod(s)) for s in sizes(program, r"(?:in )?")) > 1 << 23:
             continue
         inputs = inputs_of(program, values, 1)
-        wanted = TORCH[name](inputs, values).flatten()
+        wanted = all_results(name, inputs, values)[0].flatten()
         at = torch.randint(len(wanted), (200,))
         at[0], at[1] = 0, len(wanted) - 1
         data = _core.evaluate(
@@ -552,7 +496,7 @@ def test_padding_may_go_into_its_reader(line: str) -> None:
     program = canvas.operator_program(name, **values)
     inlined = command("edit", "-", "inline", "pad", given=program)
     assert "pad" not in inlined
-    inputs = [torch.randn(s, dtype=torch.float64) for s in sizes(program, "in ")]
+    inputs = inputs_of(program, values, 0)
     assert torch.equal(evaluate(inlined, inputs), evaluate(program, inputs))
 
 
