@@ -32,7 +32,5 @@ def _value(name: str, value: int | float | str | Sequence[int]) -> str:
     if isinstance(value, float):
         return repr(value)
     if not isinstance(value, (list, tuple)) or not all(isinstance(n, int) for n in value):
-        raise CanvasError(
-            f"{name} is a number, a text or several numbers, not {shown(value)}"
-        )
+        raise CanvasError(f"{name} is a number, a text or several numbers, not {shown(value)}")
     return "x".join(str(number) for number in value)

@@ -1,6 +1,5 @@
 /* Matrix products: Y[m, n] = sum over k of A[m, k] * B[k, n], with either transposed, in batches, with a
- * vector, or as a layer with weights [out_features, in_features]; and products of three, as a product
- * of two and a sum over it.
+ * vector, or as a layer with weights [out_features, in_features]; and products of three.
  */
 #include "operator/operator_build.h"
 
@@ -57,7 +56,7 @@ canvas_status build_linear(struct build *b) {
   return CANVAS_OK;
 }
 
-/* part[n, o, j] = sum over i of X1[n, i] * W[o, i, j], and with X2[n, j] the sum over j. */
+/* Y[n, o] = sum over i and j of X1[n, i] * W[o, i, j] * X2[n, j]. */
 canvas_status build_bilinear(struct build *b) {
   struct program *p = b->p;
   bool biased = build_number(b, ARG_BIAS, 0);
@@ -67,27 +66,23 @@ canvas_status build_bilinear(struct build *b) {
   build_axis(b, 'o', "o", build_number(b, ARG_OUT_FEATURES, 0));
   int x1 = build_input(b, "X1", "ni"), x2 = build_input(b, "X2", "nj");
   int w = build_input(b, "W", "oij"), bias = biased ? build_input(b, "B", "o") : -1;
-  int part = build_stage(b, "part", b->wide, "noj");
-  build_reduce(b, part, REDUCE_SUM, "i");
-  program_define(p, part, px_mul(p, build_load(b, x1, "ni"), build_load(b, w, "oij")));
   int y = biased ? build_stage(b, "product", b->wide, "no") : build_stage(b, "Y", b->type, "no");
-  build_reduce(b, y, REDUCE_SUM, "j");
-  program_define(p, y, px_mul(p, build_load(b, part, "noj"), build_load(b, x2, "nj")));
+  build_reduce(b, y, REDUCE_SUM, "ij");
+  int left = px_mul(p, build_load(b, x1, "ni"), build_load(b, w, "oij"));
+  program_define(p, y, px_mul(p, left, build_load(b, x2, "nj")));
   if (biased) build_bias(b, y, "no", bias, "o");
   return CANVAS_OK;
 }
 
-/* part[m, k, n] = sum over l of A[m, k, l] * C[l, n], and with B[k, n] the sum over k. */
+/* Y[m, n] = sum over k and l of A[m, k, l] * B[k, n] * C[l, n]. */
 canvas_status build_mttkrp3d(struct build *b) {
   struct program *p = b->p;
   matrix_axes(b);
   build_axis(b, 'l', "l", build_number(b, ARG_L, 0));
-  int a = build_input(b, "A", "mkl"), right = build_input(b, "B", "kn");
-  int c = build_input(b, "C", "ln"), part = build_stage(b, "part", b->wide, "mkn");
-  build_reduce(b, part, REDUCE_SUM, "l");
-  program_define(p, part, px_mul(p, build_load(b, a, "mkl"), build_load(b, c, "ln")));
+  int a = build_input(b, "A", "mkl"), c = build_input(b, "B", "kn"), d = build_input(b, "C", "ln");
   int y = build_stage(b, "Y", b->type, "mn");
-  build_reduce(b, y, REDUCE_SUM, "k");
-  program_define(p, y, px_mul(p, build_load(b, part, "mkn"), build_load(b, right, "kn")));
+  build_reduce(b, y, REDUCE_SUM, "kl");
+  int left = px_mul(p, build_load(b, a, "mkl"), build_load(b, c, "kn"));
+  program_define(p, y, px_mul(p, left, build_load(b, d, "ln")));
   return CANVAS_OK;
 }

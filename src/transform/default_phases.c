@@ -8,7 +8,10 @@
 #include "program/affine.h"
 #include "transform/default.h"
 
-enum { LONGEST = 8 }; /* steps that are unrolled */
+enum {
+  LONGEST = 8, /* steps that are unrolled */
+  COPIES = 64  /* of a statement, by three periods: in a window of 3x3x3 the outermost is left */
+};
 
 /* So many steps of a reduction are unrolled: a period, or all where it does not divide them. */
 int64_t default_phase_steps(const struct default_facts *f, int axis) {
@@ -48,19 +51,32 @@ bool default_is_phase(const struct default_facts *f, int condition) {
   return period && f->period[own] == period && f->period[reduction] == period;
 }
 
+/* Three periods make too many copies of a row's statements. */
+static bool are_too_many(const struct default_facts *f) {
+  int64_t copies = 1, periods = 0;
+  for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
+    if (f->period[i]) {
+      copies *= f->period[i] * default_phase_steps(f, i);
+      periods++;
+    }
+  return periods > 2 && copies > COPIES;
+}
+
+/* The last of several conditions first: that of the innermost axis. */
 static void find_all(struct default_facts *f, int condition) {
   const struct px_node *n = &f->p->nodes.data[condition];
   int own, reduction;
   if (n->op == PX_AND) {
-    find_all(f, n->arg[0]);
     find_all(f, n->arg[1]);
+    find_all(f, n->arg[0]);
     return;
   }
   int64_t period = period_of(f, condition, &own, &reduction);
   if (period < 2 || f->period[own] || f->period[reduction]) return;
   if (f->t->axes[own].size < period || f->t->axes[reduction].low >= 0) return;
   f->period[own] = f->period[reduction] = period;
-  if (period <= LONGEST && default_phase_steps(f, reduction) <= LONGEST) return;
+  bool few = period <= LONGEST && default_phase_steps(f, reduction) <= LONGEST;
+  if (few && !are_too_many(f)) return;
   f->period[own] = f->period[reduction] = 0;
 }
 

@@ -866,6 +866,12 @@ static const char *const phased[] = {
     "conv_transpose1d in_channels=20 length=33 out_channels=33 kernel=5 stride=3 dilation=2 "
     "padding=3",
     "conv_transpose1d in_channels=3 length=40 out_channels=1 kernel=4 stride=2",
+    "conv_transpose3d_ncdhw in_channels=4 depth=3 height=4 width=5 out_channels=18 kernel=3 "
+    "stride=2 "
+    "padding=1",
+    "conv_transpose3d_ncdhw in_channels=4 depth=3 height=4 width=5 out_channels=6 kernel=4 "
+    "stride=2 "
+    "padding=1",
 };
 
 static void phases(void **state) {
