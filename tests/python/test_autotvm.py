@@ -4,9 +4,14 @@ JSON.
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import logging
+import operator
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -227,6 +232,26 @@ def test_a_task_knows_its_space_and_its_flops() -> None:
     assert again[0].shape == (4, 4) and again[1] == 1
 
 
+def test_blocks_of_channels_are_convolved() -> None:
+    """By the fallback and by two configs, with a stride, beside NumPy."""
+    A, B = te.placeholder((1, 2, 7, 9, 4), name="A"), te.placeholder((2, 2, 3, 3, 4, 8), name="B")
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=t.shape).astype("float32") for t in (A, B))
+    padded = np.pad(a, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
+    wanted = sum(
+        np.einsum("nchwb,ocbd->nohwd", padded[:, :, i : i + 7 : 2, j : j + 9 : 2], b[:, :, i, j])
+        for i in range(3)
+        for j in range(3)
+    )
+    args = (A, B, 2, 1, 1, "NCHWc", "NCHWc", "float32")
+    task = autotvm.task.create("conv2d_NCHWc.x86", args, "llvm")
+    made = [autotvm.topi.conv2d_nchwc_x86(*args)]
+    made += [task.instantiate(task.config_space.get(at)) for at in (0, len(task.config_space) - 1)]
+    for s, (data, kernel, conv) in made:
+        found = te.build(s, [data, kernel, conv])(a, b)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 # ---- tuners -------------------------------------------------------------------------------------
 
 
@@ -348,6 +373,13 @@ def config(rows: Any) -> Callable[[], Any]:
     )
 
 
+def blocked(data: Any, kernel: Any, padding: Any = 1, layout: str = "NCHWc") -> Any:
+    """The task of a convolution in blocks of channels."""
+    A, B = te.placeholder(data, name="A"), te.placeholder(kernel, name="B")
+    args = (A, B, 1, padding, 1, layout, "NCHWc", "float32")
+    return autotvm.task.create("conv2d_NCHWc.x86", args, "llvm")
+
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         space(lambda c: c.define_split("t", 0, num_outputs=2)),
@@ -401,6 +433,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: autotvm.task.create("test_autotvm.product", (8,), "cuda"),
         "target 'cuda' comes later",
+    ),
+    (lambda: blocked((1, 2, 8, 8, 16), (2, 2, 3, 3, 8, 16)), "conv2d_NCHWc: data is [n, ic/b,"),
+    (
+        lambda: blocked((1, 1, 8, 8, 8), (1, 1, 3, 3, 8, 8), padding=(1, 2, 3)),
+        "conv2d_NCHWc: padding is one number or two, not (1, 2, 3)",
+    ),
+    (
+        lambda: blocked((1, 1, 8, 8, 8), (1, 1, 3, 3, 8, 8), layout="NHWC"),
+        "conv2d_NCHWc: layouts are NCHWc, not NHWC and NCHWc",
     ),
     (lambda: autotvm.task.serialize_args([object()]), "an argument of a task is a number, a text"),
     (
@@ -472,3 +513,37 @@ def test_a_template_that_fails_is_one_sentence(tmp_path: Path) -> None:
         list(autotvm.record.load_from_file(bad))
     with pytest.raises(CanvasError, match="Is a directory"):
         autotvm.callback.log_to_file(str(tmp_path))(None, [], [])
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/notebook.md").read_text()
+
+
+def test_names_and_defaults_are_as_the_page_lists_them() -> None:
+    rows = re.findall(r"^\| `autotvm\.([\w.]+)` \| (?:`(.*)`)? ?\|$", PAGE, re.M)
+    assert len(rows) > 20
+    for name, told in rows:
+        known = inspect.signature(operator.attrgetter(name)(autotvm)).parameters.values()
+        shown = [str(one).split(":")[0] + default_of(one) for one in known if one.name != "self"]
+        assert shown[: len(told.split(", "))] == [one for one in told.split(", ") if one], name
+
+
+def default_of(one: inspect.Parameter) -> str:
+    return "" if one.default is one.empty else f"={one.default!r}"
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3000)
+def test_the_notebook_at_its_own_size(tmp_path: Path) -> None:
+    """Its files on the first shape, with few trials."""
+    for path, body in re.findall(r"^```python (\S+)\n(.*?)^```$", PAGE, re.S | re.M):
+        (tmp_path / path).write_text(body)
+    shape = "convshape = [(10, 64, 256, 256)]\nsparsities = [0.6]\ntrials = 8\n"
+    (tmp_path / "convshape.py").write_text(shape)
+    for script in ("tune_nchwc", "tune_dense", "tune_sparse", "check"):
+        done = subprocess.run(
+            [sys.executable, f"{script}.py"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("dense True\nsparse True\n")

@@ -10,7 +10,7 @@ with autotvm.apply_history_best("conv.log"):
     s, args = conv2d_3x3_gemm(1, 8, 8, 16, 16)
 """
 
-from . import measure, record, task, tuner
+from . import measure, record, task, topi, tuner
 from .measure import (
     LocalBuilder,
     LocalRunner,
@@ -53,5 +53,6 @@ __all__ = [
     "record",
     "task",
     "template",
+    "topi",
     "tuner",
 ]

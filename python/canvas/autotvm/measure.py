@@ -138,29 +138,31 @@ class Measure:
         self.builder: LocalBuilder = checked["builder"]
         self.runner: LocalRunner = checked["runner"]
         self._measurer: object = None
+        self._known: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     def __call__(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
         start = time.time()
         made = [_texts(one) for one in inputs]
-        legal = [one for one in made if not isinstance(one, str)]
-        verdicts = iter(self._measured(legal))
-        found = [one if isinstance(one, str) else next(verdicts) for one in made]
+        self._measure([one for one in made if not isinstance(one, str)])
+        found = [one if isinstance(one, str) else self._known[one] for one in made]
         each = (time.time() - start) / max(1, len(inputs))
         return [self._result(one, each) for one in found]
 
-    def _measured(self, legal: list[tuple[str, str | None]]) -> list[dict[str, Any]]:
-        if not legal:
-            return []
+    def _measure(self, legal: list[tuple[str, str | None]]) -> None:
+        """What two configs make alike is measured once."""
+        new = [one for one in dict.fromkeys(legal) if one not in self._known]
+        if not new:
+            return
         if self._measurer is None:
             runner = self.runner
             self._measurer = _core.measurer(
-                legal[0][0],
+                new[0][0],
                 repeats=runner.number * runner.repeat,
                 seconds=runner.timeout,
                 screen=True,
                 cold=runner.enable_cpu_cache_flush,
             )
-        return _core.measure(self._measurer, legal)
+        self._known.update(zip(new, _core.measure(self._measurer, new)))
 
     def _result(self, found: str | dict[str, Any], seconds: float) -> MeasureResult:
         if isinstance(found, str):
