@@ -1,8 +1,9 @@
 """Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
 against their default schedules.
 
-    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation] [--rounds N]
-                     [--seconds S] [--method NAME] [--resume] [--report FILE] [WORD...]
+    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation|metaschedule]
+                     [--rounds N] [--seconds S] [--method NAME] [--resume] [--report FILE]
+                     [WORD...]
 
 Of `layers` the ratio is how many times faster the winner of `quick` is than oneDNN's direct
 algorithm (its C API, every layout as it likes, weights packed beforehand on both sides); of
@@ -12,7 +13,10 @@ kernel. `oneshot` is the time of the winner of `quick` beside that of the schedu
 picks unmeasured. Contenders take turns in one process, timed by the thread's processor time; every
 result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its
 parts: without the descent (its shortlist alone), without the model (random points, as many),
-without measuring (oneshot), without finals (the trial that seemed best). CPU seconds are those of
+without measuring (oneshot), without finals (the trial that seemed best). `winograd` is, of the 3x3
+layers, a search that may use Winograd's form against the direct one that `quick` found, oneDNN's
+Winograd beside it. `metaschedule` is TVM's tuner (tune_metaschedule.py) with the same seconds and
+with 256 trials. CPU seconds are those of
 the search, compilers included. WORDs choose cases whose names hold them. Rows go to
 build/tune/rows.jsonl as they come; --resume keeps those that stand there.
 """
@@ -34,6 +38,7 @@ import bench_native
 import native_onednn
 import numpy as np
 import tune_ablation
+import tune_metaschedule
 import tune_sparse
 from bench_native import duration, number
 from native_onednn import Chain, Speed
@@ -154,14 +159,41 @@ class Bench:
 
     def add_onednn(self, case: Case, arrays: list[np.ndarray], wanted: np.ndarray,
                    timers: dict[str, Timer], row: Row) -> None:  # fmt: skip
-        if not self.speed.onednn or not case.onednn:
-            return
-        chain = Chain(self.speed)
-        made, shape, image = case.onednn(chain, arrays)
-        self.speed.time(chain.run, chain.pointers, 1)
-        check("onednn", chain.read(made, shape, image), wanted)
-        row["implementation"] = chain.implementation()
-        timers["onednn"] = lambda calls: self.speed.time(chain.run, chain.pointers, calls)
+        for name, of in (("onednn", case.onednn), ("onednn_winograd", case.winograd)):
+            if not self.speed.onednn or not of or (case.group == "layers" and "_" in name):
+                continue
+            chain = Chain(self.speed)
+            try:
+                made, shape, image = of(chain, arrays)
+                self.speed.time(chain.run, chain.pointers, 1)
+            except RuntimeError:
+                if of is case.onednn:
+                    raise
+                continue  # it has none for this instruction set
+            check(name, chain.read(made, shape, image), wanted)
+            row["implementation"] = chain.implementation()
+            timers[name] = of_chain(self.speed, chain)
+
+    def winograd(self, case: Case) -> Row:
+        """`quick` where it may use Winograd's form, against what it finds without."""
+        row: Row = {"group": "winograd", "name": case.name, "batch": case.batch, "floor": 1.5}
+        arrays, program = case.arrays(), case.program()
+        tensors = self.tensors(case, arrays)
+        wanted = np.ascontiguousarray(case.torch(*tensors).movedim(1, -1).numpy())
+        direct, _ = self.search(program, "quick", seconds=self.options.seconds)
+        found, row["cpu_s"] = self.search(
+            program, "quick", seconds=self.options.seconds, seed=self.options.seed, winograd=True
+        )
+        row.update(rule=found.rule, trials=found.trials, wall_s=found.seconds)
+        timers: dict[str, Timer] = {}
+        both = {"quick": found, "direct": direct}
+        kept = self.add_native(program, both, case.pack(arrays), wanted, timers)
+        self.add_onednn(case, arrays, wanted, timers, row)
+        times = turns(timers, self.options.rounds)
+        assert kept
+        row.update({f"{name}_us": statistics.median(t) * 1e6 for name, t in times.items()})
+        row["ratio"] = ratio(times, "quick", ["direct"])
+        return row
 
     def measure(self, case: Case) -> Row:
         row: Row = {"group": case.group, "name": case.name, "batch": case.batch}
@@ -179,6 +211,10 @@ class Bench:
             timer(1)
         rivals = ["onednn"] if case.group == "layers" else ["onednn", "torch", "compile"]
         return finished(row, turns(timers, self.options.rounds), rivals, len(kept))
+
+
+def of_chain(speed: Speed, chain: Chain) -> Timer:
+    return lambda calls: speed.time(chain.run, chain.pointers, calls)
 
 
 def Frozen(torch: Any, function: Callable[..., Any], weights: list[Any]) -> Any:
@@ -240,17 +276,22 @@ def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
     if group == "ablation":
         yield from tune_ablation.rows(bench, known)
         return
+    if group == "metaschedule":
+        yield from tune_metaschedule.rows(bench, known)
+        return
     if group == "sampled":
         yield from sampled(bench, sum(row["group"] == "sampled" for row in known))
         return
-    for case in GROUPS[group]():
+    for case in GROUPS["layers" if group == "winograd" else group]():
         text = f"{case.name} b{case.batch}"
+        if group == "winograd" and not case.winograd:
+            continue
         if any(word not in text for word in bench.options.words):
             continue
         if (group, case.name, case.batch) in done:
             continue
         try:
-            yield bench.measure(case)
+            yield bench.winograd(case) if group == "winograd" else bench.measure(case)
         except Exception as error:
             row = {"group": group, "name": case.name, "batch": case.batch}
             yield {**row, "error": f"{type(error).__name__}: {error}"}
@@ -267,9 +308,16 @@ COLUMNS = {
     "oneshot": lambda row: number(row, "oneshot_ratio"),
     "gain": lambda row: number(row, "gain"),
     "quick time": lambda row: duration(row, "quick"),
+    "direct": lambda row: duration(row, "direct"),
     "oneDNN": lambda row: duration(row, "onednn"),
+    "its Winograd": lambda row: duration(row, "onednn_winograd"),
     "torch": lambda row: duration(row, "torch"),
     "compile": lambda row: duration(row, "compile"),
+    "256 trials": lambda row: duration(row, "trials"),
+    "their s": lambda row: number(row, "trials_s", ".0f"),
+    "same seconds": lambda row: duration(row, "same"),
+    "faster then": lambda row: number(row, "same_ratio"),
+    "its trials": lambda row: str(row.get("same_found", "")),
     "CPU s": lambda row: number(row, "cpu_s", ".1f"),
     "trials": lambda row: str(row.get("trials", "")),
     "rule": lambda row: row.get("rule", ""),
@@ -303,6 +351,8 @@ AGAINST = {
     "sparse": "the same layer dense",
     "sampled": "the default schedule",
     "ablation": "quick",
+    "winograd": "the direct one",
+    "metaschedule": "MetaSchedule after 256 trials",
 }
 
 

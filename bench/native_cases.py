@@ -81,13 +81,15 @@ def conv_torch(c: Conv) -> Callable[..., Any]:
     return run
 
 
-def conv_onednn(c: Conv, chain: Chain, arrays: Arrays) -> tuple[int, tuple[int, ...], bool]:
+def conv_onednn(c: Conv, chain: Chain, arrays: Arrays, winograd: bool = False
+                ) -> tuple[int, tuple[int, ...], bool]:  # fmt: skip
     image, w = arrays
     if c.groups > 1:
         w = w.reshape(c.groups, c.out // c.groups, *w.shape[1:])
     result = (c.batch, c.out, c.result, c.result)
     x, weights = chain.image(image), chain.tensor(w)
-    return chain.convolution(x, image, weights, w, result, c.stride, c.padding), result, True
+    made = chain.convolution(x, image, weights, w, result, c.stride, c.padding, winograd=winograd)
+    return made, result, True
 
 
 def plain_conv(c: Conv) -> str:

@@ -9,6 +9,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import native_programs as programs
@@ -30,7 +31,7 @@ class Case:
     onednn: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
     image: bool = True  # the first array is one: n .. c for us, n c .. for torch
     floor: float = 0.92
-    winograd: bool = False  # a second search may use it
+    winograd: Callable[[Chain, Arrays], tuple[int, tuple[int, ...], bool]] | None = None
 
 
 def operator(words: str) -> str:
@@ -103,8 +104,10 @@ def layers() -> list[Case]:
     ]
     for batch in (1, 10):
         for channels, size in RESNET:
-            case = dense(f"3x3 {channels}@{size}", Conv(channels, size, channels, batch=batch))
-            case.winograd = size > 7
+            c = Conv(channels, size, channels, batch=batch)
+            case = dense(f"3x3 {channels}@{size}", c)
+            if size > 7:
+                case.winograd = partial(conv_onednn, c, winograd=True)
             found.append(case)
     found += [gemm(1024, 1024, 1024), gemm(1000, 1003, 1017)]
     for channels, size in ((32, 112), (144, 56), (960, 7)):

@@ -18,35 +18,17 @@ static const struct command python_subcommands[] = {
     {.subcommand = "env", .summary = "print what a bug report should say about the machine"},
 };
 
-static const struct command *const commands[] = {&command_sample,
-                                                 &command_check,
-                                                 &command_show,
-                                                 &command_cost,
-                                                 &command_solve,
-                                                 &command_eval,
-                                                 &command_lower,
-                                                 &command_count,
-                                                 &command_edit,
-                                                 &command_schedule,
-                                                 &command_compile,
-                                                 &command_run,
-                                                 &command_tune,
-                                                 &command_log,
-                                                 &command_machine,
-                                                 &command_hash,
-                                                 &command_equal,
-                                                 &command_primitives,
-                                                 &command_operator,
-                                                 &command_help,
-                                                 &command_completion,
-                                                 &python_subcommands[0],
-                                                 &python_subcommands[1],
-                                                 &python_subcommands[2],
-                                                 &python_subcommands[3],
-                                                 &python_subcommands[4],
-                                                 &python_subcommands[5],
-                                                 &python_subcommands[6],
-                                                 NULL};
+static const struct command *const commands[] = {
+    &command_sample,        &command_check,         &command_show,
+    &command_cost,          &command_solve,         &command_eval,
+    &command_lower,         &command_count,         &command_edit,
+    &command_schedule,      &command_compile,       &command_run,
+    &command_tune,          &command_log,           &command_machine,
+    &command_hash,          &command_equal,         &command_primitives,
+    &command_operator,      &command_network,       &command_help,
+    &command_completion,    &python_subcommands[0], &python_subcommands[1],
+    &python_subcommands[2], &python_subcommands[3], &python_subcommands[4],
+    &python_subcommands[5], &python_subcommands[6], NULL};
 
 /* ---- the subcommand ------------------------------------------------------------------------------ */
 

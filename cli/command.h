@@ -46,7 +46,8 @@ struct arguments {
 extern const struct command command_sample, command_check, command_show, command_cost,
     command_solve, command_count, command_edit, command_eval, command_lower, command_schedule,
     command_compile, command_run, command_tune, command_log, command_machine, command_hash,
-    command_equal, command_primitives, command_operator, command_help, command_completion;
+    command_equal, command_primitives, command_operator, command_network, command_help,
+    command_completion;
 
 /* ---- all subcommands (subcommands.c) ---------------------------------------------------------- */
 

@@ -51,6 +51,7 @@ typedef struct canvas_pack canvas_pack;
 typedef struct canvas_reader canvas_reader;
 typedef struct canvas_sampler canvas_sampler;
 typedef struct canvas_program canvas_program;
+typedef struct canvas_network canvas_network;
 typedef struct canvas_schedule canvas_schedule;
 typedef struct canvas_machine canvas_machine;
 typedef struct canvas_bound canvas_bound;
@@ -288,6 +289,40 @@ void canvas_program_fill(const canvas_program *program, int input, uint64_t seed
 canvas_status canvas_program_evaluate(canvas_context *ctx, const canvas_program *program,
                                       const double *const *inputs, int output, int64_t count,
                                       const int64_t *elements, double *out);
+
+/* ---- networks: calls of programs, one after another (docs/networks.md) ---------------------- */
+
+canvas_status canvas_network_parse(canvas_context *ctx, const char *text, size_t length,
+                                   canvas_network **out);
+void canvas_network_free(canvas_network *network);
+char *canvas_network_print(const canvas_network *network);
+
+/* Inputs differ from run to run, weights do not; outputs are what some of its calls give. Each are
+ * numbered from 0, in the order of the text. */
+typedef enum canvas_role { CANVAS_INPUT, CANVAS_WEIGHT, CANVAS_OUTPUT } canvas_role;
+int canvas_network_count(const canvas_network *network, canvas_role role);
+canvas_tensor canvas_network_tensor(const canvas_network *network, canvas_role role, int index);
+/* The name of a weight where it comes from, say "layer1.0.conv1.weight"; NULL: the text says none. */
+const char *canvas_network_source(const canvas_network *network, int weight);
+/* For an input or a weight, as canvas_program_fill; weights alone are divided by the root of a
+ * fan-in. */
+void canvas_network_fill(const canvas_network *network, canvas_role role, int index, uint64_t seed,
+                         double *out);
+
+/* The interpreter: every call in order, whole tensors, double precision, rounded as each type stores it.
+ * inputs[i], weights[i] and outputs[i] are whole tensors, row-major. CANVAS_BAD_INPUT: an input of i32 is
+ * not what the network says; CANVAS_IO: it would take too much memory or time. */
+canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
+                                      const double *const *inputs, const double *const *weights,
+                                      double *const *outputs);
+
+/* Where its values lie in one arena: for each the first and the last call between which it lives, its
+ * offset and its bytes, and whose place it takes where it is computed in place; as columns, or as JSON
+ * {"bytes", "least", "apart", "values": [{"name", "first", "last", "offset", "bytes"[,
+ * "in_place_of"]}]}: bytes of the arena, of what is alive at once at most, and of all values. Outputs
+ * are not in it: they are the caller's, as inputs and weights are. */
+char *canvas_network_plan(const canvas_network *network);
+char *canvas_network_plan_json(const canvas_network *network);
 
 /* ---- operators: programs by name (docs/operators.md) --------------------------------------- */
 

@@ -34,6 +34,8 @@ canvas_status program_check_input(canvas_context *ctx, const struct program *p, 
  * input but the first divided by the root of the product of its sizes but the first (a fan-in);
  * elements of i32 are uniform within their range, sorted if they rise. */
 void program_fill(const struct program *p, int input, uint64_t seed, double *values);
+/* The same for a tensor with a number of its own; number 0 is not divided. */
+void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, double *values);
 
 /* Borrows `p`, which must not change, and the inputs: inputs[i] is the whole tensor p->inputs[i],
  * row-major, whole numbers of i32. `limits` may be NULL. Program and inputs are checked first. */

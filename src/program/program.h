@@ -138,8 +138,11 @@ const char *px_op_text(enum px_op op);                 /* "+", "min"; "" of leav
 const char *program_dtype_name(enum program_dtype dtype);
 const char *program_reducer_name(enum program_reducer reducer);
 
-/* An index of the axes of `tensor` (no loads), read where the lexer stands. */
+/* A program in another text: from where the lexer stands through a line `end`. */
 struct lexer;
+canvas_status program_parse_inner(struct lexer *lx, struct program **out);
+
+/* An index of the axes of `tensor` (no loads), read where the lexer stands. */
 canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out);
 
 /* program_verify.c: every rule of a program; the failure of an earlier builder call is reported

@@ -62,16 +62,19 @@ static void fill_indices(const struct program_tensor *t, int64_t count, struct r
   }
 }
 
-void program_fill(const struct program *p, int input, uint64_t seed, double *values) {
-  int tensor = p->inputs.data[input];
-  const struct program_tensor *t = &p->tensors.data[tensor];
-  int64_t count = program_elements(p, tensor);
+void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, double *values) {
+  int64_t count = 1;
+  for (int i = 0; i < t->rank; i++) count *= t->axes[i].size;
   struct random r;
-  random_open(&r, seed, RANDOM_EVAL, (uint64_t)input);
+  random_open(&r, seed, RANDOM_EVAL, (uint64_t)number);
   if (t->dtype == PROGRAM_I32) {
     fill_indices(t, count, &r, values);
     return;
   }
-  double scale = input && t->rank ? sqrt((double)t->axes[0].size / (double)count) : 1;
+  double scale = number && t->rank ? sqrt((double)t->axes[0].size / (double)count) : 1;
   for (int64_t i = 0; i < count; i++) values[i] = random_normal(&r) * scale;
+}
+
+void program_fill(const struct program *p, int input, uint64_t seed, double *values) {
+  tensor_fill(&p->tensors.data[p->inputs.data[input]], input, seed, values);
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/lexer.h"
+#include "base/name_table.h"
 #include "program/program.h"
 
 enum place { IN_VALUE, IN_INDEX, IN_CONDITION };
@@ -27,14 +28,13 @@ enum place { IN_VALUE, IN_INDEX, IN_CONDITION };
 /* An `if` in parentheses counts twice here and once in the tree. */
 enum { NESTING = 2 * PROGRAM_DEPTH + 8 };
 
-enum { SLOTS = 2 * PROGRAM_STAGES };
-
 struct parser {
   struct lexer lx;
   struct program *p;
   int stage; /* whose expression is read */
   int depth;
-  int slots[SLOTS]; /* a hash table of tensors by name, plus one; 0 is free */
+  bool inner; /* it stands in another text, and `end` behind it */
+  struct name_table tensors;
 };
 
 /* Passes on what the builder said about the expression at `at`. */
@@ -94,18 +94,8 @@ static bool token_is_name(const struct token *t, const char *name) {
   return strlen(name) == (size_t)t->length && memcmp(name, t->start, (size_t)t->length) == 0;
 }
 
-/* The slot of the tensor of this name, or the free one where it belongs. */
-static int *find_slot(struct parser *ps, const struct token *name) {
-  uint32_t hash = 2166136261u;
-  for (int i = 0; i < name->length; i++) hash = (hash ^ (unsigned char)name->start[i]) * 16777619u;
-  for (;; hash++) {
-    int *slot = &ps->slots[hash % SLOTS];
-    if (!*slot || token_is_name(name, ps->p->tensors.data[*slot - 1].name)) return slot;
-  }
-}
-
 static int find_tensor(struct parser *ps, const struct token *name) {
-  return *find_slot(ps, name) - 1;
+  return name_table_find(&ps->tensors, name->start, (size_t)name->length);
 }
 
 /* Keeps the place of a new tensor, and rejects a second one of its name. */
@@ -114,11 +104,11 @@ static canvas_status place_tensor(struct parser *ps, const struct token *name, i
   struct program_tensor *t = &ps->p->tensors.data[tensor];
   t->line = name->line;
   t->column = name->column;
-  int *slot = find_slot(ps, name);
-  if (*slot)
+  int first = find_tensor(ps, name);
+  if (first >= 0)
     return lexer_fail(&ps->lx, name, "'%.40s' is defined twice, first on line %d", t->name,
-                      ps->p->tensors.data[*slot - 1].line);
-  *slot = tensor + 1;
+                      ps->p->tensors.data[first].line);
+  name_table_add(&ps->tensors, t->name, tensor);
   return CANVAS_OK;
 }
 
@@ -549,10 +539,18 @@ static canvas_status parse_header(struct parser *ps) {
   return lexer_end_line(lx, "after the name of the program");
 }
 
+/* A line `end`: the end of a program that stands in another text. */
+static bool is_end(const struct lexer *lx) {
+  struct lexer ahead = *lx;
+  return lexer_accept(&ahead, "end") &&
+         (ahead.token.kind == TOKEN_NEWLINE || ahead.token.kind == TOKEN_END);
+}
+
 static canvas_status parse_program(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   TRY(parse_header(ps));
   for (lexer_skip_newlines(lx); lx->token.kind != TOKEN_END; lexer_skip_newlines(lx)) {
+    if (ps->inner && is_end(lx)) break;
     if (lx->token.kind != TOKEN_NAME)
       return lexer_unexpected(lx, "'in', 'out' or the name of a stage");
     if (lexer_accept(lx, "in"))
@@ -566,17 +564,32 @@ static canvas_status parse_program(struct parser *ps) {
   return program_verify(lx->ctx, ps->p);
 }
 
+/* Takes the tables of `ps`. */
+static canvas_status parse_close(struct parser *ps, canvas_status status, struct program **out) {
+  name_table_free(&ps->tensors);
+  if (status == CANVAS_OK)
+    *out = ps->p;
+  else
+    program_free(ps->p);
+  return status;
+}
+
 canvas_status program_parse(canvas_context *ctx, const char *text, size_t length,
                             struct program **out) {
   struct parser ps = {.p = program_new("")};
   *out = NULL;
   canvas_status status = lexer_open(&ps.lx, ctx, text, length);
   if (status == CANVAS_OK) status = parse_program(&ps);
-  if (status == CANVAS_OK)
-    *out = ps.p;
-  else
-    program_free(ps.p);
-  return status;
+  return parse_close(&ps, status, out);
+}
+
+canvas_status program_parse_inner(struct lexer *lx, struct program **out) {
+  struct parser ps = {.lx = *lx, .p = program_new(""), .inner = true};
+  *out = NULL;
+  canvas_status status = parse_program(&ps);
+  *lx = ps.lx;
+  if (status == CANVAS_OK) status = lexer_expect(lx, "end", "after the program");
+  return parse_close(&ps, status, out);
 }
 
 canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out) {

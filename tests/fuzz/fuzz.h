@@ -43,4 +43,7 @@ void check_module(canvas_context *ctx, const canvas_pack *pack);
  * evaluate to a number or an error message. `whole`: an index out of range is our own mistake. */
 void check_program(canvas_context *ctx, const canvas_program *program, bool whole);
 
+/* print -> parse -> print is stable, and so is the plan of its memory. */
+void check_network(canvas_context *ctx, const canvas_network *network);
+
 #endif

@@ -233,3 +233,15 @@ void check_program(canvas_context *ctx, const canvas_program *program, bool whol
     check_evaluation(ctx, (const struct program *)program, inputs, whole);
   free_inputs(program, inputs);
 }
+
+/* -- networks -- */
+
+void check_network(canvas_context *ctx, const canvas_network *network) {
+  canvas_network *again = NULL;
+  char *text = canvas_network_print(network);
+  must(fine(ctx, canvas_network_parse(ctx, text, strlen(text), &again)),
+       "a printed network parses");
+  must_equal(text, canvas_network_print(again), "a network's text is stable");
+  must_equal(canvas_network_plan(network), canvas_network_plan(again), "a plan is of the text");
+  canvas_network_free(again);
+}

@@ -1,0 +1,36 @@
+/* Where the values of a network live: one arena, planned before anything runs.
+ *
+ * A value lives from the call that computes it through the last call that reads it; an output lives to the
+ * end, in memory of the caller, as inputs and weights do. Values that are alive at once do not overlap,
+ * but for one that a call computes element by element in the place of an argument that nobody reads
+ * afterwards (in_place.c says when that is legal).
+ */
+#ifndef CANVAS_NET_MEMORY_PLAN_H
+#define CANVAS_NET_MEMORY_PLAN_H
+
+#include "net/network.h"
+
+enum { PLAN_ALIGNMENT = 64 };
+
+struct planned_value {
+  int64_t offset; /* bytes, a multiple of PLAN_ALIGNMENT; -1: it is not in the arena */
+  int64_t bytes;
+  int first, last; /* the calls between which it lives, both included */
+  int in_place_of; /* the argument whose place it takes, or -1 */
+};
+
+struct memory_plan {
+  struct planned_value *values; /* by tensor */
+  int64_t bytes;                /* of the arena */
+  int64_t apart;                /* what it would be if every value had memory of its own */
+  int64_t least;                /* what is alive at once at most: no plan needs less */
+};
+
+struct memory_plan memory_plan_of(const struct network *n);
+void memory_plan_free(struct memory_plan *plan);
+
+/* in_place.c: whether a call of the program may write the output where the input stands: each element is
+ * computed from the same element of the input, which nothing reads once it is written. */
+bool program_in_place(const struct program *p, int output, int input);
+
+#endif

@@ -1,0 +1,82 @@
+/* Networks by hand. See network.h. */
+#include "net/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct network *network_new(const char *name) {
+  struct network *n = mem_alloc(sizeof *n);
+  n->name = arena_strndup(&n->arena, name, strlen(name));
+  return n;
+}
+
+void network_free(struct network *n) {
+  if (!n) return;
+  for (int i = 0; i < n->programs.count; i++) program_free(n->programs.data[i]);
+  for (int i = 0; i < n->calls.count; i++) {
+    free(n->calls.data[i].arguments.data);
+    free(n->calls.data[i].results.data);
+  }
+  free(n->programs.data);
+  free(n->tensors.data);
+  free(n->calls.data);
+  free(n->outputs.data);
+  arena_free(&n->arena);
+  free(n);
+}
+
+int network_program(struct network *n, struct program *p) {
+  VEC_PUSH(&n->programs, p);
+  return n->programs.count - 1;
+}
+
+int network_tensor(struct network *n, enum net_kind kind, const char *name,
+                   enum program_dtype dtype, int rank, const int64_t *sizes) {
+  struct net_tensor t = {.kind = kind, .dtype = dtype, .rank = rank, .call = -1};
+  t.name = arena_strndup(&n->arena, name, strlen(name));
+  t.most = dtype == PROGRAM_I32 ? INT32_MAX : 0;
+  for (int i = 0; i < rank; i++) t.sizes[i] = sizes[i];
+  VEC_PUSH(&n->tensors, t);
+  return n->tensors.count - 1;
+}
+
+int network_call(struct network *n, int program) {
+  VEC_PUSH(&n->calls, ((struct net_call){.program = program}));
+  return n->calls.count - 1;
+}
+
+void network_argument(struct network *n, int call, int tensor) {
+  VEC_PUSH(&n->calls.data[call].arguments, tensor);
+}
+
+void network_result(struct network *n, int call, int value) {
+  VEC_PUSH(&n->calls.data[call].results, value);
+  n->tensors.data[value].call = call;
+}
+
+void network_output(struct network *n, int value) {
+  VEC_PUSH(&n->outputs, value);
+}
+
+int network_find(const struct network *n, const char *name) {
+  for (int i = n->tensors.count - 1; i >= 0; i--)
+    if (!strcmp(n->tensors.data[i].name, name)) return i;
+  return -1;
+}
+
+int network_find_program(const struct network *n, const char *name) {
+  for (int i = n->programs.count - 1; i >= 0; i--)
+    if (!strcmp(n->programs.data[i]->name, name)) return i;
+  return -1;
+}
+
+int64_t network_elements(const struct net_tensor *t) {
+  int64_t elements = 1;
+  for (int i = 0; i < t->rank; i++) elements *= t->sizes[i];
+  return elements;
+}
+
+int64_t network_bytes(const struct net_tensor *t) {
+  static const int bytes[PROGRAM_DTYPES] = {4, 8, 2, 4};
+  return network_elements(t) * bytes[t->dtype];
+}

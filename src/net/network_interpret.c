@@ -1,0 +1,122 @@
+/* Calls in order, on whole tensors. See network_interpret.h. */
+#include "net/network_interpret.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "program/interpret.h"
+
+/* An arena of bytes is one of numbers here: the smallest elements have two bytes. */
+enum { SMALLEST = 2 };
+
+/* Weights are divided by the root of their fan-in, inputs are not. */
+void network_fill(const struct network *n, int tensor, uint64_t seed, double *values) {
+  const struct net_tensor *t = &n->tensors.data[tensor];
+  struct program_tensor as = {
+      .dtype = t->dtype, .rank = t->rank, .least = t->least, .most = t->most, .rising = t->rising};
+  for (int i = 0; i < t->rank; i++) as.axes[i].size = t->sizes[i];
+  tensor_fill(&as, t->kind == NET_WEIGHT ? tensor + 1 : 0, seed + (uint64_t)tensor, values);
+}
+
+struct run {
+  canvas_context *ctx;
+  const struct network *n;
+  const double *const *given;
+  double **value; /* by tensor; of values */
+  double *arena;  /* of the plan; NULL: each value is allocated by itself */
+  int *last;      /* by tensor: the call that reads it last */
+};
+
+static const double *tensor_of(const struct run *r, int tensor) {
+  return r->n->tensors.data[tensor].kind == NET_VALUE ? r->value[tensor] : r->given[tensor];
+}
+
+static canvas_status no_room(canvas_context *ctx, const struct network *n) {
+  return fail(ctx, CANVAS_IO, "network '%.40s' needs more memory than there is", n->name);
+}
+
+static bool is_output(const struct network *n, int tensor) {
+  for (int i = 0; i < n->outputs.count; i++)
+    if (n->outputs.data[i] == tensor) return true;
+  return false;
+}
+
+static canvas_status make_room(struct run *r, const struct net_call *c,
+                               const struct memory_plan *plan) {
+  for (int i = 0; i < c->results.count; i++) {
+    int t = c->results.data[i];
+    if (r->value[t]) continue; /* an output: the caller's */
+    if (r->arena)
+      r->value[t] = r->arena + plan->values[t].offset / SMALLEST;
+    else
+      r->value[t] = mem_try((size_t)network_elements(&r->n->tensors.data[t]), sizeof(double));
+    if (!r->value[t]) return no_room(r->ctx, r->n);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status evaluate(struct run *r, const struct net_call *c) {
+  const struct program *p = r->n->programs.data[c->program];
+  const double **inputs = mem_alloc((size_t)(p->inputs.count + 1) * sizeof *inputs);
+  struct interpreter *in = NULL;
+  for (int i = 0; i < p->inputs.count; i++) inputs[i] = tensor_of(r, c->arguments.data[i]);
+  canvas_status status = interpreter_new(r->ctx, p, inputs, NULL, &in);
+  for (int i = 0; i < c->results.count && status == CANVAS_OK; i++) {
+    int t = c->results.data[i];
+    status = interpreter_elements(in, p->outputs.data[i], network_elements(&r->n->tensors.data[t]),
+                                  NULL, r->value[t]);
+  }
+  interpreter_free(in);
+  free(inputs);
+  return status;
+}
+
+static void drop_read(struct run *r, const struct net_call *c, int call) {
+  if (r->arena) return;
+  for (int i = 0; i < c->arguments.count; i++) {
+    int t = c->arguments.data[i];
+    if (r->n->tensors.data[t].kind != NET_VALUE || r->last[t] != call) continue;
+    if (is_output(r->n, t)) continue;
+    free(r->value[t]);
+    r->value[t] = NULL;
+  }
+}
+
+static void find_last(const struct run *r) {
+  for (int c = 0; c < r->n->calls.count; c++)
+    for (int i = 0; i < r->n->calls.data[c].arguments.count; i++)
+      r->last[r->n->calls.data[c].arguments.data[i]] = c;
+}
+
+static canvas_status run_calls(struct run *r, const struct memory_plan *plan) {
+  for (int c = 0; c < r->n->calls.count; c++) {
+    TRY(make_room(r, &r->n->calls.data[c], plan));
+    TRY(evaluate(r, &r->n->calls.data[c]));
+    drop_read(r, &r->n->calls.data[c], c);
+  }
+  return CANVAS_OK;
+}
+
+static void run_close(struct run *r) {
+  for (int i = 0; i < r->n->tensors.count; i++)
+    if (!r->arena && !is_output(r->n, i)) free(r->value[i]);
+  free(r->arena);
+  free(r->value);
+  free(r->last);
+}
+
+canvas_status network_interpret(canvas_context *ctx, const struct network *n,
+                                const double *const *given, const struct memory_plan *plan,
+                                double *const *out) {
+  size_t tensors = (size_t)n->tensors.count + 1;
+  struct run r = {.ctx = ctx, .n = n, .given = given};
+  if (plan) r.arena = mem_try((size_t)plan->bytes / SMALLEST + 1, sizeof(double));
+  if (plan && !r.arena) return no_room(ctx, n);
+  r.value = mem_alloc(tensors * sizeof *r.value);
+  r.last = mem_alloc(tensors * sizeof *r.last);
+  for (int i = 0; i < n->outputs.count; i++) r.value[n->outputs.data[i]] = out[i];
+  find_last(&r);
+  canvas_status status = run_calls(&r, plan);
+  run_close(&r);
+  return status;
+}
