@@ -76,7 +76,7 @@ static void add_default(struct maker *m, const struct program *p) {
   struct program *edited = default_program(p, m->machine);
   if (!edited) edited = copy_of(p);
   struct schedule *s = schedule_default(edited, true, m->machine);
-  add(m, (struct sketch){mem_strdup("default"), edited, s, 0});
+  add(m, (struct sketch){mem_strdup("default"), edited, s, 0, false});
 }
 
 /* ---- kinds of tiles ---- */
@@ -131,7 +131,7 @@ static bool add_wished(struct maker *m, const struct program *p, const struct de
     return false;
   }
   sketch_open(&made, wish, m->machine);
-  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles});
+  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, false});
   return true;
 }
 
@@ -153,7 +153,7 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
   char *of = rule_of(wish);
   buf_puts(&rule, of);
   free(of);
-  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles});
+  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, true});
 }
 
 static bool is_summed(const struct program *p, int stage) {
@@ -302,6 +302,36 @@ static void add_borders(struct maker *m, const struct program *p) {
   program_free(open);
 }
 
+/* ---- sparse sums ---- */
+
+/* Data say how far a sum runs, as that of a block-sparse matrix. */
+static bool is_sparse(const struct program *p) {
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    for (int j = t->rank; j < t->rank + t->reductions; j++)
+      if (t->axes[j].low >= 0) return true;
+  }
+  return false;
+}
+
+/* Where some are buffered, the others go, but for the default. */
+static bool keep_buffered(struct sketches *s) {
+  int kept = 1, buffered = 0;
+  for (int i = 1; i < s->count; i++) buffered += s->data[i].buffered;
+  for (int i = 1; i < s->count && buffered; i++)
+    if (s->data[i].buffered)
+      s->data[kept++] = s->data[i];
+    else
+      sketch_free(&s->data[i]);
+  if (buffered) s->count = kept;
+  return buffered > 0;
+}
+
+/* A sparse sum that can read a block of rows won in no other way: its space is small enough to try all of it. */
+static bool is_all(struct maker *m, const struct program *p) {
+  return is_sparse(p) && keep_buffered(m->out);
+}
+
 /* ---- fewer products ---- */
 
 static double least_cycles(const struct sketches *s) {
@@ -324,7 +354,7 @@ static void add_winograd(struct maker *m, const struct program *given, int tile)
     p = edited ? edited : p;
     s = schedule_default(p, true, m->machine);
   }
-  add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER});
+  add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER, false});
 }
 
 /* ---- all ---- */
@@ -351,8 +381,10 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   add_default(&m, p);
   add_kinds(&m, p, &plain);
   add_sums(&m, p);
-  add_borders(&m, p);
-  add_columns(&m, p);
+  if (!is_all(&m, p)) {
+    add_borders(&m, p);
+    add_columns(&m, p);
+  }
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);
   qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);

@@ -24,6 +24,7 @@ struct sketch {
       *program; /* what edits made of the given one: the same inputs and outputs; owned */
   struct schedule *schedule; /* with holes; owned */
   double cycles;             /* by the formula, with the numbers that it would take */
+  bool buffered;             /* what a block of rows reads is computed for it alone */
 };
 struct sketches {
   VEC(struct sketch);

@@ -145,6 +145,33 @@ static void numbers_are_their_own(void **state) {
   program_free(p);
 }
 
+// A sparse sum: blocks of its columns and nothing else, few enough to try all of them.
+static void sparse_ones(void **state) {
+  static const char *const calls[] = {
+      "bsr_conv2d_nhwc batch=1 height=56 width=56 in_channels=64 out_channels=64 kernel=3 "
+      "blocks=920 block_rows=16 block_columns=1 padding=1",
+      "bsr_conv2d_nhwc batch=1 height=7 width=7 in_channels=512 out_channels=512 kernel=3 "
+      "blocks=58982 block_rows=16 block_columns=1 padding=1",
+  };
+  for (int i = 0; i < 2; i++) {
+    struct program *p = called(calls[i]);
+    struct sketches s = made_of(p, &machine_avx512);
+    int points = 0;
+    for (int j = 1; j < s.count; j++) {
+      struct space *space;
+      CHECK_INT(strncmp(s.data[j].rule, "im2col of rows", 14), 0, s.data[j].rule);
+      CHECK_INT(space_new(&ctx, s.data[j].program, s.data[j].schedule, &machine_avx512,
+                          NUMBERS_AUTO, &space),
+                CANVAS_OK, ctx.message);
+      points += (int)space->size;
+      space_free(space);
+    }
+    if (points < 8 || points > 200) fail_msg("%d points of %s", points, calls[i]);
+    sketches_free(&s);
+    program_free(p);
+  }
+}
+
 // ---- what they compute ----
 
 struct trees {
@@ -425,10 +452,15 @@ static void by_hand(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_there),  cmocka_unit_test(numbers_are_their_own),
-      cmocka_unit_test(operators),      cmocka_unit_test(columns),
-      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(what_is_there),
+      cmocka_unit_test(numbers_are_their_own),
+      cmocka_unit_test(sparse_ones),
+      cmocka_unit_test(operators),
+      cmocka_unit_test(columns),
+      cmocka_unit_test(fewer_products),
+      cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),
+      cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
