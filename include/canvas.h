@@ -577,6 +577,9 @@ typedef struct canvas_tune_options {
   uint64_t seed;      /* of what the method draws */
   int trials;         /* schedules that are compiled, checked and timed: the method's number */
   double seconds;     /* for all of it, wall-clock: no limit */
+  int patience;       /* so many trials in a row that were not better end it: no limit */
+  double timeout;     /* of each trial's runs, seconds: 10 */
+  int together;       /* schedules that are compiled at once, while others are timed: 20 */
   int threads;        /* of parallel loops: 1 */
   bool winograd;      /* rewrites that round more than the order of sums does are permitted: no */
   const char *sketch; /* a schedule with holes, instead of all that the program's shape suggests */

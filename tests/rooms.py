@@ -20,6 +20,7 @@ PACKAGES: dict[str, str] = {
     "nn": "base",
     "te": "nn base",
     "autotvm": "te nn base",
+    "autoscheduler": "te base",
     "data": "base",
     "training": "data base",
     "workers": "training data nn base",

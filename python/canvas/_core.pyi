@@ -196,10 +196,15 @@ def tune(
     winograd: bool = False,
     sketch: str | None = None,
     machine: str | None = None,
+    patience: int = 0,
+    timeout: float = 0,
+    together: int = 0,
 ) -> dict[str, Any]:
     """The fastest schedule found: {"program", "schedule", "rule", "failure", "message",
     "predicted", "median", "before", "after", "first", "sketches", "points", "trials", "seconds",
-    "failures"}.  0: no limit, or the method's own number.  NoSolution: no schedule was correct.
+    "failures"}.  0: no limit, or the method's own number.  `patience`: so many trials in a row
+    that were not better end it; `timeout`: seconds of each; `together`: schedules that are
+    compiled at once.  NoSolution: no schedule was correct.
     """
 
 def logged(program: str, log: str | PathLike[str], /) -> tuple[str, str] | None:

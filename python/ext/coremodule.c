@@ -1158,8 +1158,8 @@ static PyObject *tuning_answer(const struct tuning *t) {
 }
 
 static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"program", "method",   "trials", "seconds", "seed", "threads",
-                          "log",     "winograd", "sketch", "machine", NULL};
+  static char *names[] = {"program",  "method", "trials",  "seconds",  "seed",    "threads",  "log",
+                          "winograd", "sketch", "machine", "patience", "timeout", "together", NULL};
   PyObject *text, *sketch_given = Py_None, *on = Py_None, *log = Py_None, *path = NULL;
   struct text sketch, machine;
   struct tuning t = {.options = {.progress = check_signals}};
@@ -1167,9 +1167,9 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
   unsigned long long seed = 1;
   int winograd = 0;
   canvas_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|sidKiOpOO", names, &text, &o->method,
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|sidKiOpOOidi", names, &text, &o->method,
                                    &o->trials, &o->seconds, &seed, &o->threads, &log, &winograd,
-                                   &sketch_given, &on))
+                                   &sketch_given, &on, &o->patience, &o->timeout, &o->together))
     return NULL;
   if (!get_optional(module, sketch_given, &sketch) || !get_optional(module, on, &machine))
     return NULL;
@@ -1363,7 +1363,7 @@ static PyMethodDef methods[] = {
          "The verdict on each candidate, (program, schedule).")},
     {"tune", WITH_KEYWORDS(core_tune),
      DOC("tune($module, program, method='quick', trials=0, seconds=0, seed=1, threads=0, log=None, "
-         "winograd=False, sketch=None, machine=None)",
+         "winograd=False, sketch=None, machine=None, patience=0, timeout=0, together=0)",
          "The fastest schedule found within a budget.")},
     {"logged", core_logged, METH_VARARGS,
      DOC("logged($module, program, log, /)", "The best schedule that a tuning log has.")},

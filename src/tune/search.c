@@ -14,6 +14,7 @@ enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
 bool search_over(const struct search *s) {
   if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
+  if (s->budget.patience && s->trials.count - s->since >= s->budget.patience) return true;
   return s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
 }
 
@@ -212,8 +213,10 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
   VEC_PUSH(&s->trials, p->trial);
   s->failures[v->failure]++;
   measure_best(&s->measuring.limits, v);
-  if (trial_time(&p->trial) < (s->best < 0 ? INFINITY : trial_time(&s->trials.data[s->best])))
+  if (trial_time(&p->trial) < (s->best < 0 ? INFINITY : trial_time(&s->trials.data[s->best]))) {
     s->best = s->trials.count - 1;
+    s->since = s->trials.count;
+  }
   return CANVAS_OK;
 }
 
@@ -227,6 +230,8 @@ static bool was_cut(const struct search *s, const struct pending *p) {
  * that what was begun is not cut. */
 static int batch_room(const struct search *s) {
   int room = s->budget.trials - s->trials.count;
+  int patient = s->since + s->budget.patience - s->trials.count;
+  if (s->budget.patience && room > patient) room = patient;
   double left = s->started + s->budget.seconds - clock_wall();
   if (room > BATCH) room = BATCH;
   if (s->budget.seconds <= 0) return room;

@@ -43,6 +43,7 @@ static inline double trial_time(const struct trial *t) {
 struct search_budget {
   int trials;     /* candidates that are measured */
   double seconds; /* wall-clock, from search_open on; 0: no limit */
+  int patience;   /* trials in a row that were not better; 0: no limit */
 };
 
 struct search {
@@ -67,7 +68,8 @@ struct search {
   struct {
     VEC(struct trial);
   } trials;
-  int best; /* trial; -1: none was correct */
+  int best;  /* trial; -1: none was correct */
+  int since; /* so many trials there were when the best was found */
   int failures[FAILURES];
   struct {
     VEC(struct tune_candidate);

@@ -144,8 +144,12 @@ static canvas_status open_journal(struct search *s, const struct tune_options *o
 static canvas_status open_measuring(struct search *s, const struct tune_options *options) {
   const struct compiler_options compiler = {.quick = true};
   struct expected_options expected = {.seed = 1, .winograd = options->winograd ? WINOGRAD : 0};
-  s->measuring = (struct batch_options){
-      .limits = {.repeats = 20, .timing = 0.1, .threads = options->threads, .early = true}};
+  s->measuring = (struct batch_options){.together = options->together,
+                                        .limits = {.seconds = options->timeout,
+                                                   .repeats = 20,
+                                                   .timing = 0.1,
+                                                   .threads = options->threads,
+                                                   .early = true}};
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));
   s->heavy = program_flops(s->measured) > HEAVY;
   if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
@@ -170,7 +174,7 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                        .data = options->data,
                        .started = clock_wall()};
   bool measures = options->method->trials > 0;
-  s->budget = (struct search_budget){options->trials, options->seconds};
+  s->budget = (struct search_budget){options->trials, options->seconds, options->patience};
   random_open(&s->random, options->seed, RANDOM_TUNE, 0);
   TRY(tune_spaces(ctx, p, machine, options, &s->sketches, &s->spaces));
   for (int i = 0; i < s->sketches.count; i++) s->size = saturating_add(s->size, s->spaces[i]->size);

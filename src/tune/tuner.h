@@ -19,6 +19,9 @@ struct tune_options {
   uint64_t seed;
   int trials;         /* candidates that are measured: the method's own number */
   double seconds;     /* wall-clock for all of it: no limit */
+  int patience;       /* trials in a row that were not better, then it ends: no limit */
+  double timeout;     /* seconds of a candidate: 10 */
+  int together;       /* candidates that are compiled at once: 20 */
   int threads;        /* of parallel loops: 1 */
   bool winograd;      /* its rounding error is permitted */
   const char *sketch; /* the text of one, in place of the rules (sketch_from_text): NULL */
