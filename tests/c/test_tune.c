@@ -366,6 +366,39 @@ static void next_winner(void **state) {
   program_free(p);
 }
 
+// ---- patience ----
+
+/* What the trial at `i` of a log took; INFINITY: it failed. */
+static double time_of_record(const struct records *r, int i) {
+  return r->data[i].failure == FAILED_NOT ? r->data[i].median : INFINITY;
+}
+
+/* The last trials are none the better, and before them no run of trials was as long. */
+static void patience(void **state) {
+  enum { PATIENCE = 3 };
+  struct program *p = program_from(gemm);
+  const struct machine machine = machine_here();
+  const struct tune_options options = {.method = method_find("random"),
+                                       .seed = 1,
+                                       .trials = 300,
+                                       .patience = PATIENCE,
+                                       .timeout = 5,
+                                       .together = 2,
+                                       .log = path_of("patience.jsonl")};
+  struct tuned t;
+  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
+  struct records r = read_log(path_of("patience.jsonl"));
+  int best = 0;
+  for (int i = 1; i < t.trials; i++) {
+    CHECK(i - best <= PATIENCE, "it ends in time");
+    if (time_of_record(&r, i) < time_of_record(&r, best)) best = i;
+  }
+  CHECK_INT(t.trials - 1 - best, PATIENCE, "so many were not better");
+  records_free(&r);
+  tuned_free(&t);
+  program_free(p);
+}
+
 // ---- the network of q ----
 
 static void learns(void **state) {
@@ -404,6 +437,6 @@ int main(void) {
       cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
       cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),  cmocka_unit_test(learns),     cmocka_unit_test(is_stopped),
-      cmocka_unit_test(gradient),     cmocka_unit_test(together)};
+      cmocka_unit_test(gradient),     cmocka_unit_test(together),   cmocka_unit_test(patience)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,444 @@
+"""AutoScheduler's interface: its README's program, tasks, methods, configs out and in."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import canvas
+from canvas import _core, te
+from canvas.autoscheduler import scheduler, template
+from canvas.autoscheduler.scheduler import schedule, schedule_with_config
+from canvas.autoscheduler.task import TASK_TABLE, Task, register, register_task
+
+N = 32
+
+
+def gemm(N: int, K: int, M: int) -> Any:
+    A, B = te.placeholder((N, K), name="A"), te.placeholder((K, M), name="B")
+    k = te.reduce_axis((0, K), name="k")
+    C = te.compute((N, M), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return [C.op], [A, B, C]
+
+
+def padded(N: int) -> Any:
+    """Two stages before the one that reduces."""
+    X, W = te.placeholder((N,), name="X"), te.placeholder((3,), name="W")
+    inside = lambda i: te.all(i >= 1, i < N + 1)  # noqa: E731
+    P = te.compute((N + 2,), lambda i: te.if_then_else(inside(i), X[i - 1], 0), name="P")
+    Q = te.compute((N + 2,), lambda i: P[i] * 2, name="Q")
+    k = te.reduce_axis((0, 3), name="k")
+    Y = te.compute((N,), lambda i: te.sum(Q[i + k] * W[k], axis=k), name="Y")
+    return [Y.op], [X, W, Y]
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    made = Task("gemm", "small", gemm, (N, N, N), "llvm", 0)
+    register_task(made, override=True)
+    yield made
+    del TASK_TABLE[made.key]
+
+
+@pytest.fixture(scope="module")
+def pads() -> Any:
+    made = Task("conv", "pads", padded, (16,), "llvm")
+    register_task(made, override=True)
+    yield made
+    del TASK_TABLE[made.key]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the tuner is asked, which answers with the default schedule."""
+    seen: dict[str, Any] = {}
+
+    def tune(program: str, **options: Any) -> dict[str, Any]:
+        seen.update(options, program=program)
+        edited, text = _core.bind_schedule(program)
+        return {"failure": "ok", "message": "", "program": edited, "schedule": text}
+
+    monkeypatch.setattr(scheduler._core, "tune", tune)
+    return seen
+
+
+# ---- the README ---------------------------------------------------------------------------------
+
+README = """
+import canvas.te as tvm
+
+def gemm(A, B):
+    k = tvm.reduce_axis((0, B.shape[0]))
+    return tvm.compute((A.shape[0], B.shape[1]), lambda i, j: tvm.sum(A[i, k] * B[k, j], axis=k))
+
+def wrap_gemm(N, K, M):
+    A = tvm.placeholder((N, K))
+    B = tvm.placeholder((K, M))
+    Output = gemm(A, B)
+    return [Output.op], [A, B, Output]
+
+from canvas.autoscheduler.task import register_task, Task
+
+task = Task(
+    "gemm", 
+    "gemm", 
+    wrap_gemm, 
+    (1024, 1024, 1024), 
+    "llvm", 
+    0)
+# register the task
+register_task(task)
+
+from canvas.autoscheduler.scheduler import schedule
+
+s, bufs, configs = schedule(
+            task.key, # give the key of target task
+            slevel=4,
+            rlevel=3,
+            op_trial=100, 
+            timeout=10, 
+            op_stop=30, 
+            method="searching", 
+            parallel=8,
+            )
+
+func = tvm.build(s, bufs, task.target)
+task_key = task.key
+from canvas.autoscheduler.scheduler import schedule_with_config
+
+s, bufs = schedule_with_config(task_key, configs)
+func = tvm.build(s, bufs, task.target)
+"""  # noqa: W291
+
+
+def run_readme(size: int, trials: int) -> None:
+    text = README.replace("1024, 1024, 1024", f"{size}, {size}, {size}")
+    names: dict[str, Any] = {}
+    exec(text.replace("op_trial=100", f"op_trial={trials}"), names)
+    del TASK_TABLE[names["task_key"]]
+    a, b, c = (np.random.default_rng(1).random((size, size), "f4") for _ in range(3))
+    names["func"](a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-3)
+
+
+def test_the_readme_runs_with_other_imports() -> None:
+    run_readme(32, 3)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+def test_the_readme_runs_as_it_stands() -> None:
+    run_readme(1024, 100)
+
+
+# ---- tasks --------------------------------------------------------------------------------------
+
+
+def test_a_key_says_all_of_a_task() -> None:
+    made = Task("conv2d", "yolo1", gemm, (1, 64, 112), "llvm")
+    assert made.key == "conv2d_yolo1_(1, 64, 112)_llvm(0)"
+    assert Task("a", "b", gemm, [5], "cuda", 3).key == "a_b_(5,)_cuda(3)"
+    assert made.category == "conv2d" and made.args == (1, 64, 112) and made.dev_id == 0
+    made.set_specific_space("knob", "enum", [1, 2])
+    assert made.special_space == {"knob": [1, 2]}
+
+
+def test_a_key_is_registered_once() -> None:
+    made = Task("gemm", "once", gemm, (4, 4, 4), "llvm")
+    register_task(made)
+    with pytest.raises(canvas.CanvasError, match=r"is registered already, override=True replaces"):
+        register(gemm, "gemm", "once", (4, 4, 4), "llvm")
+    register_task(made, override=True)
+    assert TASK_TABLE[made.key] is made and made.key in TASK_TABLE and len(TASK_TABLE) >= 1
+    del TASK_TABLE[made.key]
+    assert made.key not in list(TASK_TABLE)
+
+
+def test_defaults_are_autoschedulers() -> None:
+    given = inspect.signature(schedule).parameters
+    defaults = {
+        "slevel": 4, "rlevel": 3, "op_trial": 50, "graph_trial": 10, "op_stop": 15,
+        "graph_stop": 5, "number": 10, "timeout": 5.0, "parallel": 8, "method": "searching",
+    }  # fmt: skip
+    assert list(given)[1:11] == list(defaults)
+    assert {name: given[name].default for name in defaults} == defaults
+    assert list(inspect.signature(Task.__init__).parameters)[1:] == [
+        "category", "name", "func", "args", "target", "dev_id",
+    ]  # fmt: skip
+    assert list(inspect.signature(schedule_with_config).parameters) == [
+        "task_key", "configs", "op_pos", "rewrite",
+    ]  # fmt: skip
+
+
+# ---- what a search is asked ---------------------------------------------------------------------
+
+
+def test_words_mean_what_the_tuner_is_asked(task: Task, asked: dict[str, Any]) -> None:
+    schedule(task.key, op_trial=7, op_stop=3, timeout=2, parallel=4, method="q", threads=2)
+    told = {
+        k: asked[k] for k in ("trials", "patience", "timeout", "together", "method", "threads")
+    }
+    assert told == {
+        "trials": 7, "patience": 3, "timeout": 2.0, "together": 4, "method": "q", "threads": 2,
+    }  # fmt: skip
+    assert asked["sketch"] is None
+    schedule(task.key, trials=[5, 6], seconds=9)
+    assert asked["trials"] == 11 and asked["seconds"] == 9 and asked["method"] == "searching"
+
+
+def test_stages_are_inlined_where_that_is_asked(pads: Task, asked: dict[str, Any]) -> None:
+    schedule(pads.key)
+    assert "\nP[" in asked["program"] and "\nQ[" in asked["program"]
+    schedule(pads.key, force_inline=True)
+    assert "\nP[" not in asked["program"] and "\nQ[" not in asked["program"]
+
+
+def test_the_template_is_a_space(task: Task, asked: dict[str, Any]) -> None:
+    schedule(task.key, space="template", slevel=3, rlevel=2)
+    assert asked["sketch"] == (
+        "edit cache C as C_local\n"
+        "{C_i_0, C_j_0}:para, C_i_1:? =>\n"
+        "    C_k_0, C_j_1:?:unroll, C_k_1:?, C_k_2:?, C_i_2:?:unroll, C_j_2:?:vec =>\n"
+        "        @C_local = {C_i_0, C_i_1, C_i_2}/i, {C_j_0, C_j_1, C_j_2}/j // "
+        "{C_k_0, C_k_1, C_k_2}/k\n"
+        "    C_j_1:unroll, C_i_2:unroll, C_j_2:vec =>\n"
+        "        @C = {C_i_0, C_i_1, C_i_2}/i, {C_j_0, C_j_1, C_j_2}/j\n"
+    )
+
+
+@pytest.mark.parametrize("method", ["random", "q"])
+def test_other_methods_search(task: Task, method: str) -> None:
+    s, bufs, _ = schedule(task.key, op_trial=2, method=method, space="template")
+    a, b = (np.random.default_rng(1).random((N, N), "f4") for _ in range(2))
+    np.testing.assert_allclose(te.build(s, bufs)(a, b), a @ b, rtol=1e-4)
+
+
+# ---- configs ------------------------------------------------------------------------------------
+
+
+def same_code(task: Task, config: Any, s: Any, bufs: Any) -> None:
+    again, tensors = schedule_with_config(task.key, config)
+    assert te.lower(again, tensors) == te.lower(s, bufs)
+    assert (again.program, again.schedule) == (s.program, s.schedule)
+
+
+def test_a_config_gives_the_same_code(task: Task, asked: dict[str, Any], tmp_path: Path) -> None:
+    s, bufs, configs = schedule(task.key)
+    same_code(task, configs, s, bufs)
+    same_code(task, json.loads(json.dumps(configs)), s, bufs)
+    line = f"{task.key}:{json.dumps(configs)}"
+    assert line == scheduler.config_line(task.key, configs)
+    key, config = scheduler.config_from_line(line + "\n")
+    assert key == task.key and config == configs
+    scheduler.save_configs(tmp_path / "configs.txt", [("other", configs)])
+    scheduler.save_configs(tmp_path / "configs.txt", [(task.key, configs)])
+    loaded = scheduler.load_configs(tmp_path / "configs.txt")
+    assert list(loaded) == ["other", task.key]
+    same_code(task, loaded[task.key], s, bufs)
+
+
+def entities(**given: Any) -> dict[str, Any]:
+    names = ("fuse", "spatial", "reduce", "reorder", "inline", "unroll", "merge", "special")
+    return {name: given.get(name, []) for name in names}
+
+
+SPLIT = entities(spatial=[[2, 4, 1, 4], [1, 1, 2, 16]], reduce=[[4, 2, 2, 2]], unroll=[[512, 1]])
+TEMPLATE = """canvas 1
+{C_i_0, C_j_0}:para, C_i_1:4 =>
+    C_k_0, C_j_1:1, C_k_1:2, C_i_2:1, C_j_2:2:unroll, C_k_2:2, C_k_3:2, C_i_3:4:unroll, C_j_3:16:vec =>
+        @C_local = {C_i_0, C_i_1, C_i_2, C_i_3}/i, {C_j_0, C_j_1, C_j_2, C_j_3}/j // {C_k_0, C_k_1, C_k_2, C_k_3}/k
+    C_j_1, C_i_2, C_j_2:unroll, C_i_3:unroll, C_j_3:vec =>
+        @C = {C_i_0, C_i_1, C_i_2, C_i_3}/i, {C_j_0, C_j_1, C_j_2, C_j_3}/j
+"""  # noqa: E501
+
+
+def test_a_config_of_autoscheduler_becomes_its_template(task: Task) -> None:
+    line = f"{task.key}:{json.dumps([[SPLIT], entities(inline=[[]])])}"
+    key, config = scheduler.config_from_line(line)
+    s, bufs = schedule_with_config(key, config)
+    assert s.schedule == TEMPLATE
+    a, b, c = (np.random.default_rng(2).random((N, N), "f4") for _ in range(3))
+    te.build(s, bufs)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "spatial, reduce",
+    [
+        ([[32], [32]], [[32]]),
+        ([[1, 32], [4, 8]], [[32, 1]]),
+        ([[32, 1, 1, 1], [1, 1, 1, 32]], [[1, 1, 1, 32]]),
+        ([[1, 1, 32, 1], [32, 1, 1, 1]], [[1, 32, 1, 1]]),
+        ([[2, 2, 2, 4], [8, 2, 2, 1]], [[2, 4, 4]]),
+    ],
+)
+def test_any_parts_compute_the_same(task: Task, spatial: Any, reduce: Any) -> None:
+    config = [[entities(spatial=spatial, reduce=reduce)], {}]
+    s, bufs = schedule_with_config(task.key, config)
+    a, b = (np.random.default_rng(3).random((N, N), "f4") for _ in range(2))
+    np.testing.assert_allclose(te.build(s, bufs)(a, b), a @ b, rtol=1e-4)
+
+
+def test_configs_are_of_the_stages_in_order(pads: Task) -> None:
+    ones = [entities(spatial=[[18]]), entities(spatial=[[3, 6]])]
+    last = entities(spatial=[[4, 4]], reduce=[[3, 1]])
+    x, w = np.arange(16, dtype="f4"), np.array([1, 2, 3], "f4")
+    truth = np.convolve(np.pad(x, 1) * 2, w[::-1], "valid")
+    for config, op_pos, stages in [
+        ([[*ones, last], {}], None, 3),
+        ([[last], {}], None, 3),
+        ([[last], {"inline": [[1, 1]]}], None, 1),
+        ([[ones[1], last], {"inline": [[1, 0]]}], None, 2),
+        ([[*ones, last], {}], 2, 3),
+    ]:
+        s, bufs = schedule_with_config(pads.key, config, op_pos=op_pos)
+        assert s.program.count(" = ") == stages + 1  # and the cache
+        np.testing.assert_allclose(te.build(s, bufs)(x, w), truth, rtol=1e-5)
+
+
+def test_entities_of_what_the_template_finds(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tune(program: str, **options: Any) -> dict[str, Any]:
+        edited, text = template.bound(program, scheduler._tiles(program, given, None))
+        return {"failure": "ok", "message": "", "program": edited, "schedule": text}
+
+    given = scheduler.checked_config([[SPLIT], {}])
+    monkeypatch.setattr(scheduler._core, "tune", tune)
+    s, bufs, configs = schedule(task.key, space="template")
+    assert configs.op_config_lst[0]["spatial"] == SPLIT["spatial"]
+    assert configs.op_config_lst[0]["reduce"] == SPLIT["reduce"]
+    same_code(task, configs, s, bufs)
+    same_code(task, [[entities(**{**configs.op_config_lst[0], "special": []})], {}], s, bufs)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def other_gemm() -> Any:
+    """A config of another size."""
+    text = _core.print_program(te.program(gemm(8, 8, 8)[0], name="gemm_small"))
+    return [
+        [entities(special=[{"canvas": 1, "program": text, "edited": text, "schedule": ""}])],
+        {},
+    ]
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        ({"method": "annealing"}, "there is no method 'annealing': searching, q, random"),
+        ({"method": 3}, "there is no method 3"),
+        ({"op_trial": 0}, "op_trial is a whole number from 1 up, not 0"),
+        ({"op_stop": 2.5}, "op_stop is a whole number from 1 up, not 2.5"),
+        ({"parallel": "8"}, "parallel is a whole number from 1 up, not '8'"),
+        ({"timeout": -1}, "timeout is a number of seconds above 0, not -1"),
+        ({"timeout": "5"}, "timeout is a number of seconds above 0, not '5'"),
+        ({"trials": 5}, "trials is a list of a number for each operation, not 5"),
+        ({"trials": [0]}, "a number of trials is a whole number from 1 up, not 0"),
+        ({"space": "all"}, "there is no space 'all': canvas and template"),
+        ({"rewrite": True}, "'rewrite' is not taken: the search chooses layouts by itself"),
+        ({"rpc_info": "host"}, "'rpc_info' is not taken: trials run on this machine"),
+        ({"op_perf_model_path": [(0, "x")]}, "'op_perf_model_path' is not taken: the cost model"),
+        ({"op_tries": 3}, "schedule takes no 'op_tries'"),
+    ],
+)
+def test_wrong_words_of_schedule(task: Task, more: Any, message: str) -> None:
+    with pytest.raises(canvas.CanvasError) as told:
+        schedule(task.key, **more)
+    assert message in str(told.value) and "test_autoscheduler.py:" in str(told.value)
+
+
+def failing(*args: Any) -> Any:
+    raise KeyError("no size")
+
+
+@pytest.mark.parametrize(
+    "func, target, message",
+    [
+        (failing, "llvm", "raised KeyError: 'no size'"),
+        (lambda n: n, "llvm", "answers 5, not ([operations], [tensors])"),
+        (lambda n: ([n], [n]), "llvm", "answers 5 among its tensors"),
+        (lambda n: ([], []), "llvm", "expected an output, a tensor of te, and there is none"),
+        (lambda n: te.placeholder((0,)), "llvm", "has shape [0]: sizes are from 1 up"),
+        (lambda n: gemm(n, n, n), "cuda", "target 'cuda' comes later: code is for CPUs"),
+        (lambda n: gemm(n, n, n), "fpga", "there is no target 'fpga': code is for CPUs"),
+    ],
+)
+def test_wrong_tasks(func: Any, target: str, message: str) -> None:
+    made = Task("wrong", "task", func, (5,), target)
+    register_task(made, override=True)
+    with pytest.raises(canvas.CanvasError) as told:
+        schedule(made.key, op_trial=1)
+    assert message in str(told.value) and "\n" not in str(told.value)
+    del TASK_TABLE[made.key]
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: Task(3, "b", gemm, (), "llvm"), "category of a task is a text, not 3"),
+        (lambda: Task("a", "", gemm, (), "llvm"), "name of a task is a text, not ''"),
+        (lambda: Task("a", "b", "gemm", (), "llvm"), "func of a task is a function of its args"),
+        (lambda: Task("a", "b", gemm, 5, "llvm"), "args of a task is a tuple of its sizes, not 5"),
+        (lambda: Task("a", "b", gemm, (), "llvm", -1), "dev_id of a task is a whole number"),
+        (lambda: Task("a", "b", gemm, (), "llvm").set_specific_space("k", "any", []), "'any'"),
+        (lambda: register_task("task"), "expected a Task, not 'task'"),
+        (lambda: schedule("gemm_smal"), "there is no task 'gemm_smal', register it first"),
+        (lambda: schedule(5), "a task is given by its key, a text, not 5"),
+    ],
+)
+def test_wrong_arguments_of_tasks(wrong: Any, message: str) -> None:
+    with pytest.raises(canvas.CanvasError) as told:
+        wrong()
+    assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        ("text", "configs are (a list with a dict for each operation, a dict for the graph)"),
+        ([[5], {}], "config 0 is a dict of lists under fuse, spatial, reduce"),
+        ([[{"tiles": []}], {}], "config 0 is a dict of lists under fuse, spatial, reduce"),
+        ([[entities(special=[{"canvas": 1}])], {}], "has the texts program, edited and schedule"),
+        (other_gemm(), "the config is of another task: of a program 'gemm_small' that is not"),
+        ([[entities(spatial=[[32]])], {}], "another task: 'spatial' has parts of 1 axes, and 'C'"),
+        (
+            [[entities(spatial=[[4, 4], [32]])], {}],
+            "do not multiply up to 32, the size of axis 'i' of 'C'",
+        ),
+        ([[entities(spatial=[[32], "32"])], {}], "do not multiply up to 32, the size of axis 'j'"),
+        ([[SPLIT, SPLIT], {}], "it has 2 operations, and the program has 1 stages"),
+        ([[SPLIT], {"inline": [[1]]}], "says of 1 stages whether they are inlined, and 0 can be"),
+    ],
+)
+def test_wrong_configs(task: Task, config: Any, message: str) -> None:
+    with pytest.raises(canvas.CanvasError) as told:
+        schedule_with_config(task.key, config)
+    assert message in str(told.value) and "\n" not in str(told.value)
+
+
+def test_wrong_uses_of_a_config(task: Task, tmp_path: Path) -> None:
+    for more, message in [
+        ({"op_pos": 3}, "op_pos is from 0 to 0, not 3"),
+        ({"rewrite": True}, "'rewrite' is not taken"),
+    ]:
+        with pytest.raises(canvas.CanvasError, match=message):
+            schedule_with_config(task.key, [[SPLIT], {}], **more)
+    for line in ("no colon", "key:{", "key:" + "[" * 10**5):
+        with pytest.raises(canvas.CanvasError, match="expected 'KEY:JSON' as a line of configs"):
+            scheduler.config_from_line(line)
+    with pytest.raises(canvas.CanvasError, match="cannot read configs from"):
+        scheduler.load_configs(tmp_path / "nothing.txt")
+    damaged = _core.bind_schedule(te.program(gemm(8, 8, 8)[0]))
+    with pytest.raises(canvas.CanvasError):
+        schedule_with_config(
+            task.key,
+            [[entities(special=[{
+                "canvas": 1, "program": te.program(gemm(N, N, N)[0], name="gemm_small"),
+                "edited": damaged[0], "schedule": damaged[1],
+            }])], {}],
+        )  # fmt: skip
