@@ -47,7 +47,12 @@ LAYERS: dict[str, str] = {
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 
 # Names that tools want in several folders.
-SHARED_NAMES = {"CMakeLists.txt", "README.md", "__init__.py"}
+SHARED_NAMES = {
+    "CMakeLists.txt",
+    "README.md",
+    "__init__.py",
+    "task.py",  # programs of AutoScheduler and of AutoTVM import theirs by that name
+}
 
 # A string that loads or runs the core by another road than the extension.
 OTHER_ROAD = re.compile(r"\blibcanvas|\bcanvas\.(so|dll|dylib)\b")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .task import Task
+# category, name, func, args, target, dev_id
+Row = tuple[str, str, Callable[..., Any], tuple[Any, ...], str, int]
 
 
-def built_in_tasks() -> Iterator[Task]:
+def built_in_rows() -> Iterator[Row]:
     yield from ()

@@ -83,9 +83,9 @@ class TaskTable(MutableMapping[str, Task]):
     @property
     def built_in(self) -> dict[str, Task]:
         if self._built_in is None:
-            from .tables import built_in_tasks
+            from .tables import built_in_rows
 
-            self._built_in = {task.key: task for task in built_in_tasks()}
+            self._built_in = {task.key: task for task in (Task(*row) for row in built_in_rows())}
         return self._built_in
 
     def __getitem__(self, key: str) -> Task:
