@@ -63,6 +63,13 @@ PYTHON_OWN = {
     "python/canvas/reporting/front.py": "test_report",
     "python/canvas/reporting/claims.py": "test_null_worlds",
     "python/canvas/reporting/verdict.py": "test_verdict test_null_worlds",
+    "python/canvas/te/schedule_loops.py": "test_schedule_facade",
+    "python/canvas/te/schedule_place.py": "test_schedule_facade",
+    "python/canvas/te/schedule_text.py": "test_schedule_facade",
+    "python/canvas/autotvm/task/space.py": "test_autotvm",
+    "python/canvas/autotvm/record.py": "test_autotvm",
+    "python/canvas/autotvm/measure.py": "test_autotvm",
+    "python/canvas/autotvm/tuner/ga_tuner.py": "test_autotvm",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test

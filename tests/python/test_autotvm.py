@@ -347,6 +347,24 @@ def test_a_candidate_that_is_wrong_or_illegal_costs_itself() -> None:
         _core.measure("x", [])
 
 
+def test_a_config_that_computes_something_else_never_wins() -> None:
+    @autotvm.template("test_autotvm.unequal")
+    def unequal(n: int) -> Any:
+        cfg = autotvm.get_config()
+        cfg.define_knob("factor", [1.0, 2.0])
+        A = te.placeholder((n,), name="A")
+        C = te.compute((n,), lambda i: A[i] * cfg["factor"].val, name="C")
+        return te.create_schedule(C.op), [A, C]
+
+    task = autotvm.task.create("test_autotvm.unequal", (64,), "llvm")
+    found: list[Any] = []
+    tuner = autotvm.tuner.GridSearchTuner(task)
+    tuner.tune(2, LOCAL, callbacks=[lambda _t, _i, results: found.extend(results)])
+    assert [one.error_no for one in found] == [0, autotvm.MeasureErrorNo.WRONG_ANSWER]
+    assert tuner.best_config is not None and tuner.best_config.index == 0
+    assert found[1].costs[0].startswith("wrong: ")
+
+
 def test_a_search_that_finds_nothing_says_why(tmp_path: Path) -> None:
     with pytest.raises(CanvasError, match=r"none of 4 candidates worked, the last: .*never right"):
         autotvm.tuner.GridSearchTuner(product_task(8, True)).tune(4, LOCAL)
