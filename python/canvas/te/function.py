@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from ..nn.compiled import Compiled
 from .place import mistake
-from .schedule import Schedule, checked_buffers, checked_schedule
+from .schedule import Schedule, checked_buffers, checked_schedule, machine_of
 from .tensor import Tensor
 from .time_evaluator import time_evaluator
 
@@ -53,13 +54,13 @@ class Function:
         min_repeat_ms: float = 0,
     ) -> Any:
         """What times calls: ``evaluator(*arrays).mean`` is seconds of one run."""
-        return time_evaluator(self, ":para" in self.schedule, number, repeat, min_repeat_ms)
+        _, bound = _core.bind_schedule(
+            self.program, self.schedule or None, machine_of(self.compiled.machine)
+        )
+        return time_evaluator(self, ":para" in bound, number, repeat, min_repeat_ms)
 
     def get_source(self) -> str:
         """The C."""
-        from .. import _core
-        from .schedule import machine_of
-
         machine = machine_of(self.compiled.machine)
         return _core.emit(self.program, self.schedule or None, machine)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -47,14 +48,15 @@ def time_evaluator(
     min_repeat_ms: Any = 0,
 ) -> Callable[..., BenchmarkResult]:
     """Times `repeat` times `number` runs, after one that warms up; the thread's processor time,
-    of `parallel` code wall-clock.
+    of `parallel` code on several threads wall-clock.
     """
     for name, value, least in (("number", number, 1), ("repeat", repeat, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise CanvasError(
                 f"time_evaluator: {name} is a whole number from {least}, not {shown(value)}"
             )
-    clock = time.perf_counter if parallel else time.thread_time
+    several = parallel and os.environ.get("OMP_NUM_THREADS") != "1"
+    clock = time.perf_counter if several else time.thread_time
 
     def timed(runs: int, args: tuple[Any, ...]) -> float:
         start = clock()
