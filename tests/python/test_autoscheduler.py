@@ -159,6 +159,35 @@ def test_a_key_is_registered_once() -> None:
     assert made.key not in list(TASK_TABLE)
 
 
+def test_the_table_has_autoschedulers_tasks() -> None:
+    for key in (
+        "conv2d_yolo0_(1, 3, 448, 448, 64, 7, 2, 3, 1, 1)_llvm(0)",
+        "conv_transpose2d_res6_(64, 128, 28, 28, 256, 1, 2, 0, 1, 1)_cuda(3)",
+        "gemm_gemm_(1024, 1024, 1024)_llvm(0)",
+        "mttkrp_mttkrp_(128, 256, 512, 64)_llvm(2)",
+        "pixelcnn_pixelcnn_(1, 256, 256, 3, 32, 7, 7, 'A', None, 1, 1, 0)_llvm(0)",
+    ):
+        assert key in TASK_TABLE
+    programs = 0
+    for key, made in TASK_TABLE.items():
+        if key.endswith("_llvm(0)") and made.category != "gemm":
+            outputs, bufs = made.tensors()
+            assert te.program(outputs, name="p").startswith("canvas 1\nprogram p\n")
+            assert bufs[-1] is outputs[-1] and not bufs[0].op.input_tensors
+            programs += 1
+    assert programs == 502
+
+
+def test_a_task_of_the_table_is_scheduled(asked: dict[str, Any]) -> None:
+    key = "maxunpooling1d_maxunpooling1d_(1, 512, 14, 2, 2, 0)_llvm(0)"
+    s, bufs, configs = schedule(key, op_trial=1)
+    assert s.program.startswith("canvas 1\nprogram maxunpooling1d_maxunpooling1d\n")
+    again, tensors = schedule_with_config(key, configs)
+    assert te.lower(again, tensors) == te.lower(s, bufs)
+    with pytest.raises(canvas.CanvasError, match="target 'cuda' comes later"):
+        schedule(key.replace("llvm", "cuda"))
+
+
 def test_defaults_are_autoschedulers() -> None:
     given = inspect.signature(schedule).parameters
     defaults = {

@@ -362,6 +362,22 @@ def test_the_schedule_is_text() -> None:
     assert (ones == 5).all()
 
 
+def test_a_program_of_text_is_built() -> None:
+    text = canvas.operator_program("softmax", shape=(3, 4))
+    (Y,), (X,) = te.from_program(text)
+    assert X.shape == (3, 4) and te.program(Y) == text
+    assert te.program([Y.op], name="other").startswith("canvas 1\nprogram other\n")
+    found = te.build(te.create_schedule(Y), [X, Y])(torch.ones(3, 4))
+    torch.testing.assert_close(found, torch.full((3, 4), 0.25))
+    further = te.compute((3, 4), lambda i, j: Y[i, j] + 1)
+    for wrong in (further, [Y, te.from_program(text)[0][0]]):
+        with pytest.raises(canvas.CanvasError, match="is a whole: nothing is computed of it"):
+            te.program(wrong)
+    (C, D), _ = te.from_program(te.program([gemm()[2], te.compute((2,), lambda i: 1, name="D")]))
+    with pytest.raises(canvas.CanvasError, match="the outputs of the program are C, D"):
+        te.program([D, C])
+
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 X = te.placeholder((4,), name="X")

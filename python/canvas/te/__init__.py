@@ -57,7 +57,7 @@ from .functions import (
 from .schedule import Schedule, create_schedule, lower
 from .target import Device, Target, context, cpu, device
 from .tensor import IterVar, Operation, Tensor, compute, placeholder, reduce_axis
-from .write_program import program
+from .write_program import from_program, program
 
 if TYPE_CHECKING:
     from . import nd
@@ -92,6 +92,7 @@ __all__ = [
     "floor",
     "floordiv",
     "floormod",
+    "from_program",
     "if_then_else",
     "indexdiv",
     "indexmod",

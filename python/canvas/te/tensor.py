@@ -89,6 +89,13 @@ class ComputeOp(Operation):
     """A stage."""
 
 
+class TextOp(ComputeOp):
+    """An output of a program that was given as text."""
+
+    text = ""
+    inputs: Sequence[Tensor] = ()
+
+
 class Tensor:
     """An array that a program is given or computes; ``A[i, k]`` is an element of it."""
 

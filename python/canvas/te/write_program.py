@@ -16,12 +16,13 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from .expr import VALUES
-from .place import mistake
+from .place import mistake, place
 from .ranges import range_of_input
-from .tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor, walk
+from .tensor import ComputeOp, IterVar, Operation, PlaceholderOp, Tensor, TextOp, walk
 from .text_of import hidden_low, text_of
 
 _WORDS = {"canvas", "program", "in", "out", "if", "then", "else", "inf", "true", "false"}
+_DTYPES = {**{short: name for name, short in VALUES.items()}, "i32": "int32"}
 NAME = 100  # bytes; the language has 128, edits add to them
 
 
@@ -56,6 +57,8 @@ def write(outputs: Any, name: str | None = None, inputs: Any = None) -> Written:
         if not isinstance(result.op, ComputeOp):
             raise mistake(f"'{result.name}' is an input: an output is what a compute makes")
     order = ordered(results)
+    if any(isinstance(op, TextOp) for op in order):
+        return _of_text(results, order, name)
     wanted = tensors(inputs, "an input") if inputs else []
     made = Written("", _inputs(order, wanted), results)
     stages = [op for op in order if isinstance(op, ComputeOp)]
@@ -67,6 +70,48 @@ def write(outputs: Any, name: str | None = None, inputs: Any = None) -> Written:
     lines += [_stage_line(made, op) for op in stages]
     lines += [f"out {word}" for word in dict.fromkeys(made.name(one) for one in results)]
     made.text = _read(lines, ["", *(t.op.at for t in made.inputs), *(op.at for op in stages)])
+    return made
+
+
+def from_program(text: str) -> tuple[list[Tensor], list[Tensor]]:
+    """(outputs, inputs) of a program that is given as text, to be scheduled and built."""
+    text = _core.print_program(text)
+    given, results = _core.signature(text)
+    at = place()
+    inputs = [_input_of_text(row, at) for row in given]
+    outputs = []
+    for name, dtype, shape, *_ in results:
+        op = TextOp(name, at)
+        op.text, op.inputs, op.input_tensors = text, inputs, inputs
+        outputs.append(Tensor(shape, _DTYPES[dtype], op))
+    return outputs, inputs
+
+
+def _input_of_text(row: tuple[str, str, tuple[int, ...], int, int, bool], at: str) -> Tensor:
+    name, dtype, shape, least, most, rising = row
+    op = PlaceholderOp(name, at)
+    op.bounds, op.rising = (least, most + 1) if dtype == "i32" else None, rising
+    return Tensor(shape, _DTYPES[dtype], op)
+
+
+def _of_text(results: list[Tensor], order: Sequence[Operation], name: str | None) -> Written:
+    ops = [tensor.op for tensor in results]
+    first = ops[0]
+    texts = {op.text for op in ops if isinstance(op, TextOp)}
+    if (
+        not isinstance(first, TextOp)
+        or len(texts) > 1
+        or len(order) > len(first.inputs) + len(ops)
+    ):
+        raise mistake("what te.from_program answers is a whole: nothing is computed of it")
+    outputs = _core.signature(first.text)[1]
+    if [row[0] for row in outputs] != [op.name for op in ops]:
+        raise mistake(f"the outputs of the program are {', '.join(row[0] for row in outputs)}")
+    text = first.text
+    if name is not None:
+        text = re.sub(r"(?m)^(program )\w+", rf"\g<1>{legal(name, 'program')}", text, count=1)
+    made = Written(text, list(first.inputs), results)
+    made.names = {tensor.op: tensor.name for tensor in (*first.inputs, *results)}
     return made
 
 
