@@ -3,14 +3,16 @@
 #include "transform/default_chooser.h"
 
 enum {
-  PORTS = 2,   /* multiply-adds, and loads, of a cycle */
-  LATENCY = 4, /* cycles until a sum may be added to again ... */
-  HIDDEN = 2,  /* ... of which other stages hide so many, where they share its loops */
-  SET = 4096,  /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8,    /* ... which holds so many */
-  PAGE = 1024, /* bytes from which on lines are not fetched before they are asked for */
-  STREAM = 24, /* bytes that come from the second cache in a cycle */
-  SHORT = 9    /* steps of a reduction that count as one */
+  PORTS = 2,    /* multiply-adds, and loads, of a cycle */
+  LATENCY = 4,  /* cycles until a sum may be added to again ... */
+  HIDDEN = 2,   /* ... of which other stages hide so many, where they share its loops */
+  SET = 4096,   /* bytes from one line to the next of a set of L1 ... */
+  WAYS = 8,     /* ... which holds so many */
+  PAGE = 1024,  /* bytes from which on lines are not fetched before they are asked for */
+  STREAM = 24,  /* bytes that come from the second cache in a cycle */
+  FAR = 8,      /* times the second cache: more than that is in memory */
+  STREAMS = 16, /* lines of an image that are read and written at once without loss */
+  SHORT = 9     /* steps of a reduction that count as one */
 };
 
 static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
@@ -21,6 +23,8 @@ static const double BORDERS = 1.3;  /* ... which loops within a long sum are spl
 static const double PAGED = 2;      /* ... a line of a page of its own */
 static const double ASKED = 2.5;    /* ... of which none is known when the code is written */
 static const double SLID = 1.03;    /* ... code that is several times as long */
+static const double STREAMED = 6;   /* what a tile has of such lines above that, each */
+static const double FETCHED = 0.16; /* a byte of a window that comes from memory */
 static const double MOVED = 0.04;   /* a byte, in the second cache */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
@@ -98,13 +102,42 @@ static enum along lanes_along(const struct chooser *c, const struct default_load
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
 }
 
+/* Of windows along the axis that overlap: what one step of the axis moves one by, in steps of the reduction
+ * that is the window; -1 of `window`: there are none. */
+static int64_t window_step(const struct chooser *c, const struct default_load *l, int axis,
+                           int *window) {
+  *window = -1;
+  for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
+    if (l->stride[r] > 0 && l->stride[axis] % l->stride[r] == 0 &&
+        l->stride[axis] / l->stride[r] < c->f->t->axes[r].size)
+      *window = r;
+  return *window < 0 ? 1 : l->stride[axis] / l->stride[*window];
+}
+
+/* Rows of a tile that want a line each of one set of L1 at once, with those of a window that is unrolled;
+ * others want some there, too. */
+static bool crowds(const struct chooser *c, const struct default_load *l) {
+  int64_t lines = 1;
+  bool slides = false;
+  for (int i = 0; i < c->f->t->rank; i++) {
+    int window;
+    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    if (i == c->now.vec || rows == 1 || l->stride[i] <= 0) continue;
+    bool slide = c->now.slide >= 0 && window >= 0;
+    if (slide) rows += (c->f->t->axes[window].size - 1) / step;
+    if (l->stride[i] * chooser_bytes(c, l->tensor) % SET == 0) lines *= rows;
+    slides = slides || slide;
+  }
+  return slides ? lines >= WAYS : lines > WAYS;
+}
+
 /* Rows that lie in lines of their own cost more, and most where they lie in one set of L1. */
 static double spread(const struct chooser *c, const struct default_load *l) {
   double cost = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
     int64_t bytes = l->stride[i] * chooser_bytes(c, l->tensor);
     if (i == c->now.vec || c->now.rows[i] == 1 || bytes < c->machine->line) continue;
-    bool one_set = bytes % SET == 0 && c->now.rows[i] > WAYS;
+    bool one_set = bytes % SET == 0 && crowds(c, l);
     double more = one_set ? 3 : bytes >= SET ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
   }
@@ -257,18 +290,6 @@ static double moving(const struct chooser *c) {
   return c->f->reduction > 1 ? 0 : MOVED * bytes * (double)c->f->points;
 }
 
-/* Of windows along the axis that overlap: what one step of the axis moves one by, in steps of the reduction
- * that is the window; -1 of `window`: there are none. */
-static int64_t window_step(const struct chooser *c, const struct default_load *l, int axis,
-                           int *window) {
-  *window = -1;
-  for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
-    if (l->stride[r] > 0 && l->stride[axis] % l->stride[r] == 0 &&
-        l->stride[axis] / l->stride[r] < c->f->t->axes[r].size)
-      *window = r;
-  return *window < 0 ? 1 : l->stride[axis] / l->stride[*window];
-}
-
 /* The own axis along which one tile comes after another, but for lanes. */
 static int next_axis(const struct chooser *c) {
   for (int i = c->f->t->rank - 1; i >= 0; i--) {
@@ -294,18 +315,35 @@ static double fresh(const struct chooser *c, const struct default_load *l) {
   return any ? elements : 0;
 }
 
+/* Lines that the rows of a tile read and write, each far from the others. */
+static double lines(const struct chooser *c, const struct default_load *l) {
+  int64_t count = 0;
+  int window;
+  for (int i = 0; i < c->f->t->rank; i++) {
+    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    bool apart = l->stride[i] * chooser_bytes(c, l->tensor) > SET;
+    if (i == c->now.vec || rows == 1 || window < 0 || !apart) continue;
+    count += (rows - 1) * step + c->f->t->axes[window].size + rows;
+  }
+  return (double)count;
+}
+
 /* Cycles of a tile until windows of a short sum have come from beyond the second cache: long ones take
- * longer to compute. */
+ * longer to compute. From memory comes more at once where a tile has several lines of an image; where it
+ * has too many of them, they are not fetched ahead. */
 static double fetching(const struct chooser *c) {
-  double bytes = 0;
+  double cycles = 0;
   if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vec < 0) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l->tensor);
-    if ((double)program_elements(c->f->p, l->tensor) * size > (double)c->machine->l2)
-      bytes += fresh(c, l) * size;
+    double bytes = (double)program_elements(c->f->p, l->tensor) * size,
+           more = lines(c, l) - STREAMS;
+    if (bytes <= (double)c->machine->l2) continue;
+    if (more > 0) cycles += STREAMED * more;
+    if (bytes > FAR * (double)c->machine->l2) cycles += FETCHED * fresh(c, l) * size;
   }
-  return MOVED * bytes;
+  return cycles;
 }
 
 static double border(const struct chooser *c) {

@@ -16,7 +16,8 @@ enum {
   COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
   SMALL = 4096,      /* elements that are not worth packing */
   APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
-  ACROSS = 8         /* ... and take so many cycles more */
+  ACROSS = 8,        /* ... and take so many cycles more */
+  MANY = 32          /* registers */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -238,7 +239,9 @@ static bool is_window(const struct chooser *c, int reduction) {
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
   if (size < 2 || size > SHORT || size * tile > STATEMENTS) return false;
-  if (c->f->reduction > DEFAULT_FEW || 2 * tile + 1 > c->machine->registers) return false;
+  /* one register more is needed where there are few, or rows share more loads than vectors do */
+  int few = c->machine->registers < MANY || chooser_vectors(c) < chooser_rows(c);
+  if (c->f->reduction > DEFAULT_FEW || 2 * tile + few > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;
   return is_window(c, reduction);

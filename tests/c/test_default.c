@@ -127,6 +127,17 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      "kw, kh:unroll, h:unroll, c_v:8:vec =>", 1},
+#define DEPTHWISE(n, size, channels)                                                               \
+  BEGIN "in X f32 [n:" n ", h:" size ", w:" size ", c:" channels                                   \
+        "]\nin W f32 [kh:3, kw:3, c:" channels "]\nY[n:" n ", h:" size ", w:" size ", c:" channels \
+        "] = if 1 <= h+kh && h+kh <= " size " && 1 <= w+kw && w+kw <= " size                       \
+        " then X[n, h+kh-1, w+kw-1, c] * W[kh, kw, c] else 0"                                      \
+        " // sum kh:3, kw:3\nout Y\n"
+    // rows along a line of an image, as many as leave room; along lines of one that comes from memory, of
+    // which not too many are read at once; few of lines that lie in one set of the first cache
+    {DEPTHWISE("1", "112", "32"), "kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("16", "112", "32"), "kw, kh:unroll, h_i:7:unroll, c:vec =>", 0},
+    {DEPTHWISE("1", "7", "1024"), "kw, kh:unroll, h_i:4:peel:unroll, c_v:64:vec =>", 0},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
            "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then X[h+kh-1, w+kw-1, c] * "
