@@ -60,7 +60,7 @@ def onednn(bench: Bench, c: Conv, standard: Contender) -> Timer | None:
         return None
     image, w = standard.arrays
     chain = Chain(bench.speed)
-    conv_onednn(c, chain, [image, np.ascontiguousarray(w[:, :, 0].transpose(3, 2, 0, 1))])
+    conv_onednn(c, chain, [image, np.ascontiguousarray(w.transpose(3, 2, 0, 1))])
     return lambda calls: bench.speed.time(chain.run, chain.pointers, calls)
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from native_cases import Arrays, normal
+from native_cases import Arrays, normal, plain_conv
 from native_programs import Conv
+from tune_cases import operator
 
 FULL = 16  # channels of `unroll` that see all data
 GROUPS = 4
@@ -58,11 +59,20 @@ def places(c: Conv) -> str:
     return f"n:{c.batch}, h:{c.result}, w:{c.result}"
 
 
+def pad(c: Conv) -> str:
+    """The image with zeros around, as a stage."""
+    size, end = c.size + 2, c.size + 1
+    inside = f"1 <= h && h < {end} && 1 <= w && w < {end}"
+    return (
+        f"pad[n:{c.batch}, h:{size}, w:{size}, c:{c.channels}] = "
+        f"if {inside} then X[n, h-1, w-1, c] else 0\n"
+    )
+
+
 def window(c: Conv, channel: str, weight: str) -> str:
-    """A pixel of a 3x3 window times its weight, 0 outside of the image."""
-    h, w, end = f"h*{c.stride}+kh", f"w*{c.stride}+kw", c.size + 1
-    inside = f"1 <= {h} && {h} < {end} && 1 <= {w} && {w} < {end}"
-    return f"if {inside} then X[n, {h}-1, {w}-1, {channel}] * {weight} else 0"
+    """A pixel of a 3x3 window times its weight."""
+    by = f"*{c.stride}" if c.stride > 1 else ""
+    return f"pad[n, h{by}+kh, w{by}+kw, {channel}] * {weight}"
 
 
 def part(c: Conv, name: str, weight: str, p: Part) -> str:
@@ -89,7 +99,7 @@ def parts(name: str, c: Conv, *all_: Part) -> Contender:
         few, each = p.inputs // p.groups, p.out // p.groups
         text += f"in W{y} f32 [kh:3, kw:3, g:{p.groups}, c:{few}, o:{each}] const\n"
         arrays.append(weights(3, 3, p.groups, few, each))
-    text += "".join(part(c, y, f"W{y}", p) for y, p in zip(names, all_))
+    text += pad(c) + "".join(part(c, y, f"W{y}", p) for y, p in zip(names, all_))
 
     def run(x: Any, *ws: Any) -> list[Any]:
         return [
@@ -109,7 +119,15 @@ def image(c: Conv) -> np.ndarray:
 
 
 def standard(c: Conv) -> Contender:
-    return parts("standard", c, Part(0, c.channels, c.out, 1))
+    from torch.nn import functional
+
+    return Contender(
+        "standard",
+        c.fmas,
+        operator(plain_conv(c)),
+        [image(c), weights(3, 3, c.channels, c.out)],
+        lambda x, w: [functional.conv2d(x, w.permute(3, 2, 0, 1), None, c.stride, 1)],
+    )
 
 
 def split(c: Conv) -> Contender:
@@ -130,6 +148,7 @@ def slabs(c: Conv) -> Contender:
     text = (
         head("slabs", c)
         + f"in W f32 [s:2, kh:3, kw:3, c:{c.channels}, o:{c.out}] const\n"
+        + pad(c)
         + f"Y[{places(c)}, o:{c.out}] = {window(c, 'c', f'W[h/{rows}, kh, kw, c, o]')}"
         + f" // sum kh:3, kw:3, c:{c.channels}\nout Y\n"
     )
