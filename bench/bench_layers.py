@@ -148,7 +148,7 @@ def page(rows: list[Row], about: dict[str, str], figure: str) -> str:
 def write(report: Path, rows: list[Row], about: dict[str, str]) -> None:
     figure = report.with_suffix(".svg")
     title = "ResNet-34's 3x3 layers: times faster than the tuned standard convolution"
-    figure.write_text(draw(rows, title + (f" ({LOADED})" if "remark" in about else "")))
+    figure.write_text(draw(rows, title, about.get("remark", about["processor"])))
     bench_native.write_report(report, "layers", page(rows, about, figure.name))
 
 

@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 # Okabe and Ito's palette, which the colour-blind tell apart
 COLOURS = {"split": "#e69f00", "unroll": "#56b4e9", "slabs": "#999999", "figure 6": "#0072b2"}
-BAR, GAP, LEFT, TOP, HEIGHT, FOOT = 15, 22, 44, 44, 220, 46
+BAR, GAP, LEFT, TOP, HEIGHT, FOOT = 15, 22, 44, 44, 220, 52
 STYLE = 'font-family="DejaVu Sans, Arial, sans-serif" font-size="11" fill="#222222"'
 
 
@@ -60,7 +60,7 @@ def bars(row: Row, x: float, top: float) -> list[str]:
     return parts
 
 
-def draw(rows: list[Row], title: str) -> str:
+def draw(rows: list[Row], title: str, remark: str) -> str:
     rows = [row for row in rows if row.get("faster")]
     most = max((speed for row in rows for speed in row["faster"].values()), default=1.0)
     step = 0.5 if most < 4 else 1.0 if most < 10 else 2.0
@@ -70,6 +70,7 @@ def draw(rows: list[Row], title: str) -> str:
     parts = [text(LEFT, 14, title, "start", 12), *key(LEFT), *grid(top, right, step)]
     for i, row in enumerate(rows):
         parts += bars(row, LEFT + GAP + i * group, top)
+    parts.append(text(LEFT, TOP + HEIGHT + FOOT - 4, remark, "start", 10))
     size = f'width="{right + 10:.0f}" height="{TOP + HEIGHT + FOOT}"'
     first = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {STYLE}>'
     return "\n".join(
