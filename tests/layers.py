@@ -51,6 +51,7 @@ SHARED_NAMES = {
     "CMakeLists.txt",
     "README.md",
     "__init__.py",
+    "__main__.py",
     "task.py",  # programs of AutoScheduler and of AutoTVM import theirs by that name
 }
 

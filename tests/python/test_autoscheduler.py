@@ -12,6 +12,7 @@ import pytest
 
 import canvas
 from canvas import _core, te
+from canvas.autoscheduler import __main__ as command
 from canvas.autoscheduler import scheduler, template
 from canvas.autoscheduler.scheduler import schedule, schedule_with_config
 from canvas.autoscheduler.task import TASK_TABLE, Task, register, register_task
@@ -342,6 +343,56 @@ def test_entities_of_what_the_template_finds(task: Task, monkeypatch: pytest.Mon
     assert configs.op_config_lst[0]["reduce"] == SPLIT["reduce"]
     same_code(task, configs, s, bufs)
     same_code(task, [[entities(**{**configs.op_config_lst[0], "special": []})], {}], s, bufs)
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_searches_and_tests(
+    asked: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "configs.txt"
+    words = ["gemm", "--shapes", "gemm", "--from_", "0", "--to", "2"]
+    given = [
+        "--trials",
+        "7",
+        "--timeout",
+        "3",
+        "--parallel",
+        "2",
+        "--method",
+        "random",
+        "--slevel",
+        "2",
+    ]
+    assert command.main([*words, *given, "--log", str(log)]) == 0
+    assert (asked["trials"], asked["timeout"], asked["together"]) == (7, 3.0, 2)
+    keys = ["gemm_gemm_(32, 32, 32)_llvm(0)", "gemm_gemm_(32, 32, 64)_llvm(0)"]
+    assert list(scheduler.load_configs(log)) == keys
+    assert command.main(["gemm", "--to", "3", "--test", str(log)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines[:4]] == keys * 2
+    assert all(line.endswith(" ms") for line in lines[:4]) and "no config in" in lines[4]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["gem"], "there is no task of category 'gem' with shapes '' for llvm(0)"),
+        (["conv2d", "--shapes", "y"], "there is no task of category 'conv2d' with shapes 'y'"),
+        (["gemm", "--to", "1", "--method", "best"], "there is no method 'best'"),
+        (["gemm", "--to", "1", "--target", "cuda"], "target 'cuda' comes later"),
+        (["gemm", "--host", "0.0.0.0"], "'--host' is not taken: trials run on this machine"),
+        (["gemm", "--use_model"], "'--use_model' is not taken"),
+        (["gemm", "--test", "/nothing"], "cannot read configs from '/nothing'"),
+    ],
+)
+def test_wrong_words_of_the_command(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(words) == 2
+    told = capsys.readouterr().err
+    assert message in told and told.count("\n") == 1
 
 
 # ---- what is refused ----------------------------------------------------------------------------
