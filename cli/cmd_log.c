@@ -223,12 +223,25 @@ static int best_of_program(struct arguments *a, const canvas_log *log, const str
   return EXIT_OK;
 }
 
+/* Whether some record, wherever it is from, could be the best. */
+static bool has_best(const canvas_log *log) {
+  static const canvas_log_place anywhere = {.anywhere = true, .winograd = 4};
+  int count;
+  bool found = false;
+  canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
+  for (int i = 0; i < count; i++) found |= tasks[i].best >= 0;
+  canvas_log_tasks_free(tasks);
+  return found;
+}
+
 static int report_none(struct arguments *a, const canvas_log *log, const struct place *p) {
   report_error("%.500s: %s", a->operand[1],
                !canvas_log_count(log) ? "the log has no records"
-               : p->where.anywhere ? "no record is of a candidate that was right and timed in full"
-                                   : "no record is from here, --any takes those of other machines, "
-                                     "compilers and versions");
+               : p->where.anywhere || !has_best(log)
+                   ? "no record is of a candidate that was right and timed in full, which a search "
+                     "does at its end: give the same 'canvas tune' again"
+                   : "no record is from here, --any takes those of other machines, "
+                     "compilers and versions");
   return EXIT_NONE;
 }
 

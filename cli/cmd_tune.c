@@ -1,6 +1,7 @@
 /* canvas tune: the fastest schedule of a kernel, a program or an operator within a budget. */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,43 @@ struct tune {
   struct text sketch;
   int64_t points;
   bool line; /* progress stands on a line without its end */
+  bool told; /* ... of damaged lines of the log */
 };
+
+/* ---- Ctrl-C ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+/* The next one ends the process. */
+static void interrupt(int signal) {
+  static const char text[] =
+      "\ncanvas: no more trials, the best so far are timed again; the same signal again ends it\n";
+  (void)signal;
+  interrupted = 1;
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+}
+
+static const int signals[] = {SIGINT, SIGTERM};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+
+/* Not where they are ignored, as of a job in the background. `before`: what they did. */
+static void heed_signals(struct sigaction before[SIGNALS]) {
+  struct sigaction heed = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+  sigemptyset(&heed.sa_mask);
+  interrupted = 0;
+  for (int i = 0; i < SIGNALS; i++)
+    if (!sigaction(signals[i], &heed, &before[i]) && before[i].sa_handler == SIG_IGN)
+      sigaction(signals[i], &before[i], NULL);
+}
+
+static void leave_signals(const struct sigaction before[SIGNALS]) {
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &before[i], NULL);
+}
+
+static bool is_enough(void *data) {
+  (void)data;
+  return interrupted;
+}
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
@@ -148,12 +185,21 @@ static void print_json(const struct outcome *o) {
   canvas_string_free(schedule);
 }
 
+/* What was left out of the log is told once. */
+static void tell_damaged(struct tune *t, const canvas_tuned *tuned) {
+  if (tuned->damaged && !t->told)
+    report_note("%.500s: %" PRId64 " damaged %s left out, 'canvas log show' says why",
+                t->options.log, tuned->damaged, tuned->damaged == 1 ? "line is" : "lines are");
+  t->told |= tuned->damaged > 0;
+}
+
 static int print_outcome(struct arguments *a, const struct outcome *o) {
   if (option_given(a, "--json"))
     print_json(o);
   else
     print_text(o);
   fflush(stdout);
+  if (interrupted) return EXIT_INTERRUPTED;
   return o->tuned->verdict.failure ? EXIT_NONE : EXIT_OK;
 }
 
@@ -179,9 +225,11 @@ static int tune_program(struct arguments *a, const struct program_item *item, vo
   end_progress(t);
   if (status != CANVAS_OK) {
     report_status(a, item->name, status);
+    if (interrupted) return EXIT_INTERRUPTED;
     return status == CANVAS_NONE ? EXIT_NONE : EXIT_BAD;
   }
   if (canvas_program_count(a->ctx, item->program, -1, &count) != CANVAS_OK) count.flops = 0;
+  tell_damaged(t, &tuned);
   const struct outcome out = {item->name, &tuned, bound, count.flops};
   int answer = print_outcome(a, &out);
   canvas_bound_free(bound);
@@ -233,7 +281,9 @@ static int tune_kept(struct arguments *a, struct tune *t, struct together *all) 
     canvas_count count = {0};
     if (canvas_program_count(a->ctx, all->program[i], -1, &count) != CANVAS_OK) count.flops = 0;
     const struct outcome out = {all->name[i], &all->tuned[i], all->bound[i], count.flops};
-    if (print_outcome(a, &out) != EXIT_OK) answer = EXIT_NONE;
+    int one = print_outcome(a, &out);
+    if (one != EXIT_OK) answer = one;
+    tell_damaged(t, &all->tuned[i]);
   }
   return answer;
 }
@@ -288,6 +338,7 @@ static bool read_options(struct arguments *a, struct tune *t) {
   o->winograd = option_given(a, "--winograd");
   o->log = option_text(a, "--log", NULL);
   o->progress = show_progress;
+  o->enough = is_enough;
   o->data = t;
   const char *sketch = option_text(a, "--sketch", NULL);
   if (sketch && !text_read(sketch, &t->sketch)) return false;
@@ -297,9 +348,12 @@ static bool read_options(struct arguments *a, struct tune *t) {
 
 static int run(struct arguments *a) {
   struct tune t = {0};
+  struct sigaction before[SIGNALS];
   int answer = EXIT_BAD;
+  heed_signals(before);
   if (read_options(a, &t)) t.machine = machine_chosen(a);
   if (t.machine) answer = tune_all(a, &t);
+  leave_signals(before);
   canvas_machine_free(t.machine);
   text_free(&t.sketch);
   return answer;

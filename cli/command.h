@@ -10,7 +10,7 @@
 
 #include "canvas.h"
 
-enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2 };
+enum { EXIT_OK = 0, EXIT_NONE = 1, EXIT_BAD = 2, EXIT_INTERRUPTED = 130 };
 enum { OPTIONS_MAX = 16, OPERANDS_MAX = 32 };
 
 struct option {

@@ -143,7 +143,8 @@ static int visit_each(struct arguments *a, const char *name, canvas_reader *read
     }
     int answer = visit(a, pack, data);
     canvas_pack_free(pack);
-    if (answer == EXIT_BAD || ferror(stdout)) return EXIT_BAD;
+    if (ferror(stdout)) return EXIT_BAD;
+    if (answer != EXIT_OK && answer != EXIT_NONE) return answer;
     none += answer == EXIT_NONE;
   }
 }

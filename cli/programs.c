@@ -60,7 +60,7 @@ static int visit_pack(struct arguments *a, canvas_pack *pack, void *data) {
   int first, end, answer = EXIT_OK;
   if (!sized) return EXIT_BAD;
   if (!targets_chosen(a, sized, &first, &end)) answer = EXIT_BAD;
-  for (; answer != EXIT_BAD && first < end; first++) {
+  for (; (answer == EXIT_OK || answer == EXIT_NONE) && first < end; first++) {
     int one = visit_target(a, sized, made != NULL, first, data);
     if (one != EXIT_OK) answer = one;
   }

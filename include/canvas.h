@@ -585,6 +585,7 @@ typedef struct canvas_tune_options {
   const char *sketch; /* a schedule with holes, instead of all that the program's shape suggests */
   const char *log;    /* a file to which each trial is added, and which is read before: none */
   bool (*progress)(const canvas_tune_progress *progress, void *data); /* false: it ends */
+  bool (*enough)(void *data); /* after each batch; true: that was the last, and the best wins */
   void *data;
 } canvas_tune_options;
 
@@ -600,7 +601,8 @@ typedef struct canvas_tuned {
   int64_t points; /* ... and how many ways there are to fill them */
   int64_t images, tried; /* of the program's batch, and for how many of them trials were timed */
   int trials, failures[CANVAS_FAILURES];
-  double seconds; /* that it took */
+  int64_t damaged; /* lines of the log that are no records and were left out */
+  double seconds;  /* that it took */
 } canvas_tuned;
 
 /* Searches for the fastest schedule of a program on this machine. *out is the winner bound for it; it owns its

@@ -44,6 +44,11 @@ static bool report(const struct search *s, void *data) {
   return c->options->progress(&p, c->options->data);
 }
 
+static bool enough(void *data) {
+  const struct caller *c = data;
+  return c->options->enough(c->options->data);
+}
+
 static canvas_status read_options(canvas_context *ctx, struct caller *c, struct tune_options *out) {
   const canvas_tune_options *o = c->options;
   *out = (struct tune_options){.seed = o->seed,
@@ -57,6 +62,7 @@ static canvas_status read_options(canvas_context *ctx, struct caller *c, struct 
                                .sketch = o->sketch,
                                .log = o->log,
                                .progress = o->progress ? report : NULL,
+                               .enough = o->enough ? enough : NULL,
                                .data = c};
   return find_method(ctx, o->method, &out->method);
 }
@@ -74,6 +80,7 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
                         .images = t->images,
                         .tried = t->tried,
                         .trials = t->trials,
+                        .damaged = t->damaged,
                         .seconds = t->seconds};
   memcpy(out->failures, t->failures, sizeof out->failures);
   snprintf(out->rule, sizeof out->rule, "%s", t->rule);

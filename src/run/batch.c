@@ -120,10 +120,11 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
     const struct batch_candidate *c = members[i].candidate;
     *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
     items[compiled] = (struct measure_item){objects[i].path, c->function, c->prepare, c->winograd};
+    enum failure failure = objects[i].late ? FAILED_TIMEOUT : FAILED_COMPILE;
     if (objects[i].path)
       of[compiled++] = i;
     else
-      verdict_fail(members[i].verdict, FAILED_COMPILE, "%s", objects[i].message);
+      verdict_fail(members[i].verdict, failure, "%s", objects[i].message);
   }
   canvas_status status = measure(b->ctx, b->e, items, compiled, &b->limits, verdicts);
   for (int i = 0; status == CANVAS_OK && i < compiled; i++) {

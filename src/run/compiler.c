@@ -172,6 +172,7 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c, cons
   buf_free(&words);
   if (status != CANVAS_OK) return status;
   memcpy(out->said, end.said, sizeof out->said);
+  out->hung = end.how == CHILD_OUT_OF_TIME;
   if (end.how != CHILD_EXITED || end.code)
     explain_end(c->command, &end, seconds, out->message, sizeof out->message);
   else
@@ -195,10 +196,9 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
 }
 
 static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
-                                const struct source *sources, int count, double until,
-                                struct object *out) {
-  double seconds = c->seconds * (1 + 0.5 * (count - 1)),
-         left = until ? until - clock_wall() : seconds;
+                                const struct source *sources, int count, double seconds,
+                                double until, struct object *out) {
+  double left = until ? until - clock_wall() : seconds;
   size_t length;
   memset(out, 0, sizeof *out);
   bool threads = has_threads(sources, count);
@@ -210,6 +210,7 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
     snprintf(out->message, sizeof out->message, "there was no time left to compile it");
   else if (!out->cached)
     status = compile_and_keep(ctx, c, text, length, threads, fmin(seconds, left), out);
+  out->late = !out->path && until && clock_wall() >= until;
   free(text);
   return status;
 }
@@ -227,15 +228,23 @@ static int take_group(const struct source *sources, int count, int together) {
   return n;
 }
 
+static canvas_status build_alone(canvas_context *ctx, const struct compiler *c,
+                                 const struct source *sources, int count, double until,
+                                 struct object *objects) {
+  double seconds = c->seconds;
+  for (int i = 0; i < count; i++) {
+    TRY(build_file(ctx, c, &sources[i], 1, seconds, until, &objects[i]));
+    if (objects[i].hung) seconds = fmax(seconds / 2, c->seconds / 12);
+  }
+  return CANVAS_OK;
+}
+
 static canvas_status build_group(canvas_context *ctx, const struct compiler *c,
                                  const struct source *sources, int count, double until,
                                  struct object *objects) {
   struct object all;
-  TRY(build_file(ctx, c, sources, count, until, &all));
-  if (count > 1 && !all.path) {
-    for (int i = 0; i < count; i++) TRY(build_file(ctx, c, &sources[i], 1, until, &objects[i]));
-    return CANVAS_OK;
-  }
+  TRY(build_file(ctx, c, sources, count, c->seconds * (1 + 0.1 * (count - 1)), until, &all));
+  if (count > 1 && !all.path) return build_alone(ctx, c, sources, count, until, objects);
   for (int i = 0; i < count; i++) {
     objects[i] = all;
     if (all.path) objects[i].path = mem_strdup(all.path);
@@ -340,7 +349,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
     struct object object;
     if (!set_flags(c, *rows, target)) continue;
     write_text(c);
-    TRY(build_file(ctx, c, &trial, 1, 0, &object));
+    TRY(build_file(ctx, c, &trial, 1, c->seconds, 0, &object));
     *works = object.path != NULL;
     snprintf(why, size, "%.400s", object.message);
     free(object.path);

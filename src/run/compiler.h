@@ -16,7 +16,7 @@ struct compiler_options {
   const char *command; /* "gcc-12 -m64" */
   const char *cache;   /* folder */
   const char *target;  /* for -march; a word; "native" */
-  double seconds;      /* for one file of one source, and half as much for each further one; 60 */
+  double seconds;      /* for one file of one source, and a tenth more for each further one; 60 */
   bool quick; /* clang -O1 where there is one: half of gcc's time, for code about as fast */
 };
 
@@ -43,13 +43,15 @@ struct source {
 struct object {
   char *path;  /* of the shared object, which several sources may share; or NULL */
   bool cached; /* it was found in the cache */
+  bool hung;   /* the compiler took longer than its time */
+  bool late;   /* `until` was over before it was compiled */
   char message[MESSAGE_SIZE];
   char said[CHILD_SAID]; /* the end of what the compiler printed where it failed */
 };
 
 /* Up to `together` sources per file. Where a file does not compile, its sources are compiled one by
- * one, so that only the bad ones fail. `until`: a time of clock_wall, 0 for none; what has not been
- * compiled by then fails. A status other than CANVAS_OK: the cache or the system fails. */
+ * one, so that only the bad ones fail; where it hung, it gets less time with each that hangs again.
+ * `until`: a time of clock_wall, 0 for none; what has not been compiled by then fails. A status other than CANVAS_OK: the cache or the system fails. */
 canvas_status compiler_build(canvas_context *ctx, const struct compiler *c,
                              const struct source *sources, int count, int together, double until,
                              struct object *objects);

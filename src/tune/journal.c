@@ -82,6 +82,10 @@ void journal_close(struct journal *j) {
   free(j);
 }
 
+int64_t journal_damaged(const struct journal *j) {
+  return j->records.damaged;
+}
+
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
 static bool is_entry(const struct record *r, const struct journal_entry *e) {

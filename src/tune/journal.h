@@ -32,6 +32,8 @@ canvas_status journal_open(canvas_context *ctx, const char *path, const struct j
                            struct journal **out);
 void journal_close(struct journal *j); /* NULL is fine */
 
+int64_t journal_damaged(const struct journal *j); /* lines that are no records */
+
 /* The verdict that the same search came to before it was ended; false: none. */
 bool journal_recall(const struct journal *j, const struct journal_entry *e, struct verdict *out);
 canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct journal_entry *e,

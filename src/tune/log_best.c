@@ -99,9 +99,11 @@ static canvas_status why_none(canvas_context *ctx, const struct records *r, cons
     failed += ours && r->data[i].failure;
   }
   if (!count) return fail(ctx, CANVAS_NONE, "no record is of the program '%.100s'", title);
-  return fail(ctx, CANVAS_NONE,
-              "of %d records of '%.100s' %d failed, and the others were screened only", count,
-              title, failed);
+  return fail(
+      ctx, CANVAS_NONE,
+      "of %d records of '%.100s' %d failed, and the others were screened only: the best are "
+      "timed in full when a search comes to its end",
+      count, title, failed);
 }
 
 canvas_status records_choose(canvas_context *ctx, const struct records *r, const char *program,

@@ -12,6 +12,8 @@
 
 enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
+static const double HUNG = 60; /* seconds of a compiler for one file */
+
 bool search_over(const struct search *s) {
   if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
   if (s->budget.patience && s->trials.count - s->since >= s->budget.patience) return true;
@@ -240,6 +242,16 @@ static int batch_room(const struct search *s) {
   return fit >= room ? room : (int)fit;
 }
 
+/* Nothing of a batch was compiled, in more time than one file may take: nor will the next be. */
+static bool all_hung(const struct pending *p, int count, double seconds) {
+  int fresh = 0, failed = 0;
+  for (int i = 0; i < count; i++) {
+    fresh += !p[i].recalled;
+    failed += !p[i].recalled && p[i].trial.verdict.failure == FAILED_COMPILE;
+  }
+  return fresh && failed == fresh && seconds > HUNG;
+}
+
 static canvas_status measure_batch(struct search *s, struct pending *p, int count) {
   for (int i = 0; i < count && s->journal; i++) {
     const struct journal_entry entry = entry_of(s, &p[i]);
@@ -253,6 +265,8 @@ static canvas_status measure_batch(struct search *s, struct pending *p, int coun
   for (int i = 0; i < count; i++)
     if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));
   if (s->progress && count && !s->progress(s, s->data)) s->stopped = true;
+  if (all_hung(p, count, clock_wall() - began) || (s->enough && s->enough(s->data)))
+    s->spent = true;
   return CANVAS_OK;
 }
 

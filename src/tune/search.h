@@ -76,10 +76,11 @@ struct search {
   } hints; /* where to begin: what was found for similar programs */
   bool (*turn)(struct search *s, void *data); /* before each batch: it may be measured; or NULL */
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
+  bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */
   void *data;
   double each;             /* seconds that a trial of the last batch took; 0: there was none */
   bool stopped;            /* progress said so */
-  bool spent;              /* ... turn did: no more trials, then the finals */
+  bool spent;              /* no more trials, then the finals */
   struct journal *journal; /* what the log knows; NULL: no log */
 };
 

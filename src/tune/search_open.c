@@ -171,6 +171,7 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                        .best = -1,
                        .turn = options->turn,
                        .progress = options->progress,
+                       .enough = options->enough,
                        .data = options->data,
                        .started = clock_wall()};
   bool measures = options->method->trials > 0;

@@ -76,6 +76,15 @@ static bool show(const struct search *s, void *data) {
   return !o->progress || o->progress(s, o->data);
 }
 
+static bool asks(const struct many *m) {
+  return m->options->enough && m->options->enough(m->options->data);
+}
+
+static bool is_enough(void *data) {
+  const struct line *l = data;
+  return asks(l->many);
+}
+
 static void *run_line(void *data) {
   struct line *l = data;
   struct many *m = l->many;
@@ -83,6 +92,7 @@ static void *run_line(void *data) {
   canvas_context ctx = {.message = ""};
   options.turn = take_turn;
   options.progress = show;
+  options.enough = is_enough;
   options.data = l;
   options.seconds = 0; /* told by turns */
   pthread_mutex_lock(&m->lock);
@@ -140,7 +150,7 @@ static void note(struct shared *s, int i) {
 
 static bool is_over(const struct many *m, const struct shared *s) {
   double seconds = m->options->seconds * (1 - FOR_FINALS);
-  return spent(s) >= s->trials || (seconds > 0 && clock_wall() - m->started >= seconds);
+  return spent(s) >= s->trials || (seconds > 0 && clock_wall() - m->started >= seconds) || asks(m);
 }
 
 static void share(struct many *m, struct shared *s) {

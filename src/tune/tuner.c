@@ -18,6 +18,7 @@ static const double SLOW = 5e-3;      /* seconds of a run, from which on there a
 static const double LONG = 50e-3;     /* ... from which on it is cold anyway */
 static const double GAIN = 0.99;      /* of the default's time: it is beaten */
 static const double FOR_FINALS = 0.3; /* of the time */
+static const double PATIENCE = 60;    /* seconds that finals may take beyond the time */
 
 /* ---- finalists ------------------------------------------------------------------------------- */
 
@@ -32,6 +33,7 @@ struct finalist {
 struct finals {
   struct finalist of[FINALISTS + 1]; /* the default first */
   int count;
+  double until; /* a time of clock_wall by which all ends; 0: none */
 };
 
 static int finalist_of(const struct finals *f, struct tune_candidate c) {
@@ -70,6 +72,11 @@ static void choose_finalists(const struct search *s, struct finals *f) {
   }
 }
 
+/* For a batch; 0: no limit. */
+static double time_left(double until) {
+  return until > 0 ? fmax(1, until - clock_wall()) : 0;
+}
+
 static canvas_status one_round(const struct search *s, const struct compiler *compiler,
                                struct finals *f) {
   const struct loop_tree *trees[FINALISTS + 1];
@@ -78,6 +85,7 @@ static canvas_status one_round(const struct search *s, const struct compiler *co
   struct batch_options options = {.limits = {.repeats = s->heavy ? HEAVY_SAMPLES : SAMPLES,
                                              .timing = 0.2,
                                              .threads = s->measuring.limits.threads}};
+  options.seconds = time_left(f->until);
   for (int i = 0; i < f->count; i++) {
     if (f->of[i].rounds < 0) continue;
     of[count] = i;
@@ -153,13 +161,14 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
 
 /* For all images, as `canvas run` does; of many, some elements are compared with the interpreter. */
 static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
-                                    struct tuned *out) {
+                                    double until, struct tuned *out) {
   struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
   const struct loop_tree *tree = out->tree;
   struct expected *expected = s->expected;
   const int threads = s->measuring.limits.threads;
   double run = out->itself * (double)s->images / (double)s->tried;
-  struct batch_options how = {.limits = {.timing = 0.5, .threads = threads}};
+  struct batch_options how = {.seconds = time_left(until),
+                              .limits = {.timing = 0.5, .threads = threads}};
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
   if (s->heavy) how.limits.repeats = 1;
   how.limits.seconds = 10 + 100 * run;
@@ -219,15 +228,15 @@ static canvas_status finish_measured(struct search *s, const struct compiler *co
     out->itself = time_of(&f->of[winner]);
     drop_winner(out);
     TRY(take_winner(s, f->of[winner].who, out));
-    TRY(measure_winner(s, compiler, out));
+    TRY(measure_winner(s, compiler, f->until, out));
     TRY(log_winner(s, compiler, out));
     if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
   }
   return none_correct(s, out->verdict.message);
 }
 
-static canvas_status finish(struct search *s, struct tuned *out) {
-  struct finals f = {.count = 0};
+static canvas_status finish(struct search *s, double seconds, struct tuned *out) {
+  struct finals f = {.until = seconds > 0 ? clock_wall() + seconds + PATIENCE : 0};
   struct compiler *compiler;
   if (s->stopped) return fail(s->ctx, CANVAS_NONE, "the search was stopped");
   const struct tune_candidate first = {0, 0};
@@ -259,12 +268,13 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
   how.seconds = total * (1 - FOR_FINALS);
   canvas_status status = search_open(ctx, p, machine, &how, &s);
   if (status == CANVAS_OK) status = how.method->run(&s);
-  if (status == CANVAS_OK) status = finish(&s, out);
+  if (status == CANVAS_OK) status = finish(&s, total, out);
   out->sketches = s.sketches.count;
   out->size = s.size;
   out->images = s.images;
   out->tried = s.tried;
   out->trials = s.compiler ? s.trials.count : 0;
+  out->damaged = s.journal ? journal_damaged(s.journal) : 0;
   memcpy(out->failures, s.failures, sizeof out->failures);
   out->seconds = clock_wall() - s.started;
   search_close(&s);

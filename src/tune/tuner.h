@@ -29,6 +29,7 @@ struct tune_options {
   bool (*turn)(struct search *s, void *data); /* before each batch (tune_many.c); or NULL */
   bool (*progress)(const struct search *s,
                    void *data); /* after each batch of trials: whether to go on */
+  bool (*enough)(void *data);   /* ... whether that was the last, and the finals follow; or NULL */
   void *data;
 };
 
@@ -46,6 +47,7 @@ struct tuned {
   int64_t size;          /* points of all their spaces */
   int64_t images, tried; /* of the program, and for how many trials were */
   int trials, failures[FAILURES];
+  int64_t damaged; /* lines of the log that are no records */
   double seconds; /* that tuning took */
 };
 

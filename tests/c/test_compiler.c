@@ -296,8 +296,28 @@ static void out_of_time(void **state) {
   for (int i = 0; i < 3; i++) {
     assert_null(objects[i].path);
     assert_string_equal(objects[i].message, "there was no time left to compile it");
+    assert_true(objects[i].late);
   }
   objects_free(objects, 3);
+  compiler_close(c);
+}
+
+// Where it hangs, the next file gets half of the time.
+static void hangs_again(void **state) {
+  canvas_context ctx = {.message = ""};
+  char script[128];
+  write_script("hangs", DRIVER("sleep 1000"), script);
+  struct compiler *c = open_compiler(script, 0.5);
+  static const char *const messages[] = {"ran longer than 0.5 s", "ran longer than 0.25 s"};
+  struct source given[2] = {{"// BAD\n" GOOD("a"), "a", 1, NULL, 0},
+                            {"// BAD\n" GOOD("b"), "b", 1, NULL, 0}};
+  struct object objects[2];
+  assert_int_equal(compiler_build(&ctx, c, given, 2, 2, 0, objects), CANVAS_OK);
+  for (int i = 0; i < 2; i++) {
+    assert_true(objects[i].hung && !objects[i].late);
+    CHECK(strstr(objects[i].message, messages[i]), objects[i].message);
+  }
+  objects_free(objects, 2);
   compiler_close(c);
 }
 
@@ -406,7 +426,7 @@ int main(void) {
       cmocka_unit_test(misbehaving),   cmocka_unit_test(folder_of_the_killed),
       cmocka_unit_test(none_works),    cmocka_unit_test(out_of_time),
       cmocka_unit_test(where),         cmocka_unit_test(vanished),
-      cmocka_unit_test(the_quick_one),
+      cmocka_unit_test(the_quick_one), cmocka_unit_test(hangs_again),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_all);
 }

@@ -25,6 +25,16 @@ static const char gemm[] =
     "C[m:24, n:64] = A[m, k] * B[k, n] // sum k:20\n"
     "out C\n";
 
+// With some thousand schedules.
+static const char small_products[] =
+    "canvas 1\n"
+    "program products\n"
+    "in A f32 [b:12, m:24, k:60]\n"
+    "in B f32 [b:12, k:60, n:96]\n"
+    "C[b:12, m:24, n:96] = A[b, m, k] * B[b, k, n] // sum k:60\n"
+    "Y[b:12, m:24, n:96] = max(C[b, m, n], 0)\n"
+    "out Y\n";
+
 static struct program *program_from(const char *text) {
   struct program *p;
   CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, text);
@@ -333,6 +343,73 @@ static void faults(void **state) {
   program_free(p);
 }
 
+// A thousand candidates, each with a deed of its own by its text: every fifth is right, the others crash, hang,
+// store too little, or are not compiled. The compiler dies or hangs on some files, and is not to be believed.
+static const char misdeeds[] =
+    "import re, sys, zlib\n"
+    "deeds = ['__builtin_trap();', 'for (;;) __asm__ volatile(\"\");', 'return 0;', '#error no']\n"
+    "text = open('unit.c').read()\n"
+    "def worse(m):\n"
+    "    body = text[m.end():text.find('\\n}\\n', m.end())]\n"
+    "    kind = zlib.crc32(body.encode()) % 50\n"
+    "    deed = 'T' if kind == 1 else 'LXE'[kind % 3] if kind >= 12 else ''\n"
+    "    names = {'T': deeds[1], 'L': deeds[0], 'X': deeds[2], 'E': deeds[3], '': ''}\n"
+    "    return m[0] + '\\n' + names[deed] + '\\n'\n"
+    "out = re.sub(r'^int candidate_\\d+\\([^\\n]*\\{$', worse, text, flags=re.M)\n"
+    "open('unit.c', 'w').write(out)\n"
+    "sys.exit(7 if zlib.crc32(text.encode()) % 11 == 0 else 0)\n";
+static const char misled[] =
+    "#!/bin/sh\n"
+    "[ \"$1\" = --version ] && exec gcc --version\n"
+    "grep -q '^int candidate_' unit.c || exec gcc \"$@\"\n"
+    "python3 \"$FAULTS\" || kill -9 $$\n"
+    "exec gcc \"$@\"\n";
+
+static void write_file(const char *name, const char *text) {
+  FILE *f = fopen(path_of(name), "w");
+  fputs(text, f);
+  fclose(f);
+  chmod(path_of(name), 0700);
+}
+
+static void a_thousand(void **state) {
+  enum { ALL = 1000 };
+  if (!getenv("CANVAS_TEST_ALL")) skip();
+  struct program *p = program_from(small_products);
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find("random"), .seed = 1, .trials = ALL, .log = path_of("all.jsonl")};
+  write_file("misdeeds.py", misdeeds);
+  write_file("misled", misled);
+  setenv("FAULTS", path_of("misdeeds.py"), 1);
+  setenv("CANVAS_CC", path_of("misled"), 1);
+  double start = clock_wall();
+  struct tuned t;
+  canvas_status status = tune(&ctx, p, &machine, &options, &t);
+  double seconds = clock_wall() - start;
+  unsetenv("CANVAS_CC");
+  unsetenv("FAULTS");
+  struct records r = read_log(path_of("all.jsonl"));
+  int of[FAILURES] = {0}, screened = 0;
+  for (int i = 0; i < r.count; i++) {
+    screened += r.data[i].screened;
+    if (r.data[i].screened) of[r.data[i].failure]++;
+  }
+  print_message("%.0f s:", seconds);
+  for (int i = 0; i < FAILURES; i++) print_message(" %d %s", of[i], failure_name(i));
+  print_message("\n");
+  CHECK_INT(screened, ALL, "none is lost");
+  CHECK(of[FAILED_NOT] && of[FAILED_COMPILE] && of[FAILED_CRASH] && of[FAILED_TIMEOUT] &&
+            of[FAILED_WRONG],
+        "some of each");
+  CHECK_INT(status, CANVAS_OK, ctx.message);
+  CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
+  CHECK(seconds < 1800, "it ends in time");
+  tuned_free(&t);
+  records_free(&r);
+  program_free(p);
+}
+
 // The first file of one candidate alone, the winner's, is compiled to code that writes nothing.
 static const char unlucky[] =
     "#!/bin/sh\n"
@@ -437,6 +514,7 @@ int main(void) {
       cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
       cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),  cmocka_unit_test(learns),     cmocka_unit_test(is_stopped),
-      cmocka_unit_test(gradient),     cmocka_unit_test(together),   cmocka_unit_test(patience)};
+      cmocka_unit_test(gradient),     cmocka_unit_test(together),   cmocka_unit_test(patience),
+      cmocka_unit_test(a_thousand)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

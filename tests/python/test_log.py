@@ -115,7 +115,7 @@ def test_the_tuned_schedule_is_run_compiled_and_replayed(here):
         ),
         (
             {"screened": True},
-            "of 1 records of 'smooth' 0 failed, and the others were screened only",
+            "of 1 records of 'smooth' 0 failed, and the others were screened only: the best are ",
         ),
         ({"schedule": "h =>\n    @Z = h\n"}, "the schedule of the record: line 2, column 5: "),
     ],

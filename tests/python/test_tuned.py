@@ -134,6 +134,28 @@ def test_two_searches_share_a_log(tmp_path: Path) -> None:
     assert trials_of(log, 2) == trials_of(alone, 2)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_keeps_the_best_so_far(tmp_path: Path, number: signal.Signals) -> None:
+    log, program = tmp_path / "log.jsonl", tmp_path / "gemm.program"
+    program.write_text(GEMM.replace("24", "96").replace("20", "48"))
+    words = [sys.executable, "-m", "canvas", "tune", str(program), "--log", str(log)]
+    child = subprocess.Popen(
+        [*words, "--method", "random", "--trials", "1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
+    while not (log.exists() and log.stat().st_size):
+        assert child.poll() is None
+    child.send_signal(number)
+    output, error = child.communicate(timeout=120)
+    assert child.returncode == 130 and "no more trials, the best so far" in error
+    assert output.startswith("gemm: ") and "schedules measured" in output
+    last = json.loads(log.read_text().splitlines()[-1])
+    assert not last["screened"] and last["failure"] == "ok" and last["trial"] < 1000
+
+
 def test_ctrl_c_ends_a_search(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     code = f"import canvas; canvas.tune({GEMM!r}, method='random', trials=10**6, log={str(log)!r})"
