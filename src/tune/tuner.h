@@ -48,7 +48,7 @@ struct tuned {
   int64_t images, tried; /* of the program, and for how many trials were */
   int trials, failures[FAILURES];
   int64_t damaged; /* lines of the log that are no records */
-  double seconds; /* that tuning took */
+  double seconds;  /* that tuning took */
 };
 
 /* CANVAS_BAD_INPUT: the sketch is none, the log is none. CANVAS_IO: there is no compiler, or the log
