@@ -383,7 +383,7 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
         if here:
             parts.append(f"### {group}")
             if group == "ablation":
-                parts.append(tune_ablation.table([row for row in here if "parts" in row]))
+                parts.append(tune_ablation.table(here))
             else:
                 parts += [summary(group, here) + ".", table(here)]
     return "\n\n".join(parts) + "\n"
@@ -421,7 +421,7 @@ def main() -> None:
             if options.json:
                 print(json.dumps({**row, **about}), flush=True)
             else:
-                if "parts" in row:
+                if group == "ablation":
                     print(tune_ablation.table([row]).splitlines()[2], flush=True)
                     continue
                 shown = "".join(f"{number(row, k):>7}" for k in ("ratio", "oneshot_ratio", "gain"))

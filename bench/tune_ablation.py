@@ -17,20 +17,25 @@ SHORTLIST = 24  # trials that quick begins with
 PARTS: dict[str, dict[str, Any]] = {
     "quick": {"method": "quick"},
     "no descent": {"method": "quick", "trials": SHORTLIST},
-    "no model": {"method": "random", "trials": 64},
+    "no model": {"method": "random"},  # as many trials as quick took
     "no trials": {"method": "oneshot"},
 }
 
 
 def ablated(bench: Any, case: Case) -> Row:
-    row: Row = {"group": "ablation", "name": case.name, "batch": case.batch, "seconds": {}}
+    row: Row = {"group": "ablation", "name": case.name, "batch": case.batch}
+    row["seconds"], row["trials"] = {}, {}
     arrays, program = case.arrays(), case.program()
     tensors = bench.tensors(case, arrays)
     wanted = case.torch(*tensors)
     wanted = np.ascontiguousarray((wanted.movedim(1, -1) if case.image else wanted).numpy())
-    tuned = {}
+    tuned: dict[str, Any] = {}
     for name, how in PARTS.items():
-        tuned[name], row["seconds"][name] = bench.search(program, seed=bench.options.seed, **how)
+        more = {"trials": tuned["quick"].trials} if name == "no model" else {}
+        tuned[name], row["seconds"][name] = bench.search(
+            program, seed=bench.options.seed, **how, **more
+        )
+        row["trials"][name] = tuned[name].trials
     timers: dict[str, Timer] = {}
     kept = bench.add_native(program, tuned, case.pack(arrays), wanted, timers)
     times = turns(timers, bench.options.rounds)
@@ -42,14 +47,23 @@ def ablated(bench: Any, case: Case) -> Row:
 
 
 def table(found: list[Row]) -> str:
+    """Speeds as parts of quick's; trials and CPU seconds of the searches, as PARTS has them."""
     names = [*PARTS, "no finals", "default"]
-    lines = [f"| case | {' | '.join(names)} | CPU s |", "|" + "---|" * (len(names) + 2)]
+    lines = [
+        f"| case | {' | '.join(names)} | trials | CPU s |",
+        "|" + "---|" * (len(names) + 3),
+    ]
     for row in found:
+        if "parts" not in row:
+            lines.append(f"| {row['name']} | {row['error']} |" + " |" * (len(names) + 1))
+            continue
         cells = [f"{row['parts'].get(n) or math.nan:.2f}" for n in names]
         seconds = ", ".join(f"{s:.1f}" for s in row["seconds"].values())
-        lines.append(f"| {row['name']} | {' | '.join(cells)} | {seconds} |")
-    means = [_geometric([r["parts"][n] for r in found if r["parts"].get(n)]) for n in names]
-    return "\n".join([*lines, f"| mean | {' | '.join(f'{m:.3f}' for m in means)} | |"])
+        trials = ", ".join(str(count) for count in row["trials"].values())
+        lines.append(f"| {row['name']} | {' | '.join(cells)} | {trials} | {seconds} |")
+    parts = [row["parts"] for row in found if "parts" in row]
+    means = [_geometric([p[n] for p in parts if p.get(n)]) for n in names]
+    return "\n".join([*lines, f"| mean | {' | '.join(f'{m:.3f}' for m in means)} | | |"])
 
 
 def rows(bench: Any, known: list[Row]) -> Iterator[Row]:
