@@ -28,6 +28,7 @@ struct counted {
   double arithmetic; /* cycles of the units that multiply and add, functions included */
   double loads, stores;
   double gathers;
+  double parts;      /* waits for vectors that are loaded in part: others go on meanwhile */
   double operations; /* instructions of any kind */
   double loops;      /* iterations, of however little */
 };
@@ -217,11 +218,14 @@ static double part_masked(const struct nest *n) {
 }
 
 /* Of unrolled loads the last may reach beyond, of unrolled stores each. */
-static double masked(const struct counted *c, const struct access *a, double times) {
+static void add_masked(struct counted *c, const struct access *a, double times) {
   const struct nest *n = c->n;
-  if (a->node < 0) return times * PARTIAL * part_masked(n);
-  double each = runs_of(n, a->moves) * vectors_of(n, a) * part_masked(n);
-  return each * fmax(0, c->w->rates->partial - c->w->rates->latency);
+  double part = part_masked(n);
+  c->operations += 2 * times;
+  if (a->node < 0)
+    c->gathers += times * PARTIAL * part;
+  else
+    c->parts += runs_of(n, a->moves) * vectors_of(n, a) * part * c->w->rates->partial;
 }
 
 /* Lanes that are not side by side are put together one by one. */
@@ -234,10 +238,7 @@ static void add_access(struct counted *c, const struct access *a) {
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
-  if (is_masked(c, a)) {
-    c->operations += 2 * times;
-    c->gathers += masked(c, a, times);
-  }
+  if (is_masked(c, a)) add_masked(c, a, times);
   if (a->twisted & n->loops)
     c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * TWISTED;
   if (store || a->accumulates)
@@ -332,7 +333,7 @@ struct cycles nest_cycles(struct cost_walk *w, int stage) {
   uint32_t steps = add_operations(&c, n->tensor->body);
   if (n->stage->start >= 0) add_reduction(&c, steps);
   for (int i = 0; i < n->count; i++) add_access(&c, &w->accesses.data[n->first + i]);
-  double begun = loops_of(&c), waiting = chain(&c), spilled = spills(&c);
+  double begun = loops_of(&c), waiting = max_of(chain(&c), c.parts), spilled = spills(&c);
   double moved = max_of(c.loads, c.stores);
   double all =
       max_of(max_of(c.arithmetic, moved), max_of(max_of(waiting, c.loops), c.operations / ISSUE));
