@@ -2,8 +2,10 @@
 in the same space, and what `canvas tune` finds, one beside the other.
 
     ./dev bench notebook [--shape 10,64,256,256] [--trials 32] [--seconds 30] [--rounds 5]
+                         [--config 'NAME={"tile_y": [-1, 64, 5], ...}']
 
-The shape is images, channels, height, width.  Contenders take turns in one process, timed by the
+The shape is images, channels, height, width; --trials 0 searches by `canvas tune` only, --config
+adds a config of the dense template.  Contenders take turns in one process, timed by the
 thread's processor time: medians of --rounds runs.  The templates are those of the page.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import platform
 import re
@@ -87,12 +90,17 @@ def tuned_by_genes(task: Any, trials: int) -> tuple[Any, float]:
     return task.instantiate(tuner.best_config), time.time() - start
 
 
-def tuned(program: str, arrays: list[Any], seconds: float) -> tuple[Callable[[], Any], float]:
+def tuned(name: str, program: str, arrays: list[Any], flop: float, most: float) -> list[Contender]:
+    """What `canvas tune` finds in so many seconds; nothing where that is too short."""
     start = time.time()
-    found = canvas.tune(program, seconds=seconds)
+    try:
+        found = canvas.tune(program, seconds=most)
+    except canvas.NoSolution as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return []
     print(found.rule, file=sys.stderr)
     code = found.compile()
-    return lambda: code(*arrays), time.time() - start
+    return [Contender(name, lambda: code(*arrays), flop, time.time() - start)]
 
 
 def dense(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
@@ -104,17 +112,18 @@ def dense(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
     flop = 2.0 * n * h * w * c * 9 * c
     found = []
     args = (n, h, w, c, c, "float32")
-    for name, sizes in CONFIGS.items():
+    for name, sizes in [*CONFIGS.items(), *options.config]:
         if sizes["tile_y"][1] * sizes["tile_y"][2] <= n * h * w:
             with autotvm.ApplyConfig(config(sizes)):
                 found.append(Contender(f"dense, {name}", built(template(*args), arrays), flop))
-    task = autotvm.task.create("conv2d_3x3_gemm", args, "llvm")
-    made, took = tuned_by_genes(task, options.trials)
-    name = f"dense, GATuner, {options.trials} trials"
-    found.append(Contender(name, built(made, arrays), flop, took))
-    program = task.instantiate(task.config_space.get(0))[0].written.text
-    run, took = tuned(program, arrays[:2], options.seconds)
-    found.append(Contender("dense, `canvas tune` of its program", run, flop, took))
+    if options.trials:
+        task = autotvm.task.create("conv2d_3x3_gemm", args, "llvm")
+        made, took = tuned_by_genes(task, options.trials)
+        name = f"dense, GATuner, {options.trials} trials"
+        found.append(Contender(name, built(made, arrays), flop, took))
+        program = task.instantiate(task.config_space.get(0))[0].written.text
+        name = "dense, `canvas tune` of its program"
+        found += tuned(name, program, arrays[:2], flop, options.seconds)
     program = canvas.operator_program(
         "conv2d_nhwc",
         batch=n,
@@ -126,9 +135,8 @@ def dense(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
         padding=1,
     )
     ordered = np.ascontiguousarray(weight.reshape(c, 3, 3, c).transpose(0, 3, 1, 2))
-    run, took = tuned(program, [data, ordered], options.seconds)
-    found.append(Contender("dense, `canvas tune conv2d_nhwc`", run, flop, took))
-    return found
+    name = "dense, `canvas tune conv2d_nhwc`"
+    return found + tuned(name, program, [data, ordered], flop, options.seconds)
 
 
 def sparse(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
@@ -149,34 +157,44 @@ def sparse(n: int, c: int, h: int, w: int, options: Any) -> list[Contender]:
     found.append(Contender(name, built(made, arrays), task.flop, took))
     program = task.instantiate(task.config_space.get(0))[0].program
     inputs = re.findall(r"^in (\w+)", program, re.M)
-    run, took = tuned(program, [parts[name] for name in inputs], options.seconds)
-    found.append(Contender("sparse, `canvas tune` of its program", run, task.flop, took))
-    return found
+    arrays = [parts[name] for name in inputs]
+    name = "sparse, `canvas tune` of its program"
+    return found + tuned(name, program, arrays, task.flop, options.seconds)
+
+
+def named(text: str) -> tuple[str, dict[str, list[int]]]:
+    """NAME={"tile_y": [-1, 64, 5], ...}"""
+    name, _, sizes = text.partition("=")
+    return name, json.loads(sizes)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", default="10,64,256,256")
     parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--config", action="append", default=[], type=named, metavar="NAME=JSON")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     n, c, h, w = map(int, options.shape.split(","))
-    with tempfile.TemporaryDirectory() as folder:
-        page_modules(Path(folder))
-        groups = [dense(n, c, h, w, options), sparse(n, c, h, w, options)]
-    everyone = [one for group in groups for one in group]
-    for one in everyone:
-        one.run()
-    for _ in range(options.rounds):
-        for one in everyone:
-            one.time()
     print(f"- machine: {platform.processor() or platform.machine()}, {time.strftime('%F %R')}")
     print("| contender | time | GFLOP/s | to the best | found in |\n|---|---|---|---|---|")
-    for group in groups:
-        best = min(statistics.median(one.times) for one in group)
+    with tempfile.TemporaryDirectory() as folder:
+        page_modules(Path(folder))
+        for group in (dense, sparse) if options.trials else (dense,):
+            show(group(n, c, h, w, options), options.rounds)
+
+
+def show(group: list[Contender], rounds: int) -> None:
+    """Timed in turns after one run each, a row for each."""
+    for one in group:
+        one.run()
+    for _ in range(rounds):
         for one in group:
-            print(one.row(best))
+            one.time()
+    best = min(statistics.median(one.times) for one in group)
+    for one in group:
+        print(one.row(best), flush=True)
 
 
 if __name__ == "__main__":
