@@ -95,10 +95,22 @@ static double new_rows(const struct chooser *c, const struct default_load *l) {
 
 enum along { STILL, CONTIGUOUS, APART };
 
+/* The condition along the lanes is only about the last of the steps of a reduction, as of partial sums
+ * whose number does not divide the sum: so many steps; 0: it is not. */
+static int64_t ragged_steps(const struct chooser *c, const struct default_load *l) {
+  int v = c->now.vec;
+  const struct program_axis *axes = c->f->t->axes;
+  if (v < 0 || c->f->rough >> v & 1 || l->stride[v] != 1) return 0;
+  for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
+    if (l->asked == (1u << v | 1u << r) && l->stride[r] == axes[v].size) return axes[r].size;
+  return 0;
+}
+
 static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
   int v = c->now.vec;
   if (v < 0 || !((l->moves | l->asked) >> v & 1)) return STILL;
-  if (l->twisted >> v & 1 || l->asked >> v & 1 || !fits_block(c, l, v)) return APART;
+  if (l->twisted >> v & 1 || !fits_block(c, l, v)) return APART;
+  if (l->asked >> v & 1 && !ragged_steps(c, l)) return APART;
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
 }
 

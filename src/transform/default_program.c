@@ -16,10 +16,12 @@ enum {
   CHEAP = 2,      /* operations that may be done twice, */
   SPREAD = 4,     /* ... and, of what is so many times as large as what it is made of, */
   MOST_AGAIN = 8, /* ... so many times */
-  MOST_SUMS = 4   /* vectors of partial sums */
+  MOST_SUMS = 4,  /* vectors of partial sums */
+  LONG = 4        /* vectors of an axis that no whole vectors divide */
 };
 
 static const double PARTIAL = 0.7; /* of the cycles without: less than that is worth partial sums */
+static const double RAGGED = 1.2;  /* what they take where they do not divide the axis */
 static const double FEWER = 0.98;  /* ... and of those with more of them, worth fewer */
 
 /* ---- maps that are read once: no stage of their own ------------------------------------------- */
@@ -147,15 +149,27 @@ static bool rows_share(const struct default_facts *f) {
   return false;
 }
 
+/* Where no number of whole vectors divides the axis, the last steps are under a condition, which splits their
+ * loop. NULL: it is too short, or not worth it. */
+static struct program *ragged_sums(const struct default_facts *f, int axis, int lanes,
+                                   double least) {
+  int64_t size = f->t->axes[axis].size, sums = MOST_SUMS * lanes;
+  if (size % lanes == 0 || size < LONG * lanes) return NULL;
+  while (sums > lanes && 2 * sums > size) sums /= 2;
+  if (2 * sums > size || RAGGED * partial_cycles(f, sums, lanes) >= least) return NULL;
+  return with_partial_sums(f, axis, sums);
+}
+
 /* The program with so many partial sums along the axis as take least: as many vectors of them as divide
  * it, up to four; fewer where that makes room for rows that share what they load. Less than one vector
- * only where none divides it. NULL: nothing does, or it is not worth it. */
+ * only where none divides it and it is short. NULL: nothing does, or it is not worth it. */
 static struct program *partial_sums(const struct editor *e, const struct default_facts *f, int axis,
                                     double least) {
   int64_t size = f->t->axes[axis].size;
   int lanes = lanes_of(f, e->machine);
-  struct program *best = NULL;
+  struct program *best = ragged_sums(f, axis, lanes, least);
   double cycles = 0;
+  if (best) return best;
   for (int64_t sums = MOST_SUMS * lanes; sums >= 4; sums /= 2) {
     if (size % sums || (best && (sums < lanes || !rows_share(f)))) continue;
     if (!best && partial_cycles(f, sums, lanes) >= least) return NULL;

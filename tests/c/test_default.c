@@ -63,6 +63,10 @@ static const struct {
     {"gemv m=1024 k=1024", 0, "Y_r[m:1024, k_i:16] ="},
     {"gemv m=1024 k=1024", 1, "k_o, m_i:8:unroll, k_i:vec =>"},
     {"softmax shape=256x128", 0, "total_r[i0:256, i1_i:64] ="},
+    // ... whose number does not divide the sum; none of a short one
+    {"softmax shape=1024x1003", 0, "    i1_o, i1_i:vec =>\n        @total_r = i0, i1_i // i1_o"},
+    {"softmax shape=2048x101", 2, "total_r[i0:2048, i1_i:16] ="},
+    {"softmax shape=1024x63", 0, "total[i0:1024] = raised[i0, i1] // sum i1:63"},
     // a loop over rows for all stages; none where a row is too large for the first cache, or all are small
     {"softmax shape=1024x1024", 1, "\ni0:para =>\n    i1_o, i1_i:vec =>"},
     {"softmax shape=64x16384", 1, "\ni0:para, i1:vec =>"},
