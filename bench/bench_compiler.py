@@ -2,6 +2,7 @@
 candidate; and what a candidate costs from its schedule to its verdict, by phase.
 
     ./dev bench compiler [--candidates 200] [--json]
+    ./dev bench compiler --screen 1000
 
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
 the numbers that their comments give) and under their default schedules. bench/compiler_speed.c
@@ -74,6 +75,18 @@ def phases(count: int) -> dict[str, Any]:
         return answer(str(program), str(count), cache)
 
 
+def screen(count: int) -> str:
+    """So many candidates as a search tries them, and nothing else."""
+    with tempfile.TemporaryDirectory() as cache:
+        found = answer(str(built("candidates_speed")), str(count), cache, "screen")
+    row = found["screen"]
+    return (
+        f"{count} candidates in {1e-3 * count * row['ms']:.1f} s, {found['processor_s']:.1f} s of "
+        f"processor time; fastest {row['fastest_ms']:.3f} ms, median {row['median_ms']:.3f} ms, "
+        f"{row['compiler']}"
+    )
+
+
 def print_phases(found: dict[str, Any]) -> None:
     print(f"\n{found['candidates']} candidates of one matrix product, wall time of each")
     print(f"  schedule to C              {found['write_ms']:7.2f} ms")
@@ -94,8 +107,12 @@ def print_phases(found: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="time the compiler's own steps")
     parser.add_argument("--candidates", type=int, default=200, metavar="N")
+    parser.add_argument("--screen", type=int, metavar="N", help="N candidates, nothing else")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.screen:
+        print(screen(options.screen))
+        return
     program = built("compiler_speed")
     rows = {name: measure(program, words, values) for name, words, values in subjects()}
     median = {

@@ -1,16 +1,18 @@
 // What a candidate costs from schedule to verdict, for bench_compiler.py: one line of JSON.
 //
-//     candidates_speed COUNT CACHE
+//     candidates_speed COUNT CACHE [screen]
 //
 // The candidates are drawn, with a fixed seed, from a family of schedules of one matrix product that takes
 // about a millisecond. Wall time per candidate: to bind and write it as C; to compile it, in files of 20; to
 // load, check and time what is compiled; and all of it as batch_run does it, which compiles while it
 // measures. `screen`: the same with the compiler that is quickest, and samples of slow candidates ending
-// early. CACHE is an empty folder.
+// early; with the word `screen` that alone, and its processor time, compilers included. CACHE is an empty
+// folder.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "../tests/c/random_edit.h"
 #include "base/buf.h"
@@ -86,7 +88,7 @@ static void write_all(struct candidates *c, int first) {
     const struct emit_options emit = {.function = c->names[i]};
     c->texts[i].length = 0;
     must(emit_c(&ctx, tree, &emit, &c->texts[i]) == CANVAS_OK, "emit");
-    c->list[i] = (struct batch_candidate){c->texts[i].text, c->names[i], NULL};
+    c->list[i] = (struct batch_candidate){c->texts[i].text, c->names[i], NULL, false};
     loop_tree_free(tree);
   }
   schedule_free(family);
@@ -154,6 +156,32 @@ static void print_run(struct candidates *c, const char *name, bool early) {
       compiler_text(c->compiler));
 }
 
+static double seconds_of(struct timeval t) {
+  return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+// Of this process and all that it has waited for.
+static double processor_seconds(void) {
+  static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+  double sum = 0;
+  for (int i = 0; i < 2; i++) {
+    struct rusage u;
+    if (!getrusage(whose[i], &u)) sum += seconds_of(u.ru_utime) + seconds_of(u.ru_stime);
+  }
+  return sum;
+}
+
+static void screen_alone(struct candidates *c, const char *cache) {
+  compiler_close(c->compiler);
+  c->compiler = open_compiler(cache, true);
+  double start = processor_seconds();
+  write_all(c, 0);
+  printf("{\"candidates\": %d", c->count);
+  print_run(c, "screen", true);
+  printf(", \"processor_s\": %.2f}\n", processor_seconds() - start);
+  compiler_close(c->compiler);
+}
+
 int main(int count, char **words) {
   struct candidates c = {0};
   int candidates = count > 2 ? atoi(words[1]) : 0;
@@ -162,6 +190,7 @@ int main(int count, char **words) {
     return 2;
   }
   open_candidates(&c, candidates, words[2]);
+  if (count > 3) return screen_alone(&c, words[2]), 0;
   double start = clock_wall(), ms = 1e3 / candidates;
   write_all(&c, 0);
   double written = clock_wall();
