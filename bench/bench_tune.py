@@ -1,7 +1,8 @@
 """Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
 against their default schedules.
 
-    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation|metaschedule]
+    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation|winograd|
+                     metaschedule|methods]
                      [--rounds N] [--seconds S] [--method NAME] [--resume] [--report FILE]
                      [WORD...]
 
@@ -16,7 +17,8 @@ parts: without the descent (its shortlist alone), without the model (random poin
 without measuring (oneshot), without finals (the trial that seemed best). `winograd` is, of the 3x3
 layers, a search that may use Winograd's form against the direct one that `quick` found, oneDNN's
 Winograd beside it. `metaschedule` is TVM's tuner (tune_metaschedule.py) with the same seconds and
-with 256 trials. CPU seconds are those of
+with 256 trials. `methods` are the methods of AutoScheduler and AutoTVM beside `quick`, on the gemm
+and the shapes of their documents. CPU seconds are those of
 the search, compilers included. WORDs choose cases whose names hold them. Rows go to
 build/tune/rows.jsonl as they come; --resume keeps those that stand there.
 """
@@ -39,6 +41,7 @@ import native_onednn
 import numpy as np
 import tune_ablation
 import tune_metaschedule
+import tune_methods
 import tune_sparse
 from bench_native import duration, number
 from native_onednn import Chain, Speed
@@ -268,16 +271,19 @@ def sampled(bench: Bench, done: int) -> Iterator[Row]:
             yield {**row, "error": f"{type(error).__name__}: {error}"}
 
 
+ROWS = {
+    "sparse": tune_sparse.rows,
+    "ablation": tune_ablation.rows,
+    "methods": tune_methods.rows,
+    "metaschedule": tune_metaschedule.rows,
+}
+TABLES = {"ablation": tune_ablation.table, "methods": tune_methods.table}  # of their own
+
+
 def measured(bench: Bench, group: str, known: list[Row]) -> Iterator[Row]:
     done = {(row["group"], row["name"], row["batch"]) for row in known}
-    if group == "sparse":
-        yield from tune_sparse.rows(bench, known)
-        return
-    if group == "ablation":
-        yield from tune_ablation.rows(bench, known)
-        return
-    if group == "metaschedule":
-        yield from tune_metaschedule.rows(bench, known)
+    if group in ROWS:
+        yield from ROWS[group](bench, known)
         return
     if group == "sampled":
         yield from sampled(bench, sum(row["group"] == "sampled" for row in known))
@@ -353,6 +359,7 @@ AGAINST = {
     "ablation": "quick",
     "winograd": "the direct one",
     "metaschedule": "MetaSchedule after 256 trials",
+    "methods": "each other",
 }
 
 
@@ -382,8 +389,8 @@ def page(rows: list[Row], about: dict[str, str]) -> str:
         here = [row for row in rows if row["group"] == group]
         if here:
             parts.append(f"### {group}")
-            if group == "ablation":
-                parts.append(tune_ablation.table(here))
+            if group in TABLES:
+                parts.append(TABLES[group](here))
             else:
                 parts += [summary(group, here) + ".", table(here)]
     return "\n\n".join(parts) + "\n"
@@ -421,8 +428,8 @@ def main() -> None:
             if options.json:
                 print(json.dumps({**row, **about}), flush=True)
             else:
-                if group == "ablation":
-                    print(tune_ablation.table([row]).splitlines()[2], flush=True)
+                if group in TABLES:
+                    print(TABLES[group]([row]).splitlines()[2], flush=True)
                     continue
                 shown = "".join(f"{number(row, k):>7}" for k in ("ratio", "oneshot_ratio", "gain"))
                 name = f"{row['name']} b{row['batch']}"
@@ -430,7 +437,7 @@ def main() -> None:
                       f"{row.get('rule', '')}", flush=True)  # fmt: skip
         here = [row for row in rows if row["group"] == group]
         if not options.json and here:
-            print(summary(group, here) if group != "ablation" else tune_ablation.table(here))
+            print(TABLES[group](here) if group in TABLES else summary(group, here))
     if options.report:
         bench_native.write_report(options.report, "tune", page(rows, about))
 
