@@ -121,8 +121,6 @@ struct default_wish {
   char buffer[PROGRAM_NAME];   /* a stage that it reads is computed for a block of rows; "": none */
   int64_t sums;                /* partial sums: 0 as the formula has it, -1 none */
   struct default_wishes *seen; /* the best of each kind of tile is added here; or NULL */
-  const struct default_wish
-      *also; /* tile and blocks of the stage with the next longest sums; or NULL */
 };
 struct default_wished {
   struct default_wish wish;
@@ -201,7 +199,6 @@ struct default_shared {
 struct default_plans {
   const struct program *p;
   int wished; /* the stage that a wish is about; -1 */
-  int also;   /* ... and the wish beside it; -1 */
   const struct machine *machine;
   struct default_mode mode;
   struct default_kept *kept;
@@ -263,16 +260,11 @@ struct program *default_program(const struct program *p, const struct machine *m
 
 /* The stage that a wish is about: the most operations in its sums, or of all where nothing is summed. */
 int default_wished_stage(const struct program *p, const bool *needed);
-/* Terms of a stage, or its elements where nothing is summed. */
-double default_work(const struct program *p, int stage);
-/* The sums that take most beside that stage; -1: there are none. */
-int default_second_stage(const struct program *p, const bool *needed, int first);
 /* Whether the tile is what was wished for. */
 bool default_is_wished(const struct default_facts *f, const struct default_tile *tile,
                        const struct default_wish *wish);
 
-/* Every kind of tile of that stage, or where the wish has another beside it, of the second one; edits up to panels
- * are made as the wish says. */
+/* Every kind of tile of that stage, the best first; edits up to panels are made as the wish says. */
 void default_wishes_of(const struct program *p, const struct machine *machine,
                        const struct default_wish *wish, struct default_wishes *out);
 
@@ -282,9 +274,7 @@ struct default_made {
   struct schedule *schedule;
   int stage;                /* of the program: what the wish is about */
   struct default_tile tile; /* its own */
-  int also;                 /* the stage of the wish beside it; -1 */
-  struct default_tile also_tile;
-  double cycles; /* of all stages */
+  double cycles;            /* of all stages */
 };
 /* False: the wish is not granted, or the schedule is illegal. */
 bool default_make(const struct program *p, const struct machine *machine,

@@ -230,11 +230,6 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
   return axes;
 }
 
-static const struct default_wish *wish_of(const struct default_plans *all, int stage) {
-  if (stage == all->wished) return all->mode.wish;
-  return stage == all->also ? all->mode.wish->also : NULL;
-}
-
 static void plan_tile(struct default_plans *all, struct default_facts *f) {
   struct default_plan *plan = &all->plan[f->stage];
   plan->kind = DEFAULT_TILED;
@@ -246,12 +241,9 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
     plan->reader = lanes = -1;
     adds_up = false;
   }
-  struct default_options options = {all->mode.pack,
-                                    inner,
-                                    lanes,
-                                    wish_of(all, f->stage),
-                                    turned_axes(all, plan),
-                                    shared_axes(all, f->stage)};
+  const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
+  struct default_options options = {
+      all->mode.pack, inner, lanes, wish, turned_axes(all, plan), shared_axes(all, f->stage)};
   default_tile(f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
   if (plan->reader >= 0) {
@@ -290,9 +282,7 @@ static void plan_stages(struct default_plans *all) {
   int count = all->p->tensors.count;
   bool *needed = mem_alloc((size_t)count + 1);
   find_needed(all->p, needed);
-  const struct default_wish *wish = all->mode.wish;
-  all->wished = wish ? default_wished_stage(all->p, needed) : -1;
-  all->also = wish && wish->also ? default_second_stage(all->p, needed, all->wished) : -1;
+  all->wished = all->mode.wish ? default_wished_stage(all->p, needed) : -1;
   for (int i = 0; i < count; i++) {
     const struct program_tensor *t = &all->p->tensors.data[i];
     default_keep_plain(t, &all->kept[i]);

@@ -337,14 +337,13 @@ bool default_make(const struct program *p, const struct machine *machine,
 
 void default_wishes_of(const struct program *p, const struct machine *machine,
                        const struct default_wish *wish, struct default_wishes *out) {
-  struct default_wish seeing = *wish, beside = {0};
+  struct default_wish seeing = *wish;
   seeing.tile = false;
-  seeing.also = wish->also ? &beside : NULL;
   for (int told = 0; told < 2; told++) {
     struct default_plans all;
     struct editor e = editor_open(p, machine, wish, told);
     edit_stages(&e);
-    *(wish->also ? &beside.seen : &seeing.seen) = out;
+    seeing.seen = out;
     default_plan_all(&all, program_of(&e), machine,
                      (struct default_mode){.pack = true, .told = told, .wish = &seeing});
     default_plan_free(&all);

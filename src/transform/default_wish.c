@@ -3,7 +3,8 @@
 
 #include "transform/default_chooser.h"
 
-double default_work(const struct program *p, int stage) {
+/* Terms of a stage, or its elements where nothing is summed. */
+static double work_of(const struct program *p, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   double points = 1;
   for (int i = 0; i < t->rank + t->reductions; i++) points *= (double)t->axes[i].size;
@@ -16,19 +17,8 @@ int default_wished_stage(const struct program *p, const bool *needed) {
     const struct program_tensor *t = &p->tensors.data[i];
     if (t->is_input || !needed[i]) continue;
     bool sums = t->reductions > 0, best_sums = best >= 0 && p->tensors.data[best].reductions > 0;
-    if (best < 0 || (sums && !best_sums) ||
-        (sums == best_sums && default_work(p, i) > default_work(p, best)))
+    if (best < 0 || (sums && !best_sums) || (sums == best_sums && work_of(p, i) > work_of(p, best)))
       best = i;
-  }
-  return best;
-}
-
-int default_second_stage(const struct program *p, const bool *needed, int first) {
-  int best = -1;
-  for (int i = 0; i < p->tensors.count; i++) {
-    const struct program_tensor *t = &p->tensors.data[i];
-    if (i == first || t->is_input || !t->reductions || !needed[i]) continue;
-    if (best < 0 || default_work(p, i) > default_work(p, best)) best = i;
   }
   return best;
 }

@@ -144,29 +144,19 @@ static bool is_legal(const struct program *p, const struct schedule *s,
   return true;
 }
 
-/* Both wishes are granted; *out says by which tiles. */
-static bool is_granted(const struct default_plans *all, const struct default_wish *wish,
-                       struct default_made *out) {
-  struct default_facts f;
-  out->stage = all->wished;
-  out->also = all->also;
-  if (all->wished < 0) return false;
-  out->tile = all->plan[all->wished].tile;
-  default_facts(all->p, all->wished, all->kept, &f);
-  if (!default_is_wished(&f, &out->tile, wish)) return false;
-  if (all->also < 0) return !wish->also;
-  out->also_tile = all->plan[all->also].tile;
-  default_facts(all->p, all->also, all->kept, &f);
-  return default_is_wished(&f, &out->also_tile, wish->also);
-}
-
 static struct schedule *wished(const struct program *p, const struct machine *machine,
                                const struct default_wish *wish, bool rows,
                                struct default_made *out) {
   struct default_plans all;
+  struct default_facts f;
   struct schedule *s = NULL;
   plan_best(&all, p, machine, wish, rows);
-  if (is_granted(&all, wish, out)) s = tiled(&all);
+  out->stage = all.wished;
+  if (all.wished >= 0) {
+    out->tile = all.plan[all.wished].tile;
+    default_facts(p, all.wished, all.kept, &f);
+    if (default_is_wished(&f, &out->tile, wish)) s = tiled(&all);
+  }
   default_plan_free(&all);
   if (!s || is_legal(p, s, machine)) return s;
   schedule_free(s);

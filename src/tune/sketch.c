@@ -12,8 +12,6 @@
 enum {
   KINDS = 10,  /* of tiles, of one program */
   COLUMNS = 3, /* ... of a convolution as a product of matrices */
-  PAIRED = 2,  /* ... of each of two stages */
-  LITTLE = 64, /* times the work of the second stage: less than the first's, and it is left alone */
   LEAST = 8    /* sketches, however much worse they are */
 };
 static const double FEWER =
@@ -99,10 +97,6 @@ static char *rule_of(const struct default_wish *w) {
   for (int i = 0; i < 2 && w->rows[i][0]; i++)
     buf_printf(&text, "%s%s", i ? " and " : ", rows ", w->rows[i]);
   buf_puts(&text, blocks[w->blocks]);
-  if (!w->also) return text.text;
-  char *also = rule_of(w->also);
-  buf_printf(&text, "; %s", also);
-  free(also);
   return text.text;
 }
 
@@ -121,14 +115,10 @@ static bool is_legal(const struct program *p, const struct schedule *s,
 }
 
 /* A condition of indices is left in the sum. */
-static bool is_bordered(const struct program *p, int stage) {
-  const struct px_node *n = &p->nodes.data[p->tensors.data[stage].body];
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
-}
-
 static bool has_border(const struct default_made *made) {
-  return is_bordered(made->program, made->stage) ||
-         (made->also >= 0 && is_bordered(made->program, made->also));
+  const struct program *p = made->program;
+  const struct px_node *n = &p->nodes.data[p->tensors.data[made->stage].body];
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]);
 }
 
 static bool add_wished(struct maker *m, const struct program *p, const struct default_wish *wish) {
@@ -244,48 +234,6 @@ static void add_sums(struct maker *m, const struct program *p) {
   }
 }
 
-/* ---- two stages ---- */
-
-static bool has_second(const struct program *p) {
-  bool *needed = mem_alloc((size_t)p->tensors.count);
-  memset(needed, true, (size_t)p->tensors.count);
-  int first = default_wished_stage(p, needed);
-  int second = first < 0 ? -1 : default_second_stage(p, needed, first);
-  free(needed);
-  return second >= 0 && default_work(p, second) * LITTLE >= default_work(p, first);
-}
-
-static void kinds_of(struct maker *m, const struct program *p, const struct default_wish *wish,
-                     struct default_wishes *out) {
-  default_wishes_of(p, m->machine, wish, out);
-  if (out->count) qsort(out->data, (size_t)out->count, sizeof *out->data, by_cycles);
-}
-
-static void add_pair(struct maker *m, const struct program *p, struct default_wish first,
-                     struct default_wish second, bool borders) {
-  first.borders = borders;
-  first.also = &second;
-  for (enum default_blocks b = BLOCKS_LANES; b <= BLOCKS_ROWS; b++) {
-    first.blocks = second.blocks = b;
-    add_wished(m, p, &first);
-  }
-}
-
-/* The numbers of the two stages that sum most: each in its best tile, then one of them in its second best. */
-static void add_pairs(struct maker *m, const struct program *p, bool borders) {
-  struct default_wish beside = {0}, one = {.borders = borders},
-                      two = {.borders = borders, .also = &beside};
-  struct default_wishes first = {0}, second = {0};
-  if (!has_second(p)) return;
-  kinds_of(m, p, &one, &first);
-  kinds_of(m, p, &two, &second);
-  for (int i = 0; i < first.count && i < PAIRED; i++)
-    for (int j = 0; j < second.count && i + j < PAIRED; j++)
-      add_pair(m, p, first.data[i].wish, second.data[j].wish, borders);
-  free(first.data);
-  free(second.data);
-}
-
 /* ---- columns ---- */
 
 /* Blocks of rows of a convolution's columns, in the tiles that are best for them. */
@@ -351,7 +299,6 @@ static void add_borders(struct maker *m, const struct program *p) {
   struct default_wish wish = {.borders = true};
   struct program *open = without_padding(p);
   add_kinds(m, open ? open : p, &wish);
-  add_pairs(m, open ? open : p, true);
   program_free(open);
 }
 
@@ -433,7 +380,6 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   *out = (struct sketches){0};
   add_default(&m, p);
   add_kinds(&m, p, &plain);
-  add_pairs(&m, p, false);
   add_sums(&m, p);
   if (!is_all(&m, p)) {
     add_borders(&m, p);

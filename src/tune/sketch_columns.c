@@ -80,17 +80,24 @@ static bool is_convolution(const struct program *p, int stage, struct convolutio
   return false;
 }
 
+static double terms_of(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  double terms = 1;
+  for (int i = 0; i < t->rank + t->reductions; i++) terms *= (double)t->axes[i].size;
+  return terms;
+}
+
 /* The one that sums most, and more than all other stages. */
 static bool find_convolution(const struct program *p, struct convolution *out) {
   struct convolution c;
   double most = 0;
   for (int i = 0; i < p->tensors.count; i++)
-    if (is_convolution(p, i, &c) && default_work(p, i) > most) {
-      most = default_work(p, i);
+    if (is_convolution(p, i, &c) && terms_of(p, i) > most) {
+      most = terms_of(p, i);
       *out = c;
     }
   for (int i = 0; i < p->tensors.count; i++)
-    if (p->tensors.data[i].reductions && default_work(p, i) > most) return false;
+    if (p->tensors.data[i].reductions && terms_of(p, i) > most) return false;
   return most > 0;
 }
 

@@ -96,25 +96,16 @@ static void open_blocks(const struct default_made *made, struct level *level) {
   close_choices(level, panels || steps == 1 ? level->tail : TAIL_NONE);
 }
 
-static void open_stage(const struct default_made *made, const struct machine *machine) {
+void sketch_open(const struct default_made *made, const struct default_wish *wish,
+                 const struct machine *machine) {
   const struct program_tensor *t = &made->program->tensors.data[made->stage];
   int leaf = find_leaf(made->schedule, t->name);
-  for (int i = 0; leaf >= 0 && i < t->rank; i++) {
+  if (leaf < 0 || !wish->tile) return;
+  for (int i = 0; i < t->rank; i++) {
     const struct schedule_axis *a = levels_of(made->schedule, leaf, i);
     struct level *levels = made->schedule->levels.data;
     if (i != made->tile.vec && made->tile.rows[i] > 1)
       open_rows(made, machine, i, &levels[a->level[a->count - 1]]);
     if (i == made->tile.blocked) open_blocks(made, &levels[a->level[1]]);
   }
-}
-
-void sketch_open(const struct default_made *made, const struct default_wish *wish,
-                 const struct machine *machine) {
-  struct default_made second = *made;
-  if (!wish->tile) return;
-  open_stage(made, machine);
-  if (made->also < 0) return;
-  second.stage = made->also;
-  second.tile = made->also_tile;
-  open_stage(&second, machine);
 }
