@@ -53,6 +53,15 @@ typedef int32_t m16 __attribute__((vector_size(64)));
 typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
 #define V16(place) (*(v16_anywhere *)&(place))
 #define ALL_V16(x) ((x) - (v16){0})
+#ifdef __AVX512F__
+#define LOAD_V16(place, n) \
+  ({ \
+    const float *from_ = &(place); \
+    long n_ = (n); \
+    unsigned short mask_ = (unsigned short)(n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0); \
+    (v16)__builtin_ia32_loadups512_mask(from_, (v16){0}, mask_); \
+  })
+#else
 #define LOAD_V16(place, n) \
   ({ \
     const float *from_ = &(place); \
@@ -63,6 +72,17 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
       part_; \
     }); \
   })
+#endif
+#ifdef __AVX512F__
+#define STORE_V16(place, n, x) \
+  do { \
+    float *to_ = &(place); \
+    long n_ = (n); \
+    v16 x_ = (x); \
+    unsigned short mask_ = (unsigned short)(n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0); \
+    __builtin_ia32_storeups512_mask(to_, x_, mask_); \
+  } while (0)
+#else
 #define STORE_V16(place, n, x) \
   do { \
     float *to_ = &(place); \
@@ -75,6 +95,7 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
       __builtin_memcpy(to_, &part_, (n_ & 15) * 4); \
     } \
   } while (0)
+#endif
 #define MAX_V16(x, y) \
   ({ \
     v16 x_ = (x), y_ = (y); \

@@ -149,10 +149,43 @@ static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
   buf_puts(out, "; \\\n  })\n");
 }
 
+/* ---- the first lanes of a vector ------------------------------------------------------------- */
+
+/* Instructions that load and store the first n_ of the lanes of f32: what the processor has to have, and
+ * the mask. A copy of so many bytes by a loop over sizes takes ten times as long, by gcc above all. */
+struct masked {
+  int lanes;
+  const char *wants, *load, *store, *mask;
+};
+
+#define LANES_8 "(int __attribute__((vector_size(32)))){0, 1, 2, 3, 4, 5, 6, 7}"
+static const struct masked masked[] = {
+    {8, "__AVX2__", "(v8)__builtin_ia32_maskloadps256((const v8 *)from_, mask_)",
+     "__builtin_ia32_maskstoreps256((v8 *)to_, mask_, x_)",
+     "int __attribute__((vector_size(32))) mask_ = " LANES_8
+     " < (int)(n_ > 8 ? 8 : n_ < 0 ? 0 : n_)"},
+    {16, "__AVX512F__", "(v16)__builtin_ia32_loadups512_mask(from_, (v16){0}, mask_)",
+     "__builtin_ia32_storeups512_mask(to_, x_, mask_)",
+     "unsigned short mask_ = (unsigned short)(n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0)"},
+};
+
+static const struct masked *masked_of(bool wide, int lanes) {
+  for (size_t i = 0; i < sizeof masked / sizeof *masked; i++)
+    if (!wide && masked[i].lanes == lanes) return &masked[i];
+  return NULL;
+}
+
 /* The first n lanes in memory: n may be none, or more than there are. */
 static void put_load(const struct printer *p, bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
+  const struct masked *by = masked_of(wide, lanes);
   char V = wide ? 'D' : 'V';
+  if (by)
+    buf_printf(out,
+               "#ifdef %s\n#define LOAD_%c%d(place, n) \\\n  ({ \\\n"
+               "    const %s *from_ = &(place); \\\n    long n_ = (n); \\\n    %s; \\\n"
+               "    %s; \\\n  })\n#else\n",
+               by->wants, V, lanes, type, by->mask, by->load);
   buf_printf(out,
              "#define LOAD_%c%d(place, n) \\\n  ({ \\\n    const %s *from_ = &(place); \\\n"
              "    long n_ = (n); \\\n"
@@ -160,11 +193,19 @@ static void put_load(const struct printer *p, bool wide, int lanes, struct buf *
              "      if (n_ > 0) __builtin_memcpy(&part_, from_, (n_ & %d) * %d); \\\n"
              "      part_; \\\n    }); \\\n  })\n",
              V, lanes, type, lanes, v, lanes, V, lanes, v, lanes, lanes - 1, wide ? 8 : 4);
+  if (by) buf_puts(out, "#endif\n");
 }
 
 static void put_store(const struct printer *p, bool wide, int lanes, struct buf *out) {
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
+  const struct masked *by = masked_of(wide, lanes);
   char V = wide ? 'D' : 'V';
+  if (by)
+    buf_printf(out,
+               "#ifdef %s\n#define STORE_%c%d(place, n, x) \\\n  do { \\\n"
+               "    %s *to_ = &(place); \\\n    long n_ = (n); \\\n    %s%d x_ = (x); \\\n"
+               "    %s; \\\n    %s; \\\n  } while (0)\n#else\n",
+               by->wants, V, lanes, type, v, lanes, by->mask, by->store);
   buf_printf(out,
              "#define STORE_%c%d(place, n, x) \\\n  do { \\\n    %s *to_ = &(place); \\\n"
              "    long n_ = (n); \\\n    %s%d x_ = (x); \\\n"
@@ -173,6 +214,7 @@ static void put_store(const struct printer *p, bool wide, int lanes, struct buf 
              "      __builtin_memcpy(to_, &part_, (n_ & %d) * %d); \\\n    } \\\n"
              "  } while (0)\n",
              V, lanes, type, v, lanes, lanes, V, lanes, v, lanes, lanes - 1, wide ? 8 : 4);
+  if (by) buf_puts(out, "#endif\n");
 }
 
 static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,

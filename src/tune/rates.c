@@ -33,7 +33,7 @@ struct rates rates_likely(const struct machine *m) {
                     .l3 = 12,
                     .memory = 5,
                     .gather = 1,
-                    .partial = 25,
+                    .partial = m->vector_bytes >= 32 ? 2 : 25,
                     .loop = 1.5,
                     .begin = 6};
   double wider = m->vector_bytes / 16.0;
