@@ -317,8 +317,17 @@ static int tune_operator(struct arguments *a, struct tune *t) {
   return answer;
 }
 
+/* An operator whose arguments were forgotten: no file has its name. */
+static bool is_operator(struct arguments *a) {
+  char *text;
+  if (access(a->operand[0], F_OK) == 0) return false;
+  if (canvas_operator_describe(a->ctx, a->operand[0], &text) != CANVAS_OK) return false;
+  canvas_string_free(text);
+  return true;
+}
+
 static int tune_all(struct arguments *a, struct tune *t) {
-  if (a->operand[1]) return tune_operator(a, t);
+  if (a->operand[1] || is_operator(a)) return tune_operator(a, t);
   if (option_given(a, "--together")) return tune_together(a, t);
   return programs_each(a, a->operand[0], tune_program, t);
 }
