@@ -61,37 +61,59 @@ canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
 
 /* ---- few images ------------------------------------------------------------------------------ */
 
-/* Every sketch for so few, or none: their times have to compare. */
-static bool make_few(struct search *s, int64_t tried) {
-  bool all = true;
-  s->few = mem_alloc(((size_t)s->sketches.count + 1) * sizeof *s->few);
-  for (int i = 0; i < s->sketches.count && all; i++) {
+/* Of every sketch the program for so few; the answer is how many have one. */
+static int make_few(struct search *s, int64_t tried) {
+  int made = 0;
+  for (int i = 0; i < s->sketches.count; i++) {
     s->few[i] = fewer_images(s->sketches.data[i].program, tried);
-    all = s->few[i] != NULL;
+    made += s->few[i] != NULL;
   }
-  return all;
+  return made;
 }
 
-static void choose_images(struct search *s) {
-  s->images = images_of(s->program);
-  double flops = program_flops(s->program), image = flops / (double)s->images;
-  s->tried = s->images;
-  s->measured = s->program;
-  if (image < IMAGE || flops <= TRIED) {
-    s->few = mem_alloc(((size_t)s->sketches.count + 1) * sizeof *s->few);
-    return;
-  }
-  int64_t tried = int_max(1, (int64_t)(TRIED / image));
-  s->fewer = tried < s->images ? fewer_images(s->program, tried) : NULL;
-  if (make_few(s, tried) && s->fewer) {
-    s->measured = s->fewer;
-    s->tried = tried;
-    return;
-  }
+static void drop_few(struct search *s) {
   for (int i = 0; i < s->sketches.count; i++) {
     program_free(s->few[i]);
     s->few[i] = NULL;
   }
+}
+
+/* Times of all images and of few do not compare: what can be tried on all alone is left out. */
+static void drop_whole(struct search *s) {
+  int kept = 0;
+  for (int i = 0; i < s->sketches.count; i++) {
+    if (s->few[i]) {
+      s->sketches.data[kept] = s->sketches.data[i];
+      s->spaces[kept] = s->spaces[i];
+      s->few[kept++] = s->few[i];
+    } else {
+      sketch_free(&s->sketches.data[i]);
+      space_free(s->spaces[i]);
+    }
+  }
+  s->sketches.count = kept;
+}
+
+/* Few where the default schedule and most others have a program for few. */
+static void choose_images(struct search *s, bool measures) {
+  s->images = images_of(s->program);
+  double flops = program_flops(s->program), image = flops / (double)s->images;
+  s->tried = s->images;
+  s->measured = s->program;
+  s->few = mem_alloc(((size_t)s->sketches.count + 1) * sizeof *s->few);
+  if (!measures || image < IMAGE || flops <= TRIED) return;
+  int64_t tried = int_max(1, (int64_t)(TRIED / image));
+  s->fewer = tried < s->images ? fewer_images(s->program, tried) : NULL;
+  if (!s->fewer) return;
+  if (2 * make_few(s, tried) < s->sketches.count || !s->few[0]) {
+    drop_few(s);
+    program_free(s->fewer);
+    s->fewer = NULL;
+    return;
+  }
+  drop_whole(s);
+  s->measured = s->fewer;
+  s->tried = tried;
 }
 
 /* ---- hints ----------------------------------------------------------------------------------- */
@@ -178,8 +200,8 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
   s->budget = (struct search_budget){options->trials, options->seconds, options->patience};
   random_open(&s->random, options->seed, RANDOM_TUNE, 0);
   TRY(tune_spaces(ctx, p, machine, options, &s->sketches, &s->spaces));
+  choose_images(s, measures);
   for (int i = 0; i < s->sketches.count; i++) s->size = saturating_add(s->size, s->spaces[i]->size);
-  choose_images(s);
   TRY(rates_here(ctx, machine, &s->rates));
   if (measures) TRY(open_measuring(s, options));
   return options->log ? open_journal(s, options) : CANVAS_OK;
