@@ -11,7 +11,7 @@
 #include "tune/journal.h"
 #include "tune/search_open.h"
 
-enum { FINALISTS = 5, ROUNDS = 5, SAMPLES = 10 };
+enum { FINALISTS = 5, CONTENDERS = 4, ROUNDS = 5, SAMPLES = 10 };
 enum { SLOW_ROUNDS = 3, HEAVY_FINALISTS = 2, HEAVY_ROUNDS = 2, HEAVY_SAMPLES = 3 };
 
 static const double SLOW = 5e-3;      /* seconds of a run, from which on there are fewer rounds */
@@ -134,6 +134,62 @@ static canvas_status hold_finals(const struct search *s, const struct compiler *
   return CANVAS_OK;
 }
 
+/* ---- finals on all images -------------------------------------------------------------------- */
+
+/* The default, the best two and what the model likes best. */
+static int choose_contenders(const struct search *s, struct finals *f, int of[CONTENDERS]) {
+  int best = winner_of(f), second = -1, liked = -1, count = 0;
+  for (int i = 0; i < f->count; i++) {
+    if (!isfinite(time_of(&f->of[i]))) continue;
+    if (i != best && (second < 0 || time_of(&f->of[i]) < time_of(&f->of[second]))) second = i;
+    if (liked < 0 || search_predict(s, f->of[i].who) < search_predict(s, f->of[liked].who))
+      liked = i;
+  }
+  const int chosen[CONTENDERS] = {0, best, second, liked};
+  for (int i = 0; i < CONTENDERS; i++) {
+    bool there = chosen[i] < 0;
+    for (int k = 0; k < count; k++) there |= of[k] == chosen[i];
+    if (!there) of[count++] = chosen[i];
+  }
+  return count;
+}
+
+/* In the unit of the finals' times: that of few images. */
+static void keep_whole_times(const struct search *s, struct finals *f, const int *of, int count,
+                             const struct verdict *verdicts) {
+  struct finalist kept[FINALISTS + 1];
+  int right = 0;
+  memcpy(kept, f->of, sizeof kept);
+  for (int i = 0; i < f->count; i++) f->of[i].rounds = -1;
+  for (int i = 0; i < count; i++) {
+    if (verdicts[i].failure != FAILED_NOT) continue;
+    struct finalist *who = &f->of[of[i]];
+    who->scale = 1;
+    who->rounds = 1;
+    who->times[0] = verdicts[i].median * (double)s->tried / (double)s->images;
+    right++;
+  }
+  if (!right) memcpy(f->of, kept, sizeof kept);
+}
+
+/* What is scaled by the model is a guess: the best of few images run once more, on all. */
+static canvas_status hold_whole_finals(struct search *s, const struct compiler *compiler,
+                                       const struct expected *whole, struct finals *f) {
+  const struct batch_options how = {
+      .seconds = time_left(f->until),
+      .limits = {.repeats = SAMPLES, .timing = 0.2, .threads = s->measuring.limits.threads}};
+  const struct loop_tree *trees[CONTENDERS];
+  struct verdict verdicts[CONTENDERS];
+  int of[CONTENDERS], found = choose_contenders(s, f, of), count = 0;
+  for (int i = 0; i < found; i++)
+    if ((trees[count] = search_bind(s, f->of[of[i]].who))) of[count++] = of[i];
+  canvas_status status =
+      candidates_measure(s->ctx, compiler, whole, s->program, trees, count, &how, verdicts);
+  if (status == CANVAS_OK) keep_whole_times(s, f, of, count, verdicts);
+  for (int i = 0; i < count; i++) loop_tree_free((struct loop_tree *)trees[i]);
+  return status;
+}
+
 /* ---- the winner ------------------------------------------------------------------------------ */
 
 /* The schedule of a candidate, bound for a program that outlives the search. */
@@ -161,10 +217,8 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
 
 /* For all images, as `canvas run` does; of many, some elements are compared with the interpreter. */
 static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
-                                    double until, struct tuned *out) {
-  struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
+                                    const struct expected *whole, double until, struct tuned *out) {
   const struct loop_tree *tree = out->tree;
-  struct expected *expected = s->expected;
   const int threads = s->measuring.limits.threads;
   double run = out->itself * (double)s->images / (double)s->tried;
   struct batch_options how = {.seconds = time_left(until),
@@ -172,11 +226,7 @@ static canvas_status measure_winner(const struct search *s, const struct compile
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
   if (s->heavy) how.limits.repeats = 1;
   how.limits.seconds = 10 + 100 * run;
-  if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &expected));
-  canvas_status status =
-      candidates_measure(s->ctx, compiler, expected, s->program, &tree, 1, &how, &out->verdict);
-  if (s->fewer) expected_free(expected);
-  return status;
+  return candidates_measure(s->ctx, compiler, whole, s->program, &tree, 1, &how, &out->verdict);
 }
 
 static canvas_status log_winner(const struct search *s, const struct compiler *compiler,
@@ -218,21 +268,33 @@ static void drop_winner(struct tuned *out) {
 }
 
 /* The winner, or the next one, where one is right for few images and not for all. */
-static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
-                                     struct finals *f, struct tuned *out) {
-  choose_finalists(s, f);
-  TRY(hold_finals(s, compiler, f));
+static canvas_status finish_whole(struct search *s, const struct compiler *compiler,
+                                  const struct expected *whole, struct finals *f,
+                                  struct tuned *out) {
+  if (s->fewer && !s->heavy) TRY(hold_whole_finals(s, compiler, whole, f));
   out->first = first_time(s, f);
   out->beside = isfinite(time_of(&f->of[0])) ? time_of(&f->of[0]) : 0;
   for (int winner; (winner = winner_of(f)) >= 0; f->of[winner].rounds = -1) {
     out->itself = time_of(&f->of[winner]);
     drop_winner(out);
     TRY(take_winner(s, f->of[winner].who, out));
-    TRY(measure_winner(s, compiler, f->until, out));
+    TRY(measure_winner(s, compiler, whole, f->until, out));
     TRY(log_winner(s, compiler, out));
     if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
   }
   return none_correct(s, out->verdict.message);
+}
+
+static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
+                                     struct finals *f, struct tuned *out) {
+  struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
+  struct expected *whole = s->expected;
+  choose_finalists(s, f);
+  TRY(hold_finals(s, compiler, f));
+  if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &whole));
+  canvas_status status = finish_whole(s, compiler, whole, f, out);
+  if (s->fewer) expected_free(whole);
+  return status;
 }
 
 static canvas_status finish(struct search *s, double seconds, struct tuned *out) {

@@ -6,7 +6,8 @@
  * and the default are compiled as what is kept is compiled, and timed in turns, round after round. The
  * winner is the one with the least median of all rounds; the default, unless it is beaten by a percent.
  * Where the program is for many images and one takes long, all of this is for few of them
- * (fewer_images.h), and the winner is checked and timed for all; where it is wrong then, the next one is.
+ * (fewer_images.h); the best of them then run for all, beside the default, unless that takes long too, and the
+ * winner is checked and timed for all; where it is wrong then, the next one is.
  */
 #ifndef CANVAS_TUNE_TUNER_H
 #define CANVAS_TUNE_TUNER_H
