@@ -23,7 +23,7 @@ PRINTED = {  # milliseconds on one thread of a Xeon Gold 6248, and of what
 def flops(case: Case) -> float:
     from canvas import _core
 
-    (_, _, image), (_, _, weights) = _core.signature(case.program())[0][:2]
+    image, weights = (row[2] for row in _core.signature(case.program())[0][:2])
     if case.name.startswith("gemm"):
         return 2.0 * image[0] * image[1] * weights[1]
     return 2.0 * math.prod(image[:3]) * math.prod(weights)
