@@ -150,6 +150,17 @@ void lexer_skip_newlines(struct lexer *lx) {
   while (lx->token.kind == TOKEN_NEWLINE) lexer_next(lx);
 }
 
+canvas_status lexer_version(struct lexer *lx) {
+  const struct token *t = &lx->token;
+  if (t->kind != TOKEN_INTEGER) return lexer_unexpected(lx, "the version, 'canvas 1'");
+  if (t->integer != 1)
+    return lexer_fail(lx, t, "unknown version '%.*s', this is version 1", t->length, t->start);
+  lexer_next(lx);
+  TRY(lexer_end_line(lx, "after the version"));
+  lexer_skip_newlines(lx);
+  return CANVAS_OK;
+}
+
 void lexer_skip_line(struct lexer *lx) {
   while (lx->token.kind != TOKEN_NEWLINE && lx->token.kind != TOKEN_END) lexer_next(lx);
   lexer_skip_newlines(lx);

@@ -48,6 +48,8 @@ bool lexer_accept(struct lexer *lx, const char *text);   /* ... and moves past i
 canvas_status lexer_expect(struct lexer *lx, const char *text, const char *where);
 canvas_status lexer_end_line(struct lexer *lx, const char *where); /* a line break or the end */
 void lexer_skip_newlines(struct lexer *lx);
+canvas_status lexer_version(
+    struct lexer *lx); /* behind `canvas`: 1, and to the next line that is not blank */
 void lexer_skip_line(struct lexer *lx); /* to the token after the next line break */
 
 /* Replaces the current token by the longest run of non-blank characters from its start (no `#`):

@@ -235,13 +235,7 @@ static canvas_status parse_row(struct lexer *lx, bool seen[ROWS], struct machine
 static canvas_status parse_head(struct lexer *lx, struct machine *m) {
   lexer_skip_newlines(lx);
   TRY(lexer_expect(lx, "canvas", "and the version ('canvas 1') on the first line"));
-  if (lx->token.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "the version, 'canvas 1'");
-  if (lx->token.integer != 1)
-    return lexer_fail(lx, &lx->token, "unknown version '%.*s', this is version 1",
-                      shown(&lx->token), lx->token.start);
-  lexer_next(lx);
-  TRY(lexer_end_line(lx, "after the version"));
-  lexer_skip_newlines(lx);
+  TRY(lexer_version(lx));
   TRY(lexer_expect(lx, "machine", "and a name"));
   TRY(parse_name(lx, "name", m->name));
   return lexer_end_line(lx, "after the name");

@@ -203,15 +203,7 @@ static canvas_status parse_outputs(struct parser *ps) {
 static canvas_status parse_header(struct parser *ps) {
   struct lexer *lx = &ps->lx;
   lexer_skip_newlines(lx);
-  if (lexer_accept(lx, "canvas")) {
-    if (lx->token.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "the version, 'canvas 1'");
-    if (lx->token.integer != 1)
-      return lexer_fail(lx, &lx->token, "unknown version '%.*s', this is version 1",
-                        shown(&lx->token), lx->token.start);
-    lexer_next(lx);
-    TRY(lexer_end_line(lx, "after the version"));
-    lexer_skip_newlines(lx);
-  }
+  if (lexer_accept(lx, "canvas")) TRY(lexer_version(lx));
   TRY(lexer_expect(lx, "network", "and its name"));
   struct token name = lx->token;
   if (name.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of the network");

@@ -115,13 +115,7 @@ static canvas_status read_version(struct lexer *lx) {
   lexer_next(&ahead);
   if (ahead.token.kind != TOKEN_INTEGER) return CANVAS_OK; /* a loop of that name */
   *lx = ahead;
-  if (lx->token.integer != 1)
-    return lexer_fail(lx, &lx->token, "unknown version '%.*s', this is version 1", lx->token.length,
-                      lx->token.start);
-  lexer_next(lx);
-  TRY(lexer_end_line(lx, "after the version"));
-  lexer_skip_newlines(lx);
-  return CANVAS_OK;
+  return lexer_version(lx);
 }
 
 /* The line `schedule NAME`; loops and stages may have that name, too. */
