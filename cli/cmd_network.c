@@ -1,4 +1,4 @@
-/* canvas network: a network's text checked and printed, evaluated, or its memory planned. */
+/* canvas network: a network's text checked and printed, made faster, evaluated, or its memory planned. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -81,17 +81,33 @@ static canvas_network *network_read(struct arguments *a) {
   return status == CANVAS_OK ? n : NULL;
 }
 
+/* False after an error message. */
+static bool optimize(struct arguments *a, canvas_network *n) {
+  const char *passes = option_text(a, "--pass", NULL);
+  if (!passes && !option_given(a, "--optimize")) return true;
+  canvas_status status = canvas_network_optimize(a->ctx, n, passes);
+  if (status != CANVAS_OK && passes)
+    report_flag(a, "--pass", status);
+  else if (status != CANVAS_OK)
+    report_status(a, text_name(a->operand[0]), status);
+  return status == CANVAS_OK;
+}
+
 static int run(struct arguments *a) {
   int64_t seed;
   bool planned = option_given(a, "--plan"), evaluated = option_given(a, "--eval");
   if (planned && evaluated) return report_error("--plan and --eval exclude each other, give one");
+  if (option_given(a, "--optimize") && option_given(a, "--pass"))
+    return report_error("--optimize and --pass exclude each other, give one");
   if (option_given(a, "--json") && !planned) return report_error("--json needs --plan");
   if (option_given(a, "--seed") && !evaluated) return report_error("--seed needs --eval");
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed)) return EXIT_BAD;
   canvas_network *n = network_read(a);
   if (!n) return EXIT_BAD;
-  canvas_status status = CANVAS_OK;
-  if (evaluated)
+  canvas_status status = optimize(a, n) ? CANVAS_OK : CANVAS_BAD_INPUT;
+  if (status != CANVAS_OK)
+    ; /* the message is out */
+  else if (evaluated)
     status = evaluate(a, n, (uint64_t)seed);
   else if (!planned)
     put_text(canvas_network_print(n));
@@ -108,15 +124,18 @@ const struct command command_network = {
     .operands = "FILE",
     .least = 1,
     .most = 1,
-    .summary = "check, evaluate or plan a network: calls of tensor programs",
+    .summary = "check, optimize, evaluate or plan a network: calls of tensor programs",
     .details =
         "Prints the network as it was read. --eval computes it on seeded inputs and weights by\n"
-        "the interpreter; --plan shows where its values lie in memory.\n",
+        "the interpreter; --plan shows where its values lie in memory. --optimize makes it faster\n"
+        "before, by passes: duplicates, dead; --pass runs those that are named only.\n",
     .example =
         "printf '%s\\n' 'network n' 'program relu' 'in X f32 [n:4]' 'Y[n:4] = max(X[n], 0)' \\\n"
         "  'out Y' 'end' 'in x f32 [4]' 'y f32 [4] = relu(x)' 'z f32 [4] = relu(y)' \\\n"
         "  'out z' | canvas network - --plan",
-    .options = {{"--plan", NULL, "the memory of its values: offsets, bytes and lives"},
+    .options = {{"--optimize", NULL, "run every pass over it before"},
+                {"--pass", "NAMES", "run these passes over it before, commas between"},
+                {"--plan", NULL, "the memory of its values: offsets, bytes and lives"},
                 {"--json", NULL, "with --plan: one JSON object"},
                 {"--eval", NULL, "what it computes"},
                 {"--seed", "N", "with --eval: of inputs and weights (1)"}},

@@ -316,6 +316,12 @@ canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network 
                                       const double *const *inputs, const double *const *weights,
                                       double *const *outputs);
 
+/* The network becomes one that computes the same faster: every pass, or those that `passes` names, with blanks
+ * or commas between, in that order (docs/networks.md). Inputs, weights and outputs stay as they are; results may
+ * differ by rounding. CANVAS_BAD_INPUT: there is no such pass. */
+canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
+                                      const char *passes);
+
 /* Where its values lie in one arena: for each the first and the last call between which it lives, its
  * offset and its bytes, and whose place it takes where it is computed in place; as columns, or as JSON
  * {"bytes", "least", "apart", "values": [{"name", "first", "last", "offset", "bytes"[,

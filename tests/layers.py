@@ -42,7 +42,7 @@ LAYERS: dict[str, str] = {
     "emit": "code bind schedule program base",
     "run": "emit bind schedule program base",
     "tune": "run transform emit code bind schedule program base",
-    "net": "program base",
+    "net": "tune run transform emit code bind schedule program base",
 }
 LAYERS["api"] = " ".join(LAYERS) + " canvas.h"
 

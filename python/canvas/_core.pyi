@@ -158,6 +158,11 @@ def edit_schedule(program: str, schedule: str, edit: str, machine: str | None = 
 def follow_edit(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
     """The schedule for what `edit_program` makes of the program by the same edit."""
 
+def network_optimize(network: str, passes: str | None = None) -> str:
+    """The text of a network that computes the same faster: every pass, or those that are named,
+    with blanks or commas between, in that order.  docs/networks.md says what they do.
+    """
+
 def count_program(program: str, /) -> str:
     """JSON {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
     "reduction", "flops", "read", "written"}]}, as `canvas count --json`.

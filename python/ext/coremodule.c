@@ -931,6 +931,33 @@ static PyObject *core_count_program(PyObject *module, PyObject *text) {
   return call_text(module, text, count_program);
 }
 
+/* ---- networks -------------------------------------------------------------------------------- */
+
+/* `passes` without bytes: all of them. */
+static canvas_status optimize_network(canvas_context *ctx, struct text in, struct text passes,
+                                      char **out) {
+  canvas_network *network = NULL;
+  canvas_status status = canvas_network_parse(ctx, in.bytes, in.length, &network);
+  if (status == CANVAS_OK) status = canvas_network_optimize(ctx, network, passes.bytes);
+  if (status == CANVAS_OK) *out = canvas_network_print(network);
+  canvas_network_free(network);
+  return status;
+}
+
+static PyObject *core_network_optimize(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"network", "passes", NULL};
+  PyObject *network, *chosen = Py_None;
+  struct text in, passes = {0};
+  char *out = NULL;
+  canvas_status status;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|O", names, &network, &chosen)) return NULL;
+  if (!get_text(module, network, &in)) return NULL;
+  if (chosen != Py_None && !get_text(module, chosen, &passes)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = optimize_network(ctx, in, passes, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 #define MEASURER "canvas measurer"
@@ -1354,6 +1381,9 @@ static PyMethodDef methods[] = {
          "The schedule for the program after an edit.")},
     {"count_program", core_count_program, METH_O,
      DOC("count_program($module, program, /)", "What a program costs, as JSON.")},
+    {"network_optimize", WITH_KEYWORDS(core_network_optimize),
+     DOC("network_optimize($module, network, passes=None)",
+         "A network that computes the same faster.")},
     {"measurer", WITH_KEYWORDS(core_measurer),
      DOC("measurer($module, program, repeats=0, seconds=0, threads=1, seed=1, screen=False, "
          "cold=False)",

@@ -5,6 +5,7 @@
 #include "api/handle.h"
 #include "base/json.h"
 #include "net/network_interpret.h"
+#include "net/passes.h"
 
 static const struct network *network_of(const canvas_network *network) {
   return (const struct network *)network;
@@ -93,6 +94,13 @@ canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network 
   canvas_status status = network_interpret(ctx, n, given, NULL, outputs);
   free(given);
   return status;
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
+                                      const char *passes) {
+  return network_optimize(ctx, (struct network *)network, passes);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

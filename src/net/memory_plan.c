@@ -49,7 +49,8 @@ static void find_lives(struct planner *pl) {
 }
 
 static bool in_arena(const struct planner *pl, int tensor) {
-  return pl->n->tensors.data[tensor].kind == NET_VALUE && !pl->is_output[tensor];
+  return pl->n->tensors.data[tensor].kind == NET_VALUE && !pl->is_output[tensor] &&
+         !network_constant(pl->n, tensor);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* Where the values of a network live: one arena, planned before anything runs.
  *
  * A value lives from the call that computes it through the last call that reads it; an output lives to the
- * end, in memory of the caller, as inputs and weights do. Values that are alive at once do not overlap,
+ * end, in memory of the caller, as inputs and weights do; a constant value is computed once and kept beside the
+ * weights. Values that are alive at once do not overlap,
  * but for one that a call computes element by element in the place of an argument that nobody reads
  * afterwards (in_place.c says when that is legal).
  */

@@ -46,16 +46,32 @@ int network_call(struct network *n, int program) {
 }
 
 void network_argument(struct network *n, int call, int tensor) {
-  VEC_PUSH(&n->calls.data[call].arguments, tensor);
+  struct net_call *c = &n->calls.data[call];
+  VEC_PUSH(&c->arguments, tensor);
+  if (network_constant(n, tensor)) return;
+  c->varies = true;
+  for (int i = 0; i < c->results.count; i++) n->tensors.data[c->results.data[i]].varies = true;
 }
 
 void network_result(struct network *n, int call, int value) {
   VEC_PUSH(&n->calls.data[call].results, value);
   n->tensors.data[value].call = call;
+  n->tensors.data[value].varies = n->calls.data[call].varies;
 }
 
 void network_output(struct network *n, int value) {
   VEC_PUSH(&n->outputs, value);
+}
+
+bool network_constant(const struct network *n, int tensor) {
+  const struct net_tensor *t = &n->tensors.data[tensor];
+  return t->kind == NET_WEIGHT || (t->kind == NET_VALUE && t->call >= 0 && !t->varies);
+}
+
+bool network_is_output(const struct network *n, int tensor) {
+  for (int i = 0; i < n->outputs.count; i++)
+    if (n->outputs.data[i] == tensor) return true;
+  return false;
 }
 
 int network_find(const struct network *n, const char *name) {

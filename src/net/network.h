@@ -14,7 +14,8 @@
  *     out y
  *
  * A value is defined once, before it is read. Arguments are the inputs of the program in its order, of
- * the same type and sizes; what is constant to the program is a weight.
+ * the same type and sizes; what is constant to the program is a weight, or a value that calls compute
+ * of weights alone: a constant value, which is computed once, when the network is loaded.
  *
  * docs/networks.md is the language; network_interpret.h is the meaning.
  */
@@ -41,6 +42,7 @@ struct net_tensor {
   bool rising;
   const char *source; /* of a weight: its name where it comes from, or NULL */
   int call;           /* of a value: what defines it; else -1 */
+  bool varies;        /* of a value: it depends on an input of the network */
   int line, column;   /* of its name in the text, 0 if built */
 };
 
@@ -51,7 +53,8 @@ struct net_call {
   } arguments; /* tensors, as many as the program has inputs */
   struct {
     VEC(int);
-  } results; /* values, as many as it has outputs */
+  } results;   /* values, as many as it has outputs */
+  bool varies; /* an argument is an input of the network or depends on one */
   int line, column;
 };
 
@@ -84,6 +87,9 @@ void network_argument(struct network *n, int call, int tensor);
 void network_result(struct network *n, int call, int value);
 void network_output(struct network *n, int value);
 
+/* A weight, or a value that is computed of weights alone. */
+bool network_constant(const struct network *n, int tensor);
+bool network_is_output(const struct network *n, int tensor);
 int network_find(const struct network *n, const char *name);         /* a tensor, or -1 */
 int network_find_program(const struct network *n, const char *name); /* or -1 */
 int64_t network_elements(const struct net_tensor *t);

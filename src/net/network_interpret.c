@@ -22,9 +22,10 @@ struct run {
   canvas_context *ctx;
   const struct network *n;
   const double *const *given;
-  double **value; /* by tensor; of values */
-  double *arena;  /* of the plan; NULL: each value is allocated by itself */
-  int *last;      /* by tensor: the call that reads it last */
+  double **value;                 /* by tensor; of values */
+  double *arena;                  /* of the plan; NULL: each value is allocated by itself */
+  const struct memory_plan *plan; /* of the arena */
+  int *last;                      /* by tensor: the call that reads it last */
 };
 
 static const double *tensor_of(const struct run *r, int tensor) {
@@ -35,19 +36,16 @@ static canvas_status no_room(canvas_context *ctx, const struct network *n) {
   return fail(ctx, CANVAS_IO, "network '%.40s' needs more memory than there is", n->name);
 }
 
-static bool is_output(const struct network *n, int tensor) {
-  for (int i = 0; i < n->outputs.count; i++)
-    if (n->outputs.data[i] == tensor) return true;
-  return false;
+static bool in_arena(const struct run *r, int tensor) {
+  return r->arena && r->plan->values[tensor].offset >= 0;
 }
 
-static canvas_status make_room(struct run *r, const struct net_call *c,
-                               const struct memory_plan *plan) {
+static canvas_status make_room(struct run *r, const struct net_call *c) {
   for (int i = 0; i < c->results.count; i++) {
     int t = c->results.data[i];
     if (r->value[t]) continue; /* an output: the caller's */
-    if (r->arena)
-      r->value[t] = r->arena + plan->values[t].offset / SMALLEST;
+    if (in_arena(r, t))
+      r->value[t] = r->arena + r->plan->values[t].offset / SMALLEST;
     else
       r->value[t] = mem_try((size_t)network_elements(&r->n->tensors.data[t]), sizeof(double));
     if (!r->value[t]) return no_room(r->ctx, r->n);
@@ -72,11 +70,10 @@ static canvas_status evaluate(struct run *r, const struct net_call *c) {
 }
 
 static void drop_read(struct run *r, const struct net_call *c, int call) {
-  if (r->arena) return;
   for (int i = 0; i < c->arguments.count; i++) {
     int t = c->arguments.data[i];
-    if (r->n->tensors.data[t].kind != NET_VALUE || r->last[t] != call) continue;
-    if (is_output(r->n, t)) continue;
+    if (r->n->tensors.data[t].kind != NET_VALUE || r->last[t] != call || in_arena(r, t)) continue;
+    if (network_is_output(r->n, t)) continue;
     free(r->value[t]);
     r->value[t] = NULL;
   }
@@ -88,9 +85,9 @@ static void find_last(const struct run *r) {
       r->last[r->n->calls.data[c].arguments.data[i]] = c;
 }
 
-static canvas_status run_calls(struct run *r, const struct memory_plan *plan) {
+static canvas_status run_calls(struct run *r) {
   for (int c = 0; c < r->n->calls.count; c++) {
-    TRY(make_room(r, &r->n->calls.data[c], plan));
+    TRY(make_room(r, &r->n->calls.data[c]));
     TRY(evaluate(r, &r->n->calls.data[c]));
     drop_read(r, &r->n->calls.data[c], c);
   }
@@ -99,7 +96,7 @@ static canvas_status run_calls(struct run *r, const struct memory_plan *plan) {
 
 static void run_close(struct run *r) {
   for (int i = 0; i < r->n->tensors.count; i++)
-    if (!r->arena && !is_output(r->n, i)) free(r->value[i]);
+    if (!in_arena(r, i) && !network_is_output(r->n, i)) free(r->value[i]);
   free(r->arena);
   free(r->value);
   free(r->last);
@@ -109,14 +106,14 @@ canvas_status network_interpret(canvas_context *ctx, const struct network *n,
                                 const double *const *given, const struct memory_plan *plan,
                                 double *const *out) {
   size_t tensors = (size_t)n->tensors.count + 1;
-  struct run r = {.ctx = ctx, .n = n, .given = given};
+  struct run r = {.ctx = ctx, .n = n, .given = given, .plan = plan};
   if (plan) r.arena = mem_try((size_t)plan->bytes / SMALLEST + 1, sizeof(double));
   if (plan && !r.arena) return no_room(ctx, n);
   r.value = mem_alloc(tensors * sizeof *r.value);
   r.last = mem_alloc(tensors * sizeof *r.last);
   for (int i = 0; i < n->outputs.count; i++) r.value[n->outputs.data[i]] = out[i];
   find_last(&r);
-  canvas_status status = run_calls(&r, plan);
+  canvas_status status = run_calls(&r);
   run_close(&r);
   return status;
 }

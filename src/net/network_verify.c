@@ -118,13 +118,16 @@ static canvas_status check_type(canvas_context *ctx, const struct program *p,
               a->name, has, b->name, p->name, wanted);
 }
 
-static canvas_status check_argument(canvas_context *ctx, const struct program *p,
-                                    const struct net_tensor *a, const struct program_tensor *b) {
+static canvas_status check_argument(canvas_context *ctx, const struct network *n,
+                                    const struct program *p, int argument,
+                                    const struct program_tensor *b) {
+  const struct net_tensor *a = &n->tensors.data[argument];
   TRY(check_type(ctx, p, a, b));
-  if (b->constant && a->kind != NET_WEIGHT)
+  if (b->constant && !network_constant(n, argument))
     return fail(ctx, CANVAS_BAD_INPUT,
-                "'%.40s' of program '%.40s' is constant, '%.40s' has to be a weight", b->name,
-                p->name, a->name);
+                "'%.40s' of program '%.40s' is constant, '%.40s' has to be a weight or computed of "
+                "weights alone",
+                b->name, p->name, a->name);
   if (a->dtype == PROGRAM_I32 && (a->least < b->least || a->most > b->most))
     return fail(
         ctx, CANVAS_BAD_INPUT,
@@ -154,7 +157,7 @@ canvas_status network_verify_call(canvas_context *ctx, const struct network *n, 
     const struct net_tensor *t = &n->tensors.data[c->arguments.data[i]];
     if (t->kind == NET_VALUE && (t->call < 0 || t->call >= call))
       return fail(ctx, CANVAS_BAD_INPUT, "'%.40s' is read before it is computed", t->name);
-    TRY(check_argument(ctx, p, t, &p->tensors.data[p->inputs.data[i]]));
+    TRY(check_argument(ctx, n, p, c->arguments.data[i], &p->tensors.data[p->inputs.data[i]]));
   }
   for (int i = 0; i < c->results.count; i++) {
     const struct net_tensor *t = &n->tensors.data[c->results.data[i]];

@@ -95,7 +95,13 @@ static const struct {
     {"a f32 [2, 3] = relu(w)\nout a\n",
      "line 37, column 1: tensor 'w' is f32 [3, 3], but 'X' of program 'relu' is f32 [2, 3]"},
     {"in v f32 [3, 3]\na f32 [2, 3] = linear(x, v)\nout a\n",
-     "line 38, column 1: 'W' of program 'linear' is constant, 'v' has to be a weight"},
+     "line 38, column 1: 'W' of program 'linear' is constant, 'v' has to be a weight or computed "
+     "of "
+     "weights alone"},
+    {"a f32 [2, 3] = pick(t, i)\nprogram l\nin X f32 [n:2, c:3]\nin V f32 [n:2, c:3] const\n"
+     "Y[n:2, c:3] = X[n, c] * V[n, c]\nout Y\nend\nb f32 [2, 3] = l(x, a)\nout b\n",
+     "line 44, column 1: 'V' of program 'l' is constant, 'a' has to be a weight or computed of "
+     "weights alone"},
     {"in j i32 [2] 0..6\na f32 [2, 3] = pick(t, j)\nout a\n",
      "line 38, column 1: tensor 'j' ranges over 0..6, 'I' of program 'pick' takes 0..5"},
     {"in j i32 [2] 5..5\n", "line 37, column 14: the range of 'j' is empty or leaves i32"},
@@ -264,6 +270,35 @@ static void computes_call_by_call(void **state) {
   CHECK_INT(network_interpret(&ctx, n, given, NULL, out), CANVAS_BAD_INPUT, "an index too large");
   CHECK_TEXT(ctx.message, "element 1 of input 'I' is 5, it has to be a whole number from 0 to 4",
              "an index");
+  network_free(n);
+}
+
+// Of weights alone, by way of calls: it may be constant to a program, and is not in the arena.
+static void knows_what_is_constant(void **state) {
+  static const char text[] =
+      "network n\nprogram twice\nin X f32 [n:3]\nY[n:3] = X[n] * 2\nout Y\nend\n"
+      "program scale\nin X f32 [n:3]\nin W f32 [n:3] const\nY[n:3] = X[n] * W[n]\nout Y\nend\n"
+      "program one\nY[n:3] = real(n)\nout Y\nend\n"
+      "in x f32 [3]\nweight w f32 [3]\n"
+      "a f32 [3] = twice(w)\nb f32 [3] = twice(a)\nc f32 [3] = scale(x, b)\nd f32 [3] = one()\n"
+      "e f32 [3] = scale(c, d)\nf f32 [3] = twice(e)\nout f\nout b\n";
+  static const bool constant[] = {false, true, true, true, false, true, false, false};
+  struct network *n = network_from(text);
+  struct memory_plan plan = memory_plan_of(n);
+  for (int i = 0; i < n->tensors.count; i++) {
+    CHECK_INT(network_constant(n, i), constant[i], n->tensors.data[i].name);
+    CHECK_INT(plan.values[i].offset >= 0, i == 4 || i == 6, n->tensors.data[i].name);
+  }
+  const double x[] = {1, 2, 3}, w[] = {5, 6, 7}, *given[8] = {x, w};
+  double f[3], b[3], *out[] = {f, b};
+  for (int planned = 0; planned < 2; planned++) {
+    CHECK_INT(network_interpret(&ctx, n, given, planned ? &plan : NULL, out), CANVAS_OK, "run");
+    for (int k = 0; k < 3; k++) {
+      CHECK(b[k] == 4 * w[k], "b");
+      CHECK(f[k] == 2 * k * x[k] * b[k], "f");
+    }
+  }
+  memory_plan_free(&plan);
   network_free(n);
 }
 
@@ -460,6 +495,6 @@ static void fills_are_of_the_seed(void **state) {
 CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(says_what_is_wrong),
            cmocka_unit_test(wants_a_header), cmocka_unit_test(verifies_what_was_built),
            cmocka_unit_test(is_bounded), cmocka_unit_test(wants_memory_that_is_there),
-           cmocka_unit_test(computes_call_by_call),
+           cmocka_unit_test(computes_call_by_call), cmocka_unit_test(knows_what_is_constant),
            cmocka_unit_test(is_in_place_element_by_element), cmocka_unit_test(plans_by_hand),
            cmocka_unit_test(plans_of_random_networks), cmocka_unit_test(fills_are_of_the_seed))

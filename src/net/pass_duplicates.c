@@ -1,0 +1,104 @@
+/* Programs that say the same under two names become one, and so do calls of one program with the same
+ * arguments.
+ *
+ * A call that gives an output of the network stays, as the output has its name; who reads its results reads
+ * those of the first. Results are the same to the last bit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/name_table.h"
+#include "net/passes.h"
+
+/* Texts by which things are found again; owned. */
+struct texts {
+  struct name_table table;
+  struct {
+    VEC(char *);
+  } owned;
+};
+
+static void texts_free(struct texts *t) {
+  for (int i = 0; i < t->owned.count; i++) free(t->owned.data[i]);
+  free(t->owned.data);
+  name_table_free(&t->table);
+}
+
+/* The number that the text was given first; `number` if it is new. Takes the text. */
+static int first_of(struct texts *t, struct buf *text, int number) {
+  size_t length = text->length;
+  char *key = buf_take(text);
+  VEC_PUSH(&t->owned, key);
+  int first = name_table_find(&t->table, key, length);
+  if (first >= 0) return first;
+  name_table_add(&t->table, key, number);
+  return number;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+/* All but its name. */
+static void put_program(const struct program *p, struct buf *out) {
+  struct buf text = {0};
+  program_print(p, &text);
+  buf_printf(out, "%d\n%s", p->winograd, strchr(strchr(text.text, '\n') + 1, '\n'));
+  buf_free(&text);
+}
+
+static void join_programs(struct network *n) {
+  struct texts texts = {0};
+  int *first = mem_alloc((size_t)(n->programs.count + 1) * sizeof *first);
+  for (int i = 0; i < n->programs.count; i++) {
+    struct buf text = {0};
+    put_program(n->programs.data[i], &text);
+    first[i] = first_of(&texts, &text, i);
+  }
+  for (int i = 0; i < n->calls.count; i++)
+    n->calls.data[i].program = first[n->calls.data[i].program];
+  free(first);
+  texts_free(&texts);
+  network_drop_programs(n);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static bool gives_output(const struct network *n, const struct net_call *c) {
+  for (int i = 0; i < c->results.count; i++)
+    if (network_is_output(n, c->results.data[i])) return true;
+  return false;
+}
+
+static int find_call(struct texts *texts, const struct net_call *c, int number) {
+  struct buf text = {0};
+  buf_printf(&text, "%d", c->program);
+  for (int i = 0; i < c->arguments.count; i++) buf_printf(&text, " %d", c->arguments.data[i]);
+  return first_of(texts, &text, number);
+}
+
+static void join_calls(struct network *n) {
+  struct texts texts = {0};
+  bool *dropped = mem_alloc((size_t)n->calls.count + 1);
+  int *instead = mem_alloc((size_t)(n->tensors.count + 1) * sizeof *instead);
+  for (int i = 0; i < n->tensors.count; i++) instead[i] = i;
+  for (int i = 0; i < n->calls.count; i++) {
+    struct net_call *c = &n->calls.data[i];
+    for (int k = 0; k < c->arguments.count; k++)
+      c->arguments.data[k] = instead[c->arguments.data[k]];
+    int first = find_call(&texts, c, i);
+    if (first == i) continue;
+    for (int k = 0; k < c->results.count; k++)
+      instead[c->results.data[k]] = n->calls.data[first].results.data[k];
+    dropped[i] = !gives_output(n, c);
+  }
+  network_drop_calls(n, dropped);
+  free(dropped);
+  free(instead);
+  texts_free(&texts);
+}
+
+canvas_status pass_duplicates(canvas_context *ctx, struct network *n) {
+  (void)ctx;
+  join_programs(n);
+  join_calls(n);
+  return CANVAS_OK;
+}

@@ -1,0 +1,54 @@
+/* The table of passes, and what runs them. See passes.h. */
+#include "net/passes.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+
+/* clang-format off */
+const struct network_pass network_passes[] = {
+  {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same"},
+  {"dead",       pass_dead,       "calls whose results nobody wants are gone"},
+};
+/* clang-format on */
+const int network_pass_count = sizeof network_passes / sizeof *network_passes;
+
+static canvas_status run_pass(canvas_context *ctx, struct network *n,
+                              const struct network_pass *pass) {
+  TRY(pass->run(ctx, n));
+  network_settle(n);
+  return network_verify(ctx, n);
+}
+
+static canvas_status unknown_pass(canvas_context *ctx, const char *name, int length) {
+  const char *names[16];
+  for (int i = 0; i < network_pass_count; i++) names[i] = network_passes[i].name;
+  const char *near = word_nearest(name, length, names, network_pass_count);
+  if (near)
+    return fail(ctx, CANVAS_BAD_INPUT, "unknown pass '%.*s', did you mean '%s'?",
+                length < 40 ? length : 40, name, near);
+  return fail(ctx, CANVAS_BAD_INPUT, "unknown pass '%.*s', 'canvas help network' lists them",
+              length < 40 ? length : 40, name);
+}
+
+static canvas_status run_named(canvas_context *ctx, struct network *n, const char *name,
+                               int length) {
+  for (int i = 0; i < network_pass_count; i++)
+    if ((int)strlen(network_passes[i].name) == length &&
+        !strncmp(network_passes[i].name, name, (size_t)length))
+      return run_pass(ctx, n, &network_passes[i]);
+  return unknown_pass(ctx, name, length);
+}
+
+canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names) {
+  if (!names) {
+    for (int i = 0; i < network_pass_count; i++) TRY(run_pass(ctx, n, &network_passes[i]));
+    return CANVAS_OK;
+  }
+  for (names += strspn(names, ", "); *names; names += strspn(names, ", ")) {
+    int length = (int)strcspn(names, ", ");
+    TRY(run_named(ctx, n, names, length));
+    names += length;
+  }
+  return CANVAS_OK;
+}

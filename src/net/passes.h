@@ -1,0 +1,37 @@
+/* Passes: a network becomes another that computes the same, with less or faster. See docs/networks.md.
+ *
+ * Each is a file pass_NAME.c and a row of the table in passes.c. A pass keeps the inputs, the weights and
+ * the outputs of the network, their names, types and order; it leaves a network that network_verify takes,
+ * and what it says of rounding stands at its head.
+ */
+#ifndef CANVAS_NET_PASSES_H
+#define CANVAS_NET_PASSES_H
+
+#include "net/network.h"
+
+struct network_pass {
+  const char *name;
+  canvas_status (*run)(canvas_context *ctx, struct network *n);
+  const char *summary;
+};
+
+extern const struct network_pass network_passes[]; /* in the order in which all of them run */
+extern const int network_pass_count;
+
+/* Runs the passes that are named, with commas or blanks between, in that order; all of them where `names` is
+ * NULL. After each the network is verified. */
+canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names);
+
+canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
+canvas_status pass_dead(canvas_context *ctx, struct network *n);
+
+/* ---- what passes change a network with (network_change.c) ------------------------------------- */
+
+/* After calls were changed by hand: which call defines each value, and which values are constant. */
+void network_settle(struct network *n);
+/* Takes these calls away, and the values that they give; tensors and calls have other numbers afterwards. */
+void network_drop_calls(struct network *n, const bool *dropped);
+/* Takes the programs away that no call names. */
+void network_drop_programs(struct network *n);
+
+#endif

@@ -1,0 +1,324 @@
+// Passes over networks: texts before and after, and random networks that compute the same afterwards.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "net/network_interpret.h"
+#include "net/passes.h"
+
+#include "check.h"
+
+static canvas_context ctx;
+
+static struct network *network_from(const char *text) {
+  struct network *n;
+  CHECK_INT(network_parse(&ctx, text, strlen(text), &n), CANVAS_OK, text);
+  return n;
+}
+
+// ---- texts ----
+
+#define HEAD "canvas 1\nnetwork n\n"
+#define RELU "program relu\nin X f32 [n:2]\nY[n:2] = max(X[n], 0)\nout Y\nend\n"
+#define RECT "program rect\nin X f32 [n:2]\nY[n:2] = max(X[n], 0)\nout Y\nend\n"
+#define ADD  "program add\nin A f32 [n:2]\nin B f32 [n:2]\nY[n:2] = A[n] + B[n]\nout Y\nend\n"
+#define TWO                                                             \
+  "program two\nin X f32 [n:2]\nY[n:2] = X[n] + 1\nZ[n:2] = X[n] - 1\n" \
+  "out Y\nout Z\nend\n"
+#define GIVEN "in x f32 [2]\nin unused f32 [3]\nweight w f32 [2]\n"
+
+static const struct {
+  const char *passes, *before, *after;
+} rows[] = {
+    {"dead",
+     HEAD RELU RECT TWO GIVEN "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\n"
+                              "c f32 [2], d f32 [2] = two(a)\ne f32 [2] = relu(b)\nout d\n",
+     HEAD RELU RECT TWO GIVEN "a f32 [2] = relu(x)\nc f32 [2], d f32 [2] = two(a)\nout d\n"},
+    {"dead", HEAD RELU GIVEN "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\nout a, b\n",
+     HEAD RELU GIVEN "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\nout a\nout b\n"},
+    // programs of two names, then calls of the same arguments, then what reads them
+    {"duplicates",
+     HEAD RELU RECT ADD TWO GIVEN "a f32 [2] = relu(x)\nb f32 [2] = rect(x)\nc f32 [2] = rect(b)\n"
+                                  "d f32 [2] = relu(a)\ne f32 [2] = add(c, d)\nout e\n",
+     HEAD RELU ADD GIVEN
+     "a f32 [2] = relu(x)\nc f32 [2] = relu(a)\ne f32 [2] = add(c, c)\nout e\n"},
+    // an output keeps its name; what reads it reads the first
+    {"duplicates",
+     HEAD RELU GIVEN "a f32 [2] = relu(x)\nb f32 [2] = relu(x)\nc f32 [2] = relu(b)\nout b, c\n",
+     HEAD RELU GIVEN
+     "a f32 [2] = relu(x)\nb f32 [2] = relu(x)\nc f32 [2] = relu(a)\nout b\nout c\n"},
+    // another order of arguments is another call, other weights are
+    {"duplicates",
+     HEAD ADD GIVEN "a f32 [2] = add(x, w)\nb f32 [2] = add(w, x)\nc f32 [2] = add(a, b)\nout c\n",
+     HEAD ADD GIVEN "a f32 [2] = add(x, w)\nb f32 [2] = add(w, x)\nc f32 [2] = add(a, b)\nout c\n"},
+    {" duplicates,, dead ,",
+     HEAD RELU RECT GIVEN "a f32 [2] = relu(x)\nb f32 [2] = rect(x)\nc f32 [2] = rect(b)\nout a\n",
+     HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
+    {"", HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n",
+     HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
+};
+
+static void gives_texts(void **state) {
+  CHECK_ROWS (rows, row) {
+    struct network *n = network_from(row->before);
+    struct buf out = {0};
+    CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
+    network_print(n, &out);
+    CHECK_TEXT(out.text, row->after, row->passes);
+    buf_free(&out);
+    network_free(n);
+  }
+}
+
+static void knows_its_passes(void **state) {
+  struct network *n = network_from(HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n");
+  CHECK_INT(network_optimize(&ctx, n, "dead,deed"), CANVAS_BAD_INPUT, "deed");
+  CHECK_TEXT(ctx.message, "unknown pass 'deed', did you mean 'dead'?", "near");
+  CHECK_INT(network_optimize(&ctx, n, "everything"), CANVAS_BAD_INPUT, "everything");
+  CHECK_TEXT(ctx.message, "unknown pass 'everything', 'canvas help network' lists them", "far");
+  network_free(n);
+}
+
+// ---- random networks ----
+
+// A, the shape of most values, is [2, 4, 3, 3]; B is [2, 4], C is A flat, D is A with its channels last.
+#define A            "[n:2, c:4, h:3, w:3]"
+#define WINDOW(load) "if 1 <= h+i && h+i < 4 && 1 <= w+j && w+j < 4 then " load " else 0"
+
+static const struct made {
+  const char *name, *text;
+  char result;
+  const char *arguments;  // shapes of values; of weights small letters: see `weights`
+} programs[] = {
+    {"conv",
+     "in X f32 " A "\nin W f32 [o:4, c:4, i:3, j:3] const\nY[n:2, o:4, h:3, w:3] = " WINDOW(
+         "X[n, c, h+i-1, w+j-1] * W[o, c, i, j]") " // sum c:4, i:3, j:3\nout Y\n",
+     'A', "Ak"},
+    {"padded",
+     "in X f32 " A "\nin W f32 [o:4, c:4, i:3, j:3] const\nin B f32 [o:4] const\n"
+     "P[n:2, c:4, h:5, w:5] = if 1 <= h && h < 4 && 1 <= w && w < 4 then X[n, c, h-1, w-1] else 0\n"
+     "S[n:2, o:4, h:3, w:3] = P[n, c, h+i, w+j] * W[o, c, i, j] // sum c:4, i:3, j:3\n"
+     "Y[n:2, o:4, h:3, w:3] = S[n, o, h, w] + B[o]\nout Y\n",
+     'A', "Akc"},
+    {"point",
+     "in X f32 " A "\nin W f32 [o:4, c:4] const\n"
+     "Y[n:2, o:4, h:3, w:3] = X[n, c, h, w] * W[o, c] // sum c:4\nout Y\n",
+     'A', "Ap"},
+    {"depthwise",
+     "in X f32 " A "\nin W f32 [c:4, i:3, j:3] const\nY" A
+     " = " WINDOW("X[n, c, h+i-1, w+j-1] * W[c, i, j]") " // sum i:3, j:3\nout Y\n",
+     'A', "Ad"},
+    {"transposed",
+     "in X f32 " A "\nin W f32 [c:4, o:4] const\n"
+     "Y[n:2, o:4, h:3, w:3] = X[n, c, h, w] * W[c, o] // sum c:4\nout Y\n",
+     'A', "Ap"},
+    {"norm",
+     "in X f32 " A "\nin M f32 [c:4] const\nin V f32 [c:4] const\nin G f32 [c:4] const\n"
+     "in B f32 [c:4] const\nY" A
+     " = (X[n, c, h, w] - M[c]) / sqrt(V[c] + 0.001) * G[c] + B[c]\nout Y\n",
+     'A', "Acvcc"},
+    {"bias", "in X f32 " A "\nin B f32 [c:4] const\nY" A " = X[n, c, h, w] + B[c]\nout Y\n", 'A',
+     "Ac"},
+    {"relu", "in X f32 " A "\nY" A " = max(X[n, c, h, w], 0)\nout Y\n", 'A', "A"},
+    {"silu", "in X f32 " A "\nY" A " = X[n, c, h, w] / (1 + exp(-X[n, c, h, w]))\nout Y\n", 'A',
+     "A"},
+    {"add", "in P f32 " A "\nin Q f32 " A "\nY" A " = P[n, c, h, w] + Q[n, c, h, w]\nout Y\n", 'A',
+     "AA"},
+    {"gate", "in X f32 " A "\nin G f32 [n:2, c:4]\nY" A " = X[n, c, h, w] * G[n, c]\nout Y\n", 'A',
+     "AB"},
+    {"both",
+     "in X f32 " A "\nY" A " = X[n, c, h, w] + 1\nZ" A " = X[n, c, h, w] * 0.5\nout Y\nout Z\n",
+     '2', "A"},
+    {"mean", "in X f32 " A "\nY[n:2, c:4] = X[n, c, h, w] // mean h:3, w:3\nout Y\n", 'B', "A"},
+    {"pool",
+     "in X f32 " A "\nY" A " = " WINDOW("X[n, c, h+i-1, w+j-1]") " // max i:3, j:3\nout Y\n", 'A',
+     "A"},
+    {"sigmoid", "in X f32 [n:2, c:4]\nY[n:2, c:4] = 1 / (1 + exp(-X[n, c]))\nout Y\n", 'B', "B"},
+    {"linear",
+     "in X f32 [n:2, c:4]\nin W f32 [o:4, c:4] const\nin B f32 [o:4] const\n"
+     "S[n:2, o:4] = X[n, c] * W[o, c] // sum c:4\nY[n:2, o:4] = S[n, o] + B[o]\nout Y\n",
+     'B', "Bpc"},
+    {"softmax",
+     "in X f32 [n:2, c:4]\nM[n:2] = X[n, c] // max c:4\nE[n:2, c:4] = exp(X[n, c] - M[n])\n"
+     "S[n:2] = E[n, c] // sum c:4\nY[n:2, c:4] = E[n, c] / S[n]\nout Y\n",
+     'B', "B"},
+    {"flat", "in X f32 " A "\nY[n:2, f:36] = X[n, f/9, f/3%3, f%3]\nout Y\n", 'C', "A"},
+    {"unflat", "in X f32 [n:2, f:36]\nY" A " = X[n, c*9+h*3+w]\nout Y\n", 'A', "C"},
+    {"tanh", "in X f32 [n:2, f:36]\nY[n:2, f:36] = tanh(X[n, f])\nout Y\n", 'C', "C"},
+    {"last", "in X f32 " A "\nY[n:2, h:3, w:3, c:4] = X[n, c, h, w]\nout Y\n", 'D', "A"},
+    {"first", "in X f32 [n:2, h:3, w:3, c:4]\nY" A " = X[n, h, w, c]\nout Y\n", 'A', "D"},
+    {"square",
+     "in X f32 [n:2, h:3, w:3, c:4]\n"
+     "Y[n:2, h:3, w:3, c:4] = X[n, h, w, c] * X[n, h, w, c] * 0.25\nout Y\n",
+     'D', "D"},
+    {"double", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[o, c] * 2\nout Y\n", 'p', "p"},
+    {"turned", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[c, o]\nout Y\n", 'p', "p"},
+};
+enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 150, LARGEST = 144 };
+
+// Shapes by their letter; two weights of each small one are given.
+static const struct {
+  char letter;
+  const char *sizes;
+} shapes[] = {{'A', "[2, 4, 3, 3]"}, {'B', "[2, 4]"},       {'C', "[2, 36]"},
+              {'D', "[2, 3, 3, 4]"}, {'k', "[4, 4, 3, 3]"}, {'p', "[4, 4]"},
+              {'d', "[4, 3, 3]"},    {'c', "[4]"},          {'v', "[4]"}};
+#define WEIGHTS "kpdcv"
+
+static const char *sizes_of(char letter) {
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (shapes[i].letter == letter) return shapes[i].sizes;
+  return "?";
+}
+
+struct world {
+  struct random r;
+  struct buf *text;
+  char letter[100];
+  char name[100][8];
+  int count, outputs[100], output_count;
+};
+
+static int below(struct random *r, int count) {
+  return (int)random_below(r, (uint32_t)count);
+}
+
+static void add_value(struct world *w, char letter, int number) {
+  w->letter[w->count] = letter;
+  snprintf(w->name[w->count], sizeof w->name[0], "%c%d", letter, number);
+  w->count++;
+}
+
+// One of the shape: often the newest, sometimes any.
+static int choose(struct world *w, char letter) {
+  int best = -1, seen = 0;
+  bool any = below(&w->r, 4) == 0;
+  for (int i = 0; i < w->count; i++)
+    if (w->letter[i] == letter && (!any || below(&w->r, ++seen) == 0)) best = i;
+  return best;
+}
+
+static void add_call(struct world *w, int number) {
+  const struct made *m = &programs[below(&w->r, PROGRAMS)];
+  int argument[8], count = (int)strlen(m->arguments);
+  for (int i = 0; i < count; i++)
+    if ((argument[i] = choose(w, m->arguments[i])) < 0) return;
+  char letter = m->result == '2' ? 'A' : m->result;
+  w->outputs[w->output_count++] = w->count;
+  add_value(w, letter, number);
+  buf_printf(w->text, "%s f32 %s", w->name[w->count - 1], sizes_of(letter));
+  if (m->result == '2') {
+    add_value(w, letter, number + 50);
+    buf_printf(w->text, ", %s f32 %s", w->name[w->count - 1], sizes_of(letter));
+  }
+  buf_printf(w->text, " = %s(", m->name);
+  for (int i = 0; i < count; i++) buf_printf(w->text, "%s%s", i ? ", " : "", w->name[argument[i]]);
+  buf_puts(w->text, ")\n");
+}
+
+static void make_world(uint64_t seed, struct buf *text) {
+  struct world w = {.text = text};
+  random_open(&w.r, 11, RANDOM_TEST, seed);
+  buf_puts(text, "canvas 1\nnetwork random\n");
+  for (int i = 0; i < PROGRAMS; i++)
+    buf_printf(text, "program %s\n%send\n", programs[i].name, programs[i].text);
+  for (const char *c = WEIGHTS; *c; c++)
+    for (int i = 0; i < 2; i++) {
+      add_value(&w, *c, i);
+      buf_printf(text, "weight %s f32 %s\n", w.name[w.count - 1], sizes_of(*c));
+    }
+  add_value(&w, 'A', 0);
+  buf_puts(text, "in A0 f32 [2, 4, 3, 3]\n");
+  for (int i = 0; i < CALLS || !w.output_count; i++) add_call(&w, 2 + i % 48);
+  int last = w.output_count - 1, some = below(&w.r, 2 * w.output_count);
+  buf_printf(text, "out %s\n", w.name[w.outputs[last]]);
+  if (some < last) buf_printf(text, "out %s\n", w.name[w.outputs[some]]);
+}
+
+struct values {
+  double *data[8];
+  int count;
+};
+
+static void values_free(struct values *v) {
+  for (int i = 0; i < v->count; i++) free(v->data[i]);
+}
+
+// Inputs by name: passes may give tensors other numbers. Variances are positive.
+static struct values evaluate(const struct network *n, bool planned) {
+  struct values v = {0};
+  const double **given = mem_alloc((size_t)n->tensors.count * sizeof *given);
+  double *filled = mem_alloc((size_t)n->tensors.count * LARGEST * sizeof *filled);
+  struct memory_plan plan = memory_plan_of(n);
+  for (int i = 0; i < n->tensors.count; i++) {
+    const struct net_tensor *t = &n->tensors.data[i];
+    double *values = filled + (size_t)i * LARGEST;
+    struct random r;
+    if (t->kind == NET_VALUE) continue;
+    random_open(&r, 3, RANDOM_TEST, (uint64_t)t->name[0] * 256 + (uint64_t)t->name[1]);
+    for (int64_t k = 0; k < network_elements(t); k++) values[k] = random_normal(&r) / 2;
+    for (int64_t k = 0; t->name[0] == 'v' && k < 4; k++) values[k] = fabs(values[k]) + 0.5;
+    given[i] = values;
+  }
+  for (int i = 0; i < n->outputs.count; i++)
+    v.data[v.count++] = mem_alloc(LARGEST * sizeof(double));
+  CHECK_INT(network_interpret(&ctx, n, given, planned ? &plan : NULL, v.data), CANVAS_OK,
+            ctx.message);
+  memory_plan_free(&plan);
+  free(given);
+  free(filled);
+  return v;
+}
+
+// The interpreter computes in double precision; a chain of calls makes an error a few hundred times larger.
+static void check_close(const struct values *a, const struct values *b, const char *what) {
+  CHECK_INT(a->count, b->count, what);
+  for (int i = 0; i < a->count; i++)
+    for (int k = 0; k < LARGEST; k++) {
+      double x = a->data[i][k], y = b->data[i][k];
+      CHECK(x == y || fabs(x - y) <= 1e-9 * (1 + fabs(x)), what);
+    }
+}
+
+static void check_pass(const char *text, const char *passes, const struct values *wanted) {
+  struct network *n = network_from(text), *again;
+  struct buf after = {0};
+  CHECK_INT(network_optimize(&ctx, n, passes), CANVAS_OK, ctx.message);
+  struct values v = evaluate(n, true);
+  network_print(n, &after);
+  check_close(wanted, &v, passes ? passes : "all");
+  again = network_from(after.text);
+  struct values w = evaluate(again, false);
+  check_close(wanted, &w, after.text);
+  values_free(&v);
+  values_free(&w);
+  buf_free(&after);
+  network_free(n);
+  network_free(again);
+}
+
+// Each alone, all of them, and five in any order.
+static void keeps_what_random_networks_compute(void **state) {
+  for (uint64_t world = 0; world < WORLDS; world++) {
+    struct buf text = {0}, order = {0};
+    struct random r;
+    make_world(world, &text);
+    struct network *n = network_from(text.text);
+    struct values wanted = evaluate(n, false);
+    random_open(&r, 12, RANDOM_TEST, world);
+    for (int i = 0; i < network_pass_count; i++)
+      check_pass(text.text, network_passes[i].name, &wanted);
+    check_pass(text.text, NULL, &wanted);
+    for (int i = 0; i < 5; i++)
+      buf_printf(&order, "%s ", network_passes[below(&r, network_pass_count)].name);
+    check_pass(text.text, order.text, &wanted);
+    values_free(&wanted);
+    network_free(n);
+    buf_free(&text);
+    buf_free(&order);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(gives_texts), cmocka_unit_test(knows_its_passes),
+           cmocka_unit_test(keeps_what_random_networks_compute))
