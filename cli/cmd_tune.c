@@ -258,13 +258,13 @@ static int keep_program(struct arguments *a, const struct program_item *item, vo
   if (i < t->count || t->count == TOGETHER) {
     canvas_string_free(text);
     if (i == TOGETHER) return report_error("--together takes at most %d programs", TOGETHER);
-    t->weight[i]++;
+    t->weight[i] += item->calls;
     return EXIT_OK;
   }
   canvas_status status = canvas_program_parse(a->ctx, text, strlen(text), &t->program[i]);
   t->text[i] = text;
   t->name[i] = strdup(item->name);
-  t->weight[i] = 1;
+  t->weight[i] = item->calls;
   t->count++;
   if (status != CANVAS_OK) report_status(a, item->name, status);
   return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
@@ -375,9 +375,11 @@ const struct command command_tune = {
     .most = OPERANDS_MAX,
     .summary = "find the fastest schedule within a budget",
     .details =
-        "FILE is a kernel, a pack or a program; or give an operator and its arguments, as to\n"
-        "canvas operator. Schedules are chosen by a search method, compiled, checked against the\n"
-        "interpreter and timed on this machine; what is best is timed again beside the default.\n"
+        "FILE is a kernel, a pack, a program or a network, whose programs are those that a run\n"
+        "calls; or give an operator and its arguments, as to canvas operator. Schedules are "
+        "chosen\n"
+        "by a search method, compiled, checked against the interpreter and timed on this machine;\n"
+        "what is best is timed again beside the default.\n"
         "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
         "search that was ended goes on, and another shape begins with what was found.\n"
         "docs/tune.md lists the methods.\n",
@@ -388,7 +390,8 @@ const struct command command_tune = {
                 {"--method", "NAME", "quick, oneshot, random, exhaustive, ga, ... (default quick)"},
                 {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
                 {"--time", "TIME", "for each program: 10s, 500ms, 2min (default: no limit)"},
-                {"--together", NULL, "trials and time are for all programs of FILE together"},
+                {"--together", NULL,
+                 "trials and time are for all programs of FILE, those that run often first"},
                 {"--seed", "S", "seed of what the method draws (default 1)"},
                 {"--log", "FILE", "keep all trials there, as JSON lines; go on from there"},
                 {"--threads", "T", "of parallel loops; of several, time is wall-clock (default 1)"},

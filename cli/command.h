@@ -95,6 +95,7 @@ bool norm_chosen(struct arguments *a, canvas_solve_options *out);
 canvas_program *program_read(struct arguments *a, const char *file);
 canvas_program *text_program(struct arguments *a, const struct text *text);
 bool text_is_program(const struct text *t); /* not a kernel or a pack, to judge by how it begins */
+bool text_is_network(const struct text *t);
 
 /* Calls `visit` for every kernel or pack of the text, or file; stops where it answers other than EXIT_OK or
  * EXIT_NONE. EXIT_NONE only if every visit answered that. With `data` for the subcommand. */
@@ -115,11 +116,12 @@ struct program_item {
   const char *name;   /* for people: the program's, or the kernel's and its target's */
   const char *source; /* the pack it was made of, NULL for a program */
   canvas_program *program;
+  int calls; /* how often a network calls it; 1 where there is none */
 };
 typedef int program_visit(struct arguments *a, const struct program_item *item, void *data);
 
-/* Calls `visit` for the program of a file, or for those that --at, --target and -N make of its kernels;
- * stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
+/* Calls `visit` for the program of a file, for those that --at, --target and -N make of its kernels, or for those
+ * that a network calls after all passes; stops at EXIT_BAD, and answers EXIT_NONE if any visit did. */
 int programs_each(struct arguments *a, const char *file, program_visit *visit, void *data);
 
 /* The word here, or a machine's file. NULL after an error message. */

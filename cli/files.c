@@ -83,7 +83,7 @@ static bool begins(const char *line, const char *end, const char *word) {
          (line[length] == ' ' || line[length] == '\t');
 }
 
-bool text_is_program(const struct text *t) {
+static bool text_is(const struct text *t, const char *word) {
   const char *p = t->bytes, *end = t->bytes + t->length;
   while (p < end) {
     while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) p++;
@@ -91,7 +91,15 @@ bool text_is_program(const struct text *t) {
     if (!skipped) break;
     while (p < end && *p != '\n') p++;
   }
-  return begins(p, end, "program");
+  return begins(p, end, word);
+}
+
+bool text_is_program(const struct text *t) {
+  return text_is(t, "program");
+}
+
+bool text_is_network(const struct text *t) {
+  return text_is(t, "network");
 }
 
 /* "64,56,56;128,28,28": three numbers and no letter, so no name of a layer or file. */

@@ -1,18 +1,26 @@
-/* Programs and schedules of the command line: FILE is a kernel, a pack or a program, which --at, --target and
- * -N make into programs; --schedule and --set say how their loops run, --machine on what. */
+/* Programs and schedules of the command line: FILE is a program, a network of programs, or a kernel or pack, which
+ * --at, --target and -N make into programs; --schedule and --set say how their loops run, --machine on what. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 
-static int visit_program(struct arguments *a, const struct text *text, program_visit *visit,
-                         void *data) {
-  struct program_item item = {0};
+/* False after an error message: it is for kernels. */
+static bool no_sizes_given(struct arguments *a, const struct text *text, const char *what) {
   static const char *const others[] = {"--at", "--target", "-N"};
   for (int i = 0; i < 3; i++)
-    if (option_given(a, others[i]))
-      return report_error("%s: %s is for kernels, a program has its sizes", text->name, others[i]);
+    if (option_given(a, others[i])) {
+      report_error("%s: %s is for kernels, a %s has its sizes", text->name, others[i], what);
+      return false;
+    }
+  return true;
+}
+
+static int visit_program(struct arguments *a, const struct text *text, program_visit *visit,
+                         void *data) {
+  struct program_item item = {.calls = 1};
+  if (!no_sizes_given(a, text, "program")) return EXIT_BAD;
   item.program = text_program(a, text);
   if (!item.program) return EXIT_BAD;
   char *name = canvas_program_function(item.program);
@@ -20,6 +28,36 @@ static int visit_program(struct arguments *a, const struct text *text, program_v
   int answer = visit(a, &item, data);
   canvas_string_free(name);
   canvas_program_free(item.program);
+  return answer;
+}
+
+static int visit_call(struct arguments *a, const canvas_network *n, int index, program_visit *visit,
+                      void *data) {
+  struct program_item item = {0};
+  int answer = EXIT_OK;
+  item.program = canvas_network_program(n, index, &item.calls);
+  char *name = canvas_program_function(item.program);
+  item.name = name;
+  if (item.calls) answer = visit(a, &item, data);
+  canvas_string_free(name);
+  canvas_program_free(item.program);
+  return answer;
+}
+
+/* The programs that a run of the network calls, as they are after all passes. */
+static int visit_network(struct arguments *a, const struct text *text, program_visit *visit,
+                         void *data) {
+  canvas_network *n = NULL;
+  if (!no_sizes_given(a, text, "network")) return EXIT_BAD;
+  canvas_status status = canvas_network_parse(a->ctx, text->bytes, text->length, &n);
+  if (status == CANVAS_OK) status = canvas_network_optimize(a->ctx, n, NULL);
+  int answer = status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+  if (status != CANVAS_OK) report_status(a, text->name, status);
+  for (int i = 0; n && answer != EXIT_BAD && i < canvas_network_programs(n); i++) {
+    int one = visit_call(a, n, i, visit, data);
+    if (one != EXIT_OK) answer = one;
+  }
+  canvas_network_free(n);
   return answer;
 }
 
@@ -41,7 +79,7 @@ static char *item_name(const canvas_pack *pack, bool bare, int target) {
 
 static int visit_target(struct arguments *a, const canvas_pack *pack, bool bare, int target,
                         const struct visit *v) {
-  struct program_item item = {0};
+  struct program_item item = {.calls = 1};
   canvas_status status = canvas_pack_lower(a->ctx, pack, target, v->batch, &item.program);
   if (status != CANVAS_OK) return report_kernel(a, canvas_pack_kernel(pack), status);
   char *name = item_name(pack, bare, target), *source = canvas_pack_print(pack);
@@ -73,8 +111,9 @@ int programs_each(struct arguments *a, const char *file, program_visit *visit, v
   struct text text;
   if (!option_whole(a, "-N", 1, 1, 65536, &v.batch)) return EXIT_BAD;
   if (!text_read(file, &text)) return EXIT_BAD;
-  int answer = text_is_program(&text) ? visit_program(a, &text, visit, data)
-                                      : text_each(a, &text, visit_pack, &v);
+  int answer = text_is_program(&text)   ? visit_program(a, &text, visit, data)
+               : text_is_network(&text) ? visit_network(a, &text, visit, data)
+                                        : text_each(a, &text, visit_pack, &v);
   text_free(&text);
   return answer;
 }

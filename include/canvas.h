@@ -322,6 +322,11 @@ canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network 
 canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
                                       const char *passes);
 
+/* Its programs, numbered from 0. `calls` (NULL is fine): how often a run calls it, 0 where it is called at
+ * load alone, as of constant values. The program is the caller's own, freed as any other. */
+int canvas_network_programs(const canvas_network *network);
+canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls);
+
 /* Where its values lie in one arena: for each the first and the last call between which it lives, its
  * offset and its bytes, and whose place it takes where it is computed in place; as columns, or as JSON
  * {"bytes", "least", "apart", "values": [{"name", "first", "last", "offset", "bytes"[,

@@ -80,6 +80,24 @@ void canvas_network_fill(const canvas_network *network, canvas_role role, int in
   network_fill(network_of(network), number, seed, out);
 }
 
+/* ---- programs -------------------------------------------------------------------------------- */
+
+int canvas_network_programs(const canvas_network *network) {
+  return network_of(network)->programs.count;
+}
+
+canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls) {
+  const struct network *n = network_of(network);
+  assert(index >= 0 && index < n->programs.count);
+  int count = 0;
+  for (int i = 0; i < n->calls.count; i++) {
+    const struct net_call *c = &n->calls.data[i];
+    count += c->program == index && !network_constant(n, c->results.data[0]);
+  }
+  if (calls) *calls = count;
+  return (canvas_program *)program_copy(n->programs.data[index]);
+}
+
 /* ---- meaning --------------------------------------------------------------------------------- */
 
 canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
