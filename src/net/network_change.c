@@ -1,5 +1,6 @@
 /* Calls, values and programs taken away, and the numbers that follow. See passes.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/passes.h"
 
@@ -72,4 +73,25 @@ void network_drop_programs(struct network *n) {
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = number[n->calls.data[i].program];
   free(number);
+}
+
+void network_constants_first(struct network *n) {
+  struct net_call *calls = mem_alloc((size_t)(n->calls.count + 1) * sizeof *calls);
+  int count = 0;
+  network_settle(n);
+  for (int varies = 0; varies < 2; varies++)
+    for (int i = 0; i < n->calls.count; i++)
+      if (n->calls.data[i].varies == varies) calls[count++] = n->calls.data[i];
+  memcpy(n->calls.data, calls, (size_t)count * sizeof *calls);
+  free(calls);
+  network_settle(n);
+}
+
+void network_replace_call(struct network *n, int call) {
+  struct net_call *c = &n->calls.data[call], *last = &n->calls.data[n->calls.count - 1];
+  free(c->arguments.data);
+  free(last->results.data);
+  c->program = last->program;
+  memcpy(&c->arguments, &last->arguments, sizeof c->arguments);
+  n->calls.count--;
 }

@@ -45,7 +45,7 @@ static void put_program(const struct program *p, struct buf *out) {
   buf_free(&text);
 }
 
-static void join_programs(struct network *n) {
+void network_join_programs(struct network *n) {
   struct texts texts = {0};
   int *first = mem_alloc((size_t)(n->programs.count + 1) * sizeof *first);
   for (int i = 0; i < n->programs.count; i++) {
@@ -98,7 +98,7 @@ static void join_calls(struct network *n) {
 
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n) {
   (void)ctx;
-  join_programs(n);
+  network_join_programs(n);
   join_calls(n);
   return CANVAS_OK;
 }

@@ -22,7 +22,9 @@ extern const int network_pass_count;
  * NULL. After each the network is verified. */
 canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names);
 
+canvas_status pass_constants(canvas_context *ctx, struct network *n);
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
+canvas_status pass_batchnorm(canvas_context *ctx, struct network *n);
 canvas_status pass_dead(canvas_context *ctx, struct network *n);
 
 /* ---- what passes change a network with (network_change.c) ------------------------------------- */
@@ -33,5 +35,12 @@ void network_settle(struct network *n);
 void network_drop_calls(struct network *n, const bool *dropped);
 /* Takes the programs away that no call names. */
 void network_drop_programs(struct network *n);
+/* The call becomes what the last one is, whose program and arguments it takes; the last one, which has no
+ * results, is gone. */
+void network_replace_call(struct network *n, int call);
+/* Calls of weights alone stand before all others. */
+void network_constants_first(struct network *n);
+/* pass_duplicates.c: programs that say the same are one, and each is called. */
+void network_join_programs(struct network *n);
 
 #endif

@@ -1,0 +1,43 @@
+/* What is computed of weights alone is told apart from what varies.
+ *
+ * Calls of weights alone come first, and an input of a program that is a constant in every call of it is marked
+ * `const`: code may prepare it, and what depends on it alone, when the network is loaded. Results are the same
+ * to the last bit.
+ */
+#include <stdlib.h>
+
+#include "net/passes.h"
+
+static void mark_program(struct network *n, int program, const bool *varies) {
+  struct program *p = n->programs.data[program];
+  for (int i = 0; i < p->inputs.count; i++)
+    if (!varies[i]) p->tensors.data[p->inputs.data[i]].constant = true;
+}
+
+/* varies[program][input] in one piece, from first[program] on. */
+static void mark_programs(struct network *n) {
+  int *first = mem_alloc((size_t)(n->programs.count + 1) * sizeof *first), inputs = 0;
+  for (int i = 0; i < n->programs.count; i++) {
+    first[i] = inputs;
+    inputs += n->programs.data[i]->inputs.count;
+  }
+  bool *varies = mem_alloc((size_t)inputs + 1), *called = mem_alloc((size_t)n->programs.count + 1);
+  for (int i = 0; i < n->calls.count; i++) {
+    const struct net_call *c = &n->calls.data[i];
+    called[c->program] = true;
+    for (int k = 0; k < c->arguments.count; k++)
+      varies[first[c->program] + k] |= !network_constant(n, c->arguments.data[k]);
+  }
+  for (int i = 0; i < n->programs.count; i++)
+    if (called[i]) mark_program(n, i, varies + first[i]);
+  free(first);
+  free(varies);
+  free(called);
+}
+
+canvas_status pass_constants(canvas_context *ctx, struct network *n) {
+  (void)ctx;
+  network_constants_first(n);
+  mark_programs(n);
+  return CANVAS_OK;
+}
