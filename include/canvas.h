@@ -52,6 +52,7 @@ typedef struct canvas_reader canvas_reader;
 typedef struct canvas_sampler canvas_sampler;
 typedef struct canvas_program canvas_program;
 typedef struct canvas_network canvas_network;
+typedef struct canvas_network_code canvas_network_code;
 typedef struct canvas_schedule canvas_schedule;
 typedef struct canvas_machine canvas_machine;
 typedef struct canvas_bound canvas_bound;
@@ -502,6 +503,52 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
 canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
                                const void *const *inputs, void *const *outputs);
 void canvas_code_close(canvas_code *code);
+
+/* ---- networks as code (docs/networks.md) ------------------------------------------------------ */
+
+/* 0 or NULL: what stands behind. */
+typedef struct canvas_network_options {
+  const canvas_machine *machine; /* that it is for: this one */
+  const canvas_log *log;         /* tuned schedules, as far as it has them for this place: none */
+  int threads;                   /* that share the work of long calls: 1 */
+  const char *name;              /* of the functions: the network's */
+} canvas_network_options;
+
+/* Compiles a network: NAME_load, NAME_run and NAME_call, which docs/networks.md describes, in one shared
+ * object of the cache. What is compiled for one network is found again for the next one that has the
+ * same program. CANVAS_IO: no compiler works, or it rejects. */
+canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *network,
+                                     const canvas_network_options *options,
+                                     canvas_network_code **out);
+void canvas_network_code_free(canvas_network_code *code);
+
+/* Texts belong to the code. */
+typedef struct canvas_network_facts {
+  const char *path;                  /* of the shared object */
+  const char *function;              /* NAME */
+  int64_t packed_bytes, arena_bytes; /* of the memory that its functions take */
+  int calls;                         /* numbers that NAME_call knows */
+  int made, found; /* functions of programs that were compiled, and that were found in the cache */
+} canvas_network_facts;
+canvas_network_facts canvas_network_code_describe(const canvas_network_code *code);
+
+typedef struct canvas_network_call {
+  const char *program;  /* "": a value that weights alone decide is copied to an output */
+  const char *results;  /* names of values, with commas between */
+  int64_t flops, bytes; /* operations; of its arguments and results together */
+  bool tuned, parallel; /* its schedule is of the log; threads share its work */
+} canvas_network_call;
+canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
+
+/* The same as files that need nothing of Canvas: NAME.c, NAME.h and an example; in order, NULL behind the
+ * last. Freed with canvas_network_files_free. */
+typedef struct canvas_network_file {
+  char *name, *text;
+} canvas_network_file;
+canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *network,
+                                   const canvas_network_options *options,
+                                   canvas_network_file **out);
+void canvas_network_files_free(canvas_network_file *files);
 
 /* ---- running: checked, then timed (docs/native.md) ------------------------------------------ */
 

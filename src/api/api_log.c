@@ -14,6 +14,10 @@ struct canvas_log {
   struct records records;
 };
 
+const struct records *log_records(const canvas_log *log) {
+  return &log->records;
+}
+
 canvas_status canvas_log_read(canvas_context *ctx, const char *path, canvas_log **out) {
   struct canvas_log *log = mem_alloc(sizeof *log);
   canvas_status status = log_read(ctx, path, &log->records);

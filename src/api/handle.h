@@ -53,6 +53,9 @@ static inline const struct machine *machine_of(const canvas_machine *machine) {
   return (const struct machine *)machine;
 }
 
+struct records;
+const struct records *log_records(const canvas_log *log); /* api_log.c */
+
 struct verdict;
 canvas_verdict verdict_out(const struct verdict *v); /* api_measurer.c */
 

@@ -29,6 +29,13 @@ struct emit_options {
   const char *function; /* NULL: the program's name, made a C name */
   const char *source;   /* for the head comment: where it came from (a kernel's text); or NULL */
   const struct emit_packed *packed; /* NULL: every tensor is a parameter of its own */
+  const bool
+      *shared; /* by tensor of the parameters: an output may be written in the place of an input, so
+                         that neither is `restrict`; NULL: none */
+  bool local;  /* the function is `static` */
+  /* Not NULL: the function takes memory for its buffers as its last argument, `void *workspace`, and
+   * these are its bytes, at a multiple of 64; with 0 it takes none. */
+  int64_t *workspace;
 };
 
 /* Fails with CANVAS_BAD_INPUT where tree->open, and where a target cannot say the program. */

@@ -394,9 +394,10 @@ static bool is_packed(const struct packing *pack, int variable) {
   return variable >= pack->first && variable < pack->first + pack->count;
 }
 
-/* const float *restrict X, float *restrict Y; or, as arguments, X, Y */
+/* const float *restrict X, float *restrict Y; or, as arguments, X, Y. Those that may share memory are not
+ * restrict. */
 static void put_parameters(const struct printer *p, const struct packing *pack, const char *how,
-                           struct buf *out) {
+                           const bool *shared, struct buf *out) {
   for (int i = 0; is_parameter(p->code, i); i++) {
     const struct code_variable *v = &p->code->variables.data[i];
     const char *constant = v->storage == CODE_INPUT ? "const " : "";
@@ -404,17 +405,26 @@ static void put_parameters(const struct printer *p, const struct packing *pack, 
     if (packed && i != pack->first) continue;
     if (i) buf_puts(out, ", ");
     if (how)
-      buf_printf(out, "%s%s%s", constant, packed ? "void" : p->words->type[v->type.element], how);
+      buf_printf(out, "%s%s%s", constant, packed ? "void" : p->words->type[v->type.element],
+                 shared && shared[i] ? " *" : how);
     buf_puts(out, packed ? pack->name : p->name[i]);
   }
 }
 
+static const char *linkage_of(const struct emit_options *options) {
+  return options && options->local ? "static " : "";
+}
+
 /* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it is a
  * part of the function */
-static void put_function(struct printer *p, const struct packing *pack, struct buf *out) {
+static void put_function(struct printer *p, const struct packing *pack,
+                         const struct emit_options *options, struct buf *out) {
   struct buf text = {0};
-  buf_printf(&text, p->buffers ? "static int %s_body(" : "int %s(", p->function);
-  put_parameters(p, pack, " *restrict ", &text);
+  if (p->buffers)
+    buf_printf(&text, "static int %s_body(", p->function);
+  else
+    buf_printf(&text, "%sint %s(", linkage_of(options), p->function);
+  put_parameters(p, pack, " *restrict ", options ? options->shared : NULL, &text);
   workspace_print_buffers(p, &text);
   buf_puts(&text, ") {");
   print_wrapped(text.text, text.length, 0, out);
@@ -443,12 +453,16 @@ static void put_unused(const struct printer *p, const struct packing *pack, stru
 }
 
 /* What stands behind NAME_body. */
-static void put_workspace(struct printer *p, const struct packing *pack, bool once,
-                          struct buf *out) {
+static void put_workspace(struct printer *p, const struct packing *pack,
+                          const struct emit_options *options, struct buf *out) {
   struct buf parameters = {0}, arguments = {0};
-  put_parameters(p, pack, " *", &parameters);
-  put_parameters(p, pack, NULL, &arguments);
-  workspace_print(p, parameters.text, arguments.text, once, out);
+  bool once = pack->count && options->packed->outputs;
+  enum workspace from = options && options->workspace ? WORKSPACE_GIVEN
+                        : once                        ? WORKSPACE_ONCE
+                                                      : WORKSPACE_KEPT;
+  put_parameters(p, pack, " *", NULL, &parameters);
+  put_parameters(p, pack, NULL, NULL, &arguments);
+  workspace_print(p, parameters.text, arguments.text, from, linkage_of(options), out);
   buf_free(&parameters);
   buf_free(&arguments);
 }
@@ -463,12 +477,13 @@ static canvas_status print_c(canvas_context *ctx, const struct loop_tree *tree,
   if (status == CANVAS_OK) {
     put_head(&p, tree, options ? options->source : NULL, out);
     put_prelude(&p, out);
-    put_function(&p, &pack, out);
+    put_function(&p, &pack, options, out);
     put_packed(&p, &pack, options ? options->packed : NULL, out);
     put_unused(&p, &pack, out);
     buf_bytes(out, p.out.text, p.out.length);
     buf_puts(out, "}\n");
-    if (p.buffers) put_workspace(&p, &pack, pack.count && options->packed->outputs, out);
+    if (p.buffers) put_workspace(&p, &pack, options, out);
+    if (options && options->workspace) *options->workspace = workspace_bytes(code);
   }
   print_close(&p);
   return status;

@@ -50,11 +50,12 @@ void workspace_print_buffers(struct printer *p, struct buf *out) {
  *   return NAME_body(X, Y, workspace, (char *)workspace + 64);
  * }; answers how many bytes the workspace has */
 static int64_t put_with_workspace(struct printer *p, const char *parameters, const char *arguments,
-                                  const char *workspace, bool once, struct buf *out) {
+                                  const char *workspace, enum workspace from, const char *linkage,
+                                  struct buf *out) {
   struct buf text = {0};
   int64_t at = 0;
-  buf_printf(&text, "%sint %s_with_workspace(%s, void *%s) {", once ? "static " : "", p->function,
-             parameters, workspace);
+  buf_printf(&text, "%sint %s%s(%s, void *%s) {", from == WORKSPACE_ONCE ? "static " : linkage,
+             p->function, from == WORKSPACE_GIVEN ? "" : "_with_workspace", parameters, workspace);
   print_wrapped(text.text, text.length, 0, out);
   buf_free(&text);
   buf_printf(&text, "return %s_body(%s", p->function, arguments);
@@ -84,14 +85,16 @@ static void put_kept(const struct printer *p, struct buf *out) {
              p->function, p->function, p->function);
 }
 
-void workspace_print(struct printer *p, const char *parameters, const char *arguments, bool once,
-                     struct buf *out) {
+void workspace_print(struct printer *p, const char *parameters, const char *arguments,
+                     enum workspace from, const char *linkage, struct buf *out) {
   const char *workspace = names_choose(&p->names, "workspace", false), *f = p->function;
+  bool once = from == WORKSPACE_ONCE;
   struct buf text = {0};
   buf_puts(out, "\n");
-  int64_t bytes = put_with_workspace(p, parameters, arguments, workspace, once, out);
+  int64_t bytes = put_with_workspace(p, parameters, arguments, workspace, from, linkage, out);
+  if (from == WORKSPACE_GIVEN) return;
   if (!once) put_kept(p, out);
-  buf_printf(&text, "int %s(%s) {", f, parameters);
+  buf_printf(&text, "%sint %s(%s) {", linkage, f, parameters);
   buf_puts(out, "\n");
   print_wrapped(text.text, text.length, 0, out);
   buf_puts(out, "\n");

@@ -95,10 +95,16 @@ const char *c_type_name(enum program_dtype dtype); /* of elements in memory */
 extern const char *const workspace_suffixes[]; /* of the functions that it adds; NULL behind them */
 int64_t workspace_bytes(const struct code *c); /* 0: the function has no such buffers */
 void workspace_print_buffers(struct printer *p, struct buf *out); /* parameters of NAME_body */
-/* The functions around NAME_body, of these parameters, names given after `arguments`. `once`: it is called
- * so seldom that no memory is kept. */
-void workspace_print(struct printer *p, const char *parameters, const char *arguments, bool once,
-                     struct buf *out);
+/* Where the memory of the buffers is from. */
+enum workspace {
+  WORKSPACE_KEPT,  /* what was asked for once is kept for the next call */
+  WORKSPACE_ONCE,  /* asked for in each call: it is called seldom */
+  WORKSPACE_GIVEN, /* by the caller: it is the last parameter */
+};
+/* The functions around NAME_body, of these parameters, names given after `arguments`; `linkage`, say
+ * "static ", before that of the name. */
+void workspace_print(struct printer *p, const char *parameters, const char *arguments,
+                     enum workspace from, const char *linkage, struct buf *out);
 
 /* emit_names.c. Freed with names_free. */
 const char *names_choose(struct names *names, const char *wish, bool global);

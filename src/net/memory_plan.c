@@ -16,7 +16,9 @@ struct planner {
   const struct network *n;
   struct memory_plan plan;
   bool *is_output;
-  int *block_of; /* by tensor; -1: none */
+  int *block_of;                                                  /* by tensor; -1: none */
+  bool (*may)(const void *data, int call, int output, int input); /* NULL: always */
+  const void *data;
   struct {
     VEC(struct block);
   } blocks;
@@ -66,7 +68,8 @@ static int place_for(const struct planner *pl, int call, int result) {
     for (int k = 0; k < c->results.count; k++)
       taken += pl->plan.values[c->results.data[k]].in_place_of == argument;
     if (given > 1 || taken) continue;
-    if (program_in_place(p, p->outputs.data[result], p->inputs.data[i])) return argument;
+    if (!program_in_place(p, p->outputs.data[result], p->inputs.data[i])) continue;
+    if (!pl->may || pl->may(pl->data, call, result, i)) return argument;
   }
   return -1;
 }
@@ -162,8 +165,16 @@ static void find_sums(struct planner *pl) {
 }
 
 struct memory_plan memory_plan_of(const struct network *n) {
+  return memory_plan_where(n, NULL, NULL);
+}
+
+struct memory_plan memory_plan_where(const struct network *n,
+                                     bool (*may)(const void *data, int call, int output, int input),
+                                     const void *data) {
   size_t tensors = (size_t)n->tensors.count + 1;
   struct planner pl = {.n = n,
+                       .may = may,
+                       .data = data,
                        .is_output = mem_alloc(tensors * sizeof(bool)),
                        .block_of = mem_alloc(tensors * sizeof(int))};
   pl.plan.values = mem_alloc(tensors * sizeof *pl.plan.values);

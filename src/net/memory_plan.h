@@ -28,6 +28,11 @@ struct memory_plan {
 };
 
 struct memory_plan memory_plan_of(const struct network *n);
+/* The same, where a value takes the place of an argument only if `may` agrees, too: an output and an input of
+ * the call's program, by number. */
+struct memory_plan memory_plan_where(const struct network *n,
+                                     bool (*may)(const void *data, int call, int output, int input),
+                                     const void *data);
 void memory_plan_free(struct memory_plan *plan);
 
 /* in_place.c: whether a call of the program may write the output where the input stands: each element is

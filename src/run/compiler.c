@@ -148,9 +148,10 @@ static char *write_file(const struct compiler *c, const struct source *sources, 
   return buf_take(&out);
 }
 
-/* Whether unit.so is there after a compiler that said it is. */
-static bool check_made(const struct compiler *c, const char *work, struct object *out) {
-  char *path = path_join(work, "unit.so");
+/* Whether the file is there after a compiler that said it is. */
+static bool check_made(const struct compiler *c, const char *work, const char *file,
+                       struct object *out) {
+  char *path = path_join(work, file);
   struct stat s;
   bool there = !stat(path, &s) && S_ISREG(s.st_mode);
   free(path);
@@ -160,14 +161,42 @@ static bool check_made(const struct compiler *c, const char *work, struct object
   return false;
 }
 
+/* What is made of a text: the end of the compiler's command line, and the file that it writes. */
+struct making {
+  const char *words, *file;
+  const struct linked *linked; /* objects whose paths stand in the file `objects`; or NULL */
+};
+static const struct making shared_object = {"-shared -fPIC -w -o unit.so unit.c -lm", "unit.so",
+                                            NULL};
+static const struct making linker_object = {"-c -fPIC -fvisibility=hidden -w -o unit.o unit.c",
+                                            "unit.o", NULL};
+
+/* The paths as both compilers read them, who take a blank in a path as the end of it. */
+static canvas_status write_objects(canvas_context *ctx, const struct linked *linked,
+                                   const char *work) {
+  struct buf text = {0};
+  char *file = path_join(work, "objects");
+  buf_puts(&text, "");
+  for (int i = 0; i < linked->count; i++) {
+    buf_puts(&text, "\"");
+    for (const char *p = linked->objects[i]; *p; p++)
+      buf_printf(&text, strchr("\"\\", *p) ? "\\%c" : "%c", *p);
+    buf_puts(&text, "\"\n");
+  }
+  canvas_status status = file_write(ctx, file, text.text, text.length);
+  buf_free(&text);
+  free(file);
+  return status;
+}
+
 /* Compiles unit.c in the work folder. A compiler that fails leaves its reasons in `out`. */
-static canvas_status compile(canvas_context *ctx, const struct compiler *c, const char *work,
-                             bool threads, double seconds, bool *made, struct object *out) {
+static canvas_status compile(canvas_context *ctx, const struct compiler *c,
+                             const struct making *making, const char *work, bool threads,
+                             double seconds, bool *made, struct object *out) {
   struct child_end end;
   struct buf words = {0};
   *made = false;
-  buf_printf(&words, "%.*s -shared -fPIC -w -o unit.so unit.c -lm", flags_length(c, threads),
-             c->flags);
+  buf_printf(&words, "%.*s %s", flags_length(c, threads), c->flags, making->words);
   canvas_status status = run_words(ctx, c->command, words.text, work, seconds, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
@@ -176,20 +205,21 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c, cons
   if (end.how != CHILD_EXITED || end.code)
     explain_end(c->command, &end, seconds, out->message, sizeof out->message);
   else
-    *made = check_made(c, work, out);
+    *made = check_made(c, work, making->file, out);
   return CANVAS_OK;
 }
 
 static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler *c,
-                                      const char *text, size_t length, bool threads, double seconds,
-                                      struct object *out) {
+                                      const struct making *making, const char *text, size_t length,
+                                      bool threads, double seconds, struct object *out) {
   char *work;
   bool made = false;
   TRY(cache_work(ctx, c->cache, &work));
   char *file = path_join(work, "unit.c");
   canvas_status status = file_write(ctx, file, text, length);
-  if (status == CANVAS_OK) status = compile(ctx, c, work, threads, seconds, &made, out);
-  if (made) status = cache_keep(ctx, c->cache, text, length, work, "unit.so", &out->path);
+  if (status == CANVAS_OK && making->linked) status = write_objects(ctx, making->linked, work);
+  if (status == CANVAS_OK) status = compile(ctx, c, making, work, threads, seconds, &made, out);
+  if (made) status = cache_keep(ctx, c->cache, text, length, work, making->file, &out->path);
   free(file);
   cache_work_end(work);
   return status;
@@ -209,10 +239,81 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
   if (!out->cached && left <= 0)
     snprintf(out->message, sizeof out->message, "there was no time left to compile it");
   else if (!out->cached)
-    status = compile_and_keep(ctx, c, text, length, threads, fmin(seconds, left), out);
+    status =
+        compile_and_keep(ctx, c, &shared_object, text, length, threads, fmin(seconds, left), out);
   out->late = !out->path && until && clock_wall() >= until;
   free(text);
   return status;
+}
+
+/* ---- objects for the linker -------------------------------------------------------------------- */
+
+/* The file that is compiled, and the key: what it was compiled with is its first line. */
+static void put_first_line(const struct compiler *c, const char *what, bool threads,
+                           struct buf *out) {
+  buf_printf(out, "/* %s, machine %016llx, %s */\n", c->text, (unsigned long long)c->machine, what);
+  if (!threads) buf_puts(out, "/* without threads */\n");
+}
+
+static void put_object_key(const struct compiler *c, const char *text, bool threads,
+                           struct buf *out) {
+  put_first_line(c, "an object", threads, out);
+  buf_puts(out, text);
+}
+
+static canvas_status make_object(canvas_context *ctx, const struct compiler *c,
+                                 const struct making *making, const struct buf *key, bool threads,
+                                 double seconds, struct object *out) {
+  memset(out, 0, sizeof *out);
+  out->path = cache_find(c->cache, key->text, key->length);
+  out->cached = out->path != NULL;
+  if (out->cached) return CANVAS_OK;
+  return compile_and_keep(ctx, c, making, key->text, key->length, threads, seconds, out);
+}
+
+canvas_status compiler_object(canvas_context *ctx, const struct compiler *c, const char *text,
+                              bool threads, struct object *out) {
+  struct buf key = {0};
+  put_object_key(c, text, threads, &key);
+  canvas_status status = make_object(ctx, c, &linker_object, &key, threads, c->seconds, out);
+  buf_free(&key);
+  return status;
+}
+
+bool compiler_has_object(const struct compiler *c, const char *text, bool threads) {
+  struct buf key = {0};
+  put_object_key(c, text, threads, &key);
+  char *path = cache_find(c->cache, key.text, key.length);
+  buf_free(&key);
+  free(path);
+  return path != NULL;
+}
+
+/* The text that is compiled, and behind its end, where no compiler reads it, those of the objects. */
+static void put_linked_key(const struct compiler *c, const struct linked *what, struct buf *out) {
+  put_first_line(c, "a network", what->threads, out);
+  buf_puts(out, what->text);
+  buf_puts(out, "#if 0\n");
+  for (int i = 0; i < what->count; i++) buf_puts(out, what->texts[i]);
+  buf_puts(out, "#endif\n");
+}
+
+canvas_status compiler_link(canvas_context *ctx, const struct compiler *c,
+                            const struct linked *what, struct object *out) {
+  const struct making making = {"-shared -fPIC -w -o unit.so unit.c @objects -lm", "unit.so", what};
+  struct buf key = {0};
+  put_linked_key(c, what, &key);
+  canvas_status status = make_object(ctx, c, &making, &key, what->threads, c->seconds, out);
+  buf_free(&key);
+  return status;
+}
+
+char *compiler_find_linked(const struct compiler *c, const struct linked *what) {
+  struct buf key = {0};
+  put_linked_key(c, what, &key);
+  char *path = cache_find(c->cache, key.text, key.length);
+  buf_free(&key);
+  return path;
 }
 
 /* ---- many ------------------------------------------------------------------------------------ */

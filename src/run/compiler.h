@@ -57,4 +57,22 @@ canvas_status compiler_build(canvas_context *ctx, const struct compiler *c,
                              struct object *objects);
 void objects_free(struct object *objects, int count);
 
+/* One text as an object for the linker, whose functions are seen by what it is linked with alone. A compiler
+ * that fails leaves its reasons in `out`. With `threads` loops run in parallel. */
+canvas_status compiler_object(canvas_context *ctx, const struct compiler *c, const char *text,
+                              bool threads, struct object *out);
+bool compiler_has_object(const struct compiler *c, const char *text, bool threads);
+
+/* A text and such objects, linked to a shared object. */
+struct linked {
+  const char *text;
+  int count;
+  const char *const *texts;   /* of the objects */
+  const char *const *objects; /* their paths */
+  bool threads;
+};
+canvas_status compiler_link(canvas_context *ctx, const struct compiler *c,
+                            const struct linked *what, struct object *out);
+char *compiler_find_linked(const struct compiler *c, const struct linked *what); /* or NULL */
+
 #endif

@@ -1,0 +1,205 @@
+/* Networks as machine code: compiled, described, written as files. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "net/network_compile.h"
+#include "program/program_cost.h"
+#include "run/processor.h"
+
+struct canvas_network_code {
+  struct network_object object;
+  char *function;
+  int64_t packed_bytes, arena_bytes;
+  struct {
+    VEC(canvas_network_call);
+  } calls;
+  struct arena arena; /* their names */
+};
+
+/* ---- what it is for ------------------------------------------------------------------------------ */
+
+/* Options of the core, and what they borrow. */
+struct place {
+  struct machine machine;
+  struct record_filter filter;
+  struct buf text;
+  char *processor;
+  struct compiler *compiler;
+  struct network_options options;
+};
+
+static void place_filter(struct place *p, const canvas_log *log) {
+  machine_print(&p->machine, &p->text);
+  p->processor = processor_name();
+  p->filter = (struct record_filter){.machine = p->text.text,
+                                     .processor = p->processor,
+                                     .compiler = compiler_text(p->compiler),
+                                     .version = CANVAS_VERSION,
+                                     .threads = p->options.threads,
+                                     .exact = true};
+  p->options.log = log_records(log);
+  p->options.filter = &p->filter;
+}
+
+static canvas_status place_open(canvas_context *ctx, const canvas_network_options *o, bool local,
+                                struct place *p) {
+  static const canvas_network_options usual;
+  if (!o) o = &usual;
+  *p = (struct place){.machine = o->machine ? *machine_of(o->machine) : machine_here()};
+  p->options = (struct network_options){.machine = &p->machine,
+                                        .threads = o->threads > 1 ? o->threads : 1,
+                                        .name = o->name,
+                                        .local = local};
+  if (local && !o->log) return CANVAS_OK;
+  const struct compiler_options compiler = {.target = p->machine.target};
+  TRY(compiler_open(ctx, &compiler, &p->compiler));
+  if (o->log) place_filter(p, o->log);
+  return CANVAS_OK;
+}
+
+static void place_close(struct place *p) {
+  compiler_close(p->compiler);
+  buf_free(&p->text);
+  free(p->processor);
+}
+
+/* ---- compiled ------------------------------------------------------------------------------------ */
+
+static int64_t bytes_of(const struct network *n, const int *tensors, int count) {
+  int64_t bytes = 0;
+  for (int i = 0; i < count; i++) bytes += network_bytes(&n->tensors.data[tensors[i]]);
+  return bytes;
+}
+
+static const char *names_of(struct arena *arena, const struct network *n, const int *tensors,
+                            int count) {
+  struct buf text = {0};
+  for (int i = 0; i < count; i++)
+    buf_printf(&text, "%s%s", i ? ", " : "", n->tensors.data[tensors[i]].name);
+  const char *kept = arena_strndup(arena, text.text, text.length);
+  buf_free(&text);
+  return kept;
+}
+
+static canvas_network_call call_of(struct canvas_network_code *out, const struct network_code *code,
+                                   const struct net_step *step) {
+  const struct network *n = code->network;
+  const struct net_call *c = &n->calls.data[step->call];
+  const struct program *p = n->programs.data[c->program];
+  const struct net_form *form = &code->forms.data[code->form_of[step->call]];
+  if (step->copied >= 0)
+    return (canvas_network_call){.program = "",
+                                 .results = names_of(&out->arena, n, &step->copied, 1),
+                                 .bytes = 2 * bytes_of(n, &step->copied, 1)};
+  return (canvas_network_call){
+      .program = arena_strndup(&out->arena, p->name, strlen(p->name)),
+      .results = names_of(&out->arena, n, c->results.data, c->results.count),
+      .flops = (int64_t)program_flops(p),
+      .bytes = bytes_of(n, c->arguments.data, c->arguments.count) +
+               bytes_of(n, c->results.data, c->results.count),
+      .tuned = form->tuned,
+      .parallel = form->parallel};
+}
+
+static void describe(struct canvas_network_code *out, const struct network_code *code) {
+  struct net_step *steps;
+  int count = network_steps(code, &steps);
+  out->function = mem_strdup(code->name);
+  out->packed_bytes = code->packed_bytes;
+  out->arena_bytes = code->arena_bytes;
+  for (int i = 0; i < count; i++) VEC_PUSH(&out->calls, call_of(out, code, &steps[i]));
+  free(steps);
+}
+
+static canvas_status compile(canvas_context *ctx, const struct network *n, const struct place *p,
+                             canvas_network_code **out) {
+  struct network_code *code;
+  struct network_object object;
+  TRY(network_code_new(ctx, n, &p->options, &code));
+  canvas_status status = network_compile(ctx, code, p->compiler, &object);
+  if (status == CANVAS_OK) {
+    *out = mem_alloc(sizeof **out);
+    (*out)->object = object;
+    describe(*out, code);
+  }
+  network_code_free(code);
+  return status;
+}
+
+canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *network,
+                                     const canvas_network_options *options,
+                                     canvas_network_code **out) {
+  struct place p;
+  canvas_status status = place_open(ctx, options, false, &p);
+  if (status == CANVAS_OK) status = compile(ctx, (const struct network *)network, &p, out);
+  place_close(&p);
+  return status;
+}
+
+void canvas_network_code_free(canvas_network_code *code) {
+  if (!code) return;
+  free(code->object.path);
+  free(code->function);
+  free(code->calls.data);
+  arena_free(&code->arena);
+  free(code);
+}
+
+canvas_network_facts canvas_network_code_describe(const canvas_network_code *code) {
+  return (canvas_network_facts){.path = code->object.path,
+                                .function = code->function,
+                                .packed_bytes = code->packed_bytes,
+                                .arena_bytes = code->arena_bytes,
+                                .calls = code->calls.count,
+                                .made = code->object.made,
+                                .found = code->object.found};
+}
+
+canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call) {
+  assert(call >= 0 && call < code->calls.count);
+  return code->calls.data[call];
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+enum { FILES = 3 };
+
+static canvas_status write_files(canvas_context *ctx, const struct network *n,
+                                 const struct place *p, canvas_network_file **out) {
+  struct network_code *code;
+  struct buf name = {0}, text = {0};
+  TRY(network_code_new(ctx, n, &p->options, &code));
+  canvas_network_file *files = mem_alloc((FILES + 1) * sizeof *files);
+  buf_printf(&name, "%s.c", code->name);
+  network_text(code, true, &text);
+  files[0] = (canvas_network_file){buf_take(&name), buf_take(&text)};
+  buf_printf(&name, "%s.h", code->name);
+  network_header(code, &text);
+  files[1] = (canvas_network_file){buf_take(&name), buf_take(&text)};
+  network_example(code, &text);
+  files[2] = (canvas_network_file){mem_strdup("main.c"), buf_take(&text)};
+  network_code_free(code);
+  *out = files;
+  return CANVAS_OK;
+}
+
+canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *network,
+                                   const canvas_network_options *options,
+                                   canvas_network_file **out) {
+  struct place p;
+  canvas_status status = place_open(ctx, options, true, &p);
+  if (status == CANVAS_OK) status = write_files(ctx, (const struct network *)network, &p, out);
+  place_close(&p);
+  return status;
+}
+
+void canvas_network_files_free(canvas_network_file *files) {
+  if (!files) return;
+  for (int i = 0; files[i].name; i++) {
+    free(files[i].name);
+    free(files[i].text);
+  }
+  free(files);
+}

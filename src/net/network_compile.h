@@ -1,0 +1,23 @@
+/* A network compiled: one shared object in the cache.
+ *
+ * Each function of a program is an object file of its own, found by content, so that a layer is compiled
+ * once however many networks have it; several are compiled at once. They are linked with the network's own
+ * functions, and the result is found by all of their texts.
+ */
+#ifndef CANVAS_NET_NETWORK_COMPILE_H
+#define CANVAS_NET_NETWORK_COMPILE_H
+
+#include "net/network_code.h"
+#include "run/compiler.h"
+
+struct network_object {
+  char *path;      /* of the shared object; freed with free */
+  bool cached;     /* as it was found */
+  int made, found; /* functions of programs that were compiled, and that were in the cache */
+};
+
+/* CANVAS_IO: the compiler rejects, dies, hangs or writes nothing; nothing is left of it then. */
+canvas_status network_compile(canvas_context *ctx, const struct network_code *code,
+                              const struct compiler *compiler, struct network_object *out);
+
+#endif

@@ -1,0 +1,131 @@
+/* A schedule for a program of a network: the best of a log, or the default one. See network_code.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/network_code.h"
+#include "program/program_cost.h"
+#include "transform/default.h"
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* Threads are told to begin and waited for within some microseconds; a call that takes less than this
+ * without them is better off alone. */
+enum { ALONE_NANOSECONDS = 20000 };
+
+/* What it takes at least: a fused multiply-add of each lane in each cycle of 3 GHz, 16 bytes in each. */
+static double nanoseconds(const struct program *p, const struct machine *machine) {
+  double lanes = machine->vector_bytes / 4, bytes = 0;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    bytes += (double)program_elements(p, i) * program_dtype_bytes(t->dtype);
+  }
+  double work = program_flops(p) / (2 * lanes), moved = bytes / 16;
+  return (work > moved ? work : moved) / 3;
+}
+
+static bool is_parallel(const struct schedule *s) {
+  for (int i = 0; i < s->nodes.count; i++) {
+    const struct schedule_node *node = &s->nodes.data[i];
+    if (node->kind == NODE_LOOP && node->parent >= 0 && node->loop.marks & LOOP_PARA) return true;
+  }
+  return false;
+}
+
+static struct schedule *alone(const struct schedule *s) {
+  struct schedule *copy = schedule_copy(s);
+  for (int i = 0; i < copy->nodes.count; i++)
+    if (copy->nodes.data[i].kind == NODE_LOOP)
+      copy->nodes.data[i].loop.marks &= ~(unsigned)LOOP_PARA;
+  return copy;
+}
+
+/* Without parallel loops: their buffers are the function's then. Where that is not legal, it stays. */
+static void make_alone(struct net_form *form) {
+  canvas_context ctx;
+  struct loop_tree *tree;
+  if (!is_parallel(form->schedule)) return;
+  struct schedule *s = alone(form->schedule);
+  if (loop_tree_bind(&ctx, form->edited, s, &form->tree->machine, &tree) != CANVAS_OK) {
+    schedule_free(s);
+    return;
+  }
+  loop_tree_free(form->tree);
+  schedule_free(form->schedule);
+  form->tree = tree;
+  form->schedule = s;
+}
+
+/* ---- which schedule --------------------------------------------------------------------------- */
+
+/* From the log; false where it has none. */
+static bool take_tuned(const struct program *p, const struct network_options *o,
+                       struct net_form *form) {
+  canvas_context ctx;
+  struct recorded r;
+  struct buf text = {0};
+  if (!o->log) return false;
+  program_print(p, &text);
+  const struct record *best = records_best(o->log, text.text, o->filter);
+  buf_free(&text);
+  if (!best || record_bind(&ctx, best, &r) != CANVAS_OK) return false;
+  if (!program_same_tensors(p, r.program)) {
+    recorded_free(&r);
+    return false;
+  }
+  form->edited = r.program;
+  form->schedule = r.schedule;
+  form->tree = r.tree;
+  form->tuned = true;
+  return true;
+}
+
+/* A tree of the program, which stays the form's. */
+static canvas_status bind_default(canvas_context *ctx, struct program *p,
+                                  const struct machine *machine, struct net_form *form) {
+  struct schedule *s = schedule_default(p, true, machine);
+  canvas_status status = loop_tree_bind(ctx, p, s, machine, &form->tree);
+  if (status == CANVAS_OK) {
+    form->edited = p;
+    form->schedule = s;
+  } else {
+    schedule_free(s);
+    program_free(p);
+  }
+  return status;
+}
+
+static canvas_status take_default(canvas_context *ctx, const struct program *p,
+                                  const struct machine *machine, struct net_form *form) {
+  struct program *edited = default_program(p, machine);
+  if (edited && bind_default(ctx, edited, machine, form) == CANVAS_OK) return CANVAS_OK;
+  return bind_default(ctx, program_copy(p), machine, form);
+}
+
+canvas_status net_form_make(canvas_context *ctx, const struct program *p,
+                            const struct network_options *o, struct net_form *form) {
+  if (!take_tuned(p, o, form)) TRY(take_default(ctx, p, o->machine, form));
+  if (o->threads <= 1 || form->constant || nanoseconds(p, o->machine) < ALONE_NANOSECONDS)
+    make_alone(form);
+  form->parallel = o->threads > 1 && is_parallel(form->schedule);
+  form->edited->name = "layer";
+  return form->constant ? CANVAS_OK : prepare_split(ctx, form->tree, &form->prepared);
+}
+
+void net_form_free(struct net_form *form) {
+  prepare_free(form->prepared);
+  loop_tree_free(form->tree);
+  schedule_free(form->schedule);
+  program_free(form->edited);
+  free(form->text);
+}
+
+/* ---- in place --------------------------------------------------------------------------------- */
+
+/* Edits may have taken the stage apart, and a schedule may compute elements again. */
+bool net_form_in_place(const struct net_form *form, int output, int input) {
+  const struct program *p = form->edited;
+  int out = p->outputs.data[output], in = p->inputs.data[input];
+  if (!program_in_place(p, out, in)) return false;
+  const struct bound_stage *stage = &form->tree->stages[loop_tree_stage(form->tree, out)];
+  return stage->recomputed == 1;
+}
