@@ -158,6 +158,33 @@ def edit_schedule(program: str, schedule: str, edit: str, machine: str | None = 
 def follow_edit(program: str, schedule: str, edit: str, machine: str | None = None) -> str:
     """The schedule for what `edit_program` makes of the program by the same edit."""
 
+def network_compile(
+    network: str,
+    log: str | PathLike[str] | None = None,
+    threads: int = 1,
+    machine: str | None = None,
+    optimize: bool = True,
+    name: str | None = None,
+) -> dict[str, Any]:
+    """A network compiled: {"path": of a shared object in the cache, "function": NAME, "packed",
+    "arena": bytes, "text": of the network after the passes, "weights": [(name, source or None,
+    dtype, shape)], "inputs", "outputs": [(name, dtype, shape)], "calls": [(program, results, macs,
+    bytes)], "made", "found": functions that were compiled, and that were in the cache}.
+    docs/networks.md describes NAME_load, NAME_run and NAME_call. `log`: a tuning log, whose best
+    schedules are taken; `threads`: that share the work of long calls; `machine`: None for this
+    one. Error also where no compiler works.
+    """
+
+def network_source(
+    network: str,
+    log: str | PathLike[str] | None = None,
+    threads: int = 1,
+    machine: str | None = None,
+    optimize: bool = True,
+    name: str | None = None,
+) -> dict[str, str]:
+    """The same as C to keep: the texts of NAME.c, NAME.h and an example by their file names."""
+
 def network_optimize(network: str, passes: str | None = None) -> str:
     """The text of a network that computes the same faster: every pass, or those that are named,
     with blanks or commas between, in that order.  docs/networks.md says what they do.

@@ -958,6 +958,159 @@ static PyObject *core_network_optimize(PyObject *module, PyObject *args, PyObjec
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
+/* ---- networks as code ------------------------------------------------------------------------ */
+
+/* What network_compile and network_source are asked for. */
+struct network_wanted {
+  struct text network, machine;
+  PyObject *log_path; /* bytes; NULL: no log */
+  int threads, optimize;
+  const char *name;
+};
+
+/* What they make of it; `code` or `files`. */
+struct network_made {
+  canvas_network *network;
+  canvas_network_code *code;
+  canvas_network_file *files;
+};
+
+static bool get_network_wanted(PyObject *module, PyObject *args, PyObject *keywords,
+                               struct network_wanted *out) {
+  static char *names[] = {"network", "log", "threads", "machine", "optimize", "name", NULL};
+  PyObject *network, *log = Py_None, *machine = Py_None;
+  *out = (struct network_wanted){.threads = 1, .optimize = 1};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OiOpz", names, &network, &log, &out->threads,
+                                   &machine, &out->optimize, &out->name))
+    return false;
+  if (out->threads < 1 || out->threads > 1024) {
+    PyErr_SetString(state_of(module)->error, "threads is a whole number from 1 to 1024");
+    return false;
+  }
+  return get_text(module, network, &out->network) && get_optional(module, machine, &out->machine) &&
+         (log == Py_None || PyUnicode_FSConverter(log, &out->log_path));
+}
+
+static canvas_status make_network(canvas_context *ctx, const struct network_wanted *w, bool files,
+                                  struct network_made *out) {
+  canvas_network_options o = {.threads = w->threads, .name = w->name};
+  canvas_machine *machine = NULL;
+  canvas_log *log = NULL;
+  canvas_status status =
+      canvas_network_parse(ctx, w->network.bytes, w->network.length, &out->network);
+  if (status == CANVAS_OK && w->machine.bytes)
+    status = canvas_machine_parse(ctx, w->machine.bytes, w->machine.length, &machine);
+  if (status == CANVAS_OK && w->log_path)
+    status = canvas_log_read(ctx, PyBytes_AsString(w->log_path), &log);
+  if (status == CANVAS_OK && w->optimize) status = canvas_network_optimize(ctx, out->network, NULL);
+  o.machine = machine;
+  o.log = log;
+  if (status == CANVAS_OK)
+    status = files ? canvas_network_files(ctx, out->network, &o, &out->files)
+                   : canvas_network_compile(ctx, out->network, &o, &out->code);
+  canvas_log_free(log);
+  canvas_machine_free(machine);
+  return status;
+}
+
+static void network_made_free(struct network_made *m) {
+  canvas_network_files_free(m->files);
+  canvas_network_code_free(m->code);
+  canvas_network_free(m->network);
+}
+
+/* (name, dtype, shape), of a weight (name, source, dtype, shape). */
+static PyObject *describe_network_tensor(const canvas_network *network, canvas_role role,
+                                         int index) {
+  PyObject *row = describe_tensor(canvas_network_tensor(network, role, index));
+  if (!row) return NULL;
+  PyObject *name = PyTuple_GetItem(row, 0), *dtype = PyTuple_GetItem(row, 1);
+  PyObject *shape = PyTuple_GetItem(row, 2);
+  PyObject *answer =
+      role == CANVAS_WEIGHT
+          ? Py_BuildValue("(OzOO)", name, canvas_network_source(network, index), dtype, shape)
+          : Py_BuildValue("(OOO)", name, dtype, shape);
+  Py_DecRef(row);
+  return answer;
+}
+
+static PyObject *describe_network_tensors(const canvas_network *network, canvas_role role) {
+  int count = canvas_network_count(network, role);
+  PyObject *list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    PyObject *row = describe_network_tensor(network, role, i);
+    if (row && !PyList_SetItem(list, i, row)) continue;
+    Py_DecRef(list);
+    return NULL;
+  }
+  return list;
+}
+
+/* (program, results, macs, bytes) */
+static PyObject *describe_network_calls(const canvas_network_code *code, int count) {
+  PyObject *list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    canvas_network_call c = canvas_network_code_call(code, i);
+    PyObject *row =
+        Py_BuildValue("(ssLL)", c.program, c.results, (long long)c.flops / 2, (long long)c.bytes);
+    if (row && !PyList_SetItem(list, i, row)) continue;
+    Py_DecRef(list);
+    return NULL;
+  }
+  return list;
+}
+
+static PyObject *describe_network(const struct network_made *m) {
+  canvas_network_facts f = canvas_network_code_describe(m->code);
+  char *text = canvas_network_print(m->network);
+  PyObject *answer = Py_BuildValue(
+      "{sNsssLsLsssNsNsNsNsisi}", "path", PyUnicode_DecodeFSDefault(f.path), "function", f.function,
+      "packed", (long long)f.packed_bytes, "arena", (long long)f.arena_bytes, "text", text,
+      "weights", describe_network_tensors(m->network, CANVAS_WEIGHT), "inputs",
+      describe_network_tensors(m->network, CANVAS_INPUT), "outputs",
+      describe_network_tensors(m->network, CANVAS_OUTPUT), "calls",
+      describe_network_calls(m->code, f.calls), "made", f.made, "found", f.found);
+  canvas_string_free(text);
+  return answer;
+}
+
+static PyObject *describe_files(const canvas_network_file *files) {
+  PyObject *answer = PyDict_New();
+  for (int i = 0; answer && files[i].name; i++) {
+    PyObject *text = PyUnicode_FromString(files[i].text);
+    bool good = text && !PyDict_SetItemString(answer, files[i].name, text);
+    if (text) Py_DecRef(text);
+    if (good) continue;
+    Py_DecRef(answer);
+    return NULL;
+  }
+  return answer;
+}
+
+static PyObject *network_code(PyObject *module, PyObject *args, PyObject *keywords, bool files) {
+  struct network_wanted wanted;
+  struct network_made made = {0};
+  canvas_status status;
+  if (!get_network_wanted(module, args, keywords, &wanted)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = make_network(ctx, &wanted, files, &made);
+  Py_END_ALLOW_THREADS if (wanted.log_path) Py_DecRef(wanted.log_path);
+  PyObject *answer = NULL;
+  if (status == CANVAS_OK) answer = files ? describe_files(made.files) : describe_network(&made);
+  network_made_free(&made);
+  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  canvas_context_free(ctx);
+  return answer;
+}
+
+static PyObject *core_network_compile(PyObject *module, PyObject *args, PyObject *keywords) {
+  return network_code(module, args, keywords, false);
+}
+
+static PyObject *core_network_source(PyObject *module, PyObject *args, PyObject *keywords) {
+  return network_code(module, args, keywords, true);
+}
+
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 #define MEASURER "canvas measurer"
@@ -1381,6 +1534,14 @@ static PyMethodDef methods[] = {
          "The schedule for the program after an edit.")},
     {"count_program", core_count_program, METH_O,
      DOC("count_program($module, program, /)", "What a program costs, as JSON.")},
+    {"network_compile", WITH_KEYWORDS(core_network_compile),
+     DOC("network_compile($module, network, log=None, threads=1, machine=None, optimize=True, "
+         "name=None)",
+         "A network as a shared object in the cache.")},
+    {"network_source", WITH_KEYWORDS(core_network_source),
+     DOC("network_source($module, network, log=None, threads=1, machine=None, optimize=True, "
+         "name=None)",
+         "A network as C to keep: file names and texts.")},
     {"network_optimize", WITH_KEYWORDS(core_network_optimize),
      DOC("network_optimize($module, network, passes=None)",
          "A network that computes the same faster.")},

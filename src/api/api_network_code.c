@@ -173,7 +173,7 @@ static canvas_status write_files(canvas_context *ctx, const struct network *n,
   TRY(network_code_new(ctx, n, &p->options, &code));
   canvas_network_file *files = mem_alloc((FILES + 1) * sizeof *files);
   buf_printf(&name, "%s.c", code->name);
-  network_text(code, true, &text);
+  network_text(code, NETWORK_FILE, &text);
   files[0] = (canvas_network_file){buf_take(&name), buf_take(&text)};
   buf_printf(&name, "%s.h", code->name);
   network_header(code, &text);

@@ -124,8 +124,13 @@ int network_steps(const struct network_code *code, struct net_step **out); /* fr
 
 /* ---- network_text.c ---- */
 
-/* The functions of the network; before them those of the programs, declared or whole. */
-void network_text(const struct network_code *code, bool whole, struct buf *out);
+/* The functions of the network; before them those of the programs. */
+enum network_form {
+  NETWORK_LINKED, /* they are declared, and linked with it */
+  NETWORK_FILE,   /* they stand in it, static; it includes its header */
+  NETWORK_TEXT,   /* ... it needs none, and others may stand in the same file */
+};
+void network_text(const struct network_code *code, enum network_form form, struct buf *out);
 /* What they are called with. */
 #define NETWORK_PARAMETERS                                                      \
   "const void *const *weights, const void *packed, const void *const *inputs, " \

@@ -128,7 +128,7 @@ canvas_status network_compile(canvas_context *ctx, const struct network_code *co
   const char **texts = mem_alloc(count * sizeof *texts);
   char **paths = mem_alloc(count * sizeof *paths);
   memset(out, 0, sizeof *out);
-  network_text(code, false, &text);
+  network_text(code, NETWORK_LINKED, &text);
   for (int i = 0; i < code->units.count; i++) texts[i] = code->units.data[i].text;
   struct linked what = {.text = text.text,
                         .count = code->units.count,

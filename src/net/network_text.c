@@ -253,20 +253,21 @@ static void put_own_declarations(const struct network_code *code, struct buf *ou
   buf_free(&line);
 }
 
-void network_text(const struct network_code *code, bool whole, struct buf *out) {
+void network_text(const struct network_code *code, enum network_form form, struct buf *out) {
   struct net_step *steps;
   int count = network_steps(code, &steps);
   bool threaded = is_threaded(code);
   buf_printf(out, "/* The network '%s', written by canvas %s. */\n", code->network->name,
              canvas_version());
   put_includes(code, threaded, out);
-  if (whole)
+  if (form == NETWORK_FILE)
     buf_printf(out, "#include \"%s.h\"\n\n", code->name);
   else
     put_own_declarations(code, out);
   for (int i = 0; i < code->units.count; i++) {
-    buf_puts(out, whole ? code->units.data[i].text : code->units.data[i].declaration);
-    if (whole) buf_puts(out, "\n");
+    const struct net_unit *u = &code->units.data[i];
+    buf_puts(out, form == NETWORK_LINKED ? u->declaration : u->text);
+    if (form != NETWORK_LINKED) buf_puts(out, "\n");
   }
   buf_puts(out,
            "#define AT(memory, bytes) ((void *)((char *)(memory) + (bytes)))\n"
