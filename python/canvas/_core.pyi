@@ -185,6 +185,12 @@ def network_source(
 ) -> dict[str, str]:
     """The same as C to keep: the texts of NAME.c, NAME.h and an example by their file names."""
 
+def network_evaluate(network: str, arrays: Sequence[bytes]) -> list[bytes]:
+    """The outputs of a network by the interpreter. `arrays`: its inputs, then its weights, in the
+    order of the text; these and the answer are whole tensors of float64, row-major, in the
+    machine's byte order.
+    """
+
 def network_optimize(network: str, passes: str | None = None) -> str:
     """The text of a network that computes the same faster: every pass, or those that are named,
     with blanks or commas between, in that order.  docs/networks.md says what they do.

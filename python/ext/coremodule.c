@@ -958,6 +958,99 @@ static PyObject *core_network_optimize(PyObject *module, PyObject *args, PyObjec
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
+/* A network evaluated: what it is given, inputs before weights, and what it computes. */
+struct network_evaluation {
+  canvas_network *network;
+  const double **given;
+  double **outputs;
+};
+
+static canvas_network *parse_network(PyObject *module, PyObject *str) {
+  struct text in;
+  canvas_status status;
+  canvas_network *network = NULL;
+  if (!get_text(module, str, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = canvas_network_parse(ctx, in.bytes, in.length, &network);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
+  else canvas_context_free(ctx);
+  return network;
+}
+
+static bool get_given(PyObject *module, PyObject *list, struct network_evaluation *e) {
+  int inputs = canvas_network_count(e->network, CANVAS_INPUT);
+  int weights = canvas_network_count(e->network, CANVAS_WEIGHT);
+  if (PyList_Size(list) != inputs + weights) {
+    PyErr_Format(state_of(module)->error, "the network has %d inputs and %d weights, not %zd",
+                 inputs, weights, PyList_Size(list));
+    return false;
+  }
+  e->given = PyMem_Calloc((size_t)(inputs + weights) + 1, sizeof *e->given);
+  if (!e->given) return PyErr_NoMemory(), false;
+  for (int i = 0; i < inputs + weights; i++) {
+    canvas_tensor tensor = i < inputs
+                               ? canvas_network_tensor(e->network, CANVAS_INPUT, i)
+                               : canvas_network_tensor(e->network, CANVAS_WEIGHT, i - inputs);
+    e->given[i] = get_input(module, PyList_GetItem(list, i), tensor);
+    if (!e->given[i]) return false;
+  }
+  return true;
+}
+
+/* A list of bytes, into which e->outputs lead. */
+static PyObject *make_outputs(PyObject *module, struct network_evaluation *e) {
+  int count = canvas_network_count(e->network, CANVAS_OUTPUT);
+  PyObject *list = PyList_New(count);
+  e->outputs = PyMem_Calloc((size_t)count + 1, sizeof *e->outputs);
+  if (list && !e->outputs) PyErr_NoMemory();
+  for (int i = 0; list && e->outputs && i < count; i++) {
+    int64_t elements = canvas_network_tensor(e->network, CANVAS_OUTPUT, i).elements;
+    PyObject *bytes = NULL;
+    if (elements > ANSWER_LIMIT)
+      PyErr_Format(state_of(module)->error, "an output has %lld elements, the limit is %d",
+                   (long long)elements, ANSWER_LIMIT);
+    else
+      bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)elements * 8);
+    if (bytes) e->outputs[i] = (double *)PyBytes_AsString(bytes);
+    if (!bytes || PyList_SetItem(list, i, bytes) < 0) break;
+  }
+  if (!PyErr_Occurred()) return list;
+  if (list) Py_DecRef(list);
+  return NULL;
+}
+
+static PyObject *evaluate_network(PyObject *module, struct network_evaluation *e) {
+  canvas_status status;
+  PyObject *list = make_outputs(module, e);
+  if (!list) return NULL;
+  const double **weights = e->given + canvas_network_count(e->network, CANVAS_INPUT);
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status =
+      canvas_network_evaluate(ctx, e->network, e->given, weights, e->outputs);
+  Py_END_ALLOW_THREADS if (status != CANVAS_OK) {
+    Py_DecRef(list);
+    return raise_status(module, status, ctx);
+  }
+  canvas_context_free(ctx);
+  return list;
+}
+
+static PyObject *core_network_evaluate(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"network", "arrays", NULL};
+  PyObject *text, *arrays, *answer = NULL;
+  struct network_evaluation e = {0};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UO", names, &text, &arrays)) return NULL;
+  PyObject *list = PySequence_List(arrays);
+  if (!list) return NULL;
+  e.network = parse_network(module, text);
+  if (e.network && get_given(module, list, &e)) answer = evaluate_network(module, &e);
+  PyMem_Free(e.given);
+  PyMem_Free(e.outputs);
+  canvas_network_free(e.network);
+  Py_DecRef(list);
+  return answer;
+}
+
 /* ---- networks as code ------------------------------------------------------------------------ */
 
 /* What network_compile and network_source are asked for. */
@@ -1542,6 +1635,9 @@ static PyMethodDef methods[] = {
      DOC("network_source($module, network, log=None, threads=1, machine=None, optimize=True, "
          "name=None)",
          "A network as C to keep: file names and texts.")},
+    {"network_evaluate", WITH_KEYWORDS(core_network_evaluate),
+     DOC("network_evaluate($module, network, arrays)",
+         "The outputs of a network by the interpreter.")},
     {"network_optimize", WITH_KEYWORDS(core_network_optimize),
      DOC("network_optimize($module, network, passes=None)",
          "A network that computes the same faster.")},

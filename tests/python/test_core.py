@@ -422,3 +422,40 @@ def test_a_second_interpreter_may_import_it() -> None:
         check=True,
     )
     assert done.stdout == "the text holds no kernel\n" * 2
+
+
+NETWORK = """canvas 1
+network two
+program scale
+in X f32 [n:3]
+in W f32 [n:3]
+Y[n:3] = X[n] * W[n]
+out Y
+end
+in x f32 [3]
+weight w f32 [3]
+y f32 [3] = scale(x, w)
+z f32 [3] = scale(y, w)
+out z, y
+"""
+
+
+def test_a_network_by_the_interpreter():
+    x, w = array.array("d", [1, 2, 3]).tobytes(), array.array("d", [4, 5, -6]).tobytes()
+    z, y = _core.network_evaluate(NETWORK, [x, w])
+    assert array.array("d", y).tolist() == [4, 10, -18]
+    assert array.array("d", z).tolist() == [16, 50, 108]
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ([b""], "the network has 1 inputs and 1 weights, not 1"),
+        ([bytes(24), bytes(16)], "input 'w' has 3 elements of 8 bytes each, not 16 bytes"),
+    ],
+)
+def test_what_a_network_is_given_fits(arrays, message):
+    with pytest.raises(_core.Error, match=message):
+        _core.network_evaluate(NETWORK, arrays)
+    with pytest.raises(_core.Error, match="line 1, column 1"):
+        _core.network_evaluate("nonsense", arrays)
