@@ -21,14 +21,16 @@ PACKAGES: dict[str, str] = {
     "te": "nn base",
     "autotvm": "te nn base",
     "autoscheduler": "te base",
+    "aten": "nn base",
+    "inference": "aten nn base",
     "data": "base",
     "training": "data base",
     "workers": "training data nn base",
     "study": "base",
     "reporting": "study base",
-    "runner": "reporting study workers data nn base",
-    "deploy": "reporting study training data nn base",
-    "cli": "deploy runner reporting study workers training base",
+    "runner": "reporting study workers data inference nn base",
+    "deploy": "reporting study training data inference nn base",
+    "cli": "deploy runner reporting study workers training inference base",
 }
 FACES = {"__init__", "__main__", "models"}
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from .errors import CanvasError, NoSolution, missing
+from .inference.registration import register
 from .nn.pack import KernelPack, load, save
 from .operators import operator_program
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .data import data_from, load_data
     from .deploy.export import export
     from .deploy.trainer import train_network
+    from .inference.compiled_network import CompiledNetwork, compile
     from .nn.compiled import Compiled, compile_program
     from .nn.convert import Conversion, convert
     from .nn.fold import fold
@@ -33,15 +35,18 @@ if TYPE_CHECKING:
     from .runner.replay import replay
 
 __version__ = _core.version()
+register()  # torch.compile(backend="canvas")
 
 __all__ = [
     "CanvasError",
     "Compiled",
+    "CompiledNetwork",
     "Conversion",
     "KernelPack",
     "NoSolution",
     "Placeholder",
     "Tuned",
+    "compile",
     "compile_program",
     "convert",
     "data_from",
@@ -65,6 +70,8 @@ __all__ = [
 # What is loaded on first need, most of it because it needs torch, by the module that holds it.
 _LAZY = {
     "Compiled": "nn.compiled",
+    "CompiledNetwork": "inference.compiled_network",
+    "compile": "inference.compiled_network",
     "compile_program": "nn.compiled",
     "Conversion": "nn.convert",
     "convert": "nn.convert",

@@ -1,0 +1,220 @@
+"""canvas.compile: a model as native code, called as the model is."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree
+
+from ..arguments import PATH, SWITCH, WHOLE, checked, shown
+from ..errors import CanvasError
+from .arguments_flat import (
+    FlatArguments,
+    check_gradients,
+    example_of,
+    layout_of,
+    sizes_of,
+)
+from .at_work import AT_WORK
+from .model_state import ModelState, check_weights
+from .network_report import NetworkReport, report_of
+from .specialised import Options, Specialised, Strides
+from .take_home import save_network
+from .told import tell
+
+SIZES = 8  # kept compiled; the one that was called longest ago goes first
+THREADS = 256
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What a call of a certain layout needs."""
+
+    size: Specialised
+    bound: Any  # the weights, as the size wants them
+    strides: Strides
+    rebuild: Callable[[list[Any]], Any]
+
+
+class CompiledNetwork:
+    """Called as the model is, on inputs of the example's sizes; the first size, the batch, may
+    differ: for each one the network is compiled anew, and the last 8 are kept.
+
+    For inference: outputs carry no gradient.  Weights may change, and modules: what was prepared
+    of them is prepared again.  Other attributes of modules, say numbers, are those of the time
+    when a size was compiled.  Raises CanvasError where an input does not fit, the model is in
+    training mode, or the first call of a size differs from PyTorch.
+    """
+
+    def __init__(self, model: nn.Module, example_input: Any, options: Options) -> None:
+        self.model = model
+        self._options = options
+        self._example = example_of(example_input)
+        self._arguments = FlatArguments(model, self._example)
+        self._clock = itertools.count()
+        self._told = False
+        with AT_WORK:
+            self._start()
+            self._example_size()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        plain = not kwargs and len(args) == self._arguments.plain
+        flat = args if plain else self._arguments.flatten(args, kwargs)
+        self._state.check_training()
+        if torch.is_autocast_enabled("cpu"):
+            raise CanvasError(
+                "torch.autocast is on, but a compiled network computes in the model's own types: "
+                "call it outside"
+            )
+        ready = self._ready.get((torch.is_grad_enabled(), layout_of(flat)))
+        if ready is None or not self._state.same():
+            return self._first(flat)
+        ready.size.used = next(self._clock)
+        return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides))
+
+    def report(self, rounds: int = 30) -> NetworkReport:
+        """Where the time goes for the example's sizes: docs/networks.md."""
+        size = self._example_size()
+        return report_of(size, self._weights(size), _pytree.tree_leaves(self._example), rounds)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """C, weights and the network's text for the example's sizes, to be built without Python:
+        docs/networks.md.  Raises CanvasError where a part stays in PyTorch.
+        """
+        size = self._example_size()
+        save_network(size, self._weights(size), folder)
+
+    @property
+    def text(self) -> str:
+        """What was compiled for the example's sizes, as a network's text; where PyTorch has a part
+        of the graph, one text for each native part.
+        """
+        return "\n".join(part.network.text for part in self._example_size().parts)
+
+    def forget(self) -> None:
+        """Weights are packed anew: for changes of few elements that torch does not count, through
+        ``.data`` or ``.numpy()``.
+        """
+        with AT_WORK:
+            for size in self._sizes.values():
+                for part in size.parts:
+                    part.forget()
+
+    def __deepcopy__(self, _memory: Any) -> Any:
+        raise CanvasError("a compiled network is not copied: copy the model and compile that")
+
+    def __reduce__(self) -> Any:
+        raise CanvasError("a compiled network is not pickled: pickle the model, or use .save()")
+
+    def __repr__(self) -> str:
+        return f"CompiledNetwork({type(self.model).__name__}: {self._arguments})"
+
+    # ---- sizes ----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """The model as it is now; nothing is compiled of it yet."""
+        state = ModelState(self.model)
+        state.check_training()
+        check_weights(self.model)
+        self._sizes: dict[Any, Specialised] = {}
+        self._ready: dict[Any, _Ready] = {}
+        self._state = state
+
+    def _first(self, flat: Sequence[Any]) -> Any:
+        """A call whose inputs are of other sizes, or lie in memory in another way, than before."""
+        with AT_WORK:
+            if not self._state.same():
+                self._start()
+            self._arguments.check(flat)
+            if torch.is_grad_enabled():
+                check_gradients(self._arguments.names, flat)
+            size, layout = self._size(flat), (torch.is_grad_enabled(), layout_of(flat))
+            weights, rebuild = self._weights(size), _rebuild(size.lifted.out_spec)
+            results, strides = size.first(weights, flat, self._eager)
+            self._ready[layout] = _Ready(size, size.bind(weights), strides, rebuild)
+        return rebuild(results)
+
+    def _example_size(self) -> Specialised:
+        with AT_WORK:
+            if not self._state.same():
+                self._start()
+            return self._size(_pytree.tree_leaves(self._example))
+
+    def _size(self, flat: Sequence[Any]) -> Specialised:
+        key = sizes_of(flat)
+        size = self._sizes.get(key)
+        if size is not None and not size.fits(flat):  # PyTorch's part of it is for one layout
+            key = layout_of(flat)
+            size = self._sizes.get(key)
+        if size is None:
+            if len(self._sizes) >= SIZES:
+                self._drop()
+            args, kwargs = _pytree.tree_unflatten(list(flat), self._arguments.spec)
+            size = Specialised(self.model, args, kwargs, self._options)
+            if not self._told:
+                tell(size.cut.told())
+            self._told = True
+            self._sizes[key] = size
+        size.used = next(self._clock)
+        return size
+
+    def _drop(self) -> None:
+        oldest = min(self._sizes, key=lambda key: self._sizes[key].used)
+        size = self._sizes.pop(oldest)
+        self._ready = {key: row for key, row in self._ready.items() if row.size is not size}
+
+    def _weights(self, size: Specialised) -> list[Any]:
+        """The tensors that the graph's weights stand for, as they are now; the graph's own
+        constants.
+        """
+        found = [self._state.tensor(name) for name in size.lifted.weights]
+        return [own if now is None else now for own, now in zip(size.lifted.tensors, found)]
+
+    def _eager(self, flat: Sequence[Any], double: bool) -> list[Any]:
+        model = copy.deepcopy(self.model).double() if double else self.model
+        args, kwargs = _pytree.tree_unflatten(list(flat), self._arguments.spec)
+        return _pytree.tree_leaves(model(*args, **kwargs))
+
+
+def _rebuild(spec: Any) -> Callable[[list[Any]], Any]:
+    """What makes the model's answer of its leaves."""
+    if spec.is_leaf():
+        return _only
+    if spec.type is tuple and all(child.is_leaf() for child in spec.children()):
+        return tuple
+    return lambda leaves: _pytree.tree_unflatten(leaves, spec)
+
+
+def _only(leaves: list[Any]) -> Any:
+    return leaves[0]
+
+
+@checked(threads=WHOLE, log=PATH, check=SWITCH)
+def compile(
+    model: nn.Module,
+    example_input: Any,
+    *,
+    threads: int = 1,
+    log: str | os.PathLike[str] | None = None,
+    check: bool = True,
+) -> CompiledNetwork:
+    """A model in evaluation mode as native code for this machine, for inference.
+
+    `example_input`: a tensor, or a tuple or dict of arguments, as the model takes it; `log`: the
+    file of a tuning log (docs/tune.md), whose schedules are used; `check`: the first call of each
+    size is compared with PyTorch.  Operators that are not known stay in PyTorch, and a line on
+    standard error says which.  Raises CanvasError in one message where the model cannot be
+    exported, is on another device or in training mode, or no C compiler works.
+    """
+    if not isinstance(model, nn.Module):
+        raise CanvasError(f"model is a torch.nn.Module, not {shown(model)}")
+    if not 1 <= threads <= THREADS:
+        raise CanvasError(f"threads is from 1 to {THREADS}, not {threads}")
+    return CompiledNetwork(model, example_input, Options(threads, log, check))

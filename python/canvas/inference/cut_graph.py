@@ -1,0 +1,192 @@
+"""A graph cut into native parts and what stays in PyTorch."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
+
+from .lifted_graph import LiftedGraph
+
+Unsupported = Callable[[Any], "str | None"]
+
+# Operators with enough work for a part of their own; others make a part from LEAST of them on.
+HEAVY = ("convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel")
+LEAST = 4
+VIEWS = ("getitem", "view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze")
+VIEWS += ("squeeze", "slice", "alias", "clone", "detach", "_unsafe_view", "_to_copy")
+
+
+@dataclass
+class Cut:
+    """`outer`: a graph whose calls of modules are the parts, by name; `left`: how many operators
+    stay in PyTorch, by operator with the reason; `moved`: bytes that go between the parts and
+    PyTorch at each call.
+    """
+
+    outer: Any
+    parts: dict[str, Any] = field(default_factory=dict)
+    left: Counter[str] = field(default_factory=Counter)
+    operators: int = 0
+    moved: int = 0
+    crossings: int = 0
+
+    def told(self) -> str:
+        """What stays in PyTorch and what it costs, one line; "" where nothing does."""
+        if not self.left:
+            return ""
+        words = [f"{why}{f' ({n} times)' if n > 1 else ''}" for why, n in self.left.most_common(3)]
+        more = f" and {len(self.left) - 3} more" if len(self.left) > 3 else ""
+        left = sum(self.left.values())
+        head = f"canvas: {left} of {self.operators} operators stay in PyTorch"
+        if not self.parts:
+            return f"{head}: {'; '.join(words)}{more}"
+        parts = f"{len(self.parts)} native part{'' if len(self.parts) == 1 else 's'}"
+        cost = f"{self.crossings} tensors of {self.moved} bytes pass between at each call"
+        return f"{head}: {'; '.join(words)}{more}; {parts}, {cost}"
+
+
+class _Known:
+    """What the partitioner asks."""
+
+    def __init__(self, unsupported: Unsupported) -> None:
+        self.unsupported = unsupported
+        self.reasons: dict[Any, str | None] = {}
+
+    def reason(self, node: Any) -> str | None:
+        while node.target is operator.getitem:
+            node = node.args[0]
+        if node not in self.reasons:
+            self.reasons[node] = self.unsupported(node)
+        return self.reasons[node]
+
+    def is_node_supported(self, _modules: Any, node: Any) -> bool:
+        return node.op == "call_function" and self.reason(node) is None
+
+
+def cut_graph(lifted: LiftedGraph, unsupported: Unsupported) -> Cut:
+    """The graph of `lifted` is changed: its nodes move into the parts."""
+    gm, known = lifted.graph_module, _Known(unsupported)
+    calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+    operators = [node for node in calls if node.target is not operator.getitem]
+    cut = Cut(gm, operators=len(operators))
+    if all(known.is_node_supported(None, node) for node in calls):
+        chosen = [Partition(id=0, nodes=calls)] if calls else []
+        small: list[Any] = []
+    else:
+        proposed = CapabilityBasedPartitioner(gm, known, allows_single_node_partition=True)
+        found = proposed.propose_partitions()
+        chosen = [part for part in found if _gains(part.nodes)]
+        small = [part for part in found if not _gains(part.nodes)]
+    few = {node for part in small for node in part.nodes}
+    for node in operators:
+        if node in few:
+            cut.left["parts too small to gain"] += 1
+        elif (why := known.reason(node)) is not None:
+            cut.left[f"{_name(node)}: {why}"] += 1
+    if chosen:
+        CapabilityBasedPartitioner(gm, known).fuse_partitions(chosen, prefix="part")
+    for node in gm.graph.nodes:
+        if node.op == "call_module":
+            cut.parts[node.target] = node
+            _count(cut, node)
+    gm.recompile()
+    return cut
+
+
+def _gains(nodes: Any) -> bool:
+    work = [_operator(node) for node in nodes if _operator(node) not in VIEWS]
+    return len(work) >= LEAST or any(name in HEAVY for name in work)
+
+
+def _operator(node: Any) -> str:
+    return _name(node).removeprefix("aten.").partition(".")[0].rpartition("::")[2]
+
+
+def _name(node: Any) -> str:
+    name = str(node.target) if isinstance(node.target, torch._ops.OpOverload) else ""
+    return name or getattr(node.target, "__name__", str(node.target))
+
+
+def _count(cut: Cut, part: Any) -> None:
+    """Tensors between this part and operators of PyTorch."""
+    given = [node for node in part.args if node.op == "call_function"]
+    for node in given:
+        source = node.args[0] if node.target is operator.getitem else node
+        if source.op == "call_module":
+            given = [other for other in given if other is not node]
+    taken = [part, *(user for user in part.users if user.target is operator.getitem)]
+    for node in [*given, *taken]:
+        value = node.meta.get("val")
+        read = node in given or any(
+            user.op == "call_function" and user.target is not operator.getitem
+            for user in node.users
+        )
+        if read and isinstance(value, torch.Tensor):
+            cut.crossings += 1
+            cut.moved += value.numel() * value.element_size()
+
+
+def part_program(lifted: LiftedGraph, part: Any) -> tuple[Any, list[str | None]]:
+    """(the part as an exported program of its own, for each of its arguments the name of the
+    weight that it is, or None).
+    """
+    outer = lifted.exported
+    sub = getattr(lifted.graph_module, part.target)
+    kinds = {spec.arg.name: spec for spec in outer.graph_signature.input_specs}
+    specs: list[InputSpec] = []
+    roles: list[str | None] = []
+    for given, node in zip(part.args, [n for n in sub.graph.nodes if n.op == "placeholder"]):
+        spec = kinds.get(given.name) if given.op == "placeholder" else None
+        weight = spec is not None and spec.kind != InputKind.USER_INPUT
+        argument = TensorArgument(name=node.name)
+        if spec is not None and weight:
+            specs.append(InputSpec(spec.kind, argument, spec.target, spec.persistent))
+        else:
+            specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+        roles.append(spec.target if spec is not None and weight else None)
+    return _exported(outer, sub, specs), roles
+
+
+def _exported(outer: Any, sub: Any, specs: list[InputSpec]) -> Any:
+    output = sub.graph.output_node()
+    if not isinstance(output.args[0], (tuple, list)):
+        output.args = ((output.args[0],),)
+    outputs = [
+        OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(name=node.name), None)
+        for node in output.args[0]
+    ]
+    names = {spec.target for spec in specs if spec.target is not None}
+    return torch.export.ExportedProgram(
+        root=sub,
+        graph=sub.graph,
+        graph_signature=ExportGraphSignature(specs, outputs),
+        state_dict={name: outer.state_dict[name] for name in names if name in outer.state_dict},
+        range_constraints={},
+        module_call_graph=_call_graph(len(specs) - len(names), len(outputs)),
+        constants={name: outer.constants[name] for name in names if name in outer.constants},
+    )
+
+
+def _call_graph(inputs: int, outputs: int) -> list[Any]:
+    from torch.export import ModuleCallEntry, ModuleCallSignature
+    from torch.utils import _pytree
+
+    leaves = tuple(range(inputs))
+    in_spec = _pytree.tree_flatten((leaves, {}))[1]
+    out_spec = _pytree.tree_flatten(tuple(range(outputs)))[1]
+    signature = ModuleCallSignature([], [], in_spec, out_spec)
+    return [ModuleCallEntry("", signature)]

@@ -1,0 +1,53 @@
+"""A graph that is one native part and nothing else: called without the graph around it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from .cut_graph import Cut
+from .lifted_graph import LiftedGraph
+from .native_part import NativePart
+
+
+class DirectPart:
+    """`places`: for each argument of the part its place among the graph's weights and inputs;
+    `answers`: for each output of the graph its place among those of the part.
+    """
+
+    def __init__(self, part: NativePart, weights: int, places: list[int], answers: list[int]):
+        self.part = part
+        self._places = places
+        self._inputs = [at - weights for at in part.inputs_of(places)]
+        self._answers = None if answers == list(range(len(part.network.outputs))) else answers
+        alone = self._inputs == list(range(len(self._inputs)))
+        self._as_given = len(self._inputs) if alone else -1
+
+    def given(self, weights: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """The part's arguments."""
+        every = [*weights, *inputs]
+        return [every[place] for place in self._places]
+
+    def run(self, weights: list[Any], inputs: Sequence[Any]) -> list[Any]:
+        if len(inputs) != self._as_given:
+            inputs = [inputs[place] for place in self._inputs]
+        results = self.part.run(weights, inputs)
+        return results if self._answers is None else [results[place] for place in self._answers]
+
+
+def direct_of(cut: Cut, lifted: LiftedGraph) -> DirectPart | None:
+    """None: the graph has other operators, or answers what is no output of the part."""
+    nodes = list(cut.outer.graph.nodes)
+    holders = [node for node in nodes if node.op == "placeholder"]
+    calls = [node for node in nodes if node.op == "call_module"]
+    others = [node for node in nodes if node.op not in ("placeholder", "call_module", "output")]
+    if len(calls) != 1 or any(node.target is not operator.getitem for node in others):
+        return None
+    part = getattr(cut.outer, calls[0].target)
+    results = {calls[0]: 0} if not others else {node: node.args[1] for node in others}
+    wanted = nodes[-1].args[0]
+    if any(node not in results for node in wanted):
+        return None
+    places = [holders.index(node) for node in calls[0].args]
+    return DirectPart(part, len(lifted.weights), places, [results[node] for node in wanted])

@@ -1,0 +1,78 @@
+"""The first call of what was compiled, beside PyTorch on the same input.
+
+An output passes where it differs from PyTorch's by TOLERANCE times the largest element at most.
+Where it does not, the same network in float64 says how far off PyTorch's own float32 is, and
+FACTOR times that is the bound.  What is no number must be so on both sides; whole numbers and
+truth values must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import CanvasError
+
+TOLERANCE = 1e-5
+FACTOR = 16.0
+
+Reference = Callable[[], "Sequence[Any] | None"]
+
+
+def check_first(
+    names: Sequence[str], got: Sequence[Any], wanted: Sequence[Any], reference: Reference
+) -> None:
+    """Raises CanvasError with the output that differs most."""
+    doubtful = [i for i in range(len(names)) if _excess(got[i], wanted[i]) > 1]
+    if not doubtful:
+        return
+    exact = reference()
+    for i in doubtful:
+        bound = _bound(wanted[i], None if exact is None else exact[i])
+        truth = wanted[i] if exact is None or not _comparable(exact[i], got[i]) else exact[i]
+        off = _largest(got[i], truth)
+        if not off <= bound:
+            raise CanvasError(
+                f"output '{names[i]}' differs from PyTorch's by {off:.3g}, more than the bound "
+                f"{bound:.3g}: what was compiled is not used"
+            )
+
+
+def _excess(got: Any, wanted: Any) -> float:
+    off = _largest(got, wanted)
+    bound = _bound(wanted, None)
+    return off / bound if bound else (0.0 if off == 0 else float("inf"))
+
+
+def _bound(wanted: Any, exact: Any) -> float:
+    if not isinstance(wanted, Tensor) or not wanted.is_floating_point() or not wanted.numel():
+        return 0.0
+    finite = wanted.detach()[wanted.isfinite()].double()
+    bound = TOLERANCE * float(finite.abs().max()) if finite.numel() else 0.0
+    if not _comparable(exact, wanted):
+        return bound
+    theirs = _largest(wanted, exact)
+    return max(bound, FACTOR * theirs) if theirs < float("inf") else bound
+
+
+def _comparable(exact: Any, other: Any) -> bool:
+    return isinstance(exact, Tensor) and isinstance(other, Tensor) and exact.shape == other.shape
+
+
+def _largest(got: Any, wanted: Any) -> float:
+    """The largest difference; infinite where one is no number, or another kind of thing."""
+    if not isinstance(wanted, Tensor):
+        return 0.0 if type(got) is type(wanted) and got == wanted else float("inf")
+    if not isinstance(got, Tensor) or got.shape != wanted.shape:
+        return float("inf")
+    if not wanted.numel():
+        return 0.0
+    if wanted.is_complex():
+        got, wanted = torch.view_as_real(got), torch.view_as_real(wanted)
+    a, b = got.detach().double(), wanted.detach().double()
+    same = (a == b) | (a.isnan() & b.isnan())
+    off = (a - b).abs().masked_fill(same, 0.0)
+    return float(off.nan_to_num(nan=float("inf"), posinf=float("inf")).max())

@@ -1,0 +1,72 @@
+"""Whether a model is what it was when it was exported: its modules, the tensors they hold, and
+that none is in training mode.
+"""
+
+from __future__ import annotations
+
+import operator
+from itertools import chain
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..errors import CanvasError
+from .watched_weights import check_counted
+
+_training = operator.attrgetter("training")
+
+
+class ModelState:
+    def __init__(self, model: nn.Module) -> None:
+        self._modules = list(model.modules())
+        self._paths = dict(model.named_modules(remove_duplicate=False))
+        self._tables = [
+            table
+            for module in self._modules
+            for table in (module._modules, module._parameters, module._buffers)
+            if table
+        ]
+        plain = [
+            (vars(module), name, value)
+            for module in self._modules
+            for name, value in vars(module).items()
+            if isinstance(value, Tensor)
+        ]
+        self._held = [*chain.from_iterable(map(dict.values, self._tables))]
+        self._plain_tables, self._plain_names, self._plain = (
+            [row[column] for row in plain] for column in range(3)
+        )
+
+    def check_training(self) -> None:
+        if any(map(_training, self._modules)):
+            name = next((p for p, m in self._paths.items() if m.training), "")
+            where = f"its module '{name}'" if name else "the model"
+            raise CanvasError(
+                f"{where} is in training mode, and what is compiled is for inference: call "
+                "model.eval() first"
+            )
+
+    def same(self) -> bool:
+        now = [*chain.from_iterable(map(dict.values, self._tables))]
+        if len(now) != len(self._held) or not all(map(operator.is_, now, self._held)):
+            return False
+        if not self._plain:
+            return True
+        found = map(dict.get, self._plain_tables, self._plain_names)
+        return all(map(operator.is_, found, self._plain))
+
+    def tensor(self, name: str) -> Any:
+        """The parameter or buffer of this name; None where the module has none of it."""
+        path, _, last = name.rpartition(".")
+        module = self._paths.get(path)
+        return None if module is None else getattr(module, last, None)
+
+
+def check_weights(model: nn.Module) -> None:
+    for name, tensor in chain(model.named_parameters(), model.named_buffers()):
+        check_counted(name, tensor)
+        if tensor.device.type != "cpu":
+            raise CanvasError(
+                f"'{name}' is on the device '{tensor.device}': compiled networks run on the CPU, "
+                "move the model there with model.cpu()"
+            )

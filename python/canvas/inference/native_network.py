@@ -1,0 +1,133 @@
+"""A network's text as machine code: loaded, its weights packed, called on whole row-major tensors.
+
+Calls may come from several threads: each takes a workspace (an arena and arrays of pointers) from
+a list of free ones, or makes one.  The interpreter lock is free while the code runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from ..errors import CanvasError
+
+ALIGNMENT = 64
+DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i32": torch.int32}
+
+
+class PackedWeights:
+    """Weights as the code wants them; `kept` holds the memory to which the pointers lead."""
+
+    def __init__(self, weights: Sequence[Tensor], size: int) -> None:
+        self.kept = [_apart(weight) for weight in weights]
+        self.pointers = (ctypes.c_void_p * max(1, len(weights)))(
+            *(weight.data_ptr() for weight in self.kept)
+        )
+        self.memory = torch.empty(size + ALIGNMENT, dtype=torch.uint8)
+        self.address = _aligned(self.memory)
+
+
+class _Workspace:
+    def __init__(self, inputs: int, outputs: int, arena: int) -> None:
+        self.inputs = (ctypes.c_void_p * max(1, inputs))()
+        self.outputs = (ctypes.c_void_p * max(1, outputs))()
+        self.memory = torch.empty(arena + ALIGNMENT, dtype=torch.uint8)
+        self.arena = _aligned(self.memory)
+        self.at = (ctypes.addressof(self.inputs), ctypes.addressof(self.outputs), self.arena)
+
+
+class NativeNetwork:
+    """`weights` are (name, source, dtype, shape), `inputs` and `outputs` (name, dtype, shape, ...)
+    in the order of the calls.
+    """
+
+    def __init__(
+        self, text: str, threads: int = 1, log: str | os.PathLike[str] | None = None
+    ) -> None:
+        made = _core.network_compile(text, log=log, threads=threads)
+        self.path: str = made["path"]
+        self.name: str = made["name"]
+        self.text: str = made["text"]
+        self.weights: list[Any] = made["weights"]
+        self.inputs: list[Any] = made["inputs"]
+        self.outputs: list[Any] = made["outputs"]
+        self.calls: list[Any] = made["calls"]
+        self._packed, self._arena = made["packed"], made["arena"]
+        self._results = [(DTYPES[row[1]], tuple(row[2])) for row in self.outputs]
+        try:
+            library = ctypes.CDLL(self.path)
+        except OSError as error:
+            raise CanvasError(f"cannot load what was compiled: {error}") from None
+        self._load = _function(library, f"{self.name}_load", 2)
+        self._run = _function(library, f"{self.name}_run", 5)
+        self._call = _function(library, f"{self.name}_call", 5, first=ctypes.c_int)
+        self._free: list[_Workspace] = []
+
+    def pack(self, weights: Sequence[Tensor]) -> PackedWeights:
+        packed = PackedWeights(weights, self._packed)
+        if self._load(packed.pointers, packed.address):
+            raise MemoryError("there is no memory for the weights of the network")
+        return packed
+
+    def run(self, packed: PackedWeights, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Inputs are contiguous and of the network's dtypes and shapes: the caller has checked."""
+        results = [torch.empty(shape, dtype=dtype) for dtype, shape in self._results]
+        work = self._filled(inputs, results)
+        failed = self._run(packed.pointers, packed.address, *work.at)
+        self._free.append(work)
+        if failed:
+            raise MemoryError("there is no memory for the buffers of the network")
+        return results
+
+    def seconds(
+        self, packed: PackedWeights, inputs: Sequence[Tensor], rounds: int
+    ) -> list[list[float]]:
+        """For each call of the network its seconds in every round: all calls in order, again and
+        again.
+        """
+        from time import perf_counter
+
+        results = [torch.empty(shape, dtype=dtype) for dtype, shape in self._results]
+        work = self._filled(inputs, results)
+        taken: list[list[float]] = [[] for _ in self.calls]
+        for _ in range(rounds + 1):
+            for number, column in enumerate(taken):
+                start = perf_counter()
+                self._call(number, packed.pointers, packed.address, *work.at)
+                column.append(perf_counter() - start)
+        self._free.append(work)
+        return [column[1:] for column in taken]  # the first round warms up
+
+    def _filled(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> _Workspace:
+        try:
+            work = self._free.pop()
+        except IndexError:
+            work = _Workspace(len(self.inputs), len(self.outputs), self._arena)
+        for place, tensor in enumerate(inputs):
+            work.inputs[place] = tensor.data_ptr()
+        for place, tensor in enumerate(results):
+            work.outputs[place] = tensor.data_ptr()
+        return work
+
+
+def _function(library: Any, name: str, pointers: int, first: Any = None) -> Any:
+    function = getattr(library, name)
+    function.argtypes = [*([first] if first else []), *[ctypes.c_void_p] * pointers]
+    function.restype = ctypes.c_int
+    return function
+
+
+def _apart(weight: Tensor) -> Tensor:
+    """The weight row-major: itself where it is so, else a copy."""
+    return weight.detach().contiguous()
+
+
+def _aligned(memory: Tensor) -> int:
+    at = memory.data_ptr()
+    return at + -at % ALIGNMENT

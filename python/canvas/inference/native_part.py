@@ -1,0 +1,120 @@
+"""A part of a graph as one native network: its weights are packed again when they change, its
+inputs brought into the form that the code reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import CanvasError
+from .at_work import AT_WORK
+from .native_network import DTYPES, NativeNetwork
+from .watched_weights import WatchedWeights, check_numbers
+
+KEPT = 4  # states of the weights that stay packed: several modules may share one graph
+
+State = tuple[WatchedWeights, Any]
+
+
+class NativePart(nn.Module):
+    """Called with all that the part reads, weights too.  `roles`: for each argument the name of
+    the weight that it is, or None; `order`: for each weight of the network the place of its
+    argument; `strides`: those in which PyTorch wants an output, None: as it comes.
+    """
+
+    def __init__(
+        self,
+        network: NativeNetwork,
+        roles: Sequence[str | None],
+        order: Sequence[int],
+        strides: Sequence[tuple[int, ...] | None],
+        alone: bool,
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.names = [roles[place] or "" for place in order]
+        self._order = list(order)
+        self._given = [place for place, role in enumerate(roles) if role is None]
+        self._forms = [_form(row) for row in network.inputs]
+        self._strides = strides if any(strides) else None
+        self._alone = alone
+        self._states: list[State] = []
+
+    def __call__(self, *given: Any) -> Any:
+        results = self.run(self.weights_of(given), self.inputs_of(given))
+        if self._strides is not None:
+            results = [in_strides(y, s) for y, s in zip(results, self._strides)]
+        return results[0] if self._alone else tuple(results)
+
+    def weights_of(self, given: Sequence[Any]) -> list[Any]:
+        return [given[place] for place in self._order]
+
+    def inputs_of(self, given: Sequence[Any]) -> list[Any]:
+        return [given[place] for place in self._given]
+
+    def run(self, weights: list[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Weights and inputs are the network's, in its order."""
+        inputs = [form(tensor) for form, tensor in zip(self._forms, inputs)]
+        return self.network.run(self._packed(weights), inputs)
+
+    def _packed(self, weights: list[Tensor]) -> Any:
+        for watched, packed in self._states:
+            if watched.same(weights):
+                return packed
+        with AT_WORK:
+            check_numbers(weights, self.names)
+            watched = WatchedWeights(weights, self.names)
+            packed = self.network.pack(weights)
+            kept = [state for state in self._states if not _shares(state, weights)]
+            self._states = [(watched, packed), *kept][:KEPT]
+        return packed
+
+    def state(self) -> Any:
+        """The weights as they are packed now; None before the first call."""
+        return self._states[0][1] if self._states else None
+
+    def forget(self) -> None:
+        self._states = []
+
+
+def _shares(state: State, weights: Sequence[Tensor]) -> bool:
+    """Whether a state is an older one of these weights."""
+    return any(old is new for old, new in zip(state[0].weights, weights))
+
+
+def _form(row: Any) -> Callable[[Tensor], Tensor]:
+    """What brings a tensor into the form of an input of the network."""
+    name, dtype = row[0], DTYPES[row[1]]
+    if dtype != torch.int32:
+        return _contiguous
+    least, most = row[3], row[4]
+
+    def whole(tensor: Tensor) -> Tensor:
+        low, high = (int(end) for end in tensor.aminmax())
+        if low < least or high > most:
+            raise CanvasError(
+                f"input '{name}' holds indices from {low} to {high}, outside of {least} to {most}"
+            )
+        return tensor.to(torch.int32).contiguous()
+
+    return whole
+
+
+def _contiguous(tensor: Tensor) -> Tensor:
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def in_strides(tensor: Tensor, strides: tuple[int, ...] | None) -> Tensor:
+    """The same elements in memory as PyTorch would lay them out."""
+    if strides is None or tensor.stride() == strides:
+        return tensor
+    shape = tensor.shape
+    reach = sum((n - 1) * s for n, s in zip(shape, strides)) + 1
+    if reach != math.prod(shape):  # gaps, or elements that share memory
+        return tensor
+    return torch.empty_strided(shape, strides, dtype=tensor.dtype).copy_(tensor)

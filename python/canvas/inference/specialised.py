@@ -1,0 +1,174 @@
+"""A module compiled for inputs of certain sizes: its graph, the native parts, and the strides in
+which PyTorch gives its outputs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from . import lowering
+from .arguments_flat import layout_of
+from .cut_graph import Cut, cut_graph, part_program
+from .direct_part import direct_of
+from .first_call import check_first
+from .lifted_graph import LiftedGraph, lift_graph
+from .native_part import NativePart, in_strides
+
+Strides = Sequence["tuple[int, ...] | None"]
+Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in float64 -> outputs
+
+
+@dataclass(frozen=True)
+class Options:
+    threads: int = 1
+    log: str | os.PathLike[str] | None = None
+    check: bool = True
+
+
+class Specialised:
+    """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, what is
+    answered all leaves of the outputs.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        options: Options,
+        what: str = "the model",
+    ) -> None:
+        self.options = options
+        self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
+        self.cut: Cut = cut_graph(self.lifted, lowering.unsupported)
+        self.parts = [self._native(node) for node in self.cut.parts.values()]
+        for name, part in zip(self.cut.parts, self.parts):
+            setattr(self.cut.outer, name, part)
+        self._forward = self.cut.outer.forward
+        self._mutated = self.lifted.mutated
+        self._direct = direct_of(self.cut, self.lifted) if not self._mutated else None
+        self._layout = layout_of(_pytree.tree_leaves((tuple(args), dict(kwargs))))
+        self.used = 0
+
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Native code takes its inputs however they lie; PyTorch's operators of the graph are
+        those for the layout of the inputs that it was made for.
+        """
+        return not self.cut.left or layout_of(inputs) == self._layout
+
+    def bind(self, weights: Sequence[Any]) -> Any:
+        """What `run` wants of the weights; of the same tensors it need not be made again."""
+        if self._direct is None:
+            return weights
+        return self._direct.part.weights_of(self._direct.given(weights, self.lifted.inputs))
+
+    def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
+        """What the module changes in place is written back."""
+        if self._direct is not None:
+            results = self._direct.run(bound, inputs)
+        else:
+            with torch.no_grad():
+                results = [_no_weight(y) for y in self._forward(*bound, *inputs)]
+                if self._mutated:
+                    results = self._write_back(bound, inputs, results)
+        return [
+            y if s is None or y.stride() == s else in_strides(y, s)
+            for y, s in zip(results, strides)
+        ]
+
+    def first(
+        self, weights: Sequence[Any], inputs: Sequence[Any], eager: Eager
+    ) -> tuple[list[Any], Strides]:
+        """A call with inputs that lie in memory as none before: PyTorch runs on them, too, and
+        says in which strides its outputs lie.
+        """
+        given, exact = self._copies(inputs), self._copies(inputs)
+        buffers = [(weights[at], weights[at].clone()) for at in self._changed(self.lifted.weights)]
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            wanted = list(eager(given, False))
+            wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
+            for buffer, before in buffers:
+                wanted_changes.append(buffer.clone())
+                buffer.copy_(before)
+        strides = [_strides(value) for value in wanted]
+        results = self.run(self.bind(weights), inputs, strides)
+        if self.options.check:
+            changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
+            got = [*results, *changed, *(buffer for buffer, _ in buffers)]
+            names = [*map(str, range(len(results))), *self.lifted.mutated]
+            check_first(names, got, [*wanted, *wanted_changes], lambda: self._exact(eager, exact))
+        return results, strides
+
+    def _copies(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs for a run that may change them."""
+        if not self._mutated:
+            return list(inputs)
+        return [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+
+    def _exact(self, eager: Eager, inputs: list[Any]) -> Sequence[Any] | None:
+        """What PyTorch answers in float64; None where the model cannot be run in it, or draws or
+        changes something.
+        """
+        if self._mutated:
+            return None
+        double = [
+            value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+            for value in inputs
+        ]
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                return eager(double, True)
+        except Exception:  # whatever the code of a stranger's model raises
+            return None
+
+    def _changed(self, names: Sequence[str]) -> list[int]:
+        return [names.index(name) for name in self._mutated if name in names]
+
+    def _write_back(
+        self, weights: Sequence[Any], inputs: Sequence[Any], results: list[Any]
+    ) -> list[Any]:
+        places = {**dict(zip(self.lifted.inputs, inputs))}
+        places.update(zip(self.lifted.weights, weights))
+        for name, value in zip(self._mutated, results):
+            places[name].copy_(value)
+        return results[len(self._mutated) :]
+
+    def _native(self, node: Any) -> NativePart:
+        sub = getattr(self.cut.outer, node.target)
+        alone = not isinstance(sub.graph.output_node().args[0], (tuple, list))
+        exported, roles = part_program(self.lifted, node)
+        network, tensors = lowering.lower(exported, self.options.threads, self.options.log)
+        names = {id(own): name for name, own in zip(self.lifted.weights, self.lifted.tensors)}
+        order = [roles.index(names[id(tensors[row[0]])]) for row in network.weights]
+        strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
+        return NativePart(network, roles, order, strides, alone)
+
+
+def _no_weight(value: Any) -> Any:
+    """A weight that is answered as it is carries no gradient, as all that is answered."""
+    return value.detach() if isinstance(value, nn.Parameter) else value
+
+
+def _strides(value: Any) -> tuple[int, ...] | None:
+    dense = isinstance(value, Tensor) and value.layout == torch.strided
+    return tuple(value.stride()) if dense else None
+
+
+def _strides_read(node: Any, place: int, alone: bool) -> tuple[int, ...] | None:
+    """How PyTorch's operators that read an output of a part expect it in memory."""
+    if alone:
+        value, users = node.meta.get("val"), node.users
+    else:
+        found = [user for user in node.users if user.args[1] == place]
+        value = found[0].meta.get("val") if found else None
+        users = [other for user in found for other in user.users]
+    if not isinstance(value, Tensor) or all(user.op == "output" for user in users):
+        return None
+    return tuple(value.stride())

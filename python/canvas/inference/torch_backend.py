@@ -1,0 +1,266 @@
+"""torch.compile(model, backend="canvas"): the graphs that Dynamo finds, compiled as canvas.compile
+does.
+
+Dynamo gives weights as arguments of a graph; they become weights of a module of ours, and which
+tensors they are is looked at anew at every call, since several modules may share one graph.  The
+graph is compiled at its first call, once for each of its inputs' sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ..arguments import WHOLE, did_you_mean, shown
+from ..errors import CanvasError
+from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
+from .at_work import AT_WORK
+from .lifted_graph import CannotExport
+from .specialised import Options, Specialised
+from .told import tell
+
+SIZES = 8  # of one graph; the one that was called longest ago goes first
+HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
+
+
+def canvas(
+    graph: fx.GraphModule, example_inputs: Sequence[Any], *, options: Any = None, mode: Any = None
+) -> Any:
+    """The backend; options are those of canvas.compile: threads, log, check."""
+    return DynamoGraph(graph, example_inputs, _options(options, mode))
+
+
+def _options(given: Any, mode: Any) -> Options:
+    if mode not in (None, "default"):
+        raise CanvasError(f"the backend 'canvas' has no mode '{mode}': leave it out")
+    known = ("threads", "log", "check")
+    for name in given or {}:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise CanvasError(f"the backend 'canvas' has no option '{name}'{hint}")
+    made = Options(**(given or {}))
+    if not WHOLE.holds(made.threads) or made.threads < 1:
+        raise CanvasError(f"threads is a whole number from 1 on, not {shown(made.threads)}")
+    return made
+
+
+class DynamoGraph:
+    """Called with all arguments of the graph, weights and numbers among them."""
+
+    def __init__(self, graph: fx.GraphModule, given: Sequence[Any], options: Options) -> None:
+        self._graph, self._options = graph, options
+        holders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        self._weights = [i for i, node in enumerate(holders) if _is_weight(node, given[i])]
+        self._inputs = [i for i in range(len(holders)) if i not in set(self._weights)]
+        self._names = [_name(holders[i]) for i in self._inputs]
+        self._weight_names = _distinct([_weight_name(holders[i]) for i in self._weights])
+        self._roots = _roots([holders[i] for i in self._weights])
+        self._sizes: dict[Any, Specialised | None] = {}
+        self._ready: dict[Any, Any] = {}
+        self._clock = itertools.count()
+
+    def __call__(self, *given: Any) -> Any:
+        inputs = [given[i] for i in self._inputs]
+        weights = [given[i] for i in self._weights]
+        self._refuse(inputs)
+        ready = self._ready.get(layout_of(inputs))
+        if ready is None:
+            return self._first(given, weights, inputs)
+        size, places, strides = ready
+        if size is None:
+            return self._eager(given)
+        size.used = next(self._clock)
+        return tuple(size.run(size.bind(_bound(places, weights)), inputs, strides))
+
+    def _refuse(self, inputs: Sequence[Any]) -> None:
+        for root in self._roots:
+            module = root()
+            if module is not None and module.training:
+                raise CanvasError(
+                    "the model is in training mode, and the backend 'canvas' is for inference: "
+                    "call model.eval() first"
+                )
+        if torch.is_autocast_enabled("cpu"):
+            raise CanvasError(
+                "torch.autocast is on, but the backend 'canvas' computes in the model's own "
+                "types: call it outside"
+            )
+        if torch.is_grad_enabled():
+            check_gradients(self._names, inputs)
+
+    def _eager(self, given: Sequence[Any]) -> Any:
+        with torch.no_grad():
+            return self._graph(*given)
+
+    def _first(self, given: Sequence[Any], weights: list[Any], inputs: list[Any]) -> Any:
+        with AT_WORK:
+            size = self._size(given, inputs)
+            layout = layout_of(inputs)
+            if size is None:
+                self._ready[layout] = (None, (), ())
+                return self._eager(given)
+            places = self._places(size)
+
+            def eager(leaves: Sequence[Any], double: bool) -> list[Any]:
+                held = [w.double() if double and w.is_floating_point() else w for w in weights]
+                return list(self._graph(*self._joined(held, leaves)))
+
+            results, strides = size.first(_bound(places, weights), inputs, eager)
+            self._ready[layout] = (size, places, strides)
+        return tuple(results)
+
+    def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
+        """None: PyTorch cannot export it, or it is empty; the user is told."""
+        key = sizes_of(inputs)
+        size = self._sizes.get(key)
+        if size is not None and not size.fits(inputs):
+            key = layout_of(inputs)
+            size = self._sizes.get(key)
+        if key not in self._sizes:
+            if any(isinstance(value, int) for value in inputs):
+                tell("canvas: sizes that vary are compiled one by one, the last 8 of a graph kept")
+            if len(self._sizes) >= SIZES:
+                self._drop()
+            self._sizes[key] = size = self._made(given, inputs)
+        return size
+
+    def _drop(self) -> None:
+        def last(key: Any) -> int:
+            size = self._sizes[key]
+            return -1 if size is None else size.used
+
+        size = self._sizes.pop(min(self._sizes, key=last))
+        self._ready = {key: row for key, row in self._ready.items() if row[0] is not size}
+
+    def _made(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
+        for name, value in zip(self._names, inputs):
+            if isinstance(value, Tensor) and not value.numel():
+                return None
+            check_leaf(name, value)
+        for name, i in zip(self._weight_names, self._weights):
+            check_leaf(name, given[i])
+        calls = sum(node.op.startswith("call") for node in self._graph.graph.nodes)
+        what = f"a graph of {calls} operators"
+        try:
+            size = Specialised(self._module(given), inputs, {}, self._options, what)
+        except CannotExport as error:
+            tell(f"canvas: {what} stays in PyTorch: {error}")
+            return None
+        if not self._sizes:
+            tell(size.cut.told())
+        size.used = next(self._clock)
+        return size if size.parts else None
+
+    def _module(self, given: Sequence[Any]) -> nn.Module:
+        """The graph with weights of its own instead of arguments."""
+        root, graph = nn.Module(), fx.Graph()
+        for name, child in self._graph.named_children():
+            root.add_module(name, child)
+        for name, value in vars(self._graph).items():
+            if isinstance(value, Tensor):
+                setattr(root, name, value)
+        for name, buffer in self._graph.named_buffers(recurse=False):
+            root.register_buffer(name, buffer)
+        nodes = list(self._graph.graph.nodes)
+        holders = [node for node in nodes if node.op == "placeholder"]
+        copies = {holders[i]: graph.node_copy(holders[i]) for i in self._inputs}
+        for name, i in zip(self._weight_names, self._weights):
+            _attach(root, name, given[i])
+            copies[holders[i]] = graph.get_attr(name)
+        for node in nodes:
+            if node not in copies:
+                copies[node] = graph.node_copy(node, copies.__getitem__)
+        return fx.GraphModule(root, graph).eval()
+
+    def _places(self, size: Specialised) -> list[Any]:
+        """For each weight of the graph its place among those of a call, or the constant itself."""
+        place = {name: i for i, name in enumerate(self._weight_names)}
+        pairs = zip(size.lifted.weights, size.lifted.tensors)
+        return [place.get(name, own) for name, own in pairs]
+
+    def _joined(self, weights: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        given: list[Any] = [None] * (len(self._weights) + len(self._inputs))
+        for places, values in ((self._weights, weights), (self._inputs, inputs)):
+            for i, value in zip(places, values):
+                given[i] = value
+        return given
+
+
+def _bound(places: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+    return [weights[place] if isinstance(place, int) else place for place in places]
+
+
+# ---- what Dynamo says of an argument ------------------------------------------------------------
+
+
+def _source(node: Any) -> Any:
+    return getattr(node.meta.get("grapharg"), "source", None)
+
+
+def _is_weight(node: Any, value: Any) -> bool:
+    if isinstance(value, nn.Parameter):
+        return True
+    name = str(getattr(_source(node), "name", ""))
+    return isinstance(value, Tensor) and ("._buffers[" in name or "._parameters[" in name)
+
+
+def _name(node: Any) -> str:
+    found = re.fullmatch(r"L\['(\w+)'\]", str(getattr(_source(node), "name", "")))
+    return found[1] if found else str(node.name)
+
+
+def _weight_name(node: Any) -> str:
+    """model.layer1.conv.weight, as its state dict says, under one name that nothing else has."""
+    words = HOLDER.findall(str(getattr(_source(node), "name", "")))
+    return ".".join(["model", *(a or b for a, b in words)] if words else ["model", node.name])
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Several models in one graph may have weights of one name."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return result
+
+
+def _attach(root: nn.Module, path: str, tensor: Tensor) -> None:
+    *folders, name = path.split(".")
+    for folder in folders:
+        if folder not in root._modules:
+            root.add_module(folder, nn.Module())
+        root = root._modules[folder]  # type: ignore[assignment]
+    if isinstance(tensor, nn.Parameter):
+        root.register_parameter(name, tensor)
+    else:
+        root.register_buffer(name, tensor)
+
+
+def _roots(weights: Sequence[Any]) -> list[Any]:
+    """The modules whose weights the graph reads: Dynamo looks at `training` only where a layer
+    asks for it.
+    """
+    scope = _scope()
+    names = {re.match(r"L\['(\w+)'\]", str(getattr(_source(n), "name", ""))) for n in weights}
+    found = [scope.get(match[1]) for match in names if match]
+    modules = {id(value): value for value in found if isinstance(value, nn.Module)}
+    return [weakref.ref(module) for module in modules.values()]
+
+
+def _scope() -> Mapping[str, Any]:
+    """The local variables of the function that Dynamo compiles, as it holds them further up."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        scope = getattr(frame.f_locals.get("self"), "local_scope", None)
+        if isinstance(scope, Mapping):
+            return scope
+        frame = frame.f_back
+    return {}

@@ -1,0 +1,472 @@
+"""canvas.compile with a stand-in for the compiler (fake_native): what it takes and refuses."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import threading
+
+import fake_native
+import pytest
+import torch
+from torch import nn
+
+import canvas
+from canvas.inference import told
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch):
+    fake_native.install(monkeypatch)
+    monkeypatch.setattr(told, "_told", set())
+
+
+class Net(nn.Module):
+    """Convolution, norm, dropout, in-place operators, a module called twice, tied weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.norm = nn.BatchNorm2d(3)
+        self.act = nn.ReLU(inplace=True)
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(3, 3)
+        self.tied = nn.Linear(3, 3)
+        self.tied.weight = self.head.weight
+        self.register_buffer("shift", torch.ones(3))
+
+    def forward(self, x):
+        y = self.act(self.norm(self.conv(self.conv(x))))
+        y += 1
+        y = self.drop(y).mean((2, 3))
+        return self.tied(self.head(y)) + self.shift
+
+
+class Returns(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, *given, **named):
+        return self.function(self, *given, **named)
+
+
+def net():
+    return Net().eval()
+
+
+def returns(function):
+    return Returns(function).eval()
+
+
+def image(n=2):
+    return torch.randn(n, 3, 6, 6)
+
+
+def same(got, wanted):
+    """Equal up to rounding, in the same form, without gradients, in the same strides."""
+    if isinstance(wanted, torch.Tensor):
+        torch.testing.assert_close(got, wanted.detach())
+        assert got.stride() == wanted.stride() and not got.requires_grad
+    elif isinstance(wanted, dict):
+        assert list(got) == list(wanted)
+        for key in wanted:
+            same(got[key], wanted[key])
+    elif isinstance(wanted, (list, tuple)):
+        assert type(got) is type(wanted) and len(got) == len(wanted)
+        for a, b in zip(got, wanted):
+            same(a, b)
+    else:
+        assert got == wanted
+
+
+def test_a_network():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    for _ in range(2):
+        same(compiled(x), model(x))
+    with torch.no_grad():
+        same(compiled(x), model(x))
+    with torch.inference_mode():
+        same(compiled(x), model(x))
+    assert repr(compiled) == "CompiledNetwork(Net: x float32 [2, 3, 6, 6])"
+    assert "network" in compiled.text
+
+
+def _counted(self, x):
+    x.mul_(2)
+    return self.layer(x)
+
+
+x4, w4 = torch.randn(2, 4), torch.randn(3, 4)
+MODELS = [  # (model, arguments, named ones)
+    (lambda self, x, y: self.layer(x) @ y.t(), (x4, w4), {}),
+    (lambda self, x: (self.layer(x), x.sum(1)), (x4,), {}),
+    (lambda self, x: {"b": self.layer(x), "a": [x, None, 3]}, (x4,), {}),
+    (lambda self, x, k=1.0: self.layer(x) * k, (), {"x": x4, "k": 2.0}),
+    (lambda self, x, k=1.0, mask=None: self.layer(x) + mask, (), {"mask": x4, "x": x4}),
+    (lambda self, pair: pair["a"] + self.layer(pair["b"][0]), ({"a": x4, "b": (x4,)},), {}),
+    (lambda self, x: x, (x4,), {}),
+    (lambda self: self.layer.weight * 2, (), {}),
+    (lambda self: self.layer.weight, (), {}),
+    (lambda self, x: (self.layer(x),) * 2, (x4,), {}),
+    (lambda self, x: self.layer(x).relu_().add_(1), (x4,), {}),
+    (lambda self, x: self.layer(x).sin(), (x4,), {}),
+    (lambda self, x: self.layer(self.layer(x).sin()), (x4,), {}),
+    (lambda self, x: self.layer(torch.rand(2, 4) + x), (x4,), {}),
+    (lambda self, x: x.sin(), (x4,), {}),
+]
+
+
+@pytest.mark.parametrize("row", range(len(MODELS)))
+def test_forms_of_models(row):
+    function, args, kwargs = MODELS[row]
+    model = returns(function)
+    compiled = canvas.compile(model, kwargs or args)
+    for _ in range(2):
+        torch.manual_seed(1)
+        got = compiled(*args, **kwargs)
+        torch.manual_seed(1)
+        same(got, model(*args, **kwargs))
+
+
+def test_inputs_by_name_or_place():
+    model = returns(None)
+    model.forward = lambda x, y, scale=1.0: model.layer(x) * scale + y
+    by_name = canvas.compile(model, {"x": x4, "y": x4 + 1})
+    by_place = canvas.compile(model, (x4, x4 + 1))
+    wanted = model(x4, x4 + 1)
+    for compiled in (by_name, by_place):
+        same(compiled(x4, x4 + 1), wanted)
+        same(compiled(x4, y=x4 + 1), wanted)
+        same(compiled(y=x4 + 1, x=x4), wanted)
+
+
+def test_what_is_changed_in_place():
+    model = returns(_counted)
+    compiled = canvas.compile(model, x4.clone())
+    a, b = x4.clone(), x4.clone()
+    for _ in range(2):
+        same(compiled(a), model(b))
+        same(a, b)
+    model = returns(lambda self, x: self.layer(x) + self.count.add_(1))
+    model.register_buffer("count", torch.zeros(()))
+    other = copy.deepcopy(model)
+    compiled = canvas.compile(model, x4)
+    for _ in range(3):
+        same(compiled(x4), other(x4))
+    assert model.count == 3
+
+
+def test_strides():
+    model = returns(None)
+    model.layer = nn.Conv2d(4, 4, 3).eval()
+    model.forward = lambda x: model.layer(x)
+    x = torch.randn(2, 4, 6, 6)
+    wide = torch.randn(2, 6, 6, 8).permute(0, 3, 1, 2)[:, ::2]
+    compiled = canvas.compile(model, x)
+    for given in (x, x.to(memory_format=torch.channels_last), wide, x.transpose(2, 3)):
+        for _ in range(2):
+            same(compiled(given), model(given))
+    assert fake_native.FakeNetwork.made and len(compiled._sizes) == 1
+    model.forward = lambda x: model.layer(x).sin()
+    cut = canvas.compile(model, x)
+    for given in (x, x.to(memory_format=torch.channels_last), wide):
+        same(cut(given), model(given))
+
+
+def test_batches_are_compiled_once_each(monkeypatch):
+    from canvas.inference import compiled_network
+
+    monkeypatch.setattr(compiled_network, "SIZES", 2)
+    model = net()
+    compiled = canvas.compile(model, image(1))
+    before = fake_native.FakeNetwork.made
+    for n in (2, 1, 2, 1, 2):
+        same(compiled(x := image(n)), model(x))
+    assert fake_native.FakeNetwork.made == before + 1
+    compiled(image(1))
+    compiled(image(3))  # in place of 2
+    compiled(image(1))
+    assert fake_native.FakeNetwork.made == before + 2
+    compiled(image(2))
+    assert fake_native.FakeNetwork.made == before + 3
+
+
+# ---- weights that change ------------------------------------------------------------------------
+
+
+def _load(model):
+    model.load_state_dict({k: v + 1 for k, v in model.state_dict().items()})
+
+
+def _assign(model):
+    state = {k: v.clone() + 1 for k, v in model.state_dict().items()}
+    model.load_state_dict(state, assign=True)
+
+
+def _swap(model):
+    model.conv.weight.data = model.conv.weight.data * 2
+
+
+def _through_data(model):
+    model.conv.weight.data.mul_(2)
+
+
+def _through_numpy(model):
+    model.conv.weight.detach().numpy()[:] *= 2
+
+
+def _in_place(model):
+    with torch.no_grad():
+        model.conv.weight[0, 0, 0, 0] += 1
+
+
+def _parameter(model):
+    model.conv.weight = nn.Parameter(model.conv.weight * 2)
+
+
+def _module(model):
+    model.conv = nn.Conv2d(3, 3, 1).eval()
+
+
+def _buffer(model):
+    model.shift = torch.zeros(3)
+
+
+def _untied(model):
+    model.tied.weight = nn.Parameter(model.tied.weight * 2)
+
+
+def _step(model):
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    torch.optim.SGD(model.parameters(), 0.1).step()
+
+
+def _format(model):
+    model.to(memory_format=torch.channels_last)
+
+
+def test_weights_that_change_are_packed_again():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    before = fake_native.FakeNetwork.made
+    changes = [_load, _swap, _through_data, _through_numpy, _in_place, _step]
+    for change in [*changes, _assign, _module, _parameter, _buffer, _untied, _format]:
+        wanted = model(x)
+        change(model)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), model(x).detach())
+        assert not torch.equal(model(x), wanted) or change is _format
+        if change in changes:
+            assert fake_native.FakeNetwork.made == before
+
+
+def test_packing_happens_once(monkeypatch):
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    compiled(x), compiled(x)
+    network = compiled._example_size().parts[0].network
+    assert network.packs == 1
+    compiled.forget()
+    compiled(x)
+    assert network.packs == 2
+
+
+def test_a_plain_tensor_of_a_module():
+    model = returns(lambda self, x: self.layer(x) * self.scale)
+    model.scale = torch.tensor(2.0)
+    compiled = canvas.compile(model, x4)
+    same(compiled(x4), model(x4))
+    model.scale = torch.tensor(3.0)
+    same(compiled(x4), model(x4))
+    model.scale.add_(1)
+    same(compiled(x4), model(x4))
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_what_is_no_model():
+    cases = [
+        ((3, x4), {}, "model is a torch.nn.Module, not 3"),
+        ((net(), image()), {"threads": 0}, "threads is from 1 to 256, not 0"),
+        ((net(), image()), {"check": 1}, "check is True or False, not 1"),
+        ((Net(), image()), {}, "the model is in training mode, and what is compiled is for"),
+        ((net().to("meta"), image()), {}, "'conv.weight' is on the device 'meta': compiled net"),
+        ((net(), image().to("meta")), {}, "input 'x' is on the device 'meta': compiled networks"),
+        ((net(), image(0)), {}, "input 'x' is empty, its sizes are [0, 3, 6, 6]"),
+        ((net(), image().to_sparse()), {}, "input 'x' is sparse: give a dense tensor"),
+        ((net(), object), {}, "not a tensor, number or text"),
+        ((net(), torch.randn(1, 5, 6, 6)), {}, "PyTorch cannot export the model: "),
+        ((net(), (image(), 1)), {}, "PyTorch cannot export the model: "),
+        ((net().double(), image()), {}, "PyTorch cannot export the model: "),
+        ((returns(lambda s, x: x if x.sum() > 0 else -x), x4), {}, "PyTorch cannot export the"),
+    ]  # fmt: skip
+    for given, named, words in cases:
+        with pytest.raises(canvas.CanvasError) as raised:
+            canvas.compile(*given, **named)
+        assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_calls_that_do_not_fit():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    cases = [
+        ((), {}, "arguments differ in number or form from the example's, x float32 [2, 3, 6, 6]"),
+        ((x, x), {}, "arguments differ in number or form"),
+        ((), {"y": x}, "arguments differ in number or form"),
+        ((3,), {}, "input 'x' is 3, compiled for a tensor, float32 [2, 3, 6, 6]"),
+        ((x.double(),), {}, "input 'x' is of float64, compiled for float32 [2, 3, 6, 6]"),
+        ((x[:, :2],), {}, "input 'x' has sizes [2, 2, 6, 6], compiled for float32 [2, 3, 6, 6]: "),
+        ((x[0],), {}, "only the first, the batch, may differ"),
+        ((x.to("meta"),), {}, "input 'x' is on the device 'meta': compiled networks run"),
+        ((image().requires_grad_(),), {}, "input 'x' requires a gradient, which a compiled"),
+    ]  # fmt: skip
+    for args, kwargs, words in cases:
+        with pytest.raises(canvas.CanvasError) as raised:
+            compiled(*args, **kwargs)
+        assert words in str(raised.value)
+    with torch.no_grad():
+        same(compiled(x.clone().requires_grad_()), model(x))
+    with torch.autocast("cpu"), pytest.raises(canvas.CanvasError, match="autocast is on, but a"):
+        compiled(x)
+    model.norm.train()
+    with pytest.raises(canvas.CanvasError, match="its module 'norm' is in training mode"):
+        compiled(x)
+
+
+def test_weights_without_meaning():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    with torch.no_grad():
+        model.head.weight[0, 0] = torch.nan
+    with pytest.raises(canvas.CanvasError, match=r"weight '(head|tied).weight' holds NaN"):
+        compiled(x)
+    with torch.inference_mode():
+        model = net()
+    with pytest.raises(canvas.CanvasError, match=r"was made under torch.inference_mode\(\)"):
+        canvas.compile(model, x)(x)
+
+
+def test_copies_are_refused():
+    compiled = canvas.compile(net(), image())
+    with pytest.raises(canvas.CanvasError, match="a compiled network is not copied"):
+        copy.deepcopy(compiled)
+    with pytest.raises(canvas.CanvasError, match="a compiled network is not pickled"):
+        pickle.dumps(compiled)
+
+
+# ---- the first call beside PyTorch --------------------------------------------------------------
+
+
+def wrong(compiled, factor):
+    compiled._example_size().parts[0].network.factor = factor
+
+
+def test_a_wrong_answer_is_an_error():
+    compiled = canvas.compile(net(), image())
+    wrong(compiled, 1.001)
+    for _ in range(2):
+        with pytest.raises(
+            canvas.CanvasError, match=r"output '0' differs from PyTorch's by .*, m"
+        ):
+            compiled(image())
+    wrong(compiled, torch.nan)
+    with pytest.raises(canvas.CanvasError, match="differs from PyTorch's by inf"):
+        compiled(image())
+    wrong(compiled, 1 + 1e-7)
+    compiled(image())
+    unchecked = canvas.compile(net(), image(), check=False)
+    wrong(unchecked, 1.001)
+    unchecked(image())
+
+
+def test_the_bound_follows_what_float32_is_off():
+    def lost(self, x):
+        return (self.layer(x) + 1e4) - 1e4
+
+    model = returns(lost)
+    compiled = canvas.compile(model, x4)
+    wrong(compiled, 1 + 2e-4)
+    compiled(x4)
+    compiled = canvas.compile(model, x4)
+    wrong(compiled, 1.1)
+    with pytest.raises(canvas.CanvasError, match="more than the bound"):
+        compiled(x4)
+
+
+def test_numbers_that_are_none():
+    compiled = canvas.compile(net(), image())
+    x = image()
+    x[0] = torch.nan
+    assert compiled(x)[0].isnan().all() and compiled(x)[1].isfinite().all()
+
+
+# ---- what stays in PyTorch ----------------------------------------------------------------------
+
+
+def test_what_stays_in_pytorch_is_told_once(caplog):
+    model = returns(lambda self, x: self.layer(self.layer(self.layer(x).sin()).sin()))
+    with caplog.at_level(logging.WARNING, "canvas"):
+        compiled = canvas.compile(model, x4)
+        compiled(x4)
+        compiled(torch.randn(5, 4))
+        canvas.compile(model, x4)
+    assert [record.getMessage() for record in caplog.records] == [
+        "canvas: 2 of 8 operators stay in PyTorch: aten.sin.default: the operator is not known "
+        "(2 times); 3 native parts, 4 tensors of 128 bytes pass between at each call"
+    ]
+    assert len(compiled._example_size().parts) == 3
+
+
+def test_parts_that_gain_nothing_stay_in_pytorch(caplog):
+    model = returns(lambda self, x: (x.sin() + 1).sin() * 2)
+    with caplog.at_level(logging.WARNING, "canvas"):
+        compiled = canvas.compile(model, x4)
+    assert not compiled._example_size().parts
+    assert caplog.messages == [
+        "canvas: 4 of 4 operators stay in PyTorch: aten.sin.default: the operator is not known "
+        "(2 times); parts too small to gain (2 times)"
+    ]
+    same(compiled(x4), model(x4))
+
+
+def test_reports():
+    compiled = canvas.compile(net(), image())
+    report = compiled.report(3)
+    rows = report.to_json()["groups"]
+    assert len(rows) == len(str(report).splitlines()) - 2
+    assert abs(sum(row["share"] for row in rows) - 1) < 1e-6
+    assert "GFLOP/s" in str(report) and rows[0]["gflops"] == pytest.approx(2.0)
+    compiled = canvas.compile(returns(lambda self, x: self.layer(x).sin()), x4)
+    lines = str(compiled.report(1)).splitlines()
+    assert lines[-1] == "in PyTorch: aten.sin.default: the operator is not known (1)"
+    assert "(PyTorch)" in lines[-3]
+
+
+# ---- threads ------------------------------------------------------------------------------------
+
+
+def test_calls_from_several_threads():
+    model, images = net(), [image(n) for n in (1, 2, 3, 1, 2, 3)]
+    compiled = canvas.compile(model, images[0])
+    wanted = [model(x).detach() for x in images]
+    failures = []
+
+    def work(x, y):
+        for _ in range(30):
+            try:
+                torch.testing.assert_close(compiled(x), y)
+            except BaseException as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(images, wanted)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures

@@ -1,0 +1,214 @@
+"""torch.compile(model, backend="canvas") with a stand-in for the compiler (fake_native)."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import fake_native
+import pytest
+import torch
+from torch import nn
+
+import canvas
+from canvas.inference import told
+
+
+@pytest.fixture(autouse=True)
+def native(monkeypatch):
+    fake_native.install(monkeypatch)
+    monkeypatch.setattr(told, "_told", set())
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.drop = nn.Dropout(0.5)
+        self.register_buffer("shift", torch.ones(4))
+
+    def forward(self, x, scale=1.0):
+        y = self.drop(self.second(self.first(x))) + self.shift
+        y += 1
+        return {"y": y * scale, "x": x, "sum": (y.sum(1), 3)}
+
+
+def same(got, wanted):
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def plain(value):
+    return {k: v if k != "sum" else v[0] for k, v in value.items()}
+
+
+def run(model, *args, **named):
+    with torch.no_grad():
+        return plain(model(*args, **named))
+
+
+x4 = torch.randn(2, 4)
+
+
+def test_a_network():
+    model = Net().eval()
+    compiled = torch.compile(model, backend="canvas")
+    before = fake_native.FakeNetwork.made
+    for given, named in [((x4,), {}), ((x4,), {}), ((), {"x": x4, "scale": 2.0})]:
+        same(plain(compiled(*given, **named)), run(model, *given, **named))
+    assert compiled(x4)["x"] is x4 and compiled(x4)["sum"][1] == 3
+    assert not compiled(x4)["y"].requires_grad
+    assert fake_native.FakeNetwork.made == before + 2
+
+
+def test_weights_that_change():
+    model = Net().eval()
+    compiled = torch.compile(model, backend="canvas")
+    compiled(x4)
+    changes = [
+        lambda: model.first.weight.data.mul_(2),
+        lambda: setattr(model, "shift", torch.zeros(4)),
+        lambda: setattr(model.first, "bias", nn.Parameter(torch.zeros(4))),
+        lambda: model.load_state_dict({k: v + 1 for k, v in model.state_dict().items()}),
+    ]
+    for change in changes:
+        change()
+        for _ in range(2):
+            same(plain(compiled(x4)), run(model, x4))
+
+
+def test_one_graph_for_several_modules():
+    layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3)).eval()
+    for layer in layers:
+        layer.compile(backend="canvas")
+    x = x4
+    with torch.no_grad():
+        for _ in range(3):
+            for layer in layers:
+                same(layer(x), nn.functional.linear(x, layer.weight, layer.bias))
+
+
+def test_graph_breaks(caplog):
+    model = Net().eval()
+
+    @torch.compile(backend="canvas")
+    def function(x):
+        y = model.first(x)
+        torch._dynamo.graph_break()
+        return model.second(y.sin()) + y.sum()
+
+    with caplog.at_level(logging.WARNING, "canvas"):
+        for _ in range(2):
+            y = model.first(x4)
+            same(function(x4), (model.second(y.sin()) + y.sum()).detach())
+    assert caplog.messages == [
+        "canvas: 1 of 5 operators stay in PyTorch: aten.sin.default: the operator is not known; "
+        "1 native part, 1 tensors of 32 bytes pass between at each call"
+    ]
+
+
+def test_what_cannot_be_exported_stays_in_pytorch(caplog, monkeypatch):
+    from canvas.inference import specialised
+
+    def fail(*_):
+        raise specialised_error("PyTorch cannot export it: because")
+
+    from canvas.inference.lifted_graph import CannotExport as specialised_error
+
+    monkeypatch.setattr(specialised, "lift_graph", fail)
+    model = Net().eval()
+    with caplog.at_level(logging.WARNING, "canvas"):
+        compiled = torch.compile(model, backend="canvas")
+        for _ in range(2):
+            same(plain(compiled(x4)), run(model, x4))
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].endswith(
+        "operators stays in PyTorch: PyTorch cannot export it: because"
+    )
+
+
+def test_sizes_that_vary(caplog):
+    model = Net().eval()
+    compiled = torch.compile(model, backend="canvas")
+    with caplog.at_level(logging.WARNING, "canvas"):
+        for n in (2, 3, 5, 3, 2):
+            x = torch.randn(n, 4)
+            same(plain(compiled(x)), run(model, x))
+    assert caplog.messages == [
+        "canvas: sizes that vary are compiled one by one, the last 8 of a graph kept"
+    ]
+    assert plain(compiled(torch.randn(0, 4)))["y"].shape == (0, 4)
+
+
+def test_strides_and_changes_in_place():
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Conv2d(3, 3, 1)).eval()
+    compiled = torch.compile(model, backend="canvas")
+    for form in (torch.contiguous_format, torch.channels_last):
+        a = torch.randn(2, 3, 4, 4).to(memory_format=form)
+        b = a.clone()
+        with torch.no_grad():
+            got, wanted = compiled(a), model(b)
+        same(got, wanted)
+        assert got.stride() == wanted.stride()
+        same(a, b)
+        assert (a >= 0).all()
+
+
+def test_what_is_refused():
+    model = Net().eval()
+    compiled = torch.compile(model, backend="canvas")
+    with pytest.raises(canvas.CanvasError, match="input 'x' requires a gradient"):
+        compiled(x4.clone().requires_grad_())
+    with torch.autocast("cpu"), pytest.raises(canvas.CanvasError, match="autocast is on, but the"):
+        compiled(x4)
+    model.train()
+    with pytest.raises(canvas.CanvasError, match="the model is in training mode, and the backend"):
+        compiled(x4)
+    model.eval()
+    compiled(x4)
+    lone = nn.Linear(4, 4).eval()  # nothing in it asks whether it is in training mode
+    compiled = torch.compile(lone, backend="canvas")
+    compiled(x4)
+    lone.train()
+    with pytest.raises(canvas.CanvasError, match="the model is in training mode, and the backend"):
+        compiled(x4)
+    lone.eval().to("meta")
+    with pytest.raises(canvas.CanvasError, match="is on the device 'meta'"):
+        compiled(x4.to("meta"))
+
+
+def test_options():
+    model = nn.Linear(4, 4).eval()
+    compiled = torch.compile(model, backend="canvas", options={"threads": 2, "check": False})
+    compiled(x4)
+    cases = [
+        ({"options": {"thread": 2}}, "has no option 'thread'; did you mean 'threads'"),
+        ({"options": {"threads": 0}}, "threads is a whole number from 1 on, not 0"),
+        (
+            {"mode": "max-autotune"},
+            "the backend 'canvas' has no mode 'max-autotune': leave it out",
+        ),
+    ]
+    for named, words in cases:
+        torch._dynamo.reset()
+        with pytest.raises(Exception) as raised:
+            torch.compile(model, backend="canvas", **named)(x4)
+        assert words in str(raised.value)
+
+
+ORDERS = [
+    "import canvas, sys; assert 'torch' not in sys.modules; import torch._dynamo",
+    pytest.param("import torch._dynamo, canvas", marks=pytest.mark.nightly),
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_registered_by_import_of_canvas(order):
+    look = "from torch._dynamo.backends.registry import lookup_backend, _COMPILER_FNS as known"
+    code = f"{order}\n{look}\nassert 'canvas' in known and lookup_backend('canvas')"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
