@@ -85,11 +85,21 @@ class CompiledNetwork:
         return report_of(size, self._weights(size), _pytree.tree_leaves(self._example), rounds)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """C, weights and the network's text for the example's sizes, to be built without Python:
-        docs/networks.md.  Raises CanvasError where a part stays in PyTorch.
+        """C, weights and the network's text for the example's sizes in a new folder, to be built
+        without Python: docs/networks.md.  Raises CanvasError where a part stays in PyTorch.
         """
-        size = self._example_size()
-        save_network(size, self._weights(size), folder)
+        with AT_WORK:
+            size, flat = self._example_size(), _pytree.tree_leaves(self._example)
+            if size.direct is None:
+                raise CanvasError(
+                    "only what is native code as a whole can be saved: a part of this model stays "
+                    "in PyTorch, or it answers an input or a weight as it is"
+                )
+            with torch.no_grad():
+                wanted = size.direct.results_of(self._eager(flat, False))
+            part = size.direct.part
+            given = part.forms_of(size.direct.inputs_of(flat))
+            save_network(part.network, size.bind(self._weights(size)), given, wanted, folder)
 
     @property
     def text(self) -> str:

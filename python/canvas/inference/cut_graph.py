@@ -24,10 +24,10 @@ from .lifted_graph import LiftedGraph
 Unsupported = Callable[[Any], "str | None"]
 
 # Operators with enough work for a part of their own; others make a part from LEAST of them on.
-HEAVY = ("convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel")
+HEAVY = {"convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel"}
 LEAST = 4
-VIEWS = ("getitem", "view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze")
-VIEWS += ("squeeze", "slice", "alias", "clone", "detach", "_unsafe_view", "_to_copy")
+VIEWS = {"getitem", "view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze",
+         "squeeze", "slice", "alias", "clone", "detach", "_unsafe_view", "_to_copy"}  # fmt: skip
 
 
 @dataclass

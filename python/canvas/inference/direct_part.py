@@ -29,10 +29,20 @@ class DirectPart:
         every = [*weights, *inputs]
         return [every[place] for place in self._places]
 
+    def inputs_of(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Those that the part reads, in its order."""
+        if len(inputs) == self._as_given:
+            return inputs
+        return [inputs[place] for place in self._inputs]
+
+    def results_of(self, answers: Sequence[Any]) -> list[Any]:
+        """What the part's outputs are where the graph's are these."""
+        places = range(len(answers)) if self._answers is None else self._answers
+        found = dict(zip(places, answers))
+        return [found[place] for place in range(len(found))]
+
     def run(self, weights: list[Any], inputs: Sequence[Any]) -> list[Any]:
-        if len(inputs) != self._as_given:
-            inputs = [inputs[place] for place in self._inputs]
-        results = self.part.run(weights, inputs)
+        results = self.part.run(weights, self.inputs_of(inputs))
         return results if self._answers is None else [results[place] for place in self._answers]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,19 +44,21 @@ class _Workspace:
 
 
 class NativeNetwork:
-    """`weights` are (name, source, dtype, shape), `inputs` and `outputs` (name, dtype, shape, ...)
-    in the order of the calls.
+    """`weights` are (name, source, dtype, shape), `outputs` (name, dtype, shape), `inputs` these
+    and the least and the most of elements that are i32, `calls` (program, results, macs, bytes).
     """
 
     def __init__(
         self, text: str, threads: int = 1, log: str | os.PathLike[str] | None = None
     ) -> None:
-        made = _core.network_compile(text, log=log, threads=threads)
+        self.threads = threads
+        self._options: dict[str, Any] = {"log": log, "threads": threads}
+        made = _core.network_compile(text, **self._options)
         self.path: str = made["path"]
-        self.name: str = made["name"]
+        self.name: str = made["function"]
         self.text: str = made["text"]
         self.weights: list[Any] = made["weights"]
-        self.inputs: list[Any] = made["inputs"]
+        self.inputs = _with_ranges(made["inputs"], text)
         self.outputs: list[Any] = made["outputs"]
         self.calls: list[Any] = made["calls"]
         self._packed, self._arena = made["packed"], made["arena"]
@@ -68,6 +71,10 @@ class NativeNetwork:
         self._run = _function(library, f"{self.name}_run", 5)
         self._call = _function(library, f"{self.name}_call", 5, first=ctypes.c_int)
         self._free: list[_Workspace] = []
+
+    def source(self) -> dict[str, str]:
+        """The same as C, by file names."""
+        return _core.network_source(self.text, optimize=False, **self._options)
 
     def pack(self, weights: Sequence[Tensor]) -> PackedWeights:
         packed = PackedWeights(weights, self._packed)
@@ -114,6 +121,16 @@ class NativeNetwork:
         for place, tensor in enumerate(results):
             work.outputs[place] = tensor.data_ptr()
         return work
+
+
+RANGE = re.compile(r"in (\w+) i32 \[[^]]*\] (-?\d+)\.\.(-?\d+)")
+
+
+def _with_ranges(inputs: Sequence[Any], text: str) -> list[Any]:
+    """The text's own inputs stand after its programs."""
+    lines = text.rpartition("\nend\n")[2].splitlines()
+    found = {m[1]: (int(m[2]), int(m[3])) for line in lines if (m := RANGE.match(line))}
+    return [(*row, *found.get(row[0], (0, 0))) for row in inputs]
 
 
 def _function(library: Any, name: str, pointers: int, first: Any = None) -> Any:

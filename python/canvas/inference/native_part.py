@@ -59,8 +59,11 @@ class NativePart(nn.Module):
 
     def run(self, weights: list[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
         """Weights and inputs are the network's, in its order."""
-        inputs = [form(tensor) for form, tensor in zip(self._forms, inputs)]
-        return self.network.run(self._packed(weights), inputs)
+        return self.network.run(self._packed(weights), self.forms_of(inputs))
+
+    def forms_of(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The inputs as the code reads them."""
+        return [form(tensor) for form, tensor in zip(self._forms, inputs)]
 
     def _packed(self, weights: list[Tensor]) -> Any:
         for watched, packed in self._states:

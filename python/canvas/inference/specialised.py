@@ -53,7 +53,7 @@ class Specialised:
             setattr(self.cut.outer, name, part)
         self._forward = self.cut.outer.forward
         self._mutated = self.lifted.mutated
-        self._direct = direct_of(self.cut, self.lifted) if not self._mutated else None
+        self.direct = direct_of(self.cut, self.lifted) if not self._mutated else None
         self._layout = layout_of(_pytree.tree_leaves((tuple(args), dict(kwargs))))
         self.used = 0
 
@@ -65,14 +65,14 @@ class Specialised:
 
     def bind(self, weights: Sequence[Any]) -> Any:
         """What `run` wants of the weights; of the same tensors it need not be made again."""
-        if self._direct is None:
+        if self.direct is None:
             return weights
-        return self._direct.part.weights_of(self._direct.given(weights, self.lifted.inputs))
+        return self.direct.part.weights_of(self.direct.given(weights, self.lifted.inputs))
 
     def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
         """What the module changes in place is written back."""
-        if self._direct is not None:
-            results = self._direct.run(bound, inputs)
+        if self.direct is not None:
+            results = self.direct.run(bound, inputs)
         else:
             with torch.no_grad():
                 results = [_no_weight(y) for y in self._forward(*bound, *inputs)]

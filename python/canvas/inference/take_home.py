@@ -1,15 +1,143 @@
-"""A compiled network as a folder that is built without Python: docs/networks.md."""
+"""A compiled network as a folder that is built without Python:
+
+NAME.c, NAME.h   the network, as the core writes it
+main.c           runs it on the example and compares
+weights.bin      its weights in order, each from a multiple of 64 bytes on
+example.bin      inputs and what PyTorch answers to them, in the same way
+network.txt      its text, for canvas network
+README.md        how to build it
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from .specialised import Specialised
+import torch
+from torch import Tensor
+
+from .. import _core
+from ..errors import CanvasError
+from .native_network import ALIGNMENT, DTYPES, NativeNetwork
+
+MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see README.md */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "%(name)s.h"
+
+enum { WEIGHTS = %(weights)d, INPUTS = %(inputs)d, OUTPUTS = %(outputs)d };
+static const size_t weight_bytes[] = {%(weight_bytes)s};
+static const size_t input_bytes[] = {%(input_bytes)s};
+static const size_t output_bytes[] = {%(output_bytes)s};
+
+static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static void *memory(size_t bytes) {
+  void *p = aligned_alloc(64, rounded(bytes) + 64);
+  if (!p) fprintf(stderr, "there is no memory\n"), exit(1);
+  return p;
+}
+
+/* A tensor of a file in which each starts at a multiple of 64 bytes. */
+static void *tensor(FILE *file, size_t bytes) {
+  char *p = memory(bytes);
+  if (!file || fread(p, 1, rounded(bytes), file) != rounded(bytes))
+    fprintf(stderr, "a file ends too early\n"), exit(1);
+  return p;
+}
+
+int main(void) {
+  FILE *weights_file = fopen("weights.bin", "rb"), *example = fopen("example.bin", "rb");
+  const void *weights[WEIGHTS + 1], *inputs[INPUTS + 1];
+  void *outputs[OUTPUTS];
+  for (int i = 0; i < WEIGHTS; i++) weights[i] = tensor(weights_file, weight_bytes[i]);
+  for (int i = 0; i < INPUTS; i++) inputs[i] = tensor(example, input_bytes[i]);
+  for (int i = 0; i < OUTPUTS; i++) outputs[i] = memory(output_bytes[i]);
+  void *packed = memory(%(name)s_packed_bytes), *arena = memory(%(name)s_arena_bytes);
+  if (%(name)s_load(weights, packed) || %(name)s_run(weights, packed, inputs, outputs, arena)) {
+    fprintf(stderr, "there is no memory\n");
+    return 1;
+  }
+  for (int i = 0; i < OUTPUTS; i++) {
+    const float *got = outputs[i], *wanted = tensor(example, output_bytes[i]);
+    double off = 0, largest = 0;
+    for (size_t k = 0; k < output_bytes[i] / sizeof(float); k++) {
+      off = fmax(off, fabs((double)got[k] - wanted[k]));
+      largest = fmax(largest, fabs((double)wanted[k]));
+    }
+    printf("output %%d: %%zu bytes, ", i, output_bytes[i]);
+    printf("off by %%g of %%g at most\n", off, largest);
+  }
+  return 0;
+}
+"""
+
+README = """# {name}
+
+A network as C, written by Canvas {version} for the machine on which it was compiled. `{name}.h`
+says what it takes; tensors are whole, row-major, of 32 bits per element.
+
+    cc {flags} -o {name} main.c {name}.c -lm
+    ./{name}
+
+runs it on `example.bin` (inputs, then what PyTorch answered) and prints how far off the outputs
+are. `weights.bin` holds the weights in the order of the header, each from a multiple of 64 bytes.
+`network.txt` is the text that `canvas network` reads.
+"""
 
 
 def save_network(
-    size: Specialised, weights: Sequence[Any], folder: str | os.PathLike[str]
-) -> None:
-    raise NotImplementedError
+    network: NativeNetwork,
+    weights: Sequence[Tensor],
+    example: Sequence[Tensor],
+    wanted: Sequence[Tensor],
+    folder: str | os.PathLike[str],
+) -> Path:
+    """The folder, new, appears whole or not at all."""
+    out = Path(folder)
+    if out.exists():
+        raise CanvasError(f"'{out}' is there already: give a folder that is not")
+    part = out.with_name(out.name + ".part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for name, text in {**network.source(), **_texts(network)}.items():
+            (part / name).write_text(text)
+        (part / "weights.bin").write_bytes(_together(weights))
+        (part / "example.bin").write_bytes(_together([*example, *wanted]))
+        part.rename(out)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise CanvasError(f"cannot write '{out}': {error.strerror}") from None
+    return out
+
+
+def _texts(network: NativeNetwork) -> dict[str, str]:
+    words: dict[str, Any] = {"name": network.name}
+    for role in ("weight", "input", "output"):
+        rows = getattr(network, role + "s")
+        words[role + "s"] = len(rows)
+        sizes = [str(_bytes(row[-2:] if role == "weight" else row[1:3])) for row in rows]
+        words[role + "_bytes"] = ", ".join(sizes) or "0"
+    flags = "-O2 -march=native" + (" -fopenmp" if network.threads > 1 else "")
+    readme = README.format(name=network.name, version=_core.version(), flags=flags)
+    return {"main.c": MAIN % words, "network.txt": network.text, "README.md": readme}
+
+
+def _bytes(row: Sequence[Any]) -> int:
+    dtype, shape = row
+    return int(torch.Size(shape).numel()) * DTYPES[dtype].itemsize
+
+
+def _together(tensors: Iterable[Tensor]) -> bytes:
+    parts = []
+    for tensor in tensors:
+        data = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        parts.append(data + b"\0" * (-len(data) % ALIGNMENT))
+    return b"".join(parts)

@@ -237,7 +237,7 @@ def _attach(root: nn.Module, path: str, tensor: Tensor) -> None:
     for folder in folders:
         if folder not in root._modules:
             root.add_module(folder, nn.Module())
-        root = root._modules[folder]  # type: ignore[assignment]
+        root = getattr(root, folder)
     if isinstance(tensor, nn.Parameter):
         root.register_parameter(name, tensor)
     else:

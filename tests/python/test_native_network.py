@@ -1,0 +1,125 @@
+"""Networks of text as machine code, without PyTorch's graphs: loaded, called, timed, saved."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+import torch
+from torch import nn
+
+import canvas
+from canvas.inference import lowering
+from canvas.inference.native_network import NativeNetwork
+
+TEXT = """canvas 1
+network two
+program look
+in T f32 [r:5, c:4] const
+in I i32 [n:3] 0..4
+Y[n:3, c:4] = T[I[n], c]
+out Y
+end
+program mix
+in X f32 [n:3, c:4]
+in W f32 [o:2, c:4] const
+Y[n:3, o:2] = X[n, c] * W[o, c] // sum c:4
+out Y
+end
+in words i32 [3] 0..4
+weight table f32 [5, 4] from words.weight
+weight w f32 [2, 4] from head.weight
+x f32 [3, 4] = look(table, words)
+y f32 [3, 2] = mix(x, w)
+out x, y
+"""
+
+
+class Words(nn.Module):
+    """What TEXT says."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 4)
+        self.head = nn.Linear(4, 2, bias=False)
+
+    def forward(self, words):
+        x = self.words(words)
+        return self.head(x), x
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """The text stands for the model's graph."""
+
+    def lower(exported, threads, log):
+        tensors = {"table": "words.weight", "w": "head.weight"}
+        found = {name: exported.state_dict[source] for name, source in tensors.items()}
+        return NativeNetwork(TEXT, threads, log), found
+
+    monkeypatch.setattr(lowering, "lower", lower)
+    monkeypatch.setattr(lowering, "unsupported", lambda node: None)
+
+
+def test_calls_and_indices(given):
+    model = Words().eval()
+    words = torch.tensor([4, 0, 2])
+    compiled = canvas.compile(model, words)
+    for _ in range(2):
+        for a, b in zip(compiled(words), model(words)):
+            torch.testing.assert_close(a, b.detach())
+    with torch.no_grad():
+        model.words.weight[4] += 1
+    torch.testing.assert_close(compiled(words)[1], model.words(words).detach())
+    with pytest.raises(
+        canvas.CanvasError, match="'words' holds indices from -1 to 5, outside of 0"
+    ):
+        compiled(torch.tensor([5, -1, 2]))
+    compiled(torch.tensor([1, 1, 1]))
+    report = compiled.report(5)
+    assert [(group.program, group.results) for group in report.groups] == [
+        ("look", "x"),
+        ("mix", "y"),
+    ]
+    assert report.seconds > 0 and all(group.seconds > 0 for group in report.groups)
+
+
+def test_a_folder_to_take_home(given, tmp_path):
+    compiled = canvas.compile(Words().eval(), torch.tensor([4, 0, 2]))
+    out = tmp_path / "deep" / "words"
+    compiled.save(out)
+    readme = (out / "README.md").read_text()
+    command = next(line.split() for line in readme.splitlines() if line.startswith("    cc "))
+    subprocess.run([*command, "-Wall", "-Werror"], cwd=out, check=True, timeout=60)
+    found = subprocess.run(
+        ["./two"], cwd=out, check=True, timeout=60, capture_output=True, text=True
+    )
+    lines = found.stdout.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        "output 0: 48 bytes",
+        "output 1: 24 bytes",
+    ]
+    for line in lines:
+        words = line.split()
+        assert float(words[6]) <= 1e-5 * float(words[8]) > 0
+    assert canvas._core.network_optimize((out / "network.txt").read_text(), "dead")
+    with pytest.raises(canvas.CanvasError, match="is there already: give a folder that is not"):
+        compiled.save(out)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(canvas.CanvasError, match=r"cannot write '.*': Not a directory"):
+        compiled.save(tmp_path / "file" / "words")
+
+
+def test_a_compiler_that_is_missing_or_dies(given, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for compiler in ("/nowhere/cc", "false"):
+        monkeypatch.setenv("CANVAS_CC", compiler)
+        with pytest.raises(canvas.CanvasError) as raised:
+            canvas.compile(Words().eval(), torch.tensor([4, 0, 2]))
+        assert "compiler" in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_log_that_is_none(given, tmp_path):
+    (tmp_path / "log").write_text("nonsense\n")
+    with pytest.raises(canvas.CanvasError):
+        canvas.compile(Words().eval(), torch.tensor([4, 0, 2]), log=tmp_path / "log")
