@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 
 import pytest
@@ -123,3 +125,36 @@ def test_a_log_that_is_none(given, tmp_path):
     (tmp_path / "log").write_text("nonsense\n")
     with pytest.raises(canvas.CanvasError):
         canvas.compile(Words().eval(), torch.tensor([4, 0, 2]), log=tmp_path / "log")
+
+
+LONG = """canvas 1
+network long
+program conv
+in X f32 [n:1, c:32, h:24, w:24]
+in W f32 [o:32, c:32, kh:3, kw:3] const
+Y[n:1, o:32, h:22, w:22] = X[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:32, kh:3, kw:3
+out Y
+end
+in x f32 [1, 32, 24, 24]
+weight w f32 [32, 32, 3, 3] from weight
+y f32 [1, 32, 22, 22] = conv(x, w)
+out y
+"""
+
+
+def test_two_threads_give_the_same_in_a_child_too(monkeypatch):
+    monkeypatch.setattr(lowering, "unsupported", lambda node: None)
+
+    def lower(exported, *options):
+        return NativeNetwork(LONG, *options), {"w": exported.state_dict["weight"]}
+
+    monkeypatch.setattr(lowering, "lower", lower)
+    model, x = nn.Conv2d(32, 32, 3, bias=False).eval(), torch.randn(1, 32, 24, 24)
+    compiled = [canvas.compile(model, x, threads=n) for n in (1, 2)]
+    results = [network(x) for network in compiled]
+    assert torch.equal(*results)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        os._exit(0 if torch.equal(compiled[1](x), results[0]) else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -52,6 +52,7 @@ class NativeNetwork:
         self, text: str, threads: int = 1, log: str | os.PathLike[str] | None = None
     ) -> None:
         self.threads = threads
+        self._process, self._made_of = os.getpid(), text
         self._options: dict[str, Any] = {"log": log, "threads": threads}
         made = _core.network_compile(text, **self._options)
         self.path: str = made["path"]
@@ -71,6 +72,14 @@ class NativeNetwork:
         self._run = _function(library, f"{self.name}_run", 5)
         self._call = _function(library, f"{self.name}_call", 5, first=ctypes.c_int)
         self._free: list[_Workspace] = []
+
+    def here(self) -> NativeNetwork:
+        """Itself; in a child of a fork, where OpenMP would wait for threads that are not there,
+        the same for one thread.
+        """
+        if self.threads == 1 or self._process == os.getpid():
+            return self
+        return NativeNetwork(self._made_of, 1, self._options["log"])
 
     def source(self) -> dict[str, str]:
         """The same as C, by file names."""

@@ -18,7 +18,7 @@ from .watched_weights import WatchedWeights, check_numbers
 
 KEPT = 4  # states of the weights that stay packed: several modules may share one graph
 
-State = tuple[WatchedWeights, Any]
+State = tuple[WatchedWeights, Any, Any]  # the weights, packed, for this network
 
 
 class NativePart(nn.Module):
@@ -59,27 +59,30 @@ class NativePart(nn.Module):
 
     def run(self, weights: list[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
         """Weights and inputs are the network's, in its order."""
-        return self.network.run(self._packed(weights), self.forms_of(inputs))
+        network = self.network.here()
+        if network is not self.network:
+            self.network = network
+        return network.run(self._packed(network, weights), self.forms_of(inputs))
 
     def forms_of(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs as the code reads them."""
         return [form(tensor) for form, tensor in zip(self._forms, inputs)]
 
-    def _packed(self, weights: list[Tensor]) -> Any:
-        for watched, packed in self._states:
-            if watched.same(weights):
+    def _packed(self, network: Any, weights: list[Tensor]) -> Any:
+        for watched, packed, of in self._states:
+            if of is network and watched.same(weights):
                 return packed
         with AT_WORK:
             check_numbers(weights, self.names)
             watched = WatchedWeights(weights, self.names)
-            packed = self.network.pack(weights)
+            packed = network.pack(weights)
             kept = [state for state in self._states if not _shares(state, weights)]
-            self._states = [(watched, packed), *kept][:KEPT]
+            self._states = [(watched, packed, network), *kept][:KEPT]
         return packed
 
-    def state(self) -> Any:
-        """The weights as they are packed now; None before the first call."""
-        return self._states[0][1] if self._states else None
+    def packed(self) -> Any:
+        """The weights as they were packed last; there has been a call."""
+        return self._states[0][1]
 
     def forget(self) -> None:
         self._states = []

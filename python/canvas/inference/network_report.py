@@ -82,7 +82,7 @@ def report_of(
 
 def _part_rows(part: NativePart, rounds: int) -> Iterator[tuple[str, str, float, int, int]]:
     network, inputs = part.network, [_drawn(row) for row in part.network.inputs]
-    taken = network.seconds(part.state(), inputs, rounds)
+    taken = network.seconds(part.packed(), inputs, rounds)
     for (program, results, macs, moved), column in zip(network.calls, taken):
         names = results if isinstance(results, str) else " ".join(results)
         yield program, names, median(column), 2 * macs, moved
