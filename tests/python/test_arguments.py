@@ -54,6 +54,16 @@ IMAGES = torch.utils.data.TensorDataset(torch.zeros(40, 1, 4, 4), torch.arange(4
 # function: its good arguments, and what each may not be.
 TABLE = {
     "KernelPack": ({}, {"text": NO_TEXT + NEVER}),
+    "compile": (
+        {"model": "NETWORK", "example_input": IMAGE},
+        {
+            "model": NO_MODULE,
+            "example_input": [None, 0.5, "x", b"", [], Odd()],
+            "threads": NO_WHOLE + NEVER,
+            "log": NO_PATH,
+            "check": NO_SWITCH + NEVER,
+        },
+    ),
     "compile_program": (
         {"program": PROGRAM},
         {"program": NO_TEXT + NEVER, "schedule": NO_TEXT, "machine": NO_TEXT},
