@@ -122,10 +122,11 @@ static int64_t cache_file(int level, const char *what) {
   return 0;
 }
 
-/* sysconf's answer, or the files', or what is usual: some systems say 0 or -1. */
+/* The files' answer, or sysconf's, or what is usual: some systems say 0 or -1, and glibc's L3 of some
+ * processors is that of all their cores, where the files have what this one reaches. */
 static int64_t cache(int name, int level, int64_t usual) {
-  int64_t bytes = name >= 0 ? sysconf(name) : 0;
-  if (!is_size(bytes)) bytes = cache_file(level, "size");
+  int64_t bytes = cache_file(level, "size");
+  if (!is_size(bytes)) bytes = name >= 0 ? sysconf(name) : 0;
   return is_size(bytes) ? bytes : usual;
 }
 
