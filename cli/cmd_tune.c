@@ -131,8 +131,10 @@ static void print_time(const struct outcome *o) {
     print_seconds(v->cold, stdout);
     printf(" with cold caches");
   }
+  bool all = o->tuned->tried == o->tuned->images || o->tuned->whole;
   if (o->tuned->before > 0)
-    printf(", %.2f times as fast as the default schedule", o->tuned->before / o->tuned->after);
+    printf(", %s%.2f times as fast as the default schedule", all ? "" : "an estimated ",
+           o->tuned->before / o->tuned->after);
 }
 
 static void print_text(const struct outcome *o) {
@@ -145,7 +147,10 @@ static void print_text(const struct outcome *o) {
   printf(" (%s; %d of %" PRId64 " schedules measured in %.1f s", t->rule, t->trials, t->points,
          t->seconds);
   print_failures(t->failures, stdout);
-  if (t->tried < t->images) printf("; for %" PRId64 " of %" PRId64 " images", t->tried, t->images);
+  if (t->tried < t->images) {
+    printf("; for %" PRId64 " of %" PRId64 " images", t->tried, t->images);
+    if (t->whole) printf(", the best %d for all", t->whole);
+  }
   printf(")\n");
 }
 
@@ -173,8 +178,8 @@ static void print_json(const struct outcome *o) {
            v->lower, v->upper, v->cold);
   if (t->before > 0) printf(", \"before\": %.6g, \"after\": %.6g", t->before, t->after);
   printf(", \"flops\": %" PRId64 ", \"sketches\": %d, \"points\": %" PRId64 ", \"images\": %" PRId64
-         ", \"tried\": %" PRId64 ", \"trials\": %d, \"failures\": ",
-         o->flops, t->sketches, t->points, t->images, t->tried, t->trials);
+         ", \"tried\": %" PRId64 ", \"whole\": %d, \"trials\": %d, \"failures\": ",
+         o->flops, t->sketches, t->points, t->images, t->tried, t->whole, t->trials);
   print_failures_json(t->failures);
   printf(", \"seconds\": %.3f, \"program\": ", t->seconds);
   put_json_string(program ? program : "");

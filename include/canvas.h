@@ -658,6 +658,8 @@ typedef struct canvas_tuned {
   int sketches;   /* schedules with holes, ... */
   int64_t points; /* ... and how many ways there are to fill them */
   int64_t images, tried; /* of the program's batch, and for how many of them trials were timed */
+  int whole; /* where tried < images: schedules that were timed for all of them in the end; 0: `before` and
+                `after` are for `tried` images, and their ratio is an estimate for all */
   int trials, failures[CANVAS_FAILURES];
   int64_t damaged; /* lines of the log that are no records and were left out */
   double seconds;  /* that it took */

@@ -79,6 +79,7 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
                         .points = t->size,
                         .images = t->images,
                         .tried = t->tried,
+                        .whole = t->whole,
                         .trials = t->trials,
                         .damaged = t->damaged,
                         .seconds = t->seconds};

@@ -21,7 +21,8 @@
 #include "run/compiler.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
-static const double SLOW = 1.25; /* of the best: so slow that five samples are enough */
+static const double SLOW = 1.25;  /* of the best: so slow that five samples are enough */
+static const double LONG = 20e-3; /* seconds of a run that needs no other before it */
 enum { CALLS_MOST = 1 << 20 };
 enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
 #define MEMORY ((int64_t)1 << 30)
@@ -225,11 +226,13 @@ static bool is_slow(const struct measure_limits *l, int samples, double fastest)
 /* Sorted; how many. */
 static int take_samples(const struct trial *t, struct cold *cold, double *times,
                         struct verdict *v) {
-  double once = sample(t, cold, 1); /* thrown away but for the choice */
+  double once = sample(t, cold, 1); /* thrown away but for the choice, */
+  bool warm = !cold && once > LONG; /* unless the two runs that were checked are enough before it */
   double fastest = HUGE_VAL;
   int calls = once < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(once, 1e-9))) : 1;
-  double one = sample(t, cold, calls);
+  double one = warm ? once : sample(t, cold, calls);
   int most = choose_repeats(&t->limits, one * calls), count = 0;
+  if (warm) times[count++] = fastest = once;
   while (count < most && !is_slow(&t->limits, count, fastest)) {
     double time = sample(t, cold, calls);
     if (isnan(time)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");

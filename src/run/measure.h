@@ -2,7 +2,7 @@
  *
  *     load -> run over the first poison -> compare with what is expected
  *          -> run over the second, malloc's memory poisoned both times -> the same, all written
- *          -> warm up -> timed samples -> the outputs are still the same
+ *          -> warm up (not what takes 20 ms) -> timed samples -> the outputs are still the same
  *
  * Time is processor time of the thread, the only one that runs: other work on the machine moves it
  * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others

@@ -106,7 +106,8 @@ bool default_long_axis(const struct default_facts *f, int first);
 enum default_blocks {
   BLOCKS_FORMULA, /* as the formula has it */
   BLOCKS_LANES,   /* panels of lanes, `together` of them while the rows run */
-  BLOCKS_ROWS     /* tiles of rows, while the panels run */
+  BLOCKS_ROWS,    /* tiles of rows, while the panels run */
+  BLOCKS_BANDS    /* some rows of an image with all its columns, while the panels run */
 };
 
 /* What a sketch wants of the stage with the longest sums, where the formula would choose. By names, because edits
@@ -135,6 +136,7 @@ struct default_tile {
   int64_t steps;    /* of its inner loop: the lanes, or some vectors of them */
   int64_t together; /* so many of them stay in L2 while the rows run; 1 */
   int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
+  bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
   bool open;        /* numbers are: axes are split although there is one step outside */
   bool masked;      /* they overshoot */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */

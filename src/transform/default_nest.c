@@ -213,8 +213,10 @@ static int add_outer(struct nest *n) {
     int level = outer_level(n, axis);
     if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
+    if (n->tile->bands && axis == n->tile->vec)
+      node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   }
-  if (n->tile->blocked >= 0)
+  if (n->tile->blocked >= 0 && !n->tile->bands)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   for (int i = 0; i < n->f->t->rank; i++)
     if (has_phases(n, i)) node = schedule_add_loop(n->m->s, node, n->parts[i].outer, LOOP_UNROLL);

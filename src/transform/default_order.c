@@ -85,6 +85,22 @@ static uint32_t buffered_axes(const struct chooser *c) {
   return 0;
 }
 
+static bool has_tiles(const struct chooser *c, int axis) {
+  return axis != c->best.vec && c->f->t->axes[axis].size > c->best.rows[axis];
+}
+
+/* Bands: the last axis of tiles that has tiles of another one inside, one row each; -1. */
+static int band_axis(struct chooser *c) {
+  int inner = c->f->t->rank - 1;
+  while (inner >= 0 && !has_tiles(c, inner)) inner--;
+  int axis = inner - 1;
+  while (axis >= 0 && !has_tiles(c, axis)) axis--;
+  if (axis < 0 || c->best.rows[axis] > 1 || c->best.vec < 0) return -1;
+  if (c->f->t->axes[c->best.vec].size <= c->best.steps) return -1;
+  c->best.bands = true;
+  return axis;
+}
+
 /* The axis whose tiles come in blocks, outside all others: what a wish says, or what is best; -1. */
 static int outside(struct chooser *c) {
   const struct default_wish *wish = c->options.wish;
@@ -94,10 +110,10 @@ static int outside(struct chooser *c) {
   if (c->best.vec >= 0 && c->f->t->axes[c->best.vec].size > c->best.steps)
     c->best.blocked = c->best.vec;
   if (blocks == BLOCKS_ROWS) c->best.blocked = -1;
+  if (blocks == BLOCKS_BANDS) c->best.blocked = band_axis(c);
   for (int i = 0; i < c->f->t->rank && blocks == BLOCKS_ROWS; i++) {
     int at = c->best.blocked;
-    bool tiles = i != c->best.vec && c->f->t->axes[i].size > c->best.rows[i];
-    if (tiles && (with ? with >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0))
+    if (has_tiles(c, i) && (with ? with >> i & 1 && (at < 0 || c->best.rows[at] == 1) : at < 0))
       c->best.blocked = i;
   }
   return c->best.blocked;
@@ -138,23 +154,24 @@ static void order_copy(struct chooser *c) {
 }
 
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
- * and lanes. */
+ * and lanes; of bands the lanes stand between what is outside and what is in a band. */
 static void order_own(struct chooser *c) {
   int first = outside(c);
   uint32_t with = first >= 0 ? buffered_axes(c) : 0;
   int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
-  for (int turn = -2; turn < 6; turn++)
+  for (int turn = -2; turn < 7; turn++)
     for (int i = 0; i < c->f->t->rank; i++) {
       bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
                     : turn == -1 ? with && i == first
                     : turn == 0  ? c->f->bounds >> i & 1
                     : turn == 1
                         ? i != v && c->f->reduction > 1 && shares_all(c, i) && c->best.rows[i] == 1
-                    : turn == 2 ? i == first
-                    : turn == 3 ? i != v && i != last
-                    : turn == 4 ? i != last
+                    : turn == 2 ? i == first || (c->best.bands && i != v && i < first)
+                    : turn == 3 ? c->best.bands && i == v
+                    : turn == 4 ? i != v && i != last
+                    : turn == 5 ? i != last
                                 : true;
       if (!wanted || done >> i & 1) continue;
       done |= 1u << i;
@@ -300,6 +317,7 @@ static void block_copy(struct chooser *c) {
 void chooser_order(struct chooser *c) {
   c->best.together = 1;
   c->best.blocked = -1;
+  c->best.bands = false;
   c->best.open = c->options.wish && c->options.wish->tile;
   block_copy(c);
   pack_panels(c);

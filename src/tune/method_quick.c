@@ -78,12 +78,23 @@ static void take_in_turn(const struct search *s, const struct ranking *all, stru
   free(taken);
 }
 
+/* The best of each order of loops: where there is time for some trials alone. */
+static void take_orders(const struct search *s, const struct ranking *all, struct ranking *out) {
+  uint32_t taken = 0;
+  for (int i = 0; i < all->count; i++) {
+    uint32_t order = 1u << s->sketches.data[all->data[i].candidate.sketch].blocks;
+    if (!(taken & order)) VEC_PUSH(out, all->data[i]);
+    taken |= order;
+  }
+}
+
 void method_shortlist(struct search *s, struct ranking *out) {
   struct ranking all = {0};
   consider(s, &all);
   ranking_add(out, s, (struct tune_candidate){0, 0});
   for (int i = 0; i < s->hints.count; i++) ranking_add(out, s, s->hints.data[i]);
-  for (int i = 0; i < SHORTLIST / 2 && i < all.count; i++) VEC_PUSH(out, all.data[i]);
+  if (s->heavy) take_orders(s, &all, out);
+  for (int i = 0; !s->heavy && i < SHORTLIST / 2 && i < all.count; i++) VEC_PUSH(out, all.data[i]);
   take_in_turn(s, &all, out);
   free(all.data);
 }

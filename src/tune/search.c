@@ -12,7 +12,8 @@
 
 enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
-static const double HUNG = 60; /* seconds of a compiler for one file */
+static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
+static const double HUNG = 60;    /* seconds of a compiler for one file */
 
 bool search_over(const struct search *s) {
   if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
@@ -166,7 +167,7 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
   out->trial.text = journal_hash(out->program, out->schedule);
   out->tree = search_for_few(s, c.sketch, tree);
   out->trial.scale = scale_of(s, out);
-  bool known = !out->tree;
+  bool known = !out->tree || out->trial.scale < UNLIKE;
   for (int i = 0; i < s->trials.count; i++) known |= s->trials.data[i].text == out->trial.text;
   for (int i = 0; i < count; i++) known |= others[i].trial.text == out->trial.text;
   return !known;

@@ -12,7 +12,7 @@
 
 static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
 static const double TRIED = 4e8; /* of as many images as a trial is for, about, */
-static const double SHARE = 0.5;
+static const double SHARE = 0.4;
 static const double HEAVY = 1e9; /* and of a trial from which on the interpreter alone checks it */
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */

@@ -76,13 +76,14 @@ static void add_default(struct maker *m, const struct program *p) {
   struct program *edited = default_program(p, m->machine);
   if (!edited) edited = copy_of(p);
   struct schedule *s = schedule_default(edited, true, m->machine);
-  add(m, (struct sketch){mem_strdup("default"), edited, s, 0, false});
+  add(m, (struct sketch){mem_strdup("default"), edited, s, 0, FAMILY_PLAIN, BLOCKS_FORMULA});
 }
 
 /* ---- kinds of tiles ---- */
 
 static char *rule_of(const struct default_wish *w) {
-  static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks"};
+  static const char *const blocks[] = {"", ", panels in blocks", ", rows in blocks",
+                                       ", rows in bands"};
   struct buf text = {0};
   if (!w->tile) {
     buf_printf(&text, "%lld partial sums", (long long)w->sums);
@@ -131,7 +132,11 @@ static bool add_wished(struct maker *m, const struct program *p, const struct de
     return false;
   }
   sketch_open(&made, wish, m->machine);
-  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, false});
+  enum sketch_family family = wish->borders ? FAMILY_BORDERS
+                              : wish->sums  ? FAMILY_SUMS
+                                            : FAMILY_PLAIN;
+  add(m, (struct sketch){rule_of(wish), made.program, made.schedule, made.cycles, family,
+                         wish->blocks});
   return true;
 }
 
@@ -153,7 +158,8 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
   char *of = rule_of(wish);
   buf_puts(&rule, of);
   free(of);
-  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, true});
+  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
+                         wish->blocks});
 }
 
 static bool is_summed(const struct program *p, int stage) {
@@ -187,7 +193,7 @@ static bool is_of_sums(const struct default_wish *kind, int64_t sums) {
          (kind->steps == sums && length > 2 && !strcmp(kind->lanes + length - 2, "_i"));
 }
 
-/* Each kind in blocks of panels and in blocks of rows, which hold all orders of its loops. */
+/* Each kind in blocks of panels, of rows and in bands, which hold the orders of its loops that differ. */
 static void add_kinds(struct maker *m, const struct program *p, const struct default_wish *base) {
   struct default_wishes kinds = {0};
   default_wishes_of(p, m->machine, base, &kinds);
@@ -203,8 +209,10 @@ static void add_kinds(struct maker *m, const struct program *p, const struct def
     bool panels = add_wished(m, p, &wish);
     wish.blocks = BLOCKS_ROWS;
     bool rows = add_wished(m, p, &wish);
+    wish.blocks = BLOCKS_BANDS;
+    bool bands = add_wished(m, p, &wish);
     wish.blocks = BLOCKS_FORMULA;
-    if (!panels && !rows) add_wished(m, p, &wish);
+    if (!panels && !rows && !bands) add_wished(m, p, &wish);
   }
   free(kinds.data);
 }
@@ -317,9 +325,9 @@ static bool is_sparse(const struct program *p) {
 /* Where some are buffered, the others go, but for the default. */
 static bool keep_buffered(struct sketches *s) {
   int kept = 1, buffered = 0;
-  for (int i = 1; i < s->count; i++) buffered += s->data[i].buffered;
+  for (int i = 1; i < s->count; i++) buffered += s->data[i].family == FAMILY_BUFFERED;
   for (int i = 1; i < s->count && buffered; i++)
-    if (s->data[i].buffered)
+    if (s->data[i].family == FAMILY_BUFFERED)
       s->data[kept++] = s->data[i];
     else
       sketch_free(&s->data[i]);
@@ -354,7 +362,8 @@ static void add_winograd(struct maker *m, const struct program *given, int tile)
     p = edited ? edited : p;
     s = schedule_default(p, true, m->machine);
   }
-  add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER, false});
+  add(m, (struct sketch){mem_strdup(rule), p, s, least_cycles(m->out) / FEWER, FAMILY_WINOGRAD,
+                         BLOCKS_FORMULA});
 }
 
 /* ---- all ---- */
@@ -369,6 +378,18 @@ static bool is_poor(const struct sketches *s) {
   int best = 1;
   while (s->data[best].program->winograd > s->data[0].program->winograd) best++;
   return s->data[s->count - 1].cycles > WORSE * s->data[best].cycles;
+}
+
+/* The worst of the family that has most. */
+static void drop_one(struct sketches *s) {
+  int members[FAMILY_COUNT] = {0}, most = 0, at = s->count - 1;
+  for (int i = 1; i < s->count; i++) members[s->data[i].family]++;
+  for (int i = 0; i < FAMILY_COUNT; i++)
+    if (members[i] > members[most]) most = i;
+  while (s->data[at].family != (enum sketch_family)most) at--;
+  sketch_free(&s->data[at]);
+  memmove(&s->data[at], &s->data[at + 1], (size_t)(s->count - at - 1) * sizeof *s->data);
+  s->count--;
 }
 
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
@@ -388,7 +409,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);
   qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
-  while (out->count > SKETCHES || (out->count > LEAST && is_poor(out)))
-    sketch_free(&out->data[--out->count]);
+  while (out->count > LEAST && is_poor(out)) sketch_free(&out->data[--out->count]);
+  while (out->count > SKETCHES) drop_one(out);
   return CANVAS_OK;
 }

@@ -18,13 +18,24 @@
 #include "schedule/schedule.h"
 #include "transform/default.h"
 
+/* Of each kind some stay where there are too many. */
+enum sketch_family {
+  FAMILY_PLAIN,
+  FAMILY_BORDERS,  /* conditions of borders stay in the sum */
+  FAMILY_SUMS,     /* partial sums */
+  FAMILY_BUFFERED, /* what a block of rows reads is computed for it alone */
+  FAMILY_WINOGRAD,
+  FAMILY_COUNT
+};
+
 struct sketch {
   char *rule; /* what made it, for people: "default", "lanes oc 32, rows w, panels outside" */
   struct program
       *program; /* what edits made of the given one: the same inputs and outputs; owned */
   struct schedule *schedule; /* with holes; owned */
   double cycles;             /* by the formula, with the numbers that it would take */
-  bool buffered;             /* what a block of rows reads is computed for it alone */
+  enum sketch_family family;
+  enum default_blocks blocks; /* the order of its loops */
 };
 struct sketches {
   VEC(struct sketch);
@@ -33,7 +44,8 @@ struct sketch_options {
   bool winograd; /* its rounding error is permitted */
 };
 
-/* The first is the default without a hole, then the best by the formula first. At most SKETCHES. */
+/* The first is the default without a hole, then the best by the formula first. At most SKETCHES: of more the
+ * worst of the largest family goes, again and again. */
 enum { SKETCHES = 40, WINOGRAD = 4 /* the tile where it is permitted */ };
 canvas_status sketches_of(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct sketch_options *options,

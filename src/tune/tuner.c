@@ -28,6 +28,7 @@ struct finalist {
   double times[ROUNDS];   /* medians */
   int rounds;             /* -1: it failed */
   double scale;           /* of the trial */
+  struct verdict whole;   /* of all images, where the finals were for them */
 };
 
 struct finals {
@@ -35,6 +36,11 @@ struct finals {
   int count;
   double until; /* a time of clock_wall by which all ends; 0: none */
 };
+
+/* The finals are for all images from the first, as a run takes long: they are the winner's verdict, too. */
+static bool is_long(const struct search *s) {
+  return s->heavy && s->fewer;
+}
 
 static int finalist_of(const struct finals *f, struct tune_candidate c) {
   int i = f->count - 1;
@@ -58,16 +64,33 @@ static void add_finalist(const struct search *s, struct finals *f, struct tune_c
   if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree, .scale = scale_of(s, c)};
 }
 
+/* For few images the orders of a tile's loops are as good as the same code: another one than those of the
+ * finalists comes first. */
+static bool has_order(const struct search *s, const struct finals *f, struct tune_candidate c) {
+  for (int i = 1; i < f->count; i++)
+    if (s->sketches.data[f->of[i].who.sketch].blocks == s->sketches.data[c.sketch].blocks)
+      return true;
+  return false;
+}
+
+/* `fresh`: in an order that no finalist has; NULL: there is none. */
+static const struct trial *next_best(const struct search *s, const struct finals *f, bool fresh) {
+  const struct trial *best = NULL;
+  for (int i = 0; i < s->trials.count; i++) {
+    const struct trial *t = &s->trials.data[i];
+    if (!isfinite(trial_time(t)) || is_finalist(f, t->candidate)) continue;
+    if (fresh && has_order(s, f, t->candidate)) continue;
+    if (!best || trial_time(t) < trial_time(best)) best = t;
+  }
+  return best;
+}
+
 static void choose_finalists(const struct search *s, struct finals *f) {
   add_finalist(s, f, (struct tune_candidate){0, 0});
   int finalists = s->heavy ? HEAVY_FINALISTS : FINALISTS;
   for (int turn = 0; turn < finalists; turn++) {
-    const struct trial *best = NULL;
-    for (int i = 0; i < s->trials.count; i++) {
-      const struct trial *t = &s->trials.data[i];
-      if (!isfinite(trial_time(t)) || is_finalist(f, t->candidate)) continue;
-      if (!best || trial_time(t) < trial_time(best)) best = t;
-    }
+    const struct trial *best = next_best(s, f, is_long(s));
+    if (!best) best = next_best(s, f, false);
     if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
   }
 }
@@ -136,9 +159,11 @@ static canvas_status hold_finals(const struct search *s, const struct compiler *
 
 /* ---- finals on all images -------------------------------------------------------------------- */
 
-/* The default, the best two and what the model likes best. */
+/* The default, the best two and what the model likes best; all where there were no finals before. */
 static int choose_contenders(const struct search *s, struct finals *f, int of[CONTENDERS]) {
   int best = winner_of(f), second = -1, liked = -1, count = 0;
+  for (int i = 0; s->heavy && i < f->count; i++) of[count++] = i;
+  if (s->heavy) return count;
   for (int i = 0; i < f->count; i++) {
     if (!isfinite(time_of(&f->of[i]))) continue;
     if (i != best && (second < 0 || time_of(&f->of[i]) < time_of(&f->of[second]))) second = i;
@@ -154,30 +179,41 @@ static int choose_contenders(const struct search *s, struct finals *f, int of[CO
   return count;
 }
 
-/* In the unit of the finals' times: that of few images. */
-static void keep_whole_times(const struct search *s, struct finals *f, const int *of, int count,
-                             const struct verdict *verdicts) {
+/* In the unit of the finals' times: that of few images. Where none is right, what was there stays. How many
+ * are right. */
+static int keep_whole_times(const struct search *s, struct finals *f, const int *of, int count,
+                            const struct verdict *verdicts) {
   struct finalist kept[FINALISTS + 1];
   int right = 0;
+  for (int i = 0; i < count; i++) f->of[of[i]].whole = verdicts[i];
   memcpy(kept, f->of, sizeof kept);
   for (int i = 0; i < f->count; i++) f->of[i].rounds = -1;
   for (int i = 0; i < count; i++) {
-    if (verdicts[i].failure != FAILED_NOT) continue;
     struct finalist *who = &f->of[of[i]];
+    if (verdicts[i].failure != FAILED_NOT) continue;
     who->scale = 1;
     who->rounds = 1;
     who->times[0] = verdicts[i].median * (double)s->tried / (double)s->images;
     right++;
   }
   if (!right) memcpy(f->of, kept, sizeof kept);
+  return right;
+}
+
+/* That a candidate may take on all images. */
+static double seconds_for(const struct search *s) {
+  double run = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median;
+  return 10 + 100 * run * (double)s->images / (double)s->tried;
 }
 
 /* What is scaled by the model is a guess: the best of few images run once more, on all. */
 static canvas_status hold_whole_finals(struct search *s, const struct compiler *compiler,
-                                       const struct expected *whole, struct finals *f) {
-  const struct batch_options how = {
-      .seconds = time_left(f->until),
-      .limits = {.repeats = SAMPLES, .timing = 0.2, .threads = s->measuring.limits.threads}};
+                                       const struct expected *whole, struct finals *f, int *right) {
+  const struct batch_options how = {.seconds = time_left(f->until),
+                                    .limits = {.seconds = seconds_for(s),
+                                               .repeats = s->heavy ? 1 : SAMPLES,
+                                               .timing = 0.2,
+                                               .threads = s->measuring.limits.threads}};
   const struct loop_tree *trees[CONTENDERS];
   struct verdict verdicts[CONTENDERS];
   int of[CONTENDERS], found = choose_contenders(s, f, of), count = 0;
@@ -185,7 +221,7 @@ static canvas_status hold_whole_finals(struct search *s, const struct compiler *
     if ((trees[count] = search_bind(s, f->of[of[i]].who))) of[count++] = of[i];
   canvas_status status =
       candidates_measure(s->ctx, compiler, whole, s->program, trees, count, &how, verdicts);
-  if (status == CANVAS_OK) keep_whole_times(s, f, of, count, verdicts);
+  if (status == CANVAS_OK) *right = keep_whole_times(s, f, of, count, verdicts);
   for (int i = 0; i < count; i++) loop_tree_free((struct loop_tree *)trees[i]);
   return status;
 }
@@ -220,7 +256,8 @@ static canvas_status measure_winner(const struct search *s, const struct compile
                                     const struct expected *whole, double until, struct tuned *out) {
   const struct loop_tree *tree = out->tree;
   const int threads = s->measuring.limits.threads;
-  double run = out->itself * (double)s->images / (double)s->tried;
+  double run = out->itself;
+  if (!out->whole) run *= (double)s->images / (double)s->tried;
   struct batch_options how = {.seconds = time_left(until),
                               .limits = {.timing = 0.5, .threads = threads}};
   if (run < LONG) how.limits.cold = cold_bytes(&s->machine, threads);
@@ -271,14 +308,17 @@ static void drop_winner(struct tuned *out) {
 static canvas_status finish_whole(struct search *s, const struct compiler *compiler,
                                   const struct expected *whole, struct finals *f,
                                   struct tuned *out) {
-  if (s->fewer && !s->heavy) TRY(hold_whole_finals(s, compiler, whole, f));
-  out->first = first_time(s, f);
-  out->beside = isfinite(time_of(&f->of[0])) ? time_of(&f->of[0]) : 0;
+  if (s->fewer) TRY(hold_whole_finals(s, compiler, whole, f, &out->whole));
+  double all = out->whole ? (double)s->images / (double)s->tried : 1;
+  out->verdict = f->of[0].whole;
+  out->first = all * first_time(s, f);
+  out->beside = isfinite(time_of(&f->of[0])) ? all * time_of(&f->of[0]) : 0;
   for (int winner; (winner = winner_of(f)) >= 0; f->of[winner].rounds = -1) {
-    out->itself = time_of(&f->of[winner]);
+    out->itself = all * time_of(&f->of[winner]);
     drop_winner(out);
     TRY(take_winner(s, f->of[winner].who, out));
-    TRY(measure_winner(s, compiler, whole, f->until, out));
+    out->verdict = f->of[winner].whole;
+    if (!is_long(s)) TRY(measure_winner(s, compiler, whole, f->until, out));
     TRY(log_winner(s, compiler, out));
     if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
   }
@@ -287,10 +327,11 @@ static canvas_status finish_whole(struct search *s, const struct compiler *compi
 
 static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
                                      struct finals *f, struct tuned *out) {
-  struct expected_options options = {.seed = 1, .seconds = 2, .winograd = s->expected->winograd};
+  struct expected_options options = {
+      .seed = 1, .seconds = s->heavy ? 1 : 2, .winograd = s->expected->winograd};
   struct expected *whole = s->expected;
   choose_finalists(s, f);
-  TRY(hold_finals(s, compiler, f));
+  if (!is_long(s)) TRY(hold_finals(s, compiler, f));
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &whole));
   canvas_status status = finish_whole(s, compiler, whole, f, out);
   if (s->fewer) expected_free(whole);

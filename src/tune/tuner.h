@@ -47,6 +47,8 @@ struct tuned {
   int sketches;
   int64_t size;          /* points of all their spaces */
   int64_t images, tried; /* of the program, and for how many trials were */
+  int whole; /* finalists that were timed for all images where tried < images; 0: the times of the default and
+                of the winner are for `tried` */
   int trials, failures[FAILURES];
   int64_t damaged; /* lines of the log that are no records */
   double seconds;  /* that tuning took */

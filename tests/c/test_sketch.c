@@ -140,7 +140,35 @@ static void numbers_are_their_own(void **state) {
   int seen = 0;
   for (int i = 0; i < s.count; i++)
     if (!strncmp(s.data[i].rule, "lanes o 32, rows w", 18)) seen += points_of(&s.data[i]) > 1;
-  CHECK_INT(seen, 2, "panels and rows in blocks");
+  CHECK_INT(seen, 3, "panels and rows in blocks, rows in bands");
+  sketches_free(&s);
+  program_free(p);
+}
+
+// Of a convolution with many channels every kind has some, and orders that only all images tell apart.
+static void orders(void **state) {
+  static const char *const wanted[] = {"lanes oc 32, rows w, panels in blocks",
+                                       "borders, lanes oc 32, rows w, panels in blocks",
+                                       "borders, lanes oc 32, rows w, rows in bands",
+                                       "pad of rows, lanes oc 32, rows w, rows in blocks"};
+  struct program *p = called(
+      "conv2d_nhwc batch=10 height=32 width=32 in_channels=512 "
+      "out_channels=512 kernel=3 padding=1");
+  struct sketches s = made_of(p, &machine_avx512);
+  CHECK_INT(s.count, SKETCHES, "there are more");
+  for (int i = 0; i < 4; i++) {
+    int found = 0;
+    for (int j = 0; j < s.count; j++) found += !strcmp(s.data[j].rule, wanted[i]);
+    CHECK_INT(found, 1, wanted[i]);
+  }
+  for (int i = 0; i < s.count; i++) {
+    if (strcmp(s.data[i].rule, wanted[2]) != 0) continue;
+    struct buf text = {0};
+    schedule_print(s.data[i].schedule, &text);
+    CHECK(strstr(text.text, "n:para, h_oo, Y_oc_o, h_b:{1,2,4,8,16,32}, w_o, kh, kw, ic,"),
+          text.text);
+    buf_free(&text);
+  }
   sketches_free(&s);
   program_free(p);
 }
@@ -452,15 +480,11 @@ static void by_hand(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_there),
-      cmocka_unit_test(numbers_are_their_own),
-      cmocka_unit_test(sparse_ones),
-      cmocka_unit_test(operators),
-      cmocka_unit_test(columns),
-      cmocka_unit_test(fewer_products),
-      cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),
-      cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(what_is_there),  cmocka_unit_test(numbers_are_their_own),
+      cmocka_unit_test(orders),         cmocka_unit_test(sparse_ones),
+      cmocka_unit_test(operators),      cmocka_unit_test(columns),
+      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);

@@ -216,17 +216,6 @@ static void few_images(void **state) {
   CHECK_INT(t.tried, 40, "an image is of less than 0.05 GFLOPs");
   tuned_free(&t);
   program_free(p);
-  p = program_from(
-      "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
-      "in W f32 [k:256, c:1024] const\n"
-      "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
-  t = tuned_by("random", p, 2, 1, NULL);
-  CHECK_INT(t.images, 4, "n");
-  CHECK_INT(t.tried, 1, "0.4 GFLOPs are less than one");
-  CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
-  CHECK(t.verdict.median > 2 * t.itself, "the winner is timed for all");
-  tuned_free(&t);
-  program_free(p);
 }
 
 // ---- several programs ----
@@ -289,6 +278,46 @@ static void together(void **state) {
 
 // ---- compilers that misbehave ----
 
+static void write_file(const char *name, const char *text) {
+  FILE *f = fopen(path_of(name), "w");
+  fputs(text, f);
+  fclose(f);
+  chmod(path_of(name), 0700);
+}
+
+static void set_compiler(const char *name, const char *text) {
+  write_file(name, text);
+  setenv("CANVAS_CC", path_of(name), 1);
+}
+
+// The default, which comes first in the finals, is slow for one image, and everything else is for all.
+static const char fickle[] =
+    "#!/bin/sh\n"
+    "[ \"$1\" = --version ] && exec gcc --version\n"
+    "slow=0; grep -q 'X f32 \\[n:4' unit.c && slow='[1-9]'\n"
+    "grep -q candidate unit.c && sed -i \"s/^int candidate_$slow(.*{\\$/&\\n"
+    "for (volatile long z = 0; z < 20000000; z++);/\" unit.c\n"
+    "exec gcc \"$@\"\n";
+
+// What is fast for few images may not be for all: only finals for all of them know.
+static void whole_finals(void **state) {
+  struct program *p = program_from(
+      "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
+      "in W f32 [k:256, c:1024] const\n"
+      "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
+  set_compiler("fickle", fickle);
+  struct tuned t = tuned_by("random", p, 2, 1, NULL);
+  unsetenv("CANVAS_CC");
+  CHECK_INT(t.images, 4, "n");
+  CHECK_INT(t.tried, 1, "0.4 GFLOPs are less than one image");
+  CHECK_TEXT(t.rule, "default", "");
+  CHECK_INT(t.verdict.failure, FAILED_NOT, t.verdict.message);
+  CHECK(t.whole >= 2 && t.itself > t.verdict.median / 2, "both were timed for all");
+  CHECK(t.first > 1.5 * t.itself, "what seemed best was slower");
+  tuned_free(&t);
+  program_free(p);
+}
+
 // Every third file ends it, every fifth is compiled to code that crashes, every seventh to wrong code.
 static const char faulty[] =
     "#!/bin/sh\n"
@@ -303,12 +332,8 @@ static const char faulty[] =
 
 static void faults(void **state) {
   struct program *p = program_from(gemm);
-  FILE *script = fopen(path_of("faulty"), "w");
-  fputs(faulty, script);
-  fclose(script);
-  chmod(path_of("faulty"), 0700);
   setenv("FAULTS", path_of("count"), 1);
-  setenv("CANVAS_CC", path_of("faulty"), 1);
+  set_compiler("faulty", faulty);
   struct tuned t;
   const struct machine machine = machine_here();
   const struct tune_options options = {
@@ -354,13 +379,6 @@ static const char misled[] =
     "grep -q '^int candidate_' unit.c || exec gcc \"$@\"\n"
     "python3 \"$FAULTS\" || kill -9 $$\n"
     "exec gcc \"$@\"\n";
-
-static void write_file(const char *name, const char *text) {
-  FILE *f = fopen(path_of(name), "w");
-  fputs(text, f);
-  fclose(f);
-  chmod(path_of(name), 0700);
-}
 
 // 1536 of them.
 static const char any_tile[] =
@@ -417,12 +435,8 @@ static const char unlucky[] =
 
 static void next_winner(void **state) {
   struct program *p = program_from(gemm);
-  FILE *script = fopen(path_of("unlucky"), "w");
-  fputs(unlucky, script);
-  fclose(script);
-  chmod(path_of("unlucky"), 0700);
   setenv("FAULTS", path_of("once"), 1);
-  setenv("CANVAS_CC", path_of("unlucky"), 1);
+  set_compiler("unlucky", unlucky);
   struct tuned t = tuned_by("random", p, 6, 1, path_of("unlucky.jsonl"));
   unsetenv("CANVAS_CC");
   unsetenv("FAULTS");
@@ -507,10 +521,10 @@ static int tear_down(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_method), cmocka_unit_test(seeds),      cmocka_unit_test(goes_on),
-      cmocka_unit_test(hints),        cmocka_unit_test(few_images), cmocka_unit_test(faults),
-      cmocka_unit_test(next_winner),  cmocka_unit_test(learns),     cmocka_unit_test(is_stopped),
-      cmocka_unit_test(gradient),     cmocka_unit_test(together),   cmocka_unit_test(patience),
-      cmocka_unit_test(a_thousand)};
+      cmocka_unit_test(every_method), cmocka_unit_test(seeds),       cmocka_unit_test(goes_on),
+      cmocka_unit_test(hints),        cmocka_unit_test(few_images),  cmocka_unit_test(whole_finals),
+      cmocka_unit_test(faults),       cmocka_unit_test(next_winner), cmocka_unit_test(learns),
+      cmocka_unit_test(is_stopped),   cmocka_unit_test(gradient),    cmocka_unit_test(together),
+      cmocka_unit_test(patience),     cmocka_unit_test(a_thousand)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
