@@ -329,9 +329,10 @@ int canvas_network_programs(const canvas_network *network);
 canvas_program *canvas_network_program(const canvas_network *network, int index, int *calls);
 
 /* Where its values lie in one arena: for each the first and the last call between which it lives, its
- * offset and its bytes, and whose place it takes where it is computed in place; as columns, or as JSON
+ * offset and its bytes, whose place it takes where it is computed in place, and what it is a part of where
+ * nothing is copied; as columns, or as JSON
  * {"bytes", "least", "apart", "values": [{"name", "first", "last", "offset", "bytes"[,
- * "in_place_of"]}]}: bytes of the arena, of what is alive at once at most, and of all values. Outputs
+ * "in_place_of"][, "part_of"][, "skipped"]}]}: bytes of the arena, of what is alive at once at most, and of all values. Outputs
  * are not in it: they are the caller's, as inputs and weights are. */
 char *canvas_network_plan(const canvas_network *network);
 char *canvas_network_plan_json(const canvas_network *network);

@@ -124,7 +124,8 @@ canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *netwo
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 struct shown {
-  const char *name, *in_place_of; /* NULL: of nothing */
+  const char *name, *in_place_of, *part_of; /* NULL: of nothing */
+  bool skipped;                             /* nothing runs for it */
   const struct planned_value *plan;
 };
 
@@ -133,7 +134,9 @@ static bool show_value(const struct network *n, const struct memory_plan *plan, 
                        struct shown *out) {
   const struct planned_value *v = &plan->values[tensor];
   const char *other = v->in_place_of < 0 ? NULL : n->tensors.data[v->in_place_of].name;
-  *out = (struct shown){n->tensors.data[tensor].name, other, v};
+  const char *whole = v->part_of < 0 ? NULL : n->tensors.data[v->part_of].name;
+  *out = (struct shown){n->tensors.data[tensor].name, other, whole,
+                        v->offset >= 0 && plan->skipped[n->tensors.data[tensor].call], v};
   return v->offset >= 0;
 }
 
@@ -147,7 +150,10 @@ char *canvas_network_plan(const canvas_network *network) {
     if (!show_value(n, &plan, i, &v)) continue;
     buf_printf(&out, "%-20s %6d %6d %14lld %14lld", v.name, v.plan->first, v.plan->last,
                (long long)v.plan->offset, (long long)v.plan->bytes);
-    buf_printf(&out, v.in_place_of ? "  in place of %s\n" : "\n", v.in_place_of);
+    if (v.in_place_of) buf_printf(&out, "  in place of %s", v.in_place_of);
+    if (v.part_of) buf_printf(&out, "  part of %s", v.part_of);
+    if (v.skipped) buf_puts(&out, "  not copied");
+    buf_puts(&out, "\n");
   }
   buf_printf(&out, "arena %lld bytes, %lld are alive at once, apart they would be %lld\n",
              (long long)plan.bytes, (long long)plan.least, (long long)plan.apart);
@@ -164,6 +170,11 @@ static void put_value(const struct shown *v, struct buf *out) {
     buf_puts(out, ", \"in_place_of\": ");
     json_string(out, v->in_place_of);
   }
+  if (v->part_of) {
+    buf_puts(out, ", \"part_of\": ");
+    json_string(out, v->part_of);
+  }
+  if (v->skipped) buf_puts(out, ", \"skipped\": true");
   buf_puts(out, "}");
 }
 

@@ -1,6 +1,7 @@
 /* The largest value first, each at the lowest place that is free while it lives. See memory_plan.h.
  *
- * Values that take each other's place are one block: it lives as long as they do together.
+ * Values that take each other's place, and parts and their whole, are one block: it lives as long as they do
+ * together.
  */
 #include "net/memory_plan.h"
 
@@ -16,7 +17,8 @@ struct planner {
   const struct network *n;
   struct memory_plan plan;
   bool *is_output;
-  int *block_of;                                                  /* by tensor; -1: none */
+  bool *shared;  /* by tensor: it is a part or has parts */
+  int *block_of; /* by tensor; -1: none */
   bool (*may)(const void *data, int call, int output, int input); /* NULL: always */
   const void *data;
   struct {
@@ -39,7 +41,8 @@ static void find_lives(struct planner *pl) {
                                        .bytes = network_bytes(&n->tensors.data[i]),
                                        .first = call,
                                        .last = call,
-                                       .in_place_of = -1};
+                                       .in_place_of = -1,
+                                       .part_of = -1};
   }
   for (int c = 0; c < n->calls.count; c++)
     for (int k = 0; k < n->calls.data[c].arguments.count; k++)
@@ -57,6 +60,18 @@ static bool in_arena(const struct planner *pl, int tensor) {
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+static void find_parts(struct planner *pl) {
+  bool *arena = mem_alloc((size_t)pl->n->tensors.count + 1);
+  for (int i = 0; i < pl->n->tensors.count; i++) arena[i] = in_arena(pl, i);
+  find_parts_in_place(pl->n, arena, &pl->plan);
+  for (int i = 0; i < pl->n->tensors.count; i++) {
+    if (pl->plan.values[i].part_of < 0) continue;
+    pl->shared[i] = true;
+    pl->shared[pl->plan.values[i].part_of] = true;
+  }
+  free(arena);
+}
+
 /* An argument of the call whose place the result may take: alive no longer, given once, not yet taken. */
 static int place_for(const struct planner *pl, int call, int result) {
   const struct net_call *c = &pl->n->calls.data[call];
@@ -64,6 +79,7 @@ static int place_for(const struct planner *pl, int call, int result) {
   for (int i = 0; i < c->arguments.count; i++) {
     int argument = c->arguments.data[i], given = 0, taken = 0;
     if (!in_arena(pl, argument) || pl->plan.values[argument].last != call) continue;
+    if (pl->shared[argument]) continue;
     for (int k = 0; k < c->arguments.count; k++) given += c->arguments.data[k] == argument;
     for (int k = 0; k < c->results.count; k++)
       taken += pl->plan.values[c->results.data[k]].in_place_of == argument;
@@ -77,12 +93,24 @@ static int place_for(const struct planner *pl, int call, int result) {
 static void add_to_block(struct planner *pl, int value, int block) {
   struct planned_value *v = &pl->plan.values[value];
   if (block < 0) {
-    struct block b = {.first = v->first, .bytes = rounded(v->bytes), .value = value};
+    struct block b = {
+        .first = v->first, .last = v->last, .bytes = rounded(v->bytes), .value = value};
     VEC_PUSH(&pl->blocks, b);
     block = pl->blocks.count - 1;
   }
-  pl->blocks.data[block].last = v->last;
+  struct block *b = &pl->blocks.data[block];
+  if (v->first < b->first) b->first = v->first;
+  if (v->last > b->last) b->last = v->last;
   pl->block_of[value] = block;
+}
+
+/* Parts are in the block of the whole, which lives as long as any of them. */
+static void add_parts(struct planner *pl) {
+  int64_t within;
+  for (int i = 0; i < pl->n->tensors.count; i++) {
+    if (pl->plan.values[i].part_of < 0) continue;
+    add_to_block(pl, i, pl->block_of[whole_of(&pl->plan, i, &within)]);
+  }
 }
 
 static void make_blocks(struct planner *pl) {
@@ -90,12 +118,13 @@ static void make_blocks(struct planner *pl) {
     const struct net_call *call = &pl->n->calls.data[c];
     for (int i = 0; i < call->results.count; i++) {
       int value = call->results.data[i];
-      if (!in_arena(pl, value)) continue;
-      int argument = place_for(pl, c, i);
+      if (!in_arena(pl, value) || pl->plan.values[value].part_of >= 0) continue;
+      int argument = pl->shared[value] ? -1 : place_for(pl, c, i);
       pl->plan.values[value].in_place_of = argument;
       add_to_block(pl, value, argument < 0 ? -1 : pl->block_of[argument]);
     }
   }
+  add_parts(pl);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -142,8 +171,12 @@ static void place_blocks(struct planner *pl) {
   qsort(order, (size_t)count, sizeof *order, larger_first);
   for (int i = 0; i < count; i++) place_block(pl, order, i);
   free(order);
-  for (int i = 0; i < pl->n->tensors.count; i++)
-    if (in_arena(pl, i)) pl->plan.values[i].offset = pl->blocks.data[pl->block_of[i]].offset;
+  for (int i = 0; i < pl->n->tensors.count; i++) {
+    int64_t within;
+    if (!in_arena(pl, i)) continue;
+    whole_of(&pl->plan, i, &within);
+    pl->plan.values[i].offset = pl->blocks.data[pl->block_of[i]].offset + within;
+  }
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -176,14 +209,18 @@ struct memory_plan memory_plan_where(const struct network *n,
                        .may = may,
                        .data = data,
                        .is_output = mem_alloc(tensors * sizeof(bool)),
+                       .shared = mem_alloc(tensors * sizeof(bool)),
                        .block_of = mem_alloc(tensors * sizeof(int))};
   pl.plan.values = mem_alloc(tensors * sizeof *pl.plan.values);
   for (int i = 0; i < n->tensors.count; i++) pl.block_of[i] = -1;
+  pl.plan.skipped = mem_alloc((size_t)n->calls.count + 1);
   find_lives(&pl);
+  find_parts(&pl);
   make_blocks(&pl);
   place_blocks(&pl);
   find_sums(&pl);
   free(pl.is_output);
+  free(pl.shared);
   free(pl.block_of);
   free(pl.blocks.data);
   return pl.plan;
@@ -191,5 +228,6 @@ struct memory_plan memory_plan_where(const struct network *n,
 
 void memory_plan_free(struct memory_plan *plan) {
   free(plan->values);
+  free(plan->skipped);
   *plan = (struct memory_plan){0};
 }

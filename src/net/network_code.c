@@ -115,7 +115,8 @@ int network_steps(const struct network_code *code, struct net_step **out) {
       mem_alloc((size_t)(n->calls.count + n->outputs.count + 1) * sizeof *steps);
   int count = 0;
   for (int c = 0; c < n->calls.count; c++)
-    if (!code->calls[c].constant) steps[count++] = (struct net_step){c, -1};
+    if (!code->calls[c].constant && !code->plan.skipped[c])
+      steps[count++] = (struct net_step){c, -1};
   for (int i = 0; i < n->outputs.count; i++) {
     int value = n->outputs.data[i], call = n->tensors.data[value].call;
     if (code->calls[call].constant) steps[count++] = (struct net_step){call, value};

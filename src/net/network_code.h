@@ -81,7 +81,7 @@ struct net_place {
 };
 
 struct net_call_code {
-  int unit;
+  int unit; /* -1: the plan skips the call */
   bool constant;
   int64_t packed;            /* what is prepared for it; -1: nothing */
   bool prepares;             /* NAME_load does that for this call, and others have the same */
@@ -114,7 +114,7 @@ void network_code_free(struct network_code *code); /* NULL is fine */
 canvas_status network_units(canvas_context *ctx, struct network_code *code, bool local);
 void network_places(struct network_code *code);
 
-/* What NAME_call has a number for: the calls that are not constant, then the constant outputs, which are
+/* What NAME_call has a number for: the calls that are not constant and not skipped, then the constant outputs, which are
  * copied. */
 struct net_step {
   int call;   /* of the network */

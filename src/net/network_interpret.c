@@ -40,12 +40,21 @@ static bool in_arena(const struct run *r, int tensor) {
   return r->arena && r->plan->values[tensor].offset >= 0;
 }
 
+/* Elements, whatever their type, stand one number apart here, so that a part begins later by its elements. */
+static double *arena_place(const struct run *r, int tensor) {
+  const struct planned_value *v = &r->plan->values[tensor];
+  if (v->part_of < 0) return r->arena + v->offset / SMALLEST;
+  const struct net_tensor *t = &r->n->tensors.data[tensor];
+  int64_t size = network_bytes(t) / network_elements(t);
+  return arena_place(r, v->part_of) + v->within / size;
+}
+
 static canvas_status make_room(struct run *r, const struct net_call *c) {
   for (int i = 0; i < c->results.count; i++) {
     int t = c->results.data[i];
     if (r->value[t]) continue; /* an output: the caller's */
     if (in_arena(r, t))
-      r->value[t] = r->arena + r->plan->values[t].offset / SMALLEST;
+      r->value[t] = arena_place(r, t);
     else
       r->value[t] = mem_try((size_t)network_elements(&r->n->tensors.data[t]), sizeof(double));
     if (!r->value[t]) return no_room(r->ctx, r->n);
@@ -88,7 +97,7 @@ static void find_last(const struct run *r) {
 static canvas_status run_calls(struct run *r) {
   for (int c = 0; c < r->n->calls.count; c++) {
     TRY(make_room(r, &r->n->calls.data[c]));
-    TRY(evaluate(r, &r->n->calls.data[c]));
+    if (!r->plan || !r->plan->skipped[c]) TRY(evaluate(r, &r->n->calls.data[c]));
     drop_read(r, &r->n->calls.data[c], c);
   }
   return CANVAS_OK;

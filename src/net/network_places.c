@@ -127,8 +127,9 @@ static void place_workspaces(struct network_code *code) {
   int64_t behind = code->scratch_bytes, most = 0;
   for (int c = 0; c < code->network->calls.count; c++) {
     struct net_call_code *call = &code->calls[c];
-    const struct net_unit *u = &code->units.data[call->unit];
     call->workspace = call->prepare_workspace = -1;
+    if (code->plan.skipped[c]) continue;
+    const struct net_unit *u = &code->units.data[call->unit];
     if (u->workspace && !call->constant)
       call->workspace = place_in_arena(code, c, u->workspace);
     else if (u->workspace)

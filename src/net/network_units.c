@@ -47,6 +47,8 @@ static void find_units(struct network_code *code) {
   const struct network *n = code->network;
   for (int c = 0; c < n->calls.count; c++) {
     const struct net_call *call = &n->calls.data[c];
+    code->calls[c].unit = -1;
+    if (code->plan.skipped[c]) continue;
     size_t parameters = (size_t)(call->arguments.count + call->results.count);
     code->calls[c].unit = find_unit(code, code->form_of[c], shared_of(code, call), parameters);
   }

@@ -66,6 +66,10 @@ static const char common[] =
     "Y[o:6, c:6, kh:3, kw:3] = W[o, c, kh, kw] * S[o]\nout Y\nend\n"
     "program mean\nin X f32 [n:1, c:6, h:4, w:4]\nY[n:1, c:6] = X[n, c, h, w] // mean h:4, w:4\n"
     "out Y\nend\n"
+    "program join\nin A f32 [n:1, c:6, h:4, w:4]\nin B f32 [n:1, c:6, h:4, w:4]\n"
+    "Y[n:1, c:12, h:4, w:4] = if c < 6 then A[n, c, h, w] else B[n, c-6, h, w]\nout Y\nend\n"
+    "program middle\nin X f32 [n:1, c:12, h:4, w:4]\nY[n:1, c:6, h:4, w:4] = X[n, c+3, h, w]\n"
+    "out Y\nend\n"
     "program linear\nin X f32 [n:1, c:6]\nin W f32 [o:40, c:6] const\n"
     "Y[n:1, o:40] = X[n, c] * W[o, c] // sum c:6\nout Y\nend\n"
     "program soft\nin X f32 [n:1, o:40]\nM[n:1] = X[n, o] // max o:40\n"
@@ -110,7 +114,8 @@ static void put_call(struct random *r, struct made *m, int number, struct buf *o
   snprintf(u, sizeof u, "u%d", number);
   if (!a) size = 7, a = pick(r, m, 7), b = pick(r, m, 7);
   snprintf(type, sizeof type, "f32 [1, 6, %d, %d]", size, size);
-  switch (below(r, size == 7 ? 7 : 6)) {
+  int what = below(r, 7);
+  switch (what == 6 && size == 4 ? 7 : what) {
     case 0:
       buf_printf(out, "%s %s = conv%d(%s, %s, %s)\n", v, type, size, a, weights[below(r, 4)],
                  vectors[below(r, 4)]);
@@ -125,7 +130,13 @@ static void put_call(struct random *r, struct made *m, int number, struct buf *o
       if (below(r, 2)) add_value(m, u, size);
       break;
     case 5: buf_printf(out, "%s %s = flip%d(%s)\n", v, type, size, a); break;
-    default: buf_printf(out, "%s f32 [1, 6, 4, 4] = pool(%s)\n", v, a); size = 4;
+    case 6:
+      buf_printf(out, "%s f32 [1, 6, 4, 4] = pool(%s)\n", v, a);
+      size = 4;
+      break;
+    default:
+      buf_printf(out, "%s f32 [1, 12, 4, 4] = join(%s, %s)\n%s %s = middle(%s)\n", u, a, b, v, type,
+                 u);
   }
   add_value(m, v, size);
 }
