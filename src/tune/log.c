@@ -32,6 +32,10 @@ static canvas_status broken(canvas_context *ctx, const struct log *log, const ch
   return fail(ctx, CANVAS_IO, "cannot %s '%.500s': %s", what, log->path, strerror(errno));
 }
 
+static bool ends_line(char byte) {
+  return byte == '\n' || byte == '\r';
+}
+
 /* ---- under the lock -------------------------------------------------------------------------- */
 
 static canvas_status find_size(canvas_context *ctx, const struct log *log, int64_t *size) {
@@ -71,7 +75,7 @@ static canvas_status find_torn(canvas_context *ctx, const struct log *log, int64
     size_t length = (size_t)(end - from);
     TRY(read_at(ctx, log, from, length, bytes));
     for (size_t i = length; i-- > 0;)
-      if (bytes[i] == '\n') {
+      if (ends_line(bytes[i])) {
         *out = from + (int64_t)i + 1;
         return CANVAS_OK;
       }
@@ -117,7 +121,7 @@ static canvas_status mend(canvas_context *ctx, struct log *log, int64_t *size) {
   if (!*size) return CANVAS_OK;
   TRY(check_begin(ctx, log, *size));
   TRY(read_at(ctx, log, *size - 1, 1, &last));
-  if (last == '\n') return CANVAS_OK;
+  if (ends_line(last)) return CANVAS_OK;
   int64_t from;
   TRY(find_torn(ctx, log, *size, &from));
   if (only_lacks_end(log, from, *size)) {

@@ -46,9 +46,11 @@ bool record_passes(const struct record *r, const struct record_filter *f) {
 
 /* ---- the best -------------------------------------------------------------------------------- */
 
-/* Better than `best`, which is NULL where there is none. */
+/* Better than `best`, which is NULL where there is none. Of those that are as fast the first in the order of
+ * merged logs, so that the order of the files does not matter. */
 static bool is_better(const struct record *r, const struct record *best) {
-  return !r->failure && !r->screened && (!best || r->median < best->median);
+  if (r->failure || r->screened || !best) return !r->failure && !r->screened;
+  return r->median < best->median || (r->median == best->median && record_compare(r, best) < 0);
 }
 
 const struct record *records_best(const struct records *r, const char *program,

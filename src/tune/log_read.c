@@ -88,20 +88,29 @@ static bool read_more(struct lines *l) {
   return true;
 }
 
+/* Where a line ends: at \n, at \r\n, or at a \r that editors of old systems leave alone; no record holds either. The
+ * last byte may be the first of two. NULL: not here. */
+static const char *line_end(const char *bytes, size_t length) {
+  const char *stop = memchr(bytes, '\n', length);
+  size_t before = stop ? (size_t)(stop - bytes) : length;
+  const char *alone = before ? memchr(bytes, '\r', before - 1) : NULL;
+  return alone ? alone : stop;
+}
+
 /* The next line without its end, of one that is too long a piece; *line is NULL after the last. False, with
  * errno, where that fails. */
 static bool next_line(struct lines *l, const char **line, size_t *length) {
   for (size_t seen = 0;;) {
     size_t have = l->end - l->start;
     const char *first = l->bytes + l->start;
-    const char *stop = have > seen ? memchr(first + seen, '\n', have - seen) : NULL;
+    const char *stop = have > seen ? line_end(first + seen, have - seen) : NULL;
     if (stop || !l->left || have > LOG_LINE) {
       *line = have ? first : NULL;
       *length = stop ? (size_t)(stop - first) : have;
       l->start += *length + (stop != NULL);
       return true;
     }
-    seen = have;
+    seen = have ? have - 1 : 0;
     if (!read_more(l)) return false;
   }
 }

@@ -17,6 +17,12 @@ static const double HEAVY = 1e9; /* and of a trial from which on the interpreter
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
 
+/* What is wrong with the text that somebody gave. */
+static canvas_status of_sketch(canvas_context *ctx, const canvas_context *why,
+                               canvas_status status) {
+  return status == CANVAS_OK ? status : fail(ctx, status, "the sketch: %s", why->message);
+}
+
 static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
                                    const struct machine *machine,
                                    const struct tune_options *options, struct sketches *out) {
@@ -25,16 +31,21 @@ static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
   TRY(sketches_of(ctx, p, machine, &how, out));
   if (!options->sketch) return CANVAS_OK;
   while (out->count > 1) sketch_free(&out->data[--out->count]); /* the default stays */
-  TRY(sketch_from_text(ctx, p, options->sketch, strlen(options->sketch), &one));
+  canvas_context why = {0};
+  TRY(of_sketch(ctx, &why,
+                sketch_from_text(&why, p, options->sketch, strlen(options->sketch), &one)));
   VEC_PUSH(out, one);
   return CANVAS_OK;
 }
 
 static canvas_status find_spaces(canvas_context *ctx, const struct machine *machine,
                                  const struct sketches *sketches, struct space **spaces) {
-  for (int i = 0; i < sketches->count; i++)
-    TRY(space_new(ctx, sketches->data[i].program, sketches->data[i].schedule, machine, NUMBERS_AUTO,
-                  &spaces[i]));
+  for (int i = 0; i < sketches->count; i++) {
+    const struct sketch *s = &sketches->data[i];
+    canvas_context why = {0};
+    TRY(of_sketch(ctx, &why,
+                  space_new(&why, s->program, s->schedule, machine, NUMBERS_AUTO, &spaces[i])));
+  }
   return CANVAS_OK;
 }
 

@@ -379,6 +379,38 @@ static void a_torn_end_is_cut_off(void **state) {
   unlink(path);
 }
 
+// Lines end in \n, \r\n or \r; of whatever kind they are, what is whole stays.
+static void every_end_of_a_line(void **state) {
+  static const char *const ends[] = {"\n", "\r\n", "\r"};
+  const char *path = path_of("ends.log");
+  for (int i = 0; i < 3; i++)
+    for (int torn = 0; torn < 3; torn++) {
+      struct buf bytes = {0};
+      struct records all = {0};
+      int64_t cut = -1;
+      for (int trial = 0; trial < 3; trial++) {
+        char *line = made_line(trial);
+        size_t length = strlen(line) - 1;
+        buf_bytes(&bytes, line, trial == 2 && torn ? length / 2 : length);
+        if (trial < 2 || torn != 1) buf_puts(&bytes, ends[i]);
+        free(line);
+      }
+      write_bytes(path, bytes.text, bytes.length);
+      CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+      CHECK_INT(all.count, torn ? 2 : 3, ends[i]);
+      CHECK_INT(all.line, torn ? 3 : 0, "the damaged line");
+      records_free(&all);
+      CHECK_INT(append(path, 3, &cut), CANVAS_OK, ctx.message);
+      CHECK_INT(cut > 0, torn == 1, "half a line without an end goes");
+      CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+      CHECK_INT(all.count, torn ? 3 : 4, ends[i]);
+      CHECK_INT(all.data[all.count - 1].trial, 3, ends[i]);
+      records_free(&all);
+      buf_free(&bytes);
+    }
+  unlink(path);
+}
+
 // Others may be killed while this one has the log open.
 static void what_others_tear_is_cut_off(void **state) {
   const char *path = path_of("others.log");
@@ -737,6 +769,28 @@ static void merging_does_not_depend_on_the_order(void **state) {
   free(text);
 }
 
+// Of several that are as fast the same one is the best, whatever the order of the lines.
+static void ties_do_not_depend_on_the_order(void **state) {
+  static const int orders[][4] = {{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}};
+  static const struct record_filter any = {0};
+  for (int i = 0; i < 3; i++) {
+    struct records all = {0};
+    struct log_tasks tasks = {0};
+    for (int j = 0; j < 4; j++) {
+      struct record r = made(orders[i][j]);
+      r.median = 0.5;
+      records_add(&all, &r);
+      record_free(&r);
+    }
+    const struct record *best = records_best(&all, all.data[0].program, &any);
+    CHECK_INT(best ? best->trial : -1, 1, "the first of merged logs");
+    records_tasks(&all, &any, &tasks);
+    CHECK_INT(all.data[tasks.data[0].best].trial, 1, "of a task, too");
+    free(tasks.data);
+    records_free(&all);
+  }
+}
+
 // ---- canvas.h -----------------------------------------------------------------------------------
 
 static canvas_log *read_here(void) {
@@ -858,6 +912,7 @@ CHECK_MAIN(
     cmocka_unit_test(what_does_not_bind_says_which_part),
     cmocka_unit_test_setup_teardown(what_is_appended_is_read, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(a_torn_end_is_cut_off, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(every_end_of_a_line, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(what_others_tear_is_cut_off, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(other_files_are_not_touched, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, make_folder, remove_folder),
@@ -869,6 +924,7 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_half_line, make_folder, remove_folder),
     cmocka_unit_test(the_best_is_of_this_place),
     cmocka_unit_test(merging_does_not_depend_on_the_order),
+    cmocka_unit_test(ties_do_not_depend_on_the_order),
     cmocka_unit_test_setup_teardown(the_api_finds_the_best, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_binds_a_record, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_counts_and_merges, make_folder, remove_folder))
