@@ -93,22 +93,57 @@ static bool optimize(struct arguments *a, canvas_network *n) {
   return status == CANVAS_OK;
 }
 
+/* Pairs that exclude each other. */
+static bool exclude(struct arguments *a) {
+  static const char *const pairs[][2] = {
+      {"--plan", "--eval"}, {"--optimize", "--pass"}, {"--run", "--plan"},  {"--run", "--eval"},
+      {"--time", "--plan"}, {"--time", "--eval"},     {"--emit", "--plan"}, {"--emit", "--eval"},
+      {"--run", "--time"},  {"--emit", "--run"},      {"--emit", "--time"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    if (option_given(a, pairs[i][0]) && option_given(a, pairs[i][1]))
+      return report_error("%s and %s exclude each other, give one", pairs[i][0], pairs[i][1]),
+             false;
+  return true;
+}
+
+/* What makes no sense without others. */
+static bool need(struct arguments *a) {
+  static const struct {
+    const char *flag, *others[4];
+  } rows[] = {
+      {"--seed", {"--eval", "--run", "--time"}},    {"--json", {"--plan", "--run", "--time"}},
+      {"--threads", {"--run", "--time", "--emit"}}, {"--log", {"--run", "--time", "--emit"}},
+      {"--machine", {"--run", "--time", "--emit"}}, {"--force", {"--emit"}}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    bool good = !option_given(a, rows[i].flag);
+    for (int k = 0; rows[i].others[k]; k++) good |= option_given(a, rows[i].others[k]);
+    if (good) continue;
+    const char *const *o = rows[i].others;
+    report_error("%s needs %s%s%s%s%s", rows[i].flag, o[0], o[1] ? o[2] ? ", " : " or " : "",
+                 o[1] ? o[1] : "", o[2] ? " or " : "", o[2] ? o[2] : "");
+    return false;
+  }
+  return true;
+}
+
 static int run(struct arguments *a) {
   int64_t seed;
   bool planned = option_given(a, "--plan"), evaluated = option_given(a, "--eval");
-  if (planned && evaluated) return report_error("--plan and --eval exclude each other, give one");
-  if (option_given(a, "--optimize") && option_given(a, "--pass"))
-    return report_error("--optimize and --pass exclude each other, give one");
-  if (option_given(a, "--json") && !planned) return report_error("--json needs --plan");
-  if (option_given(a, "--seed") && !evaluated) return report_error("--seed needs --eval");
+  bool ran = option_given(a, "--run") || option_given(a, "--time");
+  if (!exclude(a) || !need(a)) return EXIT_BAD;
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &seed)) return EXIT_BAD;
   canvas_network *n = network_read(a);
   if (!n) return EXIT_BAD;
+  int answer = EXIT_OK;
   canvas_status status = optimize(a, n) ? CANVAS_OK : CANVAS_BAD_INPUT;
   if (status != CANVAS_OK)
     ; /* the message is out */
   else if (evaluated)
     status = evaluate(a, n, (uint64_t)seed);
+  else if (ran)
+    answer = compiled_network_run(a, n);
+  else if (option_given(a, "--emit"))
+    answer = compiled_network_emit(a, n);
   else if (!planned)
     put_text(canvas_network_print(n));
   else if (option_given(a, "--json"))
@@ -116,7 +151,7 @@ static int run(struct arguments *a) {
   else
     put_text(canvas_network_plan(n));
   canvas_network_free(n);
-  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+  return status == CANVAS_OK ? answer : EXIT_BAD;
 }
 
 const struct command command_network = {
@@ -137,8 +172,15 @@ const struct command command_network = {
     .options = {{"--optimize", NULL, "run every pass over it before"},
                 {"--pass", "NAMES", "run these passes over it before, commas between"},
                 {"--plan", NULL, "the memory of its values: offsets, bytes and lives"},
-                {"--json", NULL, "with --plan: one JSON object"},
+                {"--json", NULL, "with --plan, --run and --time: one JSON object"},
                 {"--eval", NULL, "what it computes"},
-                {"--seed", "N", "with --eval: of inputs and weights (1)"}},
+                {"--run", NULL, "compile it, compare its outputs with the interpreter's, time it"},
+                {"--time", NULL, "compile it, and time each call"},
+                {"--emit", "DIR", "write it as C that needs nothing else: NAME.c, NAME.h, main.c"},
+                {"--force", NULL, "with --emit: over files that are there"},
+                {"--threads", "T", "of long calls; of several, time is wall-clock (default 1)"},
+                {"--log", "FILE", "take the best schedules that this tuning log has for programs"},
+                {"--machine", "FILE", "what schedules are bound for (default: here)"},
+                {"--seed", "N", "of inputs and weights (1)"}},
     .run = run,
 };

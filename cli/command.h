@@ -110,6 +110,17 @@ canvas_pack *pack_sized(struct arguments *a, canvas_pack *pack, canvas_pack **ma
  * an error message. */
 bool targets_chosen(struct arguments *a, const canvas_pack *pack, int *first, int *end);
 
+/* ---- writing (write_whole.c) ---------------------------------------------------------------- */
+
+/* A file, with these permissions; the exit status, after an error message. */
+int write_whole(const char *path, const char *bytes, size_t length, int mode);
+
+/* ---- networks as code (compiled_network.c) ---------------------------------------------------- */
+
+/* --run: compiled, compared and timed; --time: each call. --emit DIR: written as files. The exit status. */
+int compiled_network_run(struct arguments *a, const canvas_network *n);
+int compiled_network_emit(struct arguments *a, const canvas_network *n);
+
 /* ---- programs and schedules (programs.c) --------------------------------------------------- */
 
 struct program_item {

@@ -317,6 +317,12 @@ canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network 
                                       const double *const *inputs, const double *const *weights,
                                       double *const *outputs);
 
+/* The same with large calls by a compiled reference in double precision, which is compared with the interpreter at
+ * some places; values are not rounded between calls then. Takes seconds where the interpreter takes hours. */
+canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network *network,
+                                       const double *const *inputs, const double *const *weights,
+                                       double *const *outputs);
+
 /* The network becomes one that computes the same faster: every pass, or those that `passes` names, with blanks
  * or commas between, in that order (docs/networks.md). Inputs, weights and outputs stay as they are; results may
  * differ by rounding. CANVAS_BAD_INPUT: there is no such pass. */
@@ -540,6 +546,20 @@ typedef struct canvas_network_call {
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
 } canvas_network_call;
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call);
+
+/* Loads it and prepares what weights alone decide; again when weights have changed. weights[i] is a whole tensor,
+ * row-major, of its element type, and stays until the code is freed. CANVAS_BAD_INPUT: one is missing, or an
+ * element of i32 is not what the network says. CANVAS_IO: it cannot be loaded, or there is no memory. */
+canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code *code,
+                                       const void *const *weights);
+/* Computes the outputs: whole tensors that overlap with nothing. Several threads may run one code. Inputs are
+ * checked as weights are; CANVAS_BAD_INPUT also where it is not loaded. */
+canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
+                                      const void *const *inputs, void *const *outputs);
+/* One call of those that a run makes, from 0, with the values that the last run left: to be timed, in one thread.
+ * Nothing is checked but the number. */
+canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
+                                       const void *const *inputs, void *const *outputs);
 
 /* The same as files that need nothing of Canvas: NAME.c, NAME.h and an example; in order, NULL behind the
  * last. Freed with canvas_network_files_free. */

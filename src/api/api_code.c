@@ -93,7 +93,7 @@ static const char function[] = "canvas_code";
 
 /* The threads of OpenMP wait for work in its library, which must not go with the code that began
  * them. */
-static void keep_openmp(void *object) {
+void keep_openmp(void *object) {
   void *symbol = dlsym(object, "omp_get_max_threads");
   Dl_info library;
   if (!symbol || !dladdr(symbol, &library)) return;

@@ -5,6 +5,7 @@
 #include "api/handle.h"
 #include "base/json.h"
 #include "net/network_interpret.h"
+#include "net/network_reference.h"
 #include "net/passes.h"
 
 static const struct network *network_of(const canvas_network *network) {
@@ -100,17 +101,34 @@ canvas_program *canvas_network_program(const canvas_network *network, int index,
 
 /* ---- meaning --------------------------------------------------------------------------------- */
 
-canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
-                                      const double *const *inputs, const double *const *weights,
-                                      double *const *outputs) {
-  const struct network *n = network_of(network);
+/* By the interpreter, or by the compiler's references. */
+static canvas_status evaluate(canvas_context *ctx, const struct network *n,
+                              const double *const *inputs, const double *const *weights,
+                              const struct compiler *compiler, double *const *outputs) {
   const double **given = mem_alloc((size_t)(n->tensors.count + 1) * sizeof *given);
   for (int i = 0; i < n->tensors.count; i++) {
     if (n->tensors.data[i].kind == NET_INPUT) given[i] = *inputs++;
     if (n->tensors.data[i].kind == NET_WEIGHT) given[i] = *weights++;
   }
-  canvas_status status = network_interpret(ctx, n, given, NULL, outputs);
+  canvas_status status = compiler ? network_reference(ctx, n, given, compiler, outputs)
+                                  : network_interpret(ctx, n, given, NULL, outputs);
   free(given);
+  return status;
+}
+
+canvas_status canvas_network_evaluate(canvas_context *ctx, const canvas_network *network,
+                                      const double *const *inputs, const double *const *weights,
+                                      double *const *outputs) {
+  return evaluate(ctx, network_of(network), inputs, weights, NULL, outputs);
+}
+
+canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network *network,
+                                       const double *const *inputs, const double *const *weights,
+                                       double *const *outputs) {
+  struct compiler *compiler;
+  TRY(compiler_open(ctx, NULL, &compiler));
+  canvas_status status = evaluate(ctx, network_of(network), inputs, weights, compiler, outputs);
+  compiler_close(compiler);
   return status;
 }
 

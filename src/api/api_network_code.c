@@ -8,16 +8,6 @@
 #include "program/program_cost.h"
 #include "run/processor.h"
 
-struct canvas_network_code {
-  struct network_object object;
-  char *function;
-  int64_t packed_bytes, arena_bytes;
-  struct {
-    VEC(canvas_network_call);
-  } calls;
-  struct arena arena; /* their names */
-};
-
 /* ---- what it is for ------------------------------------------------------------------------------ */
 
 /* Options of the core, and what they borrow. */
@@ -103,12 +93,32 @@ static canvas_network_call call_of(struct canvas_network_code *out, const struct
       .parallel = form->parallel};
 }
 
+/* Names are the code's own: a network may be freed before it. */
+static void list_tensors(struct canvas_network_code *out, const struct network *n,
+                         enum net_kind kind, struct network_tensors *list) {
+  for (int i = 0; i < n->tensors.count; i++) {
+    const struct net_tensor *t = &n->tensors.data[i];
+    if (t->kind != kind) continue;
+    struct network_tensor one = {.name = arena_strndup(&out->arena, t->name, strlen(t->name)),
+                                 .as = {.dtype = t->dtype,
+                                        .rank = t->rank,
+                                        .least = t->least,
+                                        .most = t->most,
+                                        .rising = t->rising}};
+    for (int k = 0; k < t->rank; k++) one.as.axes[k].size = t->sizes[k];
+    VEC_PUSH(list, one);
+  }
+}
+
 static void describe(struct canvas_network_code *out, const struct network_code *code) {
   struct net_step *steps;
   int count = network_steps(code, &steps);
   out->function = mem_strdup(code->name);
   out->packed_bytes = code->packed_bytes;
   out->arena_bytes = code->arena_bytes;
+  out->outputs = code->network->outputs.count;
+  list_tensors(out, code->network, NET_INPUT, &out->inputs);
+  list_tensors(out, code->network, NET_WEIGHT, &out->weights);
   for (int i = 0; i < count; i++) VEC_PUSH(&out->calls, call_of(out, code, &steps[i]));
   free(steps);
 }
@@ -121,7 +131,9 @@ static canvas_status compile(canvas_context *ctx, const struct network *n, const
   canvas_status status = network_compile(ctx, code, p->compiler, &object);
   if (status == CANVAS_OK) {
     *out = mem_alloc(sizeof **out);
-    (*out)->object = object;
+    (*out)->path = object.path;
+    (*out)->made = object.made;
+    (*out)->found = object.found;
     describe(*out, code);
   }
   network_code_free(code);
@@ -140,21 +152,24 @@ canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *
 
 void canvas_network_code_free(canvas_network_code *code) {
   if (!code) return;
-  free(code->object.path);
+  network_code_unload(code);
+  free(code->path);
   free(code->function);
   free(code->calls.data);
+  free(code->inputs.data);
+  free(code->weights.data);
   arena_free(&code->arena);
   free(code);
 }
 
 canvas_network_facts canvas_network_code_describe(const canvas_network_code *code) {
-  return (canvas_network_facts){.path = code->object.path,
+  return (canvas_network_facts){.path = code->path,
                                 .function = code->function,
                                 .packed_bytes = code->packed_bytes,
                                 .arena_bytes = code->arena_bytes,
                                 .calls = code->calls.count,
-                                .made = code->object.made,
-                                .found = code->object.found};
+                                .made = code->made,
+                                .found = code->found};
 }
 
 canvas_network_call canvas_network_code_call(const canvas_network_code *code, int call) {

@@ -53,6 +53,36 @@ static inline const struct machine *machine_of(const canvas_machine *machine) {
   return (const struct machine *)machine;
 }
 
+/* What was compiled of a network (api_network_code.c), and loaded (api_network_run.c). */
+struct network_tensor {
+  const char *name;
+  struct program_tensor as; /* type, sizes and range */
+};
+struct network_tensors {
+  VEC(struct network_tensor);
+};
+struct canvas_network_code {
+  char *path, *function;
+  int64_t packed_bytes, arena_bytes;
+  int made, found;
+  struct {
+    VEC(canvas_network_call);
+  } calls;
+  struct network_tensors inputs, weights;
+  int outputs;
+  struct arena arena; /* names */
+
+  void *object; /* NULL: it is not loaded */
+  int (*load)(const void *const *, void *);
+  int (*run)(const void *const *, const void *, const void *const *, void *const *, void *);
+  int (*call)(int, const void *const *, const void *, const void *const *, void *const *, void *);
+  const void **weight; /* as they were given */
+  void *packed;
+  void *kept; /* an arena for the next run; NULL: none */
+};
+void network_code_unload(canvas_network_code *code); /* api_network_run.c */
+void keep_openmp(void *object);                      /* api_code.c */
+
 struct records;
 const struct records *log_records(const canvas_log *log); /* api_log.c */
 

@@ -26,6 +26,7 @@ struct run {
   double *arena;                  /* of the plan; NULL: each value is allocated by itself */
   const struct memory_plan *plan; /* of the arena */
   int *last;                      /* by tensor: the call that reads it last */
+  const struct network_evaluator *evaluator;
 };
 
 static const double *tensor_of(const struct run *r, int tensor) {
@@ -62,18 +63,27 @@ static canvas_status make_room(struct run *r, const struct net_call *c) {
   return CANVAS_OK;
 }
 
+canvas_status network_interpret_call(canvas_context *ctx, void *data, const struct program *p,
+                                     const double *const *inputs, double *const *outputs) {
+  struct interpreter *in = NULL;
+  (void)data;
+  canvas_status status = interpreter_new(ctx, p, inputs, NULL, &in);
+  for (int i = 0; i < p->outputs.count && status == CANVAS_OK; i++) {
+    int output = p->outputs.data[i];
+    status = interpreter_elements(in, output, program_elements(p, output), NULL, outputs[i]);
+  }
+  interpreter_free(in);
+  return status;
+}
+
 static canvas_status evaluate(struct run *r, const struct net_call *c) {
   const struct program *p = r->n->programs.data[c->program];
   const double **inputs = mem_alloc((size_t)(p->inputs.count + 1) * sizeof *inputs);
-  struct interpreter *in = NULL;
+  double **outputs = mem_alloc((size_t)(p->outputs.count + 1) * sizeof *outputs);
   for (int i = 0; i < p->inputs.count; i++) inputs[i] = tensor_of(r, c->arguments.data[i]);
-  canvas_status status = interpreter_new(r->ctx, p, inputs, NULL, &in);
-  for (int i = 0; i < c->results.count && status == CANVAS_OK; i++) {
-    int t = c->results.data[i];
-    status = interpreter_elements(in, p->outputs.data[i], network_elements(&r->n->tensors.data[t]),
-                                  NULL, r->value[t]);
-  }
-  interpreter_free(in);
+  for (int i = 0; i < p->outputs.count; i++) outputs[i] = r->value[c->results.data[i]];
+  canvas_status status = r->evaluator->call(r->ctx, r->evaluator->data, p, inputs, outputs);
+  free(outputs);
   free(inputs);
   return status;
 }
@@ -114,8 +124,15 @@ static void run_close(struct run *r) {
 canvas_status network_interpret(canvas_context *ctx, const struct network *n,
                                 const double *const *given, const struct memory_plan *plan,
                                 double *const *out) {
+  static const struct network_evaluator interpreter = {network_interpret_call, NULL};
+  return network_evaluate(ctx, n, given, plan, &interpreter, out);
+}
+
+canvas_status network_evaluate(canvas_context *ctx, const struct network *n,
+                               const double *const *given, const struct memory_plan *plan,
+                               const struct network_evaluator *evaluator, double *const *out) {
   size_t tensors = (size_t)n->tensors.count + 1;
-  struct run r = {.ctx = ctx, .n = n, .given = given, .plan = plan};
+  struct run r = {.ctx = ctx, .n = n, .given = given, .plan = plan, .evaluator = evaluator};
   if (plan) r.arena = mem_try((size_t)plan->bytes / SMALLEST + 1, sizeof(double));
   if (plan && !r.arena) return no_room(ctx, n);
   r.value = mem_alloc(tensors * sizeof *r.value);

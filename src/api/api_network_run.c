@@ -1,0 +1,158 @@
+/* Compiled networks, loaded and run from C. */
+#include <assert.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handle.h"
+#include "base/memory.h"
+#include "program/program_cost.h"
+#include "run/cache.h"
+
+/* ---- what is given -------------------------------------------------------------------------------- */
+
+static canvas_status check_element(canvas_context *ctx, const struct network_tensor *t, int64_t at,
+                                   int32_t value, int32_t before, int64_t row) {
+  const struct program_tensor *as = &t->as;
+  if (value < as->least || value > as->most)
+    return fail(ctx, CANVAS_BAD_INPUT,
+                "element %lld of '%.40s' is %d, it has to be a whole number from %lld to %lld",
+                (long long)at, t->name, value, (long long)as->least, (long long)as->most);
+  if (!as->rising) return CANVAS_OK;
+  int64_t place = at % row;
+  bool good =
+      (place ? value >= before : value == as->least) && (place < row - 1 || value == as->most);
+  return good
+             ? CANVAS_OK
+             : fail(ctx, CANVAS_BAD_INPUT,
+                    "'%.40s' has to rise along its last axis from %lld to %lld, element %lld is %d",
+                    t->name, (long long)as->least, (long long)as->most, (long long)at, value);
+}
+
+static canvas_status check_indices(canvas_context *ctx, const struct network_tensor *t,
+                                   const int32_t *data) {
+  int64_t elements = 1, row = t->as.rank ? t->as.axes[t->as.rank - 1].size : 1;
+  for (int i = 0; i < t->as.rank; i++) elements *= t->as.axes[i].size;
+  for (int64_t i = 0; i < elements; i++)
+    TRY(check_element(ctx, t, i, data[i], i ? data[i - 1] : 0, row));
+  return CANVAS_OK;
+}
+
+static canvas_status check_tensors(canvas_context *ctx, const struct network_tensors *list,
+                                   const void *const *given) {
+  for (int i = 0; i < list->count; i++) {
+    const struct network_tensor *t = &list->data[i];
+    size_t size = (size_t)program_dtype_bytes(t->as.dtype);
+    if (!given[i] || (uintptr_t)given[i] % size)
+      return fail(ctx, CANVAS_BAD_INPUT, "'%.40s' is given by a pointer to its elements, not by %s",
+                  t->name, given[i] ? "one between two of them" : "NULL");
+    if (t->as.dtype == PROGRAM_I32) TRY(check_indices(ctx, t, given[i]));
+  }
+  return CANVAS_OK;
+}
+
+/* ---- loading -------------------------------------------------------------------------------------- */
+
+static void *memory(int64_t bytes) {
+  return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
+}
+
+static void *symbol(const canvas_network_code *code, const char *suffix) {
+  struct buf name = {0};
+  buf_printf(&name, "%s%s", code->function, suffix);
+  void *found = dlsym(code->object, name.text);
+  buf_free(&name);
+  return found;
+}
+
+static canvas_status open_object(canvas_context *ctx, canvas_network_code *code) {
+  code->object = dlopen(code->path, RTLD_NOW | RTLD_LOCAL);
+  if (code->object) {
+    *(void **)&code->load = symbol(code, "_load");
+    *(void **)&code->run = symbol(code, "_run");
+    *(void **)&code->call = symbol(code, "_call");
+  }
+  if (code->load && code->run && code->call) {
+    keep_openmp(code->object);
+    return CANVAS_OK;
+  }
+  const char *why = dlerror();
+  fail(ctx, CANVAS_IO, "what was compiled cannot be loaded, compile it again: %.800s",
+       why ? why : "a function is missing");
+  cache_drop(code->path);
+  network_code_unload(code);
+  return CANVAS_IO;
+}
+
+void network_code_unload(canvas_network_code *code) {
+  if (code->object) dlclose(code->object);
+  free(code->weight);
+  free(code->packed);
+  free(code->kept);
+  code->object = code->packed = code->kept = NULL;
+  code->weight = NULL;
+}
+
+static canvas_status no_memory(canvas_context *ctx, const canvas_network_code *code) {
+  return fail(ctx, CANVAS_IO, "no memory for network '%.40s'", code->function);
+}
+
+canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code *code,
+                                       const void *const *weights) {
+  TRY(check_tensors(ctx, &code->weights, weights));
+  if (!code->object) TRY(open_object(ctx, code));
+  size_t count = (size_t)code->weights.count;
+  if (!code->weight) code->weight = mem_alloc((count + 1) * sizeof *code->weight);
+  if (count) memcpy(code->weight, weights, count * sizeof *code->weight);
+  if (!code->packed) code->packed = memory(code->packed_bytes);
+  if (code->packed && !code->load(code->weight, code->packed)) return CANVAS_OK;
+  free(code->packed);
+  code->packed = NULL;
+  return no_memory(ctx, code);
+}
+
+/* ---- running -------------------------------------------------------------------------------------- */
+
+/* A run leaves its arena to the next one; each of several at the same time has its own. */
+static void *take_arena(canvas_network_code *code) {
+  void *arena = __atomic_exchange_n(&code->kept, NULL, __ATOMIC_ACQ_REL);
+  return arena ? arena : memory(code->arena_bytes);
+}
+
+static void leave_arena(canvas_network_code *code, void *arena) {
+  free(__atomic_exchange_n(&code->kept, arena, __ATOMIC_ACQ_REL));
+}
+
+static canvas_status check_outputs(canvas_context *ctx, const canvas_network_code *code,
+                                   void *const *outputs) {
+  if (!code->packed)
+    return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no weights, load it first",
+                code->function);
+  for (int i = 0; i < code->outputs; i++)
+    if (!outputs[i])
+      return fail(ctx, CANVAS_BAD_INPUT,
+                  "output %d is given by a pointer to its elements, not by NULL", i);
+  return CANVAS_OK;
+}
+
+canvas_status canvas_network_code_run(canvas_context *ctx, canvas_network_code *code,
+                                      const void *const *inputs, void *const *outputs) {
+  TRY(check_outputs(ctx, code, outputs));
+  TRY(check_tensors(ctx, &code->inputs, inputs));
+  void *arena = take_arena(code);
+  int failed = !arena || code->run(code->weight, code->packed, inputs, outputs, arena);
+  leave_arena(code, arena);
+  return failed ? no_memory(ctx, code) : CANVAS_OK;
+}
+
+canvas_status canvas_network_code_step(canvas_context *ctx, canvas_network_code *code, int call,
+                                       const void *const *inputs, void *const *outputs) {
+  TRY(check_outputs(ctx, code, outputs));
+  if (call < 0 || call >= code->calls.count)
+    return fail(ctx, CANVAS_BAD_INPUT, "network '%.40s' has no call %d, it has %d", code->function,
+                call, code->calls.count);
+  void *arena = take_arena(code);
+  int failed = !arena || code->call(call, code->weight, code->packed, inputs, outputs, arena);
+  leave_arena(code, arena);
+  return failed ? no_memory(ctx, code) : CANVAS_OK;
+}

@@ -1,0 +1,98 @@
+/* Networks by compiled references. See network_reference.h. */
+#include "net/network_reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/interpret.h"
+#include "program/program_cost.h"
+#include "run/reference.h"
+
+enum { PLACES = 24 }; /* elements of each output that the interpreter evaluates, too */
+
+#define SMALL 2e6 /* flops: what the interpreter does in less than a second */
+
+struct referee {
+  const struct compiler *compiler;
+};
+
+/* ---- compared with the interpreter ------------------------------------------------------------------ */
+
+static bool agrees(double got, double wanted) {
+  if (isnan(got) || isnan(wanted)) return isnan(got) && isnan(wanted);
+  return got == wanted || fabs(got - wanted) <= 1e-6 * (1 + fabs(wanted));
+}
+
+static canvas_status compare(canvas_context *ctx, struct interpreter *in, const struct program *p,
+                             int output, const double *values) {
+  int tensor = p->outputs.data[output];
+  int64_t elements = program_elements(p, tensor), at[PLACES];
+  int count = elements < PLACES ? (int)elements : PLACES;
+  double wanted[PLACES];
+  for (int i = 0; i < count; i++) at[i] = count > 1 ? i * ((elements - 1) / (count - 1)) : 0;
+  at[count - 1] = elements - 1;
+  TRY(interpreter_elements(in, tensor, count, at, wanted));
+  for (int i = 0; i < count; i++)
+    if (!agrees(values[at[i]], wanted[i]))
+      return fail(ctx, CANVAS_IO,
+                  "the compiled reference of program '%.40s' gives %.9g for element %lld of "
+                  "'%.40s', the interpreter %.9g",
+                  p->name, values[at[i]], (long long)at[i], p->tensors.data[tensor].name,
+                  wanted[i]);
+  return CANVAS_OK;
+}
+
+static canvas_status compare_all(canvas_context *ctx, const struct program *p,
+                                 const double *const *inputs, double *const *outputs) {
+  struct interpreter *in = NULL;
+  canvas_status status = interpreter_new(ctx, p, inputs, NULL, &in);
+  for (int i = 0; i < p->outputs.count && status == CANVAS_OK; i++)
+    status = compare(ctx, in, p, i, outputs[i]);
+  interpreter_free(in);
+  return status;
+}
+
+/* ---- one call --------------------------------------------------------------------------------------- */
+
+/* Into memory that a child shares, from where the outputs have them. */
+static canvas_status refer(canvas_context *ctx, const struct compiler *compiler,
+                           const struct program *p, const struct rounding *rounding,
+                           const double *const *inputs, double *const *outputs) {
+  static const struct reference_limits limits = {60, (int64_t)3 << 30};
+  struct block *known = mem_alloc((size_t)p->outputs.count * sizeof *known);
+  canvas_status status = CANVAS_OK;
+  int count = 0;
+  for (; count < p->outputs.count && status == CANVAS_OK; count++) {
+    size_t bytes = (size_t)program_elements(p, p->outputs.data[count]) * 2 * sizeof(double);
+    if (!block_new_shared(&known[count], bytes))
+      status = fail(ctx, CANVAS_IO, "no memory for a reference");
+  }
+  if (status == CANVAS_OK) status = reference_new(ctx, compiler, rounding, inputs, &limits, known);
+  for (int i = 0; i < count; i++) {
+    if (status == CANVAS_OK) memcpy(outputs[i], known[i].data, known[i].size / 2);
+    block_free(&known[i]);
+  }
+  free(known);
+  return status;
+}
+
+static canvas_status evaluate(canvas_context *ctx, void *data, const struct program *p,
+                              const double *const *inputs, double *const *outputs) {
+  const struct referee *r = data;
+  struct rounding rounding;
+  if (program_flops(p) < SMALL || rounding_new(ctx, p, &rounding) != CANVAS_OK)
+    return network_interpret_call(ctx, NULL, p, inputs, outputs);
+  canvas_status status = refer(ctx, r->compiler, p, &rounding, inputs, outputs);
+  rounding_free(&rounding);
+  if (status == CANVAS_OK) return compare_all(ctx, p, inputs, outputs);
+  return network_interpret_call(ctx, NULL, p, inputs, outputs);
+}
+
+canvas_status network_reference(canvas_context *ctx, const struct network *n,
+                                const double *const *given, const struct compiler *compiler,
+                                double *const *out) {
+  struct referee r = {compiler};
+  const struct network_evaluator evaluator = {evaluate, &r};
+  return network_evaluate(ctx, n, given, NULL, &evaluator, out);
+}
