@@ -78,7 +78,7 @@ static canvas_status open_object(canvas_context *ctx, canvas_network_code *code)
   }
   const char *why = dlerror();
   fail(ctx, CANVAS_IO, "what was compiled cannot be loaded, compile it again: %.800s",
-       why ? why : "a function is missing");
+       why ? why : code->path);
   cache_drop(code->path);
   network_code_unload(code);
   return CANVAS_IO;

@@ -19,38 +19,36 @@ struct referee {
 
 /* ---- compared with the interpreter ------------------------------------------------------------------ */
 
+/* Both are of double precision: what is left is the order of sums. */
 static bool agrees(double got, double wanted) {
   if (isnan(got) || isnan(wanted)) return isnan(got) && isnan(wanted);
   return got == wanted || fabs(got - wanted) <= 1e-6 * (1 + fabs(wanted));
 }
 
-static canvas_status compare(canvas_context *ctx, struct interpreter *in, const struct program *p,
-                             int output, const double *values) {
+/* At places that are spread over the output, the last one among them. */
+static bool agrees_at_places(struct interpreter *in, const struct program *p, int output,
+                             const double *values) {
   int tensor = p->outputs.data[output];
   int64_t elements = program_elements(p, tensor), at[PLACES];
   int count = elements < PLACES ? (int)elements : PLACES;
   double wanted[PLACES];
   for (int i = 0; i < count; i++) at[i] = count > 1 ? i * ((elements - 1) / (count - 1)) : 0;
   at[count - 1] = elements - 1;
-  TRY(interpreter_elements(in, tensor, count, at, wanted));
+  if (interpreter_elements(in, tensor, count, at, wanted) != CANVAS_OK) return false;
   for (int i = 0; i < count; i++)
-    if (!agrees(values[at[i]], wanted[i]))
-      return fail(ctx, CANVAS_IO,
-                  "the compiled reference of program '%.40s' gives %.9g for element %lld of "
-                  "'%.40s', the interpreter %.9g",
-                  p->name, values[at[i]], (long long)at[i], p->tensors.data[tensor].name,
-                  wanted[i]);
-  return CANVAS_OK;
+    if (!agrees(values[at[i]], wanted[i])) return false;
+  return true;
 }
 
-static canvas_status compare_all(canvas_context *ctx, const struct program *p,
-                                 const double *const *inputs, double *const *outputs) {
+static bool all_agree(const struct program *p, const double *const *inputs,
+                      double *const *outputs) {
+  canvas_context ctx;
   struct interpreter *in = NULL;
-  canvas_status status = interpreter_new(ctx, p, inputs, NULL, &in);
-  for (int i = 0; i < p->outputs.count && status == CANVAS_OK; i++)
-    status = compare(ctx, in, p, i, outputs[i]);
+  bool agree = interpreter_new(&ctx, p, inputs, NULL, &in) == CANVAS_OK;
+  for (int i = 0; i < p->outputs.count && agree; i++)
+    agree = agrees_at_places(in, p, i, outputs[i]);
   interpreter_free(in);
-  return status;
+  return agree;
 }
 
 /* ---- one call --------------------------------------------------------------------------------------- */
@@ -85,7 +83,7 @@ static canvas_status evaluate(canvas_context *ctx, void *data, const struct prog
     return network_interpret_call(ctx, NULL, p, inputs, outputs);
   canvas_status status = refer(ctx, r->compiler, p, &rounding, inputs, outputs);
   rounding_free(&rounding);
-  if (status == CANVAS_OK) return compare_all(ctx, p, inputs, outputs);
+  if (status == CANVAS_OK && all_agree(p, inputs, outputs)) return CANVAS_OK;
   return network_interpret_call(ctx, NULL, p, inputs, outputs);
 }
 

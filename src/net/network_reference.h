@@ -6,7 +6,7 @@
 #include "net/network_interpret.h"
 #include "run/compiler.h"
 
-/* As network_interpret; a call that has no reference is interpreted. */
+/* As network_interpret; a call that has no reference, or one that does not agree, is interpreted. */
 canvas_status network_reference(canvas_context *ctx, const struct network *n,
                                 const double *const *given, const struct compiler *compiler,
                                 double *const *out);

@@ -108,6 +108,20 @@ static void put_meaning(const struct network_code *code, int call, struct buf *o
   buf_puts(out, ")");
 }
 
+/* (void)arena; for parameters that the text does not name */
+static void put_unused(const char *const *names, const struct buf *body, struct buf *out) {
+  for (; *names; names++) {
+    struct buf used = {0};
+    buf_printf(&used, "(%s, ", *names);
+    bool named = body->text && strstr(body->text, used.text);
+    used.length = 0;
+    buf_printf(&used, "%s[", *names);
+    if (!named && !(body->text && strstr(body->text, used.text)))
+      buf_printf(out, "  (void)%s;\n", *names);
+    buf_free(&used);
+  }
+}
+
 /* ---- NAME_load ---------------------------------------------------------------------------------- */
 
 static void put_load_calls(const struct network_code *code, struct buf *out) {
@@ -139,8 +153,13 @@ static void put_load(const struct network_code *code, struct buf *out) {
                "  if (!scratch) return 1;\n",
                code->scratch_bytes);
   }
-  buf_puts(out, "  int failed = 0;\n  (void)weights;\n  (void)packed;\n");
-  put_load_calls(code, out);
+  static const char *const names[] = {"weights", "packed", NULL};
+  struct buf body = {0};
+  put_load_calls(code, &body);
+  put_unused(names, &body, out);
+  buf_puts(out, "  int failed = 0;\n");
+  buf_bytes(out, body.text, body.length);
+  buf_free(&body);
   if (code->scratch_bytes) buf_puts(out, "  free(scratch);\n");
   buf_puts(out, "  return failed;\n}\n");
 }
@@ -197,11 +216,14 @@ static void put_head(const char *linkage, const char *name, const char *suffix, 
 static void put_switch(const struct network_code *code, const struct net_step *steps, int count,
                        bool threaded, struct buf *out) {
   put_head(threaded ? "static " : "", code->name, threaded ? "_one" : "_call", true, out);
-  buf_puts(out,
-           "  (void)weights;\n  (void)packed;\n  (void)inputs;\n  (void)outputs;\n  (void)arena;\n"
-           "  switch (call) {\n");
-  for (int i = 0; i < count; i++) put_case(code, i, &steps[i], out);
+  static const char *const names[] = {"weights", "packed", "inputs", "outputs", "arena", NULL};
+  struct buf body = {0};
+  for (int i = 0; i < count; i++) put_case(code, i, &steps[i], &body);
+  put_unused(names, &body, out);
+  buf_puts(out, "  switch (call) {\n");
+  buf_bytes(out, body.text, body.length);
   buf_puts(out, "    default: return 1;\n  }\n}\n");
+  buf_free(&body);
 }
 
 static void put_threads_begin(const struct network_code *code, struct buf *out) {

@@ -127,6 +127,15 @@ def test_the_example_of_c_measures_and_calls(prefix, tmp_path, name):
     assert "expected 'program'" in said, said
 
 
+def test_the_example_of_c_runs_a_network(prefix, tmp_path):
+    examples, found = ROOT / "examples", library(prefix, "libcanvas.a")
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include", "-o", tmp_path / "m"]
+    run("cc", *words, examples / "c/run_network.c", found, "-lm", "-ldl")
+    cache = str(tmp_path / "cache")
+    said = run(tmp_path / "m", examples / "networks/block.net", CANVAS_CACHE=cache)
+    assert "block: equal to the interpreter's" in said, said
+
+
 @pytest.mark.parametrize(
     "compiler, standard",
     [
