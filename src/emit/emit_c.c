@@ -49,6 +49,10 @@ static const struct {
     {HELP_MIN_F64,
      "#define MIN_F64(x, y) \\\n"
      "  ({ double x_ = (x), y_ = (y), least_ = y_ < x_ ? y_ : x_; y_ != y_ ? y_ : least_; })\n"},
+    {HELP_CLAMP_F32,
+     "/* nan if x is */\n"
+     "#define CLAMP_F32(x, low, high) \\\n"
+     "  ({ float x_ = (x), most_ = x_ < (low) ? (low) : x_; x_ > (high) ? (high) : most_; })\n"},
     {HELP_FLOOR_DIV | HELP_FLOOR_MOD, "/* of a positive number: towards minus infinity */\n"},
     {HELP_FLOOR_DIV, "#define FLOOR_DIV(i, n) ({ long i_ = (i); i_ / (n) - (i_ % (n) < 0); })\n"},
     {HELP_FLOOR_MOD,

@@ -44,7 +44,8 @@ enum helper {
   HELP_BF16_ROUND = 1 << 10,
   HELP_MATH = 1 << 11,
   HELP_HEAP = 1 << 12,
-  HELP_PARALLEL = 1 << 13
+  HELP_PARALLEL = 1 << 13,
+  HELP_CLAMP_F32 = 1 << 14
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and

@@ -245,6 +245,30 @@ static void print_negated(struct printer *p, const struct code_expr *e, int boun
   if (bound > BOUND_SUM) buf_puts(out, ")");
 }
 
+static const struct code_expr *constant_of(const struct printer *p, const struct code_expr *e) {
+  const struct code_expr *c = expr_at(p, e->arg[1]);
+  return c->op == PX_NUMBER && isfinite(c->number) ? c : NULL;
+}
+
+/* min(max(x, low), high) of single numbers of fp32. Of one inside the other gcc makes a jump, which is
+ * mispredicted where x is now below low and now above it. */
+static bool print_clamp(struct printer *p, const struct code_expr *e, struct buf *out) {
+  if (e->op != PX_MIN || e->type.lanes > 1 || is_wide(e->type)) return false;
+  const struct code_expr *most = expr_at(p, e->arg[0]);
+  if (most->op != PX_MAX) return false;
+  const struct code_expr *low = constant_of(p, most), *high = constant_of(p, e);
+  if (!low || !high || low->number > high->number) return false;
+  p->used |= HELP_CLAMP_F32;
+  buf_puts(out, "CLAMP_F32(");
+  print_expr(p, most->arg[0], BOUND_NONE, out);
+  buf_puts(out, ", ");
+  print_expr(p, most->arg[1], BOUND_NONE, out);
+  buf_puts(out, ", ");
+  print_expr(p, e->arg[1], BOUND_NONE, out);
+  buf_puts(out, ")");
+  return true;
+}
+
 /* expf(x) of scalars, EXP_V16(x) of vectors */
 static void print_function(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool wide = is_wide(e->type), extremum = e->op == PX_MAX || e->op == PX_MIN;
@@ -258,6 +282,7 @@ static void print_function(struct printer *p, const struct code_expr *e, struct 
     print_call(p, name, e, out);
     return;
   }
+  if (print_clamp(p, e, out)) return;
   if (extremum) p->used |= (unsigned)(e->op == PX_MAX ? HELP_MAX_F32 : HELP_MIN_F32) << wide;
   print_call(p, p->words->operation[e->op][wide], e, out);
 }

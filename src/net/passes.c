@@ -10,6 +10,7 @@ const struct network_pass network_passes[] = {
   {"constants",  pass_constants,  "what is computed of weights alone comes first and is marked"},
   {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same"},
   {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it"},
+  {"fuse",       pass_fuse,       "calls become one, where that is no slower"},
   {"dead",       pass_dead,       "calls whose results nobody wants are gone"},
 };
 /* clang-format on */

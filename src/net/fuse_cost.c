@@ -1,0 +1,81 @@
+/* See fuse_cost.h. */
+#include "net/fuse_cost.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transform/default.h"
+#include "transform/prepare.h"
+#include "tune/schedule_cost.h"
+
+struct fuse_costs fuse_costs_open(void) {
+  struct fuse_costs c = {.machine = {.name = "reference",
+                                     .target = "native",
+                                     .vector_bytes = 64,
+                                     .registers = 32,
+                                     .fma = 1,
+                                     .line = 64,
+                                     .l1 = 48 << 10,
+                                     .l2 = 2 << 20,
+                                     .cores = 1,
+                                     .memory = (int64_t)4 << 30}};
+  c.rates = rates_likely(&c.machine);
+  return c;
+}
+
+void fuse_costs_close(struct fuse_costs *c) {
+  for (int i = 0; i < c->texts.count; i++) free(c->texts.data[i]);
+  free(c->texts.data);
+  free(c->seconds.data);
+  name_table_free(&c->table);
+}
+
+/* Of what is left after what is prepared of constants. */
+static double bound_seconds(const struct fuse_costs *c, const struct loop_tree *tree) {
+  canvas_context ctx;
+  struct prepared *prepared = NULL;
+  struct schedule_cost cost;
+  if (prepare_split(&ctx, tree, &prepared) != CANVAS_OK) return INFINITY;
+  canvas_status status = cost_of(&ctx, prepared ? prepared->rest.tree : tree, &c->rates, &cost);
+  prepare_free(prepared);
+  return status == CANVAS_OK ? cost.seconds : INFINITY;
+}
+
+static double default_seconds(const struct fuse_costs *c, const struct program *p) {
+  canvas_context ctx;
+  struct loop_tree *tree;
+  struct schedule *s = schedule_default(p, true, &c->machine);
+  double seconds = INFINITY;
+  if (loop_tree_bind(&ctx, p, s, &c->machine, &tree) == CANVAS_OK) {
+    seconds = bound_seconds(c, tree);
+    loop_tree_free(tree);
+  }
+  schedule_free(s);
+  return seconds;
+}
+
+static double predict(const struct fuse_costs *c, const struct program *p) {
+  struct program *edited = default_program(p, &c->machine);
+  double seconds = edited ? default_seconds(c, edited) : INFINITY;
+  program_free(edited);
+  return isfinite(seconds) ? seconds : default_seconds(c, p);
+}
+
+double fuse_cost(struct fuse_costs *c, const struct program *p) {
+  struct buf text = {0};
+  program_print(p, &text);
+  const char *body = strchr(strchr(text.text, '\n') + 1, '\n'); /* behind its name */
+  char *key = mem_strdup(body);
+  buf_free(&text);
+  int known = name_table_find(&c->table, key, strlen(key));
+  if (known >= 0) {
+    free(key);
+    return c->seconds.data[known];
+  }
+  double seconds = predict(c, p);
+  name_table_add(&c->table, key, c->seconds.count);
+  VEC_PUSH(&c->texts, key);
+  VEC_PUSH(&c->seconds, seconds);
+  return seconds;
+}

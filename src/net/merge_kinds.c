@@ -1,0 +1,75 @@
+/* What kind of program it is: element by element, without sums, moves alone. See merge_calls.h. */
+#include <stdlib.h>
+
+#include "net/merge_calls.h"
+#include "program/affine.h"
+
+bool program_is_flat(const struct program *p) {
+  for (int i = 0; i < p->tensors.count; i++)
+    if (p->tensors.data[i].reductions) return false;
+  return true;
+}
+
+/* The indices are the axes of the stage in order; of an axis of size 1 it may be 0. */
+static bool is_own_element(const struct program *p, const struct px_node *load,
+                           const struct program_tensor *stage) {
+  const struct program_tensor *t = &p->tensors.data[load->tensor];
+  if (t->rank != stage->rank) return false;
+  for (int i = 0; i < t->rank; i++) {
+    const struct px_node *at = &p->nodes.data[p->indices.data[load->first + i]];
+    if (t->axes[i].size != stage->axes[i].size) return false;
+    bool zero = at->op == PX_INT && at->integer == 0 && t->axes[i].size == 1;
+    if (!zero && (at->op != PX_AXIS || at->integer != i)) return false;
+  }
+  return true;
+}
+
+/* Loads of what depends on the input: of the own element, or any other. */
+static void find_loads(const struct program *p, int expr, const struct program_tensor *stage,
+                       const bool *depends, bool *own, bool *other) {
+  if (expr < 0) return;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) {
+    if (!depends[n->tensor]) return;
+    if (is_own_element(p, n, stage))
+      *own = true;
+    else
+      *other = true;
+    return;
+  }
+  for (int i = 0; i < 3; i++) find_loads(p, n->arg[i], stage, depends, own, other);
+}
+
+bool program_maps(const struct program *p, int input) {
+  bool *depends = mem_alloc((size_t)p->tensors.count + 1), maps = true;
+  depends[input] = true;
+  for (int i = 0; i < p->tensors.count && maps; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    bool own = false, other = false;
+    if (t->is_input) continue;
+    find_loads(p, t->body, t, depends, &own, &other);
+    depends[i] = own;
+    maps = !other && !(own && t->reductions);
+  }
+  for (int i = 0; i < p->outputs.count; i++) maps = maps && depends[p->outputs.data[i]];
+  free(depends);
+  return maps;
+}
+
+static bool moves_data(const struct program *p, int expr, int *loads) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return ++*loads == 1;
+  if (n->op == PX_NUMBER) return true;
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
+         moves_data(p, n->arg[2], loads);
+}
+
+bool program_moves(const struct program *p) {
+  for (int i = 0; i < p->tensors.count; i++) {
+    int loads = 0;
+    if (p->tensors.data[i].is_input) continue;
+    if (p->tensors.data[i].reductions || !moves_data(p, p->tensors.data[i].body, &loads))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,205 @@
+/* Calls become one: what a call gives is read where it is computed, and never stored.
+ *
+ *     a = conv(x, w)                    conv: S[n, o, h, w] = X[..] * W[..] // sum ..
+ *     b = add_offset(a, b)              conv_add_offset_relu:
+ *     y = relu(b)                ->           S[n, o, h, w] = X[..] * W[..] // sum ..
+ *                                             Y[n, o, h, w] = max(S[n, o, h, w] + B[o], 0)
+ *                                       y = conv_add_offset_relu(x, w, b)
+ *
+ * In the order of the calls each consumer takes its producers into itself, the nearest one first: one whose
+ * result nobody else reads, or one that moves data, a copy of which each reader takes. What a consumer does
+ * with each element of a result is always taken, as it can stand in the tile of its producer: whether it does
+ * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
+ * both in one is predicted to be faster than those of the two apart (fuse_cost.h). The default schedules do
+ * the rest. Each number is computed by the same operations as before; code may contract those that meet now.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "net/fuse_cost.h"
+#include "net/merge_calls.h"
+#include "net/passes.h"
+
+/* What both in one may take of what they take apart, where that is asked. */
+static const double OTHERS = 0.97;
+enum { COPIES = 4, /* readers of what moves data */ TRIES = 32 /* producers of one call */ };
+
+struct fusing {
+  canvas_context *ctx;
+  struct network *n;
+  struct fuse_costs costs;
+  bool *gone; /* by call */
+  bool
+      *wanted; /* by tensor: somebody beside the consumer reads it; for the results of a producer */
+};
+
+/* ---- who reads what --------------------------------------------------------------------------- */
+
+static bool takes(const struct net_call *c, int tensor) {
+  for (int i = 0; i < c->arguments.count; i++)
+    if (c->arguments.data[i] == tensor) return true;
+  return false;
+}
+
+/* Calls beside the consumer that read the tensor; *before: one of them comes before it. */
+static int other_readers(const struct fusing *f, int tensor, int consumer, bool *before) {
+  int count = 0;
+  for (int i = 0; i < f->n->calls.count; i++) {
+    if (i == consumer || f->gone[i] || !takes(&f->n->calls.data[i], tensor)) continue;
+    count++;
+    *before |= i < consumer;
+  }
+  return count + network_is_output(f->n, tensor);
+}
+
+/* Sets f->wanted of what the producer gives; false: it has to be computed where it is. */
+static bool find_wanted(const struct fusing *f, int producer, int consumer, int *readers) {
+  const struct net_call *p = &f->n->calls.data[producer];
+  bool before = false;
+  *readers = 0;
+  for (int i = 0; i < p->results.count; i++) {
+    int result = p->results.data[i], others = other_readers(f, result, consumer, &before);
+    f->wanted[result] = others > 0;
+    if (takes(&f->n->calls.data[consumer], result)) *readers += others;
+  }
+  return !before;
+}
+
+/* ---- what is worth it ------------------------------------------------------------------------- */
+
+/* Everything that the consumer reads of the producer it reads element by element. */
+static bool maps_all(const struct network *n, const struct net_call *producer,
+                     const struct net_call *consumer) {
+  const struct program *p = n->programs.data[consumer->program];
+  for (int i = 0; i < consumer->arguments.count; i++)
+    for (int k = 0; k < producer->results.count; k++)
+      if (consumer->arguments.data[i] == producer->results.data[k] &&
+          !program_maps(p, p->inputs.data[i]))
+        return false;
+  return true;
+}
+
+static bool has_load(const struct program *p, int expr) {
+  if (expr < 0) return false;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return true;
+  return has_load(p, n->arg[0]) || has_load(p, n->arg[1]) || has_load(p, n->arg[2]);
+}
+
+static bool has_product(const struct program *p, int expr) {
+  if (expr < 0) return false;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_MUL && has_load(p, n->arg[0]) && has_load(p, n->arg[1])) return true;
+  for (int i = 0; i < 3 && n->op != PX_LOAD; i++)
+    if (has_product(p, n->arg[i])) return true;
+  return false;
+}
+
+/* It sums products, as convolutions and matrices do: two of these stay apart. */
+static bool is_heavy(const struct program *p) {
+  for (int i = 0; i < p->tensors.count; i++)
+    if (p->tensors.data[i].reductions && has_product(p, p->tensors.data[i].body)) return true;
+  return false;
+}
+
+enum choice { APART, ASKED, TAKEN };
+
+static enum choice choose(const struct fusing *f, int producer, int consumer) {
+  const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
+  const struct program *p = f->n->programs.data[from->program];
+  const struct program *q = f->n->programs.data[to->program];
+  if (is_heavy(p) && is_heavy(q)) return APART;
+  return maps_all(f->n, from, to) ? TAKEN : ASKED;
+}
+
+static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
+  const struct network *n = f->n;
+  if (choose(f, producer, consumer) == TAKEN) return true;
+  double apart = fuse_cost(&f->costs, n->programs.data[n->calls.data[producer].program]) +
+                 fuse_cost(&f->costs, n->programs.data[n->calls.data[consumer].program]);
+  double one = fuse_cost(&f->costs, both);
+  return isfinite(one) && one <= OTHERS * apart;
+}
+
+/* ---- the change ------------------------------------------------------------------------------- */
+
+static void forget_call(struct fusing *f, int call) {
+  f->n->calls.data[call].arguments.count = 0;
+  f->n->calls.data[call].results.count = 0;
+  f->gone[call] = true;
+}
+
+static canvas_status take(struct fusing *f, struct merged *m, int producer, int consumer,
+                          bool copy) {
+  int made;
+  TRY(call_maker_finish(f->ctx, &m->maker, f->n, &made));
+  network_replace_call(f->n, consumer);
+  for (int i = 0; i < m->kept.count; i++) {
+    VEC_PUSH(&f->n->calls.data[consumer].results, m->kept.data[i]);
+    f->n->tensors.data[m->kept.data[i]].call = consumer;
+  }
+  if (!copy) forget_call(f, producer);
+  return CANVAS_OK;
+}
+
+/* Whether it was taken. */
+static canvas_status try_producer(struct fusing *f, int producer, int consumer, bool *taken) {
+  const struct network *n = f->n;
+  const struct program *p = n->programs.data[n->calls.data[producer].program];
+  int readers;
+  struct merged m;
+  canvas_context quiet;
+  *taken = false;
+  if (!n->calls.data[producer].varies || choose(f, producer, consumer) == APART) return CANVAS_OK;
+  bool movable = find_wanted(f, producer, consumer, &readers);
+  bool copy = readers > 0;
+  if (copy ? !program_moves(p) || readers >= COPIES : !movable) return CANVAS_OK;
+  canvas_status status = merge_calls(&quiet, n, producer, consumer, copy, f->wanted, &m);
+  if (status == CANVAS_OK && pays(f, producer, consumer, m.maker.program)) {
+    status = take(f, &m, producer, consumer, copy);
+    *taken = status == CANVAS_OK;
+  } else {
+    status = CANVAS_OK; /* what passes a limit stays apart */
+  }
+  merged_drop(&m);
+  return status;
+}
+
+/* The producer of one of its arguments that comes last before the call `below`; -1. */
+static int next_producer(const struct network *n, int consumer, int below) {
+  const struct net_call *c = &n->calls.data[consumer];
+  int found = -1;
+  for (int i = 0; i < c->arguments.count; i++) {
+    int call = n->tensors.data[c->arguments.data[i]].call;
+    if (call < below && call > found) found = call;
+  }
+  return found;
+}
+
+static canvas_status fuse_into(struct fusing *f, int consumer) {
+  int below = consumer;
+  bool taken;
+  for (int i = 0; i < TRIES; i++) {
+    int producer = next_producer(f->n, consumer, below);
+    if (producer < 0) return CANVAS_OK;
+    TRY(try_producer(f, producer, consumer, &taken));
+    below = producer;
+  }
+  return CANVAS_OK;
+}
+
+canvas_status pass_fuse(canvas_context *ctx, struct network *n) {
+  canvas_status status = CANVAS_OK;
+  struct fusing f = {.ctx = ctx, .n = n, .costs = fuse_costs_open()};
+  network_settle(n);
+  f.gone = mem_alloc((size_t)n->calls.count + 1);
+  f.wanted = mem_alloc((size_t)n->tensors.count + 1);
+  for (int i = 0; i < n->calls.count && status == CANVAS_OK; i++)
+    if (n->calls.data[i].varies) status = fuse_into(&f, i);
+  network_drop_calls(n, f.gone);
+  network_join_programs(n);
+  fuse_costs_close(&f.costs);
+  free(f.gone);
+  free(f.wanted);
+  return status;
+}
