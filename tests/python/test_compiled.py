@@ -172,7 +172,7 @@ def test_bf16():
         (lambda x, w: (x.tolist(), w), "'X' is a list, not a NumPy array or torch tensor"),
         (lambda x, w: (x, None), "'W' is a NoneType, not a NumPy array or torch tensor"),
         (lambda x, w: (x.astype("f8"), w), "'X' is of float64, not float32"),
-        (lambda x, w: (x.astype(">f4"), w), "'X' is not contiguous in C order"),
+        (lambda x, w: (x.astype(">f4"), w), "'X' has its bytes in the other order"),
         (lambda x, w: (x, w[:2]), r"'W' has shape \[2\], not \[3\]"),
         (lambda x, w: (x[None], w), r"'X' has shape \[1, 12, 10\], not \[12, 10\]"),
         (lambda x, w: (np.asfortranarray(x), w), "'X' is not contiguous in C order"),

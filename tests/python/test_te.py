@@ -417,6 +417,8 @@ def chain(count: int) -> Any:
         (lambda: te.const("1"), "a constant is a number, not '1'"),
         (lambda: te.const(0.5, "int32"), "a constant of int32 is a whole number, not 0.5"),
         (lambda: X[0] + float("nan"), "nan is no number of programs"),
+        (lambda: X[0] * 10**400, "a whole number of more than 308 digits is no number of"),
+        (lambda: te.compute((4,), lambda i: 10**400), "of more than 308 digits is no number"),
         (lambda: K + 2**63, "is out of the range of indices"),
         (lambda: X[0].astype("int32"), "a value becomes no index: programs have no cast to int32"),
         (lambda: X[0].astype("bfloat16") + 1, "a value is rounded where a stage stores it"),
@@ -450,6 +452,8 @@ def chain(count: int) -> Any:
         (lambda: te.compute((4,), lambda i: 1 / 0), "the function of compute 'compute' raised Z"),
         (lambda: te.program(X), "'X' is an input: an output is what a compute makes"),
         (lambda: te.program([]), "expected an output, a tensor of te, and there is none"),
+        (lambda: te.program(gemm()[2], name=3), "the name of a program is a text, not 3"),
+        (lambda: te.from_program(3), "a program is a text, not 3"),
         (lambda: te.program("X"), "an output is a tensor of te, not 'X'"),
         (lambda: te.program(gemm()[2], inputs=[X]), "'X' is no input of the program"),
         (lambda: te.program(te.compute((5,), lambda i: X[i])), "stage 'compute' loads 'X' out"),
@@ -479,6 +483,7 @@ def test_what_is_refused_tells_the_line(wrong: Any, message: str) -> None:
         (lambda A, B, C: te.build(C, [A, B, C], "cuda"), "target 'cuda' comes later: code is for"),
         (lambda A, B, C: te.build(C, [A, B, C], "rocm"), "there is no target 'rocm'"),
         (lambda A, B, C: te.build(C, [A, B, C], 5), "there is no target 5"),
+        (lambda A, B, C: te.build(C, [A, B, C], name=5), "the name of a function is a text"),
     ],
 )
 def test_what_is_not_built(wrong: Any, message: str) -> None:
@@ -493,6 +498,18 @@ def test_a_wrong_schedule_is_told() -> None:
     for use in (te.lower, te.build):
         with pytest.raises(canvas.CanvasError, match="axis 'k' of 'C' is covered by no loop"):
             use(s)
+
+
+def test_a_place_is_told_once() -> None:
+    X = te.placeholder((4,), name="X")
+    Y = te.compute((4,), lambda i: X[i] + 1, name="Y")
+    Z = te.compute((4,), lambda i: Y[i] + 1, name="Z")
+    s = te.create_schedule(Z)
+    s[Z].compute_at(s[Y], s[Y].op.axis[0])
+    for use in (te.lower, te.build):
+        with pytest.raises(canvas.CanvasError, match="compute_at: 'Y' is computed before") as told:
+            use(s)
+        assert str(told.value).count("test_te.py:") == 1
 
 
 def test_wrong_arrays_are_told() -> None:

@@ -182,7 +182,12 @@ def _check_numpy(tensor: Tensor, array: Any, role: str) -> None:
             f"{role} '{tensor.name}' is {_kind(array)}, not a NumPy array or torch tensor"
         )
     _check(tensor, array, role, array.dtype.name, _NUMPY[tensor.dtype])
-    if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+    if not array.dtype.isnative:
+        raise CanvasError(
+            f"{role} '{tensor.name}' has its bytes in the other order, give it through "
+            f".astype('{_NUMPY[tensor.dtype]}')"
+        )
+    if not (array.flags.c_contiguous and array.flags.aligned):
         raise CanvasError(
             f"{role} '{tensor.name}' is not contiguous in C order, give it through "
             "numpy.ascontiguousarray"

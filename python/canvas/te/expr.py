@@ -215,9 +215,13 @@ def as_condition(operand: Any) -> Expr:
 
 
 def number(value: Any, dtype: str = "") -> Expr:
-    if math.isnan(value):
+    try:
+        known = float(value)
+    except OverflowError:
+        raise mistake("a whole number of more than 308 digits is no number of programs") from None
+    if math.isnan(known):
         raise mistake("nan is no number of programs")
-    return Expr("number", (float(value),), VALUE, dtype)
+    return Expr("number", (known,), VALUE, dtype)
 
 
 def both(left: Any, right: Any) -> tuple[Expr, Expr]:

@@ -9,7 +9,7 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from ..nn.compiled import Compiled
-from .place import mistake
+from .place import mistake, placed
 from .schedule import Schedule, checked_buffers, checked_schedule, machine_of
 from .tensor import Tensor
 from .time_evaluator import time_evaluator
@@ -81,6 +81,8 @@ def build(
 ) -> Function:
     """A schedule as machine code, a function of `args`: its inputs and outputs, in any order."""
     made = checked_schedule(inputs)
+    if not isinstance(name, str):
+        raise mistake(f"the name of a function is a text, not {shown(name)}")
     checked_target(target)
     if target_host is not None:
         checked_target(target_host)
@@ -90,7 +92,7 @@ def build(
     try:
         return Function(made, tensors, name)
     except CanvasError as error:
-        raise mistake(str(error)) from None
+        raise placed(error) from None
 
 
 def checked_target(target: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from types import FrameType, TracebackType
 
@@ -22,6 +23,12 @@ def place() -> str:
 def mistake(message: str, at: str | None = None) -> CanvasError:
     """What to raise: the user's line and one message."""
     return CanvasError(f"{at or place()}: {message}")
+
+
+def placed(error: CanvasError) -> CanvasError:
+    """What to raise again: with the user's line, where it has none yet."""
+    text = str(error)
+    return CanvasError(text) if re.match(r"\S+:\d+: ", text) else mistake(text)
 
 
 def raised(what: str, error: Exception) -> CanvasError:

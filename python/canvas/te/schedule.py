@@ -7,7 +7,7 @@ from typing import Any
 from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
-from .place import mistake
+from .place import mistake, placed
 from .schedule_calls import ScheduleCalls
 from .tensor import IterVar, Operation, Tensor
 from .write_program import Written, tensors, write
@@ -72,7 +72,7 @@ def lower(
     try:
         return made.bound()[1] if simple_mode else made.code()
     except CanvasError as error:
-        raise mistake(str(error)) from None
+        raise placed(error) from None
 
 
 def checked_schedule(s: Any) -> Schedule:

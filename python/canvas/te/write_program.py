@@ -53,6 +53,8 @@ def program(outputs: Any, name: str | None = None, inputs: Any = None) -> str:
 
 def write(outputs: Any, name: str | None = None, inputs: Any = None) -> Written:
     results = tensors(outputs, "an output")
+    if name is not None and not isinstance(name, str):
+        raise mistake(f"the name of a program is a text, not {shown(name)}")
     for result in results:
         if not isinstance(result.op, ComputeOp):
             raise mistake(f"'{result.name}' is an input: an output is what a compute makes")
@@ -75,6 +77,8 @@ def write(outputs: Any, name: str | None = None, inputs: Any = None) -> Written:
 
 def from_program(text: str) -> tuple[list[Tensor], list[Tensor]]:
     """(outputs, inputs) of a program that is given as text, to be scheduled and built."""
+    if not isinstance(text, str):
+        raise mistake(f"a program is a text, not {shown(text)}")
     text = _core.print_program(text)
     given, results = _core.signature(text)
     at = place()
