@@ -55,6 +55,7 @@ struct trial {
   uint64_t token;
 
   const struct measure_item *item;
+  double end; /* of clock_wall: the item is killed then */
   struct answer *answer;
   struct block packed; /* what it prepares */
   void *object;        /* that was loaded */
@@ -223,9 +224,17 @@ static bool is_slow(const struct measure_limits *l, int samples, double fastest)
   return l->early && samples >= REPEATS_LEAST && l->best > 0 && fastest > SLOW * l->best;
 }
 
+/* Is there time for one more of those that took so long until now? A slow one is known by the samples
+ * that it had, not killed. */
+static bool has_time(const struct trial *t, double since, int samples) {
+  double now = clock_wall();
+  return now + 1.5 * (now - since) / samples < t->end;
+}
+
 /* Sorted; how many. */
 static int take_samples(const struct trial *t, struct cold *cold, double *times,
                         struct verdict *v) {
+  double since = clock_wall();
   double once = sample(t, cold, 1); /* thrown away but for the choice, */
   bool warm = !cold && once > LONG; /* unless the two runs that were checked are enough before it */
   double fastest = HUGE_VAL;
@@ -234,6 +243,7 @@ static int take_samples(const struct trial *t, struct cold *cold, double *times,
   int most = choose_repeats(&t->limits, one * calls), count = 0;
   if (warm) times[count++] = fastest = once;
   while (count < most && !is_slow(&t->limits, count, fastest)) {
+    if (count && !has_time(t, since, warm ? count : count + 2)) break;
     double time = sample(t, cold, calls);
     if (isnan(time)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
     fastest = fmin(fastest, time);
@@ -288,6 +298,8 @@ static void judge(struct trial *t, struct verdict *v) {
 static bool serve(struct trial *t, int i) {
   struct verdict v = {.failure = FAILED_NOT};
   t->item = &t->items[i];
+  t->end = clock_wall() + t->limits.seconds;
+  if (t->limits.until) t->end = fmin(t->end, t->limits.until);
   t->free_workspace = NULL;
   t->answer = &t->answers->of[i];
   t->answers->at = i;

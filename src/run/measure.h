@@ -8,8 +8,8 @@
  * little. Of several threads it is wall-clock; the first run is one thread's then, so that all others
  * show that the result does not depend on their number. A sample is one call, or as many as take 20 us
  * together; median and quartiles are of `repeats` samples, of fewer where they would take longer than
- * `timing`. The child may only read inputs and expected values, and its answer is checked before it is
- * believed.
+ * `timing` (five at least, or as many as there is time for within `seconds`). The child may only read
+ * inputs and expected values, and its answer is checked before it is believed.
  *
  * A child serves one candidate after the other, as a fork of a large process takes as long as a small
  * candidate. It ends with the first that fails, and a failure counts only in a child that has served no
