@@ -3,11 +3,12 @@
     .NAME.new   is written, then renamed to   NAME
 
 A fault on the way leaves what was there before.  Only kill -9 leaves a .NAME.new, which the next
-attempt writes over.
+attempt writes over.  And files of lines, to which whole lines are added.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -53,3 +54,27 @@ def folder_at_once(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
+
+
+def add_lines(path: str | os.PathLike[str], lines: str) -> None:
+    """Whole lines behind those of a file, in one write, so that those of two processes do not mix.
+
+    A last line that was torn stays one of its own.  Raises OSError; where there was no room
+    for all, none is there.
+    """
+    with open(path, "ab", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = (b"" if _ends_a_line(path, size) else b"\n") + lines.encode()
+        try:
+            if file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with suppress(OSError):
+                file.truncate(size)
+            raise
+
+
+def _ends_a_line(path: str | os.PathLike[str], size: int) -> bool:
+    with open(path, "rb") as file:
+        file.seek(max(0, size - 1))
+        return not size or file.read(1) == b"\n"

@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from canvas.files import at_once, folder_at_once
+from canvas.files import add_lines, at_once, folder_at_once
 
 # Writes half, says so and waits to be killed.
 HALF = """
@@ -64,3 +65,34 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path, fault):
     with pytest.raises(fault), folder_at_once(tmp_path / "d"):
         raise fault
     assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["f"]
+
+
+def test_lines_are_added_whole(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    add_lines(path, "one\n")
+    path.write_text(path.read_text() + "to")  # torn
+    add_lines(str(path), "two\nthree\n")
+    assert path.read_text() == "one\nto\ntwo\nthree\n"
+
+
+FULL = """
+import resource, signal, sys
+from canvas.files import add_lines
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+add_lines(sys.argv[1], "a" * 60 + chr(10))
+for size in (39, 200):
+    try:
+        add_lines(sys.argv[1], "b" * size + chr(10))
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def test_without_room_no_line_is_added(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 2
+    assert path.read_text() == "a" * 60 + "\n"
