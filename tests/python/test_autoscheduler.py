@@ -145,8 +145,7 @@ def test_a_key_says_all_of_a_task() -> None:
     assert made.key == "conv2d_yolo1_(1, 64, 112)_llvm(0)"
     assert Task("a", "b", gemm, [5], "cuda", 3).key == "a_b_(5,)_cuda(3)"
     assert made.category == "conv2d" and made.args == (1, 64, 112) and made.dev_id == 0
-    made.set_specific_space("knob", "enum", [1, 2])
-    assert made.special_space == {"knob": [1, 2]}
+    assert Task("a", "b", gemm, (np.int64(5), [np.int32(3)]), "llvm").key == "a_b_(5, [3])_llvm(0)"
 
 
 def test_a_key_is_registered_once() -> None:
@@ -417,6 +416,10 @@ def other_gemm() -> Any:
         ({"parallel": "8"}, "parallel is a whole number from 1 up, not '8'"),
         ({"timeout": -1}, "timeout is a number of seconds above 0, not -1"),
         ({"timeout": "5"}, "timeout is a number of seconds above 0, not '5'"),
+        ({"graph_trial": 100}, "graph_trial=100 is not taken: operations and graph are searched"),
+        ({"graph_stop": 6}, "graph_stop=6 is not taken: operations and graph are searched"),
+        ({"number": 4}, "number=4 is not taken: a trial's samples are repeated until they agree"),
+        ({"log": 3}, "log is a path, not 3"),
         ({"trials": 5}, "trials is a list of a number for each operation, not 5"),
         ({"trials": [0]}, "a number of trials is a whole number from 1 up, not 0"),
         ({"space": "all"}, "there is no space 'all': canvas and template"),
@@ -460,12 +463,20 @@ def test_wrong_tasks(func: Any, target: str, message: str) -> None:
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (lambda: Task(3, "b", gemm, (), "llvm"), "category of a task is a text, not 3"),
-        (lambda: Task("a", "", gemm, (), "llvm"), "name of a task is a text, not ''"),
+        (lambda: Task(3, "b", gemm, (), "llvm"), "category of a task is a word or more on"),
+        (lambda: Task("a", "", gemm, (), "llvm"), "more on one line, not ''"),
         (lambda: Task("a", "b", "gemm", (), "llvm"), "func of a task is a function of its args"),
         (lambda: Task("a", "b", gemm, 5, "llvm"), "args of a task is a tuple of its sizes, not 5"),
         (lambda: Task("a", "b", gemm, (), "llvm", -1), "dev_id of a task is a whole number"),
-        (lambda: Task("a", "b", gemm, (), "llvm").set_specific_space("k", "any", []), "'any'"),
+        (
+            lambda: Task("a", "b", gemm, (), "llvm").set_specific_space("k", "enum", [1, 2]),
+            "knob 'k' is not taken: no search here looks at knobs of one's own",
+        ),
+        (lambda: TASK_TABLE.update({"k": 3}), "TASK_TABLE has tasks by their keys, not 3"),
+        (
+            lambda: TASK_TABLE.update({"k": Task("a", "b", gemm, (), "llvm")}),
+            "TASK_TABLE has tasks by their keys, not Task(a_b_()_llvm(0))",
+        ),
         (lambda: register_task("task"), "expected a Task, not 'task'"),
         (lambda: schedule("gemm_smal"), "there is no task 'gemm_smal', register it first"),
         (lambda: schedule(5), "a task is given by its key, a text, not 5"),
@@ -480,9 +491,11 @@ def test_wrong_arguments_of_tasks(wrong: Any, message: str) -> None:
 @pytest.mark.parametrize(
     "config, message",
     [
-        ("text", "configs are (a list with a dict for each operation, a dict for the graph)"),
-        ([[5], {}], "config 0 is a dict of lists under fuse, spatial, reduce"),
-        ([[{"tiles": []}], {}], "config 0 is a dict of lists under fuse, spatial, reduce"),
+        ("text", "configs are two: a list with a dict for each operation, and a dict for the"),
+        ([[5], {}], "config 0 is a dict of lists, not 5"),
+        ([[{"tiles": []}], {}], "config 0 has no 'tiles': there are fuse, spatial, reduce"),
+        ([[{"spatial": "x"}], {}], "'spatial' of config 0 is a list, not 'x'"),
+        ([[], {"inline": 1}], "'inline' of the graph's config is a list, not 1"),
         ([[entities(special=[{"canvas": 1}])], {}], "has the texts program, edited and schedule"),
         (other_gemm(), "the config is of another task: of a program 'gemm_small' that is not"),
         ([[entities(spatial=[[32]])], {}], "another task: 'spatial' has parts of 1 axes, and 'C'"),
@@ -504,6 +517,7 @@ def test_wrong_configs(task: Task, config: Any, message: str) -> None:
 def test_wrong_uses_of_a_config(task: Task, tmp_path: Path) -> None:
     for more, message in [
         ({"op_pos": 3}, "op_pos is from 0 to 0, not 3"),
+        ({"op_pos": "0"}, "op_pos is from 0 to 0, not '0'"),
         ({"rewrite": True}, "'rewrite' is not taken"),
     ]:
         with pytest.raises(canvas.CanvasError, match=message):
@@ -522,3 +536,37 @@ def test_wrong_uses_of_a_config(task: Task, tmp_path: Path) -> None:
                 "edited": damaged[0], "schedule": damaged[1],
             }])], {}],
         )  # fmt: skip
+
+
+def test_a_name_with_a_colon_comes_back(tmp_path: Path) -> None:
+    key = Task("ge:mm", "of: (1):", gemm, (4, 4, 4), "llvm", 12).key
+    assert scheduler.config_from_line(scheduler.config_line(key, [[SPLIT], {}]))[0] == key
+    assert scheduler.config_from_line('key:[[{"fuse": []}], {}]')[0] == "key"
+
+
+def test_files_of_configs_that_are_not(task: Task, tmp_path: Path) -> None:
+    path = tmp_path / "configs.txt"
+    good = (task.key, [[SPLIT], {}])
+    scheduler.save_configs(path, [good])
+    whole = path.read_text()
+    path.write_text(whole + whole[:50])  # torn
+    with pytest.raises(
+        canvas.CanvasError, match=r"configs.txt', line 2: expected 'KEY:JSON'.*\.\.\."
+    ):
+        scheduler.load_configs(path)
+    scheduler.save_configs(path, {task.key: [[SPLIT], {}]})
+    assert path.read_text() == whole + whole[:50] + "\n" + whole
+    path.write_bytes(b"\xff\xfe")
+    for wrong, message in [
+        (lambda: scheduler.load_configs(path), "configs.txt': it is no text"),
+        (lambda: scheduler.load_configs(3), "named by a path, not 3"),
+        (lambda: scheduler.save_configs(3, [good]), "named by a path, not 3"),
+        (lambda: scheduler.save_configs(tmp_path, [good]), "': Is a directory"),
+        (lambda: scheduler.save_configs(path, 3), "a list of pairs (key, configs), not 3"),
+        (lambda: scheduler.save_configs(path, [(3,)]), "(key, configs), not [(3,)]"),
+        (lambda: scheduler.save_configs(path, [(3, good[1])]), "under the key of a task, not 3"),
+        (lambda: scheduler.config_from_line(None), "a line of configs is a text, not None"),
+    ]:  # fmt: skip
+        with pytest.raises(canvas.CanvasError) as told:
+            wrong()
+        assert message in str(told.value) and "\n" not in str(told.value)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..arguments import shown
 from ..errors import CanvasError
+from ..files import add_lines
 
 KEYS = ("fuse", "spatial", "reduce", "reorder", "inline", "unroll", "merge", "special")
 
@@ -58,59 +60,99 @@ def found_in(config: Config) -> Found | None:
 def checked_config(given: Any) -> Config:
     """A Config, or what JSON makes of one."""
     pair = isinstance(given, (tuple, list)) and len(given) == 2
-    if not pair or not isinstance(given[0], (list, tuple)) or not _is_entities(given[1] or {}):
+    if not pair or not isinstance(given[0], (list, tuple)):
         raise CanvasError(
-            "configs are (a list with a dict for each operation, a dict for the graph), not "
-            f"{shown(given)}"
+            "configs are two: a list with a dict for each operation, and a dict for the graph, "
+            f"not {shown(given)}"
         )
     for number, one in enumerate(given[0]):
-        if not _is_entities(one):
-            raise CanvasError(
-                f"config {number} is a dict of lists under {', '.join(KEYS)}, not {shown(one)}"
-            )
+        _check_entities(f"config {number}", one)
+    _check_entities("the graph's config", given[1] or {})
     return Config([dict(one) for one in given[0]], dict(given[1] or {}))
 
 
-def _is_entities(given: Any) -> bool:
-    return isinstance(given, dict) and all(
-        key in KEYS and isinstance(value, (list, tuple)) for key, value in given.items()
-    )
+def _check_entities(what: str, given: Any) -> None:
+    if not isinstance(given, dict):
+        raise CanvasError(f"{what} is a dict of lists, not {shown(given)}")
+    for key, value in given.items():
+        if key not in KEYS:
+            raise CanvasError(f"{what} has no {shown(key)}: there are {', '.join(KEYS)}")
+        if not isinstance(value, (list, tuple)):
+            raise CanvasError(f"'{key}' of {what} is a list, not {shown(value)}")
 
 
 # ---- lines --------------------------------------------------------------------------------------
 
+# A key ends with the number of its device: a name may hold colons.
+_LINE = re.compile(r"(.*?\(\d+\)):\s*([\[{n].*)", re.S)
+_LINE_OF_OTHERS = re.compile(r"([^:]*):(.*)", re.S)
+
 
 def config_line(key: str, configs: Any) -> str:
     """What is saved of a task."""
+    if not isinstance(key, str) or not key or "\n" in key:
+        raise CanvasError(f"configs are saved under the key of a task, not {shown(key)}")
     return f"{key}:{json.dumps(checked_config(configs))}"
 
 
 def config_from_line(line: str) -> tuple[str, Config]:
     """(key of the task, configs) of a line."""
-    key, colon, text = line.strip().partition(":")
+    if not isinstance(line, str):
+        raise CanvasError(f"a line of configs is a text, not {shown(line)}")
+    line = line.strip()
+    parts = _LINE.match(line) or _LINE_OF_OTHERS.match(line)
     try:
-        if not colon:
-            raise ValueError
+        key, text = parts.groups() if parts else ("", "")
         given = json.loads(text)
     except (ValueError, RecursionError):
+        cut = line if len(line) <= 40 else line[:40] + "..."
         raise CanvasError(
-            f"expected 'KEY:JSON' as a line of configs, found {shown(line.strip())}"
+            f"expected 'KEY:JSON' as a line of configs, found {shown(cut)}"
         ) from None
     return key, checked_config(given)
 
 
 def save_configs(path: str | os.PathLike[str], configs: Iterable[tuple[str, Any]]) -> None:
-    """Adds a line for each (key, configs) to a file."""
-    lines = "".join(config_line(key, config) + "\n" for key, config in configs)
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(lines)
+    """Adds a line for each (key, configs) to a file, all of them or none."""
+    name = _path(path)
+    lines = "".join(config_line(*pair) + "\n" for pair in _pairs(configs))
+    try:
+        add_lines(name, lines)
+    except OSError as error:
+        raise CanvasError(f"cannot write configs to '{name}': {error.strerror}") from None
+
+
+def _path(path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise CanvasError(f"configs are in a file, named by a path, not {shown(path)}")
+    return os.fsdecode(path)
+
+
+def _pairs(configs: Any) -> Iterable[tuple[str, Any]]:
+    pairs = configs.items() if isinstance(configs, dict) else configs
+    try:
+        return [(key, config) for key, config in pairs]
+    except (TypeError, ValueError):
+        raise CanvasError(
+            f"configs to save are a list of pairs (key, configs), not {shown(configs)}"
+        ) from None
 
 
 def load_configs(path: str | os.PathLike[str]) -> dict[str, Config]:
     """Configs by key; of several lines of a task the last one."""
+    name = _path(path)
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CanvasError(f"cannot read configs from '{os.fspath(path)}': {error}") from None
-    return dict(config_from_line(line) for line in lines if line.strip())
+        with open(name, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except OSError as error:
+        raise CanvasError(f"cannot read configs from '{name}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CanvasError(f"cannot read configs from '{name}': it is no text") from None
+    found: dict[str, Config] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                found.update([config_from_line(line)])
+        except CanvasError as error:
+            raise CanvasError(f"'{name}', line {number}: {error}") from None
+    return found

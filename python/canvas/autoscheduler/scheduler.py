@@ -53,6 +53,14 @@ _REFUSED = {
 }
 
 
+# What it takes with its default alone: (the default, why).
+_FIXED = {
+    "graph_trial": (10, "operations and graph are searched together, in op_trial trials"),
+    "graph_stop": (5, "operations and graph are searched together, op_stop ends that"),
+    "number": (10, "a trial's samples are repeated until they agree"),
+}
+
+
 def schedule(
     task_key: str,
     slevel: int = 4,
@@ -83,7 +91,7 @@ def schedule(
     once; `method`: one of METHODS; `space`: "canvas", all that the tuner knows, or "template",
     AutoScheduler's own for CPUs with `slevel` and `rlevel` parts of each axis.  `force_inline`:
     stages that do not reduce go into what reads them.  `graph_trial`, `graph_stop` and `number`
-    have no meaning of their own here (docs/autoscheduler.md).
+    have no meaning here: other values than the defaults are refused.
     """
     _check_others(others)
     task = task_of(task_key)
@@ -93,6 +101,9 @@ def schedule(
         ("parallel", parallel), ("threads", threads), ("seed", seed),
     ):  # fmt: skip
         _check_whole(name, value)
+        if value != _FIXED.get(name, (value, ""))[0]:
+            raise mistake(f"{name}={value} is not taken: {_FIXED[name][1]}")
+    _check_log(log)
     if method not in METHODS:
         near = did_you_mean(str(method), METHODS)
         raise mistake(f"there is no method {shown(method)}: {', '.join(METHODS)}{near}")
@@ -212,7 +223,8 @@ def _tiles(program: str, config: Config, op_pos: int | None) -> list[template.Ti
     stages = template.stages_of(program)
     configs = [one for one in config.op_config_lst if any(one.values())]
     if op_pos is not None:
-        if not 0 <= op_pos < len(stages) or not configs:
+        whole = isinstance(op_pos, int) and not isinstance(op_pos, bool)
+        if not whole or not 0 <= op_pos < len(stages) or not configs:
             raise mistake(f"op_pos is from 0 to {len(stages) - 1}, not {shown(op_pos)}")
         all_given = len(config.op_config_lst) == len(stages)
         chosen = config.op_config_lst[op_pos if all_given else 0]
@@ -283,6 +295,11 @@ def _check_others(others: dict[str, Any]) -> None:
 def _check_whole(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10**7:
         raise mistake(f"{name} is a whole number from 1 up, not {shown(value)}")
+
+
+def _check_log(log: Any) -> None:
+    if log is not None and not isinstance(log, (str, os.PathLike)):
+        raise mistake(f"log is a path, not {shown(log)}")
 
 
 def _trials(trials: Any, op_trial: int) -> int:

@@ -30,7 +30,7 @@ class Task:
     ) -> None:
         for word, text in (("category", category), ("name", name), ("target", target)):
             if not isinstance(text, str) or not text or "\n" in text:
-                raise mistake(f"{word} of a task is a text, not {shown(text)}")
+                raise mistake(f"{word} of a task is a word or more on one line, not {shown(text)}")
         if not callable(func):
             raise mistake(f"func of a task is a function of its args, not {shown(func)}")
         if not isinstance(args, (tuple, list)):
@@ -38,15 +38,15 @@ class Task:
         if not isinstance(dev_id, int) or isinstance(dev_id, bool) or dev_id < 0:
             raise mistake(f"dev_id of a task is a whole number from 0 up, not {shown(dev_id)}")
         self.category, self.name, self.func = category, name, func
-        self.args, self.target, self.dev_id = tuple(args), target, dev_id
+        self.args, self.target, self.dev_id = tuple(map(_plain, args)), target, dev_id
         self.key = f"{category}_{name}_{self.args}_{target}({dev_id})"
-        self.special_space: dict[str, list[Any]] = {}
 
     def set_specific_space(self, key: str, type: str, knobs: Any) -> None:
-        """A knob of the user's own: kept, and written into configs."""
-        if type != "enum":
-            raise mistake(f"there is no space of type {shown(type)}, 'enum' is one")
-        self.special_space[str(key)] = list(knobs)
+        """Is refused: no schedule here would look at the knob."""
+        raise mistake(
+            f"knob {shown(key)} is not taken: no search here looks at knobs of one's own, write a "
+            "template of canvas.autotvm for them"
+        )
 
     def tensors(self) -> tuple[list[Tensor], list[Tensor]]:
         """(outputs, all tensors), as `func` makes them now."""
@@ -73,6 +73,14 @@ class Task:
         return f"Task({self.key})"
 
 
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's, so that a key is the same whoever made the numbers."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_plain, value))
+    number = hasattr(value, "__index__") and not isinstance(value, (int, bool))
+    return value.__index__() if number else value
+
+
 class TaskTable(MutableMapping[str, Task]):
     """Tasks by key: the user's, and beneath them those of AutoScheduler, made on first need."""
 
@@ -92,6 +100,8 @@ class TaskTable(MutableMapping[str, Task]):
         return self.ours[key] if key in self.ours else self.built_in[key]
 
     def __setitem__(self, key: str, task: Task) -> None:
+        if not isinstance(task, Task) or key != task.key:
+            raise mistake(f"TASK_TABLE has tasks by their keys, not {shown(task)}")
         self.ours[key] = task
 
     def __delitem__(self, key: str) -> None:
@@ -132,7 +142,7 @@ def task_of(key: Any) -> Task:
     """The task of a key, for this target."""
     if not isinstance(key, str):
         raise mistake(f"a task is given by its key, a text, not {shown(key)}")
-    task = TASK_TABLE.ours.get(key) or TASK_TABLE.get(key)
+    task = TASK_TABLE.get(key)
     if task is None:
         near = did_you_mean(key, TASK_TABLE)
         raise mistake(f"there is no task '{key}', register it first{near}")
