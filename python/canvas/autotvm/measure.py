@@ -76,6 +76,10 @@ class LocalBuilder:
         self, timeout: float = 10, n_parallel: int | None = None, build_func: str = "default"
     ) -> None:
         self.timeout = _seconds("LocalBuilder", timeout)
+        if n_parallel is not None and not _is_count(n_parallel):
+            raise CanvasError(
+                f"LocalBuilder: n_parallel is a whole number from 1, not {shown(n_parallel)}"
+            )
         self.n_parallel = n_parallel or BATCH
         if build_func != "default":
             raise CanvasError("LocalBuilder: build_func is 'default', there is one way to build")
@@ -98,13 +102,17 @@ class LocalRunner:
     ) -> None:
         self.timeout = _seconds("LocalRunner", timeout)
         for name, value in (("number", number), ("repeat", repeat)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not _is_count(value):
                 raise CanvasError(
                     f"LocalRunner: {name} is a whole number from 1, not {shown(value)}"
                 )
         self.number, self.repeat = number, repeat
         self.min_repeat_ms, self.cooldown_interval = min_repeat_ms, cooldown_interval
         self.enable_cpu_cache_flush = bool(enable_cpu_cache_flush)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _seconds(who: str, value: Any) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
+from ..files import at_once
 from ..te.target import Target
 from ..te.target import create as create_target
 from .measure import FAILED_COST, MeasureInput, MeasureResult
@@ -43,6 +44,8 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> 
 def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResult]:
     """What a line holds; also one that AutoTVM wrote."""
     _json_only(protocol)
+    if not isinstance(row, str):
+        raise CanvasError(f"a record is a line of text, not {shown(row)}")
     try:
         found = json.loads(row)
         target, name, args, _kwargs = found["input"]
@@ -50,8 +53,11 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
         numbers = tuple(float(cost) for cost in costs)
         result = MeasureResult(numbers, int(error_no), float(all_cost), float(timestamp))
         config = found["config"]
-    except (KeyError, TypeError, ValueError):
-        raise CanvasError(f"this is no record of AutoTVM's: {shown(row.strip())}") from None
+        if not numbers or not isinstance(args, list):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        cut = row.strip() if len(row.strip()) <= 40 else row.strip()[:40] + "..."
+        raise CanvasError(f"this is no record of AutoTVM's: {shown(cut)}") from None
     task = Task(str(name), _tuples(args))
     task.target = create_target(str(target))
     return MeasureInput(task.target, task, ConfigEntity.from_json_dict(config)), result
@@ -68,10 +74,14 @@ def _json_only(protocol: str) -> None:
 
 def load_from_file(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """The records of a file; blank lines and those that begin with # are none."""
+    if not isinstance(filename, (str, bytes, os.PathLike)):
+        raise CanvasError(f"records are in a file, named by a path, not {shown(filename)}")
     try:
-        lines = Path(os.fsdecode(filename)).read_text().splitlines()
+        lines = Path(os.fsdecode(filename)).read_text().split("\n")
     except OSError as error:
         raise CanvasError(f"{error.strerror}: '{os.fsdecode(filename)}'") from None
+    except UnicodeDecodeError:
+        raise CanvasError(f"'{os.fsdecode(filename)}' is no text, so it has no records") from None
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -123,6 +133,10 @@ def _pairs(records: Any) -> Iterable[Any]:
     if isinstance(records, (str, bytes, os.PathLike)):
         yield from load_from_file(records)
         return
+    if not hasattr(records, "__iter__"):
+        raise CanvasError(
+            f"records are files, or pairs (MeasureInput, MeasureResult), not {shown(records)}"
+        )
     for one in records:
         if isinstance(one, tuple) and len(one) == 2 and hasattr(one[0], "config"):
             yield one
@@ -134,15 +148,21 @@ def pick_best(in_file: Any, out_file: Any) -> None:
     """The fastest record of every workload, of those of `in_file` and those that `out_file` holds
     already, into `out_file`.
     """
-    pairs = list(load_from_file(in_file))
     named = isinstance(out_file, (str, os.PathLike))
+    if not named and not hasattr(out_file, "writelines"):
+        raise CanvasError(f"out_file is a path or an open file, not {shown(out_file)}")
+    pairs = list(load_from_file(in_file))
     if named and Path(out_file).exists():
         pairs += load_from_file(out_file)
     lines = [encode(*pair) + "\n" for pair in best_of(pairs)]
-    if named:
-        Path(out_file).write_text("".join(lines))
-    else:
+    if not named:
         out_file.writelines(lines)
+        return
+    try:
+        with at_once(Path(out_file)) as file:
+            file.write("".join(lines).encode())
+    except OSError as error:
+        raise CanvasError(f"{error.strerror}: '{os.fspath(out_file)}'") from None
 
 
 def best_of(

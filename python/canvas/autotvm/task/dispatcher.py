@@ -6,6 +6,8 @@ import logging
 from types import TracebackType
 from typing import Any, ClassVar
 
+from ...arguments import shown
+from ...errors import CanvasError
 from ...te.target import Target
 from .space import ConfigSpace, FallbackConfigEntity
 
@@ -53,6 +55,11 @@ class ApplyConfig(DispatchContext):
 
     def __init__(self, config: ConfigSpace) -> None:
         super().__init__()
+        if not isinstance(config, ConfigSpace):
+            raise CanvasError(
+                "ApplyConfig takes a config, as ConfigSpace.get and ConfigEntity.from_json_dict "
+                f"make it, not {shown(config)}"
+            )
         self._config = config
         self.workload: Any = None
 

@@ -117,16 +117,25 @@ def entity_to_json(entity: Any) -> tuple[str, Any]:
     raise CanvasError(f"a knob is no entity of AutoTVM's: {shown(entity)}")
 
 
-def entity_from_json(name: str, letters: Any, value: Any) -> Any:
-    if letters not in _KINDS:
+def is_sizes(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and all(
+        isinstance(one, int) and not isinstance(one, bool) for one in given
+    )
+
+
+def entity_from_json(name: Any, letters: Any, value: Any) -> Any:
+    if not isinstance(name, str):
+        raise CanvasError(f"a knob has a name, a text, not {shown(name)}")
+    if not isinstance(letters, str) or letters not in _KINDS:
         raise CanvasError(f"knob '{name}' is of a kind {shown(letters)}, there are sp, re, an, ot")
     if letters == "ot":
         return OtherOptionEntity(value)
-    numbers = isinstance(value, (list, tuple)) and all(
-        isinstance(one, int) and not isinstance(one, bool) for one in value
-    )
-    if letters != "an" and not (numbers and value):
+    if letters == "an" and not isinstance(value, (list, tuple)):
+        raise CanvasError(f"knob '{name}' is a list of marks, not {shown(value)}")
+    if letters != "an" and not (is_sizes(value) and value):
         raise CanvasError(f"knob '{name}' is whole numbers, not {shown(value)}")
     if letters == "sp" and any(one < 1 for one in value[1:]):
         raise CanvasError(f"knob '{name}': sizes are from 1, the first may be -1: {shown(value)}")
+    if letters == "re" and sorted(value) != list(range(len(value))):
+        raise CanvasError(f"knob '{name}' is an order of axes from 0, not {shown(value)}")
     return _KINDS[letters][0](value)

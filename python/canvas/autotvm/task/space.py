@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...errors import CanvasError, one_line
 from .entities import (
     AnnotateEntity,
     OtherOptionEntity,
@@ -21,6 +21,7 @@ from .entities import (
     entity_to_json,
 )
 from .orders import marks_of, permutations
+from .splits import candidates, filtered, get_factors, numbers_of, ways
 
 POLICIES = ("factors", "power2", "verbose", "candidate")
 
@@ -92,60 +93,29 @@ class SplitSpace(TransformSpace):
             raise CanvasError(
                 f"define_split: num_outputs is a whole number from 1, not {shown(num_outputs)}"
             )
+        if filter is not None and not callable(filter):
+            raise CanvasError(f"define_split: filter is a function, not {shown(filter)}")
         if policy not in POLICIES:
             raise CanvasError(
                 f"define_split: there is no policy {shown(policy)}, there are "
                 f"{', '.join(POLICIES)}"
             )
         if policy == "candidate":
-            found = _candidates(candidate, num_outputs)
+            found = candidates(candidate, num_outputs)
         else:
             whole = policy == "factors" if no_tail is None else no_tail
-            numbers = [one for one in _numbers(policy, self.product) if one <= max_factor]
-            found = [SplitEntity([-1, *sizes]) for sizes in _ways(numbers, self, whole)]
-        self.entities = [one for one in found if filter is None or filter(one)]
+            numbers = [one for one in numbers_of(policy, self.product) if one <= max_factor]
+            found = [
+                SplitEntity([-1, *sizes])
+                for sizes in ways(numbers, self.product, num_outputs, whole)
+            ]
+        self.entities = found if filter is None else filtered(found, filter)
 
     def __repr__(self) -> str:
         return (
             f"Split(policy={self.policy}, product={self.product}, "
             f"num_outputs={self.num_output}) len={len(self)}"
         )
-
-
-def _candidates(given: Sequence[Sequence[int]], parts: int) -> list[SplitEntity]:
-    if any(len(sizes) != parts for sizes in given):
-        raise CanvasError(f"define_split: each candidate has {parts} sizes, as num_outputs says")
-    return [SplitEntity(list(sizes)) for sizes in given]
-
-
-def _numbers(policy: str, length: int) -> list[int]:
-    powers = [2**power for power in range(length.bit_length())]
-    if policy == "power2":
-        return powers
-    divisors = get_factors(length)
-    return divisors if policy == "factors" else list(set(divisors) | set(powers))
-
-
-def get_factors(n: int) -> list[int]:
-    """The divisors of a number, ascending."""
-    low = [one for one in range(1, math.isqrt(n) + 1) if n % one == 0]
-    return sorted({*low, *(n // one for one in low)})
-
-
-def _ways(numbers: Sequence[int], space: SplitSpace, whole: bool) -> Iterator[list[int]]:
-    """Sizes of all loops but the outermost, those whose innermost is the first number first."""
-
-    def ways(left: int, product: int) -> Iterator[list[int]]:
-        if left == 0:
-            if product <= space.product and (space.product % product == 0 or not whole):
-                yield []
-            return
-        for number in numbers:
-            if product * number <= space.product:
-                for rest in ways(left - 1, product * number):
-                    yield [*rest, number]
-
-    return ways(space.num_output - 1, 1)
 
 
 class ReorderSpace(TransformSpace):
@@ -177,10 +147,22 @@ class OtherOptionSpace(TransformSpace):
 
     def __init__(self, _axes: Sequence[Any], _policy: Any, candidate: Sequence[Any]) -> None:
         super().__init__()
+        if isinstance(candidate, (str, bytes)) or not hasattr(candidate, "__iter__"):
+            raise CanvasError(
+                f"define_knob: candidate is a list of values, not {shown(candidate)}"
+            )
         self.entities = [OtherOptionEntity(value) for value in candidate]
 
     def __repr__(self) -> str:
         return f"OtherOption({self.entities}) len={len(self)}"
+
+
+_ENTITIES = {
+    SplitSpace: SplitEntity,
+    ReorderSpace: ReorderEntity,
+    AnnotateSpace: AnnotateEntity,
+    OtherOptionSpace: OtherOptionEntity,
+}
 
 
 class ConfigSpace:
@@ -230,7 +212,13 @@ class ConfigSpace:
 
     def add_flop(self, flop: Any) -> None:
         """Floating point operations of the task, where they shall not be counted."""
-        self.flop += float(getattr(flop, "value", flop))
+        value = getattr(flop, "value", flop)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number and not hasattr(value, "__index__"):
+            raise CanvasError(f"add_flop takes a number, not {shown(flop)}")
+        if not 0 <= value < math.inf:
+            raise CanvasError(f"add_flop takes a number of operations, not {shown(flop)}")
+        self.flop += float(value)
 
     def raise_error(self, msg: str) -> None:
         """The config is not one that the template takes."""
@@ -242,19 +230,42 @@ class ConfigSpace:
     def _define(
         self, kind: Any, name: str, axes: Sequence[Any], policy: Any, more: dict[str, Any]
     ) -> list[Axis]:
+        if not isinstance(name, str) or not name:
+            raise CanvasError(f"a knob has a name, a text, not {shown(name)}")
         if not self._collect:
             number = more.get("num_outputs", len(axes) if kind is not OtherOptionSpace else 0)
+            self._check_known(kind, name, number)
             return [Axis(None, place) for place in range(number)]
         axes = [one if isinstance(one, (VirtualAxis, Axis)) else VirtualAxis(one) for one in axes]
         try:
             space = kind(axes, policy, **more)
         except TypeError as error:
-            raise CanvasError(f"knob '{name}': {str(error).partition('() ')[2]}") from None
+            text = one_line(error).partition(": ")[2]
+            raise CanvasError(f"knob '{name}': {text.partition('() ')[2] or text}") from None
+        except KeyError as error:
+            raise CanvasError(f"knob '{name}': policy '{policy}' takes {error}") from None
         if not len(space):
             raise CanvasError(f"knob '{name}' has nothing to choose from, every way is left out")
         self.space_map[name] = space
         self._entity_map[name] = space[0]
         return [Axis(space, place) for place in range(space.num_output)]
+
+    def _check_known(self, kind: Any, name: str, number: int) -> None:
+        """What was chosen for a knob is of its kind, and a split has as many parts."""
+        known = self._entity_map.get(name)
+        wanted = _ENTITIES[kind]
+        if known is None:
+            return  # said where it is asked for
+        if not isinstance(known, wanted):
+            raise CanvasError(
+                f"the config is of another template: knob '{name}' is {known!r}, no "
+                f"{wanted.__name__}"
+            )
+        if isinstance(known, SplitEntity) and len(known.size) != number:
+            raise CanvasError(
+                f"the config is of another template: knob '{name}' has {len(known.size)} parts, "
+                f"not {number}"
+            )
 
     def __len__(self) -> int:
         return math.prod(len(space) for space in self.space_map.values())
@@ -279,8 +290,10 @@ class ConfigSpace:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._entity_map:
+            knobs = ", ".join(self._entity_map)
             raise CanvasError(
-                f"a config has no knob '{name}', its knobs are {', '.join(self._entity_map)}"
+                f"a config has no knob '{name}', "
+                + (f"its knobs are {knobs}" if knobs else "it has none at all")
             )
         return self._entity_map[name]
 
@@ -310,14 +323,22 @@ class ConfigEntity(ConfigSpace):
     @staticmethod
     def from_json_dict(json_dict: Any) -> ConfigEntity:
         try:
-            index, code_hash = int(json_dict["index"]), json_dict["code_hash"]
-            rows = [(str(name), kind, value) for name, kind, value in json_dict["entity"]]
+            index, code_hash = json_dict["index"], json_dict["code_hash"]
+            rows = [(name, kind, value) for name, kind, value in json_dict["entity"]]
+            if not isinstance(json_dict["entity"], (list, tuple)):
+                raise TypeError
         except (KeyError, TypeError, ValueError):
             raise CanvasError(
                 "a config has 'index', 'code_hash' and rows [knob, sp|re|an|ot, value] as its "
                 f"'entity', not {shown(json_dict)}"
             ) from None
+        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+            raise CanvasError(
+                f"the index of a config is a whole number from 0, not {shown(index)}"
+            )
         entities = {name: entity_from_json(name, kind, value) for name, kind, value in rows}
+        if len(entities) != len(rows):
+            raise CanvasError("a config has a knob twice")
         return ConfigEntity(index, code_hash, entities, [])
 
     def __len__(self) -> int:

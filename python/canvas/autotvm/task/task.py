@@ -30,6 +30,9 @@ def template(task_name: Any, func: Template | None = None) -> Any:
             f"a template has a name: @autotvm.template('name'), not {shown(task_name)}"
         )
 
+    if func is not None and not callable(func):
+        raise CanvasError(f"template '{task_name}' is a function, not {shown(func)}")
+
     def register(function: Template) -> Template:
         known = TASK_TABLE.get(task_name)
         if known is not None and _origin(known) != _origin(function):
@@ -150,11 +153,16 @@ def _called(task: Task, config: ConfigSpace) -> tuple[Any, list[Any]]:
         raise
     except Exception as error:
         raise CanvasError(f"template '{task.name}' raised {one_line(error)}") from error
-    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+    pair = isinstance(answer, (tuple, list)) and len(answer) == 2
+    if not pair or not isinstance(answer[0], te.Schedule) or not _is_list(answer[1]):
         raise CanvasError(
             f"template '{task.name}' answers a schedule and its arguments, not {shown(answer)}"
         )
     return answer[0], list(answer[1])
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, (tuple, list))
 
 
 def create(task_name: Any, args: Any, target: Any, target_host: Any = None) -> Task:

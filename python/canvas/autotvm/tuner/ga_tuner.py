@@ -9,7 +9,7 @@ from ...arguments import shown
 from ...errors import CanvasError
 from ..measure import MeasureInput, MeasureResult
 from ..task import ConfigEntity, Task
-from .tuner import Tuner, mean_cost
+from .tuner import Tuner, check_seed, mean_cost
 
 Gene = tuple[int, ...]
 
@@ -29,7 +29,16 @@ class GATuner(Tuner):
         seed: int = 1,
     ) -> None:
         super().__init__(task)
-        if not 1 <= elite_num <= pop_size:
+        for name, value in (("pop_size", pop_size), ("elite_num", elite_num)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CanvasError(f"GATuner: {name} is a whole number from 1, not {shown(value)}")
+        number = isinstance(mutation_prob, (int, float)) and not isinstance(mutation_prob, bool)
+        if not number or not 0 <= mutation_prob <= 1:
+            raise CanvasError(
+                f"GATuner: mutation_prob is a number from 0 to 1, not {shown(mutation_prob)}"
+            )
+        check_seed(seed)
+        if elite_num > pop_size:
             raise CanvasError(
                 f"GATuner: elite_num is from 1 to pop_size, not {shown(elite_num)} of "
                 f"{shown(pop_size)}"

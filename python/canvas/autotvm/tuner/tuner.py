@@ -60,6 +60,8 @@ class Tuner:
         for name, value in (("n_trial", n_trial), ("early_stopping", early_stopping or 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise CanvasError(f"{name} is a whole number from 1, not {shown(value)}")
+        if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
+            raise CanvasError(f"callbacks is a list of functions, not {shown(callbacks)}")
         measure = Measure(measure_option)
         scale = si_scale(si_prefix)
         self.n_trial, self.early_stopping = n_trial, early_stopping or 1e9
@@ -104,6 +106,11 @@ class Tuner:
         return "" if res.error_no == 0 else str(res.costs[0])
 
 
+def check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise CanvasError(f"a seed is a whole number, not {shown(seed)}")
+
+
 def mean_cost(result: MeasureResult) -> float:
     return float(sum(result.costs)) / len(result.costs)
 
@@ -137,6 +144,7 @@ class RandomTuner(_IndexTuner):
 
     def __init__(self, task: Task, seed: int = 1) -> None:
         super().__init__(task)
+        check_seed(seed)
         self._random, self._swapped = random.Random(seed), dict[int, int]()
 
     def _index(self, place: int) -> int:
