@@ -1,0 +1,7 @@
+"""A graph of PyTorch as the text of a network (docs/aten.md): `export` a model, `import_graph`."""
+
+from .exporting import decompositions, export
+from .graph import Imported, import_graph
+from .supported import unsupported
+
+__all__ = ["Imported", "decompositions", "export", "import_graph", "unsupported"]

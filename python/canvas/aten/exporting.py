@@ -1,0 +1,44 @@
+"""torch.export with the operators kept that have a program of their own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from ..errors import CanvasError, one_line
+from ..nn.kernel_node import kernels_as_nodes
+from .families import ROWS
+
+
+def decompositions() -> Any:
+    """PyTorch's decompositions to core ATen, without those of operators that are rows."""
+    table = torch.export.default_decompositions()
+    for name in ROWS:
+        space, short, overload = name.split(".")
+        packet = getattr(getattr(torch.ops, space), short, None)
+        known = getattr(packet, overload, None) if packet is not None else None
+        if known is not None:
+            table.pop(known, None)
+    return table
+
+
+def export(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> ExportedProgram:
+    """A model as import_graph reads it best: kernels of canvas and the operators of the table are
+    one node each. Raises CanvasError where PyTorch cannot export it.
+    """
+    with torch.no_grad(), warnings.catch_warnings(), kernels_as_nodes(model):
+        warnings.simplefilter("ignore")
+        try:
+            exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            return exported.run_decompositions(decompositions())
+        except CanvasError:
+            raise
+        except Exception as error:  # whatever the code of a stranger's model raises
+            raise CanvasError(f"PyTorch cannot export the model: {one_line(error)}") from None

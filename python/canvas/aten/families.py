@@ -1,0 +1,16 @@
+"""All rows: a family adds its own when it is imported."""
+
+from . import (  # noqa: F401
+    convolutions,
+    gathers,
+    kernels,
+    movement,
+    norms,
+    pointwise,
+    pooling,
+    products,
+    reductions,
+)
+from .operator_table import ROWS
+
+__all__ = ["ROWS"]

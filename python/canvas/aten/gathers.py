@@ -1,0 +1,190 @@
+"""Elements whose places are data or follow from other sizes: embedding, constant indices,
+interpolation.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .movement import move
+from .operator_table import add, operator
+from .values import Shape, Unsupported, Value, axes, place
+from .writer import Writer, stage
+
+
+@operator("index", "embedding")
+def embedding(w: Writer, weight: Any, indices: Any, *_options: Any) -> Value:
+    weight = w.value(weight)
+    index = w.index(indices, weight.shape[0])
+    names = axes(index.rank + 1)
+    shape = (*index.shape, weight.shape[1])
+    body = f"W[I[{', '.join(names[:-1])}], {names[-1]}]"
+    given: list[Any] = [("W", weight, ["v", "e"]), ("I", index, names[:-1])]
+    return w.call("embedding", given, [stage("Y", names, shape, body)], shape)
+
+
+@operator("index", "index.Tensor _unsafe_index.Tensor")
+def index(w: Writer, x: Any, indices: Any) -> Any:
+    x = w.value(x)
+    picked = {dim: _whole(i, x.shape[dim]) for dim, i in enumerate(indices) if i is not None}
+    first, last = min(picked), max(picked)
+    shape = tuple(torch.broadcast_shapes(*(i.shape for i in picked.values())))
+    lead = first if last - first + 1 == len(picked) else 0
+    kept = [dim for dim in range(x.rank) if dim not in picked]
+    before, after = kept[:lead], kept[lead:]
+    out = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
+    names = axes(len(out))
+    own = names[lead : lead + len(shape)]
+    at = dict(zip([*before, *after], [*names[:lead], *names[lead + len(shape) :]]))
+    return _gathered(w, x, at, picked, own, out)
+
+
+@operator("index", "index_select")
+def index_select(w: Writer, x: Any, dim: int, picked: Any) -> Any:
+    x = w.value(x)
+    dim = place(dim, x.rank)
+    return index(
+        w, x, [None] * dim + [picked.reshape(-1) if isinstance(picked, Tensor) else picked]
+    )
+
+
+def _whole(picked: Any, size: int) -> Tensor:
+    if not isinstance(picked, Tensor):
+        raise Unsupported("its indices are computed, only constant ones are known")
+    if picked.dtype == torch.bool:
+        raise Unsupported("its indices are bools")
+    return torch.where(picked < 0, picked + size, picked)
+
+
+def _gathered(
+    w: Writer, x: Value, at: dict[int, str], picked: dict[int, Tensor], own: list[str], out: Shape
+) -> Any:
+    """`at`: the index of each axis that stays; `own`: the axes of the result for those picked."""
+    given: list[Any] = [("X", x)]
+    for dim, where in picked.items():
+        text = _regular(where, own, x.shape[dim])
+        if text is None:
+            value = w.index(where.contiguous(), x.shape[dim])
+            letter, names = f"I{dim}", axes(where.dim())
+            given.append((letter, value, names))
+            named = own[len(own) - where.dim() :]
+            spots = ["0" if size == 1 else name for name, size in zip(named, where.shape)]
+            text = f"{letter}[{', '.join(spots)}]"
+        at[dim] = text
+    load = f"X[{', '.join(at[dim] for dim in range(x.rank))}]"
+    made = w.call("gather", given, [stage("Y", axes(len(out)), out, load)], out)
+    return Value(made.name, made.shape, made.constant, boolean=x.boolean)
+
+
+def _regular(where: Tensor, own: list[str], size: int) -> str | None:
+    """Indices in equal steps along one axis, perhaps kept within the tensor, as a formula."""
+    long = [dim for dim, n in enumerate(where.shape) if n > 1]
+    flat = where.reshape(-1).tolist()
+    if not long:
+        return str(flat[0])
+    if len(long) > 1:
+        return None
+    name = own[len(own) - where.dim() + long[0]]
+    for start, step in ((flat[0], flat[1] - flat[0]), (flat[-1] - len(flat) + 1, 1)):
+        plain = [start + step * i for i in range(len(flat))]
+        body = name if step == 1 else f"{name}*{step}" if step >= 0 else f"-{name}*{-step}"
+        if step < 0:
+            body = f"{start}-{name}" + ("" if step == -1 else f"*{-step}")
+        elif start:
+            body += f"+{start}" if start > 0 else f"-{-start}"
+        if plain == flat:
+            return body
+        if step and [min(max(i, 0), size - 1) for i in plain] == flat:
+            return f"min(max({body}, 0), {size - 1})"
+    return None
+
+
+# ---- interpolation ------------------------------------------------------------------------------
+
+
+def _targets(x: Value, size: Any, scales: Any, count: int) -> list[int]:
+    if size is not None:
+        return list(size)
+    return [int(n * scale) for n, scale in zip(x.shape[-count:], scales)]
+
+
+def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> Any:
+    """PyTorch's own answer on 0, 1, 2, ... says which element is the nearest."""
+    x = w.value(x)
+    out = _targets(x, size, scales, count)
+    shape = (*x.shape[: x.rank - count], *out)
+    names, rest = axes(x.rank), x.rank - count
+    at, picked = dict(enumerate(names)), {}
+    for axis, (n, o) in enumerate(zip(x.shape[rest:], out), rest):
+        scale = scales[axis - rest] if scales is not None else None
+        row = torch.arange(n, dtype=torch.float32)[None, None]
+        if scale is None or size is not None:
+            answer = F.interpolate(row, size=o, mode="nearest")
+        else:
+            answer = F.interpolate(row, scale_factor=scale, mode="nearest")
+        where = answer[0, 0].long()
+        if where.tolist() == [i * n // o for i in range(o)]:
+            at[axis] = _ratio(names[axis], n, o)
+        else:
+            picked[axis] = where
+    if not picked:
+        return move(w, "nearest", x, shape, [at[axis] for axis in range(x.rank)])
+    given: list[Any] = [("X", x)]
+    for axis, where in picked.items():
+        given.append((f"I{axis}", w.index(where, x.shape[axis]), [names[axis]]))
+        at[axis] = f"I{axis}[{names[axis]}]"
+    load = f"X[{', '.join(at[axis] for axis in range(x.rank))}]"
+    return w.call("nearest", given, [stage("Y", names, shape, load)], shape)
+
+
+def _ratio(name: str, n: int, o: int) -> str:
+    ratio = Fraction(n, o)
+    top = name if ratio.numerator == 1 else f"{name}*{ratio.numerator}"
+    return top if ratio.denominator == 1 else f"{top}/{ratio.denominator}"
+
+
+def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, count: int) -> Any:
+    """Between two neighbours along each axis in turn: place t/d of the image, in whole numbers."""
+    x = w.value(x)
+    out = _targets(x, size, scales, count)
+    rest, names, shape = x.rank - count, axes(x.rank), list(x.shape)
+    lines: list[str] = []
+    source = "X"
+    for axis in reversed(range(rest, x.rank)):
+        n, o = x.shape[axis], out[axis - rest]
+        scale = scales[axis - rest] if scales is not None and size is None else None
+        if n == o and scale in (None, 1.0):
+            continue
+        t, d = _position(names[axis], n, o, corners, scale)
+        low = f"min({t}/{d}, {n - 1})"
+        high = f"min({t}/{d}+1, {n - 1})"
+        a = ", ".join(low if i == axis else name for i, name in enumerate(names))
+        b = ", ".join(high if i == axis else name for i, name in enumerate(names))
+        part = f"real({t}%{d}) / {d}"
+        shape[axis] = o
+        target = f"Y{axis}"
+        body = f"{source}[{a}] + {part} * ({source}[{b}] - {source}[{a}])"
+        if t == "0":
+            body = f"{source}[{a}]"
+        lines.append(stage(target, names, shape, body))
+        source = target
+    return w.call("linear_between", [("X", x)], lines, tuple(shape)) if lines else x
+
+
+def _position(name: str, n: int, o: int, corners: bool, scale: float | None) -> tuple[str, int]:
+    if corners:
+        return ("0", 1) if o == 1 or n == 1 else (f"{name}*{n - 1}", o - 1)
+    step = Fraction(n, o) if scale is None else 1 / Fraction(scale).limit_denominator(10000)
+    p, q = step.numerator, step.denominator
+    return f"max((2*{name}+1)*{p}-{q}, 0)", 2 * q
+
+
+for _count, _kind in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):
+    add("interpolation", f"upsample_nearest{_count}d.vec", partial(nearest, count=_count))
+    add("interpolation", f"upsample_{_kind}.vec", partial(linear, count=_count))

@@ -1,0 +1,164 @@
+"""Normalisations: of a batch as it is in inference, of a layer, of groups, of an instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .operator_table import operator
+from .values import Unsupported, Value, axes, number
+from .writer import Writer, stage
+
+
+def _affine(body: str, weight: bool, bias: bool, at: str) -> str:
+    body = f"{body} * G[{at}]" if weight else body
+    return f"{body} + B[{at}]" if bias else body
+
+
+def _given(w: Writer, x: Value, weight: Any, bias: Any, names: list[str]) -> list[Any]:
+    rows: list[Any] = [("X", x)]
+    if weight is not None:
+        rows.append(("G", w.value(weight), names))
+    if bias is not None:
+        rows.append(("B", w.value(bias), names))
+    return rows
+
+
+@operator("normalisation", "_native_batch_norm_legit_no_training")
+def batch_norm_inference(
+    w: Writer, x: Any, weight: Any, bias: Any, mean: Any, var: Any, _momentum: Any, eps: float
+) -> list[Any]:
+    x = w.value(x)
+    names = axes(x.rank)
+    c = names[1]
+    body = f"(X[{', '.join(names)}] - M[{c}]) / sqrt(V[{c}] + {number(eps)})"
+    line = stage("Y", names, x.shape, _affine(body, weight is not None, bias is not None, c))
+    given = [*_given(w, x, weight, bias, [c]), ("M", w.value(mean), [c]), ("V", w.value(var), [c])]
+    return [w.call("batch_norm", given, [line], x.shape), None, None]
+
+
+@operator("normalisation", "batch_norm")
+def batch_norm(
+    w: Writer,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: Any,
+    eps: float,
+    *_cudnn: Any,
+) -> Any:
+    if training or mean is None:
+        raise Unsupported("it normalises by its own batch, call model.eval() before the export")
+    return batch_norm_inference(w, x, weight, bias, mean, var, momentum, eps)[0]
+
+
+def _by_group(
+    w: Writer, kind: str, x: Value, weight: Any, bias: Any, groups: int, eps: float
+) -> Value:
+    """Of X [n, c, ...] the mean and the variance over each group of channels and the image."""
+    n, channels, *image = x.shape
+    names = axes(x.rank)
+    c, per, rest = names[1], channels // groups, names[2:]
+    over = ([(c, per)] if per > 1 else []) + list(zip(rest, image))
+    channel = c if groups == 1 else ("g" if per == 1 else f"g*{per}+{c}")
+    channel = "0" if channels == 1 else channel
+    if groups == 1 and per == 1:
+        channel = "0"
+    load = f"X[{', '.join([names[0], channel, *rest])}]"
+    group = "0" if groups == 1 else (c if per == 1 else f"{c}/{per}")
+    at = f"{names[0]}, {group}"
+    square = f"({load} - M[{names[0]}, g]) * ({load} - M[{names[0]}, g])"
+    own = f"X[{', '.join(names)}]"
+    body = f"({own} - M[{at}]) / sqrt(V[{at}] + {number(eps)})"
+    body = _affine(body, weight is not None, bias is not None, c)
+    lines = [
+        stage("M", [names[0], "g"], (n, groups), load, "mean", over),
+        stage("V", [names[0], "g"], (n, groups), square, "mean", over),
+        stage("Y", names, x.shape, body),
+    ]
+    return w.call(kind, _given(w, x, weight, bias, [c]), lines, x.shape)
+
+
+@operator("normalisation", "native_group_norm")
+def native_group_norm(
+    w: Writer, x: Any, weight: Any, bias: Any, _n: int, _c: int, _hw: int, groups: int, eps: float
+) -> list[Any]:
+    return [_by_group(w, "group_norm", w.value(x), weight, bias, groups, eps), None, None]
+
+
+@operator("normalisation", "group_norm")
+def group_norm(
+    w: Writer, x: Any, groups: int, weight: Any, bias: Any, eps: float, *_cudnn: Any
+) -> Value:
+    return _by_group(w, "group_norm", w.value(x), weight, bias, groups, eps)
+
+
+@operator("normalisation", "instance_norm")
+def instance_norm(
+    w: Writer,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    by_input: bool,
+    momentum: Any,
+    eps: float,
+    *_cudnn: Any,
+) -> Any:
+    x = w.value(x)
+    if not by_input:
+        return batch_norm_inference(w, x, weight, bias, mean, var, momentum, eps)[0]
+    return _by_group(w, "instance_norm", x, weight, bias, x.shape[1], eps)
+
+
+@operator("normalisation", "_native_batch_norm_legit.no_stats")
+def own_batch_norm(
+    w: Writer, x: Any, weight: Any, bias: Any, training: bool, _momentum: Any, eps: float
+) -> list[Any]:
+    """What instance normalisation becomes: one image whose channels are each of their own."""
+    x = w.value(x)
+    if x.shape[0] != 1:
+        raise Unsupported("it normalises by its own batch, call model.eval() before the export")
+    return [_by_group(w, "instance_norm", x, weight, bias, x.shape[1], eps), None, None]
+
+
+def _layer(
+    w: Writer, x: Any, shape: Any, weight: Any, bias: Any, eps: Any, centred: bool
+) -> Value:
+    x = w.value(x)
+    names, first = axes(x.rank), x.rank - len(shape)
+    lead, last = names[:first], names[first:]
+    load, over = f"X[{', '.join(names)}]", list(zip(last, x.shape[first:]))
+    at = ", ".join(lead)
+    less = f"({load} - M[{at}])" if centred else load
+    body = f"{less} / sqrt(V[{at}] + {number(eps)})"
+    body = _affine(body, weight is not None, bias is not None, ", ".join(last))
+    lines = [stage("M", lead, x.shape[:first], load, "mean", over)] if centred else []
+    lines += [
+        stage("V", lead, x.shape[:first], f"{less} * {less}", "mean", over),
+        stage("Y", names, x.shape, body),
+    ]
+    kind = "layer_norm" if centred else "rms_norm"
+    return w.call(kind, _given(w, x, weight, bias, last), lines, x.shape)
+
+
+@operator("normalisation", "native_layer_norm")
+def native_layer_norm(
+    w: Writer, x: Any, shape: Any, weight: Any, bias: Any, eps: float
+) -> list[Any]:
+    return [_layer(w, x, shape, weight, bias, eps, True), None, None]
+
+
+@operator("normalisation", "layer_norm")
+def layer_norm(
+    w: Writer, x: Any, shape: Any, weight: Any, bias: Any, eps: float, *_cudnn: Any
+) -> Value:
+    return _layer(w, x, shape, weight, bias, eps, True)
+
+
+@operator("normalisation", "rms_norm")
+def rms_norm(w: Writer, x: Any, shape: Any, weight: Any, eps: Any) -> Value:
+    return _layer(w, x, shape, weight, None, 1.1920928955078125e-07 if eps is None else eps, False)

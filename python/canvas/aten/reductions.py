@@ -1,0 +1,168 @@
+"""Sums, means and extremes over axes, and softmax."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any
+
+from .operator_table import add, operator
+from .values import Unsupported, Value, axes, number, place, places
+from .writer import Writer, stage
+
+
+class Reduced:
+    """Axes of a tensor of which some are reduced: names and shape of the result."""
+
+    def __init__(self, x: Value, dims: Any, keep: bool) -> None:
+        self.names = axes(x.rank)
+        self.gone = places(dims, x.rank)
+        rows = list(enumerate(zip(self.names, x.shape)))
+        self.over = [row for at, row in rows if at in self.gone]
+        kept = [row for at, row in rows if at not in self.gone]
+        whole = [(f"{row[0]}1", 1) if at in self.gone else row for at, row in rows]
+        self.inner = [name for name, _ in kept]  # of stages within
+        self.inner_shape = tuple(size for _, size in kept)
+        self.out = [name for name, _ in (whole if keep else kept)]
+        self.shape = tuple(size for _, size in (whole if keep else kept))
+        self.count = prod(size for _, size in self.over)
+        self.load = f"X[{', '.join(self.names)}]"
+
+
+def reduce(
+    w: Writer, x: Any, dims: Any = None, keep: bool = False, *, kind: str, by: str
+) -> Value:
+    x = w.value(x)
+    r = Reduced(x, dims, keep)
+    made = w.call(kind, [("X", x)], [stage("Y", r.out, r.shape, r.load, by, r.over)], r.shape)
+    return Value(made.name, made.shape, made.constant, boolean=x.boolean)
+
+
+def _typed(
+    w: Writer, x: Any, dims: Any = None, keep: bool = False, *_dtype: Any, by: str
+) -> Value:
+    return reduce(w, x, dims, keep, kind=by, by=by)
+
+
+def _whole(w: Writer, x: Any, *_dtype: Any, by: str) -> Value:
+    return reduce(w, x, kind=by, by=by)
+
+
+def _values(w: Writer, x: Any, dim: Any, keep: bool, *, by: str) -> list[Any]:
+    return [reduce(w, x, [dim], keep, kind=by, by=by), None]
+
+
+for _by in ("sum", "mean"):
+    _dims = "sum.dim_IntList" if _by == "sum" else "mean.dim"
+    add("reduction", _dims, partial(_typed, by=_by))
+    add("reduction", _by, partial(_whole, by=_by))
+for _by in ("max", "min"):
+    add("reduction", f"a{_by}", partial(_typed, by=_by))
+    add("reduction", _by, partial(_whole, by=_by))
+    add("reduction", f"{_by}.dim", partial(_values, by=_by))
+add("reduction", "any.dim any.dims", partial(reduce, kind="any", by="max"))
+add("reduction", "any", partial(reduce, kind="any", by="max"))
+add("reduction", "all.dim all.dims", partial(reduce, kind="all", by="min"))
+
+
+@operator("reduction", "prod.dim_int")
+def product(w: Writer, x: Any, dim: int, keep: bool, *_dtype: Any) -> Value:
+    return reduce(w, x, [dim], keep, kind="prod", by="prod")
+
+
+def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, root: bool) -> Value:
+    x = w.value(x)
+    r = Reduced(x, dims, keep)
+    less = r.count - (1 if correction is None else correction)
+    if less <= 0:
+        raise Unsupported("it divides by no degrees of freedom")
+    inner = ", ".join(r.inner)
+    square = f"({r.load} - M[{inner}]) * ({r.load} - M[{inner}])"
+    mean = f"S[{inner}] / {number(less)}"
+    lines = [
+        stage("M", r.inner, r.inner_shape, r.load, "mean", r.over),
+        stage("S", r.inner, r.inner_shape, square, "sum", r.over),
+        stage("Y", r.out, r.shape, f"sqrt({mean})" if root else mean),
+    ]
+    return w.call("std" if root else "var", [("X", x)], lines, r.shape)
+
+
+@operator("reduction", "var.correction")
+def var(w: Writer, x: Any, dims: Any, correction: Any, keep: bool) -> Value:
+    return _moment(w, x, dims, correction, keep, False)
+
+
+@operator("reduction", "std.correction")
+def std(w: Writer, x: Any, dims: Any, correction: Any, keep: bool) -> Value:
+    return _moment(w, x, dims, correction, keep, True)
+
+
+@operator("reduction", "var.dim")
+def var_dim(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool) -> Value:
+    return _moment(w, x, dims, int(unbiased), keep, False)
+
+
+@operator("reduction", "std.dim")
+def std_dim(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool) -> Value:
+    return _moment(w, x, dims, int(unbiased), keep, True)
+
+
+@operator("reduction", "linalg_vector_norm")
+def vector_norm(w: Writer, x: Any, order: Any, dims: Any, keep: bool, *_dtype: Any) -> Value:
+    if order not in (1, 2):
+        raise Unsupported(f"a norm of order {order} is not known, 1 and 2 are")
+    x = w.value(x)
+    r = Reduced(x, dims, keep)
+    inner = ", ".join(r.inner)
+    term = f"abs({r.load})" if order == 1 else f"{r.load} * {r.load}"
+    total = f"S[{inner}]" if order == 1 else f"sqrt(S[{inner}])"
+    lines = [
+        stage("S", r.inner, r.inner_shape, term, "sum", r.over),
+        stage("Y", r.out, r.shape, total),
+    ]
+    return w.call("norm", [("X", x)], lines, r.shape)
+
+
+@operator("reduction", "logsumexp")
+def logsumexp(w: Writer, x: Any, dims: Any, keep: bool) -> Value:
+    x = w.value(x)
+    r = Reduced(x, dims, keep)
+    inner = ", ".join(r.inner)
+    lines = [
+        stage("M", r.inner, r.inner_shape, r.load, "max", r.over),
+        stage("S", r.inner, r.inner_shape, f"exp({r.load} - M[{inner}])", "sum", r.over),
+        stage("Y", r.out, r.shape, f"M[{inner}] + log(S[{inner}])"),
+    ]
+    return w.call("logsumexp", [("X", x)], lines, r.shape)
+
+
+# ---- softmax ------------------------------------------------------------------------------------
+
+
+def softmax(w: Writer, x: Any, dim: int, *_rest: Any) -> Value:
+    x = w.value(x)
+    r = Reduced(x, [place(dim, x.rank)], False)
+    inner, every = ", ".join(r.inner), ", ".join(r.names)
+    lines = [
+        stage("M", r.inner, r.inner_shape, r.load, "max", r.over),
+        stage("E", r.names, x.shape, f"exp({r.load} - M[{inner}])"),
+        stage("S", r.inner, r.inner_shape, f"E[{every}]", "sum", r.over),
+        stage("Y", r.names, x.shape, f"E[{every}] / S[{inner}]"),
+    ]
+    return w.call("softmax", [("X", x)], lines, x.shape)
+
+
+def log_softmax(w: Writer, x: Any, dim: int, *_rest: Any) -> Value:
+    x = w.value(x)
+    r = Reduced(x, [place(dim, x.rank)], False)
+    inner = ", ".join(r.inner)
+    lines = [
+        stage("M", r.inner, r.inner_shape, r.load, "max", r.over),
+        stage("S", r.inner, r.inner_shape, f"exp({r.load} - M[{inner}])", "sum", r.over),
+        stage("Y", r.names, x.shape, f"{r.load} - M[{inner}] - log(S[{inner}])"),
+    ]
+    return w.call("log_softmax", [("X", x)], lines, x.shape)
+
+
+add("softmax", "_softmax softmax.int _safe_softmax", softmax)
+add("softmax", "_log_softmax log_softmax.int", log_softmax)

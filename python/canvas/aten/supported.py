@@ -1,0 +1,112 @@
+"""What a partitioner asks of a node: why it has no program. The program is written, on a writer of
+its own with stand-ins for the arguments, to find out.
+"""
+
+from __future__ import annotations
+
+import operator as python_operator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from ..errors import CanvasError, one_line
+from .graph import (
+    FLOATS,
+    OF_SIZES,
+    WHOLE,
+    bound,
+    check_sizes,
+    computed,
+    dtype_of,
+    is_constant,
+    item_of,
+    nodes_in,
+    results_of,
+    written,
+)
+from .values import Unsupported, Value
+from .writer import Writer
+
+
+def unsupported(node: Node) -> str | None:
+    """Why a node of an exported graph has no program; None where it has one."""
+    try:
+        _try(node)
+    except CanvasError as error:
+        return str(error)
+    except Exception as error:
+        return f"its arguments are not understood ({one_line(error)})"
+    return None
+
+
+def _try(node: Node) -> None:
+    if node.op != "call_function" or node.target is python_operator.getitem:
+        return
+    w = Writer()
+    values: dict[Node, Any] = {}
+    for arg in bound(node):
+        for one in nodes_in(arg):
+            values[one] = _stand_in(w, one)
+    result = written(w, node, values)
+    if isinstance(result, list):
+        for user in node.users:
+            item_of(user, result)
+    if any(isinstance(fake, Tensor) and fake.dtype == torch.bool for fake in results_of(node)):
+        _check_bool(node)
+
+
+def _stand_in(w: Writer, node: Node) -> Any:
+    """A value for an argument: a constant where it is one, else an input or a weight."""
+    fake = results_of(node)[0] if node.op == "placeholder" else node.meta.get("val")
+    if node.op == "call_function":
+        known = constant(node)
+        if known is not None:
+            return known
+    if node.op == "get_attr":
+        return getattr(node.graph.owning_module, str(node.target))
+    if not isinstance(fake, Tensor):
+        if node.op == "placeholder":
+            raise Unsupported("an argument of it is no tensor")
+        raise Unsupported("an argument of it is a size that is computed")
+    check_sizes(node.name, fake)
+    held = node.op == "placeholder" and node.name.startswith(("b_", "c_"))
+    if fake.dtype in WHOLE:
+        if held:
+            return torch.zeros(tuple(fake.shape), dtype=fake.dtype)
+        if node.op != "placeholder":
+            raise Unsupported("it reads whole numbers that are computed, only inputs are known")
+        return Value(node.name, tuple(fake.shape), given=True, dtype="i32")
+    if fake.dtype == torch.bool:
+        if node.op == "placeholder" and not held:
+            raise Unsupported("it reads an input of bools")
+        return Value(node.name, tuple(fake.shape), boolean=True)
+    if fake.dtype != FLOATS:
+        raise Unsupported(f"it reads {dtype_of(fake)}, only float32 is known")
+    return Value(node.name, tuple(fake.shape))
+
+
+def constant(node: Node) -> Any:
+    """What PyTorch computes of no input and no weight; None where it is not so."""
+    values: dict[Node, Any] = {}
+    for arg in node.args:
+        for one in nodes_in(arg):
+            values[one] = constant(one) if one.op == "call_function" else None
+    unknown = node.target is python_operator.getitem or any(v is None for v in values.values())
+    if unknown and not _from_sizes(node):
+        return None
+    if not is_constant(node, list(node.args), values):
+        return None
+    return computed(node, values)
+
+
+def _from_sizes(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._opname in OF_SIZES
+
+
+def _check_bool(node: Node) -> None:
+    """Bools are 0 and 1 in a network: PyTorch outside of it must not meet them."""
+    for user in node.users:
+        if user.op == "output" or unsupported(user) is not None:
+            raise Unsupported("its bools are read where no network is")
