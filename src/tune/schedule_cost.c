@@ -7,6 +7,7 @@
 #include "program/program_cost.h"
 #include "tune/cost_parts.h"
 
+static const double SHARE = 0.25; /* of the third cache: other cores use it, too */
 static const double APART = 0.15; /* the part of the shorter time that does not overlap */
 
 /* ---- what is prepared ------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   const struct rates *r = w->rates;
   double into_l1 = nest_traffic(w, stage, (double)m->l1);
   double into_l2 = fmin(into_l1, nest_traffic(w, stage, (double)m->l2));
-  double into_l3 = m->l3 ? fmin(into_l2, nest_traffic(w, stage, (double)m->l3)) : into_l2;
+  double into_l3 = m->l3 ? fmin(into_l2, nest_traffic(w, stage, SHARE * (double)m->l3)) : into_l2;
   out->l2 = (into_l1 - into_l2 + nest_crowding(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;

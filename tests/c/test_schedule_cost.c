@@ -23,15 +23,20 @@ static double seconds_of(const struct loop_tree *tree, const char *label) {
   return cost.seconds;
 }
 
-static double predicted(const struct program *p, const char *text) {
+static double predicted_for(const struct machine *machine, const struct program *p,
+                            const char *text) {
   struct schedule *s;
   struct loop_tree *tree;
   CHECK_INT(schedule_parse(&ctx, text, strlen(text), &s), CANVAS_OK, ctx.message);
-  CHECK_INT(loop_tree_bind(&ctx, p, s, &machine_avx512, &tree), CANVAS_OK, ctx.message);
+  CHECK_INT(loop_tree_bind(&ctx, p, s, machine, &tree), CANVAS_OK, ctx.message);
   double seconds = seconds_of(tree, text);
   loop_tree_free(tree);
   schedule_free(s);
   return seconds;
+}
+
+static double predicted(const struct program *p, const char *text) {
+  return predicted_for(&machine_avx512, p, text);
 }
 
 // ---- which is faster ----
@@ -118,6 +123,18 @@ static void which_is_faster(void **state) {
 
 // ---- every schedule has a time ----
 
+// Of a third cache one core has a part: 4 MiB come from one of 32, 16 MiB from memory.
+static void shared_cache(void **state) {
+  struct program *p = parsed(STREAM("1024")), *q = parsed(STREAM("4096"));
+  struct machine machine = machine_avx512;
+  machine.l3 = 32 << 20;
+  const char *loops = "r, i, j:vec => @Y = r, j // i\n";
+  double times = predicted_for(&machine, q, loops) / predicted_for(&machine, p, loops);
+  if (!(times > 6 && times < 20)) fail_msg("%g times as slow, not 6 to 20", times);
+  program_free(q);
+  program_free(p);
+}
+
 static void check_program(const struct program *p, const char *label) {
   struct random random;
   struct loop_tree *tree;
@@ -180,4 +197,4 @@ static void what_has_none(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(what_has_none), cmocka_unit_test(which_is_faster),
-           cmocka_unit_test(every_operator))
+           cmocka_unit_test(shared_cache), cmocka_unit_test(every_operator))
