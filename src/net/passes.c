@@ -11,6 +11,7 @@ const struct network_pass network_passes[] = {
   {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same"},
   {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it"},
   {"fuse",       pass_fuse,       "calls become one, where that is no slower"},
+  {"layout",     pass_layout,     "values of images lie as what computes and reads them is fastest"},
   {"dead",       pass_dead,       "calls whose results nobody wants are gone"},
 };
 /* clang-format on */

@@ -26,6 +26,7 @@ canvas_status pass_constants(canvas_context *ctx, struct network *n);
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
 canvas_status pass_batchnorm(canvas_context *ctx, struct network *n);
 canvas_status pass_fuse(canvas_context *ctx, struct network *n);
+canvas_status pass_layout(canvas_context *ctx, struct network *n);
 canvas_status pass_dead(canvas_context *ctx, struct network *n);
 
 /* ---- what passes change a network with (network_change.c) ------------------------------------- */

@@ -1,0 +1,354 @@
+/* Values of images lie in the layout that is predicted to take the least time.
+ *
+ *     n c h w    as it came        n h w c        n c/16 h w c%16
+ *
+ * Inputs, weights and outputs of the network stay as they are; an input may be converted by a call of its own. A
+ * program takes any layout of any of its tensors (program_relayout.h), so that there is no other conversion. The
+ * cost of a call is the predicted time of its default schedule with its arguments and results laid out so; one that
+ * only copies contiguous parts costs nothing (memory_plan.h). First all values are in one layout, the one that takes
+ * the least; then value by value another layout is tried, until nothing gets better.
+ *
+ * Sums run in the same order: results are the same to the last bit.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/name_table.h"
+#include "net/call_maker.h"
+#include "net/copied_parts.h"
+#include "net/fuse_cost.h"
+#include "net/passes.h"
+#include "program/program_relayout.h"
+
+enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
+enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };
+static const double BETTER = 0.99; /* what is tried takes so much of what there is, or less */
+
+/* A program with its tensors laid out. */
+struct variant {
+  char *key;
+  struct program *program; /* NULL: as it is, or it became one of the network */
+  int number;              /* of the network; -1: not yet */
+  double seconds;
+};
+
+struct choice {
+  struct network *n;
+  struct fuse_costs costs;
+  unsigned char *kind; /* by tensor */
+  double (*conversion)[KINDS];
+  struct name_table table;
+  struct {
+    VEC(struct variant);
+  } variants;
+  int evaluations;
+};
+
+/* ---- programs ----------------------------------------------------------------------------------- */
+
+static void put_layout(const struct program_tensor *t, enum kind kind, struct buf *out) {
+  const char *n = t->axes[0].name, *c = t->axes[1].name, *h = t->axes[2].name, *w = t->axes[3].name;
+  if (kind == CHANNELS_LAST)
+    buf_printf(out, "[%s, %s, %s, %s]", n, h, w, c);
+  else
+    buf_printf(out, "[%s, %s/%d, %s, %s, %s%%%d]", n, c, BLOCK, h, w, c, BLOCK);
+}
+
+static bool has_parts(const struct program_tensor *t, enum kind kind) {
+  return kind != BLOCKED || (t->axes[1].size % BLOCK == 0 && t->axes[1].size > BLOCK);
+}
+
+/* A stage within the program lies as an output, or an input, with as many images and channels does. */
+static enum kind kind_like(const struct program *p, int stage, const enum kind *given) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  enum kind kind = AS_IT_CAME;
+  if (t->rank != 4) return kind;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *other = &p->tensors.data[i];
+    if (given[i] == AS_IT_CAME || other->rank != 4) continue;
+    if (other->axes[0].size != t->axes[0].size || other->axes[1].size != t->axes[1].size) continue;
+    kind = given[i];
+  }
+  return has_parts(t, kind) ? kind : AS_IT_CAME;
+}
+
+/* `given` by tensor of the program. */
+static canvas_status lay_out(canvas_context *ctx, const struct program *p, const enum kind *given,
+                             struct program **out) {
+  size_t count = (size_t)p->tensors.count + 1;
+  struct buf *texts = mem_alloc(count * sizeof *texts);
+  const char **text = mem_alloc(count * sizeof *text);
+  for (int i = 0; i < p->tensors.count; i++) {
+    enum kind kind = given[i];
+    bool within = !p->tensors.data[i].is_input;
+    for (int k = 0; k < p->outputs.count; k++) within &= p->outputs.data[k] != i;
+    if (within) kind = kind_like(p, i, given);
+    if (kind == AS_IT_CAME) continue;
+    put_layout(&p->tensors.data[i], kind, &texts[i]);
+    text[i] = texts[i].text;
+  }
+  canvas_status status = program_relayout(ctx, p, text, out);
+  for (int i = 0; i < p->tensors.count; i++) buf_free(&texts[i]);
+  free(texts);
+  free(text);
+  return status;
+}
+
+/* ---- what a call takes --------------------------------------------------------------------------- */
+
+static bool only_copies(const struct program *p) {
+  struct copied_part parts[COPIED_PARTS];
+  for (int i = 0; i < p->outputs.count; i++)
+    if (!copied_parts(p, p->outputs.data[i], parts)) return false;
+  return true;
+}
+
+static double seconds_of(struct choice *c, const struct program *p) {
+  if (only_copies(p)) return 0;
+  c->evaluations++;
+  return fuse_cost(&c->costs, p);
+}
+
+/* By tensor of the call's program; false: nothing of it is laid out. */
+static bool kinds_of(const struct choice *c, const struct net_call *call, enum kind *given) {
+  const struct program *p = c->n->programs.data[call->program];
+  bool any = false;
+  for (int i = 0; i < call->arguments.count; i++)
+    any |= (given[p->inputs.data[i]] = c->kind[call->arguments.data[i]]) != AS_IT_CAME;
+  for (int i = 0; i < call->results.count; i++)
+    any |= (given[p->outputs.data[i]] = c->kind[call->results.data[i]]) != AS_IT_CAME;
+  return any;
+}
+
+static struct variant make_variant(struct choice *c, const struct net_call *call,
+                                   const enum kind *given, bool any) {
+  canvas_context ctx;
+  const struct program *p = c->n->programs.data[call->program];
+  struct variant v = {.number = any ? -1 : call->program, .seconds = INFINITY};
+  if (!any)
+    v.seconds = seconds_of(c, p);
+  else if (lay_out(&ctx, p, given, &v.program) == CANVAS_OK)
+    v.seconds = seconds_of(c, v.program);
+  return v;
+}
+
+/* Of the program of the call as its tensors lie now. */
+static struct variant *variant_of(struct choice *c, const struct net_call *call) {
+  const struct program *p = c->n->programs.data[call->program];
+  enum kind *given = mem_alloc((size_t)(p->tensors.count + 1) * sizeof *given);
+  bool any = kinds_of(c, call, given);
+  struct buf key = {0};
+  buf_printf(&key, "%d:", call->program);
+  for (int i = 0; i < p->tensors.count; i++) buf_printf(&key, "%d", (int)given[i]);
+  int found = name_table_find(&c->table, key.text, key.length);
+  if (found < 0) {
+    struct variant v = make_variant(c, call, given, any);
+    v.key = buf_take(&key);
+    found = c->variants.count;
+    VEC_PUSH(&c->variants, v);
+    name_table_add(&c->table, v.key, found);
+  }
+  buf_free(&key);
+  free(given);
+  return &c->variants.data[found];
+}
+
+static bool touches(const struct net_call *call, int tensor) {
+  for (int i = 0; i < call->arguments.count; i++)
+    if (call->arguments.data[i] == tensor) return true;
+  for (int i = 0; i < call->results.count; i++)
+    if (call->results.data[i] == tensor) return true;
+  return false;
+}
+
+/* All calls that are made in each run, or those that a tensor is in, and conversions. */
+static double seconds_around(struct choice *c, int tensor) {
+  double seconds = 0;
+  for (int i = 0; i < c->n->calls.count; i++) {
+    const struct net_call *call = &c->n->calls.data[i];
+    if (call->varies && (tensor < 0 || touches(call, tensor)))
+      seconds += variant_of(c, call)->seconds;
+  }
+  for (int i = 0; i < c->n->tensors.count; i++)
+    if (tensor < 0 || i == tensor) seconds += c->conversion[i][c->kind[i]];
+  return seconds;
+}
+
+/* ---- which layouts there are ---------------------------------------------------------------------- */
+
+static bool is_image(const struct network *n, int tensor) {
+  const struct net_tensor *t = &n->tensors.data[tensor];
+  if (t->rank != 4 || t->dtype == PROGRAM_I32 || network_constant(n, tensor)) return false;
+  return !network_is_output(n, tensor) && t->sizes[1] > 1 && t->sizes[2] * t->sizes[3] > 1;
+}
+
+static bool may_lie(const struct choice *c, int tensor, enum kind kind) {
+  if (kind == AS_IT_CAME) return true;
+  int64_t channels = c->n->tensors.data[tensor].sizes[1];
+  return is_image(c->n, tensor) && (kind != BLOCKED || (channels % BLOCK == 0 && channels > BLOCK));
+}
+
+/* X[n, c, h, w] copied as it is: to be laid out. */
+static struct program *copy_program(const struct net_tensor *t) {
+  static const char *const names[] = {"n", "c", "h", "w"};
+  int axis[4];
+  struct program *p = program_new("convert");
+  int x = program_input(p, "X", t->dtype, 4, names, t->sizes);
+  int y = program_stage(p, "Y", t->dtype, 4, names, t->sizes);
+  for (int i = 0; i < 4; i++) axis[i] = program_axis(p, y, i);
+  program_define(p, y, px_load(p, x, 4, axis));
+  program_output(p, y);
+  return p;
+}
+
+static canvas_status conversion(canvas_context *ctx, const struct net_tensor *t, enum kind kind,
+                                struct program **out) {
+  struct program *copy = copy_program(t);
+  const enum kind given[] = {AS_IT_CAME, kind};
+  canvas_status status = lay_out(ctx, copy, given, out);
+  program_free(copy);
+  return status;
+}
+
+static void price_conversions(struct choice *c) {
+  canvas_context ctx;
+  for (int i = 0; i < c->n->tensors.count; i++)
+    for (enum kind kind = CHANNELS_LAST; kind < KINDS; kind++) {
+      struct program *p;
+      if (c->n->tensors.data[i].kind != NET_INPUT || !may_lie(c, i, kind)) continue;
+      c->conversion[i][kind] = INFINITY;
+      if (conversion(&ctx, &c->n->tensors.data[i], kind, &p) != CANVAS_OK) continue;
+      c->conversion[i][kind] = fuse_cost(&c->costs, p);
+      program_free(p);
+    }
+}
+
+/* ---- choosing --------------------------------------------------------------------------------------- */
+
+static void lay_all(struct choice *c, enum kind kind) {
+  for (int i = 0; i < c->n->tensors.count; i++) {
+    bool value = c->n->tensors.data[i].kind == NET_VALUE;
+    c->kind[i] = value && may_lie(c, i, kind) ? kind : AS_IT_CAME;
+  }
+}
+
+static void start(struct choice *c) {
+  enum kind best = AS_IT_CAME;
+  double least = INFINITY;
+  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
+    lay_all(c, kind);
+    double seconds = seconds_around(c, -1);
+    if (seconds >= least * BETTER) continue;
+    least = seconds;
+    best = kind;
+  }
+  lay_all(c, best);
+}
+
+static bool improve(struct choice *c, int tensor) {
+  enum kind before = c->kind[tensor], best = before;
+  double least = seconds_around(c, tensor);
+  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
+    if (kind == before || !may_lie(c, tensor, kind)) continue;
+    c->kind[tensor] = kind;
+    double seconds = seconds_around(c, tensor);
+    if (seconds >= least * BETTER) continue;
+    least = seconds;
+    best = kind;
+  }
+  c->kind[tensor] = best;
+  return best != before;
+}
+
+static void descend(struct choice *c) {
+  bool changed = true;
+  for (int round = 0; round < ROUNDS && changed; round++) {
+    changed = false;
+    for (int i = 0; i < c->n->tensors.count && c->evaluations < EVALUATIONS; i++)
+      if (is_image(c->n, i)) changed |= improve(c, i);
+  }
+}
+
+/* ---- the network -------------------------------------------------------------------------------------- */
+
+static void take_variant(struct choice *c, struct net_call *call) {
+  struct variant *v = variant_of(c, call);
+  char name[PROGRAM_NAME + 1];
+  if (v->number < 0) {
+    free_program_name(c->n, v->program->name, name);
+    v->program->name = arena_strndup(&v->program->arena, name, strlen(name));
+    v->number = network_program(c->n, v->program);
+    v->program = NULL;
+  }
+  call->program = v->number;
+}
+
+static void take_sizes(struct net_tensor *t, const struct program_tensor *like) {
+  t->rank = like->rank;
+  for (int i = 0; i < like->rank; i++) t->sizes[i] = like->axes[i].size;
+}
+
+static void read_instead(struct network *n, int tensor, int value, int calls) {
+  for (int c = 0; c < calls; c++)
+    for (int i = 0; i < n->calls.data[c].arguments.count; i++)
+      if (n->calls.data[c].arguments.data[i] == tensor) n->calls.data[c].arguments.data[i] = value;
+}
+
+/* The call that converts the input, first of all. */
+static canvas_status convert(canvas_context *ctx, struct choice *c, int input) {
+  struct network *n = c->n;
+  struct program *p;
+  char name[PROGRAM_NAME + 1];
+  TRY(conversion(ctx, &n->tensors.data[input], c->kind[input], &p));
+  free_program_name(n, "convert", name);
+  p->name = arena_strndup(&p->arena, name, strlen(name));
+  int calls = n->calls.count, call = network_call(n, network_program(n, p));
+  network_argument(n, call, input);
+  read_instead(n, input, add_result(n, call, n->tensors.data[input].name), calls);
+  struct net_call made = n->calls.data[call];
+  memmove(n->calls.data + 1, n->calls.data, (size_t)calls * sizeof made);
+  n->calls.data[0] = made;
+  return CANVAS_OK;
+}
+
+static canvas_status take_layouts(canvas_context *ctx, struct choice *c) {
+  struct network *n = c->n;
+  int tensors = n->tensors.count;
+  for (int i = 0; i < n->calls.count; i++)
+    if (n->calls.data[i].varies) take_variant(c, &n->calls.data[i]);
+  for (int i = 0; i < n->calls.count; i++) {
+    const struct net_call *call = &n->calls.data[i];
+    const struct program *p = n->programs.data[call->program];
+    for (int k = 0; k < call->results.count; k++)
+      take_sizes(&n->tensors.data[call->results.data[k]], &p->tensors.data[p->outputs.data[k]]);
+  }
+  for (int i = 0; i < tensors; i++)
+    if (n->tensors.data[i].kind == NET_INPUT && c->kind[i] != AS_IT_CAME) TRY(convert(ctx, c, i));
+  network_constants_first(n);
+  network_drop_programs(n);
+  return CANVAS_OK;
+}
+
+canvas_status pass_layout(canvas_context *ctx, struct network *n) {
+  size_t tensors = (size_t)n->tensors.count + 1;
+  struct choice c = {.n = n, .costs = fuse_costs_open()};
+  network_settle(n);
+  c.kind = mem_alloc(tensors);
+  c.conversion = mem_alloc(tensors * sizeof *c.conversion);
+  price_conversions(&c);
+  start(&c);
+  descend(&c);
+  canvas_status status = take_layouts(ctx, &c);
+  for (int i = 0; i < c.variants.count; i++) {
+    program_free(c.variants.data[i].program);
+    free(c.variants.data[i].key);
+  }
+  free(c.variants.data);
+  name_table_free(&c.table);
+  free(c.conversion);
+  free(c.kind);
+  fuse_costs_close(&c.costs);
+  return status;
+}
