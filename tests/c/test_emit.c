@@ -485,6 +485,11 @@ static const struct {
      "i, kd:32:vec:mask => @D = i // kd/k\ni, ko, ki:16:vec:mask => @E = i // {ko, ki}/k\n"},
     {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
      "i:vec =>\n    @Y = i\n"},
+    {"clamps of single numbers, and of nan",
+     "program clamps\nin X f32 [i:64]\nA[i:64] = min(max(X[i], -0.25), 0.5)\n"
+     "B[i:64] = min(max(X[i], 0.5), -0.25)\nC[i:64] = min(max(log(X[i]), -0.5), 0)\n"
+     "out A\nout B\nout C\n",
+     "i =>\n    @A = i\ni =>\n    @B = i\ni =>\n    @C = i\n"},
     {"words of C",
      "program main\nin int f32 [i:24, k:20]\nin for bf16 [k:20, j:40]\n"
      "double[i:24, j:40] = int[i, k] * for[k, j] // sum k:20\n"
