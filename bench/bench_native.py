@@ -165,23 +165,33 @@ def setting() -> dict[str, str]:
 
 
 def page(rows: list[Row], about: dict[str, str]) -> str:
+    """A section for each instruction set that there are rows of."""
     command = " ".join(word for word in ["./dev bench native", *sys.argv[1:]] if word)
-    lines = [f"{name}: {value}" for name, value in [*about.items(), ("command", command)]]
-    parts = ["\n".join(f"- {line}" for line in lines)]
+    lines = [f"- {name}: {value}" for name, value in [*about.items(), ("command", command)]]
+    parts = []
     for isa in NEEDS:
         here = [row for row in rows if row["isa"] == isa]
         here.sort(key=lambda row: (row["name"], row["batch"]))
         if here:
-            parts += [f"### {isa}", summary(isa, here) + ".", table(here)]
+            parts += [f"### {isa}", "\n".join(lines), summary(isa, here) + ".", table(here)]
     return "\n\n".join(parts) + "\n"
 
 
+def sections(text: str) -> dict[str, str]:
+    return {part.split("\n", 1)[0]: part for part in re.split(r"^(?=### )", text, flags=re.M)[1:]}
+
+
 def write_report(path: Path, name: str, text: str) -> None:
-    """Between the two marks of the benchmark in the page, or a page of its own."""
+    """Between the two marks of the benchmark in the page, or a page of its own; sections ("### ")
+    that the text has not got stay as they are."""
     first, last = f"<!-- ./dev bench {name} -->\n", "<!-- end -->\n"
     old = path.read_text() if path.exists() else first + last
     before, rest = old.split(first)
-    path.write_text(f"{before}{first}\n{text}\n{last}{rest.split(last)[1]}")
+    kept, after = rest.split(last)
+    if text.startswith("### "):
+        found = sections(kept) | sections(text)
+        text = "\n\n".join(part.strip("\n") for part in found.values()) + "\n"
+    path.write_text(f"{before}{first}\n{text}\n{last}{after}")
 
 
 def main() -> None:
