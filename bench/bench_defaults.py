@@ -2,16 +2,16 @@
 
     ./dev bench defaults [WORD ...] [--only operators|kernels] [--machine avx2] [--nests] [--json]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
-    ./dev bench defaults --edits 200 [--isa avx512|avx2] [--every] [--again] [WORD ...]
-    ./dev bench defaults --edits 20 --only kernels [--isa avx512|avx2] [WORD ...]
+    ./dev bench defaults --edits 200 [--again] [WORD ...]
+    ./dev bench defaults --edits 200 --only operators|kernels [WORD ...]
 
 Cases are operators at shapes that networks have and the kernels of examples/kernels at two layers
 of ResNet-18. Both run in one process on one thread, by turns; a time is the median of thread
 processor time, a ratio above 1 is faster than torch. What is packed or padded is inside the time,
 but for constant inputs (the weights of kernels), which are prepared beforehand. --nests shows
 where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of the
-default against hand schedules and random edits of them, with --only kernels of the kernels' own
-defaults: defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
+default against hand schedules and random edits of them, with --only of the defaults themselves,
+of cases without a hand schedule: defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
 """
 
 from __future__ import annotations
@@ -96,14 +96,16 @@ def show_sampled(args: argparse.Namespace) -> None:
 
 
 def show_edits(args: argparse.Namespace) -> None:
-    if args.only == "kernels":
+    if args.only:
         import defaults_kernels as kernels
 
-        found, text = kernels.run(args.words, args.isa, args.edits, args.samples), kernels.line
+        chosen = example_kernels() if args.only == "kernels" else operators()
+        found = kernels.run(chosen, args.words, args.isa, args.edits, args.samples)
+        text = kernels.line
     else:
         import defaults_edits as edits
 
-        found = edits.run(args.words, args.isa, args.edits, args.samples, args.every, args.again)
+        found = edits.run(args.words, args.isa, args.edits, args.samples, args.again)
         text = edits.line
     rows = [row for row in show(found, text, args.json) if "of_best" in row]
     if rows and not args.json:
@@ -121,7 +123,6 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on where a run stopped")
     parser.add_argument("--edits", type=int, default=-1, help="random edits of hand schedules")
     parser.add_argument("--isa", choices=["avx512", "avx2"], default="avx512")
-    parser.add_argument("--every", action="store_true", help="compile edits that cannot win, too")
     parser.add_argument("--again", action="store_true", help="time the best of a run before")
     parser.add_argument("--samples", type=int, default=15)
     parser.add_argument("--json", action="store_true")

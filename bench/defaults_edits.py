@@ -1,24 +1,25 @@
 """Hand schedules of bench/native and random edits of them, beside the default schedule.
 
 An edit draws the block that weights are packed in, a number of the schedule, the order of two
-loops around the tile, or a mark of a reduction. Edits that the core rejects do not count. Those
-whose tile cannot win by the numbers of `canvas schedule explain` are not compiled (--every does):
-fewer sums than a multiply-add takes cycles, or half more than there are registers. All others are
-called once; one that takes longer than 1.3 times the best so far is not called again. The best of
-them is timed by turns with the default and the hand schedule at the end, on the same arrays.
-The default is of the same operator, its weights prepared beforehand as those of the hand schedule
-are packed. Rows go to build/defaults/edits.jsonl as they come; --again takes the best from there
-and times it beside the default of today.
+loops around the tile, or a mark of a reduction. Edits that the core rejects do not count, nor do
+those that give the same code. Those whose tile cannot win by the numbers of `canvas schedule
+explain` (fewer sums than a multiply-add takes cycles, or half more than there are registers) or
+whose code is three times as long are not compiled; all others are, many at once
+(defaults_many.py), and the best three are compiled alone and timed by turns with the default and
+the hand schedule, on the same arrays. The default is of the same operator, its weights prepared
+beforehand as those of the hand schedule are packed. Rows go to build/defaults/edits.jsonl as they
+come; --again times the best from there beside the default of today.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,9 @@ from defaults_code import (
     explained,
     in_turns,
     machine_text,
-    once,
     ratio,
 )
+from defaults_many import Candidate, Tries
 from native_cases import Case
 from native_programs import constant, filled
 
@@ -46,27 +47,21 @@ from canvas import _core
 
 BLOCKS = {"avx512": (16, 32, 48, 64), "avx2": (8, 16, 24, 32)}
 NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 96, 128)
-HOPELESS = 1.3
+FINALISTS = 3
 UNITS = {"k": 1e3, "M": 1e6, "G": 1e9}
 COLUMNS = ("in code", "registers")
+ROWS = ("softmax", "layer norm", "gelu", "gemv", "attention")  # lanes divide them
 FEWEST, MOST = 5, 1.5  # registers of a tile that may win: the second of those that there are
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Trial:
-    block: int
-    schedule: str  # its holes filled
-    what: str
-
-
-def hand(case: Case, isa: str) -> Trial:
+def hand(case: Case, isa: str) -> Candidate:
     given = case.hands[isa]
     text = (ROOT / "bench" / "native" / f"{given.schedule}.schedule").read_text()
-    return Trial(given.block, filled(text, given.values), "hand")
+    return Candidate(given.block, filled(text, given.values), "hand")
 
 
-def edit_number(trial: Trial, rng: random.Random) -> Trial | None:
+def edit_number(trial: Candidate, rng: random.Random) -> Candidate | None:
     names = sorted(set(re.findall(r"\b(\w+):\d+", trial.schedule)))
     if not names:
         return None
@@ -75,7 +70,7 @@ def edit_number(trial: Trial, rng: random.Random) -> Trial | None:
     return replace(trial, schedule=text, what=f"{trial.what}, {name}={number}")
 
 
-def edit_order(trial: Trial, rng: random.Random) -> Trial | None:
+def edit_order(trial: Candidate, rng: random.Random) -> Candidate | None:
     """Two neighbours of a line change places."""
     lines = trial.schedule.splitlines()
     rows = [i for i, line in enumerate(lines) if line.count(",") and line.rstrip().endswith("=>")]
@@ -91,7 +86,7 @@ def edit_order(trial: Trial, rng: random.Random) -> Trial | None:
     return replace(trial, schedule="\n".join(lines) + "\n", what=what)
 
 
-def edit_unroll(trial: Trial, rng: random.Random) -> Trial | None:
+def edit_unroll(trial: Candidate, rng: random.Random) -> Candidate | None:
     reduced = re.findall(r"// *(.*)", trial.schedule)
     names = [name.strip() for part in reduced for name in part.split(",") if "/" not in name]
     if not names:
@@ -105,18 +100,18 @@ def edit_unroll(trial: Trial, rng: random.Random) -> Trial | None:
     )
 
 
-def edit_block(trial: Trial, rng: random.Random, isa: str) -> Trial | None:
+def edit_block(trial: Candidate, rng: random.Random, isa: str) -> Candidate | None:
     if not trial.block:
         return None
     block = rng.choice(BLOCKS[isa])
     return replace(trial, block=block, what=f"{trial.what}, block {block}")
 
 
-def edits(first: Trial, count: int, isa: str, seed: int) -> Iterator[Trial]:
+def edits(first: Candidate, count: int, isa: str, seed: int) -> Iterator[Candidate]:
     """One to three edits each, no two alike."""
     rng, seen = random.Random(seed), {(first.block, first.schedule)}
     for _ in range(20 * count):
-        trial: Trial | None = first
+        trial: Candidate | None = first
         for _ in range(rng.choice((1, 1, 2, 2, 3))):
             kind = rng.randrange(5)
             if trial is None:
@@ -189,7 +184,7 @@ def default_of(inputs: Inputs, isa: str) -> tuple[str, Arrays]:
 
 def registers(text: str) -> int:
     """Of the stage with the most operations, as `canvas schedule explain` tells it; 0: unknown."""
-    table = text.partition("\nstage ")[2].splitlines()
+    table = text.partition("\nstage ")[2].partition("\n\n")[0].splitlines()
     if not table:
         return 0
     begin, end = (table[0].index(word) + len("stage ") + len(word) for word in COLUMNS)
@@ -204,50 +199,37 @@ def registers(text: str) -> int:
     return found
 
 
-def is_hopeless(case: Case, program: str, trial: Trial, machine: str) -> bool:
+def is_hopeless(program: str, schedule: str, machine: str) -> bool:
     """A sum that waits for itself, or whose tile does not fit into the registers by far."""
-    if not case.fmas:
-        return False
-    used = registers(explained(program, trial.schedule, machine))
+    used = registers(explained(program, schedule, machine))
     held = int(re.findall(r"vector_registers (\d+)", machine)[0])
     return bool(used) and (used < FEWEST or used > MOST * held)
 
 
-@dataclass
-class Search:
-    """The best of the edits so far."""
-
-    inputs: Inputs
-    machine: str
-    best: tuple[Trial, Code]
-    best_time: float
-    tried: int = 0  # edits that the core takes
-    hopeless: int = 0  # ... of which so many were not compiled
-
-    def legal(self, trial: Trial, every: bool) -> Code | None:
-        case = self.inputs.case
+def finalists(
+    inputs: Inputs, found: list[Candidate], machine: str
+) -> list[tuple[Candidate, Code]]:
+    """Those that are right, compiled as they are in the end."""
+    made = []
+    for one in found:
         try:
-            program = case.program(trial.block)
-            if not every and is_hopeless(case, program, trial, self.machine):
-                self.hopeless += 1
-                self.tried += 1
-                return None
-            code = compiled(program, self.inputs.packed(trial.block), trial.schedule, self.machine)
-        except (ValueError, ZeroDivisionError):
-            return None
-        self.tried += 1
-        return code
+            program, arrays = inputs.case.program(one.block), inputs.packed(one.block)
+            code = compiled(program, arrays, one.schedule, machine)
+        except ValueError:
+            continue  # weights do not come in such blocks
+        if right(code, inputs.wanted):
+            made.append((one, code))
+    return made
 
-    def take(self, trial: Trial, every: bool) -> None:
-        code = self.legal(trial, every)
-        if not code or not right(code, self.inputs.wanted):
-            return
-        if once(code.call) > HOPELESS * self.best_time:
-            return
-        theirs, ours = in_turns([self.best[1].call, code.call], 7, 1)
-        if ratio(theirs, ours) > 1.02:
-            self.best = (trial, code)
-            self.best_time = min(statistics.median(ours), self.best_time)
+
+def fastest(first: Code, found: list[tuple[Candidate, Code]], hand: Candidate
+            ) -> tuple[Candidate, Code]:  # fmt: skip
+    """Of them and the first, by turns; 2 % are not a difference."""
+    times = in_turns([first.call, *(code.call for _, code in found)], 9, 3)
+    gains = [ratio(times[0], taken) for taken in times[1:]]
+    if not gains or max(gains) <= 1.02:
+        return hand, first
+    return found[gains.index(max(gains))]
 
 
 def timed(row: Row, default: Code, hand_code: Code, best: Code, samples: int) -> Row:
@@ -258,7 +240,31 @@ def timed(row: Row, default: Code, hand_code: Code, best: Code, samples: int) ->
     return row | {"of_hand": ratio(times[1], times[0]), "of_best": ratio(times[-1], times[0])}
 
 
-def measure(case: Case, isa: str, count: int, samples: int, every: bool, known: Row | None) -> Row:
+def blocks(case: Case, isa: str) -> Callable[[Candidate], bool]:
+    """Whether a candidate's block divides what it is a block of."""
+    known: dict[int, bool] = {}
+    points = _core.signature(case.program(case.hands[isa].block))[1][0][2]
+
+    def fits(one: Candidate) -> bool:
+        if one.block not in known:
+            shape = _core.signature(case.program(one.block))[1][0][2]
+            even = not case.name.startswith(ROWS) or one.block & (one.block - 1) == 0
+            known[one.block] = even and math.prod(shape) == math.prod(points)
+        return known[one.block]
+
+    return fits
+
+
+def search(case: Case, first: Candidate, isa: str, machine: str, count: int) -> Tries:
+    def hopeless(program: str, schedule: str) -> bool:
+        return bool(case.fmas) and is_hopeless(program, schedule, machine)
+
+    tries = Tries(case.program, machine, hopeless, first)
+    tries.run(filter(blocks(case, isa), edits(first, count, isa, seed=1)), count)
+    return tries
+
+
+def measure(case: Case, isa: str, count: int, samples: int, known: Row | None) -> Row:
     """`known`: a row of before, of which only the best is timed again."""
     machine = machine_text(isa)
     assert machine is not None
@@ -273,18 +279,15 @@ def measure(case: Case, isa: str, count: int, samples: int, every: bool, known: 
     code = compiled(case.program(first.block), inputs.packed(first.block), first.schedule, machine)
     if not right(code, inputs.wanted):
         return row | {"error": "the hand schedule is wrong"}
-    search = Search(inputs, machine, (first, code), min(once(code.call) for _ in range(3)))
     if known:
-        if known["best"] != "hand":
-            search.take(Trial(known["block"], known["schedule"], known["best"]), True)
-        search.tried, search.hopeless = known["edits"], known["hopeless"]
-    for trial in [] if known else edits(first, count, isa, seed=1):
-        search.take(trial, every)
-        if search.tried >= count:
-            break
-    trial, best = search.best
-    row |= {"edits": search.tried, "hopeless": search.hopeless, "best": trial.what}
-    row |= {"block": trial.block, "schedule": trial.schedule}
+        found = [Candidate(known["block"], known["schedule"], known["best"])]
+        row |= {key: known[key] for key in ("edits", "hopeless", "wrong")}
+    else:
+        tries = search(case, first, isa, machine, count)
+        found = tries.best(FINALISTS)
+        row |= {"edits": tries.legal, "hopeless": tries.left_out, "wrong": tries.wrong}
+    one, best = fastest(code, finalists(inputs, found, machine), first)
+    row |= {"best": one.what, "block": one.block, "schedule": one.schedule}
     return timed(row, default, code, best, samples)
 
 
@@ -295,16 +298,14 @@ def stored(path: Path) -> dict[tuple[str, str], Row]:
     return {(row["name"], row["isa"]): row for row in rows if "of_best" in row}
 
 
-def run(
-    words: list[str], isa: str, count: int, samples: int, every: bool, again: bool
-) -> Iterator[Row]:
+def run(words: list[str], isa: str, count: int, samples: int, again: bool) -> Iterator[Row]:
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / "edits.jsonl"
     known = stored(path) if again else {}
     for case in native_cases.cases():
         text = f"{case.name} b{case.batch}"
         if case.batch == 1 and (not words or any(word in text for word in words)):
-            row = measure(case, isa, count, samples, every, known.get((case.name, isa)))
+            row = measure(case, isa, count, samples, known.get((case.name, isa)))
             with path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             yield row

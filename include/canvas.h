@@ -605,8 +605,8 @@ typedef struct canvas_run_options {
   int repeats;          /* timed samples: 30 */
   int threads;          /* of parallel loops: 1; of more than one time is wall-clock */
   /* For many, of which the best shall be found and measured again without this: compiled by what compiles
-   * fastest, and not timed on once five samples are a quarter above the best median that this measurer has
-   * seen (canvas_verdict.repeats tells). */
+   * fastest, and not timed on once one sample is twice, or five are a quarter above the best median that
+   * this measurer has seen (canvas_verdict.repeats tells). */
   bool screen;
   /* 2 or 4: candidates may be what the edit `winograd` makes of the program with tiles up to that. They
    * are compared with the program's values, within the bounds of both added up. 0: such a one fails. */

@@ -21,7 +21,8 @@
 #include "run/compiler.h"
 
 enum { SECONDS = 10, TIMING = 1, REPEATS = 30, REPEATS_LEAST = 5, REPEATS_MOST = 1000 };
-static const double SLOW = 1.25;  /* of the best: so slow that five samples are enough */
+/* Of the best: so slow that five samples are enough, or one. */
+static const double SLOW = 1.25, HOPELESS = 2;
 static const double LONG = 20e-3; /* seconds of a run that needs no other before it */
 enum { CALLS_MOST = 1 << 20 };
 enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
@@ -221,7 +222,8 @@ static int choose_repeats(const struct measure_limits *l, double one) {
 
 /* After so many samples, of which this is the fastest. */
 static bool is_slow(const struct measure_limits *l, int samples, double fastest) {
-  return l->early && samples >= REPEATS_LEAST && l->best > 0 && fastest > SLOW * l->best;
+  if (!l->early || !(l->best > 0)) return false;
+  return fastest > (samples < REPEATS_LEAST ? HOPELESS : SLOW) * l->best;
 }
 
 /* Is there time for one more of those that took so long until now? A slow one is known by the samples
@@ -237,11 +239,11 @@ static int take_samples(const struct trial *t, struct cold *cold, double *times,
   double since = clock_wall();
   double once = sample(t, cold, 1); /* thrown away but for the choice, */
   bool warm = !cold && once > LONG; /* unless the two runs that were checked are enough before it */
-  double fastest = HUGE_VAL;
   int calls = once < SAMPLE ? (int)fmin(CALLS_MOST, ceil(SAMPLE / fmax(once, 1e-9))) : 1;
-  double one = warm ? once : sample(t, cold, calls);
-  int most = choose_repeats(&t->limits, one * calls), count = 0;
-  if (warm) times[count++] = fastest = once;
+  double fastest = warm ? once : sample(t, cold, calls);
+  int most = choose_repeats(&t->limits, fastest * calls), count = 0;
+  if (isnan(fastest)) verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
+  times[count++] = fastest;
   while (count < most && !is_slow(&t->limits, count, fastest)) {
     if (count && !has_time(t, since, warm ? count : count + 2)) break;
     double time = sample(t, cold, calls);

@@ -29,7 +29,8 @@ struct measure_limits {
   int repeats;    /* samples: 30; 1 to 1000 */
   int threads;    /* that parallel loops run on from the second run on: 1 */
   double until;   /* a time of clock_wall by which all ends: none */
-  bool early;     /* five samples are enough where each is a quarter above the best median so far */
+  bool early;     /* five samples are enough where each is a quarter above the best median so far,
+                     one where it is twice that */
   double best;    /* ... which was this before the first: none */
   int64_t
       cold; /* bytes to rotate through (cold_bytes), for a second time, in verdict.cold: not taken */

@@ -362,7 +362,7 @@ static void slow_ones_end_early(void **state) {
     bool early;
     double best;
     int repeats[3];  // slow, right, slow
-  } rows[] = {{false, 0, {9, 9, 9}}, {true, 0, {9, 9, 5}}, {true, 1e-9, {5, 5, 5}}};
+  } rows[] = {{false, 0, {9, 9, 9}}, {true, 0, {9, 9, 1}}, {true, 1e-9, {1, 1, 1}}};
   const struct deed *order[] = {&slow, &deeds[0], &slow};
   struct batch_candidate candidates[3];
   for (int i = 0; i < 3; i++)
