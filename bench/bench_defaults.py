@@ -1,17 +1,18 @@
 """How fast programs are that nobody scheduled: the default schedule beside torch eager.
 
-    ./dev bench defaults [WORD ...] [--only operators|kernels] [--machine avx2] [--nests] [--json]
+    ./dev bench defaults [WORD ...] [--only operators|kernels|odd] [--machine avx2] [--nests]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
     ./dev bench defaults --edits 200 [--again] [WORD ...]
     ./dev bench defaults --edits 200 --only operators|kernels [WORD ...]
 
-Cases are operators at shapes that networks have and the kernels of examples/kernels at two layers
-of ResNet-18. Both run in one process on one thread, by turns; a time is the median of thread
-processor time, a ratio above 1 is faster than torch. What is packed or padded is inside the time,
-but for constant inputs (the weights of kernels), which are prepared beforehand. --nests shows
-where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of the
-default against hand schedules and random edits of them, with --only of the defaults themselves,
-of cases without a hand schedule: defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
+Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers
+of ResNet-18, and what else stands in networks with channels first (defaults_odd.py). Both run in
+one process on one thread, by turns; a time is the median of thread processor time, a ratio above 1
+is faster than torch. What is packed or padded is inside the time, but for constant inputs (the
+weights of kernels), which are prepared beforehand. --nests shows where the time goes. --sampled is
+of kernels drawn for the layers of ResNet-18, --edits of the default against hand schedules and
+random edits of them, with --only of the defaults themselves, of cases without a hand schedule:
+defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
 """
 
 from __future__ import annotations
@@ -31,8 +32,17 @@ import defaults_code as code
 import defaults_sampled as sampled
 import torch
 from defaults_cases import Case, example_kernels, operators
+from defaults_odd import odd_programs
 
 Row = dict[str, Any]
+
+
+def is_right(made: code.Code, wanted: torch.Tensor, channels_last: bool) -> bool:
+    made.call()
+    found = torch.from_numpy(made.outputs[0])
+    if channels_last and wanted.dim() == 4 and wanted.shape != found.shape:
+        wanted = wanted.permute(0, 2, 3, 1)
+    return torch.allclose(found.reshape(-1), wanted.reshape(-1), 1e-3, 1e-4)
 
 
 def measure(case: Case, samples: int, machine: str | None) -> Row:
@@ -41,6 +51,8 @@ def measure(case: Case, samples: int, machine: str | None) -> Row:
     made = code.compiled(case.program, arrays, None, machine)
     text = code.c_text(case.program, machine)
     with torch.inference_mode():
+        if not is_right(made, case.torch(tensors), "nhwc" in case.name):
+            return {"name": case.name, "error": "it is not what torch says"}
         ours, eager = code.in_turns([made.call, lambda: case.torch(tensors)], samples)
     return {
         "name": case.name,
@@ -53,6 +65,8 @@ def measure(case: Case, samples: int, machine: str | None) -> Row:
 
 
 def line(row: Row) -> str:
+    if "error" in row:
+        return f"{row['name']:34} {row['error']}"
     return (
         f"{row['name']:34} {row['us']:10.1f} us  torch {row['torch_us']:10.1f} us "
         f"{row['ratio']:6.2f} {row['kb']:6.1f} kB {row['compile_s']:5.2f} s"
@@ -66,8 +80,10 @@ def show_nests(case: Case, machine: str | None) -> None:
 
 def cases(args: argparse.Namespace) -> Iterator[Row]:
     machine = code.machine_text(args.machine)
-    chosen = [] if args.only == "kernels" else operators()
-    chosen += [] if args.only == "operators" else example_kernels()
+    lists = {"operators": operators, "kernels": example_kernels, "odd": odd_programs}
+    chosen = [
+        case for name, cases in lists.items() if args.only in (None, name) for case in cases()
+    ]
     for case in chosen:
         if args.words and not any(word in case.name for word in args.words):
             continue
@@ -115,7 +131,7 @@ def show_edits(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("words", nargs="*", help="only cases whose names hold one of these")
-    parser.add_argument("--only", choices=["operators", "kernels"])
+    parser.add_argument("--only", choices=["operators", "kernels", "odd"])
     parser.add_argument("--machine", choices=["here", "avx512", "avx2", "sse"], default="here")
     parser.add_argument("--nests", action="store_true", help="show the time of each nest")
     parser.add_argument("--sampled", type=int, default=0)
@@ -136,9 +152,9 @@ def main() -> None:
             show_edits(args)
         else:
             rows = show(cases(args), line, args.json)
-            if rows and not args.json:
-                mean = sampled.geometric([row["ratio"] for row in rows])
-                print(f"geometric mean of {len(rows)}: {mean:.2f}")
+            ratios = [row["ratio"] for row in rows if "ratio" in row]
+            if ratios and not args.json:
+                print(f"geometric mean of {len(ratios)}: {sampled.geometric(ratios):.2f}")
 
 
 if __name__ == "__main__":

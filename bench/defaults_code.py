@@ -62,9 +62,14 @@ class Code:
 def random_inputs(program: str, seed: int = 1) -> Arrays:
     rng = np.random.default_rng(seed)
     inputs, _ = _core.signature(program)
-    return aligned(
-        [rng.standard_normal(row[2]).astype("f4") / max(1, len(row[2])) for row in inputs]
-    )
+    return aligned([drawn(rng, row) for row in inputs])
+
+
+def drawn(rng: np.random.Generator, row: Any) -> np.ndarray:
+    """Of an input (name, type, shape, lowest and highest index)."""
+    if row[1] == "i32":
+        return rng.integers(row[3], row[4] + 1, row[2], dtype="i4")
+    return rng.standard_normal(row[2]).astype("f4") / max(1, len(row[2]))
 
 
 def aligned(arrays: Arrays) -> Arrays:
