@@ -490,13 +490,25 @@ static bool settle(struct splitter *s, int parent) {
   return !splits;
 }
 
+/* A vector that is all there where a loop around was split: whether that was not known before. */
+static bool settle_end(struct splitter *s, int at) {
+  const struct code_expr *e = expr_at(s, statement(s, at)->high);
+  if (e->op != PX_MIN) return false;
+  struct fact_range x = facts_range(&s->facts, e->arg[0]), y = facts_range(&s->facts, e->arg[1]);
+  if (!x.known || !y.known || (x.low < y.high && y.low < x.high)) return false;
+  int end = x.low >= y.high ? e->arg[1] : e->arg[0];
+  statement(s, at)->high = end;
+  return true;
+}
+
 /* A vector that is gathered, or computed, lane by lane. */
 static void settle_lanes(struct splitter *s, int at) {
+  bool whole = settle_end(s, at);
   enter(s, at);
   s->decided = false;
   settle_children(s, at);
   leave(s, at);
-  if (s->decided) code_join_lanes(s->c, at);
+  if (s->decided || whole) code_join_lanes(s->c, at);
 }
 
 /* Nothing stands between loops that run as one: what they count is known in the last of them. */
@@ -568,7 +580,7 @@ static int64_t load_changes_at(struct splitter *s, int expr) {
 /* Loops over lanes become two where the lane alone decides whether there is a load: of a masked load
  * whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which reads
  * foreign memory. */
-static void part_lanes(struct splitter *s, int at) {
+static void part_lanes(struct splitter *s, int at, bool part) {
   const struct code_statement *t = statement(s, at), *child = statement(s, t->first);
   bool known = expr_at(s, t->low)->op == PX_INT && expr_at(s, t->high)->op == PX_INT;
   if (!known || t->first != t->last || child->kind != CODE_ASSIGN) return;
@@ -576,18 +588,19 @@ static void part_lanes(struct splitter *s, int at) {
   settle_children(s, at);
   int64_t place = load_changes_at(s, statement(s, statement(s, at)->first)->value);
   leave(s, at);
+  if (!place && part) code_join_lanes(s->c, at);
   if (!place) return;
   int after = insert_copy(s, at);
   statement(s, at)->high = statement(s, after)->low = code_int(s->c, place);
-  part_lanes(s, at);
-  part_lanes(s, after);
+  part_lanes(s, at, true);
+  part_lanes(s, after, true);
 }
 
 static void part_all(struct splitter *s, int parent) {
   for (int i = statement(s, parent)->first, next; i >= 0; i = next) {
     next = statement(s, i)->next;
     if (statement(s, i)->kind == CODE_FOR && is_lanes(s, statement(s, i)))
-      part_lanes(s, i);
+      part_lanes(s, i, false);
     else
       part_all(s, i);
   }

@@ -4,13 +4,20 @@
  *     for lane in 0..16                ->    lanes0 = X[w + kw - 1, 16 lanes]
  *       lanes0[lane] = X[w + kw + lane - 1]
  *
+ *     for lane in 0..9                 ->    Y[w, first 9 of 16 lanes] = X[w + kw, first 9 of 16 lanes]
+ *       Y[w + lane] = X[w + kw + lane]
+ *
  * A vector that was gathered into a variable of the tree's own then stands where that is mentioned.
  */
 #include "code/code.h"
 
+enum { SHORTEST = 4 }; /* lanes that are worth a vector where not all of it are */
+
 struct lanes {
   struct code *c;
   int counter, count;
+  int64_t low; /* the first of them */
+  int part;    /* so many of a vector; -1: all */
 };
 
 static const struct code_expr *expr_at(const struct lanes *l, int expr) {
@@ -52,15 +59,16 @@ static int vector_of(struct lanes *l, int expr);
 
 /* The vector variable of a lane of it; -1: another lane, or another width. */
 static int whole(const struct lanes *l, const struct code_expr *e) {
+  if (l->part >= 0) return -1;
   return is_lane(l, e->arg[1]) && expr_at(l, e->arg[0])->type.lanes == l->count ? e->arg[0] : -1;
 }
 
-/* In memory from lane 0 on. */
+/* In memory from the first lane on. */
 static int contiguous(struct lanes *l, int expr) {
   const struct code_expr e = *expr_at(l, expr); /* a copy: the array may move */
   if (!code_is_value(e.type) || !is_contiguous(l, e.arg[0])) return -1;
-  int first = code_substitute(l->c, e.arg[0], l->counter, 0);
-  return code_vector(l->c, code_element(l->c, e.variable, first), l->count);
+  int first = code_substitute(l->c, e.arg[0], l->counter, l->low);
+  return code_first_lanes(l->c, code_element(l->c, e.variable, first), l->count, l->part);
 }
 
 static int exactly(struct lanes *l, int expr) {
@@ -70,7 +78,7 @@ static int exactly(struct lanes *l, int expr) {
 /* bf16 in memory as f32: no other vector is converted. */
 static int converted(struct lanes *l, const struct code_expr *e) {
   int x = vector_of(l, e->arg[0]);
-  if (x < 0 || expr_at(l, x)->op != CODE_VECTOR) return -1;
+  if (x < 0 || l->part >= 0 || expr_at(l, x)->op != CODE_VECTOR) return -1;
   bool reads = expr_at(l, x)->type.element == PROGRAM_BF16 && e->type.element == PROGRAM_F32;
   return reads ? code_convert(l->c, x, PROGRAM_F32) : -1;
 }
@@ -135,14 +143,32 @@ static bool is_width(int64_t lanes) {
   return lanes > 1 && lanes <= CODE_LANES && (lanes & (lanes - 1)) == 0;
 }
 
+/* The lanes that a loop counts; false: they are no vector, nor the first of one. */
+static bool lanes_of(struct code *c, const struct code_statement *loop, struct lanes *l) {
+  const struct code_expr *low = &c->exprs.data[loop->low], *high = &c->exprs.data[loop->high];
+  if (low->op != PX_INT || high->op != PX_INT) return false;
+  int64_t count = high->integer - low->integer, width = 1;
+  while (width < count) width *= 2;
+  *l = (struct lanes){c, loop->variable, (int)width, low->integer, -1};
+  if (low->integer || width != count) l->part = code_int(c, count);
+  return is_width(width) && count >= SHORTEST;
+}
+
+/* Of the first lanes only elements of 4 and 8 bytes in memory are stored. */
+static bool may_store(const struct lanes *l, const struct code_statement *t) {
+  const struct code_expr *to = expr_at(l, t->to);
+  return l->part < 0 || (t->how == CODE_SET && to->op == CODE_ELEMENT &&
+                         (to->type.element == PROGRAM_F32 || to->type.element == PROGRAM_F64));
+}
+
 bool code_join_lanes(struct code *c, int loop) {
   const struct code_statement f = c->statements.data[loop];
-  const struct code_expr *low = &c->exprs.data[f.low], *high = &c->exprs.data[f.high];
+  struct lanes l;
   if (f.first < 0 || f.first != f.last || c->statements.data[f.first].kind != CODE_ASSIGN ||
-      low->op != PX_INT || low->integer || high->op != PX_INT || !is_width(high->integer))
+      !lanes_of(c, &f, &l))
     return false;
-  struct lanes l = {c, f.variable, (int)high->integer};
   struct code_statement t = c->statements.data[f.first];
+  if (!may_store(&l, &t)) return false;
   t.to = mentions(&l, t.to, l.counter) ? vector_of(&l, t.to) : -1;
   t.value = t.to < 0 ? -1 : vector_of(&l, t.value);
   if (t.value < 0 ||

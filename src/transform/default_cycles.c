@@ -106,11 +106,24 @@ static int64_t ragged_steps(const struct chooser *c, const struct default_load *
   return 0;
 }
 
+/* The loop over vectors of a map is split where the condition along them changes. */
+static bool is_split(const struct chooser *c, const struct default_load *l) {
+  int v = c->now.vec;
+  return c->options.split && l->asked >> v & 1 && c->f->reduction == 1 && !(c->f->rough >> v & 1);
+}
+
+/* Elements of a vector that lies on both sides of such a place, of which there are two, by vectors. */
+static double split_lanes(const struct chooser *c, const struct default_load *l) {
+  if (c->now.vec < 0 || !is_split(c, l)) return 0;
+  int64_t vectors = up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  return (double)c->now.steps * (vectors > 2 ? 2 / (double)vectors : 1);
+}
+
 static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
   int v = c->now.vec;
   if (v < 0 || !((l->moves | l->asked) >> v & 1)) return STILL;
   if (l->twisted >> v & 1 || !fits_block(c, l, v)) return APART;
-  if (l->asked >> v & 1 && !ragged_steps(c, l)) return APART;
+  if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return APART;
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
 }
 
@@ -185,6 +198,7 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   const struct default_load *l = &c->f->load[load];
   double rows = rows_moved(c, l) * phases_of(c, l), apart = paging(c, l);
   bool packable = c->options.pack && l->plain && !l->asked && c->f->reduction > 1;
+  *gathered += 0.8 * rows * split_lanes(c, l);
   switch (lanes_along(c, l)) {
     case STILL: *ports += rows * spread(c, l); break;
     case CONTIGUOUS:
@@ -231,7 +245,9 @@ static double stores(const struct chooser *c) {
 static double scalar_point(const struct chooser *c) {
   double twisted = 0, call = c->options.outside ? 1 : 4;
   for (int i = 0; i < c->f->loads; i++)
-    twisted += (c->f->load[i].twisted || c->f->load[i].asked) ? 0.5 : 0.1;
+    twisted += c->options.split && c->f->load[i].asked        ? 1
+               : c->f->load[i].asked || c->f->load[i].twisted ? 0.5
+                                                              : 0.1;
   return (c->f->operations >= DEFAULT_CALLS ? call : 0.5) * c->f->operations + twisted;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "program/affine.h"
 #include "program/program_edit.h"
+#include "program/program_rebuild.h"
 #include "transform/default_editor.h"
 
 enum {
@@ -96,4 +97,75 @@ bool editor_lay_out(struct editor *e) {
     e->refused++;
   }
   return true;
+}
+
+/* ---- the order in which a map is kept ---- */
+
+/* What the tile of a stage loads of a map lane by lane; -1. */
+static int gathered_map(const struct default_plans *all, int stage) {
+  const struct default_plan *plan = &all->plan[stage];
+  int v = plan->tile.vec;
+  struct default_facts f;
+  if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) return -1;
+  if (!all->p->tensors.data[stage].reductions || v < 0) return -1;
+  default_facts(all->p, stage, all->kept, &f);
+  for (int i = 0; i < f.loads; i++) {
+    const struct default_load *l = &f.load[i];
+    const struct program_tensor *t = &all->p->tensors.data[l->tensor];
+    bool map = !t->is_input && !t->reductions && !is_output(all->p, l->tensor);
+    if (map && l->moves >> v & 1 && (l->twisted >> v & 1 || l->stride[v] != 1)) return l->tensor;
+  }
+  return -1;
+}
+
+/* The map with an axis of it last; NULL where that cannot be. */
+static struct program *turned(const struct program *p, int map, int last) {
+  const struct program_tensor *t = &p->tensors.data[map];
+  char name[PROGRAM_NAME];
+  canvas_context ctx;
+  struct buf text = {0};
+  struct program *packed, *out = NULL;
+  editor_name(p, t->name, "_t", name);
+  buf_printf(&text, "pack %s as %s [", t->name, name);
+  for (int i = 0; i < t->rank; i++)
+    if (i != last) buf_printf(&text, "%s, ", t->axes[i].name);
+  buf_printf(&text, "%s]", t->axes[last].name);
+  if (program_edit(&ctx, p, text.text, text.length, &packed) == CANVAS_OK) {
+    text.length = 0;
+    buf_printf(&text, "inline %s", t->name);
+    if (program_edit(&ctx, packed, text.text, text.length, &out) != CANVAS_OK) out = NULL;
+    program_free(packed);
+  }
+  buf_free(&text);
+  return out;
+}
+
+/* The best order of a map, if one is better than its own. */
+static struct program *best_turned(const struct editor *e, int map) {
+  const struct program *p = program_of(e);
+  const struct program_tensor *t = &p->tensors.data[map];
+  double least = editor_cycles(e, p);
+  struct program *best = NULL;
+  for (int i = t->rank - 2; i >= 0; i--) { /* of two that take as long the one that moves less */
+    struct program *out = t->axes[i].size > 1 ? turned(p, map, i) : NULL;
+    double cycles = out ? editor_cycles(e, out) : least;
+    struct program *worse = cycles < least ? best : out;
+    if (cycles < least) best = out, least = cycles;
+    program_free(worse);
+  }
+  return best;
+}
+
+bool editor_turn(struct editor *e) {
+  struct default_plans all;
+  const struct program *p = program_of(e);
+  struct program *out = NULL;
+  default_plan_all(&all, p, e->machine, e->mode);
+  for (int i = 0; i < p->tensors.count && !out; i++) {
+    int map = all.plan[i].kind == DEFAULT_UNUSED ? -1 : gathered_map(&all, i);
+    if (map >= 0) out = best_turned(e, map);
+  }
+  default_plan_free(&all);
+  if (out) editor_take(e, out);
+  return out != NULL;
 }

@@ -243,7 +243,8 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
   }
   const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
   struct default_options options = {
-      all->mode.pack, inner, lanes, wish, turned_axes(all, plan), shared_axes(all, f->stage)};
+      all->mode.pack, inner, lanes, wish, turned_axes(all, plan), shared_axes(all, f->stage),
+      !all->mode.wish};
   default_tile(f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
   if (plan->reader >= 0) {

@@ -17,6 +17,7 @@ enum {
   SPREAD = 4,     /* ... and, of what is so many times as large as what it is made of, */
   MOST_AGAIN = 8, /* ... so many times */
   MOST_SUMS = 4,  /* vectors of partial sums */
+  AGAIN = 8,      /* sums over an axis of less than a vector that are worth its lanes */
   LONG = 4        /* vectors of an axis that no whole vectors divide */
 };
 
@@ -160,6 +161,18 @@ static struct program *ragged_sums(const struct default_facts *f, int axis, int 
   return with_partial_sums(f, axis, sums);
 }
 
+/* An axis that is less than a vector, of a sum that has more axes: a sum for each of its steps. NULL: it is not
+ * worth it. */
+static struct program *whole_sums(const struct editor *e, const struct default_facts *f, int axis,
+                                  int lanes) {
+  int64_t size = f->t->axes[axis].size;
+  if (2 * size <= lanes || size >= lanes || f->reduction < AGAIN * size) return NULL;
+  struct program *out = with_partial_sums(f, axis, size);
+  if (!out || editor_cycles(e, out) < FEWER * editor_cycles(e, program_of(e))) return out;
+  program_free(out);
+  return NULL;
+}
+
 /* The program with so many partial sums along the axis as take least: as many vectors of them as divide
  * it, up to four; fewer where that makes room for rows that share what they load. Less than one vector
  * only where none divides it and it is short. NULL: nothing does, or it is not worth it. */
@@ -169,6 +182,7 @@ static struct program *partial_sums(const struct editor *e, const struct default
   int lanes = lanes_of(f, e->machine);
   struct program *best = ragged_sums(f, axis, lanes, least);
   double cycles = 0;
+  if (!best) best = whole_sums(e, f, axis, lanes);
   if (best) return best;
   for (int64_t sums = MOST_SUMS * lanes; sums >= 4; sums /= 2) {
     if (size % sums || (best && (sums < lanes || !rows_share(f)))) continue;
@@ -253,7 +267,11 @@ static void edit_stages(struct editor *e) {
   for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
   }
   inline_maps(e);
+  for (int i = 0; i < ROUNDS && editor_once(e); i++) {
+  }
   for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
+  }
+  for (int i = 0; i < ROUNDS && !e->mode.wish && editor_turn(e); i++) {
   }
   for (int i = 0, after = -1; i < ROUNDS && rfactor_one(e, &after); i++) {
   }

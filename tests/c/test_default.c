@@ -74,7 +74,7 @@ static const struct {
     {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
     // rows of a window share their loads
     {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
-     "kw:unroll, kh:unroll, h_i:14:unroll, w_v:16:vec =>"},
+     "kw:unroll, kh:unroll, h_i:14:unroll, Y_w_v:16:vec =>"},
     // an output across the lanes is written from its tile; loops of few steps stand outside
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "@Y_c[w_i][oc_v] ="},
@@ -184,10 +184,10 @@ static const struct {
     // ... not where it may be 0, negative, or large, and not once for each element
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n])\nout Y\n",
-     "= X[n, c] / sqrt(V[n])", 0},
+     "= X[n, c] / Y_s[n]", 0},
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[(n+1)%8, c] // sum c:64\n"
            "Y[n:8, c:64] = X[n, c] / (sqrt(V[n]) + 1)\nout Y\n",
-     "/ (sqrt(V[n]) + 1)", 0},
+     "= X[n, c] / Y_s[n]", 0},
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] // max c:64\n"
            "Y[n:8, c:64] = X[n, c] / max(V[n], 2)\nout Y\n",
      "/ max(V[n], 2)", 0},
