@@ -174,6 +174,30 @@ static const struct {
            "X[c, h+k, w] * W[c, k] // sum k:3\nY[c:64, h:54, w:56] = X[c, h, (w-1)%56] + "
            "S[c, h, w]\nout Y\n",
      ":unroll, w_v:64:mask:vec =>", 0},
+    // a map under conditions has lanes along them
+    {BEGIN "in A f32 [h:28, c:32]\nin B f32 [h:28, c:32]\n"
+           "Y[h:28, c:64] = if c < 32 then A[h, c] else B[h, c-32]\nout Y\n",
+     "h, c_o, c_v:16:vec =>", 0},
+    {BEGIN "in X f32 [c:64, w:56]\n"
+           "Y[c:64, w:58] = if 1 <= w && w < 57 then X[c, w-1] else 0\nout Y\n",
+     "c, w_o, w_v:16:mask:vec =>", 0},
+    // a function that is the same for a row is computed once for it, none that a condition guards
+    {BEGIN "in X f32 [c:64, l:100]\nin S f32 [c:64]\n"
+           "Y[c:64, l:100] = X[c, l] / (1 + exp(-S[c]))\nout Y\n",
+     "Y_s[c:64] = 1 + exp(-S[c])\nY[c:64, l:100] = X[c, l] / Y_s[c]", 0},
+    {BEGIN "in X f32 [c:64, l:100]\nin S f32 [c:32]\n"
+           "Y[c:64, l:100] = if c < 32 then X[c, l] * exp(S[c]) else 0\nout Y\n",
+     "X[c, l] * exp(S[c])", 0},
+    // sums over an axis of less than a vector, one for each of its steps
+    {BEGIN "in X f32 [c:64, h:14, w:14]\nY[c:64] = X[c, h, w] // sum h:14, w:14\nout Y\n",
+     "Y_r[c:64, w_i:14] =", 0},
+    {BEGIN "in X f32 [c:64, h:7, w:7]\nY[c:64] = X[c, h, w] // sum h:7, w:7\nout Y\n",
+     "Y[c:64] = X[c, h, w] // sum h:7, w:7", 0},
+    // a padded image is kept as the lanes of its reader want it
+    {BEGIN "in X f32 [h:30, w:32, c:16]\nin W f32 [o:16, c:4, k:3]\n"
+           "P[h:30, w:34, c:16] = if 1 <= w && w < 33 then X[h, w-1, c] else 0\n"
+           "Y[h:30, w:32, o:16] = P[h, w+k, o/4*4+c] * W[o, c, k] // sum k:3, c:4\nout Y\n",
+     "P_t[h:30, c:16, w:34] =", 0},
     // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",
