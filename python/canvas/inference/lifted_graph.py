@@ -4,6 +4,7 @@ are placeholders, nothing is changed in place.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,12 +53,18 @@ def lift_graph(
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
-            exported = exported.run_decompositions()
+            exported = exported.run_decompositions(dict(_table()))
         except CanvasError:
             raise
         except Exception as error:  # whatever the code of a stranger's model raises
             raise CannotExport(f"PyTorch cannot export {what}: {one_line(error)}") from None
     return _read(exported, what)
+
+
+@functools.cache
+def _table() -> Mapping[Any, Any]:
+    """How PyTorch writes operators with fewer ones; it takes as long to make as a small graph."""
+    return torch.export.default_decompositions().materialize()
 
 
 def _read(exported: Any, what: str) -> LiftedGraph:
