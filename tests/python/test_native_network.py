@@ -18,7 +18,7 @@ TEXT = """canvas 1
 network two
 program look
 in T f32 [r:5, c:4] const
-in I i32 [n:3] 0..4
+in I i32 [n:3] 0..5
 Y[n:3, c:4] = T[I[n], c]
 out Y
 end
@@ -28,7 +28,7 @@ in W f32 [o:2, c:4] const
 Y[n:3, o:2] = X[n, c] * W[o, c] // sum c:4
 out Y
 end
-in words i32 [3] 0..4
+in words i32 [3] 0..5
 weight table f32 [5, 4] from words.weight
 weight w f32 [2, 4] from head.weight
 x f32 [3, 4] = look(table, words)
@@ -74,7 +74,7 @@ def test_calls_and_indices(given):
         model.words.weight[4] += 1
     torch.testing.assert_close(compiled(words)[1], model.words(words).detach())
     with pytest.raises(
-        canvas.CanvasError, match="'words' holds indices from -1 to 5, outside of 0"
+        canvas.CanvasError, match="'words' holds indices from -1 to 5, outside of 0 to 4"
     ):
         compiled(torch.tensor([5, -1, 2]))
     compiled(torch.tensor([1, 1, 1]))

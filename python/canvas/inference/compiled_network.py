@@ -172,6 +172,7 @@ class CompiledNetwork:
                 tell(size.cut.told())
             self._told = True
             self._sizes[key] = size
+            self._state.watch(size.written)
         size.used = next(self._clock)
         return size
 

@@ -5,13 +5,14 @@ that none is in training mode.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
 
 from ..errors import CanvasError
-from .watched_weights import check_counted
+from .watched_weights import WatchedWeights, check_counted
 
 _training = operator.attrgetter("training")
 
@@ -32,6 +33,8 @@ class ModelState:
             for name, value in vars(module).items()
             if isinstance(value, Tensor)
         ]
+        self._watched = [value for _, _, value in plain]
+        self._watched_as = WatchedWeights(self._watched, [name for _, name, _ in plain])
         self._held = [*chain.from_iterable(map(dict.values, self._tables))]
         self._plain_tables, self._plain_names, self._plain = (
             [row[column] for row in plain] for column in range(3)
@@ -50,10 +53,18 @@ class ModelState:
         now = [*chain.from_iterable(map(dict.values, self._tables))]
         if len(now) != len(self._held) or not all(map(operator.is_, now, self._held)):
             return False
-        if not self._plain:
+        if not self._watched:
             return True
         found = map(dict.get, self._plain_tables, self._plain_names)
-        return all(map(operator.is_, found, self._plain))
+        same = all(map(operator.is_, found, self._plain))
+        return same and self._watched_as.same(self._watched)
+
+    def watch(self, names: Sequence[str]) -> None:
+        """These tensors may not change either."""
+        found = [tensor for name in names if (tensor := self.tensor(name)) is not None]
+        if found:
+            self._watched = [*self._watched, *found]
+            self._watched_as = WatchedWeights(self._watched, [""] * len(self._watched))
 
     def tensor(self, name: str) -> Any:
         """The parameter or buffer of this name; None where the module has none of it."""

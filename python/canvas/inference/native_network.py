@@ -138,7 +138,7 @@ RANGE = re.compile(r"in (\w+) i32 \[[^]]*\] (-?\d+)\.\.(-?\d+)")
 def _with_ranges(inputs: Sequence[Any], text: str) -> list[Any]:
     """The text's own inputs stand after its programs."""
     lines = text.rpartition("\nend\n")[2].splitlines()
-    found = {m[1]: (int(m[2]), int(m[3])) for line in lines if (m := RANGE.match(line))}
+    found = {m[1]: (int(m[2]), int(m[3]) - 1) for line in lines if (m := RANGE.match(line))}
     return [(*row, *found.get(row[0], (0, 0))) for row in inputs]
 
 

@@ -24,20 +24,22 @@ State = tuple[WatchedWeights, Any, Any]  # the weights, packed, for this network
 class NativePart(nn.Module):
     """Called with all that the part reads, weights too.  `roles`: for each argument the name of
     the weight that it is, or None; `order`: for each weight of the network the place of its
-    argument; `strides`: those in which PyTorch wants an output, None: as it comes.
+    argument, or the tensor where it is a constant; `strides`: those in which PyTorch wants an
+    output, None: as it comes.
     """
 
     def __init__(
         self,
         network: NativeNetwork,
         roles: Sequence[str | None],
-        order: Sequence[int],
+        order: Sequence[int | Tensor],
         strides: Sequence[tuple[int, ...] | None],
         alone: bool,
     ) -> None:
         super().__init__()
         self.network = network
-        self.names = [roles[place] or "" for place in order]
+        named = [place if isinstance(place, int) else None for place in order]
+        self.names = ["a constant" if at is None else roles[at] or "" for at in named]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
         self._forms = [_form(row) for row in network.inputs]
@@ -52,7 +54,7 @@ class NativePart(nn.Module):
         return results[0] if self._alone else tuple(results)
 
     def weights_of(self, given: Sequence[Any]) -> list[Any]:
-        return [given[place] for place in self._order]
+        return [given[at] if isinstance(at, int) else at for at in self._order]
 
     def inputs_of(self, given: Sequence[Any]) -> list[Any]:
         return [given[place] for place in self._given]

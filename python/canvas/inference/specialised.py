@@ -48,6 +48,7 @@ class Specialised:
         self.options = options
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
         self.cut: Cut = cut_graph(self.lifted, lowering.unsupported)
+        self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
         for name, part in zip(self.cut.parts, self.parts):
             setattr(self.cut.outer, name, part)
@@ -145,10 +146,18 @@ class Specialised:
         alone = not isinstance(sub.graph.output_node().args[0], (tuple, list))
         exported, roles = part_program(self.lifted, node)
         network, tensors = lowering.lower(exported, self.options.threads, self.options.log)
-        names = {id(own): name for name, own in zip(self.lifted.weights, self.lifted.tensors)}
-        order = [roles.index(names[id(tensors[row[0]])]) for row in network.weights]
+        own = dict(zip(self.lifted.weights, self.lifted.tensors))
+        places = {_identity(own[name]): at for at, name in enumerate(roles) if name}
+        read = [tensors[row[0]] for row in network.weights]
+        order = [places.get(_identity(tensor), tensor) for tensor in read]
+        self.written += [name for at, name in enumerate(roles) if name and at not in order]
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
         return NativePart(network, roles, order, strides, alone)
+
+
+def _identity(tensor: Tensor) -> Any:
+    """Equal for tensors that are the same elements of the same memory."""
+    return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
 def _no_weight(value: Any) -> Any:

@@ -25,6 +25,7 @@ from .at_work import AT_WORK
 from .lifted_graph import CannotExport
 from .specialised import Options, Specialised
 from .told import tell
+from .watched_weights import WatchedWeights
 
 SIZES = 8  # of one graph; the one that was called longest ago goes first
 HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
@@ -73,7 +74,10 @@ class DynamoGraph:
         ready = self._ready.get(layout_of(inputs))
         if ready is None:
             return self._first(given, weights, inputs)
-        size, places, strides = ready
+        size, places, strides, written = ready
+        if written is not None and not written.same([weights[at] for at in written.places]):
+            self._forget(size)
+            return self._first(given, weights, inputs)
         if size is None:
             return self._eager(given)
         size.used = next(self._clock)
@@ -104,7 +108,7 @@ class DynamoGraph:
             size = self._size(given, inputs)
             layout = layout_of(inputs)
             if size is None:
-                self._ready[layout] = (None, (), ())
+                self._ready[layout] = (None, (), (), None)
                 return self._eager(given)
             places = self._places(size)
 
@@ -113,7 +117,8 @@ class DynamoGraph:
                 return list(self._graph(*self._joined(held, leaves)))
 
             results, strides = size.first(_bound(places, weights), inputs, eager)
-            self._ready[layout] = (size, places, strides)
+            written = _Written(size, self._weight_names, weights) if size.written else None
+            self._ready[layout] = (size, places, strides, written)
         return tuple(results)
 
     def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
@@ -136,7 +141,10 @@ class DynamoGraph:
             size = self._sizes[key]
             return -1 if size is None else size.used
 
-        size = self._sizes.pop(min(self._sizes, key=last))
+        self._forget(self._sizes[min(self._sizes, key=last)])
+
+    def _forget(self, size: Specialised | None) -> None:
+        self._sizes = {key: other for key, other in self._sizes.items() if other is not size}
         self._ready = {key: row for key, row in self._ready.items() if row[0] is not size}
 
     def _made(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
@@ -191,6 +199,14 @@ class DynamoGraph:
             for i, value in zip(places, values):
                 given[i] = value
         return given
+
+
+class _Written(WatchedWeights):
+    """Weights that a text has as numbers, and their places among those of a call."""
+
+    def __init__(self, size: Specialised, names: Sequence[str], weights: Sequence[Any]) -> None:
+        self.places = [names.index(name) for name in size.written if name in names]
+        super().__init__([weights[at] for at in self.places], size.written)
 
 
 def _bound(places: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
