@@ -419,8 +419,8 @@ def test_what_stays_in_pytorch_is_told_once(caplog):
         compiled(torch.randn(5, 4))
         canvas.compile(model, x4)
     assert [record.getMessage() for record in caplog.records] == [
-        "canvas: 2 of 8 operators stay in PyTorch: aten.sin.default: the operator is not known "
-        "(2 times); 3 native parts, 4 tensors of 128 bytes pass between at each call"
+        "canvas: 2 of 5 operators stay in PyTorch: aten.sin.default: the operator is not known "
+        "(2 times); 3 native parts, 4 tensors of 128 bytes between at each call"
     ]
     assert len(compiled._example_size().parts) == 3
 

@@ -107,8 +107,8 @@ def test_graph_breaks(caplog):
             y = model.first(x4)
             same(function(x4), (model.second(y.sin()) + y.sum()).detach())
     assert caplog.messages == [
-        "canvas: 1 of 5 operators stay in PyTorch: aten.sin.default: the operator is not known; "
-        "1 native part, 1 tensors of 32 bytes pass between at each call"
+        "canvas: 1 of 4 operators stay in PyTorch: aten.sin.default: the operator is not known; "
+        "1 native part, 1 tensor of 32 bytes between at each call"
     ]
 
 

@@ -55,7 +55,8 @@ class Cut:
         if not self.parts:
             return f"{head}: {'; '.join(words)}{more}"
         parts = f"{len(self.parts)} native part{'' if len(self.parts) == 1 else 's'}"
-        cost = f"{self.crossings} tensors of {self.moved} bytes pass between at each call"
+        tensors = f"{self.crossings} tensor{'' if self.crossings == 1 else 's'}"
+        cost = f"{tensors} of {self.moved} bytes between at each call"
         return f"{head}: {'; '.join(words)}{more}; {parts}, {cost}"
 
 

@@ -4,8 +4,6 @@ are placeholders, nothing is changed in place.
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,8 @@ import torch
 from torch import nn
 from torch.export.graph_signature import InputKind, OutputKind
 
-from ..errors import CanvasError, one_line
+from .. import aten
+from ..errors import CanvasError
 
 MUTATED = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
@@ -49,22 +48,10 @@ def lift_graph(
     module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], what: str = "the model"
 ) -> LiftedGraph:
     """Raises CanvasError where PyTorch cannot export it."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exported = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
-            exported = exported.run_decompositions(dict(_table()))
-        except CanvasError:
-            raise
-        except Exception as error:  # whatever the code of a stranger's model raises
-            raise CannotExport(f"PyTorch cannot export {what}: {one_line(error)}") from None
-    return _read(exported, what)
-
-
-@functools.cache
-def _table() -> Mapping[Any, Any]:
-    """How PyTorch writes operators with fewer ones; it takes as long to make as a small graph."""
-    return torch.export.default_decompositions().materialize()
+    try:
+        return _read(aten.export(module, args, kwargs), what)
+    except CanvasError as error:
+        raise CannotExport(str(error).replace("the model", what, 1)) from None
 
 
 def _read(exported: Any, what: str) -> LiftedGraph:
