@@ -70,6 +70,14 @@ PYTHON_OWN = {
     "python/canvas/autotvm/record.py": "test_autotvm",
     "python/canvas/autotvm/measure.py": "test_autotvm",
     "python/canvas/autotvm/tuner/ga_tuner.py": "test_autotvm",
+    "python/canvas/inference/watched_weights.py": "test_compile_network",
+    "python/canvas/inference/model_state.py": "test_compile_network",
+    "python/canvas/inference/native_part.py": "test_compile_network",
+    "python/canvas/inference/first_call.py": "test_compile_network",
+    "python/canvas/inference/specialised.py": "test_compile_network",
+    "python/canvas/inference/compiled_network.py": "test_compile_network",
+    "python/canvas/inference/torch_backend.py": "test_torch_backend",
+    "python/canvas/inference/native_network.py": "test_native_network",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test
