@@ -320,6 +320,7 @@ def test_calls_that_do_not_fit():
         ((), {}, "arguments differ in number or form from the example's, x float32 [2, 3, 6, 6]"),
         ((x, x), {}, "arguments differ in number or form"),
         ((), {"y": x}, "arguments differ in number or form"),
+        (([x],), {}, "input 'x' is a list, not a tensor, number or text"),
         ((3,), {}, "input 'x' is 3, compiled for a tensor, float32 [2, 3, 6, 6]"),
         ((x.double(),), {}, "input 'x' is of float64, compiled for float32 [2, 3, 6, 6]"),
         ((x[:, :2],), {}, "input 'x' has sizes [2, 2, 6, 6], compiled for float32 [2, 3, 6, 6]: "),
@@ -352,6 +353,18 @@ def test_weights_without_meaning():
         model = net()
     with pytest.raises(canvas.CanvasError, match=r"was made under torch.inference_mode\(\)"):
         canvas.compile(model, x)(x)
+
+
+def test_a_call_within_torch_compile():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    graphs = []
+    function = torch.compile(
+        lambda x: compiled(x * 2) + 1, backend=lambda graph, _: graphs.append(graph) or graph
+    )
+    for _ in range(2):
+        torch.testing.assert_close(function(x), model(x * 2).detach() + 1)
+    assert len(graphs) == 2
 
 
 def test_copies_are_refused():

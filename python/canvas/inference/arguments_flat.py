@@ -134,7 +134,7 @@ def layout_of(flat: Sequence[Any]) -> Any:
         [
             (value.dtype, value.shape, value.stride(), value.is_cpu, value.requires_grad)
             if isinstance(value, Tensor) and value.layout == torch.strided
-            else (type(value), value)
+            else _value(value)
             for value in flat
         ]
     )
@@ -144,10 +144,16 @@ def sizes_of(flat: Sequence[Any]) -> Any:
     """As `layout_of`, wherever the elements lie."""
     return tuple(
         [
-            (value.dtype, value.shape) if isinstance(value, Tensor) else (type(value), value)
+            (value.dtype, value.shape) if isinstance(value, Tensor) else _value(value)
             for value in flat
         ]
     )
+
+
+def _value(value: Any) -> Any:
+    """Numbers and texts are part of what is compiled; nothing else comes so far."""
+    known = value is None or isinstance(value, (bool, int, float, str))
+    return (type(value), repr(value)) if known else object()
 
 
 def _dtype(dtype: torch.dtype) -> str:

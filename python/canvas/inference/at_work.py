@@ -17,8 +17,7 @@ class _Lock:
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
-        self._mine = self._lock
-        self._mine.acquire()
+        self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

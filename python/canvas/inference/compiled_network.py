@@ -63,8 +63,11 @@ class CompiledNetwork:
         with AT_WORK:
             self._start()
             self._example_size()
+        self._opaque = torch.compiler.disable(self.__call__)  # torch.compile does not look inside
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            return self._opaque(*args, **kwargs)
         plain = not kwargs and len(args) == self._arguments.plain
         flat = args if plain else self._arguments.flatten(args, kwargs)
         self._state.check_training()
