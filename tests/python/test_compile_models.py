@@ -124,3 +124,14 @@ def test_a_cut_around_what_is_not_known(caplog):
 class Sorted(nn.Module):
     def forward(self, x):
         return x.sort(1)[0]
+
+
+def test_a_found_kernel():
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 6, 6)
+    layers = (nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+    model = canvas.convert(nn.Sequential(*layers), x).model
+    model = canvas.replace(model, canvas.sample(model, x, budget="macs=0.5x", seed=1)).eval()
+    compiled = canvas.compile(model, x)
+    same(compiled(x), model(x))
+    assert "kernel" in compiled.text and not compiled.report(1).left

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _core
 from ..nn.pack import KernelPack
+from .movement import view
 from .operator_table import operator
 from .values import Unsupported, Value
 from .writer import Writer
@@ -18,7 +19,9 @@ def kernel(w: Writer, x: Any, weights: Any, text: str, target: str) -> Value:
     program = _core.lower(text, pack.targets.index(target), x.shape[0])
     body = program.partition("\nprogram ")[2].partition("\n")[2].rstrip("\n")
     inputs, outputs = _core.signature(program)
-    for value, (name, _, shape, *_) in zip(given, inputs):
+    for at, (value, (name, _, shape, *_)) in enumerate(zip(given, inputs)):
+        if value.shape == (1, *shape):  # one copy: the module has an axis for copies, always
+            given[at] = value = view(w, value, shape)
         if value.shape != tuple(shape):
             raise Unsupported(f"its '{name}' is {list(value.shape)}, not {list(shape)}")
     if len(inputs) != len(given):
