@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -377,12 +379,15 @@ def test_the_command_searches_and_tests(
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["gem"], "there is no task of category 'gem' with shapes '' for llvm(0)"),
+        (["gemmm"], "there is no task of category 'gemmm' for llvm(0); did you mean 'gemm'?"),
+        (["gemm", "--from_", "5", "--to", "2"], "of these tasks, and none from 5 to 2"),
+        (["gemm", "--from_", "-1"], "--from_ is a number from 0 up, not -1"),
+        (["gemm", "--to", "1", "--log", "/"], "cannot write configs to '/': Is a directory"),
         (["conv2d", "--shapes", "y"], "there is no task of category 'conv2d' with shapes 'y'"),
         (["gemm", "--to", "1", "--method", "best"], "there is no method 'best'"),
         (["gemm", "--to", "1", "--target", "cuda"], "target 'cuda' comes later"),
         (["gemm", "--host", "0.0.0.0"], "'--host' is not taken: trials run on this machine"),
-        (["gemm", "--use_model"], "'--use_model' is not taken"),
+        (["gemm", "--use_model"], "'--use_model' is not taken: the cost model of canvas is"),
         (["gemm", "--test", "/nothing"], "cannot read configs from '/nothing'"),
     ],
 )
@@ -392,6 +397,15 @@ def test_wrong_words_of_the_command(
     assert command.main(words) == 2
     told = capsys.readouterr().err
     assert message in told and told.count("\n") == 1
+
+
+def test_the_command_is_no_line_of_the_users() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "canvas.autoscheduler", "gemm", "--to", "1", "--trials", "0"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "canvas.autoscheduler: op_trial is a whole number from 1 up, not 0\n"
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -13,13 +13,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ..arguments import did_you_mean
 from ..errors import CanvasError
 from ..te.function import build
 from .scheduler import METHODS, load_configs, save_configs, schedule, schedule_with_config
 from .task import TASK_TABLE, Task
 
-# What AutoScheduler's scripts take besides, and has no meaning here.
-UNUSED = ("--use_model", "--host", "--port", "--target_host")
+# What AutoScheduler's scripts take besides, and why it has no meaning here.
+UNUSED = {
+    "--use_model": "the cost model of canvas is a closed form and needs no training",
+    "--host": "trials run on this machine",
+    "--port": "trials run on this machine",
+    "--target_host": "trials run on this machine",
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     add("category", help="conv2d, gemm, conv3d, ...: the first word of the tasks' keys")
     add("--shapes", default="", help="the set of shapes: a name without its number, as yolo")
     add("--from_", type=int, default=0, metavar="N", help="the first of them (default: 0)")
-    add("--to", type=int, default=-1, metavar="N", help="the last but one (default: all)")
+    add("--to", type=int, default=-1, metavar="N", help="the one behind the last (default: all)")
     add("--log", default="", metavar="FILE", help="add the configs there, a line for each task")
     add("--test", default="", metavar="FILE", help="take the configs from there, and time them")
     add("--trials", type=int, default=50, metavar="N", help="schedules to measure (default: 50)")
@@ -55,7 +61,11 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         for flag in UNUSED:
             if getattr(given, flag[2:]) is not None:
-                raise CanvasError(f"'{flag}' is not taken: trials run on this machine")
+                raise CanvasError(f"'{flag}' is not taken: {UNUSED[flag]}")
+        if given.from_ < 0:
+            raise CanvasError(f"--from_ is a number from 0 up, not {given.from_}")
+        if given.log and not given.test:
+            save_configs(given.log, [])  # that it cannot be written is told before the search
         configs = load_configs(given.test) if given.test else {}
         for task in chosen(given):
             print(told(task, given, configs), flush=True)
@@ -74,13 +84,19 @@ def chosen(given: Any) -> list[Task]:
         == (given.category, given.target, given.device)
         and re.fullmatch(re.escape(given.shapes) + r"\d*" if given.shapes else ".*", task.name)
     ]
-    found = found[given.from_ : given.to if given.to >= 0 else None]
     if not found:
+        shapes = f" with shapes '{given.shapes}'" if given.shapes else ""
+        categories = sorted({task.category for task in TASK_TABLE.values()})
         raise CanvasError(
-            f"there is no task of category '{given.category}' with shapes '{given.shapes}' for "
-            f"{given.target}({given.device})"
+            f"there is no task of category '{given.category}'{shapes} for "
+            f"{given.target}({given.device}){did_you_mean(given.category, categories)}"
         )
-    return found
+    some = found[given.from_ : given.to if given.to >= 0 else None]
+    if not some:
+        raise CanvasError(
+            f"there are {len(found)} of these tasks, and none from {given.from_} to {given.to}"
+        )
+    return some
 
 
 def told(task: Task, given: Any, configs: dict[str, Any]) -> str:

@@ -11,18 +11,21 @@ from ..errors import CanvasError, one_line
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
+_NOWHERE = "unknown place"  # where `python -m` has begun with a file of canvas
+
 
 def place() -> str:
     """The innermost line that is not of canvas itself."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and frame.f_code.co_filename.startswith((_OURS, "<frozen ")):
         frame = frame.f_back
-    return _shown(frame.f_code.co_filename, frame.f_lineno) if frame else "unknown place"
+    return _shown(frame.f_code.co_filename, frame.f_lineno) if frame else _NOWHERE
 
 
 def mistake(message: str, at: str | None = None) -> CanvasError:
     """What to raise: the user's line and one message."""
-    return CanvasError(f"{at or place()}: {message}")
+    at = at or place()
+    return CanvasError(message if at == _NOWHERE else f"{at}: {message}")
 
 
 def placed(error: CanvasError) -> CanvasError:
