@@ -57,16 +57,35 @@ static void make_alone(struct net_form *form) {
 
 /* ---- which schedule --------------------------------------------------------------------------- */
 
+/* Names of programs do not count: passes make some up. */
+static const char *without_name(const char *text) {
+  const char *line = strstr(text, "\nprogram ");
+  return line ? line + strlen("\nprogram ") + strcspn(line + strlen("\nprogram "), "\n") : text;
+}
+
+/* The best record of what says the same; or NULL. */
+static const struct record *best_of(const struct program *p, const struct network_options *o) {
+  const struct record *best = NULL;
+  struct buf text = {0};
+  program_print(p, &text);
+  for (int i = 0; i < o->log->count; i++) {
+    const struct record *r = &o->log->data[i];
+    bool counts = !r->failure && !r->screened && (!best || r->median < best->median);
+    if (counts && !strcmp(without_name(r->program), without_name(text.text)) &&
+        record_passes(r, o->filter))
+      best = r;
+  }
+  buf_free(&text);
+  return best;
+}
+
 /* From the log; false where it has none. */
 static bool take_tuned(const struct program *p, const struct network_options *o,
                        struct net_form *form) {
   canvas_context ctx;
   struct recorded r;
-  struct buf text = {0};
   if (!o->log) return false;
-  program_print(p, &text);
-  const struct record *best = records_best(o->log, text.text, o->filter);
-  buf_free(&text);
+  const struct record *best = best_of(p, o);
   if (!best || record_bind(&ctx, best, &r) != CANVAS_OK) return false;
   if (!program_same_tensors(p, r.program)) {
     recorded_free(&r);

@@ -1,4 +1,5 @@
-// Networks as C: random small ones, all in one file for the compiler, give what the interpreter gives.
+// Networks as C: random small ones, all in one file for the compiler, give what the interpreter gives. They
+// are compiled as this test is: sanitized if it is. CANVAS_TEST_ALL=1: 200 of them.
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -14,9 +15,18 @@
 #include "run/cache.h"
 
 #include "check.h"
+#include "sanitized.h"
 
 static canvas_context ctx;
 static struct compiler *compiler;
+
+#ifdef __clang__
+#define CC "clang"
+#else
+#define CC "gcc"
+#endif
+static const char *const command_here =
+    SANITIZED ? CC " -fsanitize=address,undefined -fno-sanitize-recover=all" : CC;
 
 static struct network *network_from(const char *text) {
   struct network *n;
@@ -70,8 +80,12 @@ static const char common[] =
     "Y[n:1, c:12, h:4, w:4] = if c < 6 then A[n, c, h, w] else B[n, c-6, h, w]\nout Y\nend\n"
     "program middle\nin X f32 [n:1, c:12, h:4, w:4]\nY[n:1, c:6, h:4, w:4] = X[n, c+3, h, w]\n"
     "out Y\nend\n"
-    "program linear\nin X f32 [n:1, c:6]\nin W f32 [o:40, c:6] const\n"
-    "Y[n:1, o:40] = X[n, c] * W[o, c] // sum c:6\nout Y\nend\n"
+    "program linear\nin X f32 [n:1, c:6]\nin W f32 [o:40, c:6] const\nin B f32 [o:40]\n"
+    "V[c:6, o:40] = W[o, c]\nZ[n:1, o:40] = X[n, c] * V[c, o] // sum c:6\n"
+    "Y[n:1, o:40] = Z[n, o] + B[o]\nout Y\nend\n"
+    "program wide\nin L f32 [o:40, c:6]\nS[o:40] = L[o, c] // sum c:6\nout S\nend\n"
+    "program plus\nin A f32 [n:1, o:40]\nin B f32 [n:1, o:40]\n"
+    "Y[n:1, o:40] = A[n, o] - B[n, o]\nout Y\nend\n"
     "program soft\nin X f32 [n:1, o:40]\nM[n:1] = X[n, o] // max o:40\n"
     "E[n:1, o:40] = exp(X[n, o] - M[n])\nS[n:1] = E[n, o] // sum o:40\n"
     "Y[n:1, o:40] = E[n, o] / S[n]\nout Y\nend\n";
@@ -80,6 +94,7 @@ static const char given[] =
     "in x f32 [1, 6, 7, 7]\nin y f32 [1, 6, 7, 7]\n"
     "weight w0 f32 [6, 6, 3, 3]\nweight w1 f32 [6, 6, 3, 3] from layer.weight\n"
     "weight s0 f32 [6]\nweight s1 f32 [6]\nweight l f32 [40, 6]\n"
+    "weight k f32 [40, 6]\nbl f32 [40] = wide(l)\n"
     "b0 f32 [6] = root(s0, s1)\nb1 f32 [6] = root(s1, b0)\n"
     "f0 f32 [6, 6, 3, 3] = fold(w0, b0)\nf1 f32 [6, 6, 3, 3] = fold(f0, b1)\n";
 
@@ -159,8 +174,10 @@ static struct network *random_network(int seed) {
     buf_printf(&text, "p f32 [1, 6, 4, 4] = pool(%s)\n", last);
     end = "p";
   }
-  buf_printf(&text, "q f32 [1, 6] = mean(%s)\nt f32 [1, 40] = linear(q, l)\n", end);
-  buf_printf(&text, "z f32 [1, 40] = soft(t)\nout z\n");
+  buf_printf(&text, "q f32 [1, 6] = mean(%s)\nt f32 [1, 40] = linear(q, l, bl)\n", end);
+  buf_puts(&text,
+           "s f32 [1, 40] = linear(q, k, bl)\nd f32 [1, 40] = plus(t, s)\n"
+           "z f32 [1, 40] = soft(d)\nout z\n");
   if (below(&r, 3) == 0) buf_puts(&text, "out b1\n");
   if (below(&r, 3) == 0 && m.count > 2) buf_printf(&text, "out %s\n", m.name[2]);
   struct network *n = network_from(text.text);
@@ -221,8 +238,10 @@ static void data_free(const struct network *n, struct data *d) {
 }
 
 static void *noise(int64_t bytes) {
-  void *memory = aligned_alloc(64, (size_t)bytes + 64);
-  memset(memory, 0xa5, (size_t)bytes + 64);
+  size_t behind = SANITIZED ? 0 : 64;  // the sanitizer looks after the end of what was allocated
+  void *memory = aligned_alloc(64, bytes || behind ? (size_t)bytes + behind : 64);
+  if (!memory) fail_msg("no memory");
+  memset(memory, 0xa5, (size_t)bytes + behind);
   return memory;
 }
 
@@ -243,7 +262,7 @@ static void compare(const struct network *n, struct data *d, const char *name) {
 // What is behind the arena and the packed memory stays as it was.
 static void check_end(const void *memory, int64_t bytes, const char *name) {
   const unsigned char *end = (const unsigned char *)memory + bytes;
-  for (int i = 0; i < 64; i++) CHECK(end[i] == 0xa5, name);
+  for (int i = 0; i < (SANITIZED ? 0 : 64); i++) CHECK(end[i] == 0xa5, name);
 }
 
 static void run_and_compare(void *object, const struct network *n,
@@ -263,36 +282,132 @@ static void run_and_compare(void *object, const struct network *n,
   data_free(n, &d);
 }
 
-enum { NETWORKS = 16 };
+// ---- many in one file ----
 
-static void computes_what_the_interpreter_does(void **state) {
-  struct network *n[NETWORKS];
-  struct network_code *code[NETWORKS];
-  struct buf text = {0};
-  for (int i = 0; i < NETWORKS; i++) {
-    char name[16];
-    snprintf(name, sizeof name, "net%d", i);
-    const struct machine machine = machine_here();
-    const struct network_options options = {
-        .machine = &machine, .threads = 1, .name = name, .local = true};
-    n[i] = random_network(i);
-    if (i % 2) CHECK_INT(network_optimize(&ctx, n[i], NULL), CANVAS_OK, ctx.message);
-    CHECK_INT(network_code_new(&ctx, n[i], &options, &code[i]), CANVAS_OK, ctx.message);
-    network_text(code[i], NETWORK_TEXT, &text);
-  }
+enum { TOGETHER = 16 };
+
+struct batch {
+  struct network *n[TOGETHER];
+  struct network_code *code[TOGETHER];
+  struct buf text;
+};
+
+// Every second one after all passes; threads are told of in the text, and there is one.
+static void add_network(struct batch *b, int at, int seed) {
+  char name[16];
+  snprintf(name, sizeof name, "net%d", at);
+  const struct machine machine = machine_here();
+  const struct network_options options = {
+      .machine = &machine, .threads = 1, .name = name, .local = true};
+  b->n[at] = random_network(seed);
+  if (seed % 2) CHECK_INT(network_optimize(&ctx, b->n[at], NULL), CANVAS_OK, ctx.message);
+  CHECK_INT(network_code_new(&ctx, b->n[at], &options, &b->code[at]), CANVAS_OK, ctx.message);
+  network_text(b->code[at], NETWORK_TEXT, &b->text);
+}
+
+static void check_batch(int first, int count) {
+  struct batch b = {0};
   struct object made;
-  const struct linked whole = {.text = text.text};
+  for (int i = 0; i < count; i++) add_network(&b, i, first + i);
+  const struct linked whole = {.text = b.text.text};
   CHECK_INT(compiler_link(&ctx, compiler, &whole, &made), CANVAS_OK, ctx.message);
   if (!made.path) fail_msg("%s", made.message);
   void *object = dlopen(made.path, RTLD_NOW | RTLD_LOCAL);
   if (!object) fail_msg("%s", dlerror());
-  for (int i = 0; i < NETWORKS; i++) run_and_compare(object, n[i], code[i]);
-  for (int i = 0; i < NETWORKS; i++) {
-    network_code_free(code[i]);
-    network_free(n[i]);
+  for (int i = 0; i < count; i++) {
+    run_and_compare(object, b.n[i], b.code[i]);
+    network_code_free(b.code[i]);
+    network_free(b.n[i]);
   }
+  dlclose(object);
   free(made.path);
-  buf_free(&text);
+  buf_free(&b.text);
+}
+
+// Buffers that are too large for the stack lie in the arena, beside what is alive: E is read and written from the
+// other end.
+static void keeps_workspaces_apart(void **state) {
+  static const char text[] =
+      "network n\nprogram soft\nin X f32 [i:20000]\nM[a:1] = X[i] // max i:20000\n"
+      "E[i:20000] = exp(X[19999-i] - M[0])\nS[a:1] = E[i] // sum i:20000\n"
+      "Y[i:20000] = E[19999-i] / S[0] * 20000 + X[i]\nout Y\nend\n"
+      "program add\nin A f32 [i:20000]\nin B f32 [i:20000]\nY[i:20000] = A[i] - 2 * B[i]\nout "
+      "Y\nend\n"
+      "in x f32 [20000]\na f32 [20000] = soft(x)\nb f32 [20000] = soft(a)\n"
+      "c f32 [20000] = add(a, b)\nd f32 [20000] = soft(c)\ne f32 [20000] = add(d, c)\nout e\n";
+  const struct machine machine = machine_here();
+  const struct network_options options = {.machine = &machine, .threads = 1, .local = true};
+  struct network *n = network_from(text);
+  struct network_code *code;
+  struct buf out = {0};
+  struct object made;
+  CHECK_INT(network_code_new(&ctx, n, &options, &code), CANVAS_OK, ctx.message);
+  CHECK(code->arena_bytes >= 3 * 80000, "two values and a buffer");
+  network_text(code, NETWORK_TEXT, &out);
+  const struct linked whole = {.text = out.text};
+  CHECK_INT(compiler_link(&ctx, compiler, &whole, &made), CANVAS_OK, ctx.message);
+  if (!made.path) fail_msg("%s", made.message);
+  void *object = dlopen(made.path, RTLD_NOW | RTLD_LOCAL);
+  run_and_compare(object, n, code);
+  dlclose(object);
+  free(made.path);
+  buf_free(&out);
+  network_code_free(code);
+  network_free(n);
+}
+
+static void computes_what_the_interpreter_does(void **state) {
+  int count = getenv("CANVAS_TEST_ALL") ? 200 : SANITIZED ? 3 : TOGETHER;
+  for (int i = 0; i < count; i += TOGETHER)
+    check_batch(i, count - i < TOGETHER ? count - i : TOGETHER);
+}
+
+// ---- schedules ----
+
+// Of a tuning log the best record of what says the same, whatever its name; of records that pass.
+static void takes_schedules_of_a_log(void **state) {
+  static char program[] =
+      "canvas 1\nprogram other\nin X f32 [n:40]\nY[n:40] = max(X[n], 0)\nout Y\n";
+  static char slow[] = "n =>\n    @Y = n\n",
+              fast[] = "n_o, n_m:2, n_i:4:unroll =>\n    @Y = {n_o, n_m, n_i}/n\n";
+  const struct machine machine = machine_here();
+  struct buf here = {0};
+  machine_print(&machine, &here);
+  struct record r = {.program = program,
+                     .edited = program,
+                     .schedule = slow,
+                     .rule = "",
+                     .method = "",
+                     .message = "",
+                     .median = 2,
+                     .threads = 1,
+                     .machine = here.text,
+                     .processor = "",
+                     .compiler = "",
+                     .version = ""};
+  struct records log = {0};
+  records_add(&log, &r);
+  r.schedule = fast;
+  r.median = 1;
+  records_add(&log, &r);
+  struct network *n = network_from(
+      "network n\nprogram relu\nin X f32 [n:40]\nY[n:40] = max(X[n], 0)\nout Y\nend\n"
+      "program one\nin X f32 [n:40]\nY[n:40] = X[n] + 1\nout Y\nend\n"
+      "in x f32 [40]\na f32 [40] = relu(x)\nb f32 [40] = one(a)\nout b\n");
+  for (int threads = 1; threads <= 2; threads++) {
+    const struct record_filter filter = {.threads = threads};
+    const struct network_options options = {
+        .machine = &machine, .log = &log, .filter = &filter, .threads = 1};
+    struct network_code *code;
+    CHECK_INT(network_code_new(&ctx, n, &options, &code), CANVAS_OK, ctx.message);
+    CHECK_INT(code->forms.data[0].tuned, threads == 1, "of the log");
+    CHECK_INT(code->forms.data[1].tuned, false, "not in the log");
+    CHECK_INT(code->forms.data[0].schedule->levels.count == 3, threads == 1, "the faster one");
+    network_code_free(code);
+  }
+  network_free(n);
+  records_free(&log);
+  buf_free(&here);
 }
 
 // ---- the cache ----
@@ -337,6 +452,8 @@ static const struct {
     {"network c\n" RECT RELU ONE IN
      "a f32 [40] = one(x)\nb f32 [40] = rect(a)\nc f32 [40] = relu(b)\nout c\n",
      1, 2, false},  // b is in the place of a
+    {"network f\n" RECT RELU IN "a f32 [40] = rect(x)\nb f32 [40] = relu(x)\nout a\nout b\n", 0, 1,
+     false},
 };
 
 static void compiles_programs_once(void **state) {
@@ -415,8 +532,10 @@ static void tells_what_a_compiler_does(void **state) {
 }
 
 static int open_compiler(void **state) {
+  const struct compiler_options options = {
+      .command = command_here, .cache = folder, .seconds = 600};
   return !temporary_folder(folder, sizeof folder) ||
-         compiler_open(&ctx, NULL, &compiler) != CANVAS_OK;
+         compiler_open(&ctx, &options, &compiler) != CANVAS_OK;
 }
 
 static int close_compiler(void **state) {
@@ -429,6 +548,8 @@ static int close_compiler(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(computes_what_the_interpreter_does),
+      cmocka_unit_test(keeps_workspaces_apart),
+      cmocka_unit_test(takes_schedules_of_a_log),
       cmocka_unit_test(compiles_programs_once),
       cmocka_unit_test(makes_damaged_objects_anew),
       cmocka_unit_test(tells_what_a_compiler_does),
