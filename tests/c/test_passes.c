@@ -501,6 +501,12 @@ static const struct {
     {"fuse", HEAD RELU TWO GIVEN "a f32 [2], b f32 [2] = two(x)\nc f32 [2] = relu(a)\nout b, c\n",
      HEAD "program two_relu\nin X f32 [n:2]\nZ[n:2] = X[n] - 1\nY_2[n:2] = max(X[n] + 1, 0)\n"
           "out Y_2\nout Z\nend\n" GIVEN "c f32 [2], b f32 [2] = two_relu(x)\nout b\nout c\n"},
+    // what two read is computed once
+    {"fuse",
+     HEAD RELU ADD GIVEN
+     "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\nc f32 [2] = add(a, w)\nout b, c\n",
+     HEAD RELU ADD GIVEN
+     "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\nc f32 [2] = add(a, w)\nout b\nout c\n"},
     {" duplicates,, dead ,",
      HEAD RELU RECT GIVEN "a f32 [2] = relu(x)\nb f32 [2] = rect(x)\nc f32 [2] = rect(b)\nout a\n",
      HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
