@@ -133,6 +133,7 @@ def _summed(
     if over:
         lines = [*lines, stage("Y_sum", names, shape, body, "sum", over)]
         body = f"Y_sum[{', '.join(names)}]"
+    body = f"({body})" if body.startswith("if ") else body
     given.append(("B", w.value(bias), ["o"]))
     return w.call(kind, given, [*lines, stage("Y", names, shape, f"{body} + B[o]")], shape)
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
@@ -27,6 +28,20 @@ def decompositions() -> Any:
     return table
 
 
+def operator_name(node: Node) -> str:
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    return getattr(node.target, "__name__", str(node.target))
+
+
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
+    """Operators that are no rows, as those that change a tensor in place, in terms of others."""
+    names = {operator_name(node) for node in exported.graph.nodes if node.op == "call_function"}
+    if all(name in ROWS or not name.startswith("aten.") for name in names):
+        return exported
+    return exported.run_decompositions(decompositions())
+
+
 def export(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
@@ -37,7 +52,7 @@ def export(
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
-            return exported.run_decompositions(decompositions())
+            return decomposed(exported)
         except CanvasError:
             raise
         except Exception as error:  # whatever the code of a stranger's model raises

@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from ..errors import CanvasError
-from .exporting import decompositions
+from .exporting import decomposed, operator_name
 from .families import ROWS
 from .values import Unsupported, Value
 from .writer import Writer
@@ -53,14 +53,7 @@ def import_graph(exported: ExportedProgram, name: str = "model") -> Imported:
         raise CanvasError(
             f"import_graph takes what torch.export.export gives, not {type(exported).__name__}"
         )
-    if any(_unknown(node) for node in exported.graph.nodes):
-        exported = exported.run_decompositions(decompositions())
-    return _Import(exported).run(name)
-
-
-def _unknown(node: Node) -> bool:
-    name = operator_name(node)
-    return node.op == "call_function" and name.startswith("aten.") and name not in ROWS
+    return _Import(decomposed(exported)).run(name)
 
 
 class _Import:
@@ -311,12 +304,6 @@ def _check_shapes(node: Node, result: Any) -> None:
 
 def dtype_of(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def operator_name(node: Node) -> str:
-    if isinstance(node.target, torch._ops.OpOverload):
-        return str(node.target)
-    return getattr(node.target, "__name__", str(node.target))
 
 
 def where(node: Node) -> str:

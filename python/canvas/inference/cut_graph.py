@@ -24,7 +24,9 @@ from .lifted_graph import LiftedGraph
 Unsupported = Callable[[Any], "str | None"]
 
 # Operators with enough work for a part of their own; others make a part from LEAST of them on.
-HEAVY = {"convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel"}
+HEAVY = {"convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel",
+         "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+         "scaled_dot_product_attention"}  # fmt: skip
 LEAST = 4
 VIEWS = {"getitem", "view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze",
          "squeeze", "slice", "alias", "clone", "detach", "_unsafe_view", "_to_copy"}  # fmt: skip
