@@ -238,6 +238,10 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
         lambda s, P, Y, k: (s[P].split(k, 2), s[P].unroll(k)),
         "unroll: stage 'P' has no loop 'k' now, its loops are i, j, ko, ki",
     ),
+    (
+        lambda s, P, Y, k: s[P].split(s[Y].op.axis[0], 2),
+        "split: that 'i' is of another stage, not the 'i' of 'P'",
+    ),
     (lambda s, P, Y, k: s[P].split(s[P].fuse(*s[P].op.axis), 2), "split: 'i_j' is fused"),
     (lambda s, P, Y, k: s[P].fuse(s[P].op.axis[0], k), "fuse: i, k do not stand next to each"),
     (lambda s, P, Y, k: s[P].fuse(s[P].op.axis[1], k), "a loop over an axis and one that reduces"),
@@ -358,6 +362,9 @@ def test_arrays_devices_and_times() -> None:
     assert args[2].copyto(te.nd.empty((M, N))).shape == (M, N)
     with pytest.raises(CanvasError, match="number is a whole number from 1, not 0"):
         function.time_evaluator("f", number=0)
+    for wrong in ("x", -1, float("inf"), None):
+        with pytest.raises(CanvasError, match="min_repeat_ms is from 0 to 1000000, not"):
+            function.time_evaluator("f", min_repeat_ms=wrong)
     with pytest.raises(CanvasError, match="there is no current target"):
         te.target.Target.current(allow_none=False)
     with pytest.raises(CanvasError, match="target 'cuda' comes later"):

@@ -194,6 +194,10 @@ def _leaf(loops: Loops, loop: Any, call: str) -> int:
             f"take one of s[{loops.name}].op.axis or of what split answers"
         )
     there = ", ".join(one.name for one in loops.leaves)
+    if any(one.name == name for one in loops.leaves):
+        raise mistake(
+            f"{call}: that '{name}' is of another stage, not the '{name}' of '{loops.name}'"
+        )
     raise mistake(f"{call}: stage '{loops.name}' has no loop '{name}' now, its loops are {there}")
 
 

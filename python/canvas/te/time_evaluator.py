@@ -55,6 +55,11 @@ def time_evaluator(
             raise CanvasError(
                 f"time_evaluator: {name} is a whole number from {least}, not {shown(value)}"
             )
+    known = isinstance(min_repeat_ms, (int, float)) and not isinstance(min_repeat_ms, bool)
+    if not known or not 0 <= min_repeat_ms <= 1e6:
+        raise CanvasError(
+            f"time_evaluator: min_repeat_ms is from 0 to 1000000, not {shown(min_repeat_ms)}"
+        )
     several = parallel and os.environ.get("OMP_NUM_THREADS") != "1"
     clock = time.perf_counter if several else time.thread_time
 
