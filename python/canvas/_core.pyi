@@ -196,6 +196,18 @@ def network_optimize(network: str, passes: str | None = None) -> str:
     with blanks or commas between, in that order.  docs/networks.md says what they do.
     """
 
+def watch_states(tensors: list[Any], places: bytes, /) -> bytes:
+    """Bytes that are equal as long as PyTorch's tensors are the same objects, their memory and
+    versions are, and what lies at `places`: pairs of an address and a number of bytes, uint64
+    each; the caller keeps that memory.
+    """
+
+def watch_values(tables: list[dict[Any, Any]], values: list[Any], /) -> bool:
+    """Whether the values of the tables, one after another, are these objects and no more."""
+
+def watch_key(tables: list[dict[Any, Any]], key: Any, value: Any, /) -> bool:
+    """Whether each table has this object for the key."""
+
 def count_program(program: str, /) -> str:
     """JSON {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
     "reduction", "flops", "read", "written"}]}, as `canvas count --json`.

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "canvas.h"
+#include "watch.h"
 
 /* What the module owns: its two exceptions. */
 struct state {
@@ -1625,6 +1626,12 @@ static PyMethodDef methods[] = {
     {"follow_edit", WITH_KEYWORDS(core_follow_edit),
      DOC("follow_edit($module, program, schedule, edit, machine=None)",
          "The schedule for the program after an edit.")},
+    {"watch_states", watch_states, METH_VARARGS,
+     DOC("watch_states($module, tensors, places, /)", "What tensors are now, as bytes.")},
+    {"watch_values", watch_values, METH_VARARGS,
+     DOC("watch_values($module, tables, values, /)", "Whether the tables hold these objects.")},
+    {"watch_key", watch_key, METH_VARARGS,
+     DOC("watch_key($module, tables, key, value, /)", "Whether each table has it.")},
     {"count_program", core_count_program, METH_O,
      DOC("count_program($module, program, /)", "What a program costs, as JSON.")},
     {"network_compile", WITH_KEYWORDS(core_network_compile),

@@ -276,6 +276,32 @@ def test_packing_happens_once(monkeypatch):
     assert network.packs == 2
 
 
+def test_what_is_looked_at_is_of_the_right_kind():
+    core = canvas._core
+    table = {"a": x4, "b": None}
+    assert core.watch_values([table, {}], [x4, None]) and core.watch_key([table], "b", None)
+    for tables, values in [
+        ([table], [x4]),
+        ([table], [x4, None, 1]),
+        ([], [1]),
+        ([table], [1, 2]),
+    ]:
+        assert not core.watch_values(tables, values)
+    assert not core.watch_key([table, {}], "b", None)
+    assert len(core.watch_states([x4, w4], b"")) == 48
+    for call in [
+        lambda: core.watch_values([1], []),
+        lambda: core.watch_values([table], ()),
+        lambda: core.watch_key(table, "a", 1),
+        lambda: core.watch_states((x4,), b""),
+        lambda: core.watch_states([x4], [0, 8]),
+    ]:
+        with pytest.raises(TypeError, match="expected a list"):
+            call()
+    with pytest.raises(AttributeError):
+        core.watch_states([1], b"")
+
+
 def test_a_plain_tensor_of_a_module():
     model = returns(lambda self, x: self.layer(x) * self.scale)
     model.scale = torch.tensor(2.0)

@@ -11,15 +11,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .. import _core
 from ..errors import CanvasError
 from .watched_weights import WatchedWeights, check_counted
-
-_training = operator.attrgetter("training")
 
 
 class ModelState:
     def __init__(self, model: nn.Module) -> None:
         self._modules = list(model.modules())
+        self._vars = [module.__dict__ for module in self._modules]
         self._paths = dict(model.named_modules(remove_duplicate=False))
         self._tables = [
             table
@@ -41,7 +41,7 @@ class ModelState:
         )
 
     def check_training(self) -> None:
-        if any(map(_training, self._modules)):
+        if not _core.watch_key(self._vars, "training", False):
             name = next((p for p, m in self._paths.items() if m.training), "")
             where = f"its module '{name}'" if name else "the model"
             raise CanvasError(
@@ -50,8 +50,7 @@ class ModelState:
             )
 
     def same(self) -> bool:
-        now = [*chain.from_iterable(map(dict.values, self._tables))]
-        if len(now) != len(self._held) or not all(map(operator.is_, now, self._held)):
+        if not _core.watch_values(self._tables, self._held):
             return False
         if not self._watched:
             return True

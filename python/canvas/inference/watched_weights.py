@@ -8,48 +8,41 @@ leaves both places as they were is seen after ``forget`` only.
 
 from __future__ import annotations
 
-import ctypes
-import operator
+import struct
 from collections.abc import Sequence
 
 from torch import Tensor
 
+from .. import _core
 from ..errors import CanvasError
 
 SEEN = 16
 
-_pointer = Tensor.data_ptr
-_version = operator.attrgetter("_version")
-
 
 class WatchedWeights:
-    def __init__(self, weights: Sequence[Tensor], names: Sequence[str]) -> None:
+    def __init__(self, weights: list[Tensor], names: Sequence[str]) -> None:
         for weight, name in zip(weights, names):
             check_counted(name, weight)
         self.weights = weights
         self._kept = [weight.detach() for weight in weights]  # the memory that is looked at
-        self._pointers = [*map(_pointer, weights)]
-        self._versions = [*map(_version, weights)]
-        self._views = [view for tensor in self._kept for view in _places(tensor)]
-        self._bytes = [*map(memoryview.tobytes, self._views)]
-
-    def same(self, weights: Sequence[Tensor]) -> bool:
-        return (
-            (weights is self.weights or all(map(operator.is_, weights, self.weights)))
-            and [*map(_version, weights)] == self._versions
-            and [*map(_pointer, weights)] == self._pointers
-            and [*map(memoryview.tobytes, self._views)] == self._bytes
+        self._places = struct.pack(
+            f"{4 * len(self._kept)}Q", *(n for tensor in self._kept for n in _places(tensor))
         )
+        self._state = _core.watch_states(weights, self._places)
+
+    def same(self, weights: list[Tensor]) -> bool:
+        return _core.watch_states(weights, self._places) == self._state
 
 
-def _places(tensor: Tensor) -> list[memoryview]:
-    """Bytes a quarter from the start and from the end of a tensor's memory."""
+def _places(tensor: Tensor) -> list[int]:
+    """A quarter from the start and from the end of a tensor's memory: address, bytes."""
     size = sum((n - 1) * abs(s) for n, s in zip(tensor.shape, tensor.stride())) + 1
     size *= tensor.element_size()
     if not tensor.numel():
-        return []
-    memory = memoryview((ctypes.c_ubyte * size).from_address(tensor.data_ptr()))
-    return [memory[at : at + SEEN] for at in {size // 4, max(0, size - size // 4 - SEEN)}]
+        return [0, 0, 0, 0]
+    at, seen = tensor.data_ptr(), min(SEEN, size)
+    last = min(size - seen, size - size // 4)
+    return [at + min(size // 4, size - seen), seen, at + max(0, last - seen), seen]
 
 
 def check_counted(name: str, weight: Tensor) -> None:
