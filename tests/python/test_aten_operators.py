@@ -30,6 +30,7 @@ def B(*shape: int) -> Constant:
 
 
 X = R(2, 3, 5, 7)
+HIDDEN = torch.tensor([[0.0, 1.0, -torch.inf], [-torch.inf] * 3])
 SIGNS = torch.tensor([[-30.0, -2.0, -0.5, 0.0], [0.5, 1.0, 3.5, 30.0]])
 BATCH = (Weight(R(3)), Weight(R(3)), R(3), Weight(R(3, low=0.1)))
 CONV = [0, 0], [1, 1]
@@ -253,10 +254,11 @@ CASES: dict[str, list[Case]] = {
         name: [(X, 1, *more), (SIGNS, -1, *more)]
         for names, more in (
             ("_softmax _log_softmax", [False]),
-            ("softmax.int log_softmax.int _safe_softmax", []),
+            ("softmax.int log_softmax.int", []),
         )
         for name in names.split()
     },
+    "_safe_softmax": [(X, 1), (HIDDEN, -1)],
     # product
     "mm": [(R(3, 4), R(4, 2)), (R(1, 4), Weight(R(4, 3)))],
     "bmm": [(R(2, 3, 4), R(2, 4, 5))],
@@ -278,6 +280,8 @@ CASES: dict[str, list[Case]] = {
         (R(2, 5, 4), R(2, 5, 4), R(2, 5, 4), None, 0.0, True),
         (R(2, 3, 5, 4), R(2, 3, 6, 4), R(2, 3, 6, 2), R(5, 6), 0.0, False, {"scale": 0.3}),
         (R(1, 5, 4), R(1, 5, 4), R(1, 5, 4), Constant(torch.ones(5, 5).tril() > 0)),
+        (R(1, 2, 4), R(1, 3, 4), R(1, 3, 4), HIDDEN),
+        (R(1, 2, 4), R(1, 3, 4), R(1, 3, 4), Constant(HIDDEN > 0)),
     ],
     "_scaled_dot_product_flash_attention_for_cpu": [(R(2, 3, 5, 4),) * 3],
     # index

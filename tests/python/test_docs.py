@@ -11,6 +11,7 @@ a table's rows "For people from TVM and Halide": their last column is such a sch
 ```c           right after a schedule: the inside of the function that `canvas compile` writes
 <!-- canvas NAME ... --> up to <!-- end -->     what that command prints
 <!-- flags of NAME --> up to <!-- end -->       what flags_page.py makes of its rows
+<!-- operators of aten --> up to <!-- end -->   what aten_page.py makes of its rows
 
 A page that says <!-- walk --> is gone through from top to bottom in one empty folder: there
 ```python PATH, ```c PATH and ```text PATH are written to that file, and consoles run in that
@@ -29,6 +30,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import aten_page
 import flags_page
 import pytest
 
@@ -41,7 +43,9 @@ FENCE = re.compile(
     r"^```(canvas|console|python|sql|schedule|text|c)(?: (\S+))?\n(.*?)^```$", re.S | re.M
 )
 SCHEDULE_AND_C = re.compile(r"^```schedule (\S+)\n([^`]*)^```\n```c\n([^`]*)^```$", re.M)
-TABLE = re.compile(r"(<!-- ((?:canvas|flags of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
+TABLE = re.compile(
+    r"(<!-- ((?:canvas|flags of|operators of) [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S
+)
 WALK = "<!-- walk -->"
 MACHINE = ROOT / "examples/machines/avx512.txt"  # what schedules of the pages are bound for
 UPDATE = os.environ.get("CANVAS_UPDATE") == "1"
@@ -251,8 +255,8 @@ def test_functions_of_programs() -> None:
 def test_tables_come_from_the_code(page: Path) -> None:
     def fresh(match: re.Match[str]) -> str:
         word, _, subcommand = match[2].rpartition(" of ")
-        made = flags_page.section(subcommand) if word == "flags" else run(match[2])
-        return match[1] + made + match[4]
+        made = {"flags": flags_page.section, "operators": lambda _: aten_page.table()}.get(word)
+        return match[1] + (made(subcommand) if made else run(match[2])) + match[4]
 
     text = page.read_text()
     actual = TABLE.sub(fresh, text)

@@ -131,7 +131,8 @@ def attention(
         scores = w.call("causal", [("X", scores)], [line], scores.shape)
     if mask is not None:
         scores = _masked(w, scores, mask)
-    return product(w, "weighted", softmax(w, scores, -1), v)
+    shares = softmax(w, scores, -1, safe=mask is not None)
+    return product(w, "weighted", shares, v)
 
 
 def _masked(w: Writer, scores: Value, mask: Any) -> Value:

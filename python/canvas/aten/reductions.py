@@ -139,15 +139,18 @@ def logsumexp(w: Writer, x: Any, dims: Any, keep: bool) -> Value:
 # ---- softmax ------------------------------------------------------------------------------------
 
 
-def softmax(w: Writer, x: Any, dim: int, *_rest: Any) -> Value:
+def softmax(w: Writer, x: Any, dim: int, *_rest: Any, safe: bool = False) -> Value:
+    """`safe`: 0 where all are -inf, as of a query whose keys are all hidden."""
     x = w.value(x)
     r = Reduced(x, [place(dim, x.rank)], False)
     inner, every = ", ".join(r.inner), ", ".join(r.names)
+    least = f"max(M[{inner}], -3e38)" if safe else f"M[{inner}]"
+    total = f"max(S[{inner}], 0.5)" if safe else f"S[{inner}]"  # 1 is one of its terms
     lines = [
         stage("M", r.inner, r.inner_shape, r.load, "max", r.over),
-        stage("E", r.names, x.shape, f"exp({r.load} - M[{inner}])"),
+        stage("E", r.names, x.shape, f"exp({r.load} - {least})"),
         stage("S", r.inner, r.inner_shape, f"E[{every}]", "sum", r.over),
-        stage("Y", r.names, x.shape, f"E[{every}] / S[{inner}]"),
+        stage("Y", r.names, x.shape, f"E[{every}] / {total}"),
     ]
     return w.call("softmax", [("X", x)], lines, x.shape)
 
@@ -164,5 +167,6 @@ def log_softmax(w: Writer, x: Any, dim: int, *_rest: Any) -> Value:
     return w.call("log_softmax", [("X", x)], lines, x.shape)
 
 
-add("softmax", "_softmax softmax.int _safe_softmax", softmax)
+add("softmax", "_softmax softmax.int", softmax)
+add("softmax", "_safe_softmax", partial(softmax, safe=True))
 add("softmax", "_log_softmax log_softmax.int", log_softmax)
