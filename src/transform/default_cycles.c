@@ -273,8 +273,10 @@ static double streaming(const struct chooser *c) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (lanes_along(c, l) != STILL && is_used_again(c, l) && panel(c, l) > (double)c->machine->l1)
-      bytes += (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
+    double rows = rows_moved(c, l); /* blocks of lanes are rows of what goes with the lanes */
+    if (lanes_along(c, l) != STILL && is_used_again(c, l) &&
+        rows * panel(c, l) > (double)c->machine->l1)
+      bytes += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
   }
   return bytes / STREAM;
 }
