@@ -5,7 +5,7 @@
  * Inputs, weights and outputs of the network stay as they are; an input may be converted by a call of its own. A
  * program takes any layout of any of its tensors (program_relayout.h), so that there is no other conversion. The
  * cost of a call is the predicted time of its default schedule with its arguments and results laid out so; one that
- * only copies contiguous parts costs nothing (memory_plan.h). First all values are in one layout, the one that takes
+ * only copies contiguous parts costs nothing (memory_plan.h), and weights of blocks of channels may be packed. First all values are in one layout, the one that takes
  * the least; then value by value another layout is tried, until nothing gets better.
  *
  * Sums run in the same order: results are the same to the last bit.
@@ -20,12 +20,14 @@
 #include "net/copied_parts.h"
 #include "net/fuse_cost.h"
 #include "net/passes.h"
+#include "program/program_edit.h"
 #include "program/program_relayout.h"
 
 enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
 enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };
-static const double BETTER = 0.99; /* what is tried takes so much of what there is, or less */
-
+/* What is tried takes so much of the time that is predicted for what there is, or less: by as much as predictions
+ * err, so that nothing is changed for nothing. */
+static const double BETTER = 0.99, SURELY_BETTER = 0.9, PACKED_BETTER = 0.8;
 /* A program with its tensors laid out. */
 struct variant {
   char *key;
@@ -122,6 +124,42 @@ static bool kinds_of(const struct choice *c, const struct net_call *call, enum k
   return any;
 }
 
+/* W_p holds W[o, c, ...] as [o/16, c, ..., o%16], so that the lanes of a block are beside each other; NULL where
+ * there is nothing to do so. What is constant is laid out once, when the network is loaded. */
+static struct program *with_packed(const struct program *p, int input) {
+  const struct program_tensor *t = &p->tensors.data[input];
+  canvas_context ctx;
+  struct program *packed = NULL;
+  struct buf edit = {0};
+  if (!t->constant || t->rank < 2 || t->axes[0].size % BLOCK || t->axes[0].size == BLOCK)
+    return NULL;
+  buf_printf(&edit, "pack %s as %s_p [%s/%d", t->name, t->name, t->axes[0].name, BLOCK);
+  for (int i = 1; i < t->rank; i++) buf_printf(&edit, ", %s", t->axes[i].name);
+  buf_printf(&edit, ", %s%%%d]", t->axes[0].name, BLOCK);
+  program_edit(&ctx, p, edit.text, edit.length, &packed);
+  buf_free(&edit);
+  return packed;
+}
+
+/* Weights of a blocked output are packed where that is predicted to take less. */
+static void pack_weights(struct choice *c, struct variant *v) {
+  for (int i = 0; i < v->program->inputs.count; i++) {
+    struct program *packed = with_packed(v->program, v->program->inputs.data[i]);
+    double seconds = packed ? seconds_of(c, packed) : INFINITY;
+    bool better = seconds < v->seconds * PACKED_BETTER;
+    program_free(better ? v->program : packed);
+    if (!better) continue;
+    v->program = packed;
+    v->seconds = seconds;
+  }
+}
+
+static bool gives_blocks(const struct program *p, const enum kind *given) {
+  for (int i = 0; i < p->outputs.count; i++)
+    if (given[p->outputs.data[i]] == BLOCKED) return true;
+  return false;
+}
+
 static struct variant make_variant(struct choice *c, const struct net_call *call,
                                    const enum kind *given, bool any) {
   canvas_context ctx;
@@ -129,8 +167,10 @@ static struct variant make_variant(struct choice *c, const struct net_call *call
   struct variant v = {.number = any ? -1 : call->program, .seconds = INFINITY};
   if (!any)
     v.seconds = seconds_of(c, p);
-  else if (lay_out(&ctx, p, given, &v.program) == CANVAS_OK)
+  else if (lay_out(&ctx, p, given, &v.program) == CANVAS_OK) {
     v.seconds = seconds_of(c, v.program);
+    if (gives_blocks(p, given)) pack_weights(c, &v);
+  }
   return v;
 }
 
@@ -254,7 +294,7 @@ static bool improve(struct choice *c, int tensor) {
     if (kind == before || !may_lie(c, tensor, kind)) continue;
     c->kind[tensor] = kind;
     double seconds = seconds_around(c, tensor);
-    if (seconds >= least * BETTER) continue;
+    if (seconds >= least * SURELY_BETTER) continue;
     least = seconds;
     best = kind;
   }
