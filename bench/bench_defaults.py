@@ -51,7 +51,7 @@ def measure(case: Case, samples: int, machine: str | None) -> Row:
     made = code.compiled(case.program, arrays, None, machine)
     text = code.c_text(case.program, machine)
     with torch.inference_mode():
-        if not is_right(made, case.torch(tensors), "nhwc" in case.name):
+        if case.same and not is_right(made, case.torch(tensors), "nhwc" in case.name):
             return {"name": case.name, "error": "it is not what torch says"}
         ours, eager = code.in_turns([made.call, lambda: case.torch(tensors)], samples)
     return {

@@ -26,6 +26,7 @@ class Case:
     name: str
     program: str
     torch: Callable[[Tensors], Any]
+    same: bool = True  # both compute from the same arrays: results are compared
 
 
 def conv(
@@ -161,7 +162,7 @@ def kernel_case(name: str, pack: canvas.KernelPack, target: int) -> Case:
     def run(x: Tensors) -> Any:
         return kernel(x[0])
 
-    return Case(name, program, run)
+    return Case(name, program, run, False)  # the module has weights of its own
 
 
 def example_kernels() -> list[Case]:

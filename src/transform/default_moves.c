@@ -7,7 +7,7 @@
 #include "transform/default_editor.h"
 
 enum {
-  OFTEN = 8,     /* uses that are worth a place of its own */
+  OFTEN = 3,     /* uses that may be worth a place of its own */
   MOST_TIMES = 4 /* the size of what is laid out, of what it is made of */
 };
 

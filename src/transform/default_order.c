@@ -220,11 +220,23 @@ static bool bounded(const struct chooser *c, int axis) {
   return c->f->t->axes[axis].low >= 0;
 }
 
+/* One runs through what every load has between two steps of the other. */
+static bool in_a_line(const struct chooser *c, int a, int b) {
+  bool any = false;
+  for (int i = 0; i < c->f->loads; i++) {
+    const int64_t *stride = c->f->load[i].stride, x = stride[a], y = stride[b];
+    if (!x && !y) continue;
+    any = true;
+    if (x != y * c->f->t->axes[b].size && y != x * c->f->t->axes[a].size) return false;
+  }
+  return any;
+}
+
 /* What slides is innermost; a loop of few steps is not, where there is a longer one. */
 static bool is_further(const struct chooser *c, int a, int b) {
   if (a == c->best.slide || b == c->best.slide) return b == c->best.slide;
   bool short_a = c->f->t->axes[a].size <= SHORT, short_b = c->f->t->axes[b].size <= SHORT;
-  if (short_a != short_b) return short_a;
+  if (short_a != short_b && !in_a_line(c, a, b)) return short_a;
   return reach(c, a) > reach(c, b);
 }
 
