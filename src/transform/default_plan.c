@@ -193,7 +193,7 @@ static bool too_deep(const struct program_tensor *t) {
 static bool set_written(struct default_plans *all, struct default_facts *f,
                         const struct default_plan *plan) {
   int to = plan->reader >= 0 ? plan->reader : f->stage;
-  int64_t stride[PROGRAM_AXES];
+  int64_t stride[PROGRAM_AXES] = {0};
   if (!f->t->reductions || (all->mode.told && plan->reader < 0)) return false;
   if (!is_output(all->p, to) && !all->mode.told) return true;
   if (plan->reader < 0) return false;
