@@ -270,10 +270,12 @@ class Tied(nn.Module):
         self.a, self.b = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
         self.b.weight = self.a.weight
         self.register_buffer("shift", torch.ones(3))
+        self.register_buffer("again", self.a.weight.detach())
         self.unused = nn.Parameter(torch.zeros(2))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.b(self.a(x)) + self.shift + torch.arange(3.0)
+        y = F.linear(self.b(self.a(x)), self.get_buffer("again"))
+        return y + self.get_buffer("shift") + torch.arange(3.0)
 
 
 def test_weights_are_those_of_the_module() -> None:
