@@ -18,6 +18,8 @@ PACKAGE = "python/canvas/"
 PACKAGES: dict[str, str] = {
     "base": "",
     "nn": "base",
+    "aten": "nn base",
+    "inference": "aten nn base",
     "te": "nn base",
     "autotvm": "te nn base",
     "autoscheduler": "te base",
@@ -25,7 +27,7 @@ PACKAGES: dict[str, str] = {
     "inference": "aten nn base",
     "data": "base",
     "training": "data base",
-    "workers": "training data nn base",
+    "workers": "training data inference nn base",
     "study": "base",
     "reporting": "study base",
     "runner": "reporting study workers data inference nn base",

@@ -442,6 +442,15 @@ OPTIONS = (
         "points of the unchanged network's accuracy",
     ),
     Option(
+        "latency",
+        _one_of("native", "torch"),
+        "native",
+        False,
+        "native|torch",
+        "native: time every network as native code of the whole network, too (docs/networks.md), "
+        "where there is a C compiler; torch: as PyTorch runs it alone",
+    ),
+    Option(
         "compile",
         _one_of("yes", "unchanged", "no"),
         "yes",

@@ -116,7 +116,7 @@ from canvas.workers.pool import Pool
 
 recipe = Recipe("tiny:build", None, (1, 8, 8), 10, "paper", 1)
 job = {"kind": "latency", "recipe": recipe.to_json(), "pack": None, "path": sys.path, "batch": 1,
-       "compile": True, "engines": ["eager", "compiled"]}
+       "unchanged": ["eager", "compiled"], "engines": ["eager", "compiled"]}
 with Pool(1) as pool:
     pool.start(0, job, 200.0)
     while pool.busy():

@@ -287,6 +287,35 @@ def test_a_study_of_format_3_goes_on_as_it_began(tmp_path):
         assert study.items()[-1].number == 3
 
 
+FORMAT_4 = Path(__file__).with_name("study_format_4.sql").read_text()
+
+
+def test_a_study_of_format_4_keeps_its_timings(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_4)
+    database.close()
+    with Study.open(tmp_path) as study:
+        eager, compiled = study.timings(1)
+        assert (eager.latency_ms, compiled.latency_ms, compiled.speedup_spread) == (2.0, 1.5, 0.1)
+        assert eager.seconds is None and study.share_of_timing() is None
+        native = Timing("native", 1.0, 0.1, 2.0, "native", 1, "", 0.1, 0.5)
+        study.timing_started(1)
+        study.latency(1, [eager, native, compiled])
+        assert study.timings(1) == [eager, compiled, native]
+
+
+def test_the_share_of_timing_is_known_where_every_session_ended(tmp_path):
+    for seconds, share in ((10.0, 0.2), (None, None)):
+        with Study.open(tmp_path) as study:
+            begin(study)
+            id = study.candidates()[0].id if study.candidates() else add_find(study, 0)
+            study.timing_started(id)
+            study.latency(id, [Timing("native", 1.0, 0.1, 2.0, "native", 1, "", 0.1, 2.0)])
+            if seconds:
+                study.session_ended(seconds)
+            assert study.share_of_timing() == share
+
+
 def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
     """But for the order of columns and for blanks."""
 
@@ -298,7 +327,7 @@ def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
             return {n: sorted(c["name"] for c in rows) for n, rows in zip(names, columns)}
 
     expected = shape(tmp_path / "new")
-    for number, text in ((2, FORMAT_2), (3, FORMAT_3)):
+    for number, text in ((2, FORMAT_2), (3, FORMAT_3), (4, FORMAT_4)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with sqlite3.connect(folder / "study.db") as database:

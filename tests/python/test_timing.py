@@ -19,6 +19,7 @@ FIGURES = {
     "speedup": 1.5,
     "against": "compiled",
     "speedup_spread": 0.2,
+    "seconds": 1.0,
 }
 
 
@@ -31,7 +32,7 @@ class TimingPool:
         self.said = []
 
     def start(self, job, words, limit):
-        self.asked.append((job, words["engines"], words["compile"]))
+        self.asked.append((job, words["engines"], words["unchanged"]))
         timed = {engine: {**FIGURES} for engine in words["engines"]}
         missing = {}
         if self.missing and "compiled" in timed:
@@ -88,34 +89,39 @@ def asked(pool, run):
 def test_finalists_are_timed_compiled_too_and_only_once(make):
     run, pool = make(), TimingPool()
     time_networks(run, pool)
-    both = ["eager", "compiled"]
-    assert asked(pool, run) == [("baseline", both), ("1x1", both), ("1", both), ("0", ["eager"])]
+    every, two = ["eager", "native", "compiled"], ["eager", "native"]
+    assert asked(pool, run) == [("baseline", every), ("1x1", every), ("1", every), ("0", two)]
+    assert {tuple(unchanged) for _, _, unchanged in pool.asked} == {tuple(every)}
     again = TimingPool()
     time_networks(run, again)
     assert again.asked == []
     run.options["finalists"] = 2  # one more finalist lacks an engine
     time_networks(run, again)
-    assert asked(again, run) == [("0", both)]
+    assert asked(again, run) == [("0", every)]
 
 
 @pytest.mark.parametrize(
     ("change", "engines"),
-    [({"compile": "no"}, ["eager"]), ({"finalists": 0}, ["eager"])],
+    [
+        ({"compile": "no"}, ["eager", "native"]),
+        ({"finalists": 0}, ["eager", "native"]),
+        ({"finalists": 0, "latency": "torch"}, ["eager"]),
+    ],
 )
-def test_what_is_no_finalist_is_timed_eagerly(make, change, engines):
+def test_what_is_no_finalist_is_not_timed_under_torch_compile(make, change, engines):
     run, pool = make(**change), TimingPool()
     time_networks(run, pool)
     asked_for = dict(asked(pool, run))
     assert asked_for["1"] == asked_for["1x1"] == engines
-    assert asked_for["baseline"] == (["eager"] if "compile" in change else ["eager", "compiled"])
+    assert asked_for["baseline"] == engines + ["compiled"] * ("compile" not in change)
 
 
 def test_without_a_compiler_the_figures_are_the_eager_ones_and_the_reason_stays(make):
     run = make()
     time_networks(run, TimingPool(missing="torch.compile: no compiler"))
     id = run.study.candidates("name = 'baseline'")[0].id
-    eager, compiled = run.study.timings(id)
-    assert (eager.latency_ms, compiled.latency_ms) == (2.0, None)
+    eager, compiled, native = run.study.timings(id)
+    assert (eager.latency_ms, compiled.latency_ms, native.latency_ms) == (2.0, None, 2.0)
     assert compiled.reason == "torch.compile: no compiler"
     assert run.study.candidate(id).engine == "eager"
 

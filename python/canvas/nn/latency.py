@@ -5,9 +5,10 @@ sample of each, then the same backwards, ...  What counts is the process's CPU t
 on the machine disturb little.  A sample is as many forwards as make the unchanged network take
 SAMPLE seconds; of ROUNDS rounds the first is thrown away (caches, allocator).
 
-The unchanged network runs eagerly and, if asked for, under torch.compile; whichever has the
-smaller median when it is timed itself is what all others are compared with.  A speed-up is the
-median of the rounds' ratios, not the ratio of medians: a slow moment hits all halves of a round.
+The unchanged network runs eagerly and, if asked for, under torch.compile and as native code;
+whichever has the smallest median when it is timed itself is what all others are compared with.  A
+speed-up is the median of the rounds' ratios, not the ratio of medians: a slow moment hits all
+halves of a round.
 The driver sees to it that nothing of ours trains meanwhile.
 """
 
@@ -26,7 +27,7 @@ from ..errors import one_line
 
 ROUNDS = 30
 SAMPLE = 0.005
-EAGER, COMPILED = "eager", "compiled"
+EAGER, COMPILED, NATIVE = "eager", "compiled", "native"
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from typing import Any
 
 from .. import _core
 from ..files import at_once, folder_at_once
-from ..study import ENDED, TRIED, Candidate, Study
+from ..study import ENDED, TRIED, Candidate, Study, Timing
 from ..study.gain import gain_line
 from ..text import printable
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
-from .table import table, terminal_width
+from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
 
 COLUMNS = (
@@ -135,24 +135,34 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
         )
     baseline = next((row for row in rows if row.kind == "baseline"), None)
     timings = {timing.engine: timing for timing in study.timings(baseline.id)} if baseline else {}
-    if "compiled" in timings:
-        lines.append(compiled_line(timings["compiled"].reason, timings))
+    if len(timings) > 1:
+        lines.append(engines_line(timings))
+    if (share := study.share_of_timing()) is not None and timings:
+        lines.append(f"Compiling and timing took {100 * share:.0f} % of the search's time.")
     return lines
 
 
-def compiled_line(reason: str, timings: dict[str, Any]) -> str:
-    """What torch.compile makes of the unchanged network."""
-    if reason:
-        return (
-            f"The unchanged network could not be compiled ({reason}): speed-ups are against it "
-            "as it is."
-        )
-    eager, fast = timings["eager"], timings["compiled"]
-    return (
-        f"The unchanged network takes {eager.latency_ms:.2f} ms eagerly and "
-        f"{fast.latency_ms:.2f} ms under torch.compile; speed-ups are against the faster "
-        f"({fast.against}). (c): compiled."
-    )
+WAYS = {
+    "eager": "eagerly",
+    "compiled": "under torch.compile (c)",
+    "native": "as native code of the whole network (n)",
+}
+
+
+def engines_line(timings: dict[str, Timing]) -> str:
+    """What each engine makes of the unchanged network."""
+    told = [
+        f"{milliseconds(timing.latency_ms)} ms {WAYS[engine]}"
+        for engine, timing in timings.items()
+        if timing.latency_ms is not None
+    ]
+    words = f"The unchanged network takes {' and '.join(told)}; " if told else ""
+    against = next((timing.against for timing in timings.values() if timing.against), "eager")
+    words += f"speed-ups are against the fastest ({against})."
+    for engine, timing in timings.items():
+        if timing.reason:
+            words += f" It could not be timed {WAYS[engine]}: {timing.reason}."
+    return words
 
 
 # ---- rows -------------------------------------------------------------------------------------

@@ -63,8 +63,15 @@ def _test(row: Candidate) -> str:
 def _latency(row: Candidate) -> str:
     if row.latency_ms is None:
         return "-"
-    engine = " (c)" if row.engine == "compiled" else ""
-    return f"{row.latency_ms:.2f} ms +- {row.latency_spread_ms or 0:.2f}{engine}"
+    engine = {"compiled": " (c)", "native": " (n)"}.get(row.engine, "")
+    return (
+        f"{milliseconds(row.latency_ms)} ms +- {milliseconds(row.latency_spread_ms or 0)}{engine}"
+    )
+
+
+def milliseconds(value: float) -> str:
+    """Two digits behind the point, three below a tenth."""
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.3f}"
 
 
 def _ratio(value: int | None, base: int | None) -> str:

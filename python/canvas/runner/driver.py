@@ -140,6 +140,7 @@ def run_search(run: Run, images: Data) -> Report:
             time_networks(run, pool)
         run.display.close()
         with writing(folder):
+            run.study.session_ended(time.monotonic() - run.begun)
             return write_report(run.study, run.ended)
     except KeyboardInterrupt:
         interrupted(run)

@@ -240,8 +240,9 @@ def _time(pool: Pool, job: dict[str, Any], timings: list[Timing]) -> dict[str, A
         "kind": "latency",
         "batch": timings[0].batch,
         "against": timings[0].against,
-        "compile": any(timing.against not in ("", EAGER) for timing in timings)
-        or len(engines) > 1,
+        "unchanged": list(
+            dict.fromkeys([EAGER, *engines, *(t.against for t in timings if t.against)])
+        ),
         "engines": engines,
     }
     pool.start(0, words, LATENCY_LIMIT)

@@ -1,21 +1,22 @@
 """Latency of what was trained to the end, one network at a time while nothing of ours trains.
 
-The unchanged network and the finalists are timed eagerly and under torch.compile, the others
-eagerly.  The unchanged network comes first, and its faster engine is what every speed-up is
-against: a candidate that was compared with the other one is timed again.
+Every network is timed eagerly and as native code of the whole network, the unchanged one and the
+finalists under torch.compile, too.  The unchanged network comes first, and its fastest engine is
+what every speed-up is against: a candidate that was compared with another one is timed again.
 """
 
 from __future__ import annotations
 
 import time
 
-from ..nn.latency import COMPILED, EAGER
+from ..nn.latency import COMPILED, EAGER, NATIVE
 from ..reporting.front import find_order
 from ..study import Candidate, Timing
 from ..workers.pool import Message, Pool
 from .finals import finalists
 from .search_run import Run
 
+WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
 LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes
 
 
@@ -24,11 +25,11 @@ def time_networks(run: Run, pool: Pool) -> None:
 
     The baseline and the controls come first, then the finds by falling accuracy.
     """
-    twice = engines_wanted(run)
+    wanted = engines_wanted(run)
     for baseline in run.study.select("baseline", "done"):
-        if lacks(run, baseline, twice) and time.monotonic() <= run.deadline - 1:
-            time_one(run, pool, baseline, twice.get(baseline.id, [EAGER]))
-    rows = [row for row in run.study.select(status="done") if lacks(run, row, twice)]
+        if lacks(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
+            time_one(run, pool, baseline, wanted[baseline.id])
+    rows = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
     rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))
     if rows:
         run.display.after(0.0)
@@ -37,36 +38,39 @@ def time_networks(run: Run, pool: Pool) -> None:
         if time.monotonic() > run.deadline - 1:
             run.time_is_up("all networks were timed")
             break
-        time_one(run, pool, row, twice.get(row.id, [EAGER]))
+        time_one(run, pool, row, wanted[row.id])
 
 
 def lacks(run: Run, row: Candidate, engines: dict[int, list[str]]) -> bool:
     """Whether an engine of `row` was not timed, or not against what all are compared with."""
     timings, engine = run.study.timings(row.id), against(run)
     stale = any(timing.against not in ("", engine or timing.against) for timing in timings)
-    return stale or not set(engines.get(row.id, [EAGER])) <= {t.engine for t in timings}
+    return stale or not set(engines[row.id]) <= {t.engine for t in timings}
 
 
 def against(run: Run) -> str:
-    """The unchanged network's faster engine; "" while it has no latency."""
+    """The unchanged network's fastest engine; "" while it has no latency."""
     timings = [t for row in run.study.select("baseline") for t in run.study.timings(row.id)]
     return next((timing.against for timing in timings if timing.against), "")
 
 
 def engines_wanted(run: Run) -> dict[int, list[str]]:
-    """The candidates that are timed compiled, too."""
-    if run.options["compile"] == "no":
-        return {}
-    rows = finalists(run.study.candidates(), run.options["finalists"])
+    """The engines in which each candidate is timed."""
+    always = [EAGER, NATIVE] if run.options["latency"] == "native" else [EAGER]
     every = run.options["compile"] == "yes" and run.options["finalists"]
-    return {row.id: [EAGER, COMPILED] for row in rows if row.kind == "baseline" or every}
+    candidates = run.study.candidates()
+    wanted = {row.id: always for row in candidates}
+    for row in finalists(candidates, run.options["finalists"]):
+        if run.options["compile"] != "no" and (row.kind == "baseline" or every):
+            wanted[row.id] = [*always, COMPILED]
+    return wanted
 
 
 def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> None:
     words = {
         **run.job("latency", candidate),
         "batch": run.options["latency_batch"],
-        "compile": run.options["compile"] != "no",
+        "unchanged": unchanged(run),
         "engines": engines,
         "against": "" if candidate.kind == "baseline" else against(run),
     }
@@ -80,6 +84,12 @@ def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> 
             run.study.timing_stopped(candidate.id)
 
 
+def unchanged(run: Run) -> list[str]:
+    """The engines of the unchanged network."""
+    wanted = engines_wanted(run)
+    return next((wanted[row.id] for row in run.study.select("baseline")), [EAGER])
+
+
 def record(run: Run, candidate: Candidate, engines: list[str], message: Message) -> None:
     """What the child answered, as rows of the study."""
     batch = run.options["latency_batch"]
@@ -87,7 +97,7 @@ def record(run: Run, candidate: Candidate, engines: list[str], message: Message)
         rows = [timing_of(engine, t, batch) for engine, t in message["timed"].items()]
         for engine, reason in message["missing"].items():
             rows.append(Timing(engine, None, None, None, "", batch, reason))
-            run.display.line(f"{candidate.name} could not be timed {engine}: {reason}")
+            run.display.line(f"{candidate.name} could not be timed {WAYS[engine]}: {reason}")
         run.study.latency(candidate.id, rows)
         run.display.timed(run.study.candidate(candidate.id))
         return
@@ -100,7 +110,7 @@ def record(run: Run, candidate: Candidate, engines: list[str], message: Message)
 
 def timing_of(engine: str, figures: dict[str, float | str], batch: int) -> Timing:
     """The figures that the child told of one engine."""
-    ms, spread, speedup, speedup_spread = (
-        float(figures[name]) for name in ("ms", "spread_ms", "speedup", "speedup_spread")
-    )
-    return Timing(engine, ms, spread, speedup, str(figures["against"]), batch, "", speedup_spread)
+    names = ("ms", "spread_ms", "speedup", "speedup_spread", "seconds")
+    ms, spread, speedup, speedup_spread, seconds = (float(figures[name]) for name in names)
+    against = str(figures["against"])
+    return Timing(engine, ms, spread, speedup, against, batch, "", speedup_spread, seconds)

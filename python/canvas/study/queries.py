@@ -54,6 +54,16 @@ class Queries(Store):
         sessions = self.sessions()
         return sessions[-1]["machine"] if sessions else {}
 
+    def share_of_timing(self) -> float | None:
+        """What compiling and timing took of the search's time, 0..1; None where a run of the
+        driver was killed or goes on.
+        """
+        row = self.database.execute(
+            "SELECT count(*) = count(seconds) AS ended, sum(seconds) AS whole FROM session"
+        ).fetchone()
+        timed = self._one("SELECT coalesce(sum(seconds), 0) FROM timing")
+        return float(timed) / row["whole"] if row["ended"] and row["whole"] else None
+
     def next_draw(self) -> int:
         """The first index that was never drawn."""
         return int(self._one("SELECT coalesce(max(idx) + 1, 0) FROM draw"))
@@ -187,7 +197,8 @@ class Queries(Store):
     def timings(self, id: int) -> list[Timing]:
         rows = self.database.execute(
             "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason, "
-            "speedup_spread FROM timing WHERE candidate = ? ORDER BY engine DESC",
+            "speedup_spread, seconds FROM timing WHERE candidate = ? "
+            "ORDER BY engine = 'eager' DESC, engine",
             (id,),
         )
         return [Timing(**row) for row in rows]

@@ -112,6 +112,13 @@ class Study(Trainings):
         )
         self.session = row.lastrowid
 
+    def session_ended(self, seconds: float) -> None:
+        """The run of the driver has come to its report."""
+        with self._transaction():
+            self.database.execute(
+                "UPDATE session SET seconds = ? WHERE id = ?", (seconds, self.session)
+            )
+
     def _forget_timings(self) -> None:
         """Latencies of another machine do not compare with those to come: take them again."""
         self.database.execute("DELETE FROM timing")
@@ -202,8 +209,8 @@ class Study(Trainings):
         for row in rows:
             self.database.execute(
                 "INSERT OR REPLACE INTO timing (candidate, engine, latency_ms, spread_ms, "
-                "speedup, speedup_spread, against, batch, reason, session) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "speedup, speedup_spread, against, batch, reason, session, seconds) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     id,
                     row.engine,
@@ -215,6 +222,7 @@ class Study(Trainings):
                     row.batch,
                     row.reason,
                     self.session,
+                    row.seconds,
                 ),
             )
 

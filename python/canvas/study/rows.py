@@ -79,6 +79,7 @@ class Timing:
     batch: int
     reason: str
     speedup_spread: float | None = None
+    seconds: float | None = None  # of compiling and timing it
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
     item        what the strategy asked for, in order: a new find, or the next rung of one
     rung        what each rung of a candidate gave
     epoch       the accuracy curve of each candidate
-    timing      latency per candidate and engine (eager, compiled)
+    timing      latency per candidate and engine (eager, compiled, native)
     final       a finalist trained once more from another seed, scored on the test split
     audit       a rejected find trained to the end after all, to see what was lost
     task        what is to be done: what a worker must offer, its state, why it failed
@@ -28,7 +28,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 4
+VERSION = 5
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -60,7 +60,7 @@ CREATE TABLE network (
   latency_spread_ms REAL,               -- interquartile range
   speedup    REAL,                      -- against the fastest engine of the unchanged network
   speedup_spread REAL,                  -- interquartile range of the rounds' ratios
-  engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager or compiled
+  engine     TEXT NOT NULL DEFAULT '',  -- of these figures: eager, compiled or native
   seconds    REAL,                      -- of training
   session    INTEGER,                   -- the run of the driver that trained it
   memory_format TEXT NOT NULL DEFAULT '',  -- of its trainings; '' before the first
@@ -74,7 +74,8 @@ CREATE TABLE session (
   options  TEXT NOT NULL,               -- JSON, every option with its value
   versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite
   machine  TEXT NOT NULL,               -- JSON: processor, cores, system
-  begun    REAL NOT NULL                -- seconds since 1970
+  begun    REAL NOT NULL,               -- seconds since 1970
+  seconds  REAL                         -- until its end; NULL: it was killed
 ) STRICT;
 """
 
@@ -129,15 +130,16 @@ CREATE TABLE audit (
 TIMING = """
 CREATE TABLE timing (
   candidate  INTEGER NOT NULL REFERENCES network (id),
-  engine     TEXT NOT NULL CHECK (engine IN ('eager', 'compiled')),
+  engine     TEXT NOT NULL CHECK (engine IN ('eager', 'compiled', 'native')),
   latency_ms REAL,                      -- one forward of the whole network, median
   spread_ms  REAL,                      -- interquartile range
   speedup    REAL,                      -- median over rounds of unchanged / this
   speedup_spread REAL,                  -- interquartile range of these ratios
-  against    TEXT NOT NULL DEFAULT '',  -- the unchanged network's faster engine
+  against    TEXT NOT NULL DEFAULT '',  -- the unchanged network's fastest engine
   batch      INTEGER NOT NULL,
   reason     TEXT NOT NULL DEFAULT '',  -- why there are no figures
   session    INTEGER,
+  seconds    REAL,                      -- of compiling and timing it
   PRIMARY KEY (candidate, engine)
 ) STRICT;
 """
@@ -230,7 +232,10 @@ def _without(table: str, *columns: str) -> str:
 
 # Tables as formats 2 and 3 had them, for older studies on their way.
 FINAL_3 = _without(FINAL, "hits")
-TIMING_3 = _without(TIMING, "speedup_spread")
+TIMING_3 = _without(TIMING, "speedup_spread", "seconds")
+SESSION_1 = _without(SESSION, "seconds").replace(
+    "begun    REAL NOT NULL, ", "begun    REAL NOT NULL "
+)
 CANDIDATE_2 = """
 CREATE TABLE candidate (
   id         INTEGER PRIMARY KEY,       -- in the order of training
@@ -300,7 +305,7 @@ INSERT INTO candidate (id, name, kind, number, budget, kernel, pack, hash, layer
          CASE WHEN status IN ('done', 'pruned', 'failed') THEN 1 END
   FROM old_candidate;
 DROP TABLE old_candidate;
-{SESSION}
+{SESSION_1}
 INSERT INTO session SELECT 1, options, versions, machine, created FROM study;
 {TIMING_2}
 {FINAL_2}
@@ -372,5 +377,16 @@ INSERT INTO rung
 ALTER TABLE study ADD COLUMN format INTEGER NOT NULL DEFAULT 3;
 {"".join(_set_options(table) for table in ("study", "session"))}
 {CANDIDATE}
+""",
+    4: f"""
+ALTER TABLE session ADD COLUMN seconds REAL;
+ALTER TABLE timing RENAME TO old_timing;
+{TIMING}
+INSERT INTO timing (candidate, engine, latency_ms, spread_ms, speedup, against, batch, reason,
+                    session, speedup_spread)
+  SELECT candidate, engine, latency_ms, spread_ms, speedup, against, batch, reason, session,
+         speedup_spread
+  FROM old_timing;
+DROP TABLE old_timing;
 """,
 }

@@ -26,6 +26,7 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -275,53 +276,53 @@ def check(pack: str) -> None:
 
 
 def latency(job: Job, tell: Tell, answers: TextIO) -> None:
-    """Time the candidate with its norms folded, eagerly and if asked for compiled, beside the
-    unchanged network.
+    """Time the candidate with its norms folded, in each engine asked for, beside the unchanged
+    network.
     """
     import torch
 
     from ..nn.fold import fold
-    from ..nn.latency import COMPILED, EAGER, compiled, measure
+    from ..nn.latency import measure
     from ..nn.network import Recipe, build_network
+    from .engines import Engines, build_engines
 
     recipe = Recipe.from_json(job["recipe"])
     images = torch.rand(job["batch"], *recipe.shape, generator=torch.Generator().manual_seed(0))
-    unchanged, reason = unchanged_engines(job, images)
-    engines = {EAGER: fold(build_network(recipe, job["pack"]), inplace=True)}
-    missing = {}
-    if job["pack"] is not None and COMPILED in job["engines"] and not reason:
-        try:
-            network = fold(build_network(recipe, job["pack"]), inplace=True)
-            engines[COMPILED] = compiled(network, images)
-        except RuntimeError as error:
-            reason = str(error)
-    if COMPILED in job["engines"] and reason:
-        missing[COMPILED] = reason
-    ours = None if job["pack"] is None else engines
-    timed = measure(unchanged, ours, images, job.get("against", ""))
-    tell("done", timed={name: asdict(figures) for name, figures in timed.items()}, missing=missing)
+    unchanged: Engines = unchanged_engines(job, images)
+    ours = unchanged
+    if job["pack"] is not None:
+        wanted = [name for name in job["engines"] if name not in unchanged.missing]
+        ours = build_engines(
+            lambda: fold(build_network(recipe, job["pack"]), inplace=True), wanted, images
+        )
+    began = time.perf_counter()
+    candidate = None if ours is unchanged else ours.networks
+    timed = measure(unchanged.networks, candidate, images, job.get("against", ""))
+    each = (time.perf_counter() - began) / max(len(timed), 1)
+    missing = {**unchanged.missing, **ours.missing}
+    tell(
+        "done",
+        timed={
+            name: {**asdict(figures), "seconds": each + ours.seconds[name]}
+            for name, figures in timed.items()
+            if name in job["engines"]
+        },
+        missing={name: missing[name] for name in job["engines"] if name in missing},
+    )
 
 
-_unchanged: dict[str, tuple[dict[str, Any], str]] = {}
+_unchanged: dict[str, Any] = {}
 
 
-def unchanged_engines(job: Job, images: Any) -> tuple[dict[str, Any], str]:
-    """The unchanged network by engine, and why it is not compiled if it should be.  Compiling
-    takes long: the child keeps it.
-    """
-    from ..nn.latency import COMPILED, EAGER, compiled
+def unchanged_engines(job: Job, images: Any) -> Any:
+    """The Engines of the unchanged network.  Compiling takes long: the child keeps them."""
     from ..nn.network import Recipe, build_network
+    from .engines import build_engines
 
-    key = json.dumps([job["recipe"], job["batch"], job["compile"]], sort_keys=True)
+    key = json.dumps([job["recipe"], job["batch"], job["unchanged"]], sort_keys=True)
     if key not in _unchanged:
         recipe = Recipe.from_json(job["recipe"])
-        engines, reason = {EAGER: build_network(recipe)}, ""
-        if job["compile"]:
-            try:
-                engines[COMPILED] = compiled(build_network(recipe), images)
-            except RuntimeError as error:
-                reason = str(error)
-        _unchanged[key] = (engines, reason)
+        _unchanged[key] = build_engines(lambda: build_network(recipe), job["unchanged"], images)
     return _unchanged[key]
 
 
