@@ -227,7 +227,9 @@ OPTIONS = (
         True,
         "BUDGET",
         "most MACs and params of the layers replaced: macs=0.5x,params=0.5x, macs=900M, "
-        "macs=0.2x..0.5x, params=none; what is not named is 1.0x (default: macs=0.5x)",
+        "macs=0.2x..0.5x, params=none; what is not named is 1.0x (default: macs=0.5x); "
+        "latency=0.5x: no more than half of their time as native code, measured before a find "
+        "is trained",
     ),
     Option(
         "budget_sweep",
@@ -457,7 +459,7 @@ OPTIONS = (
         False,
         "yes|unchanged|no",
         "yes: time the unchanged network and the finalists under torch.compile too, and quote "
-        "the faster; unchanged: the unchanged network alone, whose faster engine all speed-ups "
+        "the fastest; unchanged: the unchanged network alone, whose fastest engine all speed-ups "
         "are against",
     ),
     Option(
@@ -497,6 +499,7 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if values["budget"] is None and values["budget_sweep"] is None:
         values["budget"] = "macs=0.5x"
     budgets(values)
+    latency_limit(values)
     return values
 
 
@@ -525,13 +528,37 @@ def json_object(text: Any) -> dict[str, Any]:
 
 def budgets(options: Mapping[str, Any]) -> list[str]:
     """The budgets of a search in the core's spelling: one, or those of the sweep."""
-    budget, sweep = options["budget"], options.get("budget_sweep")
+    budget, sweep = _without_latency(options["budget"]), options.get("budget_sweep")
     if sweep is None:
-        return [str(budget)]
+        return [budget or "macs=1.0x"]
     rest = [budget] if budget else []
     if budget and re.search(r"\b(macs|flops)\s*=", budget):
         raise CanvasError("--budget and --budget-sweep both limit the MACs: leave one of them out")
     return [",".join([f"macs={macs}", *rest]) for macs in sweep.split(",")]
+
+
+_LATENCY = re.compile(r"\s*latency\s*=")
+
+
+def _without_latency(budget: str | None) -> str:
+    parts = (budget or "").split(",")
+    return ",".join(part for part in parts if not _LATENCY.match(part))
+
+
+def latency_limit(options: Mapping[str, Any]) -> float | None:
+    """What the layers replaced may take, as a share of the time of the convolutions there; None
+    where the budget does not name the latency.
+    """
+    parts = [part for part in (options["budget"] or "").split(",") if _LATENCY.match(part)]
+    if not parts:
+        return None
+    match = re.fullmatch(r"\s*latency\s*=\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)x\s*", parts[0])
+    if len(parts) > 1 or not match or float(match[1]) == 0:
+        raise CanvasError(
+            "--budget takes one share of the time of the layers replaced, such as latency=0.5x, "
+            f"not '{printable(_cut(','.join(parts)))}'"
+        )
+    return float(match[1])
 
 
 def read_option(option: Option, value: Any) -> Any:

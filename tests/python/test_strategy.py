@@ -137,6 +137,10 @@ class Pool:
 
     def _messages(self, words):
         yield {"event": "built", "macs": 100, "params": 10}
+        if words.get("layers"):
+            share = self.worth(words["pack"])
+            known = share < 0.8  # else there is no code for a layer
+            yield {"event": "layers", "share": share if known else None, "missing": "no code"}
         if words.get("signals"):
             naswot = None if words["pack"] is None else 1000 * self.worth(words["pack"])
             print_ = str(self.worth(words["pack"] or ""))[:4]
@@ -219,6 +223,20 @@ def test_pretests_reject_the_same_whatever_the_workers(tmp_path):
     tried = [row for row in expected[1] if row[0].isdigit() and row[1] != "rejected"]
     assert len(tried) == 20
     assert run_search(tmp_path / "four", Pool(4, 3), trials=20) == expected
+
+
+def test_a_latency_budget_rejects_what_takes_longer(tmp_path):
+    asked = {"pretests": "no", "budget": "macs=0.5x,latency=0.5x"}
+    _, rows = run_search(tmp_path, Pool(1, 0), **asked)
+    finds = [row for row in rows if row[0].isdigit()]
+    for _, status, reason, *_ in finds:
+        if status == "rejected":
+            share = float(reason.split()[1].rstrip("x"))
+            assert 0.5 < share < 0.8 and reason.endswith("of the layers replaced, over 0.5x")
+    assert {status for _, status, *_ in finds} >= {"rejected", "failed"}
+    assert {reason for _, status, reason, *_ in finds if status == "failed"} == {"error: no code"}
+    assert sum(status not in ("rejected", "failed") for _, status, *_ in finds) > 5
+    assert {row[1] for row in rows if not row[0].isdigit()} == {"done"}
 
 
 def test_a_search_whose_kernels_are_all_rejected_ends(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from ..data.readers import image_options
 from ..errors import CanvasError, NoSolution
 from ..nn.controls import IDENTITY
 from ..nn.network import Recipe, plan_network
-from ..options import BY_NAME, budgets, read_option, read_options
+from ..options import BY_NAME, budgets, latency_limit, read_option, read_options
 from ..reporting.displays import make_display
 from ..reporting.progress import Say, say_to_stderr
 from ..reporting.report import Report, write_report
@@ -226,6 +226,9 @@ def study_folder(
     return Path("canvas-runs") / "".join(c if c.isalnum() or c in "-_." else "-" for c in words)
 
 
+TINY = "canvas 1\nprogram tiny\nin X f32 [n:16]\nY[n:16] = X[n]\nout Y\n"
+
+
 def check_question(targets: str, options: dict[str, Any]) -> None:
     """Let the core judge budgets and draw options before anything is trained."""
     for budget in budgets(options):
@@ -241,6 +244,11 @@ def check_question(targets: str, options: dict[str, Any]) -> None:
         raise CanvasError(f"no kernel can be '{draw_options(options)}': {error}") from None
     for budget in budgets(options):
         check_budget(targets, budget, options)
+    if latency_limit(options) is not None:
+        try:
+            _core.measurer(TINY)
+        except CanvasError as error:
+            raise CanvasError(f"--budget latency=...: layers cannot be timed: {error}") from None
 
 
 def memory_per_child(workers: int) -> int:

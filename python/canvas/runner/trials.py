@@ -10,6 +10,7 @@ A failure of a candidate is a row of the study, never the end of the search.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from ..errors import CanvasError
 from ..nn.controls import BASELINE, Control, budget_controls, solve_controls
 from ..nn.memory_format import FORMATS
-from ..options import budgets
+from ..options import budgets, latency_limit
 from ..study import FIRST, SECOND, WHOLE, Candidate, kept_file, remove_kept
 from ..workers.pool import Message, Pool
 from .asking import Asking
@@ -187,6 +188,9 @@ class Trials:
             words |= {"seed": second_seed(self.options["seed"]), "check": False}
         elif candidate.rung < FIRST:
             words["signals"] = self.options["pretests"] == "yes"
+            if candidate.kind == "find" and latency_limit(self.options) is not None:
+                batch = self.options["latency_batch"]
+                words["layers"] = {"targets": self.run.plan.targets, "batch": batch}
         if candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs:
             file = kept_file(self.study.folder, candidate.name)
             file.parent.mkdir(exist_ok=True)
@@ -242,6 +246,8 @@ class Trials:
             if memory_format not in ("", *FORMATS):
                 raise ValueError(f"memory format {memory_format}")
             self.study.built(id, int(message["macs"]), int(message["params"]), memory_format)
+        elif event == "layers":
+            self._timed(pool, id, message)
         elif event == "signals":
             self._measured(pool, id, message)
         elif event == "epoch":
@@ -255,6 +261,18 @@ class Trials:
             self._failed(id, reason, str(message.get("log", "")))
         else:
             raise ValueError(f"event {event}")
+
+    def _timed(self, pool: Pool, id: int, message: Message) -> None:
+        """The time of its layers decides whether a find is trained."""
+        limit, share = latency_limit(self.options) or math.inf, message["share"]
+        if share is None:
+            pool.answer(id, False)
+            self._failed(id, f"error: {message['missing']}")
+            return
+        pool.answer(id, float(share) <= limit)
+        if float(share) > limit:
+            reason = f"latency {share:.2f}x of the layers replaced, over {limit:g}x"
+            self._finish(id, "rejected", reason)
 
     def _measured(self, pool: Pool, id: int, message: Message) -> None:
         """What the network told before its training decides whether it is trained."""

@@ -161,6 +161,11 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     network = put_in(build_network(recipe, job["pack"]), memory_format)
     macs, params = cost(network, recipe.shape)
     tell("built", macs=macs, params=params, memory_format=memory_format)
+    if job.get("layers"):
+        tell("layers", **time_of_layers(job["pack"], **job["layers"]))
+        if not verdict(answers):
+            tell("stopped")
+            return
     if job.get("signals"):
         tell("signals", **initial_signals(recipe, job["pack"], data))
         if not verdict(answers):
@@ -273,6 +278,16 @@ def check(pack: str) -> None:
         KernelPack(pack).check()
     except ArithmeticError as error:
         raise WrongResult(str(error)) from error
+
+
+def time_of_layers(pack: str, targets: str, batch: int) -> Job:
+    """What share of the time of the layers it replaces a pack takes, or why that is not known."""
+    from ..nn.layer_time import share_of_time
+
+    try:
+        return {"share": share_of_time(pack, targets, batch), "missing": ""}
+    except CanvasError as error:
+        return {"share": None, "missing": one_line(error)}
 
 
 def latency(job: Job, tell: Tell, answers: TextIO) -> None:
