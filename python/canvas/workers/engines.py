@@ -39,7 +39,7 @@ def native(network: nn.Module, images: Tensor) -> nn.Module:
     """Raises CanvasError with one line where there is no compiler, or the network has no native
     code.
     """
-    from ..inference import compile_network
+    from ..inference.compiled_network import compile as compile_network
 
     return Native(compile_network(network.eval(), images))
 
