@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator as python_operator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -87,15 +88,26 @@ def _stand_in(w: Writer, node: Node) -> Any:
     return Value(node.name, tuple(fake.shape))
 
 
+_constants: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
+
+
 def constant(node: Node) -> Any:
     """What PyTorch computes of no input and no weight; None where it is not so."""
+    if node not in _constants:
+        _constants[node] = _constant(node)
+    return _constants[node]
+
+
+def _constant(node: Node) -> Any:
+    if node.target is python_operator.getitem:
+        return None
+    from_sizes = _from_sizes(node)
     values: dict[Node, Any] = {}
     for arg in node.args:
         for one in nodes_in(arg):
             values[one] = constant(one) if one.op == "call_function" else None
-    unknown = node.target is python_operator.getitem or any(v is None for v in values.values())
-    if unknown and not _from_sizes(node):
-        return None
+            if values[one] is None and not from_sizes:
+                return None
     if not is_constant(node, list(node.args), values):
         return None
     return computed(node, values)
