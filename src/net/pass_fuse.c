@@ -10,7 +10,8 @@
  * result nobody else reads, or one that moves data, a copy of which each reader takes. What a consumer does
  * with each element of a result is always taken, as it can stand in the tile of its producer: whether it does
  * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
- * both in one is predicted to be faster than those of the two apart (fuse_cost.h). The default schedules do
+ * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
+ * and what looks at its elements more than once, which was slower in one. The default schedules do
  * the rest. Each number is computed by the same operations as before; code may contract those that meet now.
  */
 #include <math.h>
@@ -19,6 +20,7 @@
 #include "net/fuse_cost.h"
 #include "net/merge_calls.h"
 #include "net/passes.h"
+#include "program/program_cost.h"
 
 /* What both in one may take of what they take apart, where that is asked. */
 static const double OTHERS = 0.97;
@@ -102,13 +104,26 @@ static bool is_heavy(const struct program *p) {
   return false;
 }
 
+/* It looks at some element of a result more than once, as pooling does where its windows overlap. */
+static bool looks_again(const struct network *n, const struct net_call *from,
+                        const struct program *p) {
+  int64_t elements = network_elements(&n->tensors.data[from->results.data[0]]);
+  canvas_context ctx;
+  struct program_cost cost;
+  for (int i = 0; i < p->tensors.count; i++)
+    if (p->tensors.data[i].reductions && program_cost(&ctx, p, i, &cost) == CANVAS_OK &&
+        cost.points * cost.reduction > elements)
+      return true;
+  return false;
+}
+
 enum choice { APART, ASKED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
   const struct program *p = f->n->programs.data[from->program];
   const struct program *q = f->n->programs.data[to->program];
-  if (is_heavy(p) && is_heavy(q)) return APART;
+  if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
   return maps_all(f->n, from, to) ? TAKEN : ASKED;
 }
 
