@@ -18,8 +18,6 @@ PACKAGE = "python/canvas/"
 PACKAGES: dict[str, str] = {
     "base": "",
     "nn": "base",
-    "aten": "nn base",
-    "inference": "aten nn base",
     "te": "nn base",
     "autotvm": "te nn base",
     "autoscheduler": "te base",
