@@ -271,8 +271,8 @@ int onednn_convolution(struct chain *c, int x, int w, int rank_w, const int64_t 
     return add_weighted(c, &deconv, x, w);
   }
   must(c,
-       dnnl_convolution_forward_desc_init(&conv, dnnl_forward_inference, kind, &src, &weights,
-                                          NULL, &dst, strides, before, after),
+       dnnl_convolution_forward_desc_init(&conv, dnnl_forward_inference, kind, &src, &weights, NULL,
+                                          &dst, strides, before, after),
        "convolution");
   return add_weighted(c, &conv, x, w);
 }

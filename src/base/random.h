@@ -15,7 +15,14 @@ struct random {
 };
 
 /* What a stream is for: two purposes never share numbers. */
-enum random_stream { RANDOM_DRAW = 1, RANDOM_EVAL, RANDOM_GAIN, RANDOM_TEST, RANDOM_MUTATE, RANDOM_TUNE };
+enum random_stream {
+  RANDOM_DRAW = 1,
+  RANDOM_EVAL,
+  RANDOM_GAIN,
+  RANDOM_TEST,
+  RANDOM_MUTATE,
+  RANDOM_TUNE
+};
 
 void random_open(struct random *r, uint64_t seed, enum random_stream stream, uint64_t index);
 uint32_t random_u32(struct random *r);

@@ -156,7 +156,7 @@ struct default_options {
   const struct default_wish *wish; /* or NULL */
   uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
   uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
-  bool split;       /* maps may have lanes along an axis with conditions: not under a sketch's wish */
+  bool split; /* maps may have lanes along an axis with conditions: not under a sketch's wish */
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
