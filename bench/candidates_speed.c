@@ -5,8 +5,9 @@
 // The candidates are drawn, with a fixed seed, from a family of schedules of one matrix product that takes
 // about a millisecond. Wall time per candidate: to bind and write it as C; to compile it, in files of 20; to
 // load, check and time what is compiled; and all of it as batch_run does it, which compiles while it
-// measures. `screen`: the same with the compiler that is quickest, and samples of slow candidates ending
-// early; with the word `screen` that alone, and its processor time, compilers included. CACHE is an empty
+// measures. `screen`: the same with the compiler that is quickest, and samples as those of a search
+// (tune/search_open.c): twenty at most, of slow candidates five; with the word `screen` that alone, and its
+// processor time, compilers included. CACHE is an empty
 // folder.
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +110,8 @@ static void compile_all(struct candidates *c) {
 }
 
 static void run_all(struct candidates *c, bool early) {
-  const struct batch_options options = {.together = TOGETHER, .limits = {.early = early}};
+  struct batch_options options = {.together = TOGETHER};
+  if (early) options.limits = (struct measure_limits){.repeats = 20, .timing = 0.1, .early = true};
   must(batch_run(&ctx, c->compiler, c->expected, c->list, c->count, &options, c->verdicts) ==
            CANVAS_OK,
        "run");
