@@ -35,7 +35,7 @@
  *         @c = n, {c_o, c_i}/c, h, {w_v}/w
  * n, d_c_o:para, d_k, c_i:unroll, h:unroll, w_v:vec =>
  *     @d = n, {d_c_o, c_i}/c, h, {w_v}/w // {d_k}/k
- * n, c, X_m_h, w =>
+ * n, c, X_m_h, w:vec =>
  *     @X_m = n, c, {X_m_h}/h, w
  * n, h:para, Y_c_o, kh, kw, Y_c_i:16:unroll, w_v:vec =>
  *     @Y = n, {Y_c_o, Y_c_i}/c, h, {w_v}/w // kh, kw
@@ -243,17 +243,14 @@ static int involution_body(const float *restrict X, const float *restrict w0,
     V16(d[d_c_o*448 + 432]) = d_acc_27;
   }
   for (long c = 0; c < 32; c++) {
-    for (long w = 0; w < 16; w++)
-      X_m[c*256 + w] = 0.0f;
+    V16(X_m[c*256]) = ALL_V16(0.0f);
     for (long X_m_h = 1; X_m_h < 15; X_m_h++) {
       long X_m_at = c*256 + X_m_h*16;
       X_m[X_m_at] = 0.0f;
-      for (long w = 1; w < 15; w++)
-        X_m[X_m_at + w] = X[c*196 + X_m_h*14 + w - 15];
+      STORE_V16(X_m[X_m_at + 1], 14, LOAD_V16(X[c*196 + X_m_h*14 - 14], 14));
       X_m[X_m_at + 15] = 0.0f;
     }
-    for (long w = 0; w < 16; w++)
-      X_m[c*256 + w + 240] = 0.0f;
+    V16(X_m[c*256 + 240]) = ALL_V16(0.0f);
   }
   PRAGMA(omp parallel for)
   for (long h = 0; h < 14; h++)
