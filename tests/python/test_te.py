@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import canvas
-from canvas import _core, te
+from canvas import CanvasError, _core, te
 
 GEMM = """canvas 1
 program gemm
@@ -563,3 +563,18 @@ def test_a_convolution_by_im2col_as_the_notebook_writes_it() -> None:
     kernel = w.view(CO, 3, 3, CI).permute(0, 3, 1, 2)
     truth = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), kernel, padding=1)
     torch.testing.assert_close(found, truth.permute(0, 2, 3, 1).reshape(-1, CO))
+
+
+def test_texts_of_a_schedule_and_masked_arrays_are_checked() -> None:
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: a[i] + 1, name="b")
+    s = te.create_schedule(b)
+    masked = np.ma.array(np.ones(4, np.float32), mask=[0, 1, 0, 0])
+    with pytest.raises(CanvasError, match=r"input 'a' is masked, .* through \.filled\(\)"):
+        te.build(s, [a, b])(masked)
+    with pytest.raises(CanvasError, match=r"elements that do not count, .* \.filled\(\)"):
+        te.nd.array(masked)
+    s.program = None  # type: ignore[assignment]
+    for made in (s.bound, s.code):
+        with pytest.raises(CanvasError, match="a schedule's program is a text, not None"):
+            made()

@@ -181,6 +181,10 @@ def _check_numpy(tensor: Tensor, array: Any, role: str) -> None:
         raise CanvasError(
             f"{role} '{tensor.name}' is {_kind(array)}, not a NumPy array or torch tensor"
         )
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise CanvasError(
+            f"{role} '{tensor.name}' is masked, code reads all of it: give it through .filled()"
+        )
     _check(tensor, array, role, array.dtype.name, _NUMPY[tensor.dtype])
     if not array.dtype.isnative:
         raise CanvasError(

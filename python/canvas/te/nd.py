@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CanvasError
+
 
 class NDArray(np.ndarray[Any, Any]):
     """A NumPy array with TVM's words for getting at it."""
@@ -26,7 +28,11 @@ class NDArray(np.ndarray[Any, Any]):
 
 
 def array(values: Any, device: Any = None) -> NDArray:
-    """A copy, contiguous in C order."""
+    """A copy, contiguous in C order.  Raises CanvasError for masked arrays: code reads all."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise CanvasError(
+            "a masked array has elements that do not count, give it through .filled()"
+        )
     return np.array(values, order="C", copy=True).view(NDArray)
 
 

@@ -43,11 +43,20 @@ class Schedule(ScheduleCalls):
 
     def bound(self) -> tuple[str, str]:
         """(program, schedule) with every number: what is built."""
+        self._check_texts()
         return _core.bind_schedule(self.program, self.schedule or None, machine_of(self.machine))
 
     def code(self) -> str:
         """The C that is built."""
+        self._check_texts()
         return _core.emit(self.program, self.schedule or None, machine_of(self.machine))
+
+    def _check_texts(self) -> None:
+        for name in ("program", "schedule", "machine"):
+            if not isinstance(getattr(self, name), str):
+                raise CanvasError(
+                    f"a schedule's {name} is a text, not {shown(getattr(self, name))}"
+                )
 
     def __str__(self) -> str:
         return self.program + (f"\n{self.schedule}" if self.schedule else "")
