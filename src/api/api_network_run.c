@@ -1,13 +1,17 @@
 /* Compiled networks, loaded and run from C. */
+#define _GNU_SOURCE /* madvise */
 #include <assert.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "api/handle.h"
 #include "base/memory.h"
 #include "program/program_cost.h"
 #include "run/cache.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 /* ---- what is given -------------------------------------------------------------------------------- */
 
@@ -53,8 +57,14 @@ static canvas_status check_tensors(canvas_context *ctx, const struct network_ten
 
 /* ---- loading -------------------------------------------------------------------------------------- */
 
+/* Much of it in large pages, where the system has them. */
 static void *memory(int64_t bytes) {
-  return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64 + 64);
+  size_t unit = bytes < HUGE_PAGE ? 64 : HUGE_PAGE, size = ((size_t)bytes / unit + 1) * unit;
+  void *place = aligned_alloc(unit, size);
+#ifdef MADV_HUGEPAGE
+  if (place && unit == HUGE_PAGE) madvise(place, size, MADV_HUGEPAGE);
+#endif
+  return place;
 }
 
 static void *symbol(const canvas_network_code *code, const char *suffix) {

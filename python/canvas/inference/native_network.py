@@ -17,8 +17,8 @@ from torch import Tensor
 
 from .. import _core
 from ..errors import CanvasError
+from .huge_pages import Memory
 
-ALIGNMENT = 64
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i32": torch.int32}
 
 
@@ -30,17 +30,20 @@ class PackedWeights:
         self.pointers = (ctypes.c_void_p * max(1, len(weights)))(
             *(weight.data_ptr() for weight in self.kept)
         )
-        self.memory = torch.empty(size + ALIGNMENT, dtype=torch.uint8)
-        self.address = _aligned(self.memory)
+        self.memory = Memory(size)
+        self.address = self.memory.address
 
 
 class _Workspace:
     def __init__(self, inputs: int, outputs: int, arena: int) -> None:
         self.inputs = (ctypes.c_void_p * max(1, inputs))()
         self.outputs = (ctypes.c_void_p * max(1, outputs))()
-        self.memory = torch.empty(arena + ALIGNMENT, dtype=torch.uint8)
-        self.arena = _aligned(self.memory)
-        self.at = (ctypes.addressof(self.inputs), ctypes.addressof(self.outputs), self.arena)
+        self.memory = Memory(arena)
+        self.at = (
+            ctypes.addressof(self.inputs),
+            ctypes.addressof(self.outputs),
+            self.memory.address,
+        )
 
 
 class NativeNetwork:
@@ -152,8 +155,3 @@ def _function(library: Any, name: str, pointers: int, first: Any = None) -> Any:
 def _apart(weight: Tensor) -> Tensor:
     """The weight row-major: itself where it is so, else a copy."""
     return weight.detach().contiguous()
-
-
-def _aligned(memory: Tensor) -> int:
-    at = memory.data_ptr()
-    return at + -at % ALIGNMENT

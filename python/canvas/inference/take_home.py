@@ -21,7 +21,8 @@ from torch import Tensor
 
 from .. import _core
 from ..errors import CanvasError
-from .native_network import ALIGNMENT, DTYPES, NativeNetwork
+from .huge_pages import ALIGNMENT
+from .native_network import DTYPES, NativeNetwork
 
 MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see README.md */
 #include <math.h>
