@@ -623,6 +623,11 @@ canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *pro
                                   const canvas_run_options *options, canvas_measurer **out);
 void canvas_measurer_free(canvas_measurer *measurer);
 const char *canvas_measurer_compiler(const canvas_measurer *measurer); /* with flags and version */
+/* While `asked` answers true, whatever this thread compiles, runs or times ends as if its time were up. It is
+ * asked every few milliseconds, by the process that set it alone; NULL takes it back. So a measurer judges no
+ * further candidates (CANVAS_FAILED_TIMEOUT), and canvas_tune answers the best trial that there was. */
+void canvas_stop_when(bool (*asked)(void *data), void *data);
+
 /* Compiles, checks and times each of `count` candidates into out[0 .. count): the program, or what edits
  * made of it, bound with any schedule, for any machine, compiled for this one. Whatever one of them does,
  * the others are judged: a child with limits runs it, its outputs are compared with the interpreter's
@@ -689,7 +694,8 @@ typedef struct canvas_tuned {
 /* Searches for the fastest schedule of a program on this machine. *out is the winner bound for it; it owns its
  * schedule and the program that edits made of yours. `options` may be NULL, and `tuned`, too.
  * CANVAS_BAD_INPUT: no such method, a sketch that is none, a log that is none. CANVAS_IO: there is no
- * compiler, or the log cannot be written. CANVAS_NONE: no schedule was correct, or progress ended it. */
+ * compiler, or the log cannot be written. CANVAS_NONE: no schedule was correct, or progress ended it. Ended by
+ * canvas_stop_when it answers the best trial, which no finals have compared with the default. */
 canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned);

@@ -232,7 +232,8 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Candidates, (program after edits, schedule or None), each compiled, compared with the
     interpreter and timed in a child with limits: {"failure": "ok" or the kind, "message",
-    "median", "lower", "upper", "cold", "repeats"}, times in seconds of one run.
+    "median", "lower", "upper", "cold", "repeats"}, times in seconds of one run.  What a signal
+    raises meanwhile has them as its attribute `verdicts`, None where there was none yet.
     """
 
 def tune(
@@ -254,7 +255,8 @@ def tune(
     "predicted", "median", "before", "after", "first", "sketches", "points", "trials", "seconds",
     "failures"}.  0: no limit, or the method's own number.  `patience`: so many trials in a row
     that were not better end it; `timeout`: seconds of each; `together`: schedules that are
-    compiled at once.  NoSolution: no schedule was correct.
+    compiled at once.  NoSolution: no schedule was correct.  What a signal raises meanwhile has
+    the same of the best trial, without finals, as its attribute `found`, if there was one.
     """
 
 def logged(program: str, log: str | PathLike[str], /) -> tuple[str, str] | None:

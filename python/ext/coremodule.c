@@ -1317,6 +1317,33 @@ static void bind_candidate(struct candidates *c, int i, const canvas_machine *ma
   canvas_context_free(ctx);
 }
 
+/* Ctrl-C: in the main thread, what a signal raises is seen while a child is waited for. */
+static bool is_interrupted(void *data) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool raised = PyErr_Occurred() || PyErr_CheckSignals() != 0;
+  (void)data;
+  PyGILState_Release(state);
+  return raised;
+}
+
+struct raised {
+  PyObject *type, *value, *trace;
+};
+
+static struct raised take_raised(void) {
+  struct raised r;
+  PyErr_Fetch(&r.type, &r.value, &r.trace);
+  PyErr_NormalizeException(&r.type, &r.value, &r.trace);
+  return r;
+}
+
+/* With what was found until then as its attribute `name`. Takes `found`. */
+static void raise_again(struct raised r, const char *name, PyObject *found) {
+  if (!found || PyObject_SetAttrString(r.value, name, found)) PyErr_Clear();
+  Py_XDECREF(found);
+  PyErr_Restore(r.type, r.value, r.trace);
+}
+
 /* Those that are legal are measured together. */
 static canvas_status measure_bound(canvas_context *ctx, canvas_measurer *measurer,
                                    struct candidates *c) {
@@ -1339,10 +1366,12 @@ static PyObject *verdict_answer(const canvas_verdict *v) {
                        v->upper, "cold", v->cold, "repeats", v->repeats);
 }
 
-static PyObject *verdicts_answer(const struct candidates *c) {
+/* `cut`: it was interrupted, and what it did not come to has None. */
+static PyObject *verdicts_answer(const struct candidates *c, bool cut) {
   PyObject *answer = PyList_New(c->count);
   for (int i = 0; answer && i < c->count; i++) {
-    PyObject *one = verdict_answer(&c->verdicts[i]);
+    bool none = cut && c->verdicts[i].failure == CANVAS_FAILED_TIMEOUT;
+    PyObject *one = none ? Py_NewRef(Py_None) : verdict_answer(&c->verdicts[i]);
     if (one && !PyList_SetItem(answer, i, one)) continue;
     Py_DecRef(answer);
     return NULL;
@@ -1362,11 +1391,18 @@ static PyObject *core_measure(PyObject *module, PyObject *args) {
   } else if (get_candidates(module, list, &c)) {
     canvas_status status;
     canvas_context *ctx = canvas_context_new();
+    canvas_stop_when(is_interrupted, NULL);
     Py_BEGIN_ALLOW_THREADS status = measure_bound(ctx, m->measurer, &c);
-    Py_END_ALLOW_THREADS if (status != CANVAS_OK) raise_status(module, status, ctx);
-    else {
+    Py_END_ALLOW_THREADS canvas_stop_when(NULL, NULL);
+    if (PyErr_Occurred()) {
+      struct raised interrupt = take_raised();
+      raise_again(interrupt, "verdicts", status == CANVAS_OK ? verdicts_answer(&c, true) : NULL);
       canvas_context_free(ctx);
-      answer = verdicts_answer(&c);
+    } else if (status != CANVAS_OK) {
+      raise_status(module, status, ctx);
+    } else {
+      canvas_context_free(ctx);
+      answer = verdicts_answer(&c, false);
     }
   }
   candidates_free(&c);
@@ -1382,15 +1418,6 @@ struct tuning {
   canvas_tuned facts;
   char *program, *schedule;
 };
-
-/* Signals are seen between batches: Ctrl-C ends a search. */
-static bool check_signals(const canvas_tune_progress *progress, void *data) {
-  PyGILState_STATE state = PyGILState_Ensure();
-  bool go_on = PyErr_CheckSignals() == 0;
-  (void)progress, (void)data;
-  PyGILState_Release(state);
-  return go_on;
-}
 
 static canvas_status tune_texts(canvas_context *ctx, const canvas_program *program,
                                 const struct text *machine, struct tuning *t) {
@@ -1436,7 +1463,7 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
                           "winograd", "sketch", "machine", "patience", "timeout", "together", NULL};
   PyObject *text, *sketch_given = Py_None, *on = Py_None, *log = Py_None, *path = NULL;
   struct text sketch, machine;
-  struct tuning t = {.options = {.progress = check_signals}};
+  struct tuning t = {0};
   canvas_tune_options *o = &t.options;
   unsigned long long seed = 1;
   int winograd = 0;
@@ -1458,19 +1485,22 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
   o->sketch = sketch.bytes;
   o->log = path ? PyBytes_AsString(path) : NULL;
   canvas_context *ctx = canvas_context_new();
+  canvas_stop_when(is_interrupted, NULL);
   Py_BEGIN_ALLOW_THREADS status = tune_texts(ctx, program, &machine, &t);
   canvas_program_free(program);
-  Py_END_ALLOW_THREADS Py_XDECREF(path);
-  if (PyErr_Occurred()) { /* a signal */
-    canvas_context_free(ctx);
-    return NULL;
-  }
-  if (status != CANVAS_OK) return raise_status(module, status, ctx);
+  Py_END_ALLOW_THREADS canvas_stop_when(NULL, NULL);
+  Py_XDECREF(path);
+  bool interrupted = PyErr_Occurred() != NULL;
+  if (status != CANVAS_OK && !interrupted) return raise_status(module, status, ctx);
   canvas_context_free(ctx);
-  PyObject *answer = tuning_answer(&t);
+  struct raised interrupt = {0};
+  if (interrupted) interrupt = take_raised();
+  PyObject *answer = status == CANVAS_OK ? tuning_answer(&t) : NULL;
   canvas_string_free(t.program);
   canvas_string_free(t.schedule);
-  return answer;
+  if (!interrupted) return answer;
+  raise_again(interrupt, "found", answer);
+  return NULL;
 }
 
 /* (program, schedule) of the best record, None where there is none. */

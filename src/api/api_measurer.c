@@ -4,6 +4,7 @@
 
 #include "api/handle.h"
 #include "base/memory.h"
+#include "run/child.h"
 #include "run/cold.h"
 #include "tune/candidates.h"
 
@@ -55,6 +56,10 @@ void canvas_measurer_free(canvas_measurer *measurer) {
 
 const char *canvas_measurer_compiler(const canvas_measurer *measurer) {
   return compiler_text(measurer->compiler);
+}
+
+void canvas_stop_when(bool (*asked)(void *data), void *data) {
+  child_stop_when(asked, data);
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */

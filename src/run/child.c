@@ -255,6 +255,26 @@ static void end_watch(const struct watcher *w) {
 
 /* ---- in the parent --------------------------------------------------------------------------- */
 
+static _Thread_local struct stop {
+  bool (*asked)(void *data);
+  void *data;
+  pid_t process; /* that is asked; not its copies */
+  double next;   /* it is asked again at this time of clock_wall */
+  bool answer;
+} stop;
+
+void child_stop_when(bool (*asked)(void *data), void *data) {
+  stop = (struct stop){.asked = asked, .data = data, .process = getpid()};
+}
+
+bool child_stopped(void) {
+  double now = stop.asked ? clock_wall() : 0;
+  if (!stop.asked || now < stop.next) return stop.answer;
+  if (stop.process != getpid()) return false;
+  stop.next = now + 0.005;
+  return stop.answer = stop.asked(stop.data);
+}
+
 /* Keeps the last CHILD_SAID - 1 bytes of what was said. */
 static void keep_said(struct child_end *end, const char *bytes, size_t length) {
   size_t most = CHILD_SAID - 1, had = strlen(end->said);
@@ -320,7 +340,7 @@ static bool wait_child(const struct child_limits *l, pid_t child, int said, stru
   for (;;) {
     if (has_ended(child)) return true;
     double left = time_left(l, &deadline);
-    if (left <= 0) return false;
+    if (left <= 0 || child_stopped()) return false;
     if (open) {
       open = read_said(said, fmin(left, 0.02), end);
     } else {
@@ -409,6 +429,10 @@ int child_beside(void (*work)(void *data), void *data) {
 
 void child_join(int child) {
   if (child <= 0) return;
+  if (stop.asked) {
+    while (!has_ended(child) && !child_stopped()) doze(0.002);
+    kill(child, SIGKILL);
+  }
   reap(child);
   forget_openmp(child);
 }

@@ -52,10 +52,15 @@ enum { CHILD_NO_PROGRAM = 127 };
 canvas_status child_exec(canvas_context *ctx, char *const *words, const char *folder,
                          const struct child_limits *limits, struct child_end *end);
 
+/* While `asked` answers true, whatever this thread starts or waits for ends as if its time were up; it is
+ * asked every few milliseconds. Copies of this process do not ask. NULL: nothing is asked any more. */
+void child_stop_when(bool (*asked)(void *data), void *data);
+bool child_stopped(void); /* it answered true when it was asked last */
+
 /* A copy of this process that works while this one goes on, without its open files; it ends with it.
  * -1: the system gives none. */
 int child_beside(void (*work)(void *data), void *data);
-void child_join(int child); /* until it has ended; -1 is fine */
+void child_join(int child); /* until it has ended, or is stopped; -1 is fine */
 
 /* "crashed at address 0x0 (segmentation fault)", "ran longer than 10 s", ...: a clause. */
 void child_describe(const struct child_end *end, const struct child_limits *limits, char *text,

@@ -225,10 +225,16 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
   return status;
 }
 
+/* At most `seconds`. */
+static double time_left(double until, double seconds) {
+  if (child_stopped()) return 0;
+  return until ? fmin(seconds, until - clock_wall()) : seconds;
+}
+
 static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
                                 const struct source *sources, int count, double seconds,
                                 double until, struct object *out) {
-  double left = until ? until - clock_wall() : seconds;
+  double left = time_left(until, seconds);
   size_t length;
   memset(out, 0, sizeof *out);
   bool threads = has_threads(sources, count);
@@ -239,9 +245,8 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
   if (!out->cached && left <= 0)
     snprintf(out->message, sizeof out->message, "there was no time left to compile it");
   else if (!out->cached)
-    status =
-        compile_and_keep(ctx, c, &shared_object, text, length, threads, fmin(seconds, left), out);
-  out->late = !out->path && until && clock_wall() >= until;
+    status = compile_and_keep(ctx, c, &shared_object, text, length, threads, left, out);
+  out->late = !out->path && time_left(until, seconds) <= 0;
   free(text);
   return status;
 }

@@ -56,7 +56,7 @@ static canvas_status evaluate(struct oracle *q, int output, struct expected_outp
   int value = q->rounding.value[output], error = q->rounding.error[output];
   for (; o->count < count; o->count++) {
     int64_t i = o->count;
-    if (i && clock_wall() > until) return CANVAS_OK;
+    if (i && (clock_wall() > until || child_stopped())) return CANVAS_OK;
     canvas_status status = interpreter_elements(q->interpreter, value, 1, &o->at[i], &o->want[i]);
     if (status == CANVAS_OK && error >= 0)
       status = interpreter_elements(q->interpreter, error, 1, &o->at[i], &o->bound[i]);

@@ -401,7 +401,7 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
   struct child_end end;
   int threads = t->limits.threads, count = t->count - t->from;
   double left = t->limits.until ? t->limits.until - clock_wall() : HUGE_VAL;
-  if (left <= 0) {
+  if (left <= 0 || child_stopped()) {
     verdict_fail(&verdicts[t->from++], FAILED_TIMEOUT, "there was no time left to run it");
     return CANVAS_OK;
   }

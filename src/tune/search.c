@@ -225,8 +225,8 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
 
 /* What the time was too short for is no trial. */
 static bool was_cut(const struct search *s, const struct pending *p) {
-  return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && s->budget.seconds > 0 &&
-         clock_wall() - s->started >= s->budget.seconds;
+  bool over = s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
+  return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && (over || s->stopped);
 }
 
 /* How many are measured at once: the first few tell how long one takes; near the end of the time fewer, so
@@ -263,6 +263,7 @@ static canvas_status measure_batch(struct search *s, struct pending *p, int coun
   int fresh = 0;
   for (int i = 0; i < count; i++) fresh += !p[i].recalled;
   if (fresh) s->each = (clock_wall() - began) / fresh;
+  s->stopped = child_stopped();
   for (int i = 0; i < count; i++)
     if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));
   if (s->progress && count && !s->progress(s, s->data)) s->stopped = true;

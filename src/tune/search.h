@@ -79,7 +79,7 @@ struct search {
   bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */
   void *data;
   double each;             /* seconds that a trial of the last batch took; 0: there was none */
-  bool stopped;            /* progress said so */
+  bool stopped;            /* progress said so, or what runs is stopped (child.h) */
   bool spent;              /* no more trials, then the finals */
   struct journal *journal; /* what the log knows; NULL: no log */
 };

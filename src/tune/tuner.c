@@ -282,6 +282,10 @@ static canvas_status log_winner(const struct search *s, const struct compiler *c
   return status;
 }
 
+static canvas_status was_stopped(const struct search *s) {
+  return fail(s->ctx, CANVAS_NONE, "the search was stopped");
+}
+
 static canvas_status none_correct(const struct search *s, const char *why) {
   if (!*why) why = s->trials.count ? s->trials.data[0].verdict.message : "the time was too short";
   return fail(s->ctx, CANVAS_NONE, "no schedule of '%.60s' was correct and could be timed: %.800s",
@@ -319,6 +323,7 @@ static canvas_status finish_whole(struct search *s, const struct compiler *compi
     TRY(take_winner(s, f->of[winner].who, out));
     out->verdict = f->of[winner].whole;
     if (!is_long(s)) TRY(measure_winner(s, compiler, whole, f->until, out));
+    if (child_stopped()) return was_stopped(s);
     TRY(log_winner(s, compiler, out));
     if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
   }
@@ -338,18 +343,30 @@ static canvas_status finish_measured(struct search *s, const struct compiler *co
   return status;
 }
 
-static canvas_status finish(struct search *s, double seconds, struct tuned *out) {
+static canvas_status finish_compiled(struct search *s, double seconds, struct tuned *out) {
   struct finals f = {.until = seconds > 0 ? clock_wall() + seconds + PATIENCE : 0};
   struct compiler *compiler;
-  if (s->stopped) return fail(s->ctx, CANVAS_NONE, "the search was stopped");
-  const struct tune_candidate first = {0, 0};
-  if (!s->compiler)
-    return take_winner(s, s->best < 0 ? first : s->trials.data[s->best].candidate, out);
   TRY(compiler_open(s->ctx, NULL, &compiler));
   canvas_status status = finish_measured(s, compiler, &f, out);
   compiler_close(compiler);
   for (int i = 0; i < f.count; i++) loop_tree_free(f.of[i].tree);
   return status;
+}
+
+/* Without finals. */
+static canvas_status take_best(struct search *s, struct tuned *out) {
+  const struct tune_candidate first = {0, 0};
+  drop_winner(out);
+  if (s->best < 0) return take_winner(s, first, out);
+  out->verdict = s->trials.data[s->best].verdict;
+  return take_winner(s, s->trials.data[s->best].candidate, out);
+}
+
+static canvas_status finish(struct search *s, double seconds, struct tuned *out) {
+  if (!s->compiler) return take_best(s, out);
+  canvas_status status = s->stopped ? was_stopped(s) : finish_compiled(s, seconds, out);
+  bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;
+  return kept ? take_best(s, out) : status;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -55,7 +55,8 @@ struct tuned {
 };
 
 /* CANVAS_BAD_INPUT: the sketch is none, the log is none. CANVAS_IO: there is no compiler, or the log
- * cannot be written. CANVAS_NONE: nothing was correct and could be timed, or progress stopped it. */
+ * cannot be written. CANVAS_NONE: nothing was correct and could be timed, or progress stopped it. Where what runs
+ * is stopped (child.h) it is the best trial, without finals. */
 canvas_status tune(canvas_context *ctx, const struct program *p, const struct machine *machine,
                    const struct tune_options *options, struct tuned *out);
 void tuned_free(struct tuned *t); /* what it owns */

@@ -204,6 +204,43 @@ static void is_stopped(void **state) {
   program_free(p);
 }
 
+// ---- what runs is stopped ----
+
+static bool remember(const struct search *s, void *data) {
+  *(int *)data = s->trials.count;
+  return true;
+}
+
+static bool has_trials(void *data) {
+  return *(const int *)data > 0;
+}
+
+// The best trial of the first batch wins, without finals; what the second was at is no trial and not logged.
+static void is_cut(void **state) {
+  struct program *p = program_from(gemm);
+  const struct machine machine = machine_here();
+  int count = 0;
+  const struct tune_options options = {.method = method_find("random"),
+                                       .trials = 1000,
+                                       .log = path_of("cut.jsonl"),
+                                       .progress = remember,
+                                       .data = &count};
+  struct tuned t;
+  child_stop_when(has_trials, &count);
+  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
+  child_stop_when(NULL, NULL);
+  CHECK(!child_stopped(), "it was taken back");
+  CHECK(t.tree && t.program && t.trials == count && t.trials < 1000, t.rule);
+  CHECK(t.verdict.failure == FAILED_NOT && t.verdict.median > 0 && t.itself == 0, t.rule);
+  CHECK_INT(t.failures[FAILED_TIMEOUT], 0, "cut");
+  struct records r = read_log(path_of("cut.jsonl"));
+  CHECK_INT(r.count, t.trials, "records");
+  for (int i = 0; i < r.count; i++) CHECK(r.data[i].screened, r.data[i].rule);
+  records_free(&r);
+  tuned_free(&t);
+  program_free(p);
+}
+
 // ---- many images ----
 
 static void few_images(void **state) {
@@ -524,7 +561,7 @@ int main(void) {
       cmocka_unit_test(every_method), cmocka_unit_test(seeds),       cmocka_unit_test(goes_on),
       cmocka_unit_test(hints),        cmocka_unit_test(few_images),  cmocka_unit_test(whole_finals),
       cmocka_unit_test(faults),       cmocka_unit_test(next_winner), cmocka_unit_test(learns),
-      cmocka_unit_test(is_stopped),   cmocka_unit_test(gradient),    cmocka_unit_test(together),
-      cmocka_unit_test(patience),     cmocka_unit_test(a_thousand)};
+      cmocka_unit_test(is_stopped),   cmocka_unit_test(is_cut),      cmocka_unit_test(gradient),
+      cmocka_unit_test(together),     cmocka_unit_test(patience),    cmocka_unit_test(a_thousand)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -92,6 +92,9 @@ def schedule(
     AutoScheduler's own for CPUs with `slevel` and `rlevel` parts of each axis.  `force_inline`:
     stages that do not reduce go into what reads them.  `graph_trial`, `graph_stop` and `number`
     have no meaning here: other values than the defaults are refused.
+
+    Ctrl-C ends it at once.  The KeyboardInterrupt has the same three of the best trial until then
+    as its attribute `found`, unless there was none; with `log` the same call goes on from there.
     """
     _check_others(others)
     task = task_of(task_key)
@@ -112,25 +115,27 @@ def schedule(
     s, bufs = _schedule_of(task)
     if force_inline:
         s.program = _inlined(s.program)
-    found = _search(
-        s.program,
-        method=method,
-        trials=_trials(trials, op_trial),
-        seconds=_seconds("seconds", seconds) if seconds is not None else 0.0,
-        seed=seed,
-        threads=threads,
-        log=log,
-        patience=op_stop,
-        timeout=_seconds("timeout", timeout),
-        together=parallel,
-        sketch=_sketch(s.program, max(slevel, rlevel)) if space == "template" else None,
-    )
-    given = s.written.text
-    s.program, s.schedule = found["program"], found["schedule"]
-    config = _config(given, s, len(template.stage_names(given)))
-    if space == "template" and template.is_template(s.schedule, given):
-        _add_entities(config, given, s.schedule, max(slevel, rlevel))
-    return s, bufs, config
+    options: dict[str, Any] = {
+        "method": method,
+        "trials": _trials(trials, op_trial),
+        "seconds": _seconds("seconds", seconds) if seconds is not None else 0.0,
+        "seed": seed,
+        "threads": threads,
+        "log": log,
+        "patience": op_stop,
+        "timeout": _seconds("timeout", timeout),
+        "together": parallel,
+        "sketch": _sketch(s.program, max(slevel, rlevel)) if space == "template" else None,
+    }
+    levels = max(slevel, rlevel) if space == "template" else 0
+    try:
+        found = _search(s.program, **options)
+    except BaseException as interrupt:
+        best = getattr(interrupt, "found", None)
+        if best is not None:
+            interrupt.found = (s, bufs, _take(s, best, levels))  # type: ignore[attr-defined]
+        raise
+    return s, bufs, _take(s, found, levels)
 
 
 def schedule_with_config(
@@ -160,6 +165,16 @@ def schedule_with_config(
     s.program = _inlined_as(s.program, config)
     s.program, s.schedule = template.bound(s.program, _tiles(s.program, config, op_pos))
     return s, bufs
+
+
+def _take(s: Schedule, found: dict[str, Any], levels: int) -> Config:
+    """What was found, into the schedule; `levels`: of the template's entities, 0 for none."""
+    given = s.written.text
+    s.program, s.schedule = found["program"], found["schedule"]
+    config = _config(given, s, len(template.stage_names(given)))
+    if levels and template.is_template(s.schedule, given):
+        _add_entities(config, given, s.schedule, levels)
+    return config
 
 
 # ---- the program --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ limits, as those of `canvas tune` are, so that whatever it does costs one candid
 from __future__ import annotations
 
 import enum
+import itertools
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -148,19 +149,25 @@ class Measure:
         self._measurer: object = None
         self._known: dict[tuple[str, str | None], dict[str, Any]] = {}
 
-    def __call__(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+    def __call__(
+        self, inputs: Sequence[MeasureInput]
+    ) -> tuple[list[MeasureResult], BaseException | None]:
+        """A result for each, or, where something was raised meanwhile, as by Ctrl-C, for the first
+        ones, and what was raised.
+        """
         start = time.time()
         made = [_texts(one) for one in inputs]
-        self._measure([one for one in made if not isinstance(one, str)])
-        found = [one if isinstance(one, str) else self._known[one] for one in made]
-        each = (time.time() - start) / max(1, len(inputs))
-        return [self._result(one, each) for one in found]
+        raised = self._measure([one for one in made if not isinstance(one, str)])
+        found = [one if isinstance(one, str) else self._known.get(one) for one in made]
+        done = list(itertools.takewhile(lambda one: one is not None, found))
+        each = (time.time() - start) / max(1, len(done))
+        return [self._result(one, each) for one in done if one is not None], raised
 
-    def _measure(self, legal: list[tuple[str, str | None]]) -> None:
-        """What two configs make alike is measured once."""
+    def _measure(self, legal: list[tuple[str, str | None]]) -> BaseException | None:
+        """What two configs make alike is measured once.  Answers what was raised meanwhile."""
         new = [one for one in dict.fromkeys(legal) if one not in self._known]
         if not new:
-            return
+            return None
         if self._measurer is None:
             runner = self.runner
             self._measurer = _core.measurer(
@@ -170,7 +177,15 @@ class Measure:
                 screen=True,
                 cold=runner.enable_cpu_cache_flush,
             )
-        self._known.update(zip(new, _core.measure(self._measurer, new)))
+        raised: BaseException | None = None
+        try:
+            verdicts: list[Any] = _core.measure(self._measurer, new)
+        except BaseException as error:
+            if not hasattr(error, "verdicts"):
+                raise
+            verdicts, raised = error.verdicts, error
+        self._known.update((one, found) for one, found in zip(new, verdicts) if found is not None)
+        return raised
 
     def _result(self, found: str | dict[str, Any], seconds: float) -> MeasureResult:
         if isinstance(found, str):

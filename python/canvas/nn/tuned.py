@@ -75,22 +75,33 @@ def tune(
     is gone on from; `winograd`: whether rewrites that round more are permitted; `sketch`: the
     text of a schedule with holes instead of all that the tuner knows.  Raises CanvasError in one
     message where one of them is wrong or no C compiler works, NoSolution where no schedule was
-    correct.
+    correct.  Ctrl-C ends it at once: the KeyboardInterrupt has the best trial until then, a Tuned
+    without finals (`before` and `after` are 0), as its attribute `found`.
     """
-    found: dict[str, Any] = _core.tune(
-        program,
-        method=method,
-        trials=_positive("trials", trials),
-        seconds=_time(seconds),
-        seed=_seed(seed),
-        threads=_positive("threads", threads),
-        log=log,
-        winograd=winograd,
-        sketch=sketch,
-        machine=None if machine == "here" else machine,
-    )
+    options: dict[str, Any] = {
+        "method": method,
+        "trials": _positive("trials", trials),
+        "seconds": _time(seconds),
+        "seed": _seed(seed),
+        "threads": _positive("threads", threads),
+        "log": log,
+        "winograd": winograd,
+        "sketch": sketch,
+        "machine": None if machine == "here" else machine,
+    }
+    try:
+        found: dict[str, Any] = _core.tune(program, **options)
+    except BaseException as interrupt:
+        best = getattr(interrupt, "found", None)
+        if best is not None:
+            interrupt.found = _tuned(best, machine)  # type: ignore[attr-defined]
+        raise
     if found["failure"] != "ok":
         raise CanvasError(f"the winner is wrong: {found['failure']}: {found['message']}")
+    return _tuned(found, machine)
+
+
+def _tuned(found: dict[str, Any], machine: str) -> Tuned:
     names = Tuned.__dataclass_fields__.keys() - {"machine"}
     return Tuned(machine=machine, **{name: found[name] for name in names})
 

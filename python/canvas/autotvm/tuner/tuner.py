@@ -55,7 +55,8 @@ class Tuner:
         si_prefix: str = "G",
     ) -> None:
         """At most `n_trial` candidates; `early_stopping`: or as many without a better one.
-        Raises CanvasError with the last failure where nothing worked.
+        Raises CanvasError with the last failure where nothing worked.  Ctrl-C ends it at once;
+        what was measured until then is in `best_config` and was given to the callbacks.
         """
         for name, value in (("n_trial", n_trial), ("early_stopping", early_stopping or 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -74,14 +75,17 @@ class Tuner:
             ]
             if not inputs:
                 break
-            results = measure(inputs)
+            results, raised = measure(inputs)
+            inputs = inputs[: len(results)]
             for place, (inp, res) in enumerate(zip(inputs, results), done):
                 last = self._look_at(place, inp, res, scale) or last
             done += len(inputs)
             self.ttl = min(self.early_stopping + self.best_iter, n_trial) - done
             self.update(inputs, results)
-            for callback in callbacks:
+            for callback in callbacks if inputs else ():
                 callback(self, inputs, results)
+            if raised is not None:
+                raise raised
             if done >= self.best_iter + self.early_stopping:
                 logger.debug("Early stopped. Best iter: %d.", self.best_iter)
                 break

@@ -1,0 +1,115 @@
+"""Ctrl-C in a search from Python: it ends at once, and what was found until then is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import canvas
+from canvas import autotvm, te
+from canvas.autoscheduler.scheduler import schedule, schedule_with_config
+from canvas.autoscheduler.task import TASK_TABLE, Task, register_task
+
+N = 192
+
+
+def gemm(N: int) -> Any:
+    A, B = te.placeholder((N, N), name="A"), te.placeholder((N, N), name="B")
+    k = te.reduce_axis((0, N), name="k")
+    C = te.compute((N, N), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return [C.op], [A, B, C]
+
+
+@autotvm.template("test_interrupts.gemm")
+def split_gemm(N: int) -> Any:
+    ops, bufs = gemm(N)
+    s, (C,), cfg = te.create_schedule(ops), bufs[2:], autotvm.get_config()
+    i, j = s[C].op.axis
+    cfg.define_split("tile_i", i, num_outputs=2)
+    cfg.define_split("tile_j", j, num_outputs=2)
+    io, ii = cfg["tile_i"].apply(s, C, i)
+    jo, ji = cfg["tile_j"].apply(s, C, j)
+    s[C].reorder(io, jo, *s[C].op.reduce_axis, ii, ji)
+    return s, bufs
+
+
+@pytest.fixture
+def interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Callable[[], Any]], KeyboardInterrupt]]:
+    """Runs a search that writes `log.jsonl`, with SIGINT as soon as a line stands there."""
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path / "cache"))
+    log, sent = tmp_path / "log.jsonl", [0.0]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def send() -> None:
+        until = time.time() + 120
+        while time.time() < until and not (log.exists() and log.stat().st_size):
+            time.sleep(0.01)
+        time.sleep(0.3)  # the next batch is on its way
+        sent[0] = time.time()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def run(search: Callable[[], Any]) -> KeyboardInterrupt:
+        sender = threading.Thread(target=send)
+        sender.start()
+        with pytest.raises(KeyboardInterrupt) as told:
+            search()
+        took = time.time() - sent[0]
+        sender.join()
+        assert took < 2
+        return told.value
+
+    yield run
+    signal.signal(signal.SIGINT, before)
+
+
+def check(function: Any) -> None:
+    a, b = (np.random.default_rng(s).standard_normal((N, N)).astype("f4") for s in (1, 2))
+    np.testing.assert_allclose(function(a, b), a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_tune(interrupted: Any, tmp_path: Path) -> None:
+    program = te.program(gemm(N)[0], name="gemm")
+    log = tmp_path / "log.jsonl"
+    stop = interrupted(lambda: canvas.tune(program, method="random", trials=10**6, log=log))
+    found = stop.found
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert found.trials == len(records) and all(r["screened"] for r in records)
+    assert "timeout" not in {r["failure"] for r in records}  # what was cut is no trial
+    assert found.median == min(r["median"] for r in records if r["failure"] == "ok")
+    assert (found.before, found.after) == (0, 0)
+    check(found.compile())
+
+
+def test_schedule(interrupted: Any, tmp_path: Path) -> None:
+    task = Task("gemm", "interrupted", gemm, (N,), "llvm")
+    register_task(task)
+    log = tmp_path / "log.jsonl"
+    stop = interrupted(lambda: schedule(task.key, op_trial=10**5, op_stop=10**5, log=log))
+    s, bufs, configs = stop.found
+    check(te.build(s, bufs))
+    assert schedule_with_config(task.key, configs)[0].schedule == s.schedule
+    del TASK_TABLE[task.key]
+
+
+def test_a_tuner_of_autotvm(interrupted: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    task = autotvm.task.create("test_interrupts.gemm", (N,), "llvm")
+    tuner = autotvm.tuner.RandomTuner(task)
+    measure_option = autotvm.measure_option(autotvm.LocalBuilder(n_parallel=4), "local")
+    callbacks = [autotvm.callback.log_to_file(log)]
+    interrupted(lambda: tuner.tune(1000, measure_option, callbacks=callbacks))
+    records = list(autotvm.record.load_from_file(log))
+    assert 4 <= len(records) < 1000
+    assert tuner.best_config is not None
+    assert str(tuner.best_config) in {str(inp.config) for inp, _ in records}
