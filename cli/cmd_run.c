@@ -170,10 +170,11 @@ const struct command command_run = {
     .most = 1,
     .summary = "compile a kernel or program, check it, time it",
     .details =
-        "FILE is a kernel, a pack or a program. Its outputs on random inputs are compared with "
-        "the\n"
-        "interpreter's before it is timed; the time is one thread's processor time, of several "
-        "wall-clock.\n"
+        "FILE is a kernel, a pack, a program or a network, whose programs it runs one by one "
+        "(canvas network --run\n"
+        "runs it whole). Outputs on random inputs are compared with the interpreter's before they "
+        "are timed;\n"
+        "the time is one thread's processor time, of several wall-clock.\n"
         "The exit code is 1 where the code is wrong or fails. docs/native.md says more.\n",
     .example =
         "canvas operator gemm m=64 n=64 k=64 >gemm.program\n"

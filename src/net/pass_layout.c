@@ -367,7 +367,7 @@ static canvas_status take_layouts(canvas_context *ctx, struct choice *c) {
   for (int i = 0; i < tensors; i++)
     if (n->tensors.data[i].kind == NET_INPUT && c->kind[i] != AS_IT_CAME) TRY(convert(ctx, c, i));
   network_constants_first(n);
-  network_drop_programs(n);
+  network_join_programs(n);
   return CANVAS_OK;
 }
 

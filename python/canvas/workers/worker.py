@@ -142,8 +142,6 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     """Check the kernel, train the network, tell every epoch and obey the verdict; a final tells
     at its end which images of the test split it got right.
     """
-    import time
-
     import numpy as np
 
     from ..nn.memory_format import put_in
