@@ -419,15 +419,20 @@ static const char *linkage_of(const struct emit_options *options) {
   return options && options->local ? "static " : "";
 }
 
+/* What prepares weights runs once: cold code, of which gcc makes no wide copies that take it half its time. */
+static const char *attribute_of(const struct emit_options *options) {
+  return options && options->packed && options->packed->outputs ? "__attribute__((cold)) " : "";
+}
+
 /* int conv(const float *restrict X, float *restrict Y) {, broken like other lines; with buffers it is a
  * part of the function */
 static void put_function(struct printer *p, const struct packing *pack,
                          const struct emit_options *options, struct buf *out) {
   struct buf text = {0};
   if (p->buffers)
-    buf_printf(&text, "static int %s_body(", p->function);
+    buf_printf(&text, "%sstatic int %s_body(", attribute_of(options), p->function);
   else
-    buf_printf(&text, "%sint %s(", linkage_of(options), p->function);
+    buf_printf(&text, "%s%sint %s(", attribute_of(options), linkage_of(options), p->function);
   put_parameters(p, pack, " *restrict ", options ? options->shared : NULL, &text);
   workspace_print_buffers(p, &text);
   buf_puts(&text, ") {");

@@ -1,5 +1,5 @@
 """The engines that a row of a search is timed in: each runs a network of its own, a reason stands
-for one that is missing, and a candidate is timed beside the unchanged network and not in its place.
+for one that is missing, and a candidate is timed beside the unchanged network, not as it.
 """
 
 import io
@@ -61,7 +61,7 @@ def test_a_candidate_is_timed_beside_the_unchanged_network(monkeypatch, found):
     def measure(unchanged, candidate, images, against):
         clocked.append((unchanged, candidate, images, against))
         some = latency.Latency(1.0, 0.0, 1.0, "eager", 0.0)
-        return {name: some for name in (candidate or unchanged)}
+        return dict.fromkeys(candidate or unchanged, some)
 
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *a, **k: None)
