@@ -2,8 +2,10 @@
 
 All networks run in one process, one thread, in evaluation mode without gradients, by turns: one
 sample of each, then the same backwards, ...  What counts is the process's CPU time, so that others
-on the machine disturb little.  A sample is as many forwards as make the unchanged network take
-SAMPLE seconds; of ROUNDS rounds the first is thrown away (caches, allocator).
+on the machine disturb little.  A sample is as many forwards as make its own network take SAMPLE
+seconds: native code of a small network is ten times as fast as eager mode, and as many forwards
+as that takes would be too short to be timed.  Of ROUNDS rounds the first is thrown away (caches,
+allocator).
 
 The unchanged network runs eagerly and, if asked for, under torch.compile and as native code;
 whichever has the smallest median when it is timed itself is what all others are compared with.  A
@@ -26,7 +28,7 @@ from torch import Tensor, nn
 from ..errors import one_line
 
 ROUNDS = 30
-SAMPLE = 0.005
+SAMPLE = 0.003
 EAGER, COMPILED, NATIVE = "eager", "compiled", "native"
 
 
@@ -80,12 +82,15 @@ def measure(
     with torch.no_grad():
         for network in networks:
             _seconds(network, images, 1)
-        forwards = max(1, math.ceil(SAMPLE / max(_seconds(networks[0], images, 1), 1e-6)))
+        forwards = [
+            max(1, math.ceil(SAMPLE / max(_seconds(network, images, 2), 1e-6)))
+            for network in networks
+        ]
         samples: list[list[float]] = [[] for _ in networks]
         for number in range(rounds):
             order = range(len(networks)) if number % 2 == 0 else reversed(range(len(networks)))
             for i in order:
-                samples[i].append(_seconds(networks[i], images, forwards))
+                samples[i].append(_seconds(networks[i], images, forwards[i]))
     theirs = dict(zip(unchanged, samples))
     ours = theirs if candidate is None else dict(zip(candidate, samples[len(unchanged) :]))
     return summarise(theirs, ours, against)
