@@ -34,7 +34,8 @@
  * and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes
  * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes
  * that it moves. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes
- * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
+ * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller. Panels of
+ * more than L2 are asked for some steps before, where few tiles of rows use each of them.
  *
  * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
  * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes

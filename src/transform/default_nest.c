@@ -13,10 +13,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "program/program_cost.h"
 #include "transform/default.h"
 
 enum {
   PARALLEL = 1 << 14, /* points of a stage that are worth a thread */
+  LINE = 64,          /* bytes */
+  AHEAD = 8192,       /* bytes of a panel that are asked for before they are read ... */
+  FEW_USES = 16,      /* ... where no more tiles use it */
   LONGEST = 4 * PROGRAM_NAME
 };
 
@@ -223,12 +227,38 @@ static int add_outer(struct nest *n) {
   return node;
 }
 
+/* How often the tile's panel is run through: for every tile of rows. */
+static double uses_of_panel(const struct nest *n) {
+  double uses = 1;
+  for (int i = 0; i < n->f->t->rank; i++)
+    if (i != n->tile->vec) uses *= (double)outer_steps(n, i);
+  return uses;
+}
+
+/* Iterations of the innermost reduction after which its panels are wanted: of more than fits into the second
+ * cache, used by few tiles, most is in memory when it is read first. 0: they are not asked for. */
+static int steps_ahead(const struct nest *n, int reduction) {
+  double bytes = 0;
+  int64_t of_step = 0;
+  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+    const struct default_load *l = &n->f->load[i];
+    int64_t size = program_dtype_bytes(n->f->p->tensors.data[l->tensor].dtype);
+    if (l->stride[n->tile->vec] != 1 || l->twisted || l->stride[reduction] * size < LINE) continue;
+    bytes += (double)(program_elements(n->f->p, l->tensor) * size);
+    of_step += n->tile->steps * size;
+  }
+  if (!n->m->machine || bytes <= (double)n->m->machine->l2 || uses_of_panel(n) > FEW_USES) return 0;
+  return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
+}
+
 static int add_reductions(struct nest *n, int node) {
   const int *order = n->tile->order + n->f->t->rank;
   for (int i = 0; i < n->f->t->reductions; i++) {
     bool unrolled = n->tile->unrolled >> order[i] & 1 && n->f->t->axes[order[i]].size > 1;
     if (n->parts[order[i]].outer < 0) continue;
     node = schedule_add_loop(n->m->s, node, n->parts[order[i]].outer, unrolled ? LOOP_UNROLL : 0);
+    bool innermost = i == n->f->t->reductions - 1 && n->parts[order[i]].inner < 0;
+    if (innermost && !unrolled) n->m->s->nodes.data[node].loop.prefetch = steps_ahead(n, order[i]);
   }
   for (int i = 0; i < n->f->t->reductions; i++)
     if (n->parts[order[i]].inner >= 0)

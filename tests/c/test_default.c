@@ -142,6 +142,13 @@ static const struct {
     {DEPTHWISE("1", "112", "32"), "kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
     {DEPTHWISE("16", "112", "32"), "kw, kh:unroll, h_i:7:unroll, c:vec =>", 0},
     {DEPTHWISE("1", "7", "1024"), "kw, kh:unroll, h_i:4:peel:unroll, c_v:64:vec =>", 0},
+// panels that come from memory are asked for where few tiles use each of them, not where many do
+#define SMALL_IMAGES(n)                                                                          \
+  BEGIN "in X f32 [n:" n ", h:6, w:6, c:512]\nin W f32 [o:512, c:512, kh:3, kw:3] const\nY[n:" n \
+        ", h:4, w:4, o:512] = X[n, h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:512, kh:3, "        \
+        "kw:3\nout Y\n"
+    {SMALL_IMAGES("1"), "kh, kw, c:pf(64), h:unroll, w_i:2:unroll, o_v:32:vec =>", 0},
+    {SMALL_IMAGES("16"), "kh, kw, c, n_i:8:unroll, o_v:32:vec =>", 0},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
            "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then X[h+kh-1, w+kw-1, c] * "
