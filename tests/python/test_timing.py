@@ -154,6 +154,33 @@ def test_timing_keeps_a_part_of_a_time_limit_at_most(make):
     assert run.timing_seconds() == pytest.approx(6.0)
 
 
+def test_torch_compile_that_takes_too_long_is_left_out_and_the_rest_is_timed(make):
+    class SlowCompiler(TimingPool):
+        def wait(self, seconds):
+            if "compiled" in self.asked[-1][1]:
+                time.sleep(0.3)
+                return []
+            return super().wait(seconds)
+
+        def stop(self, job):
+            self.said = []
+
+    run, pool = make(compile="unchanged"), SlowCompiler()
+    run.deadline = time.monotonic() + 1 + 0.5
+    time_networks(run, pool)
+    two = ["eager", "native"]
+    assert asked(pool, run)[:3] == [
+        ("baseline", [*two, "compiled"]),
+        ("baseline", two),
+        ("1x1", two),
+    ]
+    assert {tuple(unchanged) for _, _, unchanged in pool.asked[1:]} == {tuple(two)}
+    id = run.study.candidates("name = 'baseline'")[0].id
+    eager, compiled, native = run.study.timings(id)
+    assert (eager.latency_ms, compiled.latency_ms, native.latency_ms) == (2.0, None, 2.0)
+    assert "longer than half of the time" in compiled.reason
+
+
 def test_a_time_limit_ends_the_timing_and_what_is_cut_off_is_taken_next_time(make):
     run, pool = make(), TimingPool()
     run.deadline = time.monotonic()

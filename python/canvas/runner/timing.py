@@ -7,7 +7,10 @@ what every speed-up is against: a candidate that was compared with another one i
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ..nn.latency import COMPILED, EAGER, NATIVE
 from ..reporting.front import find_order
@@ -18,6 +21,7 @@ from .search_run import Run
 
 WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
 LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes
+TOO_LONG = "torch.compile took longer than half of the time that the time limit left"
 
 
 def time_networks(run: Run, pool: Pool) -> None:
@@ -28,7 +32,7 @@ def time_networks(run: Run, pool: Pool) -> None:
     wanted = engines_wanted(run)
     for baseline in run.study.select("baseline", "done"):
         if lacks(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
-            time_one(run, pool, baseline, wanted[baseline.id])
+            time_unchanged(run, pool, baseline, wanted[baseline.id])
     rows = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
     rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))
     if rows:
@@ -66,44 +70,80 @@ def engines_wanted(run: Run) -> dict[int, list[str]]:
     return wanted
 
 
-def time_one(run: Run, pool: Pool, candidate: Candidate, engines: list[str]) -> None:
+def time_unchanged(run: Run, pool: Pool, baseline: Candidate, engines: list[str]) -> None:
+    """torch.compile may take half of the time that is left; where that is not enough the network
+    is timed without it, for without its latency no row has a speed-up.
+    """
+    left = run.deadline - 1 - time.monotonic()
+    until = time.monotonic() + left / 2 if COMPILED in engines else math.inf
+    if time_one(run, pool, baseline, engines, until=until):
+        return
+    rest = [engine for engine in engines if engine != COMPILED]
+    time_one(run, pool, baseline, rest, missing={COMPILED: TOO_LONG})
+
+
+def time_one(
+    run: Run,
+    pool: Pool,
+    candidate: Candidate,
+    engines: list[str],
+    until: float = math.inf,
+    missing: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """Whether its time did not end at the moment `until`; `missing` are engines, and the reasons
+    why they are not among `engines`.
+    """
+    is_baseline = candidate.kind == "baseline"
     words = {
         **run.job("latency", candidate),
         "batch": run.options["latency_batch"],
-        "unchanged": unchanged(run),
+        "unchanged": engines if is_baseline else unchanged(run),
         "engines": engines,
-        "against": "" if candidate.kind == "baseline" else against(run),
+        "against": "" if is_baseline else against(run),
     }
     run.study.timing_started(candidate.id)
     pool.start(candidate.id, words, LATENCY_LIMIT)
     while pool.busy():
         for _, message in pool.wait(0.5):
-            record(run, candidate, engines, message)
-        if pool.busy() and time.monotonic() > run.deadline - 1:
+            record(run, candidate, engines, message, missing)
+        if pool.busy() and time.monotonic() > min(until, run.deadline - 1):
             pool.stop(candidate.id)
             run.study.timing_stopped(candidate.id)
+            return time.monotonic() > run.deadline - 1
+    return True
 
 
 def unchanged(run: Run) -> list[str]:
-    """The engines of the unchanged network."""
+    """The engines of the unchanged network, but for what it could not be timed in."""
     wanted = engines_wanted(run)
-    return next((wanted[row.id] for row in run.study.select("baseline")), [EAGER])
+    for row in run.study.select("baseline"):
+        failed = {t.engine for t in run.study.timings(row.id) if t.latency_ms is None}
+        if len(failed) < len(wanted[row.id]):
+            return [engine for engine in wanted[row.id] if engine not in failed]
+        return wanted[row.id]
+    return [EAGER]
 
 
-def record(run: Run, candidate: Candidate, engines: list[str], message: Message) -> None:
-    """What the child answered, as rows of the study."""
+def record(
+    run: Run,
+    candidate: Candidate,
+    engines: list[str],
+    message: Message,
+    missing: Mapping[str, str],
+) -> None:
+    """What the child answered, and what it was not asked for, as rows of the study."""
     batch = run.options["latency_batch"]
     if message["event"] == "done":
         rows = [timing_of(engine, t, batch) for engine, t in message["timed"].items()]
-        for engine, reason in message["missing"].items():
+        for engine, reason in {**message["missing"], **missing}.items():
             rows.append(Timing(engine, None, None, None, "", batch, reason))
             run.display.line(f"{candidate.name} could not be timed {WAYS[engine]}: {reason}")
         run.study.latency(candidate.id, rows)
         run.display.timed(run.study.candidate(candidate.id))
         return
     reason = f"{message['kind']}: {message['reason']}"
-    missing = [Timing(engine, None, None, None, "", batch, reason) for engine in engines]
-    run.study.latency_failed(candidate.id, missing, reason)
+    rows = [Timing(engine, None, None, None, "", batch, reason) for engine in engines]
+    run.study.latency_failed(candidate.id, rows, reason)
     run.display.timed(run.study.candidate(candidate.id))
     run.display.line(f"{candidate.name} could not be timed: {reason}")
 
