@@ -394,7 +394,7 @@ const struct command command_tune = {
                 {"-N", "BATCH", "samples of a batch (default 1)"},
                 {"--method", "NAME", "quick, oneshot, random, exhaustive, ga, ... (default quick)"},
                 {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
-                {"--time", "TIME", "for each program: 10s, 500ms, 2min (default: no limit)"},
+                {"--time", "TIME", "for each program, of the clock or of processors: 10s, 500ms, 2min (default: no limit)"},
                 {"--together", NULL,
                  "trials and time are for all programs of FILE, those that run often first"},
                 {"--seed", "S", "seed of what the method draws (default 1)"},

@@ -660,7 +660,7 @@ typedef struct canvas_tune_options {
   const char *method; /* "quick" */
   uint64_t seed;      /* of what the method draws */
   int trials;         /* schedules that are compiled, checked and timed: the method's number */
-  double seconds;     /* for all of it, wall-clock: no limit */
+  double seconds;     /* for all of it, of the clock or of processors: no limit */
   int patience;       /* so many trials in a row that were not better end it: no limit */
   double timeout;     /* of each trial's runs, seconds: 10 */
   int together;       /* schedules that are compiled at once, while others are timed: 20 */

@@ -5,6 +5,9 @@
 #include "base/random.h"
 #include "program/interpret.h"
 
+/* Drawn numbers, of more the first ones follow again: a prime, so that no two rows or images are the same. */
+enum { PERIOD = 4194301 };
+
 /* Eight bits of a number count, from 2^-133 on: where its last bit stands, it is rounded. */
 static double to_bf16(double value) {
   int exponent;
@@ -72,7 +75,9 @@ void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, doub
     return;
   }
   double scale = number && t->rank ? sqrt((double)t->axes[0].size / (double)count) : 1;
-  for (int64_t i = 0; i < count; i++) values[i] = random_normal(&r) * scale;
+  int64_t drawn = count < PERIOD ? count : PERIOD;
+  for (int64_t i = 0; i < drawn; i++) values[i] = random_normal(&r) * scale;
+  for (int64_t i = drawn; i < count; i++) values[i] = values[i - PERIOD];
 }
 
 void program_fill(const struct program *p, int input, uint64_t seed, double *values) {

@@ -1,6 +1,7 @@
 /* Many candidates of one program. See batch.h. */
 #include "run/batch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct batch {
   const struct compiler *c;
   const struct expected *e;
   int together;
+  bool apart;
   struct measure_limits limits;
 };
 
@@ -23,6 +25,7 @@ struct batch {
 struct member {
   const struct batch_candidate *candidate;
   struct verdict *verdict;
+  double *times; /* of its turns; NULL: none are taken */
   char prepare[NAME_SIZE];
 };
 
@@ -68,7 +71,8 @@ struct ahead {
 };
 
 static canvas_status build(canvas_context *ctx, const struct batch *b, const struct group *g) {
-  return compiler_build(ctx, b->c, g->sources, g->count, g->count, b->limits.until, g->objects);
+  int together = b->apart ? 1 : g->count;
+  return compiler_build(ctx, b->c, g->sources, g->count, together, b->limits.until, g->objects);
 }
 
 static void build_beside(void *data) {
@@ -116,6 +120,10 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
   struct measure_item *items = mem_alloc((size_t)count * sizeof *items);
   struct verdict *verdicts = mem_alloc((size_t)count * sizeof *verdicts);
   int *of = mem_alloc((size_t)count * sizeof *of), compiled = 0;
+  struct measure_limits limits = b->limits;
+  size_t turns = limits.times ? (size_t)limits.turns : 0;
+  limits.times = turns ? mem_alloc((size_t)count * turns * sizeof *limits.times) : NULL;
+  for (size_t i = 0; i < (size_t)count * turns; i++) limits.times[i] = NAN;
   for (int i = 0; i < count; i++) {
     const struct batch_candidate *c = members[i].candidate;
     *members[i].verdict = (struct verdict){.failure = FAILED_NOT};
@@ -126,11 +134,14 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
     else
       verdict_fail(members[i].verdict, failure, "%s", objects[i].message);
   }
-  canvas_status status = measure(b->ctx, b->e, items, compiled, &b->limits, verdicts);
+  canvas_status status = measure(b->ctx, b->e, items, compiled, &limits, verdicts);
   for (int i = 0; status == CANVAS_OK && i < compiled; i++) {
     *members[of[i]].verdict = verdicts[i];
     measure_best(&b->limits, &verdicts[i]);
+    if (turns)
+      memcpy(members[of[i]].times, limits.times + (size_t)i * turns, turns * sizeof *limits.times);
   }
+  free(limits.times);
   free(of);
   free(verdicts);
   free(items);
@@ -181,6 +192,7 @@ static int group_fill(const struct batch *b, struct group *g,
     if (!candidates[at].text) continue;
     m->candidate = &candidates[at];
     m->verdict = &verdicts[at];
+    m->times = b->limits.times ? b->limits.times + (size_t)at * (size_t)b->limits.turns : NULL;
     g->sources[g->count++] = source_of(b, m);
   }
   return at;
@@ -191,11 +203,12 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
                         const struct batch_options *options, struct verdict *verdicts) {
   static const struct batch_options usual;
   const struct batch_options *o = options ? options : &usual;
-  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->limits};
+  struct batch b = {ctx, c, e, o->together > 0 ? o->together : TOGETHER, o->apart, o->limits};
   struct group groups[2], *now = &groups[0], *next = &groups[1];
   struct ahead *ahead = NULL;
   canvas_status status = CANVAS_OK;
   if (o->seconds > 0) b.limits.until = clock_wall() + o->seconds;
+  if (b.apart) b.together = count + 1;
   group_open(now, b.together);
   group_open(next, b.together);
   int at = group_fill(&b, now, candidates, count, 0, verdicts);
@@ -213,4 +226,16 @@ canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const str
   group_close(&groups[0]);
   group_close(&groups[1]);
   return status;
+}
+
+canvas_status batch_compile(canvas_context *ctx, const struct compiler *c, const struct expected *e,
+                            const struct batch_candidate *candidate) {
+  const struct batch b = {.ctx = ctx, .c = c, .e = e};
+  struct member m = {.candidate = candidate};
+  struct object object;
+  if (!candidate->text) return CANVAS_OK;
+  const struct source source = source_of(&b, &m);
+  TRY(compiler_build(ctx, c, &source, 1, 1, 0, &object));
+  objects_free(&object, 1);
+  return CANVAS_OK;
 }

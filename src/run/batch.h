@@ -23,6 +23,8 @@ struct batch_candidate {
 
 struct batch_options {
   int together;   /* candidates per file that is compiled; 0: 20 */
+  bool apart;     /* each is in a file of its own, and all are measured together: by turns, if
+                     limits.turns says so */
   double seconds; /* for all; what is not judged by then has FAILED_TIMEOUT; 0: no limit */
   struct measure_limits limits;
 };
@@ -31,5 +33,9 @@ struct batch_options {
 canvas_status batch_run(canvas_context *ctx, const struct compiler *c, const struct expected *e,
                         const struct batch_candidate *candidates, int count,
                         const struct batch_options *options, struct verdict *verdicts);
+
+/* Compiles one, so that batch_run finds it compiled where it is apart. */
+canvas_status batch_compile(canvas_context *ctx, const struct compiler *c, const struct expected *e,
+                            const struct batch_candidate *candidate);
 
 #endif

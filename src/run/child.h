@@ -73,4 +73,7 @@ void memory_unshare(void *memory, size_t size); /* NULL is fine */
 /* Seconds on a clock that never jumps. */
 double clock_wall(void);
 
+/* Processor seconds of this thread and of the children that it started and that have ended. */
+double clock_processor(void);
+
 #endif

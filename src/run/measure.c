@@ -30,6 +30,7 @@ enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded *
 #define THREAD_MEMORY \
   ((int64_t)256 << 20) /* addresses for a thread's stack and its part of the heap */
 #define SAMPLE 20e-6   /* seconds: below that the clock itself is seen */
+#define TURN   1e-3    /* ... of one turn, after as many in which the caches fill again */
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
@@ -42,8 +43,16 @@ struct answer {
 };
 
 struct answers {
-  volatile int at; /* the candidate that the child is at */
+  volatile int at;   /* the candidate that the child is at; all of them: the turns */
+  volatile int turn; /* the candidate whose turn it is; -1 */
   struct answer of[];
+};
+
+/* A candidate that waits for its turn, in the child. */
+struct waiting {
+  int (*call)(void *const *pointers);
+  void **pointers;
+  double seconds; /* of a run */
 };
 
 /* All candidates; in the child, that which it is at. */
@@ -66,6 +75,8 @@ struct trial {
   void **pointers;              /* inputs, then outputs */
   const struct block **blocks;  /* room for as many */
   unsigned char **first;        /* what the first run made of each output */
+  struct waiting *waiting;      /* by item; `call` NULL: it was wrong; NULL: there are no turns */
+  double *times;                /* of turns, as limits.times, in memory that the parent shares */
 };
 
 static uint64_t seal_of(const struct answer *a, uint64_t token) {
@@ -297,6 +308,47 @@ static void judge(struct trial *t, struct verdict *v) {
   take_cold(t, v);
 }
 
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* In place of a time. */
+static const double TURN_FAILED = -1, TURN_WRONG = -2;
+
+/* Keeps what it takes to run the candidate again. */
+static void keep_waiting(const struct trial *t, int i, const struct verdict *v) {
+  size_t size = (size_t)(t->e->inputs + t->e->outputs + 2) * sizeof *t->pointers;
+  t->waiting[i] = (struct waiting){v->failure ? NULL : t->call, mem_alloc(size), v->median};
+  memcpy(t->waiting[i].pointers, t->pointers, size);
+}
+
+static double run_calls(const struct trial *t, const struct waiting *w, int calls) {
+  double start = clock_of(t);
+  for (int i = 0; i < calls; i++)
+    if (w->call(w->pointers)) return NAN;
+  return (clock_of(t) - start) / calls;
+}
+
+static void take_turn(const struct trial *t, int i, int round) {
+  const struct waiting *w = &t->waiting[i];
+  int calls = w->seconds < TURN ? (int)fmin(CALLS_MOST, ceil(TURN / fmax(w->seconds, 1e-9))) : 1;
+  if (!w->call) return;
+  t->answers->turn = i;
+  if (w->seconds < LONG) run_calls(t, w, calls);
+  double time = run_calls(t, w, calls);
+  t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
+  if (round < t->limits.turns - 1) return;
+  struct verdict v = {.failure = FAILED_NOT};
+  expected_compare(t->e, 0, t->items[i].winograd, &v);
+  if (v.failure) t->times[i * t->limits.turns + round] = TURN_WRONG;
+}
+
+/* The one that was first in a round is last in the next. */
+static void take_turns(const struct trial *t) {
+  t->answers->at = t->count;
+  for (int round = 0; round < t->limits.turns; round++)
+    for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round);
+  t->answers->turn = -1;
+}
+
 static bool serve(struct trial *t, int i) {
   struct verdict v = {.failure = FAILED_NOT};
   t->item = &t->items[i];
@@ -306,8 +358,13 @@ static bool serve(struct trial *t, int i) {
   t->answer = &t->answers->of[i];
   t->answers->at = i;
   judge(t, &v);
-  if (t->free_workspace) t->free_workspace();
-  block_free(&t->packed);
+  if (t->waiting) {
+    keep_waiting(t, i, &v);
+    t->packed = (struct block){0};
+  } else {
+    if (t->free_workspace) t->free_workspace();
+    block_free(&t->packed);
+  }
   measure_best(&t->limits, &v);
   t->answer->verdict = v;
   t->answer->token = t->token;
@@ -319,7 +376,9 @@ static int work(void *data) {
   struct trial *t = data;
   int i = t->from;
   expected_seal(t->e);
+  if (t->limits.turns && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
   while (i < t->count && serve(t, i)) i++;
+  if (t->waiting && i == t->count) take_turns(t);
   return 0;
 }
 
@@ -330,6 +389,10 @@ static const char *stage_words(int stage) {
                                             " in its second run", " while it was timed"};
   return stage >= 0 && stage < STAGES ? words[stage] : "";
 }
+
+/* By how a child ended. */
+static const enum failure failures_of[] = {FAILED_CRASH, FAILED_CRASH, FAILED_TIMEOUT,
+                                           FAILED_MEMORY};
 
 static bool believable(const struct answer *a, uint64_t token) {
   const struct verdict *v = &a->verdict;
@@ -346,13 +409,11 @@ static bool answered(const struct trial *t, const struct child_end *end, int i) 
 /* How the child ended says what no answer can. */
 static void conclude(const struct trial *t, const struct child_limits *limits,
                      const struct child_end *end, struct verdict *out) {
-  static const enum failure failures[] = {FAILED_CRASH, FAILED_CRASH, FAILED_TIMEOUT,
-                                          FAILED_MEMORY};
   char how[256];
   int stage = t->answers->of[t->from].stage;
   *out = (struct verdict){.failure = FAILED_NOT};
   child_describe(end, limits, how, sizeof how);
-  verdict_fail(out, stage == STAGE_LOAD ? FAILED_LOAD : failures[end->how], "it %s%s", how,
+  verdict_fail(out, stage == STAGE_LOAD ? FAILED_LOAD : failures_of[end->how], "it %s%s", how,
                stage_words(stage));
 }
 
@@ -397,6 +458,32 @@ static int64_t cold_memory(const struct trial *t) {
   return t->limits.cold ? t->limits.cold + 3 * ((int64_t)t->e->bytes + prepared) : 0;
 }
 
+/* Who ended the child in its turn; what comes late by `until` is nobody's fault. */
+static void blame_turn(const struct trial *t, const struct child_limits *limits,
+                       const struct child_end *end, struct verdict *verdicts) {
+  int i = t->answers->turn;
+  char how[256];
+  if (t->answers->at != t->count || i < 0 || i >= t->count) return;
+  if (end->how == CHILD_OUT_OF_TIME && limits->until && clock_wall() >= limits->until) return;
+  child_describe(end, limits, how, sizeof how);
+  verdict_fail(&verdicts[i], failures_of[end->how], "it %s%s", how, stage_words(STAGE_TIMED));
+}
+
+/* What the child says about the turns. */
+static void keep_turns(const struct trial *t, struct verdict *verdicts) {
+  for (int i = 0; t->times && i < t->count * t->limits.turns; i++) {
+    struct verdict *v = &verdicts[i / t->limits.turns];
+    double time = t->times[i];
+    if (v->failure) continue;
+    if (time == TURN_FAILED)
+      verdict_fail(v, FAILED_RUN, "it answered with an error while it was timed");
+    else if (time == TURN_WRONG)
+      verdict_fail(v, FAILED_WRONG, "its outputs are wrong after the last of its turns");
+    else if (time > 0 && isfinite(time))
+      t->limits.times[i] = time;
+  }
+}
+
 static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verdict *verdicts) {
   struct child_end end;
   int threads = t->limits.threads, count = t->count - t->from;
@@ -407,18 +494,20 @@ static canvas_status run_child(canvas_context *ctx, struct trial *t, struct verd
   }
   memset(t->answers->of + t->from, 0, (size_t)count * sizeof *t->answers->of);
   t->answers->at = t->from;
+  t->answers->turn = -1;
   const struct child_limits limits = {
       .seconds = fmin(left, t->limits.seconds),
       .threads = threads,
       .memory = t->limits.memory + (threads - 1) * THREAD_MEMORY + cold_memory(t),
       .file = OPENMP_FILE,
       .step = &t->answers->at,
-      .steps = count - 1,
+      .steps = t->limits.turns ? count : count - 1,
       .until = t->limits.until};
   canvas_status status = child_call(ctx, work, t, &limits, &end);
   if (status != CANVAS_OK) return status;
   take_answers(t, &limits, &end, verdicts);
   skip_unloaded(t, verdicts);
+  blame_turn(t, &limits, &end, verdicts);
   return CANVAS_OK;
 }
 
@@ -444,10 +533,15 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   }
   t.answers = memory_shared(size);
   if (!t.answers) status = no_memory(ctx);
+  if (!t.limits.times || t.limits.turns < 0) t.limits.turns = 0;
+  size_t turns = (size_t)count * (size_t)t.limits.turns * sizeof *t.times;
+  if (turns && !(t.times = memory_shared(turns))) status = no_memory(ctx);
   while (status == CANVAS_OK && t.from < count) {
     t.token = ++trials * 0x9E3779B97F4A7C15u;
     status = run_child(ctx, &t, verdicts);
   }
+  if (status == CANVAS_OK) keep_turns(&t, verdicts);
+  memory_unshare(t.times, turns);
   memory_unshare(t.answers, size);
   for (int i = 0; i < e->outputs; i++) free(t.first[i]);
   free(t.first);

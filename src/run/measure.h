@@ -11,6 +11,9 @@
  * `timing` (five at least, or as many as there is time for within `seconds`). The child may only read
  * inputs and expected values, and its answer is checked before it is believed.
  *
+ * What shall be compared closely is timed by turns: one child keeps all candidates that were right so far, and
+ * they run one after the other, round after round, so that what moves the clock moves all of them.
+ *
  * A child serves one candidate after the other, as a fork of a large process takes as long as a small
  * candidate. It ends with the first that fails, and a failure counts only in a child that has served no
  * other: whatever a candidate did before it was noticed costs nobody else.
@@ -34,6 +37,8 @@ struct measure_limits {
   double best;    /* ... which was this before the first: none */
   int64_t
       cold; /* bytes to rotate through (cold_bytes), for a second time, in verdict.cold: not taken */
+  int turns; /* rounds in which all that are right are timed by turns, the second round backwards, ...: none */
+  double *times; /* ... seconds of a run, by item, then by round; those that were not taken stay */
 };
 
 /* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many

@@ -8,6 +8,8 @@
 #include "transform/prepare.h"
 #include "tune/prepared_code.h"
 
+enum { NAME = 32 };
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 static const bool *copied(const bool *takes, int count) {
@@ -52,10 +54,14 @@ canvas_status candidate_text(canvas_context *ctx, const struct loop_tree *tree,
 /* ---- many ------------------------------------------------------------------------------------ */
 
 struct written {
-  char *text;
-  char name[32];
+  char *text; /* NULL: it has failed, or there is no tree */
+  char name[NAME];
   struct measure_prepare prepare;
 };
+
+static void name_of(int at, char name[NAME]) {
+  snprintf(name, NAME, "candidate_%d", at);
+}
 
 /* Winograd's convolution, of a program that was given without it. */
 static bool is_winograd(const struct program *p, const struct program *given) {
@@ -65,6 +71,7 @@ static bool is_winograd(const struct program *p, const struct program *given) {
 /* What it fails at is its verdict. */
 static void write_one(canvas_context *ctx, const struct program *program, int permitted,
                       const struct loop_tree *tree, struct written *w, struct verdict *v) {
+  if (!tree) return;
   const struct program *p = tree->program;
   if (!program_same_tensors(p, program))
     verdict_fail(v, FAILED_CHECK,
@@ -87,10 +94,10 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
   struct batch_candidate *c = mem_alloc((size_t)count * sizeof *c + 1);
   for (int i = 0; i < count; i++) {
     verdicts[i] = (struct verdict){0};
-    snprintf(w[i].name, sizeof w[i].name, "candidate_%d", i);
+    name_of(i, w[i].name);
     write_one(ctx, program, expected->winograd, trees[i], &w[i], &verdicts[i]);
     c[i] = (struct batch_candidate){w[i].text, w[i].name, w[i].prepare.bytes ? &w[i].prepare : NULL,
-                                    is_winograd(trees[i]->program, program)};
+                                    trees[i] && is_winograd(trees[i]->program, program)};
   }
   canvas_status status = batch_run(ctx, compiler, expected, c, count, options, verdicts);
   for (int i = 0; i < count; i++) {
@@ -99,5 +106,20 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
   }
   free(w);
   free(c);
+  return status;
+}
+
+/* What does not come to a text has its verdict when it is measured. */
+canvas_status candidate_compile(canvas_context *ctx, const struct compiler *compiler,
+                                const struct expected *expected, const struct loop_tree *tree,
+                                int at) {
+  struct written w = {0};
+  canvas_context own;
+  name_of(at, w.name);
+  if (candidate_text(&own, tree, w.name, &w.text, &w.prepare) != CANVAS_OK) return CANVAS_OK;
+  const struct batch_candidate c = {w.text, w.name, w.prepare.bytes ? &w.prepare : NULL, false};
+  canvas_status status = batch_compile(ctx, compiler, expected, &c);
+  free(w.text);
+  candidate_forget(&w.prepare);
   return status;
 }

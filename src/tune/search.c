@@ -15,10 +15,19 @@ enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
 static const double HUNG = 60;    /* seconds of a compiler for one file */
 
+double search_spent(const struct search *s) {
+  return fmax(clock_wall() - s->started, clock_processor() - s->processor);
+}
+
+/* Of the budget, for trials; below 0: it is over. */
+static double time_left(const struct search *s) {
+  return s->budget.seconds - s->budget.finals - search_spent(s);
+}
+
 bool search_over(const struct search *s) {
   if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
   if (s->budget.patience && s->trials.count - s->since >= s->budget.patience) return true;
-  return s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
+  return s->budget.seconds > 0 && time_left(s) <= 0;
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */
@@ -196,7 +205,8 @@ static canvas_status measure_new(struct search *s, struct pending *p, int count)
     if (!p[i].recalled) trees[fresh++] = p[i].tree;
   canvas_status status = CANVAS_OK;
   if (s->budget.seconds > 0)
-    s->measuring.seconds = fmax(1, s->started + s->budget.seconds - clock_wall());
+    s->measuring.seconds =
+        fmax(1, s->started + s->budget.seconds - s->budget.finals - clock_wall());
   if (fresh)
     status = candidates_measure(s->ctx, s->compiler, s->expected, s->measured, trees, fresh,
                                 &s->measuring, verdicts);
@@ -225,7 +235,7 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
 
 /* What the time was too short for is no trial. */
 static bool was_cut(const struct search *s, const struct pending *p) {
-  bool over = s->budget.seconds > 0 && clock_wall() - s->started >= s->budget.seconds;
+  bool over = s->budget.seconds > 0 && time_left(s) <= 0;
   return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && (over || s->stopped);
 }
 
@@ -235,10 +245,9 @@ static int batch_room(const struct search *s) {
   int room = s->budget.trials - s->trials.count;
   int patient = s->since + s->budget.patience - s->trials.count;
   if (s->budget.patience && room > patient) room = patient;
-  double left = s->started + s->budget.seconds - clock_wall();
   if (room > BATCH) room = BATCH;
   if (s->budget.seconds <= 0) return room;
-  double fit = s->each > 0 ? left / s->each / 2 : FIRST;
+  double fit = s->each > 0 ? time_left(s) / s->each / 2 : FIRST;
   if (fit < 2) fit = 2;
   return fit >= room ? room : (int)fit;
 }
@@ -258,11 +267,11 @@ static canvas_status measure_batch(struct search *s, struct pending *p, int coun
     const struct journal_entry entry = entry_of(s, &p[i]);
     p[i].recalled = journal_recall(s->journal, &entry, &p[i].trial.verdict);
   }
-  double began = clock_wall();
+  double began = clock_wall(), spent = search_spent(s);
   TRY(measure_new(s, p, count));
   int fresh = 0;
   for (int i = 0; i < count; i++) fresh += !p[i].recalled;
-  if (fresh) s->each = (clock_wall() - began) / fresh;
+  if (fresh) s->each = (search_spent(s) - spent) / fresh;
   s->stopped = child_stopped();
   for (int i = 0; i < count; i++)
     if (!was_cut(s, &p[i])) TRY(add_trial(s, &p[i]));

@@ -40,9 +40,11 @@ static inline double trial_time(const struct trial *t) {
   return t->verdict.failure == FAILED_NOT ? t->verdict.median * t->scale : INFINITY;
 }
 
+/* Seconds are those of the clock or of processors, whichever are more: compilers run beside what is measured. */
 struct search_budget {
   int trials;     /* candidates that are measured */
-  double seconds; /* wall-clock, from search_open on; 0: no limit */
+  double seconds; /* for all of it, finals too; 0: no limit */
+  double finals;  /* ... so many are kept for them */
   int patience;   /* trials in a row that were not better; 0: no limit */
 };
 
@@ -57,6 +59,7 @@ struct search {
   struct random random;
   struct search_budget budget;
   double started;                 /* clock_wall */
+  double processor;               /* clock_processor then */
   int64_t images, tried;          /* of the program; of what is measured */
   const struct program *measured; /* the program for `tried` images: `program`, or ... */
   struct program *fewer;          /* ... this one; or NULL */
@@ -78,13 +81,14 @@ struct search {
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */
   void *data;
-  double each;             /* seconds that a trial of the last batch took; 0: there was none */
-  bool stopped;            /* progress said so, or what runs is stopped (child.h) */
-  bool spent;              /* no more trials, then the finals */
+  double each;  /* seconds of the budget that a trial of the last batch took; 0: there was none */
+  bool stopped; /* progress said so */
+  bool spent;   /* no more trials, then the finals */
   struct journal *journal; /* what the log knows; NULL: no log */
 };
 
-bool search_over(const struct search *s); /* the budget is spent */
+bool search_over(const struct search *s);    /* the budget is spent */
+double search_spent(const struct search *s); /* seconds of the budget */
 
 /* Seconds by the model; INFINITY: it is no legal candidate. */
 double search_predict(const struct search *s, struct tune_candidate c);

@@ -12,8 +12,8 @@
 
 static const double IMAGE = 5e7; /* FLOPs from which on something is an image, */
 static const double TRIED = 4e8; /* of as many images as a trial is for, about, */
-static const double SHARE = 0.4;
 static const double HEAVY = 1e9; /* and of a trial from which on the interpreter alone checks it */
+static const double FOR_FINALS = 0.3; /* of the time, unless tuner.c knows better */
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
 
@@ -188,7 +188,6 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
   if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
     expected.seconds = expected.spot = 1;
     s->measuring.limits.repeats = 3;
-    s->budget.seconds *= SHARE; /* to check and time the winner takes as long as many trials */
   } else {
     expected.compiler = s->compiler;
   }
@@ -206,9 +205,13 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                        .progress = options->progress,
                        .enough = options->enough,
                        .data = options->data,
-                       .started = clock_wall()};
+                       .started = clock_wall(),
+                       .processor = clock_processor()};
   bool measures = options->method->trials > 0;
-  s->budget = (struct search_budget){options->trials, options->seconds, options->patience};
+  s->budget = (struct search_budget){.trials = options->trials,
+                                     .seconds = options->seconds,
+                                     .finals = FOR_FINALS * options->seconds,
+                                     .patience = options->patience};
   random_open(&s->random, options->seed, RANDOM_TUNE, 0);
   TRY(tune_spaces(ctx, p, machine, options, &s->sketches, &s->spaces));
   choose_images(s, measures);

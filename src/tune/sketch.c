@@ -10,9 +10,11 @@
 #include "program/program_rebuild.h"
 
 enum {
-  KINDS = 10,  /* of tiles, of one program */
-  COLUMNS = 3, /* ... of a convolution as a product of matrices */
-  LEAST = 8    /* sketches, however much worse they are */
+  KINDS = 10,   /* of tiles, of one program */
+  COLUMNS = 3,  /* ... of a convolution as a product of matrices */
+  OVERLAPS = 2, /* ... with bands of rows */
+  CHANNELS = 3, /* ... of one whose image is in blocks of channels */
+  LEAST = 8     /* sketches, however much worse they are */
 };
 static const double FEWER =
     1.5; /* times as fast as the best of others is a convolution of fewer products, about */
@@ -186,6 +188,55 @@ static int by_cycles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* ---- what a window reads, in bands ---- */
+
+static bool add_band(struct maker *m, const struct program *p, const struct default_wish *wish,
+                     const char *stage, int64_t rows) {
+  struct default_made made;
+  if (!default_make(p, m->machine, wish, &made)) return false;
+  if (!sketch_overlap(&made, stage, rows, m->machine) ||
+      !is_legal(made.program, made.schedule, m->machine)) {
+    drop(&made);
+    return false;
+  }
+  sketch_open(&made, wish, m->machine);
+  struct buf rule = {0};
+  char *of = rule_of(wish);
+  buf_printf(&rule, "%s for %lld rows, overlapping, %s", stage, (long long)rows, of);
+  free(of);
+  add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
+                         wish->blocks});
+  return true;
+}
+
+/* In bands, which there are of several panels, or else in blocks. */
+static void add_rows(struct maker *m, const struct program *p, struct default_wish wish,
+                     const char *stage, int64_t rows) {
+  wish.blocks = BLOCKS_BANDS;
+  if (add_band(m, p, &wish, stage, rows)) return;
+  wish.blocks = BLOCKS_ROWS;
+  add_band(m, p, &wish, stage, rows);
+}
+
+/* Each stage that is summed over, in the tiles that are best: a few rows of what reads it at a time. */
+static void add_overlaps(struct maker *m, const struct program *p) {
+  static const int64_t rows[] = {2, 4, 7, 8};
+  struct default_wish plain = {0};
+  struct default_wishes kinds = {0};
+  default_wishes_of(p, m->machine, &plain, &kinds);
+  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  for (int i = 0; i < kinds.count && i < OVERLAPS; i++) {
+    for (int stage = 0; stage < p->tensors.count; stage++) {
+      const struct program_tensor *t = &p->tensors.data[stage];
+      int64_t size = t->is_input ? 0 : sketch_window(p, stage);
+      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        if (rows[r] < size && size % rows[r] == 0)
+          add_rows(m, p, kinds.data[i].wish, t->name, rows[r]);
+    }
+  }
+  free(kinds.data);
+}
+
 /* Partial sums are the lanes; otherwise their number makes no difference. */
 static bool is_of_sums(const struct default_wish *kind, int64_t sums) {
   size_t length = strlen(kind->lanes);
@@ -260,6 +311,39 @@ static void add_columns(struct maker *m, const struct program *given) {
     add_buffered(m, p, &wish, false);
     add_buffered(m, p, &wish, true);
   }
+  free(kinds.data);
+  program_free(p);
+}
+
+/* ---- channels in blocks ---- */
+
+/* The name of the stage that changes the layout says which sketches these are. */
+static void name_channels(struct maker *m, int from, const char *name) {
+  for (int i = from; i < m->out->count; i++) {
+    struct sketch *s = &m->out->data[i];
+    struct buf rule = {0};
+    buf_printf(&rule, "%s in blocks of channels, %s", name, s->rule);
+    free(s->rule);
+    s->rule = rule.text;
+    s->family = FAMILY_CHANNELS;
+  }
+}
+
+static void add_channels(struct maker *m, const struct program *given) {
+  struct default_wish plain = {0};
+  struct default_wishes kinds = {0};
+  char name[PROGRAM_NAME];
+  int before = m->out->count;
+  struct program *p = sketch_channels(given, m->machine, name);
+  if (!p) return;
+  default_wishes_of(p, m->machine, &plain, &kinds);
+  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
+    struct default_wish wish = kinds.data[i].wish;
+    for (wish.blocks = BLOCKS_LANES; wish.blocks <= BLOCKS_BANDS; wish.blocks++)
+      add_wished(m, p, &wish);
+  }
+  name_channels(m, before, name);
   free(kinds.data);
   program_free(p);
 }
@@ -405,6 +489,8 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   if (!is_all(&m, p)) {
     add_borders(&m, p);
     add_columns(&m, p);
+    add_channels(&m, p);
+    add_overlaps(&m, p);
   }
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);

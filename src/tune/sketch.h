@@ -5,7 +5,9 @@
  *                      transform/default.h ranks well; borders as conditions; those that are the same are one
  *     sketch_open.c    the numbers of a schedule become choices: rows of the tile, blocks outside it
  *     sketch_buffer.c  what a tile of rows reads is computed for these rows only
+ *     sketch_overlap.c  ... of what a window reads, so that bands of rows overlap
  *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
+ *     sketch_channels.c  the image of a convolution in blocks of channels
  *     sketch_winograd.c  ... of a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
@@ -24,6 +26,7 @@ enum sketch_family {
   FAMILY_BORDERS,  /* conditions of borders stay in the sum */
   FAMILY_SUMS,     /* partial sums */
   FAMILY_BUFFERED, /* what a block of rows reads is computed for it alone */
+  FAMILY_CHANNELS, /* the image is laid out in blocks of channels */
   FAMILY_WINOGRAD,
   FAMILY_COUNT
 };
@@ -61,10 +64,24 @@ void sketch_open(const struct default_made *made, const struct default_wish *wis
 bool sketch_buffer(struct default_made *made, const char *stage, bool across,
                    const struct machine *machine);
 
+/* sketch_overlap.c: the stage is computed for bands of so many rows of what reads it in a window. False: it cannot be. */
+int64_t sketch_window(const struct program *p,
+                      int stage); /* how many rows that has; 0: none reads it so */
+bool sketch_overlap(struct default_made *made, const char *stage, int64_t rows,
+                    const struct machine *machine);
+
 /* sketch_columns.c: the program with the columns of its convolution as a stage, and the name of that; NULL: it has
  * none, or it is no convolution of all channels. */
 struct program *sketch_columns(const struct program *p, const struct machine *machine,
                                char name[PROGRAM_NAME]);
+
+/* ... and its stage, and the load of the image itself; false where that has a condition, or there is none. */
+bool sketch_convolution(const struct program *p, int *stage, int *load);
+
+/* sketch_channels.c: the program with the image of its convolution in blocks of channels, and the name of that stage;
+ * NULL as above, or its channels are no whole blocks. */
+struct program *sketch_channels(const struct program *p, const struct machine *machine,
+                                char name[PROGRAM_NAME]);
 
 /* sketch_winograd.c: of what the edit `winograd` makes of a program of one convolution; NULL: it is another one. */
 struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);

@@ -101,6 +101,14 @@ static bool find_convolution(const struct program *p, struct convolution *out) {
   return most > 0;
 }
 
+bool sketch_convolution(const struct program *p, int *stage, int *load) {
+  struct convolution c;
+  if (!find_convolution(p, &c) || p->nodes.data[c.image].op != PX_LOAD) return false;
+  *stage = c.stage;
+  *load = c.image;
+  return true;
+}
+
 /* ---- rows of an image in one axis ---- */
 
 /* The size of the last axis of the image, and how many it has. */

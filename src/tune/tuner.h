@@ -2,10 +2,8 @@
  *
  *     sketches of the program -> spaces -> the method's trials -> finalists, measured again -> the winner
  *
- * The trials are measured quickly and noisily; the best of many noisy times is a lucky one. So the five best
- * and the default are compiled as what is kept is compiled, and timed in turns, round after round. The
- * winner is the one with the least median of all rounds; the default, unless it is beaten by a percent.
- * Where the program is for many images and one takes long, all of this is for few of them
+ * The trials are measured quickly and noisily; the five best and the default are measured again, by turns
+ * (finals.h). Where the program is for many images and one takes long, all of this is for few of them
  * (fewer_images.h); the best of them then run for all, beside the default, unless that takes long too, and the
  * winner is checked and timed for all; where it is wrong then, the next one is.
  */
@@ -19,7 +17,7 @@ struct tune_options {
   const struct method *method; /* quick */
   uint64_t seed;
   int trials;         /* candidates that are measured: the method's own number */
-  double seconds;     /* wall-clock for all of it: no limit */
+  double seconds;     /* of the clock or of processors, for all of it: no limit */
   int patience;       /* trials in a row that were not better, then it ends: no limit */
   double timeout;     /* seconds of a candidate: 10 */
   int together;       /* candidates that are compiled at once: 20 */

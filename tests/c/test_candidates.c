@@ -386,6 +386,72 @@ static void slow_ones_end_early(void **state) {
   }
 }
 
+// What fails in its turn alone is blamed for it, and those that do not have their times; a candidate that is right takes
+// part whatever the others do.
+static void by_turns(void **state) {
+  enum { COUNT = 3, ROUNDS = 4 };
+#define SLOWLY "for (volatile int i = 0; i < 200000; i++) {} R; "
+  static const struct deed right = {"slow", "", SLOWLY "return 0;", FAILED_NOT, ""};
+  static const struct deed rows[] = {
+      {"right, too", "", SLOWLY "return 0;", FAILED_NOT, ""},
+      {"wrong at once", "", "return 0;", FAILED_WRONG, "never written"},
+      {"crashes", "", SLOWLY "if (++calls_N > 20) abort(); return 0;", FAILED_CRASH,
+       "it crashed (abort, 6) while it was timed"},
+      {"hangs", "", SLOWLY "if (++calls_N > 20) for (;;) pause(); return 0;", FAILED_TIMEOUT,
+       "it ran longer than 3 s while it was timed"},
+      {"wrong", "", SLOWLY "if (++calls_N > 20) Y[T] += 1; return 0;", FAILED_WRONG,
+       "its outputs are wrong after the last of its turns"},
+      {"an error", "", SLOWLY "return ++calls_N > 20 ? 5 : 0;", FAILED_RUN,
+       "it answered with an error while it was timed"}};
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    struct verdict verdicts[COUNT];
+    double times[COUNT * ROUNDS];
+    struct batch_candidate candidates[COUNT] = {{0}};  // the second is none
+    for (int i = 0; i < COUNT * ROUNDS; i++) times[i] = NAN;
+    for (int i = 0; i < COUNT; i += 2)
+      candidates[i] = (struct batch_candidate){write_candidate(i ? row : &right, "TURN", i),
+                                               fill("N", i), NULL, false};
+    const struct batch_options options = {
+        .apart = true,
+        .limits = {.repeats = 3, .timing = 0.01, .seconds = 3, .turns = ROUNDS, .times = times}};
+    verdicts[1] = (struct verdict){.repeats = -1};
+    assert_int_equal(batch_run(&ctx, compiler, expected, candidates, COUNT, &options, verdicts),
+                     CANVAS_OK);
+    CHECK_INT(verdicts[0].failure, FAILED_NOT, verdicts[0].message);
+    CHECK_INT(verdicts[1].repeats, -1, "it stays as it was");
+    CHECK_INT(verdicts[2].failure, row->failure, verdicts[2].message);
+    CHECK(strstr(verdicts[2].message, row->message), verdicts[2].message);
+    bool early = !strcmp(row->name, "wrong at once");
+    for (int r = 0; r < ROUNDS; r++) {
+      CHECK(isnan(times[ROUNDS + r]), "of the second");
+      if (row->failure == FAILED_NOT || row->failure == FAILED_RUN || row->failure == FAILED_WRONG)
+        CHECK(isnan(times[r]) == early, row->name);
+      if (!row->failure) CHECK(times[2 * ROUNDS + r] > 1e-6 && times[r] > 1e-6, row->name);
+    }
+    for (int i = 0; i < COUNT; i += 2) {
+      free((char *)(uintptr_t)candidates[i].text);
+      free((char *)(uintptr_t)candidates[i].function);
+    }
+  }
+#undef SLOWLY
+}
+
+static void burn(void *data) {
+  double start = clock_processor();
+  while (clock_processor() - start < 0.2) {
+  }
+}
+
+// The processor time of children counts once they have ended.
+static void processor_time(void **state) {
+  double start = clock_processor();
+  int child = child_beside(burn, NULL);
+  child_join(child);
+  double taken = clock_processor() - start;
+  CHECK(taken > 0.19 && taken < 1, "of a child");
+}
+
 static void every_compiler(void **state) {
   struct order orders[COMPILERS + 1];
   for (int i = 0; i < COMPILERS; i++) orders[i] = (struct order){&deeds[0], i};
@@ -627,6 +693,8 @@ int main(void) {
       cmocka_unit_test(prepares),
       cmocka_unit_test(nobody_else_is_blamed),
       cmocka_unit_test(slow_ones_end_early),
+      cmocka_unit_test(by_turns),
+      cmocka_unit_test(processor_time),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -316,6 +316,93 @@ static const struct {
     {"depthwise_conv2d_nchw in_channels=5 height=11 width=18 kernel=3 padding=1", 0},
 };
 
+// An image in blocks of channels, where they are whole blocks and nothing but summed over.
+static const struct {
+  const char *call;
+  const char *rule;  // what one begins with; NULL: there is none
+} blocks_of_channels[] = {
+    {"conv2d_nhwc height=7 width=9 in_channels=32 out_channels=40 kernel=3 padding=1",
+     "pad_c in blocks of channels, lanes oc"},
+    {"conv2d_nchw batch=2 height=9 width=11 in_channels=48 out_channels=40 kernel=3 stride=2",
+     "X_c in blocks of channels, lanes oc"},
+    {"conv1d length=50 in_channels=32 out_channels=64 kernel=3 padding=1",
+     "pad_c in blocks of channels, lanes oc"},
+    {LAYERS, "P_c in blocks of channels, lanes o"},
+    {"conv2d_nhwc height=7 width=9 in_channels=16 out_channels=40 kernel=3 padding=1", NULL},
+    {"conv2d_nhwc height=7 width=9 in_channels=40 out_channels=40 kernel=3 padding=1", NULL},
+    {"conv2d_nhwc height=7 width=9 in_channels=64 out_channels=64 kernel=3 groups=2", NULL},
+    {"gemm m=23 n=37 k=64", NULL},
+    {SOLID, NULL},
+};
+
+// What a window reads, for bands of rows that overlap.
+static const struct {
+  const char *call;
+  const char *rule;
+  const char *line;  // of one schedule
+} bands[] = {
+    {"conv2d_nhwc height=8 width=9 in_channels=6 out_channels=20 kernel=3 padding=1",
+     "pad for 4 rows, overlapping, lanes oc", "@pad_o ="},
+    {"conv2d_nchw height=16 width=16 in_channels=6 out_channels=20 kernel=5 padding=2 stride=2",
+     "pad for ", "@pad_o ="},
+    {LAYERS, "P for 2 rows, overlapping, lanes o", "@P_o ="},
+    {MIXED, NULL, NULL},
+    {"conv2d_nhwc batch=2 height=8 width=9 in_channels=6 out_channels=20 kernel=3 padding=1", NULL,
+     NULL},
+    {"gemm m=23 n=37 k=64", NULL, NULL},
+};
+
+static void overlaps(void **state) {
+  CHECK_ROWS (bands, row) {
+    struct program *p = called(row->call);
+    const struct machine *machine = &machine_avx512;
+    struct sketches s = made_of(p, machine);
+    struct trees trees = {0};
+    struct random r;
+    int named = 0;
+    random_open(&r, 7, RANDOM_TEST, 0);
+    for (int i = 0; i < s.count; i++) {
+      struct buf text = {0};
+      if (!strstr(s.data[i].rule, "overlapping")) continue;
+      schedule_print(s.data[i].schedule, &text);
+      named += row->rule && !strncmp(s.data[i].rule, row->rule, strlen(row->rule)) &&
+               strstr(text.text, row->line);
+      buf_free(&text);
+      add_points(&trees, &s.data[i], machine, &r, 2, row->call);
+    }
+    CHECK(row->rule ? named > 0 : !trees.count, row->call);
+    check_values(p, &trees, row->call);
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketches_free(&s);
+    program_free(p);
+  }
+}
+
+static void channels(void **state) {
+  CHECK_ROWS (blocks_of_channels, row) {
+    struct program *p = called(row->call);
+    const struct machine *machine = &machine_avx512;
+    struct sketches s = made_of(p, machine);
+    struct trees trees = {0};
+    struct random r;
+    int named = 0;
+    random_open(&r, 7, RANDOM_TEST, 0);
+    for (int i = 0; i < s.count; i++) {
+      if (!strstr(s.data[i].rule, "in blocks of channels")) continue;
+      CHECK_INT(s.data[i].family, FAMILY_CHANNELS, s.data[i].rule);
+      named += row->rule && !strncmp(s.data[i].rule, row->rule, strlen(row->rule));
+      add_points(&trees, &s.data[i], machine, &r, 1, row->call);
+    }
+    CHECK(row->rule ? named > 0 : !trees.count, row->call);
+    check_values(p, &trees, row->call);
+    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+    free(trees.data);
+    sketches_free(&s);
+    program_free(p);
+  }
+}
+
 static void columns(void **state) {
   CHECK_ROWS (matrices, row) {
     struct program *p = called(row->call);
@@ -483,6 +570,7 @@ int main(void) {
       cmocka_unit_test(what_is_there),  cmocka_unit_test(numbers_are_their_own),
       cmocka_unit_test(orders),         cmocka_unit_test(sparse_ones),
       cmocka_unit_test(operators),      cmocka_unit_test(columns),
+      cmocka_unit_test(channels),       cmocka_unit_test(overlaps),
       cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
       cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),

@@ -1,0 +1,329 @@
+/* Finalists chosen, compiled and timed by turns. See finals.h. */
+#include "tune/finals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/saturating.h"
+#include "program/program_cost.h"
+#include "run/child.h"
+#include "tune/candidates.h"
+
+enum { CONTENDERS = 4, SAMPLES = 5, HEAVY_FINALISTS = 2, LEAST_ROUNDS = 3, LONG_ROUNDS = 3 };
+enum { RUNS = 9, WHOLE_RUNS = 8 }; /* of a finalist on average, and of a contender for all images */
+
+static const double GAIN = 0.99;    /* of the default's time: it is beaten */
+static const double LONG = 0.1;     /* seconds of a run from which on one round has to do */
+static const double TIMING = 0.25;  /* seconds of a finalist's turns, about */
+static const double ELEMENT = 2e-8; /* seconds in which a number of the inputs is made */
+static const double WINNER = 0.7;   /* seconds to time it once more */
+static const double LEAST = 0.1, MOST = 0.6; /* of the time is for finals */
+
+bool finals_are_long(const struct search *s) {
+  return s->heavy && s->fewer;
+}
+
+double finals_left(const struct finals *f) {
+  return f->until > 0 ? fmax(1, f->until - clock_wall()) : 0;
+}
+
+int finals_find(const struct finals *f, struct tune_candidate c) {
+  int i = f->count - 1;
+  while (i >= 0 && !same_candidate(f->of[i].who, c)) i--;
+  return i;
+}
+
+/* ---- what they take -------------------------------------------------------------------------- */
+
+/* Seconds beside those of compilers. */
+static double seconds_of_runs(const struct search *s) {
+  const struct program *p = s->program;
+  double run = search_predict(s, (struct tune_candidate){0, 0}), elements = 0;
+  if (!isfinite(run)) run = 0;
+  for (int i = 0; s->fewer && i < p->inputs.count; i++)
+    elements += (double)program_elements(p, p->inputs.data[i]);
+  double seconds = ELEMENT * elements;
+  if (finals_are_long(s)) return seconds + (HEAVY_FINALISTS + 1) * LEAST_ROUNDS * run;
+  double few = run * (double)s->tried / (double)s->images;
+  seconds += WINNER + (1 + (s->heavy ? HEAVY_FINALISTS : FINALISTS)) * RUNS * few;
+  return seconds + (s->fewer ? CONTENDERS * WHOLE_RUNS * run : 0);
+}
+
+/* Its processor seconds; next to none where it was found compiled. */
+static canvas_status compile(const struct search *s, const struct compiler *compiler, int at,
+                             const struct loop_tree *tree, double *seconds) {
+  double began = clock_processor();
+  canvas_status status = candidate_compile(s->ctx, compiler, s->expected, tree, at);
+  *seconds = clock_processor() - began;
+  return status;
+}
+
+/* As it runs in the finals: for all images, where they are long. The tree is the finalist's, or `*own`. */
+static const struct loop_tree *final_tree(const struct search *s, const struct finalist *who,
+                                          struct loop_tree **own) {
+  *own = finals_are_long(s) ? search_bind(s, who->who) : NULL;
+  return *own ? *own : who->tree;
+}
+
+static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c);
+
+canvas_status finals_open(struct search *s, const struct compiler *compiler, struct finals *f) {
+  static const double FOUND = 10e-3;
+  double total = s->budget.seconds;
+  struct loop_tree *own;
+  add_finalist(s, f, (struct tune_candidate){0, 0});
+  if (!(total > 0) || !f->count) return CANVAS_OK;
+  const struct loop_tree *tree = final_tree(s, &f->of[0], &own);
+  canvas_status status = compile(s, compiler, 0, tree, &f->compile);
+  loop_tree_free(own);
+  if (f->compile < FOUND) f->compile = 0;
+  if (f->compile > 0)
+    s->budget.finals = fmin(MOST * total, fmax(LEAST * total, seconds_of_runs(s) + 2 * f->compile));
+  return status;
+}
+
+void finals_close(struct finals *f) {
+  for (int i = 0; i < f->count; i++) loop_tree_free(f->of[i].tree);
+}
+
+/* ---- who --------------------------------------------------------------------------------------- */
+
+static double scale_of(const struct search *s, struct tune_candidate c) {
+  for (int i = 0; i < s->trials.count; i++)
+    if (same_candidate(s->trials.data[i].candidate, c)) return s->trials.data[i].scale;
+  return 1;
+}
+
+static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c) {
+  struct loop_tree *tree =
+      finals_find(f, c) >= 0 ? NULL : search_for_few(s, c.sketch, search_bind(s, c));
+  if (tree) f->of[f->count++] = (struct finalist){.who = c, .tree = tree, .scale = scale_of(s, c)};
+}
+
+/* For few images the orders of a tile's loops are as good as the same code: another one than those of the
+ * finalists comes first. */
+static bool has_order(const struct search *s, const struct finals *f, struct tune_candidate c) {
+  for (int i = 1; i < f->count; i++)
+    if (s->sketches.data[f->of[i].who.sketch].blocks == s->sketches.data[c.sketch].blocks)
+      return true;
+  return false;
+}
+
+/* `fresh`: in an order that no finalist has; NULL: there is none. */
+static const struct trial *next_best(const struct search *s, const struct finals *f, bool fresh) {
+  const struct trial *best = NULL;
+  for (int i = 0; i < s->trials.count; i++) {
+    const struct trial *t = &s->trials.data[i];
+    if (!isfinite(trial_time(t)) || finals_find(f, t->candidate) >= 0) continue;
+    if (fresh && has_order(s, f, t->candidate)) continue;
+    if (!best || trial_time(t) < trial_time(best)) best = t;
+  }
+  return best;
+}
+
+static void choose_finalists(const struct search *s, struct finals *f) {
+  int finalists = s->heavy ? HEAVY_FINALISTS : FINALISTS;
+  if (f->count) f->of[0].scale = scale_of(s, f->of[0].who);
+  for (int turn = 0; turn < finalists; turn++) {
+    const struct trial *best = next_best(s, f, finals_are_long(s));
+    if (!best) best = next_best(s, f, false);
+    if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
+  }
+}
+
+/* The best one always, the others as long as there is time for compilers. */
+static canvas_status compile_finalists(const struct search *s, const struct compiler *compiler,
+                                       struct finals *f) {
+  double last = f->compile, runs = seconds_of_runs(s);
+  for (int i = 1; i < f->count; i++) {
+    struct loop_tree *own;
+    bool late = s->budget.seconds > 0 && search_spent(s) + last + runs > s->budget.seconds;
+    if (i > 1 && late) {
+      while (f->count > i) loop_tree_free(f->of[--f->count].tree);
+      break;
+    }
+    const struct loop_tree *tree = final_tree(s, &f->of[i], &own);
+    canvas_status status = compile(s, compiler, i, tree, &last);
+    loop_tree_free(own);
+    TRY(status);
+  }
+  return CANVAS_OK;
+}
+
+/* ---- turns ------------------------------------------------------------------------------------- */
+
+/* That a candidate may take. */
+static double seconds_for(const struct search *s, bool whole) {
+  double run = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median;
+  return 10 + 100 * run * (whole ? (double)s->images / (double)s->tried : 1);
+}
+
+static int rounds_for(const struct search *s, int count, bool whole) {
+  double run = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median;
+  if (whole) run *= (double)s->images / (double)s->tried;
+  double rounds = TIMING / fmax(run, 1e-9), least = LEAST_ROUNDS;
+  if (run > LONG) {
+    double left = s->budget.seconds > 0 ? s->budget.seconds - search_spent(s) : HUGE_VAL;
+    rounds = fmin(LONG_ROUNDS, floor(left / fmax(1, count) / run) - LEAST_ROUNDS);
+    least = 0;
+  }
+  return (int)fmax(least, fmin(FINAL_ROUNDS - 1, rounds));
+}
+
+static int by_time(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median_of(const double *values, int count) {
+  double sorted[FINAL_ROUNDS];
+  memcpy(sorted, values, (size_t)count * sizeof *values);
+  qsort(sorted, (size_t)count, sizeof *sorted, by_time);
+  return count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
+}
+
+/* Those of the turns, or of the samples before them, which are one more round where a run takes long. */
+static void take_times(struct finalist *who, const struct verdict *v, const double *turns,
+                       int rounds, double run) {
+  who->rounds = 0;
+  for (int i = 0; i < rounds; i++)
+    if (isfinite(turns[i])) who->times[who->rounds++] = turns[i];
+  if (!who->rounds || run > LONG) who->times[who->rounds++] = v->median;
+}
+
+/* Each tree is that of its finalist; NULL: it does not run. Where one fails, the others run again without it. */
+static canvas_status run_turns(const struct search *s, const struct compiler *compiler,
+                               const struct expected *expected, const struct program *program,
+                               const struct loop_tree **trees, int count, bool whole,
+                               struct finals *f, struct verdict *verdicts) {
+  double times[(FINALISTS + 1) * FINAL_ROUNDS];
+  bool again = true;
+  while (again) {
+    int rounds = rounds_for(s, count, whole);
+    const struct batch_options how = {.seconds = finals_left(f),
+                                      .apart = true,
+                                      .limits = {.seconds = seconds_for(s, whole),
+                                                 .repeats = s->heavy ? 1 : SAMPLES,
+                                                 .timing = 0.1,
+                                                 .threads = s->measuring.limits.threads,
+                                                 .turns = rounds,
+                                                 .times = times}};
+    for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
+    TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));
+    again = false;
+    for (int i = 0; i < f->count; i++) {
+      if (!trees[i]) continue;
+      f->of[i].whole = verdicts[i];
+      if (verdicts[i].failure == FAILED_NOT) {
+        take_times(&f->of[i], &verdicts[i], times + i * rounds, rounds, verdicts[i].median);
+        continue;
+      }
+      f->of[i].rounds = -1;
+      trees[i] = NULL;
+      again = --count > 1;
+    }
+  }
+  return CANVAS_OK;
+}
+
+canvas_status finals_hold(struct search *s, const struct compiler *compiler, struct finals *f) {
+  const struct loop_tree *trees[FINALISTS + 1] = {NULL};
+  struct verdict verdicts[FINALISTS + 1];
+  choose_finalists(s, f);
+  TRY(compile_finalists(s, compiler, f));
+  if (finals_are_long(s)) return CANVAS_OK;
+  for (int i = 0; i < f->count; i++) trees[i] = f->of[i].tree;
+  return run_turns(s, compiler, s->expected, s->measured, trees, f->count, false, f, verdicts);
+}
+
+/* ---- the winner -------------------------------------------------------------------------------- */
+
+double finals_time(const struct finals *f, int i) {
+  const struct finalist *who = &f->of[i];
+  return who->rounds > 0 ? median_of(who->times, who->rounds) * who->scale : INFINITY;
+}
+
+double finals_ratio(const struct finals *f, int i) {
+  const struct finalist *who = &f->of[i], *first = &f->of[0];
+  double ratios[FINAL_ROUNDS];
+  if (first->rounds <= 0 || who->rounds <= 0 || who->rounds != first->rounds)
+    return finals_time(f, i) / finals_time(f, 0);
+  for (int r = 0; r < who->rounds; r++) ratios[r] = who->times[r] / first->times[r];
+  return median_of(ratios, who->rounds) * who->scale / first->scale;
+}
+
+int finals_winner(struct finals *f) {
+  bool right = f->count && f->of[0].rounds > 0;
+  int best = right ? 0 : -1;
+  double least = right ? GAIN : INFINITY;
+  for (int i = 1; i < f->count; i++) {
+    if (f->of[i].rounds <= 0) continue;
+    double score = right ? finals_ratio(f, i) : finals_time(f, i);
+    if (score < least) {
+      least = score;
+      best = i;
+    }
+  }
+  return best;
+}
+
+/* ---- on all images ----------------------------------------------------------------------------- */
+
+/* The default, the best two and what the model likes best; all where there were no finals before. */
+static void choose_contenders(const struct search *s, struct finals *f, bool of[FINALISTS + 1]) {
+  int best = finals_winner(f), second = -1, liked = -1;
+  for (int i = 0; i < f->count; i++) of[i] = finals_are_long(s);
+  if (finals_are_long(s)) return;
+  for (int i = 0; i < f->count; i++) {
+    if (f->of[i].rounds <= 0) continue;
+    if (i != best && (second < 0 || finals_time(f, i) < finals_time(f, second))) second = i;
+    if (liked < 0 || search_predict(s, f->of[i].who) < search_predict(s, f->of[liked].who))
+      liked = i;
+  }
+  of[0] = true;
+  if (best >= 0) of[best] = true;
+  if (second >= 0) of[second] = true;
+  if (liked >= 0) of[liked] = true;
+}
+
+/* What is a verdict of several rounds says so. */
+static void tell_rounds(struct finalist *who) {
+  if (who->rounds <= 1 || !(who->whole.median > LONG)) return;
+  double sorted[FINAL_ROUNDS];
+  memcpy(sorted, who->times, sizeof sorted);
+  qsort(sorted, (size_t)who->rounds, sizeof *sorted, by_time);
+  who->whole.median = median_of(sorted, who->rounds);
+  who->whole.lower = sorted[(who->rounds - 1) / 4];
+  who->whole.upper = sorted[who->rounds - 1 - (who->rounds - 1) / 4];
+  who->whole.repeats = who->rounds;
+}
+
+canvas_status finals_hold_whole(struct search *s, const struct compiler *compiler,
+                                const struct expected *whole, struct finals *f, int *right) {
+  const struct loop_tree *trees[FINALISTS + 1] = {NULL};
+  struct loop_tree *bound[FINALISTS + 1] = {NULL};
+  struct verdict verdicts[FINALISTS + 1];
+  struct finalist before[FINALISTS + 1];
+  bool of[FINALISTS + 1] = {false};
+  int count = 0;
+  memcpy(before, f->of, sizeof before);
+  choose_contenders(s, f, of);
+  for (int i = 0; i < f->count; i++) {
+    if (of[i]) bound[i] = search_bind(s, f->of[i].who);
+    trees[i] = bound[i];
+    count += bound[i] != NULL;
+    f->of[i].rounds = -1;
+    f->of[i].scale = 1;
+  }
+  canvas_status status = run_turns(s, compiler, whole, s->program, trees, count, true, f, verdicts);
+  *right = 0;
+  for (int i = 0; i < f->count; i++) {
+    *right += f->of[i].rounds > 0;
+    tell_rounds(&f->of[i]);
+    before[i].whole = f->of[i].whole;
+    loop_tree_free(bound[i]);
+  }
+  if (!*right) memcpy(f->of, before, sizeof before);
+  return status;
+}
