@@ -169,7 +169,10 @@ int code_first_lanes(struct code *c, int element, int lanes, int count) {
 
 int code_broadcast(struct code *c, int scalar, int lanes) {
   if (lanes == 1) return scalar;
-  struct code_type type = code_type(type_of(c, scalar).element, lanes);
+  const struct code_expr *e = &c->exprs.data[scalar];
+  if (e->op == CODE_CONVERT && e->type.element == PROGRAM_BF16) /* bf16 is in memory only */
+    return code_convert(c, code_broadcast(c, e->arg[0], lanes), PROGRAM_BF16);
+  struct code_type type = code_type(e->type.element, lanes);
   return code_operation(c, CODE_BROADCAST, type, scalar, -1, -1);
 }
 

@@ -180,7 +180,8 @@ static bool vector_is_well_formed(const struct verifier *v, const struct code_ex
       return from.lanes > 1 && e->type.lanes == 1 && from.element == e->type.element &&
              (from.element == PROGRAM_F32 || from.element == PROGRAM_F64);
     default: /* CODE_BROADCAST */
-      return from.lanes == 1 && e->type.lanes > 1 && from.element == e->type.element;
+      return from.lanes == 1 && e->type.lanes > 1 && from.element == e->type.element &&
+             from.element != PROGRAM_BF16;
   }
 }
 

@@ -1,6 +1,21 @@
 /* The stage that an outlined expression becomes, and the load that stands in its place. See
  * program_outline.c, which says which axes it has. */
+#include "program/interpret.h"
 #include "program/program_rebuild.h"
+
+/* Of bf16 already, or a number that is: storing it as bf16 rounds nothing. */
+static bool is_of_bf16(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return p->tensors.data[n->tensor].dtype == PROGRAM_BF16;
+  if (n->op == PX_NUMBER) return program_stored(PROGRAM_BF16, n->number) == n->number;
+  return n->op == PX_SELECT && is_of_bf16(p, n->arg[1]) && is_of_bf16(p, n->arg[2]);
+}
+
+/* A stage of bf16 rounds what it stores, and not what it computes from. */
+static enum program_dtype outlined_dtype(const struct change *c) {
+  enum program_dtype dtype = c->from->tensors.data[c->reader].dtype;
+  return dtype == PROGRAM_BF16 && !is_of_bf16(c->from, c->node) ? PROGRAM_F32 : dtype;
+}
 
 int outline_stage(struct change *c, const struct px_map *map) {
   const struct program_tensor *t = &c->from->tensors.data[c->reader];
@@ -11,7 +26,7 @@ int outline_stage(struct change *c, const struct px_map *map) {
     names[i] = t->axes[c->axes[i].axis].name;
     sizes[i] = c->axes[i].size;
   }
-  int made = program_stage(c->to, c->name, t->dtype, c->axis_count, names, sizes);
+  int made = program_stage(c->to, c->name, outlined_dtype(c), c->axis_count, names, sizes);
   for (int i = 0; i < PROGRAM_AXES; i++) axis[i] = px_int(c->to, 0);
   for (int i = 0; i < c->axis_count; i++) {
     const struct outlined_axis *a = &c->axes[i];

@@ -306,8 +306,9 @@ static void edits_keep(void **state) {
   CHECK(edited >= 4, "operators are edited");
 }
 
-#define HEAD "canvas 1\nprogram p\nin X f32 [h:9]\nin W f32 [k:3]\n"
-// A border and an index by blocks, outlined: the line of the new stage.
+#define HEAD   "canvas 1\nprogram p\nin X f32 [h:9]\nin W f32 [k:3]\n"
+#define HALVES "canvas 1\nprogram p\nin X bf16 [h:9]\nin W f32 [k:3]\n"
+// A border and an index by blocks, outlined: the line of the new stage, which rounds nothing.
 static const struct {
   const char *program, *stage;
 } outlined[] = {
@@ -317,6 +318,12 @@ static const struct {
      "M[h:9] = if 1 <= h then X[h-1] else 0"},
     {HEAD "Y[h:9] = X[h/3*3+k] * W[k] // sum k:3\nout Y\n", "M[h:9] = X[h]"},
     {HEAD "Y[h:9] = X[(h+1)%9] * W[k] // sum k:3\nout Y\n", "M[h:9] = X[(h+1)%9]"},
+    {HEAD "Y bf16 [h:9] = X[(h+1)%9] * W[k] // sum k:3\nout Y\n", "\nM[h:9] = X[(h+1)%9]"},
+    {HEAD "Y f64 [h:9] = X[(h+1)%9] * W[k] // sum k:3\nout Y\n", "\nM f64 [h:9] = X[(h+1)%9]"},
+    {HALVES "Y bf16 [h:9] = (if h+k < 9 then X[h+k] else 2) * W[k] // sum k:3\nout Y\n",
+     "\nM bf16 [h:11] = if h < 9 then X[h] else 2"},
+    {HALVES "Y bf16 [h:9] = (if h+k < 9 then X[h+k] else 0.1) * W[k] // sum k:3\nout Y\n",
+     "\nM[h:11] = if h < 9 then X[h] else 0.1"},
 };
 
 static void outlines(void **state) {

@@ -485,6 +485,9 @@ static const struct {
      "i, kd:32:vec:mask => @D = i // kd/k\ni, ko, ki:16:vec:mask => @E = i // {ko, ki}/k\n"},
     {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
      "i:vec =>\n    @Y = i\n"},
+    {"a vector of one number, rounded to bf16",
+     "program halves\nin X f32 [i:17]\nY bf16 [i:48] = if i < 17 then X[i] else -2\nout Y\n",
+     "io, ii:16:vec =>\n    @Y = {io, ii}/i\n"},
     {"clamps of single numbers, and of nan",
      "program clamps\nin X f32 [i:64]\nA[i:64] = min(max(X[i], -0.25), 0.5)\n"
      "B[i:64] = min(max(X[i], 0.5), -0.25)\nC[i:64] = min(max(log(X[i]), -0.5), 0)\n"
