@@ -196,10 +196,21 @@ def network_optimize(network: str, passes: str | None = None) -> str:
     with blanks or commas between, in that order.  docs/networks.md says what they do.
     """
 
-def watch_states(tensors: list[Any], places: bytes, /) -> bytes:
-    """Bytes that are equal as long as PyTorch's tensors are the same objects, their memory and
-    versions are, and what lies at `places`: pairs of an address and a number of bytes, uint64
-    each; the caller keeps that memory.
+def watch_states(tensors: list[Any], /) -> bytes:
+    """Bytes that are equal as long as PyTorch's tensors are the same objects, and their memory and
+    versions are.
+    """
+
+def watch_blocks(ranges: bytes, /) -> bytes:
+    """Memory in blocks, each with a sum of what it holds now.  `ranges`: pairs of an address and a
+    number of bytes, uint64 each; the caller keeps that memory.
+    """
+
+def watch_same(
+    tensors: list[Any], states: bytes, always: bytes, turning: bytes, turn: int, window: int, /
+) -> int:
+    """-1 where the states of the tensors are others, or blocks hold something else: each of
+    `always`, and `window` bytes of those that take turns, from `turn` on; else the next turn.
     """
 
 def watch_values(tables: list[dict[Any, Any]], values: list[Any], /) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import canvas
-from canvas.inference import told
+from canvas.inference import told, watched_weights
 
 
 @pytest.fixture(autouse=True)
@@ -276,6 +276,75 @@ def test_packing_happens_once(monkeypatch):
     assert network.packs == 2
 
 
+# ---- changes that torch does not count ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 4095, 5000, 40000])
+def test_one_element_of_a_tensor(size):
+    """Through .data, wherever it is: at once, or when the window has come round."""
+    tensors = [torch.randn(size), torch.randn(7, size), torch.ones(size, dtype=torch.int64)]
+    for at, place in [
+        (0, 0),
+        (1, 7 * size // 2),
+        (1, 7 * size - 1),
+        (2, size - 1),
+        (2, size // 3),
+    ]:
+        watched = watched_weights.WatchedWeights(tensors, "abc")
+        assert watched.calls == max(1, -(-size * (4 + 28 + 8) // watched_weights.WINDOW))
+        for _ in range(2 * watched.calls + 1):
+            assert watched.same(tensors)
+        tensors[at].view(-1).numpy()[place] += 1
+        seen = [watched.same(tensors) for _ in range(watched.calls + 1)]
+        assert not all(seen) and (watched.calls > 1 or not seen[0])
+
+
+def test_the_window_grows_with_the_work():
+    tensor = torch.randn(1 << 20)
+    few, many = (watched_weights.WatchedWeights([tensor], "a", macs) for macs in (0, 1 << 30))
+    assert few.calls == 64 and many.calls == 4
+
+
+def test_elements_of_weights():
+    model, x = net(), image()
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    changes = [
+        lambda: model.conv.weight.data.view(-1)[31].add_(3),
+        lambda: model.head.weight.data.clamp_(-0.1, 0.1),
+        lambda: model.norm.running_mean.detach().numpy().__setitem__(1, 2.0),
+        lambda: model.conv.weight.untyped_storage().copy_(torch.randn(81).untyped_storage()),
+    ]
+    for change in changes:
+        change()
+        torch.testing.assert_close(compiled(x), model(x).detach())
+
+
+def test_weights_of_another_form():
+    """Through .data, where no module and no parameter is another one."""
+    model, x = returns(lambda self, x: self.layer(x)), x4
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    model.layer.weight.data, model.layer.bias.data = torch.randn(5, 4), torch.randn(5)
+    same(compiled(x), model(x))
+    model.double()
+    with pytest.raises(RuntimeError, match="must have the same dtype"):  # PyTorch's own
+        compiled(x)
+    model.float()
+    same(compiled(x), model(x))
+    part = compiled._example_size().parts[0]
+    model.double()
+    words = (
+        r"is of torch.float64 \[5, 4\] now, compiled for torch.float32 \[5, 4\]: compile the mod"
+    )
+    with pytest.raises(canvas.CanvasError, match=words):
+        part.run([model.layer.weight, model.layer.bias], [x])
+    model.float()
+    model.layer.weight.untyped_storage().resize_(0)
+    with pytest.raises(canvas.CanvasError, match="has no memory: its storage was resized"):
+        compiled(x)
+
+
 def test_what_is_looked_at_is_of_the_right_kind():
     core = canvas._core
     table = {"a": x4, "b": None}
@@ -288,18 +357,25 @@ def test_what_is_looked_at_is_of_the_right_kind():
     ]:
         assert not core.watch_values(tables, values)
     assert not core.watch_key([table, {}], "b", None)
-    assert len(core.watch_states([x4, w4], b"")) == 48
+    assert len(core.watch_states([x4, w4])) == 48
     for call in [
         lambda: core.watch_values([1], []),
         lambda: core.watch_values([table], ()),
         lambda: core.watch_key(table, "a", 1),
-        lambda: core.watch_states((x4,), b""),
-        lambda: core.watch_states([x4], [0, 8]),
+        lambda: core.watch_states((x4,)),
+        lambda: core.watch_same((x4,), b"", b"", b"", 0, 0),
     ]:
         with pytest.raises(TypeError, match="expected a list"):
             call()
+    for call in [
+        lambda: core.watch_blocks([0, 8]),
+        lambda: core.watch_same([x4], 1, b"", b"", 0, 0),
+        lambda: core.watch_same([x4], b"", b"", [], 0, 0),
+    ]:
+        with pytest.raises(TypeError, match="expected bytes"):
+            call()
     with pytest.raises(AttributeError):
-        core.watch_states([1], b"")
+        core.watch_states([1])
 
 
 def test_a_plain_tensor_of_a_module():
@@ -321,6 +397,7 @@ def test_what_is_no_model():
         ((3, x4), {}, "model is a torch.nn.Module, not 3"),
         ((net(), image()), {"threads": 0}, "threads is from 1 to 256, not 0"),
         ((net(), image()), {"check": 1}, "check is True or False, not 1"),
+        ((torch.jit.script(net()), image()), {}, "model is a module of TorchScript: give the one"),
         ((Net(), image()), {}, "the model is in training mode, and what is compiled is for"),
         ((net().to("meta"), image()), {}, "'conv.weight' is on the device 'meta': compiled net"),
         ((net(), image().to("meta")), {}, "input 'x' is on the device 'meta': compiled networks"),

@@ -24,6 +24,7 @@ from .arguments_flat import (
 )
 from .at_work import AT_WORK
 from .model_state import ModelState, check_weights
+from .native_part import OtherWeights
 from .network_report import NetworkReport, report_of
 from .specialised import Options, Specialised, Strides
 from .take_home import save_network
@@ -80,13 +81,20 @@ class CompiledNetwork:
         if ready is None or not self._state.same():
             return self._first(flat)
         ready.size.used = next(self._clock)
-        return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides))
+        try:
+            return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides))
+        except OtherWeights:
+            with AT_WORK:
+                self._start()
+                return self._first(flat)
 
+    @checked(rounds=WHOLE)
     def report(self, rounds: int = 30) -> NetworkReport:
         """Where the time goes for the example's sizes: docs/networks.md."""
         size = self._example_size()
         return report_of(size, self._weights(size), _pytree.tree_leaves(self._example), rounds)
 
+    @checked(folder=PATH)
     def save(self, folder: str | os.PathLike[str]) -> None:
         """C, weights and the network's text for the example's sizes in a new folder, to be built
         without Python: docs/networks.md.  Raises CanvasError where a part stays in PyTorch.
@@ -98,11 +106,13 @@ class CompiledNetwork:
                     "only what is native code as a whole can be saved: a part of this model stays "
                     "in PyTorch, or it answers an input or a weight as it is"
                 )
+            weights = size.bind(self._weights(size))
+            size.direct.part.check_form(weights)
             with torch.no_grad():
                 wanted = size.direct.results_of(self._eager(flat, False))
             part = size.direct.part
             given = part.forms_of(size.direct.inputs_of(flat))
-            save_network(part.network, size.bind(self._weights(size)), given, wanted, folder)
+            save_network(part.network, weights, given, wanted, folder)
 
     @property
     def text(self) -> str:
@@ -148,10 +158,23 @@ class CompiledNetwork:
             self._arguments.check(flat)
             if torch.is_grad_enabled():
                 check_gradients(self._arguments.names, flat)
-            size, layout = self._size(flat), (torch.is_grad_enabled(), layout_of(flat))
-            weights, rebuild = self._weights(size), _rebuild(size.lifted.out_spec)
+            try:
+                return self._prepared(flat)
+            except OtherWeights:
+                self._start()
+                return self._prepared(flat)
+
+    def _prepared(self, flat: Sequence[Any]) -> Any:
+        size, layout = self._size(flat), (torch.is_grad_enabled(), layout_of(flat))
+        weights, rebuild = self._weights(size), _rebuild(size.lifted.out_spec)
+        try:
             results, strides = size.first(weights, flat, self._eager)
-            self._ready[layout] = _Ready(size, size.bind(weights), strides, rebuild)
+        except CanvasError:
+            raise
+        except Exception:  # PyTorch's own, of a model that does not run as it is now
+            self._start()
+            raise
+        self._ready[layout] = _Ready(size, size.bind(weights), strides, rebuild)
         return rebuild(results)
 
     def _example_size(self) -> Specialised:
@@ -229,6 +252,8 @@ def compile(
     """
     if not isinstance(model, nn.Module):
         raise CanvasError(f"model is a torch.nn.Module, not {shown(model)}")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise CanvasError("model is a module of TorchScript: give the one that it was made of")
     if not 1 <= threads <= THREADS:
         raise CanvasError(f"threads is from 1 to {THREADS}, not {threads}")
     return CompiledNetwork(model, example_input, Options(threads, log, check))

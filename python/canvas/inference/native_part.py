@@ -4,7 +4,6 @@ inputs brought into the form that the code reads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,10 @@ from .watched_weights import WatchedWeights, check_numbers
 KEPT = 4  # states of the weights that stay packed: several modules may share one graph
 
 State = tuple[WatchedWeights, Any, Any]  # the weights, packed, for this network
+
+
+class OtherWeights(CanvasError):
+    """A weight has become one of another type or other sizes, through ``.data``."""
 
 
 class NativePart(nn.Module):
@@ -75,12 +78,25 @@ class NativePart(nn.Module):
             if of is network and watched.same(weights):
                 return packed
         with AT_WORK:
+            self.check_form(weights)
             check_numbers(weights, self.names)
-            watched = WatchedWeights(weights, self.names)
+            macs = sum(call[2] for call in network.calls)
+            watched = WatchedWeights(weights, self.names, macs)
             packed = network.pack(weights)
             kept = [state for state in self._states if not _shares(state, weights)]
             self._states = [(watched, packed, network), *kept][:KEPT]
         return packed
+
+    def check_form(self, weights: Sequence[Tensor]) -> None:
+        for name, weight, row in zip(self.names, weights, self.network.weights):
+            dtype, shape = DTYPES[row[2]], tuple(row[3])
+            if weight.dtype != dtype or weight.shape != shape:
+                raise OtherWeights(
+                    f"weight '{name}' is of {weight.dtype} {list(weight.shape)} now, compiled for "
+                    f"{dtype} {list(shape)}: compile the model again"
+                )
+            if not weight.data_ptr():
+                raise CanvasError(f"weight '{name}' has no memory: its storage was resized")
 
     def packed(self) -> Any:
         """The weights as they were packed last; there has been a call."""
@@ -118,11 +134,12 @@ def _contiguous(tensor: Tensor) -> Tensor:
 
 
 def in_strides(tensor: Tensor, strides: tuple[int, ...] | None) -> Tensor:
-    """The same elements in memory as PyTorch would lay them out."""
+    """The same elements in memory as PyTorch would lay them out, gaps and all; those that share
+    memory there are equal.
+    """
     if strides is None or tensor.stride() == strides:
         return tensor
-    shape = tensor.shape
-    reach = sum((n - 1) * s for n, s in zip(shape, strides)) + 1
-    if reach != math.prod(shape):  # gaps, or elements that share memory
-        return tensor
-    return torch.empty_strided(shape, strides, dtype=tensor.dtype).copy_(tensor)
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+    once = tuple(slice(1) if stride == 0 else slice(None) for stride in strides)
+    made[once].copy_(tensor[once])
+    return made

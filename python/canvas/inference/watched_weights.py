@@ -1,9 +1,10 @@
 """Whether weights are what they were when they were packed.
 
-A tensor is the same while it is the same object, its memory and its version are (operations in
-place count the version up), and so are `SEEN` bytes at two places in it: what goes through
-``.data`` or ``.numpy()`` and some optimizers torch does not count.  A change by such a road that
-leaves both places as they were is seen after ``forget`` only.
+A tensor is the same while it is the same object and its memory and its version are (operations in
+place count the version up).  What goes through ``.data`` or ``.numpy()`` torch does not count:
+sums of the bytes show it.  Of each tensor `SEEN` bytes at two places are looked at in every call,
+and of all of them a window that moves on from call to call: where the weights take no more than
+the window, every change is seen at once, else in one of the next `calls`.
 """
 
 from __future__ import annotations
@@ -17,32 +18,57 @@ from .. import _core
 from ..errors import CanvasError
 
 SEEN = 16
+WINDOW = 1 << 16  # bytes of each call, about 2 us
+PER_BYTE = 1024  # and one more for so many multiplications of the network, below 1 % of its time
 
 
 class WatchedWeights:
-    def __init__(self, weights: list[Tensor], names: Sequence[str]) -> None:
+    def __init__(self, weights: list[Tensor], names: Sequence[str], macs: int = 0) -> None:
         for weight, name in zip(weights, names):
             check_counted(name, weight)
         self.weights = weights
         self._kept = [weight.detach() for weight in weights]  # the memory that is looked at
-        self._places = struct.pack(
-            f"{4 * len(self._kept)}Q", *(n for tensor in self._kept for n in _places(tensor))
-        )
-        self._state = _core.watch_states(weights, self._places)
+        ranges = [_range(tensor) for tensor in self._kept]
+        self._window, self._turn = WINDOW + macs // PER_BYTE, 0
+        size = sum(count for _, count in ranges)
+        self.calls = max(1, -(-size // self._window))
+        every = _core.watch_blocks(_packed(ranges))
+        if self.calls == 1:
+            self._always, self._turning = every, b""
+        else:
+            places = [place for row in ranges for place in _places(*row)]
+            self._always, self._turning = _core.watch_blocks(_packed(places)), every
+        self._state = _core.watch_states(weights)
 
     def same(self, weights: list[Tensor]) -> bool:
-        return _core.watch_states(weights, self._places) == self._state
+        turn = _core.watch_same(
+            weights, self._state, self._always, self._turning, self._turn, self._window
+        )
+        if turn < 0:
+            return False
+        self._turn = turn
+        return True
 
 
-def _places(tensor: Tensor) -> list[int]:
-    """A quarter from the start and from the end of a tensor's memory: address, bytes."""
-    size = sum((n - 1) * abs(s) for n, s in zip(tensor.shape, tensor.stride())) + 1
-    size *= tensor.element_size()
+Range = tuple[int, int]  # address, bytes
+
+
+def _range(tensor: Tensor) -> Range:
     if not tensor.numel():
-        return [0, 0, 0, 0]
-    at, seen = tensor.data_ptr(), min(SEEN, size)
+        return 0, 0
+    reach = sum((n - 1) * abs(s) for n, s in zip(tensor.shape, tensor.stride())) + 1
+    return tensor.data_ptr(), reach * tensor.element_size()
+
+
+def _places(at: int, size: int) -> list[Range]:
+    """A quarter from the start and from the end."""
+    seen = min(SEEN, size)
     last = min(size - seen, size - size // 4)
-    return [at + min(size // 4, size - seen), seen, at + max(0, last - seen), seen]
+    return [(at + min(size // 4, size - seen), seen), (at + max(0, last - seen), seen)]
+
+
+def _packed(ranges: Sequence[Range]) -> bytes:
+    return struct.pack(f"{2 * len(ranges)}Q", *(n for row in ranges for n in row))
 
 
 def check_counted(name: str, weight: Tensor) -> None:
