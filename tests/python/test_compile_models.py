@@ -135,3 +135,115 @@ def test_a_found_kernel():
     compiled = canvas.compile(model, x)
     same(compiled(x), model(x))
     assert "kernel" in compiled.text and not compiled.report(1).left
+
+
+# ---- where native code ends and PyTorch begins --------------------------------------------------
+
+
+class Does(nn.Module):
+    """A layer, a table, bools and whole numbers that it holds, and a function of them."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.layer, self.table = nn.Linear(4, 4), nn.Embedding(7, 4)
+        self.register_buffer("order", torch.tensor([2, 0, 1]))
+        self.register_buffer("mask", torch.tensor([True, False, True, False]))
+
+    def forward(self, *given):
+        return self.function(self, *given)
+
+
+class Named(nn.Module):
+    """An input whose name is that of a buffer in a graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, b_order, c_mask, x):
+        return torch.where(c_mask, self.layer(x)[:, b_order], 0.5)
+
+
+def _twice_zeros(s, x):
+    zeros = torch.zeros_like(x, dtype=torch.int64)
+    return s.layer(x.gather(1, zeros)).scatter(1, zeros[:, :1], 0.5)
+
+
+def _indices_through_a_cut(s, x):
+    places = torch.arange(4)
+    return s.layer(s.layer(x)[:, places].sort(1)[0])[:, places.flip(0)] + places
+
+
+X4 = torch.tensor([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.5, 3.0]])
+NUMBERS = torch.tensor([[-3], [5]])
+BORDERS = {
+    "numbers out": (lambda s, x: (s.layer(x), torch.arange(4)), X4),
+    "bools out": (lambda s, x: (s.layer(x), s.layer(x) > 0), X4),
+    "numbers that PyTorch alone reads": (_twice_zeros, X4),
+    "numbers of both": (_indices_through_a_cut, X4),
+    "a bool across a cut": (lambda s, x: s.layer(x.sort(1)[0].where(s.layer(x) > 0, x)), X4),
+    "nothing beside a layer": (lambda s, x: torch.cat([s.layer(x), torch.zeros(2, 0)], 1), X4),
+    "numbers in": (lambda s, n, x: s.layer(x) * n.float(), NUMBERS, X4),
+    "numbers held": (lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3], X4),
+    "complex": (lambda s, x: torch.view_as_real(torch.fft.fft(s.layer(x))), X4),
+    "a named input": (Named(), torch.tensor([3, 0, 0, 1]), torch.arange(4) > 1, X4),
+}
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_types_at_borders(name):
+    function, *given = BORDERS[name]
+    model = (function if isinstance(function, nn.Module) else Does(function)).eval()
+    compiled = canvas.compile(model, tuple(given))
+    for _ in range(2):
+        got, wanted = compiled(*given), model(*given)
+        for a, b in zip(*(y if isinstance(y, tuple) else (y,) for y in (got, wanted))):
+            assert a.dtype == b.dtype and a.stride() == b.stride()
+            torch.testing.assert_close(a, b.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_that_a_model_holds_may_change():
+    model = Does(lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3]).eval()
+    compiled = canvas.compile(model, X4)
+    compiled(X4)
+    for change in (lambda: model.order.add_(-0).fill_(2), lambda: model.order.numpy().fill(1)):
+        change()
+        torch.testing.assert_close(compiled(X4), model(X4).detach())
+
+
+def test_a_constant_beside_a_weight_that_nobody_reads():
+    """A tensor of the graph is among the weights, and one of the module is not."""
+    model = Does(lambda s, x: s.layer(x) * torch.tensor([1.0, 2.0, 3.0, 4.0]) + s.mask).eval()
+    compiled = canvas.compile(model, X4)
+    torch.testing.assert_close(compiled(X4), model(X4).detach())
+
+
+STRIDES = {
+    "gaps": lambda x: (x * 2)[:, 1:2],
+    "steps": lambda x: (x + 1)[:, ::2],
+    "shared": lambda x: (x * 2).mean(1, keepdim=True).expand(2, 5),
+    "overlapping": lambda x: (x * 2).view(-1).unfold(0, 3, 1),
+    "turned": lambda x: (x - 1).t(),
+}
+
+
+@pytest.mark.parametrize("name", STRIDES)
+def test_strides_of_outputs(name):
+    model = Does(lambda s, x: STRIDES[name](s.layer(x))).eval()
+    compiled = canvas.compile(model, X4)
+    for _ in range(2):
+        got, wanted = compiled(X4), model(X4).detach()
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+        assert got.stride() == wanted.stride()
+
+
+def test_what_is_changed_shares_no_memory():
+    model = Does(lambda s, x, y: (x.add_(1), s.layer(y))[1]).eval()
+    compiled = canvas.compile(model, (X4.clone(), X4))
+    x = X4.clone()
+    compiled(x, X4)
+    with pytest.raises(
+        canvas.CanvasError, match=r"'given_\d' and 'given_\d' share memory, and the m"
+    ):
+        compiled(x, x)

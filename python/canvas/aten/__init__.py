@@ -2,6 +2,6 @@
 
 from .exporting import decompositions, export
 from .graph import Imported, import_graph
-from .supported import unsupported
+from .supported import constant, unsupported
 
-__all__ = ["Imported", "decompositions", "export", "import_graph", "unsupported"]
+__all__ = ["Imported", "constant", "decompositions", "export", "import_graph", "unsupported"]

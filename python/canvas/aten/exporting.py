@@ -42,6 +42,24 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
     return exported.run_decompositions(decompositions())
 
 
+INPUT = "canvas_input"
+
+
+def _with_inputs_marked(exported: ExportedProgram) -> ExportedProgram:
+    """A node by itself does not say whether it is an input or what the model holds."""
+    given = set(exported.graph_signature.user_inputs)
+    for node in exported.graph.nodes:
+        if node.op == "placeholder" and node.name in given:
+            node.meta[INPUT] = True
+    return exported
+
+
+def is_held(node: Node) -> bool:
+    """A parameter or buffer of the model, or a tensor of the graph."""
+    named = node.op == "placeholder" and node.name.startswith(("b_", "c_", "p_"))
+    return named and INPUT not in node.meta
+
+
 def export(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
@@ -52,7 +70,7 @@ def export(
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
-            return decomposed(exported)
+            return _with_inputs_marked(decomposed(exported))
         except CanvasError:
             raise
         except Exception as error:  # whatever the code of a stranger's model raises

@@ -276,6 +276,7 @@ def native_dropout(w: Writer, x: Any, p: float, train: bool | None) -> list[Any]
 
 @operator("the same", "_to_copy to.dtype to.dtype_layout to.other type_as")
 def converted(w: Writer, x: Any, *_options: Any) -> Any:
+    x = w.value(x)
     return Value(x.name, x.shape, x.constant, x.given, False, x.dtype)
 
 

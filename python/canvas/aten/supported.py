@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from ..errors import CanvasError, one_line
+from .exporting import is_held
 from .graph import (
     FLOATS,
     OF_SIZES,
@@ -51,6 +52,8 @@ def _try(node: Node) -> None:
         for one in nodes_in(arg):
             values[one] = _stand_in(w, one)
     result = written(w, node, values)
+    if isinstance(result, Tensor) and result.is_floating_point():
+        w.value(result)
     if isinstance(result, list):
         for user in node.users:
             item_of(user, result)
@@ -72,7 +75,7 @@ def _stand_in(w: Writer, node: Node) -> Any:
             raise Unsupported("an argument of it is no tensor")
         raise Unsupported("an argument of it is a size that is computed")
     check_sizes(node.name, fake)
-    held = node.op == "placeholder" and node.name.startswith(("b_", "c_"))
+    held = is_held(node)
     if fake.dtype in WHOLE:
         if held:
             return torch.zeros(tuple(fake.shape), dtype=fake.dtype)
@@ -92,25 +95,35 @@ _constants: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
 
 
 def constant(node: Node) -> Any:
-    """What PyTorch computes of no input and no weight; None where it is not so."""
+    """What PyTorch computes of no input and no weight; None where it is not so.  Of the bools and
+    whole numbers that the model holds it is computed, too: here of zeros in their place.
+    """
     if node not in _constants:
         _constants[node] = _constant(node)
     return _constants[node]
 
 
 def _constant(node: Node) -> Any:
-    if node.target is python_operator.getitem:
+    if node.op == "placeholder":
+        return _held_zeros(node)
+    if node.op != "call_function" or node.target is python_operator.getitem:
         return None
     from_sizes = _from_sizes(node)
     values: dict[Node, Any] = {}
     for arg in node.args:
         for one in nodes_in(arg):
-            values[one] = constant(one) if one.op == "call_function" else None
+            values[one] = constant(one)
             if values[one] is None and not from_sizes:
                 return None
     if not is_constant(node, list(node.args), values):
         return None
     return computed(node, values)
+
+
+def _held_zeros(node: Node) -> Any:
+    fake = node.meta.get("val")
+    copied = isinstance(fake, Tensor) and fake.dtype in (*WHOLE, torch.bool) and is_held(node)
+    return torch.zeros(tuple(fake.shape), dtype=fake.dtype) if copied else None
 
 
 def _from_sizes(node: Node) -> bool:

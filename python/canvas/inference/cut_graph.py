@@ -22,6 +22,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partit
 from .lifted_graph import LiftedGraph
 
 Unsupported = Callable[[Any], "str | None"]
+Constant = Callable[[Any], bool]
 
 # Operators with enough work for a part of their own; others make a part from LEAST of them on.
 HEAVY = {"convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "kernel",
@@ -68,32 +69,41 @@ class _Known:
     def __init__(self, unsupported: Unsupported) -> None:
         self.unsupported = unsupported
         self.reasons: dict[Any, str | None] = {}
+        self.refused: set[Any] = set()  # for what stands around them
 
     def reason(self, node: Any) -> str | None:
-        while node.target is operator.getitem:
-            node = node.args[0]
+        node = _base(node)
         if node not in self.reasons:
             self.reasons[node] = self.unsupported(node)
         return self.reasons[node]
+
+    def refuse(self, node: Any, why: str) -> None:
+        self.reasons[_base(node)] = why
+        self.refused.add(_base(node))
 
     def is_node_supported(self, _modules: Any, node: Any) -> bool:
         return node.op == "call_function" and self.reason(node) is None
 
 
-def cut_graph(lifted: LiftedGraph, unsupported: Unsupported) -> Cut:
-    """The graph of `lifted` is changed: its nodes move into the parts."""
+def _base(node: Any) -> Any:
+    while node.target is operator.getitem:
+        node = node.args[0]
+    return node
+
+
+def cut_graph(lifted: LiftedGraph, unsupported: Unsupported, constant: Constant) -> Cut:
+    """The graph of `lifted` is changed: its nodes move into the parts.  `constant`: whether a node
+    is computed while a part is written.
+    """
     gm, known = lifted.graph_module, _Known(unsupported)
+    _erase_assertions(gm.graph)
+    _share_no_constants(gm.graph, constant)
     calls = [node for node in gm.graph.nodes if node.op == "call_function"]
     operators = [node for node in calls if node.target is not operator.getitem]
     cut = Cut(gm, operators=len(operators))
-    if all(known.is_node_supported(None, node) for node in calls):
-        chosen = [Partition(id=0, nodes=calls)] if calls else []
-        small: list[Any] = []
-    else:
-        proposed = CapabilityBasedPartitioner(gm, known, allows_single_node_partition=True)
-        found = proposed.propose_partitions()
-        chosen = [part for part in found if _gains(part.nodes)]
-        small = [part for part in found if not _gains(part.nodes)]
+    chosen, small = _partitions(gm, calls, known)
+    while _refuse_at_borders(chosen, known):
+        chosen, small = _partitions(gm, calls, known)
     few = {node for part in small for node in part.nodes}
     for node in operators:
         if node in few:
@@ -108,6 +118,62 @@ def cut_graph(lifted: LiftedGraph, unsupported: Unsupported) -> Cut:
             _count(cut, node)
     gm.recompile()
     return cut
+
+
+def _partitions(gm: Any, calls: list[Any], known: _Known) -> tuple[list[Any], list[Any]]:
+    """(those that become parts, those that are too small)."""
+    if all(known.is_node_supported(None, node) for node in calls):
+        return ([Partition(id=0, nodes=calls)] if calls else []), []
+    proposed = CapabilityBasedPartitioner(gm, known, allows_single_node_partition=True)
+    found = proposed.propose_partitions()
+    return (
+        [part for part in found if _gains(part.nodes)],
+        [part for part in found if not _gains(part.nodes)],
+    )
+
+
+def _erase_assertions(graph: Any) -> None:
+    """That a tensor has the type it was exported with; a part would read it for nothing else."""
+    for node in list(graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            graph.erase_node(node)
+
+
+def _share_no_constants(graph: Any, constant: Constant) -> None:
+    """Constants of types that do not pass into a part or out of it get a node for each of their
+    readers, so that none has to.
+    """
+    for node in reversed(list(graph.nodes)):
+        if node.op != "call_function" or _crosses(node) or not constant(node):
+            continue
+        for user in list(node.users)[1:]:
+            with graph.inserting_before(node):
+                user.replace_input_with(node, graph.node_copy(node))
+
+
+def _crosses(node: Any) -> bool:
+    """Whether a part may read or give it: it is of float32."""
+    value = node.meta.get("val")
+    return not isinstance(value, torch.Tensor) or value.dtype == torch.float32
+
+
+def _refuse_at_borders(chosen: list[Any], known: _Known) -> bool:
+    """Bools and whole numbers stay where they are computed."""
+    before = len(known.refused)
+    for part in chosen:
+        inside = set(part.nodes)
+        for node in part.nodes:
+            if not _crosses(node) and any(user not in inside for user in node.users):
+                known.refuse(node, f"its {_dtype(node)} is read where no network is")
+            for given in node.all_input_nodes:
+                computed = given.op == "call_function" and given not in inside
+                if computed and not _crosses(given):
+                    known.refuse(node, f"it reads {_dtype(given)} that PyTorch computes")
+    return len(known.refused) > before
+
+
+def _dtype(node: Any) -> str:
+    return str(node.meta["val"].dtype).removeprefix("torch.")
 
 
 def _gains(nodes: Any) -> bool:

@@ -22,3 +22,8 @@ def lower(exported: Any, threads: int, log: Any) -> tuple[NativeNetwork, Mapping
 def unsupported(node: Any) -> str | None:
     """Why an operator stays in PyTorch; None where it is known."""
     return aten.unsupported(node)
+
+
+def constant(node: Any) -> bool:
+    """Whether an operator is computed while a part is written."""
+    return aten.constant(node) is not None

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
+from ..errors import CanvasError
 from . import lowering
 from .arguments_flat import layout_of
 from .cut_graph import Cut, cut_graph, part_program
@@ -47,7 +48,7 @@ class Specialised:
     ) -> None:
         self.options = options
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
-        self.cut: Cut = cut_graph(self.lifted, lowering.unsupported)
+        self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
         for name, part in zip(self.cut.parts, self.parts):
@@ -72,6 +73,8 @@ class Specialised:
 
     def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
         """What the module changes in place is written back."""
+        if self._mutated:
+            self._check_apart(bound, inputs)
         if self.direct is not None:
             results = self.direct.run(bound, inputs)
         else:
@@ -141,6 +144,20 @@ class Specialised:
             places[name].copy_(value)
         return results[len(self._mutated) :]
 
+    def _check_apart(self, weights: Sequence[Any], inputs: Sequence[Any]) -> None:
+        """What is changed in place has memory of its own: the graph reads others as they were."""
+        names = [*self.lifted.weights, *self.lifted.inputs]
+        memory: dict[int, str] = {}
+        for name, value in zip(names, [*weights, *inputs]):
+            if not isinstance(value, Tensor) or not value.numel():
+                continue
+            other = memory.setdefault(value.untyped_storage().data_ptr(), name)
+            if other != name and {name, other} & set(self._mutated):
+                raise CanvasError(
+                    f"'{other}' and '{name}' share memory, and the model changes one of them in "
+                    "place: give it a copy, .clone()"
+                )
+
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)
         alone = not isinstance(sub.graph.output_node().args[0], (tuple, list))
@@ -150,7 +167,8 @@ class Specialised:
         places = {_identity(own[name]): at for at, name in enumerate(roles) if name}
         read = [tensors[row[0]] for row in network.weights]
         order = [places.get(_identity(tensor), tensor) for tensor in read]
-        self.written += [name for at, name in enumerate(roles) if name and at not in order]
+        read_at = {place for place in order if isinstance(place, int)}
+        self.written += [name for at, name in enumerate(roles) if name and at not in read_at]
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
         return NativePart(network, roles, order, strides, alone)
 
