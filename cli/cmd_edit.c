@@ -68,6 +68,7 @@ const struct command command_edit = {
         "    rfactor Y k 16 as YP YP has 16 partial sums over k, and Y adds them up\n"
         "    border Y             no product with the 0 beyond a border: inf and nan do not show "
         "there\n"
+        "    border Y as Z        ... but as nan: Z holds the sums of the products with 0\n"
         "    overlap P in Y h 8 as PO\n"
         "                         PO is what each 8 places of Y's axis h read of P\n"
         "    type X bf16          how X is stored\n"

@@ -199,15 +199,20 @@ static canvas_status read_type(struct edit *e) {
   return lexer_unexpected(&e->lx, "f32, f64 or bf16");
 }
 
+/* `border Y` or `border Y as Z` */
 static canvas_status read_border(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_BORDER;
   TRY(read_tensor(e, "the stage whose border is left out", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
-  if (!t->is_input && border_multiplied(e->change.from, t->body)) return CANVAS_OK;
-  return lexer_fail(
-      &e->lx, &at, "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage",
-      t->name);
+  if (t->is_input || !border_multiplied(e->change.from, t->body))
+    return lexer_fail(
+        &e->lx, &at,
+        "'%.40s' multiplies nothing that is 0 where indices say so, inline such a stage", t->name);
+  if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
+  const char *why = find_beyond(e->change.from, e->change.tensor, &e->change.beyond);
+  if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
+  return read_new_name(e);
 }
 
 static canvas_status read_edit(struct edit *e) {

@@ -12,6 +12,7 @@
  *                          adds them up: lanes of a vector can run along the reduction
  *     border Y             Y multiplies what a condition of indices chooses only where that is no literal
  *                          0: an inf or nan beside a 0 shows as 0 then, and not as nan
+ *     border Y as Z        ... and Z holds the sums of the products with 0, which Y adds up: nan as before
  *     overlap P in Y h 8 as PO
  *                          PO holds, for each 8 places of Y's axis h, all that Y reads of P for them:
  *                          rows that two of them read are there twice; P is gone if only Y read it
@@ -52,5 +53,9 @@ canvas_status program_outline(canvas_context *ctx, const struct program *p, int 
  * columns of an image. */
 canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out);
+
+/* The load `node` of a stage, one of whose indices is the axis plus a constant in three of four of its places,
+ * is that load there; NULL where there is none. */
+struct program *program_straight(const struct program *p, int stage, int node, int axis);
 
 #endif

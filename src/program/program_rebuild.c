@@ -238,8 +238,13 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
     map.replaced = c->node + 1;
     map.by = outline_load(c, axis);
   }
+  if (c->kind == CHANGE_STRAIGHT && stage == c->reader) {
+    map.by = straight_load(c, &map);
+    map.replaced = c->node + 1;
+  }
   int body = px_copy(c->to, c->from, t->body, &map);
-  if (c->kind == CHANGE_BORDER && stage == c->tensor) body = border_moved(c->to, body);
+  if (c->kind == CHANGE_BORDER && stage == c->tensor)
+    body = border_moved(c->to, body, c->name ? beyond_load(c, axis) : -1);
   program_define(c->to, made, body);
 }
 
@@ -399,8 +404,9 @@ static void begin_tensor(struct change *c, int i) {
   struct px_map map = {.load = load_changed, .data = c};
   if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
+  if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
-  c->active = one ? i == c->reader : c->fresh >= 0;
+  c->active = one ? i == c->reader : c->fresh >= 0 && c->kind != CHANGE_BORDER;
 }
 
 void program_rebuild(struct change *c) {

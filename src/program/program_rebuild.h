@@ -15,6 +15,7 @@ enum change_kind {
   CHANGE_BORDER,
   CHANGE_OVERLAP,
   CHANGE_OUTLINE,
+  CHANGE_STRAIGHT,
   CHANGE_WINOGRAD
 };
 
@@ -42,13 +43,26 @@ struct winograd {
   int64_t block[PROGRAM_AXES]; /* the image depends on axis/block alone; 0: on the axis */
 };
 
+/* A sum of products with a border: what is beyond it is 0 times `factor`. */
+struct beyond {
+  int factor; /* an expression */
+  uint32_t kept,
+      summed; /* axes of the stage that holds it; reductions that its conditions do not ask */
+};
+
+/* Index `at` of a load is `axis` + step where low <= axis < high. */
+struct straight {
+  int at, axis;
+  int64_t low, high, step;
+};
+
 struct change {
   enum change_kind kind;
   const struct program *from;
   struct program *to; /* new; empty until program_rebuild */
   int tensor;         /* of `from`: what is changed */
-  int reader;         /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE: the stage that reads it */
-  int node;           /* CHANGE_OUTLINE: of its expression */
+  int reader; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, STRAIGHT: the stage that reads it */
+  int node;   /* CHANGE_OUTLINE, ... STRAIGHT: of its expression */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
   bool apart;                /* ... none is a sum of two: CHANGE_OUTLINE */
@@ -59,6 +73,8 @@ struct change {
   int64_t lanes;             /* ... so many partial sums */
   struct window window;      /* CHANGE_OVERLAP */
   struct winograd *winograd; /* CHANGE_WINOGRAD: by tensor */
+  struct beyond beyond;      /* CHANGE_BORDER with a name */
+  struct straight straight;  /* CHANGE_STRAIGHT */
   bool *inlined;             /* CHANGE_INLINE: by tensor */
   int *number;               /* the tensors of `to` that stand for those of `from` */
   int fresh;                 /* the new stage, -1 until there is one */
@@ -97,6 +113,8 @@ const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t
  * it is one. */
 const char *find_window(const struct program *p, int reader, int tensor, int own,
                         struct window *out);
+/* program_straight.c: in c->to what the load becomes. */
+int straight_load(struct change *c, const struct px_map *map);
 /* Nothing but the reader needs the tensor. */
 bool is_read_by_one(const struct program *p, int tensor, int reader);
 /* Why its expression cannot stand where it is loaded, a clause such as "is an output, ..."; NULL if it
@@ -104,8 +122,13 @@ bool is_read_by_one(const struct program *p, int tensor, int reader);
 const char *not_inlined(const struct program *p, int tensor);
 
 /* program_border.c: the expression with products moved to where conditions of indices choose no 0, and
- * whether there are any. */
-int border_moved(struct program *p, int expr);
+ * whether there are any. Where they choose 0 it is `beyond`; -1: 0. */
+int border_moved(struct program *p, int expr, int beyond);
 bool border_multiplied(const struct program *p, int expr);
+/* Why there is no stage for what is beyond the border, a clause; NULL if there is one. */
+const char *find_beyond(const struct program *p, int stage, struct beyond *out);
+/* In c->to that stage, and what the sum adds of it. */
+int beyond_stage(struct change *c, const struct px_map *map);
+int beyond_load(struct change *c, const int *axis);
 
 #endif

@@ -60,17 +60,18 @@ static int root_of(const struct follower *f, int node) {
   return node;
 }
 
-/* The tensor in loops of its own at the root, before the node there. It does not reduce. */
+/* The tensor in loops of its own at the root, before the node there. */
 static void add_plain(struct follower *f, int tensor, int before) {
   const struct program_tensor *t = &f->edited->tensors.data[tensor];
-  int level[PROGRAM_AXES], node = 0, top = -1;
-  for (int i = 0; i < t->rank; i++) {
+  int level[PROGRAM_AXES], node = 0, top = -1, axes = t->rank + t->reductions;
+  for (int i = 0; i < axes; i++) {
     level[i] = fresh_level(f, t->name, t->axes[i].name);
     node = schedule_add_loop(f->s, node, level[i], 0);
     if (top < 0) top = node;
   }
   int leaf = schedule_add_leaf(f->s, node, t->name);
-  for (int i = 0; i < t->rank; i++) cover(f, leaf, t->axes[i].name, level[i]);
+  for (int i = 0; i < axes; i++) cover(f, leaf, t->axes[i].name, level[i]);
+  node_at(f, leaf)->leaf.reductions = t->reductions;
   if (top < 0) top = leaf;
   change_detach(f->s, top);
   change_attach(f->s, top, 0, before);
@@ -472,6 +473,9 @@ static canvas_status change_schedule(canvas_context *ctx, struct follower *f) {
     case CHANGE_OVERLAP: return follow_overlap(ctx, f);
     case CHANGE_CACHE_WRITE: add_after(f, -1); return CANVAS_OK;
     case CHANGE_INLINE: follow_inline(f); return CANVAS_OK;
+    case CHANGE_BORDER:
+      if (!f->change.name) return CANVAS_OK;
+      /* fall through */
     case CHANGE_CACHE_READ:
     case CHANGE_PACK: {
       int tensor = program_find(f->edited, f->change.name);

@@ -123,6 +123,31 @@ static const struct {
      "(if i < 3 then if i == 1 then R[i, 0] * R[i, 2] else 0 else 1) * R[i, 1]"},
 };
 
+// A stage before `border S as Z`, and the two stages that it becomes, or why not.
+static const struct {
+  const char *before, *after, *message;
+} beyonds[] = {
+    {"S[i:4] = (if 1 <= i+k && i+k < 5 then R[i+k-1, c] else 0) * R[k, c] // sum k:3, c:9",
+     "Z[k:3] = 0 * R[k, c] // sum c:9\nS[i:4] = if 1 <= i+k && i+k < 5 then R[i+k-1, c] * R[k, c] "
+     "else if c < 1 then Z[k] else 0 // sum k:3, c:9\n",
+     ""},
+    // own axes last; reductions that the other factor does not have
+    {"S[i:4, o:2] = R[k, o+a] * (if i < 3 then 0 else if k < 2 then R[i, a+b] else 0) // sum k:4, "
+     "a:2, b:3",
+     "Z[k:4, o:2] = 0 * R[k, o+a] // sum a:2\nS[i:4, o:2] = if i < 3 then if a < 1 && b < 1 then "
+     "Z[k, o] else 0 else if k < 2 then R[k, o+a] * R[i, a+b] else if a < 1 && b < 1 then Z[k, o] "
+     "else 0 // sum k:4, a:2, b:3\n",
+     ""},
+    {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, 0] // max k:9", NULL,
+     "line 1, column 8: 'S' is no sum of what has a border times what has none"},
+    {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, 0] * 2 + 1 // sum k:9", NULL,
+     "line 1, column 8: 'S' is no sum of what has a border times what has none"},
+    {"S[i:4] = (if i < 3 then R[i, k] else 0) * R[0, k] // sum k:i..i+2", NULL,
+     "line 1, column 8: 'S' has a sum whose bounds are no numbers"},
+    {"S[i:4] = (if i+k < 3 then R[i, k] else 0) * R[0, k] // sum k:9", NULL,
+     "line 1, column 8: 'S' has conditions of all axes that it sums over"},
+};
+
 #define SUMS "canvas 1\nprogram p\nin R f32 [i:4, k:9]\nin q i32 [r:5] 0..9 rising\n"
 
 static struct program *parse(const char *text) {
@@ -183,6 +208,30 @@ static void borders_move(void **state) {
     if (program_edit(&ctx, p, "border S", 8, &q)) fail_msg("%s", ctx.message);
     program_print(q, &got);
     CHECK_TEXT(got.text, want.text, row->before);
+    program_free(p);
+    program_free(q);
+    buf_free(&text);
+    buf_free(&want);
+    buf_free(&got);
+  }
+}
+
+static void borders_are_kept(void **state) {
+  (void)state;
+  CHECK_ROWS (beyonds, row) {
+    canvas_context ctx = {.message = ""};
+    struct buf text = {0}, want = {0}, got = {0};
+    struct program *q = NULL;
+    buf_printf(&text, SUMS "%s\nout S\n", row->before);
+    struct program *p = parse(text.text);
+    CHECK_INT(program_edit(&ctx, p, "border S as Z", 13, &q),
+              row->after ? CANVAS_OK : CANVAS_BAD_INPUT, row->before);
+    CHECK_TEXT(ctx.message, row->message, row->before);
+    if (q) {
+      buf_printf(&want, SUMS "%sout S\n", row->after);
+      program_print(q, &got);
+      CHECK_TEXT(got.text, want.text, row->before);
+    }
     program_free(p);
     program_free(q);
     buf_free(&text);
@@ -566,7 +615,7 @@ static void edits_keep_values(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(partial_sums_print),
-           cmocka_unit_test(borders_move), cmocka_unit_test(sums_stay_whole),
-           cmocka_unit_test(caches_are_undone), cmocka_unit_test(names_of_sums),
-           cmocka_unit_test(edits_reject), cmocka_unit_test(expressions_that_grow),
-           cmocka_unit_test(edits_keep_values))
+           cmocka_unit_test(borders_move), cmocka_unit_test(borders_are_kept),
+           cmocka_unit_test(sums_stay_whole), cmocka_unit_test(caches_are_undone),
+           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_reject),
+           cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))

@@ -16,6 +16,10 @@
 #define EIGHT                                 \
   "program eight\nin X f32 [a:4, b:4, c:4]\n" \
   "Y[i:2] = X[a, b, c] // sum a:4, b:4, c:4, d:2, e:2, f:2, g:2, h:2\nout Y\n"
+#define BORDER                                                                    \
+  "canvas 1\nprogram border\nin X f32 [h:12, c:8]\nin W f32 [k:3, c:8]\n"         \
+  "Y[h:12] = (if 1 <= h+k && h+k < 13 then X[h+k-1, c] else 0) * W[k, c] // sum " \
+  "k:3, c:8\nout Y\n"
 #define TWO                                                                              \
   "canvas 1\nprogram two\nin X f32 [h:16, w:16]\nA[h:14, w:16] = X[h+k, w] // sum k:3\n" \
   "Y[h:12, w:16] = A[h+k, w] // max k:3\nout Y\n"
@@ -93,6 +97,9 @@ static const struct {
      "h, w, k =>\n    @A = h, w // k\ny, w, k =>\n    @Y = {y}/h, w // k\n",
      "y =>\n    h_i, AO_w, AO_k =>\n        @AO = {y}/h_o, h_i, {AO_w}/w // {AO_k}/k\n"
      "    y_i:4, w, k =>\n        @Y = {y, y_i}/h, w // k\n"},
+    // what is beyond a border, with its sum
+    {BORDER, "border Y as Z", "h:para, k, c =>\n    @Y = h // k, c\n",
+     "Z_k, Z_c =>\n    @Z = {Z_k}/k // {Z_c}/c\nh:para, k, c =>\n    @Y = h // k, c\n"},
     // 5 rows are no divisor of 12; tiles that there are
     {TWO, "overlap A in Y h 5 as AO",
      "h, w, k =>\n    @A = h, w // k\ny, w, k =>\n    @Y = {y}/h, w // k\n",
