@@ -6,6 +6,8 @@
  *                        across the lanes is computed beside its place and copied
  *     default_reciprocals.c  a division by what is the same for a row becomes a product
  *     default_moves.c    what a sum loads in a twisted way is laid out before it
+ *     default_straight.c  ... of a map whose lanes mostly follow each other those that do are vectors
+ *     default_borders.c  ... but no padded image where the products with its border are left out
  *     default_panels.c   operands are packed into panels
  *     default_plan.c     what becomes of each stage: where it stands, how it is kept
  *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
@@ -59,6 +61,7 @@ struct default_load {
   bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
   int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, -1: none */
   bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */
+  bool rare;                /* in few terms of a sum: of no account */
 };
 
 struct default_facts {
@@ -76,6 +79,9 @@ struct default_facts {
   int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
                                    there are, every so many; 0: it does not */
   int64_t points, reduction;
+  double
+      inside[PROGRAM_AXES];  /* the share of a long sum's terms that a border leaves, by own axis */
+  bool bordered;             /* ... of one of them not all */
   int64_t out[PROGRAM_AXES]; /* strides of what it writes */
 };
 
@@ -91,6 +97,10 @@ void default_facts(const struct program *p, int stage, const struct default_kept
 void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,
                      int64_t *stride);
+/* default_borders.c: the share of places for which a condition holds, as far as that is known: at least.
+ * Sets `inside`; the expression beyond the border, -1 where there is none. */
+double default_share(const struct default_facts *f, int condition);
+int default_find_inside(struct default_facts *f);
 /* default_phases.c: periods; a condition that they are about; an index under it, added to the load. */
 void default_find_phases(struct default_facts *f);
 bool default_is_phase(const struct default_facts *f, int condition);
@@ -212,7 +222,10 @@ struct default_plans {
 };
 void default_plan_all(struct default_plans *plans, const struct program *p,
                       const struct machine *machine, struct default_mode mode);
-double default_plan_cycles(const struct default_plans *plans); /* of all stages, by the formula */
+/* Of all stages, by the formula, but for those that are prepared. */
+double default_plan_cycles(const struct default_plans *plans);
+/* By tensor: an input that is, or a stage that depends on such ones alone. To be freed. */
+bool *default_constants(const struct program *p);
 void default_plan_free(struct default_plans *plans);
 /* The same with these groups; `saved` is 0. */
 void default_plan_shared(struct default_plans *out, const struct default_plans *plans,

@@ -18,8 +18,10 @@ enum {
 static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
 static const double MASKED = 1.1;   /* what lanes cost that are not all there */
 static const double FILLED = 1.04;  /* ... for which panels are filled up */
+static const double GUARDED = 1.4;  /* ... and what is beyond a border is not */
 static const double BORDERED = 1.1; /* ... conditions of borders, which are tiles of their own */
 static const double BORDERS = 1.3;  /* ... which loops within a long sum are split at */
+static const double INSIDE = 1.03;  /* ... and which leave out terms of it */
 static const double PAGED = 2;      /* ... a line of a page of its own */
 static const double ASKED = 2.5;    /* ... of which none is known when the code is written */
 static const double SLID = 1.03;    /* ... code that is several times as long */
@@ -36,19 +38,6 @@ int chooser_bytes(const struct chooser *c, int tensor) {
   return program_dtype_bytes(c->f->p->tensors.data[tensor].dtype);
 }
 
-/* Rows that are left over are a smaller tile. */
-static double tiles_of(const struct chooser *c) {
-  double tiles = 1;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
-    if (i == c->now.vec)
-      tiles *= (double)up(size, c->now.steps);
-    else
-      tiles *= (double)(size / rows) + (left ? 0.5 + 0.5 * (double)left / (double)rows : 0);
-  }
-  return tiles;
-}
-
 int64_t chooser_vectors(const struct chooser *c) {
   return c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
 }
@@ -57,6 +46,27 @@ int64_t chooser_rows(const struct chooser *c) {
   int64_t rows = 1;
   for (int i = 0; i < c->f->t->rank; i++) rows *= c->now.rows[i];
   return rows;
+}
+
+/* Rows that are left over are a smaller tile, whose sums are fewer: of long ones it takes no less than they
+ * wait. */
+static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
+  double share = 0.5 + 0.5 * (double)left / (double)rows;
+  double work = (double)(chooser_rows(c) * chooser_vectors(c) * c->f->operations) / PORTS;
+  double least = c->f->reduction <= DEFAULT_FEW ? 0 : work > LATENCY ? LATENCY / work : 1;
+  return share > least ? share : least;
+}
+
+static double tiles_of(const struct chooser *c) {
+  double tiles = 1;
+  for (int i = 0; i < c->f->t->rank; i++) {
+    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
+    if (i == c->now.vec)
+      tiles *= (double)up(size, c->now.steps);
+    else
+      tiles *= (double)(size / rows) + (left ? left_over(c, left, rows) : 0);
+  }
+  return tiles;
 }
 
 static int64_t lanes_of_vec(const struct chooser *c) {
@@ -193,11 +203,17 @@ static double phases_of(const struct chooser *c, const struct default_load *l) {
   return phases;
 }
 
+/* By a condition along the lanes, or one that leaves out no terms of a long sum. */
+static bool is_asked(const struct chooser *c, const struct default_load *l) {
+  return c->f->bordered && c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
+}
+
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
 static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
   const struct default_load *l = &c->f->load[load];
   double rows = rows_moved(c, l) * phases_of(c, l), apart = paging(c, l);
-  bool packable = c->options.pack && l->plain && !l->asked && c->f->reduction > 1;
+  bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1;
+  if (l->rare) return;
   *gathered += 0.8 * rows * split_lanes(c, l);
   switch (lanes_along(c, l)) {
     case STILL: *ports += rows * spread(c, l); break;
@@ -306,10 +322,10 @@ static bool loads_masked(const struct chooser *c) {
   int v = c->now.vec;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (!(l->moves >> v & 1)) continue;
+    if (!(l->moves >> v & 1) || l->rare) continue;
     bool constant = c->f->p->tensors.data[l->tensor].constant;
     bool filled = l->block[v] ? fits_block(c, l, v) : c->options.pack && l->plain && constant;
-    if (l->asked || !filled) return true;
+    if (is_asked(c, l) || !filled) return true;
   }
   return false;
 }
@@ -376,7 +392,28 @@ static double fetching(const struct chooser *c) {
   return cycles;
 }
 
+/* A row of the tile less still hides how long a sum takes. */
+static bool hides(const struct chooser *c, int axis, int64_t rows) {
+  int64_t others = chooser_rows(c) / c->now.rows[axis] * chooser_vectors(c);
+  return (rows - 1) * others * c->f->operations >= LATENCY * PORTS;
+}
+
+/* The share of cycles that are left: of rows that are unrolled, those on both ends are in a tile, and in
+ * what is left over. */
+static double inside(const struct chooser *c) {
+  double share = INSIDE;
+  for (int i = 0; i < c->f->t->rank; i++) {
+    int64_t rows = c->now.rows[i], left = c->f->t->axes[i].size % rows;
+    double end = (1 - c->f->inside[i]) / 2, less = 0;
+    if (rows == 1 || hides(c, i, rows)) less += end;
+    if (rows == 1 || hides(c, i, left ? left : rows)) less += end;
+    share *= 1 - less;
+  }
+  return share;
+}
+
 static double border(const struct chooser *c) {
+  if (c->f->bordered) return inside(c);
   if (c->f->reduction > DEFAULT_FEW) return BORDERS;
   return c->now.slide < 0 ? ASKED : BORDERED;
 }
@@ -401,7 +438,7 @@ double chooser_cycles(struct chooser *c) {
   double steps = terms(c);
   double step = step_of(c);
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
-  if (c->now.masked) step *= loads_masked(c) ? MASKED : FILLED;
+  if (c->now.masked) step *= c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
   double tile = steps * step + fetching(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);

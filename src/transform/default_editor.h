@@ -28,8 +28,10 @@ void editor_name(const struct program *p, const char *name, const char *ending,
 /* Each makes one more edit; false where there is none left. */
 bool editor_multiply(struct editor *e); /* default_reciprocals.c */
 bool editor_once(struct editor *e);
-bool editor_lay_out(struct editor *e); /* default_moves.c */
-bool editor_turn(struct editor *e);    /* ... the order in which it is kept */
-bool editor_pack(struct editor *e);    /* default_panels.c */
+bool editor_lay_out(struct editor *e);               /* default_moves.c */
+bool editor_straighten(struct editor *e, int *skip); /* default_straight.c: after so many loads */
+bool editor_turn(struct editor *e);                  /* ... the order in which it is kept */
+bool editor_border(struct editor *e, int *after);    /* default_borders.c: of a stage after that */
+bool editor_pack(struct editor *e);                  /* default_panels.c */
 
 #endif

@@ -8,6 +8,8 @@
 
 enum { CALL = 16 }; /* operations of a function */
 
+static const double MOSTLY = 0.75; /* of the places of a map: loads of the others are rare */
+
 void default_keep_plain(const struct program_tensor *t, struct default_kept *out) {
   for (int i = 0; i < t->rank; i++) {
     out->order[i] = i;
@@ -104,6 +106,8 @@ struct walk {
   struct default_facts *f;
   const struct default_kept *kept;
   uint32_t asked;
+  int beyond; /* an expression that is rarely evaluated; -1 */
+  bool rare;
 };
 
 static void add_load(struct walk *w, int node) {
@@ -115,7 +119,7 @@ static void add_load(struct walk *w, int node) {
   if (w->f->many) return;
   struct default_load *l = &w->f->load[w->f->loads++];
   *l = (struct default_load){
-      .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked};
+      .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked, .rare = w->rare};
   default_strides(t, &w->kept[n->tensor], stride);
   for (int i = 0; i < t->rank; i++) add_index(w->f, p->indices.data[n->first + i], i, stride[i], l);
 }
@@ -173,6 +177,13 @@ static int cost_of(const struct program *p, const struct px_node *n) {
   }
 }
 
+/* Of a map the branch of a condition of indices that few places take; -1. */
+static int rare_branch(const struct default_facts *f, const struct px_node *n) {
+  if (n->op != PX_SELECT || f->t->reductions || !asks_indices(f->p, n->arg[0])) return -1;
+  if (default_share(f, n->arg[0]) >= MOSTLY) return n->arg[2];
+  return -1;
+}
+
 static void walk(struct walk *w, int expr) {
   const struct program *p = w->f->p;
   const struct px_node *n = &p->nodes.data[expr];
@@ -188,8 +199,13 @@ static void walk(struct walk *w, int expr) {
     w->f->asked |= open_below(w->f, n->arg[0], axes_below);
     w->f->rough |= open_below(w->f, n->arg[0], rough_below);
   }
-  for (int i = 0; i < 3; i++)
+  int seldom = rare_branch(w->f, n);
+  for (int i = 0; i < 3; i++) {
+    bool rare = w->rare;
+    w->rare = rare || (n->arg[i] >= 0 && (n->arg[i] == w->beyond || n->arg[i] == seldom));
     if (n->arg[i] >= 0) walk(w, n->arg[i]);
+    w->rare = rare;
+  }
   if (n->op == PX_REAL) {
     w->f->asked |= axes_below(p, n->arg[0]);
     w->f->rough |= axes_below(p, n->arg[0]);
@@ -218,8 +234,8 @@ void default_facts(const struct program *p, int stage, const struct default_kept
   const struct program_tensor *t = &p->tensors.data[stage];
   *out = (struct default_facts){
       .p = p, .stage = stage, .t = t, .order = kept[stage].order, .points = 1, .reduction = 1};
-  struct walk w = {out, kept, 0};
   default_find_phases(out);
+  struct walk w = {out, kept, 0, default_find_inside(out), false};
   walk(&w, t->body);
   if (t->reducer != REDUCE_NONE && !is_product(p, t->body)) out->operations++;
   if (out->operations < 1) out->operations = 1;

@@ -272,10 +272,35 @@ static void plan_stage(struct default_plans *all, int stage) {
   }
 }
 
+/* Loads something below, and of what varies nothing. */
+static bool loads_constants(const struct program *p, int expr, const bool *constant, bool *any) {
+  const struct px_node *n = &p->nodes.data[expr];
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0 && !loads_constants(p, n->arg[i], constant, any)) return false;
+  if (n->op != PX_LOAD) return true;
+  *any = true;
+  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+    if (!loads_constants(p, p->indices.data[n->first + i], constant, any)) return false;
+  return constant[n->tensor];
+}
+
+bool *default_constants(const struct program *p) {
+  bool *constant = mem_alloc((size_t)p->tensors.count + 1);
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    bool any = false;
+    constant[i] = t->is_input ? t->constant : loads_constants(p, t->body, constant, &any) && any;
+  }
+  return constant;
+}
+
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
+  bool *constant = default_constants(all->p);
   for (int i = 0; i < all->p->tensors.count; i++)
-    if (all->plan[i].kind != DEFAULT_UNUSED) cycles += all->plan[i].tile.cycles;
+    if (all->plan[i].kind != DEFAULT_UNUSED && (!constant[i] || is_output(all->p, i)))
+      cycles += all->plan[i].tile.cycles;
+  free(constant);
   return cycles;
 }
 

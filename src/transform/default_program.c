@@ -271,11 +271,15 @@ static void edit_stages(struct editor *e) {
   }
   for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
   }
+  for (int i = 0, skip = 0; i < ROUNDS && !e->mode.wish && editor_straighten(e, &skip); i++) {
+  }
   for (int i = 0; i < ROUNDS && !e->mode.wish && editor_turn(e); i++) {
   }
   for (int i = 0, after = -1; i < ROUNDS && rfactor_one(e, &after); i++) {
   }
   for (int i = 0; i < ROUNDS && cache_one(e); i++) {
+  }
+  for (int i = 0, after = -1; i < ROUNDS && !e->mode.wish && editor_border(e, &after); i++) {
   }
 }
 
