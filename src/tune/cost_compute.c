@@ -217,15 +217,23 @@ static double part_masked(const struct nest *n) {
   return fmin(1, n->lanes / steps);
 }
 
+/* A vector so short that no mask loads it is put together in memory, and nothing goes on meanwhile. */
+static bool is_narrow(const struct counted *c, const struct access *a) {
+  return c->n->lanes * a->bytes < c->w->tree->machine.vector_bytes;
+}
+
 /* Of unrolled loads the last may reach beyond, of unrolled stores each. */
 static void add_masked(struct counted *c, const struct access *a, double times) {
   const struct nest *n = c->n;
-  double part = part_masked(n);
+  const struct rates *r = c->w->rates;
+  double part = part_masked(n), loads = runs_of(n, a->moves) * vectors_of(n, a) * part;
   c->operations += 2 * times;
   if (a->node < 0)
     c->gathers += times * PARTIAL * part;
+  else if (is_narrow(c, a))
+    c->gathers += loads * r->narrow;
   else
-    c->parts += runs_of(n, a->moves) * vectors_of(n, a) * part * c->w->rates->partial;
+    c->parts += loads * r->partial;
 }
 
 /* Lanes that are not side by side are put together one by one. */

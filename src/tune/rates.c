@@ -34,6 +34,7 @@ struct rates rates_likely(const struct machine *m) {
                     .memory = 5,
                     .gather = 1,
                     .partial = m->vector_bytes >= 32 ? 2 : 25,
+                    .narrow = 14,
                     .loop = 1.5,
                     .begin = 6};
   double wider = m->vector_bytes / 16.0;

@@ -32,7 +32,8 @@
   X(l3,        0.1,  1024)  /* ... from the third */ \
   X(memory,    0.05, 1024)  /* ... from beyond */ \
   X(gather,    0.05, 64)    /* cycles for each element of a vector that is put together */ \
-  X(partial,   0.05, 1000)  /* cycles of a vector of which the first lanes are loaded */ \
+  X(partial,   0.05, 1000)  /* cycles of a vector of which all lanes but one are loaded */ \
+  X(narrow,    0.05, 1000)  /* ... of four lanes, where vectors are longer */ \
   X(loop,      0.1,  64)    /* cycles of an iteration of a loop with little in it */ \
   X(begin,     0.1,  256)   /* cycles that a loop takes to begin and end */
 

@@ -155,17 +155,20 @@ static canvas_status add_tile(canvas_context *ctx, struct probes *p, const struc
   return emitted(ctx, m, program, schedule, probe->name, &probe->text);
 }
 
-/* Of the last vector of an axis all lanes but one: some compilers put them together in memory. */
+enum { NARROW = 16 /* bytes of a vector */ };
+
+/* Of the last vector of an axis all lanes but one: some compilers put them together in memory, where what was stored
+ * in parts is waited for if it is loaded whole. */
 static canvas_status add_partial(canvas_context *ctx, struct probes *p, const struct machine *m,
-                                 double *rate) {
+                                 const char *name, int lanes, double *rate) {
   char program[200], schedule[100];
-  int lanes = m->vector_bytes / 4, steps = PROBE_FLOATS / lanes;
+  int steps = PROBE_FLOATS / lanes;
   snprintf(program, sizeof program,
            "canvas 1\nprogram probe\nin X f32 [k:%d, j:%d]\n"
            "Y[n:16, j:%d] = X[k, j] // sum k:%d\nout Y\n",
            steps, lanes - 1, lanes - 1, steps);
   snprintf(schedule, sizeof schedule, "n, k, j:%d:mask:vec => @Y = n, j // k\n", lanes);
-  struct probe *probe = add(p, "partial", 16.0 * steps, rate, true);
+  struct probe *probe = add(p, name, 16.0 * steps, rate, true);
   return emitted(ctx, m, program, schedule, probe->name, &probe->text);
 }
 
@@ -184,7 +187,8 @@ canvas_status probes_open(canvas_context *ctx, const struct machine *m, struct r
   add_hand(p, bytes, "stores", stores_text, 100 * 100, &r->stores, false);
   add_streams(p, m, r);
   TRY(add_tile(ctx, p, m, &r->tile));
-  TRY(add_partial(ctx, p, m, &r->partial));
+  TRY(add_partial(ctx, p, m, "partial", bytes / 4, &r->partial));
+  if (bytes > NARROW) TRY(add_partial(ctx, p, m, "narrow", NARROW / 4, &r->narrow));
   struct probe *gather = add(p, "gather", 64 * 64, &r->gather, true);
   TRY(emitted(ctx, m, gather_text, "i, j:vec => @Y = i, j\n", gather->name, &gather->text));
   for (int i = 0; i < RATE_CALL_COUNT; i++) {

@@ -75,6 +75,10 @@ static double predicted(const struct program *p, const char *text) {
   "P[i:64, j:15] = A[i, k] * W[k, j] // sum k:256\nout P\n"
 #define ODD_LOOPS "k, j => @W = k, j\ni, k, j:16:mask:vec => @P = i, j // k\n"
 
+#define SHORT(j)                                                                           \
+  "canvas 1\nprogram few\nin A f32 [i:64, k:256]\nin B f32 [k:256, j:" j "]\nP[i:64, j:" j \
+  "] = A[i, k] * B[k, j] // sum k:256\nout P\n"
+
 /* Times as slow as the first is the second, of another program where there is one. */
 static const struct {
   const char *what, *program, *fast, *other, *slow;
@@ -105,6 +109,10 @@ static const struct {
     {"an index that is divided outside", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/32*16+c"),
      GROUPED_LOOPS, 0.9, 1.1},
     {"a part of what was prepared", ODD(""), ODD_LOOPS, ODD(" const"), ODD_LOOPS, 0.8, 1.2},
+    {"a part of a short vector", SHORT("4"), "i, k, j:vec => @P = i, j // k\n", SHORT("3"),
+     "i, k, j:4:mask:vec => @P = i, j // k\n", 2.5, 8},
+    {"a part of a long one", SHORT("16"), "i, k, j:vec => @P = i, j // k\n", SHORT("15"),
+     "i, k, j:16:mask:vec => @P = i, j // k\n", 0.8, 1.6},
     {"beyond the first cache", STREAM("4"), "r, i, j:vec => @Y = r, j // i\n", STREAM("128"),
      "r, i, j:vec => @Y = r, j // i\n", 36, 100},
 };
