@@ -597,7 +597,7 @@ typedef struct canvas_verdict {
   double cold; /* the median with nothing in the caches (canvas_run_options.cold); 0: not taken */
 } canvas_verdict;
 
-/* 0: what stands behind. */
+/* 0: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */
 typedef struct canvas_run_options {
   uint64_t seed;        /* of the inputs (canvas_program_fill) */
   double seconds;       /* for one candidate: 10 */
@@ -655,7 +655,7 @@ typedef struct canvas_tune_progress {
   double seconds; /* since it began */
 } canvas_tune_progress;
 
-/* 0 or NULL: what stands behind. */
+/* 0 or NULL: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */
 typedef struct canvas_tune_options {
   const char *method; /* "quick" */
   uint64_t seed;      /* of what the method draws */

@@ -22,10 +22,27 @@ const char *canvas_failure_name(canvas_failure failure) {
   return failure_name((enum failure)failure);
 }
 
+canvas_status check_numbers(canvas_context *ctx, const struct option_number *numbers, int count) {
+  for (int i = 0; i < count; i++)
+    if (!(numbers[i].value >= 0))
+      return fail(ctx, CANVAS_BAD_INPUT, "the option '%s' is %g, give 0 or more", numbers[i].name,
+                  numbers[i].value);
+  return CANVAS_OK;
+}
+
+static canvas_status check_options(canvas_context *ctx, const canvas_run_options *o) {
+  const struct option_number numbers[] = {{"seconds", o->seconds},
+                                          {"total_seconds", o->total_seconds},
+                                          {"repeats", o->repeats},
+                                          {"threads", o->threads}};
+  return check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers);
+}
+
 canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *program,
                                   const canvas_run_options *options, canvas_measurer **out) {
   const canvas_run_options how = options ? *options : (canvas_run_options){.seed = 1};
   struct expected_options inputs = {.seed = how.seed, .winograd = how.winograd};
+  TRY(check_options(ctx, &how));
   if (how.winograd) TRY(winograd_check_tile(ctx, how.winograd));
   struct canvas_measurer *m = mem_alloc(sizeof *m);
   m->program = program_of(program);

@@ -51,6 +51,10 @@ static bool enough(void *data) {
 
 static canvas_status read_options(canvas_context *ctx, struct caller *c, struct tune_options *out) {
   const canvas_tune_options *o = c->options;
+  const struct option_number numbers[] = {{"trials", o->trials},     {"seconds", o->seconds},
+                                          {"patience", o->patience}, {"timeout", o->timeout},
+                                          {"together", o->together}, {"threads", o->threads}};
+  TRY(check_numbers(ctx, numbers, sizeof numbers / sizeof *numbers));
   *out = (struct tune_options){.seed = o->seed,
                                .trials = o->trials,
                                .seconds = o->seconds,

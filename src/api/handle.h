@@ -86,6 +86,13 @@ void keep_openmp(void *object);                      /* api_code.c */
 struct records;
 const struct records *log_records(const canvas_log *log); /* api_log.c */
 
+/* A number of a struct of options, of which 0 is the default: less than 0, or nan, is bad input. */
+struct option_number {
+  const char *name;
+  double value;
+};
+canvas_status check_numbers(canvas_context *ctx, const struct option_number *numbers, int count);
+
 struct verdict;
 canvas_verdict verdict_out(const struct verdict *v); /* api_measurer.c */
 

@@ -485,6 +485,38 @@ static void patterns_are_an_option(void **state) {
   canvas_pack_free(pack);
 }
 
+// A deadline that has passed is no search without a limit.
+static void options_are_no_less_than_nothing(void **state) {
+  static const struct {
+    canvas_tune_options tune;
+    canvas_run_options run;
+    const char *message;
+  } rows[] = {
+      {{.trials = -5}, {.repeats = -5}, "' is -5, give 0 or more"},
+      {{.seconds = -1}, {.seconds = -1}, "the option 'seconds' is -1, give 0 or more"},
+      {{.timeout = (double)NAN}, {.total_seconds = (double)NAN}, "nan, give 0 or more"},
+      {{.patience = -1}, {.threads = -1}, "' is -1, give 0 or more"},
+      {{.together = -1}, {.threads = -2}, "give 0 or more"},
+      {{.threads = -2}, {.threads = -2}, "the option 'threads' is -2, give 0 or more"},
+  };
+  static const char text[] = "program p\nin X f32 [i:4]\nY[i:4] = X[i]\nout Y\n";
+  canvas_program *program;
+  canvas_machine *here = canvas_machine_here();
+  CHECK_INT(canvas_program_parse(ctx, text, strlen(text), &program), CANVAS_OK, text);
+  CHECK_ROWS (rows, row) {
+    canvas_bound *fastest;
+    canvas_measurer *measurer;
+    canvas_status status = canvas_tune(ctx, program, here, &row->tune, &fastest, NULL);
+    CHECK_INT(status, CANVAS_BAD_INPUT, row->message);
+    CHECK(strstr(canvas_context_message(ctx), row->message), canvas_context_message(ctx));
+    status = canvas_measurer_new(ctx, program, &row->run, &measurer);
+    CHECK_INT(status, CANVAS_BAD_INPUT, row->message);
+    CHECK(strstr(canvas_context_message(ctx), row->message), canvas_context_message(ctx));
+  }
+  canvas_program_free(program);
+  canvas_machine_free(here);
+}
+
 static void the_table_has_three_forms(void **state) {
   static const canvas_format forms[] = {CANVAS_TEXT, CANVAS_JSON, CANVAS_MARKDOWN};
   CHECK_ROWS (forms, form) {
@@ -517,4 +549,5 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(numbers_and_names_are_checked, open_context, close_context),
     cmocka_unit_test_setup_teardown(functions_keep_off_names_of_c, open_context, close_context),
     cmocka_unit_test_setup_teardown(patterns_are_an_option, open_context, close_context),
+    cmocka_unit_test_setup_teardown(options_are_no_less_than_nothing, open_context, close_context),
     cmocka_unit_test(the_table_has_three_forms))
