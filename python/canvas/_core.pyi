@@ -192,8 +192,8 @@ def network_evaluate(network: str, arrays: Sequence[bytes]) -> list[bytes]:
     """
 
 def network_optimize(network: str, passes: str | None = None) -> str:
-    """The text of a network that computes the same faster: every pass, or those that are named,
-    with blanks or commas between, in that order.  docs/networks.md says what they do.
+    """The text of a network that computes the same faster: every pass but winograd, or those that
+    are named, with blanks or commas between, in that order.  docs/networks.md says what they do.
     """
 
 def watch_states(tensors: list[Any], /) -> bytes:

@@ -7,12 +7,13 @@
 
 /* clang-format off */
 const struct network_pass network_passes[] = {
-  {"constants",  pass_constants,  "what is computed of weights alone comes first and is marked"},
-  {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same"},
-  {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it"},
-  {"fuse",       pass_fuse,       "calls become one, where that is no slower"},
-  {"layout",     pass_layout,     "values of images lie as what computes and reads them is fastest"},
-  {"dead",       pass_dead,       "calls whose results nobody wants are gone"},
+  {"constants",  pass_constants,  "what is computed of weights alone comes first and is marked", false},
+  {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same", false},
+  {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it", false},
+  {"fuse",       pass_fuse,       "calls become one, where that is no slower", false},
+  {"layout",     pass_layout,     "values of images lie as what computes and reads them is fastest", false},
+  {"dead",       pass_dead,       "calls whose results nobody wants are gone", false},
+  {"winograd",   pass_winograd,   "convolutions with windows of 3x3 take fewer products", true},
 };
 /* clang-format on */
 const int network_pass_count = sizeof network_passes / sizeof *network_passes;
@@ -46,7 +47,8 @@ static canvas_status run_named(canvas_context *ctx, struct network *n, const cha
 
 canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names) {
   if (!names) {
-    for (int i = 0; i < network_pass_count; i++) TRY(run_pass(ctx, n, &network_passes[i]));
+    for (int i = 0; i < network_pass_count; i++)
+      if (!network_passes[i].named) TRY(run_pass(ctx, n, &network_passes[i]));
     return CANVAS_OK;
   }
   for (names += strspn(names, ", "); *names; names += strspn(names, ", ")) {

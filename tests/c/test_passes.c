@@ -573,6 +573,45 @@ static void knows_its_passes(void **state) {
   network_free(n);
 }
 
+#define WIDE(size, channels)                                                                      \
+  HEAD "program conv\nin X f32 [n:1, h:" size ", w:" size ", c:" channels                         \
+       "]\nin W f32 [o:" channels ", c:" channels ", i:3, j:3] const\nin B f32 [o:" channels      \
+       "] const\nS[n:1, h:" size ", w:" size ", o:" channels "] = if 1 <= h+i && h+i <= " size    \
+       " && 1 <= w+j && w+j <= " size                                                             \
+       " then X[n, h+i-1, w+j-1, c] * W[o, c, i, j] else 0 // sum c:" channels                    \
+       ", i:3, j:3\nY[n:1, h:" size ", w:" size ", o:" channels                                   \
+       "] = max(S[n, h, w, o] + B[o], 0)\nout Y\nend\nin x f32 [1, " size ", " size ", " channels \
+       "]\nweight w f32 [" channels ", " channels ", 3, 3]\nweight b f32 [" channels              \
+       "]\ny f32 [1, " size ", " size ", " channels "] = conv(x, w, b)\nout y\n"
+
+static const struct {
+  const char *text, *passes;
+  bool taken;
+} convolutions[] = {
+    {WIDE("28", "64"), "winograd", true},
+    // a second time there is no window left
+    {WIDE("28", "64"), "winograd winograd", true},
+    // only where it is named
+    {WIDE("28", "64"), NULL, false},
+    // of few channels the transforms take more than the products save
+    {WIDE("28", "4"), "winograd", false},
+    // the transformed image of the one stays in the last cache, that of the other does not
+    {WIDE("64", "128"), "winograd", true},
+    {WIDE("128", "128"), "winograd", false},
+};
+
+static void takes_fewer_products(void **state) {
+  CHECK_ROWS (convolutions, row) {
+    struct network *n = network_from(row->text);
+    struct buf out = {0};
+    CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
+    network_print(n, &out);
+    CHECK(row->taken == !!strstr(out.text, "program conv winograd 2\n"), out.text);
+    buf_free(&out);
+    network_free(n);
+  }
+}
+
 // ---- random networks ----
 
 // A, the shape of most values, is [2, 4, 3, 3]; B is [2, 4], C is A flat, D is A with its channels last.
@@ -822,4 +861,5 @@ static void keeps_what_random_networks_compute(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(gives_texts), cmocka_unit_test(knows_its_passes),
+           cmocka_unit_test(takes_fewer_products),
            cmocka_unit_test(keeps_what_random_networks_compute))

@@ -69,7 +69,7 @@ class FakeNetwork:
         return [[1e-6] * rounds for _ in self.calls]
 
 
-def lower(exported: Any, threads: int, log: Any) -> Any:
+def lower(exported: Any, threads: int, log: Any, winograd: bool) -> Any:
     network = FakeNetwork(exported, threads)
     return network, network.tensors
 

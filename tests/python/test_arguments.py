@@ -62,6 +62,7 @@ TABLE = {
             "threads": NO_WHOLE + NEVER,
             "log": NO_PATH,
             "check": NO_SWITCH + NEVER,
+            "winograd": NO_SWITCH + NEVER,
         },
     ),
     "compile_program": (

@@ -54,7 +54,7 @@ class Words(nn.Module):
 def given(monkeypatch):
     """The text stands for the model's graph."""
 
-    def lower(exported, threads, log):
+    def lower(exported, threads, log, winograd):
         tensors = {"table": "words.weight", "w": "head.weight"}
         found = {name: exported.state_dict[source] for name, source in tensors.items()}
         return NativeNetwork(TEXT, threads, log), found
@@ -154,4 +154,24 @@ def test_two_threads_give_the_same_in_a_child_too(monkeypatch):
     if not child:
         signal.alarm(60)
         os._exit(0 if torch.equal(compiled[1](x), results[0]) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_fewer_products_where_they_are_permitted(threads):
+    model = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()).eval()
+    x = torch.randn(1, 64, 28, 28)
+    direct = canvas.compile(model, x, threads=threads)
+    fewer = canvas.compile(model, x, threads=threads, winograd=True)
+    assert "winograd 2" in fewer.text and "winograd" not in direct.text
+    for _ in range(2):
+        wanted = model(x).detach()
+        assert not torch.equal(fewer(x), direct(x)), "other products round otherwise"
+        torch.testing.assert_close(fewer(x), wanted, atol=1e-5, rtol=0)
+        with torch.no_grad():  # transformed again
+            model[0].weight *= 1.5
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        os._exit(0 if torch.equal(fewer(x), fewer(x)) and "winograd 2" in fewer.text else 1)
     assert os.waitpid(child, 0)[1] == 0

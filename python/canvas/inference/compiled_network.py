@@ -233,7 +233,7 @@ def _only(leaves: list[Any]) -> Any:
     return leaves[0]
 
 
-@checked(threads=WHOLE, log=PATH, check=SWITCH)
+@checked(threads=WHOLE, log=PATH, check=SWITCH, winograd=SWITCH)
 def compile(
     model: nn.Module,
     example_input: Any,
@@ -241,12 +241,14 @@ def compile(
     threads: int = 1,
     log: str | os.PathLike[str] | None = None,
     check: bool = True,
+    winograd: bool = False,
 ) -> CompiledNetwork:
     """A model in evaluation mode as native code for this machine, for inference.
 
     `example_input`: a tensor, or a tuple or dict of arguments, as the model takes it; `log`: the
     file of a tuning log (docs/tune.md), whose schedules are used; `check`: the first call of each
-    size is compared with PyTorch.  Operators that are not known stay in PyTorch, and a line on
+    size is compared with PyTorch; `winograd`: convolutions with windows of 3x3 may take fewer
+    products, which rounds otherwise.  Operators that are not known stay in PyTorch, and a line on
     standard error says which.  Raises CanvasError in one message where the model cannot be
     exported, is on another device or in training mode, or no C compiler works.
     """
@@ -256,4 +258,4 @@ def compile(
         raise CanvasError("model is a module of TorchScript: give the one that it was made of")
     if not 1 <= threads <= THREADS:
         raise CanvasError(f"threads is from 1 to {THREADS}, not {threads}")
-    return CompiledNetwork(model, example_input, Options(threads, log, check))
+    return CompiledNetwork(model, example_input, Options(threads, log, check, winograd))

@@ -13,10 +13,12 @@ from .. import aten
 from .native_network import NativeNetwork
 
 
-def lower(exported: Any, threads: int, log: Any) -> tuple[NativeNetwork, Mapping[str, Tensor]]:
+def lower(
+    exported: Any, threads: int, log: Any, winograd: bool = False
+) -> tuple[NativeNetwork, Mapping[str, Tensor]]:
     """(the network, the tensors of its weights by their names in its text)."""
     imported = aten.import_graph(exported)
-    return NativeNetwork(imported.text, threads, log), imported.weights
+    return NativeNetwork(imported.text, threads, log, winograd), imported.weights
 
 
 def unsupported(node: Any) -> str | None:

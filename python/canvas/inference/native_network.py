@@ -52,12 +52,18 @@ class NativeNetwork:
     """
 
     def __init__(
-        self, text: str, threads: int = 1, log: str | os.PathLike[str] | None = None
+        self,
+        text: str,
+        threads: int = 1,
+        log: str | os.PathLike[str] | None = None,
+        winograd: bool = False,
     ) -> None:
         self.threads = threads
-        self._process, self._made_of = os.getpid(), text
+        self._process, self._made_of, self._winograd = os.getpid(), text, winograd
         self._options: dict[str, Any] = {"log": log, "threads": threads}
-        made = _core.network_compile(text, **self._options)
+        if winograd:
+            text = _core.network_optimize(_core.network_optimize(text), "winograd")
+        made = _core.network_compile(text, optimize=not winograd, **self._options)
         self.path: str = made["path"]
         self.name: str = made["function"]
         self.text: str = made["text"]
@@ -82,7 +88,7 @@ class NativeNetwork:
         """
         if self.threads == 1 or self._process == os.getpid():
             return self
-        return NativeNetwork(self._made_of, 1, self._options["log"])
+        return NativeNetwork(self._made_of, 1, self._options["log"], self._winograd)
 
     def source(self) -> dict[str, str]:
         """The same as C, by file names."""

@@ -31,6 +31,7 @@ class Options:
     threads: int = 1
     log: str | os.PathLike[str] | None = None
     check: bool = True
+    winograd: bool = False
 
 
 class Specialised:
@@ -162,7 +163,9 @@ class Specialised:
         sub = getattr(self.cut.outer, node.target)
         alone = not isinstance(sub.graph.output_node().args[0], (tuple, list))
         exported, roles = part_program(self.lifted, node)
-        network, tensors = lowering.lower(exported, self.options.threads, self.options.log)
+        network, tensors = lowering.lower(
+            exported, self.options.threads, self.options.log, self.options.winograd
+        )
         own = dict(zip(self.lifted.weights, self.lifted.tensors))
         places = {_identity(own[name]): at for at, name in enumerate(roles) if name}
         read = [tensors[row[0]] for row in network.weights]

@@ -34,14 +34,15 @@ HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]
 def canvas(
     graph: fx.GraphModule, example_inputs: Sequence[Any], *, options: Any = None, mode: Any = None
 ) -> Any:
-    """The backend; options are those of canvas.compile: threads, log, check."""
+    """The backend; options are those of canvas.compile: threads, log, check,
+    winograd."""
     return DynamoGraph(graph, example_inputs, _options(options, mode))
 
 
 def _options(given: Any, mode: Any) -> Options:
     if mode not in (None, "default"):
         raise CanvasError(f"the backend 'canvas' has no mode '{mode}': leave it out")
-    known = ("threads", "log", "check")
+    known = ("threads", "log", "check", "winograd")
     for name in given or {}:
         if name not in known:
             hint = did_you_mean(name, known)

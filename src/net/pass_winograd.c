@@ -1,0 +1,79 @@
+/* Convolutions with windows of 3x3 take fewer products where that is predicted to be faster:
+ *
+ *     conv: S[n, h, w, o] = X[..] * W[..] // sum c, kh:3, kw:3      ->      transforms of W and X,
+ *                                                                           16 products of matrices, and back
+ *
+ * The edit `winograd` in tiles of 2 (program_edit.h); the transform of constant weights is computed when they are
+ * loaded. It runs only where it is named. Results are rounded otherwise: in tiles of 2 they are nearer than the sums
+ * (docs/reports/winograd.md), but where one term is much larger than the others.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "net/fuse_cost.h"
+#include "net/passes.h"
+#include "program/program_cost.h"
+#include "program/program_edit.h"
+
+enum { TILE = 2 };
+/* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
+static const double MOST = 1.15;
+/* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
+static const int64_t CACHED = 14 << 20;
+
+static bool loads_varying(const struct program *p, int expr, const bool *varies) {
+  if (expr < 0) return false;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return varies[n->tensor];
+  for (int i = 0; i < 3; i++)
+    if (loads_varying(p, n->arg[i], varies)) return true;
+  return false;
+}
+
+/* Some stage that is computed in each run does not stay in the last cache. */
+static bool spills(const struct program *p) {
+  bool *varies = mem_alloc((size_t)p->tensors.count + 1), found = false;
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    varies[i] = t->is_input ? !t->constant : loads_varying(p, t->body, varies);
+    bool kept = !t->is_input && varies[i];
+    found |= kept && program_elements(p, i) * program_dtype_bytes(t->dtype) > CACHED;
+  }
+  free(varies);
+  return found;
+}
+
+/* NULL: the program stays. */
+static struct program *better_of(struct fuse_costs *costs, const struct program *p) {
+  struct program *made = p->winograd ? NULL : winograd_of(p, TILE);
+  if (!made) return NULL;
+  double seconds = fuse_cost(costs, made);
+  bool better = isfinite(seconds) && seconds <= MOST * fuse_cost(costs, p);
+  if (better && !spills(made)) return made;
+  program_free(made);
+  return NULL;
+}
+
+/* By program: a call that is made in each run calls it. */
+static bool *find_called(const struct network *n) {
+  bool *called = mem_alloc((size_t)n->programs.count + 1);
+  for (int i = 0; i < n->calls.count; i++)
+    if (n->calls.data[i].varies) called[n->calls.data[i].program] = true;
+  return called;
+}
+
+canvas_status pass_winograd(canvas_context *ctx, struct network *n) {
+  (void)ctx;
+  network_settle(n);
+  struct fuse_costs costs = fuse_costs_open();
+  bool *called = find_called(n);
+  for (int i = 0; i < n->programs.count; i++) {
+    struct program *made = called[i] ? better_of(&costs, n->programs.data[i]) : NULL;
+    if (!made) continue;
+    program_free(n->programs.data[i]);
+    n->programs.data[i] = made;
+  }
+  free(called);
+  fuse_costs_close(&costs);
+  return CANVAS_OK;
+}
