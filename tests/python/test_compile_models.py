@@ -247,3 +247,27 @@ def test_what_is_changed_shares_no_memory():
         canvas.CanvasError, match=r"'given_\d' and 'given_\d' share memory, and the m"
     ):
         compiled(x, x)
+
+
+def test_numbers_that_are_infinite_or_none():
+    """What is compared at the first call is finite; later inputs need not be."""
+    inf, nan = torch.inf, torch.nan
+    x = torch.tensor(
+        [[-inf] * 4, [1.0, inf, 0.0, -inf], [nan, 1, -1, 0], [0.0, -2.0, 3e38, 1e-40]]
+    )
+
+    def function(_, x):
+        rows = [x.relu(), x.clamp(-1, 1), x.sign(), x.softmax(1), functional.gelu(-x.abs())]
+        return [
+            *rows,
+            x.logsumexp(1),
+            x.amax(1),
+            functional.max_pool1d(x, 2),
+            torch.maximum(x, x.T),
+        ]
+
+    compiled = canvas.compile(Does(function).eval(), torch.randn(4, 4))
+    compiled(torch.randn(4, 4))
+    got = compiled(x)
+    for a, b in zip(got, function(None, x)):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, equal_nan=True)

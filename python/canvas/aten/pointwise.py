@@ -43,7 +43,7 @@ UNARY = {
     "floor": "floor({X})",
     "ceil": "-floor(-{X})",
     "trunc": "if {X} < 0 then -floor(-{X}) else floor({X})",
-    "sign": "if {X} > 0 then 1 else if {X} < 0 then -1 else 0 * {X}",
+    "sign": "if {X} > 0 then 1 else if {X} < 0 then -1 else 0",
 }
 # Of two, either of which may be a number.
 BINARY = {

@@ -123,6 +123,11 @@ def vector_norm(w: Writer, x: Any, order: Any, dims: Any, keep: bool, *_dtype: A
     return w.call("norm", [("X", x)], lines, r.shape)
 
 
+def _finite(largest: str) -> str:
+    """What exponents are less by: the largest, unless infinite ones would cancel each other."""
+    return f"if {largest} < inf && {largest} > -inf then {largest} else 0"
+
+
 @operator("reduction", "logsumexp")
 def logsumexp(w: Writer, x: Any, dims: Any, keep: bool) -> Value:
     x = w.value(x)
@@ -130,8 +135,9 @@ def logsumexp(w: Writer, x: Any, dims: Any, keep: bool) -> Value:
     inner = ", ".join(r.inner)
     lines = [
         stage("M", r.inner, r.inner_shape, r.load, "max", r.over),
-        stage("S", r.inner, r.inner_shape, f"exp({r.load} - M[{inner}])", "sum", r.over),
-        stage("Y", r.out, r.shape, f"M[{inner}] + log(S[{inner}])"),
+        stage("Z", r.inner, r.inner_shape, _finite(f"M[{inner}]")),
+        stage("S", r.inner, r.inner_shape, f"exp({r.load} - Z[{inner}])", "sum", r.over),
+        stage("Y", r.out, r.shape, f"Z[{inner}] + log(S[{inner}])"),
     ]
     return w.call("logsumexp", [("X", x)], lines, r.shape)
 
