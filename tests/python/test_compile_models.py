@@ -203,6 +203,13 @@ def test_types_at_borders(name):
             torch.testing.assert_close(a, b.detach(), rtol=1e-4, atol=1e-5)
 
 
+def test_constants_are_computed_where_they_are_read():
+    compiled = canvas.compile(Does(_indices_through_a_cut).eval(), X4)
+    assert [why.partition(":")[0] for why in compiled._example_size().cut.left] == [
+        "aten.sort.default"
+    ]
+
+
 def test_numbers_that_a_model_holds_may_change():
     model = Does(lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3]).eval()
     compiled = canvas.compile(model, X4)
