@@ -1,7 +1,7 @@
 """Whole networks as native code against torch eager, torch.compile, onnxruntime and OpenVINO.
 
     ./dev bench network [--json] [--threads 1|2] [--find FILE] [--log FILE]
-                        [--rounds N] [--resume] [--report FILE] [WORD...]
+                        [--winograd] [--rounds N] [--resume] [--report FILE] [WORD...]
 
 fp32, batch 1 and 16; each network unchanged, with the kernel of figure 6 in the place of its dense
 convolutions with a window, and with the kernel or pack in FILE (of the best find of the demo) in
@@ -9,8 +9,8 @@ that of ResNet-8. Engines take turns in one process, with one thread by the proc
 process, with more by the wall clock; every result is compared with double precision before.
 `ratio` is how many times faster than the fastest peer on the same network, `over unchanged` than
 the fastest way of running the network without the kernel, ours included. --log takes schedules
-from a tuning log. WORDs choose cases by the parts of
-their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all. Peers
+from a tuning log, --winograd times canvas.compile(winograd=True), too. WORDs choose cases by the
+parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
 the table.
@@ -91,6 +91,7 @@ def one(case: Case, options: argparse.Namespace) -> Row:
     command += [str(FOLDER), "--rounds", str(options.rounds)]
     command += ["--find", str(options.find)] if options.find else []
     command += ["--log", str(options.log)] if options.log else []
+    command += ["--winograd"] if options.winograd else []
     threads = str(options.threads)
     setting = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     row: Row = {"name": case.name, "network": case.network.name, "kernel": case.kernel,
@@ -128,7 +129,7 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
 
 # ---- what is printed ---------------------------------------------------------------------------
 
-ENGINES = ("canvas", "canvas log", *network_peers.PEERS)
+ENGINES = ("canvas", "canvas log", "canvas winograd", *network_peers.PEERS)
 
 
 def milliseconds(row: Row, name: str) -> str:
@@ -193,6 +194,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, choices=(1, 2), default=1)
     parser.add_argument("--find", type=Path, help="kernel or pack that the search found")
     parser.add_argument("--log", type=Path, help="schedules from this tuning log, too")
+    parser.add_argument("--winograd", action="store_true", help="with fewer products, too")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--resume", action="store_true", help="keep what was measured before")
     parser.add_argument("--report", type=Path, help="write the table into this page")

@@ -64,9 +64,12 @@ def openvino(model: nn.Module, images: Tensor, threads: int, folder: Path) -> En
     return run
 
 
-def native(log: str | None) -> Callable[[nn.Module, Tensor, int, Path], Engine]:
+Way = Callable[[nn.Module, Tensor, int, Path], Engine]
+
+
+def native(log: str | None, winograd: bool = False) -> Way:
     def make(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
-        network = canvas.compile(model, images, threads=threads, log=log)
+        network = canvas.compile(model, images, threads=threads, log=log, winograd=winograd)
         return lambda: network(images)
 
     return make

@@ -1,6 +1,6 @@
 """One case of `./dev bench network`, in a process of its own.
 
-    network_worker.py CASE THREADS FOLDER [--find FILE] [--log FILE] [--rounds N]
+    network_worker.py CASE THREADS FOLDER [--find FILE] [--log FILE] [--winograd] [--rounds N]
 
 Every engine's result is compared with PyTorch's in double precision before it is timed. Engines
 take turns: by the processor time of the process with one thread, by the wall clock with more. A
@@ -33,19 +33,23 @@ UNCHANGED = "unchanged "  # before the name of an engine: the network without th
 BOUND = 2e-3  # of the largest result: largest difference from double precision
 
 
-def contenders(log: str | None) -> dict[str, Any]:
+OURS = ("canvas", "canvas log", "canvas winograd")
+
+
+def contenders(log: str | None, winograd: bool) -> dict[str, Any]:
     ways = {"canvas": network_peers.native(None), **network_peers.PEERS}
     if log:
         ways["canvas log"] = network_peers.native(log)
-    return {name: way for name, way in ways.items() if name in ("canvas", "canvas log")
-            or network_peers.there(name)}  # fmt: skip
+    if winograd:
+        ways["canvas winograd"] = network_peers.native(log, winograd=True)
+    return {name: way for name, way in ways.items() if name in OURS or network_peers.there(name)}
 
 
 def prepared(model: nn.Module, images: Tensor, row: Row, options: argparse.Namespace,
              prefix: str = "") -> dict[str, network_peers.Engine]:  # fmt: skip
     exact = copy.deepcopy(model).double()(images.double())
     engines = {}
-    for way_name, way in contenders(options.log).items():
+    for way_name, way in contenders(options.log, options.winograd).items():
         name = prefix + way_name
         try:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -138,7 +142,7 @@ def measure(case: Case, options: argparse.Namespace) -> Row:
         "over compile": [name for name in ["compile"] if name in times],
         "over unchanged": [name for name in times if name.startswith(UNCHANGED)],
     }
-    for name in ("canvas", "canvas log"):
+    for name in OURS:
         for kind, rivals in against.items():
             if name in times and rivals:
                 values = ratios(times, rivals, name)
@@ -156,6 +160,7 @@ def main() -> None:
     parser.add_argument("folder")
     parser.add_argument("--find", type=Path)
     parser.add_argument("--log")
+    parser.add_argument("--winograd", action="store_true")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
