@@ -187,6 +187,7 @@ BORDERS = {
     "numbers in": (lambda s, n, x: s.layer(x) * n.float(), NUMBERS, X4),
     "numbers held": (lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3], X4),
     "complex": (lambda s, x: torch.view_as_real(torch.fft.fft(s.layer(x))), X4),
+    "a constant of NaN": (lambda s, x: s.layer(x) + (torch.arange(4.0) - 1).sqrt(), X4),
     "a named input": (Named(), torch.tensor([3, 0, 0, 1]), torch.arange(4) > 1, X4),
 }
 
@@ -200,7 +201,7 @@ def test_types_at_borders(name):
         got, wanted = compiled(*given), model(*given)
         for a, b in zip(*(y if isinstance(y, tuple) else (y,) for y in (got, wanted))):
             assert a.dtype == b.dtype and a.stride() == b.stride()
-            torch.testing.assert_close(a, b.detach(), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(a, b.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_constants_are_computed_where_they_are_read():

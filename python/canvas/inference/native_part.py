@@ -79,7 +79,8 @@ class NativePart(nn.Module):
                 return packed
         with AT_WORK:
             self.check_form(weights)
-            check_numbers(weights, self.names)
+            held = [at for at, place in enumerate(self._order) if isinstance(place, int)]
+            check_numbers([weights[at] for at in held], [self.names[at] for at in held])
             macs = sum(call[2] for call in network.calls)
             watched = WatchedWeights(weights, self.names, macs)
             packed = network.pack(weights)
