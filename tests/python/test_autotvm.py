@@ -595,7 +595,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: autotvm.record.decode("x", protocol="pickle"), "records are of protocol 'json'"),
     (
         lambda: list(autotvm.record.load_from_file("no/such")),
-        "No such file or directory: 'no/such'",
+        "cannot read records from 'no/such': No such file or directory",
     ),
 ]  # fmt: skip
 
@@ -676,3 +676,50 @@ def test_the_notebook_at_its_own_size(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("dense True\nsparse True\n")
+
+
+# ---- which line is to blame ---------------------------------------------------------------------
+
+
+@autotvm.template("test_autotvm.never")
+def never(n: int) -> Any:
+    s, bufs = product(n)
+    C = bufs[2]
+    s[C].parallel(s[C].op.reduce_axis[0])  # this
+    return s, bufs
+
+
+def test_what_no_candidate_can_be_is_told_with_the_line_of_the_template() -> None:
+    lines, first = inspect.getsourcelines(never)
+    line = first + next(number for number, text in enumerate(lines) if text.endswith("# this\n"))
+    tuner = autotvm.tuner.RandomTuner(autotvm.task.create("test_autotvm.never", (8,), "llvm"))
+    why = rf"none of 2 candidates worked, the last: \S*test_autotvm.py:{line}: parallel: parallel"
+    with pytest.raises(CanvasError, match=why):
+        tuner.tune(2, LOCAL)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: autotvm.task.create("nobody", (), "llvm"),
+        lambda: autotvm.template("test_autotvm.product")(lambda n: None),
+        lambda: autotvm.measure_option("remote", "local"),
+        lambda: autotvm.tuner.GATuner("task"),  # type: ignore[arg-type]
+        lambda: autotvm.ConfigEntity.from_json_dict({"entity": [["x", "so", 3]]}),
+        lambda: autotvm.record.decode("{}"),
+        lambda: list(autotvm.record.load_from_file("/nowhere/log")),
+        lambda: autotvm.callback.progress_bar(0),
+    ],
+)
+def test_a_mistake_tells_the_line_once(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(CanvasError) as told:
+        wrong()
+    assert re.match(r"\S*test_autotvm\.py:\d+: ", str(told.value))
+    assert str(told.value).count("test_autotvm.py") == 1 and "\n" not in str(told.value)
+
+
+def test_a_record_that_is_none_is_told_with_its_line_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"{RECORD}\nnonsense\n")
+    why = r"test_autotvm\.py:\d+: '.*log', line 2: this is no record of AutoTVM's: 'nonsense'"
+    with pytest.raises(CanvasError, match=why):
+        autotvm.record.pick_best(tmp_path / "log", tmp_path / "best")

@@ -4,7 +4,9 @@ is refused.
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -225,6 +227,80 @@ def test_whatever_is_called_the_result_is_the_same_or_a_sentence() -> None:
     verdicts = _core.measure(_core.measurer(first, 1, screen=True), candidates[:16])
     assert {one["failure"] for one in verdicts} == {"ok"}, [v["message"] for v in verdicts]
     assert len(candidates) >= 30 <= refused * 3, refused
+
+
+# ---- which line is to blame ---------------------------------------------------------------------
+
+
+def reduces_in_parallel(s: Any, P: Any, Y: Any, k: Any) -> None:
+    s[P].unroll(s[P].op.axis[0])
+    s[P].parallel(k)  # this
+    s[Y].parallel(s[Y].op.axis[0])
+
+
+def parallel_in_parallel(s: Any, P: Any, Y: Any, k: Any) -> None:
+    i, j = s[Y].op.axis
+    s[P].parallel(s[P].op.axis[1])
+    s[Y].parallel(i)
+    s[Y].parallel(j)  # this
+
+
+def a_group_in_parallel(s: Any, P: Any, Y: Any, k: Any) -> None:
+    ko, ki = s[P].split(k, factor=5)
+    s[P].reorder(ko, ki, *s[P].op.axis)
+    both = s[P].fuse(ko, ki)
+    s[P].parallel(both)  # this
+
+
+def read_before_it_is_complete(s: Any, P: Any, Y: Any, k: Any) -> None:
+    s[Y].unroll(s[Y].op.axis[1])
+    s[Y].compute_at(s[P], k)  # this
+
+
+def parts_of_a_tile(s: Any, P: Any, Y: Any, k: Any) -> None:
+    io, _ = s[Y].split(s[Y].op.axis[0], factor=8)
+    s[P].compute_at(s[Y], io)
+    s[P].split(s[P].op.axis[0], factor=3)  # this
+    s[P].split(s[P].op.axis[1], factor=4)
+
+
+def unrolled_too_often(s: Any, P: Any, Y: Any, k: Any) -> None:
+    for loop in s[P].leaf_iter_vars:
+        s[P].unroll(loop)  # this
+
+
+BLAMED = [
+    (reduces_in_parallel, "parallel: parallel loop 'k' reduces 'P'; the schedule says 'i:24:unr"),
+    (parallel_in_parallel, "parallel: parallel loop 'j' stands inside parallel loop 'i'; the sch"),
+    (
+        a_group_in_parallel,
+        "parallel: parallel loop 'ko' reduces 'P'; the schedule says '{ko:4, ki",
+    ),
+    (read_before_it_is_complete, "compute_at: 'P' is computed before 'Y', which therefore cannot"),
+    (parts_of_a_tile, "split: 'P' computes 8 places at a time there, and 3 by 3 is another numbe"),
+    (unrolled_too_often, "unroll: loop 'i' unrolls into 15360 statements, at most 1024; split it"),
+]
+
+
+@pytest.mark.parametrize("calls, message", BLAMED, ids=[row[0].__name__ for row in BLAMED])
+def test_the_line_is_that_of_the_call(calls: Callable[..., None], message: str) -> None:
+    lines, first = inspect.getsourcelines(calls)
+    line = first + next(number for number, text in enumerate(lines) if text.endswith("# this\n"))
+    for use in (te.lower, te.build, lambda s: s.bound(), lambda s: s.code()):
+        s, _A, _B, P, Y, k = product()
+        calls(s, P, Y, k)
+        with pytest.raises(CanvasError) as raised:
+            use(s)
+        assert re.match(rf"\S*test_schedule_facade\.py:{line}: ", str(raised.value))
+        assert message in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_text_that_was_given_has_no_call() -> None:
+    s, _A, _B, P, _Y, k = product()
+    s[P].parallel(k)
+    s.schedule = "i, j, k:para =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"
+    with pytest.raises(CanvasError, match=r"py:\d+: line 1, column 7: parallel loop 'k' reduces"):
+        te.lower(s)
 
 
 # ---- what is refused ----------------------------------------------------------------------------

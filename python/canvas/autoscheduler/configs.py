@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..arguments import shown
 from ..errors import CanvasError
 from ..files import add_lines
+from ..te.place import mistake, unplaced
 
 KEYS = ("fuse", "spatial", "reduce", "reorder", "inline", "unroll", "merge", "special")
 
@@ -52,7 +53,7 @@ def found_in(config: Config) -> Found | None:
         if isinstance(special, dict) and special.get("canvas") == 1:
             texts = [special.get(name) for name in Found._fields]
             if not all(isinstance(text, str) for text in texts):
-                raise CanvasError("a config of canvas has the texts program, edited and schedule")
+                raise mistake("a config of canvas has the texts program, edited and schedule")
             return Found(*(str(text) for text in texts))
     return None
 
@@ -61,7 +62,7 @@ def checked_config(given: Any) -> Config:
     """A Config, or what JSON makes of one."""
     pair = isinstance(given, (tuple, list)) and len(given) == 2
     if not pair or not isinstance(given[0], (list, tuple)):
-        raise CanvasError(
+        raise mistake(
             "configs are two: a list with a dict for each operation, and a dict for the graph, "
             f"not {shown(given)}"
         )
@@ -73,12 +74,12 @@ def checked_config(given: Any) -> Config:
 
 def _check_entities(what: str, given: Any) -> None:
     if not isinstance(given, dict):
-        raise CanvasError(f"{what} is a dict of lists, not {shown(given)}")
+        raise mistake(f"{what} is a dict of lists, not {shown(given)}")
     for key, value in given.items():
         if key not in KEYS:
-            raise CanvasError(f"{what} has no {shown(key)}: there are {', '.join(KEYS)}")
+            raise mistake(f"{what} has no {shown(key)}: there are {', '.join(KEYS)}")
         if not isinstance(value, (list, tuple)):
-            raise CanvasError(f"'{key}' of {what} is a list, not {shown(value)}")
+            raise mistake(f"'{key}' of {what} is a list, not {shown(value)}")
 
 
 # ---- lines --------------------------------------------------------------------------------------
@@ -91,14 +92,14 @@ _LINE_OF_OTHERS = re.compile(r"([^:]*):(.*)", re.S)
 def config_line(key: str, configs: Any) -> str:
     """What is saved of a task."""
     if not isinstance(key, str) or not key or "\n" in key:
-        raise CanvasError(f"configs are saved under the key of a task, not {shown(key)}")
+        raise mistake(f"configs are saved under the key of a task, not {shown(key)}")
     return f"{key}:{json.dumps(checked_config(configs))}"
 
 
 def config_from_line(line: str) -> tuple[str, Config]:
     """(key of the task, configs) of a line."""
     if not isinstance(line, str):
-        raise CanvasError(f"a line of configs is a text, not {shown(line)}")
+        raise mistake(f"a line of configs is a text, not {shown(line)}")
     line = line.strip()
     parts = _LINE.match(line) or _LINE_OF_OTHERS.match(line)
     try:
@@ -106,9 +107,7 @@ def config_from_line(line: str) -> tuple[str, Config]:
         given = json.loads(text)
     except (ValueError, RecursionError):
         cut = line if len(line) <= 40 else line[:40] + "..."
-        raise CanvasError(
-            f"expected 'KEY:JSON' as a line of configs, found {shown(cut)}"
-        ) from None
+        raise mistake(f"expected 'KEY:JSON' as a line of configs, found {shown(cut)}") from None
     return key, checked_config(given)
 
 
@@ -119,12 +118,12 @@ def save_configs(path: str | os.PathLike[str], configs: Iterable[tuple[str, Any]
     try:
         add_lines(name, lines)
     except OSError as error:
-        raise CanvasError(f"cannot write configs to '{name}': {error.strerror}") from None
+        raise mistake(f"cannot write configs to '{name}': {error.strerror}") from None
 
 
 def _path(path: Any) -> str:
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-        raise CanvasError(f"configs are in a file, named by a path, not {shown(path)}")
+        raise mistake(f"configs are in a file, named by a path, not {shown(path)}")
     return os.fsdecode(path)
 
 
@@ -133,7 +132,7 @@ def _pairs(configs: Any) -> Iterable[tuple[str, Any]]:
     try:
         return [(key, config) for key, config in pairs]
     except (TypeError, ValueError):
-        raise CanvasError(
+        raise mistake(
             f"configs to save are a list of pairs (key, configs), not {shown(configs)}"
         ) from None
 
@@ -145,14 +144,14 @@ def load_configs(path: str | os.PathLike[str]) -> dict[str, Config]:
         with open(name, encoding="utf-8") as file:
             lines = file.read().split("\n")
     except OSError as error:
-        raise CanvasError(f"cannot read configs from '{name}': {error.strerror}") from None
+        raise mistake(f"cannot read configs from '{name}': {error.strerror}") from None
     except UnicodeDecodeError:
-        raise CanvasError(f"cannot read configs from '{name}': it is no text") from None
+        raise mistake(f"cannot read configs from '{name}': it is no text") from None
     found: dict[str, Config] = {}
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
                 found.update([config_from_line(line)])
         except CanvasError as error:
-            raise CanvasError(f"'{name}', line {number}: {error}") from None
+            raise mistake(f"'{name}', line {number}: {unplaced(error)}") from None
     return found

@@ -58,13 +58,13 @@ class Task:
             raise raised(f"the function of task '{self.key}'", error) from error
         pair = isinstance(made, (tuple, list)) and len(made) == 2
         if not pair or not all(isinstance(part, (tuple, list)) for part in made):
-            raise CanvasError(
+            raise mistake(
                 f"the function of task '{self.key}' answers {shown(made)}, not "
                 "([operations], [tensors])"
             )
         for one in (*made[0], *made[1]):
             if not isinstance(one, (Operation, Tensor)):
-                raise CanvasError(
+                raise mistake(
                     f"the function of task '{self.key}' answers {shown(one)} among its tensors"
                 )
         return tensors(made[0], "an output"), tensors(made[1], "a tensor")

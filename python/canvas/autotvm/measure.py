@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
+from ..te.place import mistake
+from ..te.schedule import Schedule
 from ..te.target import Target
 from .task import ConfigSpace, Task
 
@@ -78,12 +80,12 @@ class LocalBuilder:
     ) -> None:
         self.timeout = _seconds("LocalBuilder", timeout)
         if n_parallel is not None and not _is_count(n_parallel):
-            raise CanvasError(
+            raise mistake(
                 f"LocalBuilder: n_parallel is a whole number from 1, not {shown(n_parallel)}"
             )
         self.n_parallel = n_parallel or BATCH
         if build_func != "default":
-            raise CanvasError("LocalBuilder: build_func is 'default', there is one way to build")
+            raise mistake("LocalBuilder: build_func is 'default', there is one way to build")
 
 
 class LocalRunner:
@@ -104,9 +106,7 @@ class LocalRunner:
         self.timeout = _seconds("LocalRunner", timeout)
         for name, value in (("number", number), ("repeat", repeat)):
             if not _is_count(value):
-                raise CanvasError(
-                    f"LocalRunner: {name} is a whole number from 1, not {shown(value)}"
-                )
+                raise mistake(f"LocalRunner: {name} is a whole number from 1, not {shown(value)}")
         self.number, self.repeat = number, repeat
         self.min_repeat_ms, self.cooldown_interval = min_repeat_ms, cooldown_interval
         self.enable_cpu_cache_flush = bool(enable_cpu_cache_flush)
@@ -118,7 +118,7 @@ def _is_count(value: Any) -> bool:
 
 def _seconds(who: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
-        raise CanvasError(f"{who}: timeout is seconds above 0, not {shown(value)}")
+        raise mistake(f"{who}: timeout is seconds above 0, not {shown(value)}")
     return float(value)
 
 
@@ -127,9 +127,9 @@ def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
     builder = LocalBuilder() if builder == "local" else builder
     runner = LocalRunner() if runner == "local" else runner
     if not isinstance(builder, LocalBuilder):
-        raise CanvasError(f"a builder is 'local' or a LocalBuilder, not {shown(builder)}")
+        raise mistake(f"a builder is 'local' or a LocalBuilder, not {shown(builder)}")
     if not isinstance(runner, LocalRunner):
-        raise CanvasError(f"a runner is 'local' or a LocalRunner, not {shown(runner)}")
+        raise mistake(f"a runner is 'local' or a LocalRunner, not {shown(runner)}")
     return {"builder": builder, "runner": runner}
 
 
@@ -140,7 +140,7 @@ class Measure:
 
     def __init__(self, option: Any) -> None:
         if not isinstance(option, dict) or set(option) != {"builder", "runner"}:
-            raise CanvasError(
+            raise mistake(
                 f"measure_option is what autotvm.measure_option answers, not {shown(option)}"
             )
         checked = measure_option(**option)
@@ -156,12 +156,14 @@ class Measure:
         ones, and what was raised.
         """
         start = time.time()
-        made = [_texts(one) for one in inputs]
-        raised = self._measure([one for one in made if not isinstance(one, str)])
-        found = [one if isinstance(one, str) else self._known.get(one) for one in made]
-        done = list(itertools.takewhile(lambda one: one is not None, found))
+        made = [_candidate(one) for one in inputs]
+        raised = self._measure([one.texts for one in made if isinstance(one, _Candidate)])
+        done = list(itertools.takewhile(self._is_known, made))
         each = (time.time() - start) / max(1, len(done))
-        return [self._result(one, each) for one in done if one is not None], raised
+        return [self._result(one, each) for one in done], raised
+
+    def _is_known(self, made: _Candidate | str) -> bool:
+        return isinstance(made, str) or made.texts in self._known
 
     def _measure(self, legal: list[tuple[str, str | None]]) -> BaseException | None:
         """What two configs make alike is measured once.  Answers what was raised meanwhile."""
@@ -187,10 +189,13 @@ class Measure:
         self._known.update((one, found) for one, found in zip(new, verdicts) if found is not None)
         return raised
 
-    def _result(self, found: str | dict[str, Any], seconds: float) -> MeasureResult:
-        if isinstance(found, str):
-            return _failed(MeasureErrorNo.INSTANTIATION_ERROR, found, seconds)
+    def _result(self, made: _Candidate | str, seconds: float) -> MeasureResult:
+        if isinstance(made, str):
+            return _failed(MeasureErrorNo.INSTANTIATION_ERROR, made, seconds)
+        found = self._known[made.texts]
         kind = _KINDS.get(found["failure"], MeasureErrorNo.UNKNOWN_ERROR)
+        if found["failure"] == "check":
+            return _failed(kind, str(made.schedule.told(CanvasError(found["message"]))), seconds)
         if kind:
             return _failed(kind, f"{found['failure']}: {found['message']}", seconds)
         costs: tuple[float, ...] = (found["lower"], found["median"], found["upper"])
@@ -199,11 +204,16 @@ class Measure:
         return MeasureResult(costs, 0, seconds, time.time())
 
 
-def _texts(inp: MeasureInput) -> tuple[str, str | None] | str:
-    """A candidate's program and schedule, or why there are none."""
+class _Candidate(NamedTuple):
+    schedule: Schedule
+    texts: tuple[str, str | None]  # its program and schedule
+
+
+def _candidate(inp: MeasureInput) -> _Candidate | str:
+    """What the template makes of a config, or why there is nothing."""
     try:
         s, _ = inp.task.instantiate(inp.config)
-        return s.program, s.schedule or None
+        return _Candidate(s, (s.program, s.schedule or None))
     except CanvasError as error:
         return str(error)
 

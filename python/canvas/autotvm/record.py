@@ -12,6 +12,7 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from ..files import at_once
+from ..te.place import mistake, unplaced
 from ..te.target import Target
 from ..te.target import create as create_target
 from .measure import FAILED_COST, MeasureInput, MeasureResult
@@ -45,7 +46,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
     """What a line holds; also one that AutoTVM wrote."""
     _json_only(protocol)
     if not isinstance(row, str):
-        raise CanvasError(f"a record is a line of text, not {shown(row)}")
+        raise mistake(f"a record is a line of text, not {shown(row)}")
     try:
         found = json.loads(row)
         target, name, args, _kwargs = found["input"]
@@ -57,7 +58,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
             raise ValueError
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         cut = row.strip() if len(row.strip()) <= 40 else row.strip()[:40] + "..."
-        raise CanvasError(f"this is no record of AutoTVM's: {shown(cut)}") from None
+        raise mistake(f"this is no record of AutoTVM's: {shown(cut)}") from None
     task = Task(str(name), _tuples(args))
     task.target = create_target(str(target))
     return MeasureInput(task.target, task, ConfigEntity.from_json_dict(config)), result
@@ -69,26 +70,27 @@ def _tuples(value: Any) -> Any:
 
 def _json_only(protocol: str) -> None:
     if protocol != "json":
-        raise CanvasError(f"records are of protocol 'json', not {shown(protocol)}")
+        raise mistake(f"records are of protocol 'json', not {shown(protocol)}")
 
 
 def load_from_file(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """The records of a file; blank lines and those that begin with # are none."""
     if not isinstance(filename, (str, bytes, os.PathLike)):
-        raise CanvasError(f"records are in a file, named by a path, not {shown(filename)}")
+        raise mistake(f"records are in a file, named by a path, not {shown(filename)}")
     try:
         lines = Path(os.fsdecode(filename)).read_text().split("\n")
     except OSError as error:
-        raise CanvasError(f"{error.strerror}: '{os.fsdecode(filename)}'") from None
+        name = os.fsdecode(filename)
+        raise mistake(f"cannot read records from '{name}': {error.strerror}") from None
     except UnicodeDecodeError:
-        raise CanvasError(f"'{os.fsdecode(filename)}' is no text, so it has no records") from None
+        raise mistake(f"'{os.fsdecode(filename)}' is no text, so it has no records") from None
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
         try:
             yield decode(line)
         except CanvasError as error:
-            raise CanvasError(f"'{os.fsdecode(filename)}', line {number}: {error}") from None
+            raise mistake(f"'{os.fsdecode(filename)}', line {number}: {unplaced(error)}") from None
 
 
 class ApplyHistoryBest(DispatchContext):
@@ -134,7 +136,7 @@ def _pairs(records: Any) -> Iterable[Any]:
         yield from load_from_file(records)
         return
     if not hasattr(records, "__iter__"):
-        raise CanvasError(
+        raise mistake(
             f"records are files, or pairs (MeasureInput, MeasureResult), not {shown(records)}"
         )
     for one in records:
@@ -150,7 +152,7 @@ def pick_best(in_file: Any, out_file: Any) -> None:
     """
     named = isinstance(out_file, (str, os.PathLike))
     if not named and not hasattr(out_file, "writelines"):
-        raise CanvasError(f"out_file is a path or an open file, not {shown(out_file)}")
+        raise mistake(f"out_file is a path or an open file, not {shown(out_file)}")
     pairs = list(load_from_file(in_file))
     if named and Path(out_file).exists():
         pairs += load_from_file(out_file)
@@ -162,7 +164,8 @@ def pick_best(in_file: Any, out_file: Any) -> None:
         with at_once(Path(out_file)) as file:
             file.write("".join(lines).encode())
     except OSError as error:
-        raise CanvasError(f"{error.strerror}: '{os.fspath(out_file)}'") from None
+        name = os.fspath(out_file)
+        raise mistake(f"cannot write records to '{name}': {error.strerror}") from None
 
 
 def best_of(

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import te
 from ..arguments import shown
-from ..errors import CanvasError
+from ..te.place import mistake
 from .task import get_config, template
 from .task.entities import SplitEntity
 
@@ -18,7 +18,7 @@ WIDTH = 64  # columns of the image at a time, at most
 def _pair(value: Any, name: str) -> tuple[int, int]:
     pair = (value, value) if isinstance(value, int) else value
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or min(pair) < 0:
-        raise CanvasError(f"conv2d_NCHWc: {name} is one number or two, not {shown(value)}")
+        raise mistake(f"conv2d_NCHWc: {name} is one number or two, not {shown(value)}")
     return int(pair[0]), int(pair[1])
 
 
@@ -27,7 +27,7 @@ def conv2d_NCHWc(
 ) -> te.Tensor:
     """data [n, ic/b, h, w, b] with kernel [oc/c, ic/b, kh, kw, b, c]."""
     if data.ndim != 5 or kernel.ndim != 6 or data.shape[4] != kernel.shape[4]:
-        raise CanvasError(
+        raise mistake(
             "conv2d_NCHWc: data is [n, ic/b, h, w, b] and the kernel [oc/c, ic/b, kh, kw, b, c], "
             f"not {list(data.shape)} and {list(kernel.shape)}"
         )
@@ -76,7 +76,7 @@ def conv2d_nchwc_x86(
 ) -> Any:
     """Loops as of E1 and E2 (docs/schedule.md): knob `unroll_kw` says which."""
     if not layout.startswith("NCHW") or not out_layout.startswith("NCHW"):
-        raise CanvasError(f"conv2d_NCHWc: layouts are NCHWc, not {layout} and {out_layout}")
+        raise mistake(f"conv2d_NCHWc: layouts are NCHWc, not {layout} and {out_layout}")
     conv = conv2d_NCHWc(data, kernel, strides, padding, dilation, out_dtype)
     cfg = get_config()
     block, columns = data.shape[4], conv.shape[3]

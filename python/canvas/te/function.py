@@ -9,7 +9,7 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from ..nn.compiled import Compiled
-from .place import mistake, placed
+from .place import mistake
 from .schedule import Schedule, checked_buffers, checked_schedule, machine_of
 from .tensor import Tensor
 from .time_evaluator import time_evaluator
@@ -92,7 +92,7 @@ def build(
     try:
         return Function(made, tensors, name)
     except CanvasError as error:
-        raise placed(error) from None
+        raise made.told(error) from None
 
 
 def checked_target(target: Any) -> str:

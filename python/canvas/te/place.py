@@ -28,10 +28,18 @@ def mistake(message: str, at: str | None = None) -> CanvasError:
     return CanvasError(message if at == _NOWHERE else f"{at}: {message}")
 
 
+_PLACE = re.compile(r"\S+:\d+: ")
+
+
 def placed(error: CanvasError) -> CanvasError:
     """What to raise again: with the user's line, where it has none yet."""
     text = str(error)
-    return CanvasError(text) if re.match(r"\S+:\d+: ", text) else mistake(text)
+    return CanvasError(text) if _PLACE.match(text) else mistake(text)
+
+
+def unplaced(error: CanvasError) -> str:
+    """The message alone, to be told of a place in a file."""
+    return _PLACE.sub("", str(error), count=1) if _PLACE.match(str(error)) else str(error)
 
 
 def raised(what: str, error: Exception) -> CanvasError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .. import _core
@@ -44,12 +45,31 @@ class Schedule(ScheduleCalls):
     def bound(self) -> tuple[str, str]:
         """(program, schedule) with every number: what is built."""
         self._check_texts()
-        return _core.bind_schedule(self.program, self.schedule or None, machine_of(self.machine))
+        machine = machine_of(self.machine)
+        try:
+            return _core.bind_schedule(self.program, self.schedule or None, machine)
+        except CanvasError as error:
+            raise self.told(error) from None
 
     def code(self) -> str:
         """The C that is built."""
         self._check_texts()
-        return _core.emit(self.program, self.schedule or None, machine_of(self.machine))
+        machine = machine_of(self.machine)
+        try:
+            return _core.emit(self.program, self.schedule or None, machine)
+        except CanvasError as error:
+            raise self.told(error) from None
+
+    def told(self, error: CanvasError) -> CanvasError:
+        """What to raise where the texts do not fit: with the line of the user's call, if one of
+        the calls on the schedule is to blame, else with that of what asks.
+        """
+        found = re.match(r"line (\d+), column (\d+): (.*)", str(error), re.S)
+        said = self.whose_call(int(found[1]), int(found[2]), found[3]) if found else None
+        if not found or not said:
+            return placed(error)
+        line = self.schedule.splitlines()[int(found[1]) - 1].strip()
+        return mistake(f"{said.call}: {found[3]}; the schedule says '{line}'", said.at)
 
     def _check_texts(self) -> None:
         for name in ("program", "schedule", "machine"):
@@ -57,6 +77,9 @@ class Schedule(ScheduleCalls):
                 raise CanvasError(
                     f"a schedule's {name} is a text, not {shown(getattr(self, name))}"
                 )
+
+    def __repr__(self) -> str:
+        return f"Schedule({', '.join(tensor.name for tensor in self.outputs)})"
 
     def __str__(self) -> str:
         return self.program + (f"\n{self.schedule}" if self.schedule else "")

@@ -15,10 +15,10 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from . import schedule_loops as loops_of
-from .place import mistake
-from .schedule_loops import IterVar, Loops
+from .place import mistake, place
+from .schedule_loops import IterVar, Loops, Said
 from .schedule_program import inputs_of, stages_of
-from .schedule_text import schedule_text
+from .schedule_text import schedule_text, whose_call
 
 # What TVM has and code for CPUs, or the loop tree, has not; and what to do instead.
 REFUSED = {
@@ -133,6 +133,7 @@ class Stage:
         if loop not in loops.leaves:
             loops_of.mark(loops, loop, "", "compute_at")
         self._loops.at = (loops, loop)
+        self._loops.put = loops_of.Said("compute_at", place())
 
     def compute_root(self) -> None:
         self._loops.at = None
@@ -244,6 +245,12 @@ class ScheduleCalls:
     @schedule.setter
     def schedule(self, text: str) -> None:
         self._given = text
+
+    def whose_call(self, line: int, column: int, why: str) -> Said | None:
+        """The call that made what stands at a place of the text, where calls made it."""
+        if self._given or not self.schedule:
+            return None
+        return whose_call(self._stages, line, column, why)
 
     # ---- within -----------------------------------------------------------------------------
 

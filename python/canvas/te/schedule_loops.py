@@ -14,6 +14,7 @@ from typing import Any
 
 from ..arguments import shown
 from .place import mistake
+from .place import place as line_of_call
 from .schedule_program import Axis, StageText
 
 
@@ -50,6 +51,14 @@ class Split:
     nparts: int | None
 
 
+@dataclass(frozen=True)
+class Said:
+    """A call of the user's: `vectorize` in `gemm.py:12`."""
+
+    call: str
+    at: str
+
+
 @dataclass(eq=False)
 class Loops:
     """The loops of the stage `text`, the outermost first in `leaves`, and where it is computed:
@@ -66,6 +75,8 @@ class Loops:
     auto: dict[IterVar, int] = field(default_factory=dict)  # unrolled up to so many statements
     at: tuple[Loops, IterVar] | None = None
     order: list[IterVar] = field(default_factory=list)  # of its axes, where TVM has another one
+    said: dict[IterVar, list[Said]] = field(default_factory=dict)  # calls on a loop, in order
+    put: Said | None = None  # what said `at`
 
     @property
     def name(self) -> str:
@@ -115,6 +126,7 @@ def split(
         inner.size = min(number, loop.size) if nparts is None else -(-loop.size // number)
         outer.size = -(-loop.size // inner.size)
     loops.splits[loop] = Split(outer, inner, factor, nparts)
+    loops.said[outer], loops.said[inner] = loops.said[loop][-1:], loops.said[loop][-1:]
     loops.leaves[place : place + 1] = [outer, inner]
     return outer, inner
 
@@ -143,6 +155,7 @@ def fuse(loops: Loops, fused: Sequence[IterVar]) -> IterVar:
         size *= one or 1
     name = "_".join(part.name for part in parts)
     made = IterVar(name, None if None in sizes else size, parts[0].reduces, parts=parts)
+    loops.said[made] = loops.said[fused[0]][-1:]
     loops.leaves[places[0] : places[0] + len(places)] = [made]
     return made
 
@@ -186,6 +199,7 @@ def _leaf(loops: Loops, loop: Any, call: str) -> int:
     """Where a loop stands among those of its stage."""
     for place, one in enumerate(loops.leaves):
         if one is loop:
+            loops.said.setdefault(loop, []).append(Said(call, line_of_call()))
             return place
     name = getattr(loop, "name", None)
     if not isinstance(loop, IterVar):

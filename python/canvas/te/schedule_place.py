@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .place import mistake
@@ -74,12 +74,14 @@ def place(stages: Mapping[str, Loops]) -> dict[str, Placed]:
             if reader.name not in placed:
                 raise mistake(
                     f"compute_at: '{reader.name}' is computed before '{loops.name}', which "
-                    "therefore cannot be computed inside of it"
+                    "therefore cannot be computed inside of it",
+                    line_of_put(loops),
                 )
             if at not in reader.leaves:
                 raise mistake(
                     f"compute_at: '{reader.name}' has no loop '{at.name}' any more; say "
-                    f"s[{loops.name}].compute_at after its loops are split, fused and reordered"
+                    f"s[{loops.name}].compute_at after its loops are split, fused and reordered",
+                    line_of_put(loops),
                 )
             one.path = placed[reader.name].inside(at)
         _cover(one, list(placed.values()), names)
@@ -121,7 +123,7 @@ def _cover(one: Placed, readers: list[Placed], names: dict[str, Loop]) -> None:
             [] if part.fixed else mine[-1:]
         )
         _same_names(kept, made, part.free)
-        _remainder(one, part, [made[leaf] for leaf in kept], size)
+        _remainder(one, part, {leaf: made[leaf] for leaf in kept}, size)
         one.covers[root.axis] = part.fixed + [
             _named(one, leaf, made[leaf], names, taken) for leaf in kept
         ]
@@ -140,17 +142,19 @@ def _extents(loops: Loops, loop: IterVar, extent: int, made: dict[IterVar, Loop]
     _extents(loops, split.inner, inner, made)
 
 
-def _remainder(one: Placed, part: _Part, own: list[Loop], size: int) -> None:
+def _remainder(one: Placed, part: _Part, kept: Mapping[IterVar, Loop], size: int) -> None:
     """Parts that come to more than the axis: the outermost has no more steps than it needs, the
     innermost is guarded.  What loops around fix is a tile, which is divided without a remainder.
     """
+    own = list(kept.values())
     inner = math.prod(loop.extent for loop in own[1:])
     if own and not part.fixed:
         own[0].extent = -(-part.own // inner)
     elif own and inner * own[0].extent != part.own:
         raise mistake(
             f"split: '{one.loops.name}' computes {part.own} places at a time there, and "
-            f"{' by '.join(str(loop.extent) for loop in own)} is another number"
+            f"{' by '.join(str(loop.extent) for loop in own)} is another number",
+            _line_of_split(one.loops, kept),
         )
     product = math.prod(loop.extent for loop in part.fixed + own)
     if product > size and not any(loop.masked for loop in part.fixed + own):
@@ -205,7 +209,9 @@ def _needed(one: Placed, axis: int, size: int, readers: list[Placed]) -> _Part:
                 part = _Part([], size)
             found = part
     if found is None:
-        raise mistake(f"compute_at: nothing reads '{one.loops.name}', it is a result")
+        raise mistake(
+            f"compute_at: nothing reads '{one.loops.name}', it is a result", line_of_put(one.loops)
+        )
     return found
 
 
@@ -216,7 +222,8 @@ def _check_inside(one: Placed, reader: Placed) -> None:
         raise mistake(
             f"compute_at: '{reader.loops.name}' reads '{one.loops.name}' outside of the loop "
             f"'{where[1].name if where else ''}' where it is computed; compute it at a loop "
-            "around all that reads it"
+            "around all that reads it",
+            line_of_put(one.loops),
         )
 
 
@@ -252,5 +259,19 @@ def _refuse(one: Placed, axis: int) -> None:
     raise mistake(
         f"compute_at: what is read of '{one.loops.name}' along '{name}' inside of loop "
         f"'{where[1].name if where else ''}' is no tile of its own (tiles overlap there, or "
-        "skip some); compute it at another loop, or whole"
+        "skip some); compute it at another loop, or whole",
+        line_of_put(one.loops),
     )
+
+
+# ---- which line of the user's said it -----------------------------------------------------------
+
+
+def line_of_put(loops: Loops) -> str | None:
+    return loops.put.at if loops.put else None
+
+
+def _line_of_split(loops: Loops, parts: Iterable[IterVar]) -> str | None:
+    """Of the last one that made these parts."""
+    said = [one for part in parts for one in loops.said.get(part, ()) if one.call == "split"]
+    return said[-1].at if said else line_of_put(loops)

@@ -1,53 +1,112 @@
-"""A schedule's text from the loops of its stages."""
+"""A schedule's text from the loops of its stages, and back: which call of the user's a place in
+the text comes from.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from .schedule_loops import IterVar, Loops
+from .schedule_loops import IterVar, Loops, Said
 from .schedule_place import Loop, Placed, place
+
+_MARKING = ("vectorize", "unroll", "parallel", "pragma", "prefetch")  # calls that mark a loop
+
+
+class _Piece(NamedTuple):
+    """A part of a line: a loop of a stage, or what computes an element of it (`leaf` None)."""
+
+    text: str
+    one: Placed
+    leaf: IterVar | None
+
+    def said(self) -> list[Said]:
+        """The calls on the loop, and on those that it was fused of."""
+        if self.leaf is None:
+            return [self.one.loops.put] if self.one.loops.put else []
+        loops = [*self.leaf.parts, self.leaf]
+        return [said for loop in loops for said in self.one.loops.said.get(loop, ())]
+
+
+class _Line(NamedTuple):
+    depth: int
+    pieces: list[_Piece]
+
+    def __str__(self) -> str:
+        end = " =>" if self.pieces[0].leaf else ""
+        return "    " * self.depth + ", ".join(piece.text for piece in self.pieces) + end
+
+    def at(self, column: int) -> _Piece:
+        """The piece that stands at a column, counted from 1."""
+        end = 4 * self.depth
+        for piece in self.pieces:
+            end += len(piece.text) + 2
+            if column <= end:
+                break
+        return piece
 
 
 def schedule_text(stages: Mapping[str, Loops]) -> str:
     """The schedule that the stages, in the order of the program, stand for."""
+    return "".join(f"{line}\n" for line in _lines(stages))
+
+
+def whose_call(stages: Mapping[str, Loops], number: int, column: int, why: str) -> Said | None:
+    """The call of the user's that a mistake is about: it was found at a place in the text, both
+    counted from 1, and `why` names loops and stages in quotes.
+    """
+    lines = _lines(stages)
+    if not 0 < number <= len(lines):
+        return None
+    piece = lines[number - 1].at(column)
+    named = re.findall(r"'(\w+)'", why)
+    there = [
+        other
+        for line in lines
+        for other in line.pieces
+        if re.split(r"\W", other.text.lstrip("@{"), maxsplit=1)[0] in named
+    ]
+    nearest = [piece, *sorted(there, key=lambda other: other.one is not piece.one)]
+    marks = [said for one in nearest for said in reversed(one.said()) if said.call in _MARKING]
+    others = [said for one in nearest for said in reversed(one.said())]
+    return next(iter([*marks, *others]), None)
+
+
+def _lines(stages: Mapping[str, Loops]) -> list[_Line]:
     placed = place(stages)
     roots = [one for one in placed.values() if one.loops.at is None]
-    lines = [line for one in roots for line in _Writer(placed).stage(one, 0)]
-    return "\n".join(lines) + "\n"
+    return [line for one in roots for line in _Writer(placed).stage(one, 0)]
 
 
 @dataclass
 class _Writer:
     placed: Mapping[str, Placed]
 
-    def stage(self, one: Placed, depth: int) -> Iterator[str]:
+    def stage(self, one: Placed, depth: int) -> Iterator[_Line]:
         """Its loops; what is computed in one of them stands before those that are deeper."""
         unrolled = _unrolled(one)
-        waiting: list[str] = []
+        waiting: list[_Piece] = []
         for leaf in one.loops.leaves:
-            waiting += _loop(one, leaf, leaf in unrolled)
+            waiting += [_Piece(text, one, leaf) for text in _loop(one, leaf, leaf in unrolled)]
             inner = [other for other in self.placed.values() if self._is_in(other, one, leaf)]
             if not inner:
                 continue
             if waiting:
-                yield _line(depth, ", ".join(waiting) + " =>")
+                yield _Line(depth, waiting)
                 depth, waiting = depth + 1, []
             for other in inner:
                 yield from self.stage(other, depth)
         if waiting:
-            yield _line(depth, ", ".join(waiting) + " =>")
+            yield _Line(depth, waiting)
             depth += 1
-        yield _line(depth, _statement(one))
+        yield _Line(depth, [_Piece(_statement(one), one, None)])
 
     @staticmethod
     def _is_in(other: Placed, one: Placed, leaf: IterVar) -> bool:
         at = other.loops.at
         return at is not None and at[0] is one.loops and at[1] is leaf
-
-
-def _line(depth: int, text: str) -> str:
-    return "    " * depth + text
 
 
 def _loop(one: Placed, leaf: IterVar, unrolled: bool) -> list[str]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...te.place import mistake
 from ...te.target import Target
 from .space import ConfigSpace, FallbackConfigEntity
 
@@ -56,7 +56,7 @@ class ApplyConfig(DispatchContext):
     def __init__(self, config: ConfigSpace) -> None:
         super().__init__()
         if not isinstance(config, ConfigSpace):
-            raise CanvasError(
+            raise mistake(
                 "ApplyConfig takes a config, as ConfigSpace.get and ConfigEntity.from_json_dict "
                 f"make it, not {shown(config)}"
             )

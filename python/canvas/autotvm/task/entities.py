@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...te.place import mistake
 
 # What parts of an axis y are called: yo and yi, or yt, yo and yi.
 _PARTS = {2: "oi", 3: "toi"}
@@ -114,7 +114,7 @@ def entity_to_json(entity: Any) -> tuple[str, Any]:
     for letters, (kind, field) in _KINDS.items():
         if isinstance(entity, kind):
             return letters, getattr(entity, field)
-    raise CanvasError(f"a knob is no entity of AutoTVM's: {shown(entity)}")
+    raise mistake(f"a knob is no entity of AutoTVM's: {shown(entity)}")
 
 
 def is_sizes(given: Any) -> bool:
@@ -125,17 +125,17 @@ def is_sizes(given: Any) -> bool:
 
 def entity_from_json(name: Any, letters: Any, value: Any) -> Any:
     if not isinstance(name, str):
-        raise CanvasError(f"a knob has a name, a text, not {shown(name)}")
+        raise mistake(f"a knob has a name, a text, not {shown(name)}")
     if not isinstance(letters, str) or letters not in _KINDS:
-        raise CanvasError(f"knob '{name}' is of a kind {shown(letters)}, there are sp, re, an, ot")
+        raise mistake(f"knob '{name}' is of a kind {shown(letters)}, there are sp, re, an, ot")
     if letters == "ot":
         return OtherOptionEntity(value)
     if letters == "an" and not isinstance(value, (list, tuple)):
-        raise CanvasError(f"knob '{name}' is a list of marks, not {shown(value)}")
+        raise mistake(f"knob '{name}' is a list of marks, not {shown(value)}")
     if letters != "an" and not (is_sizes(value) and value):
-        raise CanvasError(f"knob '{name}' is whole numbers, not {shown(value)}")
+        raise mistake(f"knob '{name}' is whole numbers, not {shown(value)}")
     if letters == "sp" and any(one < 1 for one in value[1:]):
-        raise CanvasError(f"knob '{name}': sizes are from 1, the first may be -1: {shown(value)}")
+        raise mistake(f"knob '{name}': sizes are from 1, the first may be -1: {shown(value)}")
     if letters == "re" and sorted(value) != list(range(len(value))):
-        raise CanvasError(f"knob '{name}' is an order of axes from 0, not {shown(value)}")
+        raise mistake(f"knob '{name}' is an order of axes from 0, not {shown(value)}")
     return _KINDS[letters][0](value)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...te.place import mistake
 
 
 def permutations(
@@ -29,7 +29,7 @@ def permutations(
     elif policy == "interleave":
         yield from _interleaved(axes, more["spatial"], more["reduce"])
     else:
-        raise CanvasError(
+        raise mistake(
             f"define_reorder: there is no policy {shown(policy)}, there are identity, all, "
             "interval_all, candidate, interleave"
         )
@@ -39,7 +39,7 @@ def _place(axes: Sequence[Any], axis: Any) -> int:
     for place, one in enumerate(axes):
         if one is axis:
             return place
-    raise CanvasError(f"define_reorder: {shown(axis)} is none of the axes")
+    raise mistake(f"define_reorder: {shown(axis)} is none of the axes")
 
 
 def _interleaved(
@@ -71,7 +71,7 @@ def marks_of(axes: Sequence[Any], policy: str, more: Mapping[str, Any]) -> Itera
         return
     words = policy.replace("try", "none").split("_")
     if any(mark not in ("none", "unroll", "vec") for mark in words):
-        raise CanvasError(
+        raise mistake(
             f"define_annotate: there is no policy {shown(policy)}, there are unroll, vec, "
             "try_unroll, try_vec, try_unroll_vec, locate_cache"
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...arguments import shown
 from ...errors import CanvasError, one_line
+from ...te.place import mistake
 from .entities import (
     AnnotateEntity,
     OtherOptionEntity,
@@ -44,7 +45,7 @@ def _length(var: Any) -> int:
     extent = getattr(getattr(var, "dom", None), "extent", None)
     found = getattr(var, "length", extent if extent is not None else var)
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise CanvasError(
+        raise mistake(
             f"an axis of a space is a length from 1 or a loop of known length, not {shown(var)}"
         )
     return int(found)
@@ -90,13 +91,13 @@ class SplitSpace(TransformSpace):
         self.policy, self.product = policy, axes[0].length
         self.num_output = num_outputs
         if isinstance(num_outputs, bool) or not isinstance(num_outputs, int) or num_outputs < 1:
-            raise CanvasError(
+            raise mistake(
                 f"define_split: num_outputs is a whole number from 1, not {shown(num_outputs)}"
             )
         if filter is not None and not callable(filter):
-            raise CanvasError(f"define_split: filter is a function, not {shown(filter)}")
+            raise mistake(f"define_split: filter is a function, not {shown(filter)}")
         if policy not in POLICIES:
-            raise CanvasError(
+            raise mistake(
                 f"define_split: there is no policy {shown(policy)}, there are "
                 f"{', '.join(POLICIES)}"
             )
@@ -148,9 +149,7 @@ class OtherOptionSpace(TransformSpace):
     def __init__(self, _axes: Sequence[Any], _policy: Any, candidate: Sequence[Any]) -> None:
         super().__init__()
         if isinstance(candidate, (str, bytes)) or not hasattr(candidate, "__iter__"):
-            raise CanvasError(
-                f"define_knob: candidate is a list of values, not {shown(candidate)}"
-            )
+            raise mistake(f"define_knob: candidate is a list of values, not {shown(candidate)}")
         self.entities = [OtherOptionEntity(value) for value in candidate]
 
     def __repr__(self) -> str:
@@ -215,9 +214,9 @@ class ConfigSpace:
         value = getattr(flop, "value", flop)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number and not hasattr(value, "__index__"):
-            raise CanvasError(f"add_flop takes a number, not {shown(flop)}")
+            raise mistake(f"add_flop takes a number, not {shown(flop)}")
         if not 0 <= value < math.inf:
-            raise CanvasError(f"add_flop takes a number of operations, not {shown(flop)}")
+            raise mistake(f"add_flop takes a number of operations, not {shown(flop)}")
         self.flop += float(value)
 
     def raise_error(self, msg: str) -> None:
@@ -231,7 +230,7 @@ class ConfigSpace:
         self, kind: Any, name: str, axes: Sequence[Any], policy: Any, more: dict[str, Any]
     ) -> list[Axis]:
         if not isinstance(name, str) or not name:
-            raise CanvasError(f"a knob has a name, a text, not {shown(name)}")
+            raise mistake(f"a knob has a name, a text, not {shown(name)}")
         if not self._collect:
             number = more.get("num_outputs", len(axes) if kind is not OtherOptionSpace else 0)
             self._check_known(kind, name, number)
@@ -241,11 +240,11 @@ class ConfigSpace:
             space = kind(axes, policy, **more)
         except TypeError as error:
             text = one_line(error).partition(": ")[2]
-            raise CanvasError(f"knob '{name}': {text.partition('() ')[2] or text}") from None
+            raise mistake(f"knob '{name}': {text.partition('() ')[2] or text}") from None
         except KeyError as error:
-            raise CanvasError(f"knob '{name}': policy '{policy}' takes {error}") from None
+            raise mistake(f"knob '{name}': policy '{policy}' takes {error}") from None
         if not len(space):
-            raise CanvasError(f"knob '{name}' has nothing to choose from, every way is left out")
+            raise mistake(f"knob '{name}' has nothing to choose from, every way is left out")
         self.space_map[name] = space
         self._entity_map[name] = space[0]
         return [Axis(space, place) for place in range(space.num_output)]
@@ -257,12 +256,12 @@ class ConfigSpace:
         if known is None:
             return  # said where it is asked for
         if not isinstance(known, wanted):
-            raise CanvasError(
+            raise mistake(
                 f"the config is of another template: knob '{name}' is {known!r}, no "
                 f"{wanted.__name__}"
             )
         if isinstance(known, SplitEntity) and len(known.size) != number:
-            raise CanvasError(
+            raise mistake(
                 f"the config is of another template: knob '{name}' has {len(known.size)} parts, "
                 f"not {number}"
             )
@@ -273,7 +272,7 @@ class ConfigSpace:
     def get(self, index: int) -> ConfigEntity:
         """The point of an index, from 0."""
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self):
-            raise CanvasError(
+            raise mistake(
                 f"an index of this space is from 0 to {len(self) - 1}, not {shown(index)}"
             )
         entities, left = {}, index
@@ -291,7 +290,7 @@ class ConfigSpace:
     def __getitem__(self, name: str) -> Any:
         if name not in self._entity_map:
             knobs = ", ".join(self._entity_map)
-            raise CanvasError(
+            raise mistake(
                 f"a config has no knob '{name}', "
                 + (f"its knobs are {knobs}" if knobs else "it has none at all")
             )
@@ -328,17 +327,15 @@ class ConfigEntity(ConfigSpace):
             if not isinstance(json_dict["entity"], (list, tuple)):
                 raise TypeError
         except (KeyError, TypeError, ValueError):
-            raise CanvasError(
+            raise mistake(
                 "a config has 'index', 'code_hash' and rows [knob, sp|re|an|ot, value] as its "
                 f"'entity', not {shown(json_dict)}"
             ) from None
         if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-            raise CanvasError(
-                f"the index of a config is a whole number from 0, not {shown(index)}"
-            )
+            raise mistake(f"the index of a config is a whole number from 0, not {shown(index)}")
         entities = {name: entity_from_json(name, kind, value) for name, kind, value in rows}
         if len(entities) != len(rows):
-            raise CanvasError("a config has a knob twice")
+            raise mistake("a config has a knob twice")
         return ConfigEntity(index, code_hash, entities, [])
 
     def __len__(self) -> int:
@@ -360,9 +357,7 @@ class FallbackConfigEntity(ConfigSpace):
         """A split whose parts are the largest divisors up to these; -1: any."""
         space = self.space_map.get(name)
         if not isinstance(space, SplitSpace) or len(constraints) != space.num_output:
-            raise CanvasError(
-                f"fallback_split: '{name}' is no split into {len(constraints)} parts"
-            )
+            raise mistake(f"fallback_split: '{name}' is no split into {len(constraints)} parts")
         left, sizes = space.product, []
         for most in reversed(constraints):
             sizes.append(max(one for one in get_factors(left) if most == -1 or one <= most))

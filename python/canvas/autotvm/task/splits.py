@@ -8,6 +8,7 @@ from typing import Any
 
 from ...arguments import shown
 from ...errors import CanvasError, one_line
+from ...te.place import mistake
 from .entities import SplitEntity, is_sizes
 
 WAYS_MOST = 200_000  # of a knob
@@ -16,7 +17,7 @@ WAYS_MOST = 200_000  # of a knob
 def _few(ways: Iterator[list[int]]) -> Iterator[list[int]]:
     for number, way in enumerate(ways):
         if number >= WAYS_MOST:
-            raise CanvasError(
+            raise mistake(
                 f"define_split: there are more than {WAYS_MOST} ways, take fewer num_outputs or "
                 "a max_factor"
             )
@@ -29,16 +30,14 @@ def filtered(found: list[SplitEntity], wanted: Callable[[SplitEntity], Any]) -> 
     except CanvasError:
         raise
     except Exception as error:
-        raise CanvasError(f"define_split: filter raised {one_line(error)}") from error
+        raise mistake(f"define_split: filter raised {one_line(error)}") from error
 
 
 def candidates(given: Sequence[Sequence[int]], parts: int) -> list[SplitEntity]:
     if not isinstance(given, (list, tuple)) or not all(map(is_sizes, given)):
-        raise CanvasError(
-            f"define_split: candidate is a list of lists of sizes, not {shown(given)}"
-        )
+        raise mistake(f"define_split: candidate is a list of lists of sizes, not {shown(given)}")
     if any(len(sizes) != parts for sizes in given):
-        raise CanvasError(f"define_split: each candidate has {parts} sizes, as num_outputs says")
+        raise mistake(f"define_split: each candidate has {parts} sizes, as num_outputs says")
     return [SplitEntity(list(sizes)) for sizes in given]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ... import _core, te
 from ...arguments import did_you_mean, shown
 from ...errors import CanvasError, one_line
+from ...te.place import mistake
 from ...te.target import Target
 from ...te.target import create as create_target
 from .dispatcher import ApplyConfig, DispatchContext
@@ -26,24 +27,20 @@ def template(task_name: Any, func: Template | None = None) -> Any:
     `with` blocks around say.
     """
     if not isinstance(task_name, str):
-        raise CanvasError(
-            f"a template has a name: @autotvm.template('name'), not {shown(task_name)}"
-        )
+        raise mistake(f"a template has a name: @autotvm.template('name'), not {shown(task_name)}")
 
     if func is not None and not callable(func):
-        raise CanvasError(f"template '{task_name}' is a function, not {shown(func)}")
+        raise mistake(f"template '{task_name}' is a function, not {shown(func)}")
 
     def register(function: Template) -> Template:
         known = TASK_TABLE.get(task_name)
         if known is not None and _origin(known) != _origin(function):
-            raise CanvasError(
-                f"template '{task_name}' is registered already, give it another name"
-            )
+            raise mistake(f"template '{task_name}' is registered already, give it another name")
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if kwargs:
-                raise CanvasError(f"template '{task_name}' takes its arguments without names")
+                raise mistake(f"template '{task_name}' takes its arguments without names")
             workload = args_to_workload(args, task_name)
             with ApplyConfig(DispatchContext.current.query(Target.current(), workload)):
                 return function(*args)
@@ -82,7 +79,7 @@ def _plain(value: Any) -> Any:
         return value
     if hasattr(value, "__index__"):
         return value.__index__()
-    raise CanvasError(
+    raise mistake(
         f"an argument of a task is a number, a text, a tensor or several, not {shown(value)}"
     )
 
@@ -123,7 +120,7 @@ class Task:
     @property
     def func(self) -> Template:
         if self.name not in TASK_TABLE:
-            raise CanvasError(
+            raise mistake(
                 f"there is no template '{self.name}'{did_you_mean(self.name, TASK_TABLE)}, "
                 "@autotvm.template registers one"
             )
@@ -152,10 +149,10 @@ def _called(task: Task, config: ConfigSpace) -> tuple[Any, list[Any]]:
     except CanvasError:
         raise
     except Exception as error:
-        raise CanvasError(f"template '{task.name}' raised {one_line(error)}") from error
+        raise mistake(f"template '{task.name}' raised {one_line(error)}") from error
     pair = isinstance(answer, (tuple, list)) and len(answer) == 2
     if not pair or not isinstance(answer[0], te.Schedule) or not _is_list(answer[1]):
-        raise CanvasError(
+        raise mistake(
             f"template '{task.name}' answers a schedule and its arguments, not {shown(answer)}"
         )
     return answer[0], list(answer[1])
@@ -168,13 +165,13 @@ def _is_list(given: Any) -> bool:
 def create(task_name: Any, args: Any, target: Any, target_host: Any = None) -> Task:
     """A task with the space that its template defines."""
     if not isinstance(task_name, str) or not isinstance(args, (tuple, list)):
-        raise CanvasError("task.create takes a template's name and a list of its arguments")
+        raise mistake("task.create takes a template's name and a list of its arguments")
     task = Task(task_name, args)
     task.target, task.target_host = create_target(target), target_host
     with task.target:
         s, _ = _called(task, task.config_space)
     if not task.config_space.space_map:
-        raise CanvasError(f"template '{task_name}' defines no knob, there is nothing to tune")
+        raise mistake(f"template '{task_name}' defines no knob, there is nothing to tune")
     task.flop = task.config_space.flop or count_flop(s.program)
     return task
 

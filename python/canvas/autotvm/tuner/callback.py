@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...arguments import shown
-from ...errors import CanvasError
 from ...files import add_lines
+from ...te.place import mistake
 from ..record import encode
 
 Callback = Callable[[Any, Sequence[Any], Sequence[Any]], None]
@@ -21,7 +21,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
 
     named = isinstance(file_out, (str, os.PathLike))
     if not named and not hasattr(file_out, "writelines"):
-        raise CanvasError(f"log_to_file takes a path or an open file, not {shown(file_out)}")
+        raise mistake(f"log_to_file takes a path or an open file, not {shown(file_out)}")
 
     def callback(_tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         lines = [encode(inp, res, protocol) + "\n" for inp, res in zip(inputs, results)]
@@ -31,7 +31,8 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
         try:
             add_lines(file_out, "".join(lines))
         except OSError as error:
-            raise CanvasError(f"{error.strerror}: '{os.fspath(file_out)}'") from None
+            name = os.fspath(file_out)
+            raise mistake(f"cannot write records to '{name}': {error.strerror}") from None
 
     return callback
 
@@ -39,7 +40,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
     """One line on standard error that says how far the search is."""
     if isinstance(total, bool) or not isinstance(total, int) or total < 1:
-        raise CanvasError(f"progress_bar: total is a whole number from 1, not {shown(total)}")
+        raise mistake(f"progress_bar: total is a whole number from 1, not {shown(total)}")
     scale = si_scale(si_prefix)
     start, state = time.time(), {"seen": 0, "best": 0.0, "now": 0.0}
 
@@ -64,7 +65,5 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
 def si_scale(prefix: Any) -> float:
     scales = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
     if not isinstance(prefix, str) or prefix not in scales:
-        raise CanvasError(
-            f"an SI prefix is one of {' '.join(scales).strip()}, not {shown(prefix)}"
-        )
+        raise mistake(f"an SI prefix is one of {' '.join(scales).strip()}, not {shown(prefix)}")
     return scales[prefix]

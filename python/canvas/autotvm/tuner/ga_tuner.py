@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...te.place import mistake
 from ..measure import MeasureInput, MeasureResult
 from ..task import ConfigEntity, Task
 from .tuner import Tuner, check_seed, mean_cost
@@ -31,15 +31,15 @@ class GATuner(Tuner):
         super().__init__(task)
         for name, value in (("pop_size", pop_size), ("elite_num", elite_num)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise CanvasError(f"GATuner: {name} is a whole number from 1, not {shown(value)}")
+                raise mistake(f"GATuner: {name} is a whole number from 1, not {shown(value)}")
         number = isinstance(mutation_prob, (int, float)) and not isinstance(mutation_prob, bool)
         if not number or not 0 <= mutation_prob <= 1:
-            raise CanvasError(
+            raise mistake(
                 f"GATuner: mutation_prob is a number from 0 to 1, not {shown(mutation_prob)}"
             )
         check_seed(seed)
         if elite_num > pop_size:
-            raise CanvasError(
+            raise mistake(
                 f"GATuner: elite_num is from 1 to pop_size, not {shown(elite_num)} of "
                 f"{shown(pop_size)}"
             )

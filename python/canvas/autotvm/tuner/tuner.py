@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...arguments import shown
-from ...errors import CanvasError
+from ...te.place import mistake
 from ..measure import Measure, MeasureInput, MeasureResult
 from ..task import ConfigEntity, Task
 from .callback import Callback, si_scale
@@ -21,7 +21,7 @@ class Tuner:
 
     def __init__(self, task: Task) -> None:
         if not isinstance(task, Task) or not task.config_space.space_map:
-            raise CanvasError(f"a tuner takes what task.create answers, not {shown(task)}")
+            raise mistake(f"a tuner takes what task.create answers, not {shown(task)}")
         self.task, self.space = task, task.config_space
         self.best_config: ConfigEntity | None = None
         self.best_flops = 0.0
@@ -60,9 +60,9 @@ class Tuner:
         """
         for name, value in (("n_trial", n_trial), ("early_stopping", early_stopping or 1)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise CanvasError(f"{name} is a whole number from 1, not {shown(value)}")
+                raise mistake(f"{name} is a whole number from 1, not {shown(value)}")
         if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
-            raise CanvasError(f"callbacks is a list of functions, not {shown(callbacks)}")
+            raise mistake(f"callbacks is a list of functions, not {shown(callbacks)}")
         measure = Measure(measure_option)
         scale = si_scale(si_prefix)
         self.n_trial, self.early_stopping = n_trial, early_stopping or 1e9
@@ -90,7 +90,7 @@ class Tuner:
                 logger.debug("Early stopped. Best iter: %d.", self.best_iter)
                 break
         if self.best_config is None:
-            raise CanvasError(f"none of {done} candidates worked, the last: {last}")
+            raise mistake(f"none of {done} candidates worked, the last: {last}")
 
     def _look_at(self, place: int, inp: MeasureInput, res: MeasureResult, scale: float) -> str:
         """Why it failed; "" where it did not."""
@@ -112,7 +112,7 @@ class Tuner:
 
 def check_seed(seed: Any) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise CanvasError(f"a seed is a whole number, not {shown(seed)}")
+        raise mistake(f"a seed is a whole number, not {shown(seed)}")
 
 
 def mean_cost(result: MeasureResult) -> float:
@@ -163,7 +163,7 @@ class XGBTuner(Tuner):
     """There is none here."""
 
     def __init__(self, *_given: Any, **_named: Any) -> None:
-        raise CanvasError(
+        raise mistake(
             "XGBTuner: there is no learned model here, take GATuner, RandomTuner or "
             "GridSearchTuner, or canvas.tune, which has a model of the machine"
         )
