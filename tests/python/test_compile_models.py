@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 
 import pytest
@@ -117,8 +118,34 @@ def test_a_cut_around_what_is_not_known(caplog):
     for given in (x, x.to(memory_format=torch.channels_last)):
         for _ in range(2):
             same(compiled(given), model(given))
-    with pytest.raises(canvas.CanvasError, match="only what is native code as a whole can be sav"):
+    why = r"only what is native code as a whole can be saved, .*: aten.sort.default: the operator"
+    with pytest.raises(canvas.CanvasError, match=why):
         compiled.save("nowhere")
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 5)
+
+    def forward(self, x):
+        inner = self.first(x)
+        return {"sums": inner.sum(1), "both": [inner * 2, inner], "most": inner.amax(1)}
+
+
+def test_outputs_are_saved_in_the_order_of_the_model(tmp_path):
+    torch.manual_seed(1)
+    compiled = canvas.compile(TwoHeads().eval(), torch.randn(3, 4))
+    compiled.save(tmp_path / "heads", name="heads")
+    header = (tmp_path / "heads/heads.h").read_text()
+    sizes = re.findall(r"outputs\[\d\]: \w+ f32 (\[.*?\])", header)
+    assert sizes == ["[3]", "[3, 5]", "[3, 5]", "[3]"]
+    command = "cc -O2 -march=native -Wall -Wextra -Werror -o run main.c heads.c -lm && ./run"
+    home = tmp_path / "heads"
+    done = subprocess.run(command, shell=True, cwd=home, check=True, capture_output=True)
+    for line in done.stdout.decode().splitlines():
+        words = line.split()
+        assert float(words[6]) <= 1e-5 * float(words[8]) > 0
 
 
 class Sorted(nn.Module):

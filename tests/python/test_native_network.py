@@ -33,7 +33,7 @@ weight table f32 [5, 4] from words.weight
 weight w f32 [2, 4] from head.weight
 x f32 [3, 4] = look(table, words)
 y f32 [3, 2] = mix(x, w)
-out x, y
+out y, x
 """
 
 
@@ -87,6 +87,9 @@ def test_a_folder_to_take_home(given, tmp_path):
     compiled = canvas.compile(Words().eval(), torch.tensor([4, 0, 2]))
     out = tmp_path / "deep" / "words"
     compiled.save(out)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md", "example.bin", "main.c", "network.txt", "two.c", "two.h", "weights.bin"
+    ]  # fmt: skip
     readme = (out / "README.md").read_text()
     command = next(line.split() for line in readme.splitlines() if line.startswith("    cc "))
     subprocess.run([*command, "-Wall", "-Werror"], cwd=out, check=True, timeout=60)
@@ -95,8 +98,8 @@ def test_a_folder_to_take_home(given, tmp_path):
     )
     lines = found.stdout.splitlines()
     assert [line.partition(",")[0] for line in lines] == [
-        "output 0: 48 bytes",
-        "output 1: 24 bytes",
+        "output 0: 24 bytes",
+        "output 1: 48 bytes",
     ]
     for line in lines:
         words = line.split()
@@ -104,6 +107,12 @@ def test_a_folder_to_take_home(given, tmp_path):
     assert canvas._core.network_optimize((out / "network.txt").read_text(), "dead")
     with pytest.raises(canvas.CanvasError, match="is there already: give a folder that is not"):
         compiled.save(out)
+    for name in ("two words", "../two", "", "2"):
+        with pytest.raises(canvas.CanvasError, match="name is letters, digits and _, as that of"):
+            compiled.save(tmp_path / "more", name=name)
+    compiled.save(tmp_path / "more", name="int")
+    command = [word.replace("two", "int_") for word in command]
+    subprocess.run(command, cwd=tmp_path / "more", check=True, timeout=60)
     (tmp_path / "file").write_text("")
     with pytest.raises(canvas.CanvasError, match=r"cannot write '.*': Not a directory"):
         compiled.save(tmp_path / "file" / "words")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree
 
-from ..arguments import PATH, SWITCH, WHOLE, checked, shown
+from ..arguments import PATH, SWITCH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError
 from .arguments_flat import (
     FlatArguments,
@@ -94,17 +94,19 @@ class CompiledNetwork:
         size = self._example_size()
         return report_of(size, self._weights(size), _pytree.tree_leaves(self._example), rounds)
 
-    @checked(folder=PATH)
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    @checked(folder=PATH, name=TEXT)
+    def save(self, folder: str | os.PathLike[str], name: str | None = None) -> None:
         """C, weights and the network's text for the example's sizes in a new folder, to be built
-        without Python: docs/networks.md.  Raises CanvasError where a part stays in PyTorch.
+        without Python: docs/deploy.md.  `name` is what its files and functions begin with (None:
+        "model").  Raises CanvasError where a part stays in PyTorch.
         """
         with AT_WORK:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
             if size.direct is None:
+                left = "; ".join(size.cut.left) or "it answers an input or a weight as it is"
                 raise CanvasError(
-                    "only what is native code as a whole can be saved: a part of this model stays "
-                    "in PyTorch, or it answers an input or a weight as it is"
+                    "only what is native code as a whole can be saved, and a part of this model "
+                    f"stays in PyTorch: {left}"
                 )
             weights = size.bind(self._weights(size))
             size.direct.part.check_form(weights)
@@ -112,7 +114,8 @@ class CompiledNetwork:
                 wanted = size.direct.results_of(self._eager(flat, False))
             part = size.direct.part
             given = part.forms_of(size.direct.inputs_of(flat))
-            save_network(part.network, weights, given, wanted, folder)
+            name = part.network.name if name is None else name
+            save_network(part.network, weights, given, wanted, folder, name)
 
     @property
     def text(self) -> str:

@@ -114,6 +114,7 @@ def cut_graph(lifted: LiftedGraph, unsupported: Unsupported, constant: Constant)
         CapabilityBasedPartitioner(gm, known).fuse_partitions(chosen, prefix="part")
     for node in gm.graph.nodes:
         if node.op == "call_module":
+            _answer_in_order(gm, node)
             cut.parts[node.target] = node
             _count(cut, node)
     gm.recompile()
@@ -174,6 +175,20 @@ def _refuse_at_borders(chosen: list[Any], known: _Known) -> bool:
 
 def _dtype(node: Any) -> str:
     return str(node.meta["val"].dtype).removeprefix("torch.")
+
+
+def _answer_in_order(gm: Any, part: Any) -> None:
+    """The part's outputs stand in the order of the graph's, as far as they are such."""
+    wanted = list(gm.graph.output_node().args[0])
+    taken = [user for user in part.users if user.target is operator.getitem]
+    taken.sort(key=lambda node: (wanted.index(node) if node in wanted else len(wanted)))
+    output = getattr(gm, part.target).graph.output_node()
+    if len(taken) < 2 or len(taken) != len(output.args[0]):
+        return
+    output.args = (tuple(output.args[0][node.args[1]] for node in taken),)
+    for place, node in enumerate(taken):
+        node.args = (part, place)
+    getattr(gm, part.target).recompile()
 
 
 def _gains(nodes: Any) -> bool:

@@ -90,9 +90,9 @@ class NativeNetwork:
             return self
         return NativeNetwork(self._made_of, 1, self._options["log"], self._winograd)
 
-    def source(self) -> dict[str, str]:
-        """The same as C, by file names."""
-        return _core.network_source(self.text, optimize=False, **self._options)
+    def source(self, name: str) -> dict[str, str]:
+        """The same as C, by file names, which begin with `name`, as its functions do."""
+        return _core.network_source(self.text, optimize=False, name=name, **self._options)
 
     def pack(self, weights: Sequence[Tensor]) -> PackedWeights:
         packed = PackedWeights(weights, self._packed)

@@ -11,6 +11,7 @@ README.md        how to build it
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from ..arguments import shown
 from ..errors import CanvasError
 from .huge_pages import ALIGNMENT
 from .native_network import DTYPES, NativeNetwork
@@ -99,17 +101,24 @@ def save_network(
     example: Sequence[Tensor],
     wanted: Sequence[Tensor],
     folder: str | os.PathLike[str],
+    name: str,
 ) -> Path:
     """The folder, new, appears whole or not at all."""
     out = Path(folder)
+    if not re.fullmatch(r"[A-Za-z]\w{0,99}", name, re.ASCII):
+        raise CanvasError(
+            f"name is letters, digits and _, as that of a C function, not {shown(name)}"
+        )
     if out.exists():
         raise CanvasError(f"'{out}' is there already: give a folder that is not")
     part = out.with_name(out.name + ".part")
     try:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        for name, text in {**network.source(), **_texts(network)}.items():
-            (part / name).write_text(text)
+        source = network.source(name)
+        name = next(file[:-2] for file in source if file.endswith(".h"))  # int becomes int_
+        for file, text in {**source, **_texts(network, name)}.items():
+            (part / file).write_text(text)
         (part / "weights.bin").write_bytes(_together(weights))
         (part / "example.bin").write_bytes(_together([*example, *wanted]))
         part.rename(out)
@@ -119,15 +128,15 @@ def save_network(
     return out
 
 
-def _texts(network: NativeNetwork) -> dict[str, str]:
-    words: dict[str, Any] = {"name": network.name}
+def _texts(network: NativeNetwork, name: str) -> dict[str, str]:
+    words: dict[str, Any] = {"name": name}
     for role in ("weight", "input", "output"):
         rows = getattr(network, role + "s")
         words[role + "s"] = len(rows)
         sizes = [str(_bytes(row[-2:] if role == "weight" else row[1:3])) for row in rows]
         words[role + "_bytes"] = ", ".join(sizes) or "0"
     flags = "-O2 -march=native" + (" -fopenmp" if network.threads > 1 else "")
-    readme = README.format(name=network.name, version=_core.version(), flags=flags)
+    readme = README.format(name=name, version=_core.version(), flags=flags)
     return {"main.c": MAIN % words, "network.txt": network.text, "README.md": readme}
 
 
