@@ -14,7 +14,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+try:
+    from . import _core
+except ImportError as error:
+    import pathlib
+
+    if list(pathlib.Path(__file__).parent.glob("_core.*.so")):
+        raise
+    raise ImportError(
+        f"canvas._core, its part in C, is not built in '{pathlib.Path(__file__).parent}': "
+        "run ./dev build there, or pip install ."
+    ) from error
+
 from .errors import CanvasError, NoSolution, missing
 from .inference.registration import register
 from .nn.pack import KernelPack, load, save

@@ -1706,10 +1706,10 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject *module) {
   struct state *s = state_of(module);
-  s->error = PyErr_NewExceptionWithDoc("canvas._core.Error", "Bad input, in one sentence.",
+  s->error = PyErr_NewExceptionWithDoc("canvas.CanvasError", "Bad input, in one sentence.",
                                        PyExc_ValueError, NULL);
   if (!s->error || PyModule_AddObjectRef(module, "Error", s->error) < 0) return -1;
-  s->no_solution = PyErr_NewExceptionWithDoc("canvas._core.NoSolution",
+  s->no_solution = PyErr_NewExceptionWithDoc("canvas.NoSolution",
                                              "The answer is \"none\"; the error message says why.",
                                              s->error, NULL);
   if (!s->no_solution) return -1;
