@@ -6,8 +6,10 @@ import json
 import math
 import os
 import pathlib
+import pickle
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import canvas
 from canvas import _core
 
 CONV = """canvas 1
@@ -459,3 +462,24 @@ def test_what_a_network_is_given_fits(arrays, message):
         _core.network_evaluate(NETWORK, arrays)
     with pytest.raises(_core.Error, match="line 1, column 1"):
         _core.network_evaluate("nonsense", arrays)
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def test_errors_have_the_names_that_users_write() -> None:
+    assert str(canvas.CanvasError) == "<class 'canvas.CanvasError'>"
+    assert str(canvas.NoSolution) == "<class 'canvas.NoSolution'>"
+    again = pickle.loads(pickle.dumps(canvas.NoSolution("none")))
+    assert isinstance(again, canvas.NoSolution) and str(again) == "none"
+
+
+def test_a_package_that_is_not_built_says_so(tmp_path: pathlib.Path) -> None:
+    folder = pathlib.Path(canvas.__file__).parent
+    copied = tmp_path / "canvas"
+    shutil.copytree(folder, copied, ignore=lambda _, names: [n for n in names if ".so" in n])
+    words = [sys.executable, "-c", "import canvas"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env={})
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: canvas._core, its part in C, is not built in '")
+    assert last.endswith("/canvas': run ./dev build there, or pip install .")
