@@ -113,7 +113,7 @@ const char *not_rfactored(const struct program *p, int tensor, int axis, int64_t
  * it is one. */
 const char *find_window(const struct program *p, int reader, int tensor, int own,
                         struct window *out);
-/* program_straight.c: in c->to what the load becomes. */
+/* straight_load.c: in c->to what the load becomes. */
 int straight_load(struct change *c, const struct px_map *map);
 /* Nothing but the reader needs the tensor. */
 bool is_read_by_one(const struct program *p, int tensor, int reader);

@@ -97,8 +97,9 @@ void default_facts(const struct program *p, int stage, const struct default_kept
 void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,
                      int64_t *stride);
-/* default_borders.c: the share of places for which a condition holds, as far as that is known: at least.
- * Sets `inside`; the expression beyond the border, -1 where there is none. */
+/* default_inside.c: how many numbers a reduction adds; the share of places for which a condition holds, as far
+ * as that is known: at least. Sets `inside`; the expression beyond the border, -1 where there is none. */
+double default_terms(const struct program_tensor *t);
 double default_share(const struct default_facts *f, int condition);
 int default_find_inside(struct default_facts *f);
 /* default_phases.c: periods; a condition that they are about; an index under it, added to the load. */
