@@ -1,7 +1,5 @@
 /* The share of a stage's places that lie inside of a border, from its conditions. See default.h. */
 #include "program/affine.h"
-#include "program/program_edit.h"
-#include "program/program_rebuild.h"
 #include "transform/default_chooser.h"
 
 enum {
