@@ -61,7 +61,8 @@ def test_a_minor_version_of_its_own_soname(prefix):
     dynamic = run("readelf", "-d", library(prefix, "libcanvas.so"))
     assert f"soname: [libcanvas.so.{version}]" in dynamic
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
-    assert needed <= {"libc.so.6", "libm.so.6"}
+    # what glibc is made of: its loader has the function that finds thread-local variables
+    assert {name for name in needed if "ld-linux" not in name} <= {"libc.so.6", "libm.so.6"}
 
 
 def configure(prefix, folder, *flags, rejected=False):

@@ -98,7 +98,8 @@ def test_extension_needs_the_stable_abi_of_3_10_and_libc(wheel, tmp_path):
     shown = run("nm", "-D", "--defined-only", extension).split()
     assert shown[2:] == ["PyInit__core"]
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", extension)))
-    assert needed <= {"libc.so.6", "libm.so.6"}
+    # what glibc is made of: its loader has the function that finds thread-local variables
+    assert {name for name in needed if "ld-linux" not in name} <= {"libc.so.6", "libm.so.6"}
 
 
 def other_pythons():
