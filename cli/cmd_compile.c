@@ -58,8 +58,9 @@ static canvas_status make(struct arguments *a, const struct program_item *item,
 static int compile(struct arguments *a, const struct program_item *item, void *data) {
   struct output *out = data;
   if (out->made)
-    return report_error("the file holds more than one program: choose one of a pack with --target, "
-                        "a network is compiled by canvas network FILE --emit DIR");
+    return report_error(
+        "the file holds more than one program: choose one of a pack with --target, "
+        "a network is compiled by canvas network FILE --emit DIR");
   struct bound_item chosen;
   if (!bound_chosen(a, item->program, item->program, out->machine, &out->tuned, &chosen))
     return EXIT_BAD;

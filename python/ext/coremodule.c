@@ -1709,9 +1709,8 @@ static int execute(PyObject *module) {
   s->error = PyErr_NewExceptionWithDoc("canvas.CanvasError", "Bad input, in one sentence.",
                                        PyExc_ValueError, NULL);
   if (!s->error || PyModule_AddObjectRef(module, "Error", s->error) < 0) return -1;
-  s->no_solution = PyErr_NewExceptionWithDoc("canvas.NoSolution",
-                                             "The answer is \"none\"; the error message says why.",
-                                             s->error, NULL);
+  s->no_solution = PyErr_NewExceptionWithDoc(
+      "canvas.NoSolution", "The answer is \"none\"; the error message says why.", s->error, NULL);
   if (!s->no_solution) return -1;
   return PyModule_AddObjectRef(module, "NoSolution", s->no_solution);
 }
