@@ -59,6 +59,8 @@ struct memo {
   int64_t count;
 };
 
+enum { ASK = 1 << 24 }; /* steps from one question whether to stop to the next */
+
 struct stage {
   struct {
     VEC(struct instruction);
@@ -87,7 +89,9 @@ struct interpreter {
   struct frame *frames; /* one per tensor at most, and one to return to */
   union cell *stack;
   size_t bytes, bytes_limit;
-  uint64_t steps, steps_limit;
+  uint64_t steps, steps_limit, steps_asked; /* `stop` was asked when they were so many */
+  bool (*stop)(void *data);
+  void *data;
 };
 
 /* Writing out expressions */
@@ -383,6 +387,14 @@ static canvas_status move_on(struct interpreter *in, struct frame *f, int i, boo
     return fail(in->ctx, CANVAS_IO,
                 "evaluating stage '%.40s' takes more than %llu steps, ask for fewer elements",
                 t->name, (unsigned long long)in->steps_limit);
+  if (in->steps - in->steps_asked > ASK && in->stop) {
+    in->steps_asked = in->steps;
+    if (in->stop(in->data))
+      return fail(
+          in->ctx, CANVAS_IO,
+          "evaluating one element of stage '%.40s' takes too long: its reduction is too large",
+          t->name);
+  }
   for (i--; i >= t->rank; i--) {
     f->pc = s->code.data + s->inside[i];
     if (++f->at[i] < f->end[i]) return CANVAS_OK;
@@ -533,6 +545,10 @@ canvas_status interpreter_new(canvas_context *ctx, const struct program *p,
   in->p = p;
   in->bytes_limit = limits && limits->bytes ? limits->bytes : (size_t)1 << 30;
   in->steps_limit = limits && limits->steps ? limits->steps : (uint64_t)1 << 36;
+  if (limits) {
+    in->stop = limits->stop;
+    in->data = limits->data;
+  }
   in->stages = mem_alloc((size_t)p->tensors.count * sizeof *in->stages);
   in->frames = mem_alloc((size_t)p->tensors.count * sizeof *in->frames);
   size_t height = 0;

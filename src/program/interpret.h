@@ -11,6 +11,7 @@
 #ifndef CANVAS_PROGRAM_INTERPRET_H
 #define CANVAS_PROGRAM_INTERPRET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -19,8 +20,10 @@
 struct interpreter;
 
 struct interpreter_limits {
-  size_t bytes;   /* memory for remembered elements; 0 = 1 GiB */
-  uint64_t steps; /* elementary operations over its life; 0 = 2^36 (some minutes) */
+  size_t bytes;             /* memory for remembered elements; 0 = 1 GiB */
+  uint64_t steps;           /* elementary operations over its life; 0 = 2^36 (some minutes) */
+  bool (*stop)(void *data); /* asked now and then within an element: true ends it; or NULL */
+  void *data;
 };
 
 /* What a tensor of this type holds of the value. */

@@ -172,6 +172,11 @@ struct px_escape {
 };
 struct px_escape program_escape(const struct program *p, int tensor, bool *guarded);
 
+/* program_constants.c: a stage is constant where it loads something, in its bounds too, and only what is
+ * constant. By tensor; the second is for the whole program, and the caller frees it. */
+bool program_stage_is_constant(const struct program *p, int stage, const bool *constant);
+bool *program_constants(const struct program *p);
+
 /* builder.c, simplify.c: programs by hand. Calls never fail visibly: a mistake poisons the program
  * (-1 in, -1 out) and program_verify, called once at the end, reports the first one. Names are
  * copied.

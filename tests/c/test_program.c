@@ -812,6 +812,30 @@ static void chains(void **state) {
 }
 
 // What the interpreter rejects, and that it goes on afterwards.
+static bool is_third(void *asked) {
+  return ++*(int *)asked == 3;
+}
+
+// Whoever waits for one element can end it.
+static void evaluation_ends(void **state) {
+  struct program *p =
+      parse("program p\nin X f32 [i:3]\nY[] = X[k%3] // sum k:100000000000\nout Y\n");
+  const double x[3] = {0, 1, 2}, *inputs[] = {x};
+  canvas_context ctx = {.message = ""};
+  struct interpreter *in;
+  double value;
+  int asked = 0;
+  const struct interpreter_limits limits = {.stop = is_third, .data = &asked};
+  CHECK_INT(interpreter_new(&ctx, p, inputs, &limits, &in), CANVAS_OK, ctx.message);
+  CHECK_INT(interpreter_elements(in, program_find(p, "Y"), 1, &(int64_t){0}, &value), CANVAS_IO,
+            "");
+  CHECK_TEXT(ctx.message,
+             "evaluating one element of stage 'Y' takes too long: its reduction is too large", "");
+  CHECK_INT(asked, 3, "it was asked now and then");
+  interpreter_free(in);
+  program_free(p);
+}
+
 static void evaluation_limits(void **state) {
   (void)state;
   static const struct {
@@ -820,22 +844,22 @@ static void evaluation_limits(void **state) {
     const char *message;
   } rows[] = {
       {"Y[i:2] = if X[0] < 1 then X[i+3] else 0",
-       {0, 0},
+       {.bytes = 0},
        "load of 'X[3]' for 'Y[0]' is out of range: axis 'i' has size 3"},
       {"T[i:9, j:9] = 1\nY[i:2] = T[i, (i+k)*(k+1)] // sum k:4",
-       {0, 0},
+       {.bytes = 0},
        "load of 'T[0, 12]' for 'Y[0]' at 'k=3' is out of range: axis 'j' has size 9"},
       {"Y[i:2] = if X[0] < 1 then X[q[2-i]*2] else 0",
-       {0, 0},
+       {.bytes = 0},
        "load of 'X[4]' for 'Y[0]' is out of range: axis 'i' has size 3"},
       {"Y[i:2] = if X[0] < 1 then X[k] else 0 // sum k:q[i]+1..q[2]*2+1",
-       {0, 0},
+       {.bytes = 0},
        "load of 'X[3]' for 'Y[0]' at 'k=3' is out of range: axis 'i' has size 3"},
       {"Y[i:2] = X[k%3] // sum k:2000000",
-       {0, 1000000},
+       {.steps = 1000000},
        "evaluating stage 'Y' takes more than 1000000 steps, ask for fewer elements"},
       {"T[i:1000000] = X[i%3]\nY[i:2] = T[k] // sum k:1000000",
-       {4096, 0},
+       {.bytes = 4096},
        "evaluating stage 'T' takes more than 4096 bytes of memory, ask for fewer elements"},
   };
   CHECK_ROWS (rows, row) {
@@ -1386,7 +1410,7 @@ static void mutate(struct random *r, char *text) {
 static void evaluate_some(const struct program *p) {
   static const double zeros[4096];
   const double *inputs[] = {zeros, zeros, zeros, zeros};
-  struct interpreter_limits limits = {1 << 20, 10000};
+  struct interpreter_limits limits = {.bytes = 1 << 20, .steps = 10000};
   struct interpreter *in;
   canvas_context ctx = {.message = ""};
   double values[8];
@@ -1433,12 +1457,43 @@ static void fuzz(void **state) {
   CHECK(accepted > limit / 50, "the fuzzer accepts too few programs to mean much");
 }
 
+// ---- what is constant ----
+
+// By name, upper case where it is.
+static void constants(void **state) {
+  static const char text[] =
+      "canvas 1\nprogram p\nin X f32 [n:6]\nin W f32 [n:6] const\nin V f32 [e:9] const\n"
+      "in ptr i32 [r:7] 0..9 rising\nin fix i32 [r:7] 0..9 rising const\nin ind i32 [n:6] 0..6\n"
+      "in set i32 [n:6] 0..6 const\n"
+      "WEIGHTS[n:6] = W[n] * 2\n"
+      "ABOVE[n:6] = WEIGHTS[n] + W[set[n]]\n"
+      "GATHERED[n:6] = W[5 - n]\n"
+      "SUMS[r:6] = V[k] // sum k:fix[r]..fix[r+1]\n"
+      "COUNTS[r:6] = 1 // sum k:fix[r]..fix[r+1]\n"
+      "number[n:6] = real(n) * 2\n"
+      "data[n:6] = X[n] * W[n]\n"
+      "below[n:6] = ABOVE[n] + data[n]\n"
+      "index[n:6] = W[ind[n]]\n"
+      "bounds[r:6] = V[k] // sum k:ptr[r]..ptr[r+1]\n"
+      "counts[r:6] = 1 // sum k:ptr[r]..ptr[r+1]\n"
+      "out below, SUMS, COUNTS, GATHERED, number, index, bounds, counts\n";
+  struct program *p = parse(text);
+  bool *constant = program_constants(p);
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    bool is = t->is_input ? t->constant : t->name[0] >= 'A' && t->name[0] <= 'Z';
+    CHECK_INT(constant[i], is, t->name);
+  }
+  free(constant);
+  program_free(p);
+}
+
 CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print),
            cmocka_unit_test(programs_mean), cmocka_unit_test(indices), cmocka_unit_test(documented),
            cmocka_unit_test(bad_inputs), cmocka_unit_test(bf16), cmocka_unit_test(nan_wins),
            cmocka_unit_test(bad_programs), cmocka_unit_test(deep_and_large_texts),
            cmocka_unit_test(chains), cmocka_unit_test(evaluation_limits),
-           cmocka_unit_test(convolution), cmocka_unit_test(large_layer),
-           cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
-           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
-           cmocka_unit_test(fuzz))
+           cmocka_unit_test(evaluation_ends), cmocka_unit_test(convolution),
+           cmocka_unit_test(large_layer), cmocka_unit_test(simplification),
+           cmocka_unit_test(schedules_simplify), cmocka_unit_test(simplification_keeps_values),
+           cmocka_unit_test(mistakes), cmocka_unit_test(constants), cmocka_unit_test(fuzz))
