@@ -159,11 +159,32 @@ static bool holds(const char *path, const char *key, size_t length) {
   return same;
 }
 
+static uint64_t number_at(const unsigned char *bytes, int count) {
+  uint64_t number = 0;
+  for (int i = count - 1; i >= 0; i--) number = number << 8 | bytes[i];
+  return number;
+}
+
+/* The table of sections stands at the end of what linkers and assemblers write: an ELF file of 64 bits, low byte
+ * first, that ends before it was cut off, and what is beyond its end is a signal to whoever loads it. */
+static bool is_cut_off(const char *path, int64_t size) {
+  unsigned char head[64];
+  FILE *file = fopen(path, "rb");
+  bool known =
+      file && fread(head, 1, sizeof head, file) == sizeof head && !memcmp(head, "\177ELF\2\1", 6);
+  if (file) fclose(file);
+  if (!known) return false;
+  uint64_t at = number_at(head + 40, 8),
+           sections = number_at(head + 58, 2) * number_at(head + 60, 2);
+  return at > (uint64_t)size || sections > (uint64_t)size - at;
+}
+
 char *cache_find(const char *cache, const char *key, size_t length) {
   char *name = object_name(cache, key, length);
   char *source = with_ending(name, ".c"), *object = with_ending(name, ".so");
   struct stat s;
-  if (stat(object, &s) || !s.st_size || !holds(source, key, length)) {
+  if (stat(object, &s) || !s.st_size || !holds(source, key, length) ||
+      is_cut_off(object, s.st_size)) {
     free(object);
     object = NULL;
   }

@@ -1,11 +1,12 @@
 /* A child process with limits. See child.h. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, vfork, execvpe */
 #include "run/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static void catch_crashes(void) {
 /* ---- in the child: becoming one -------------------------------------------------------------- */
 
 struct task {
-  int (*work)(void *data); /* or else `words` in `folder` */
+  int (*work)(void *data); /* or else the program `words`, in `folder` */
   void *data;
   char *const *words;
   const char *folder;
@@ -161,14 +162,12 @@ static void close_files(void) {
   for (int file = 3; file < most; file++) close(file);
 }
 
-/* -1: /dev/null */
+/* -1: /dev/null. Where no more files may be open it ends, before it reads or writes our user's. */
 static void own_files(int input, int output) {
   int nothing = open("/dev/null", O_RDWR);
   input = fcntl(input < 0 ? nothing : input, F_DUPFD, 3); /* there may have been no 0, 1 or 2 */
   output = fcntl(output < 0 ? nothing : output, F_DUPFD, 3);
-  dup2(input, 0);
-  dup2(output, 1);
-  dup2(output, 2);
+  if (dup2(input, 0) || dup2(output, 1) != 1 || dup2(output, 2) != 2) _exit(CHILD_NO_PROGRAM);
   close_files();
 }
 
@@ -181,37 +180,88 @@ static void die_with(pid_t parent) {
 #endif
 }
 
-static _Noreturn void be_child(const struct task *t) {
-  die_with(t->parent);
+static void be_child(pid_t parent, int output) {
+  die_with(parent);
   setpgid(0, 0);
   default_signals();
-  own_files(-1, t->pipe[1]);
-  if (t->work) {
-    crash_note = t->note;
-    catch_crashes();
-    set_limits(t);
-    errno = 0;
-    _exit(t->work(t->data));
-  }
-  setenv("LC_ALL", "C", 1);
-  setenv("TMPDIR", t->folder, 1);
+  own_files(-1, output);
+}
+
+static _Noreturn void be_work(const struct task *t) {
+  be_child(t->parent, t->pipe[1]);
+  crash_note = t->note;
+  catch_crashes();
+  set_limits(t);
+  errno = 0;
+  _exit(t->work(t->data));
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+/* A copy of this process costs 10 ms where PyTorch is loaded, for its page tables, and a program throws it
+ * away. vfork lends it our memory instead, and this thread waits until the program has begun; no signal's
+ * handler may run meanwhile, and what runs here before execvpe changes only variables of its own. */
+static pid_t start_program(void (*be)(const void *data), const void *data) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pid_t child = vfork();
+  if (child == 0) be(data);
+  int why = errno;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = why;
+  return child;
+}
+
+struct program {
+  const struct task *task;
+  char *const *environment;
+};
+
+static _Noreturn void be_program(const void *data) {
+  const struct program *p = data;
+  const struct task *t = p->task;
+  be_child(t->parent, t->pipe[1]);
   bool there = !chdir(t->folder);
-  set_limits(t); /* those of memory are for the program, this copy of the parent may be larger */
-  if (there) execvp(t->words[0], t->words);
+  set_limits(t);
+  if (there) execvpe(t->words[0], t->words, p->environment);
   const char *why = strerror(errno);
   if (write(1, why, strlen(why)) < 0) _exit(CHILD_NO_PROGRAM);
   _exit(CHILD_NO_PROGRAM);
 }
 
-/* ---- the watcher of a program ---------------------------------------------------------------- */
-
-/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
- * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
-static void forget_openmp(pid_t child) {
-  char path[96];
-  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
-  unlink(path);
+/* Ours, but for messages in English and temporary files in `folder`. NULL: no memory. The list and the
+ * text of the folder are one block; the other words stay where they are. */
+static char **program_environment(const char *folder) {
+  static char english[] = "LC_ALL=C";
+  static const char temporary[] = "TMPDIR=";
+  size_t count = 0, kept = 0;
+  while (environ[count]) count++;
+  size_t list = (count + 3) * sizeof(char *), text = sizeof temporary + strlen(folder);
+  char **all = malloc(list + text);
+  if (!all) return NULL;
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(environ[i], "LC_ALL=", 7) && strncmp(environ[i], temporary, 7))
+      all[kept++] = environ[i];
+  all[kept++] = english;
+  all[kept] = (char *)all + list;
+  snprintf(all[kept++], text, "%s%s", temporary, folder);
+  all[kept] = NULL;
+  return all;
 }
+
+static pid_t start_task(const struct task *t) {
+  if (t->work) return fork();
+  struct program p = {t, program_environment(t->folder)};
+  pid_t child = -1;
+  if (p.environment) child = start_program(be_program, &p);
+  int why = errno;
+  free((void *)p.environment);
+  errno = why;
+  return child;
+}
+
+/* ---- the watcher of a program ---------------------------------------------------------------- */
 
 /* What a program starts would outlive us if we are killed: a process of its group, which waits for the
  * end of a pipe that only we hold open, kills the group then. */
@@ -220,17 +270,18 @@ struct watcher {
   int pipe;
 };
 
-static _Noreturn void be_watcher(pid_t group, const int *pipe) {
-  char byte;
-  setpgid(0, group);
+struct watch {
+  pid_t group;
+  int pipe; /* the end to read */
+};
+
+static _Noreturn void be_watcher(const void *data) {
+  const struct watch *w = data;
+  if (setpgid(0, w->group)) _exit(CHILD_NO_PROGRAM); /* else it would kill our group */
   default_signals();
-  close(pipe[1]);
-  own_files(pipe[0], -1);
-  while (read(0, &byte, 1) < 0 && errno == EINTR) {
-  }
-  forget_openmp(getpid());
-  kill(-group, SIGKILL);
-  _exit(0);
+  own_files(w->pipe, -1);
+  execl("/bin/sh", "sh", "-c", "read line; kill -KILL 0", (char *)NULL);
+  _exit(CHILD_NO_PROGRAM);
 }
 
 static struct watcher watch(pid_t group) {
@@ -238,8 +289,7 @@ static struct watcher watch(pid_t group) {
   int ends[2];
   if (pipe(ends)) return w;
   fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-  w.process = fork();
-  if (w.process == 0) be_watcher(group, ends);
+  w.process = start_program(be_watcher, &(struct watch){group, ends[0]});
   close(ends[0]);
   w.pipe = ends[1];
   return w;
@@ -258,11 +308,18 @@ static int reap(pid_t child) {
   return status;
 }
 
+/* libomp tells other copies of itself that it is in a process by a file in shared memory; it makes one
+ * when it is loaded, or when a process forks that has it, and a child that ends at once leaves it. */
+static void forget_openmp(pid_t child) {
+  char path[96];
+  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%ld_%ld", (long)child, (long)getuid());
+  unlink(path);
+}
+
 static void end_watch(const struct watcher *w) {
   if (w->process > 0) {
     kill(w->process, SIGKILL);
     reap(w->process);
-    forget_openmp(w->process);
   }
   if (w->pipe >= 0) close(w->pipe);
 }
@@ -279,6 +336,10 @@ static _Thread_local struct stop {
 
 void child_stop_when(bool (*asked)(void *data), void *data) {
   stop = (struct stop){.asked = asked, .data = data, .process = getpid()};
+}
+
+struct child_stop child_stop_told(void) {
+  return (struct child_stop){stop.asked, stop.data};
 }
 
 bool child_stopped(void) {
@@ -408,9 +469,9 @@ static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_
     return fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(errno));
   }
   t->parent = getpid();
-  pid_t child = fork();
+  pid_t child = start_task(t);
   int why = errno;
-  if (child == 0) be_child(t);
+  if (child == 0) be_work(t);
   close(t->pipe[1]);
   if (child > 0) {
     setpgid(child, child); /* whichever of the two comes first */

@@ -55,6 +55,12 @@ canvas_status child_exec(canvas_context *ctx, char *const *words, const char *fo
 /* While `asked` answers true, whatever this thread starts or waits for ends as if its time were up; it is
  * asked every few milliseconds. Copies of this process do not ask. NULL: nothing is asked any more. */
 void child_stop_when(bool (*asked)(void *data), void *data);
+/* What this thread was told last, to tell it to another one of this process. */
+struct child_stop {
+  bool (*asked)(void *data);
+  void *data;
+};
+struct child_stop child_stop_told(void);
 bool child_stopped(void); /* it answered true when it was asked last */
 
 /* A copy of this process that works while this one goes on, without its open files; it ends with it.

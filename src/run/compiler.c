@@ -443,20 +443,22 @@ static bool set_flags(struct compiler *c, const char *row, const char *target) {
   return true;
 }
 
-/* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`. */
+/* Sets the first row of flags with which a small file compiles. *works: there is one, else `why`. A
+ * compiler that hangs is not asked again. */
 static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const char *const *rows,
                                const char *target, bool *works, char *why, size_t size) {
   static const struct source trial = {
       "int canvas_trial(float *x);\nint canvas_trial(float *x) {\n#pragma omp parallel for\n"
       "  for (int i = 0; i < 64; i++) x[i] *= 2;\n  return 0;\n}\n",
       "canvas_trial", 1, NULL, 0};
-  *works = false;
-  for (; *rows && !*works; rows++) {
+  bool hangs = *works = false;
+  for (; *rows && !*works && !hangs; rows++) {
     struct object object;
     if (!set_flags(c, *rows, target)) continue;
     write_text(c);
     TRY(build_file(ctx, c, &trial, 1, c->seconds, 0, &object));
     *works = object.path != NULL;
+    hangs = object.hung;
     snprintf(why, size, "%.400s", object.message);
     free(object.path);
   }

@@ -48,6 +48,7 @@ struct oracle {
   const double *const *inputs;
   struct rounding rounding;
   struct interpreter *interpreter;
+  double end; /* of clock_wall, for one element that takes all the time there is */
 };
 
 /* Value and bound of each place, until `count` are known, the time is up or a limit is reached. */
@@ -208,9 +209,16 @@ static canvas_status check_size(canvas_context *ctx, const struct program *p, si
   return CANVAS_OK;
 }
 
+static bool is_late(void *data) {
+  const struct oracle *q = data;
+  return clock_wall() > q->end || child_stopped();
+}
+
 static canvas_status oracle_open(struct oracle *q) {
+  const struct interpreter_limits limits = {.stop = is_late, .data = q};
+  q->end = clock_wall() + fmax(SECONDS, q->options->seconds);
   TRY(rounding_new(q->ctx, q->program, &q->rounding));
-  return interpreter_new(q->ctx, q->rounding.program, q->inputs, NULL, &q->interpreter);
+  return interpreter_new(q->ctx, q->rounding.program, q->inputs, &limits, &q->interpreter);
 }
 
 static void oracle_close(struct oracle *q) {

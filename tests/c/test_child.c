@@ -255,7 +255,10 @@ static const struct {
      ""},
 };
 
+// A program begins in its parent's memory.
 static void programs_end(void **state) {
+  const char *before = getenv("TMPDIR");
+  sigset_t mask;
   CHECK_ROWS (programs, row) {
     canvas_context ctx = {.message = ""};
     struct child_limits limits = {.seconds = row->how == CHILD_OUT_OF_TIME ? 0.3 : 30,
@@ -268,6 +271,9 @@ static void programs_end(void **state) {
     CHECK(strstr(end.said, row->said), row->name);
   }
   unlink("/tmp/canvas-test-file");
+  CHECK(getenv("TMPDIR") == before, "the variables are the program's");
+  sigprocmask(SIG_BLOCK, NULL, &mask);
+  CHECK(!sigismember(&mask, SIGTERM) && !sigismember(&mask, SIGINT), "signals come again");
 }
 
 // A process that runs a program whose child would run on; it says so in a fifo that only that holds.
@@ -337,6 +343,26 @@ static void rejections(void **state) {
   }
 }
 
+// Where there is room for the pipe alone, a program does not run on the files of its parent.
+static void no_files(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  struct rlimit now, few;
+  char *words[] = {"/bin/sh", "-c", "exit 0", NULL};
+  int next = dup(0);
+  close(next);
+  getrlimit(RLIMIT_NOFILE, &now);
+  few = now;
+  few.rlim_cur = (rlim_t)next + 2;
+  setrlimit(RLIMIT_NOFILE, &few);
+  canvas_status status =
+      child_exec(&ctx, words, "/tmp", &(struct child_limits){.seconds = 30}, &end);
+  setrlimit(RLIMIT_NOFILE, &now);
+  CHECK_INT(status, CANVAS_OK, ctx.message);
+  assert_int_equal(end.how, CHILD_EXITED);
+  assert_int_equal(end.code, CHILD_NO_PROGRAM);
+}
+
 static int four_steps(void *data) {
   volatile int *step = data;
   for (int i = 1; i <= 4; i++) {
@@ -385,6 +411,6 @@ static void beside(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(steps), cmocka_unit_test(beside),
-           cmocka_unit_test(rejections), cmocka_unit_test(said), cmocka_unit_test(shared),
-           cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
+           cmocka_unit_test(rejections), cmocka_unit_test(no_files), cmocka_unit_test(said),
+           cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
            cmocka_unit_test(killed_parent))

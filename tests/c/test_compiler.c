@@ -170,6 +170,12 @@ static void cached(void **state) {
   objects_free(&o, 1);
   o = build_one(gcc, GOOD("p"), "p");
   assert_false(o.cached);
+  struct stat whole;  // one that was cut off
+  assert_int_equal(stat(o.path, &whole), 0);
+  assert_int_equal(truncate(o.path, whole.st_size - 1), 0);
+  objects_free(&o, 1);
+  o = build_one(gcc, GOOD("p"), "p");
+  assert_false(o.cached);
   cache_drop(o.path);
   objects_free(&o, 1);
   o = build_one(gcc, GOOD("p"), "p");
@@ -259,6 +265,18 @@ static void none_works(void **state) {
         !strstr(ctx.message, row->message))
       fail_msg("\"%s\" for \"%s\"", ctx.message, row->script);
   }
+  // One that hangs is asked for one file, not again with plainer flags.
+  snprintf(text, sizeof text,
+           "#!/bin/sh\n[ $1 = --version ] && echo Free Software Foundation && exit\n"
+           "echo >>%s/asked; sleep 1000\n",
+           folder);
+  write_script("waits", text, script);
+  struct compiler_options waits = {.command = script, .cache = folder, .seconds = 1};
+  CHECK_INT(compiler_open(&ctx, &waits, &c), CANVAS_IO, script);
+  struct stat asked;
+  snprintf(text, sizeof text, "%s/asked", folder);
+  assert_int_equal(stat(text, &asked), 0);
+  assert_int_equal(asked.st_size, 1);
   struct compiler_options options = {.cache = folder};
   char *path = mem_strdup(getenv("PATH"));
   setenv("PATH", "/nowhere", 1);
