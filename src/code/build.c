@@ -92,6 +92,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
     if (code_drop_dead(b.code)) code_simplify(b.code);
     if (code_gather_once(b.code)) code_simplify(b.code);
     code_part_lanes(b.code);
+    if (code_drop_dead(b.code)) code_simplify(b.code);
     code_name_loads(b.code);
     code_name_common(b.code);
     *out = b.code;

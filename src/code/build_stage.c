@@ -44,28 +44,49 @@ static bool counted(const struct statement *s) {
   return false;
 }
 
-static const struct step *step_of_axis(const struct bound_stage *bound, int axis) {
+/* A reduction axis is at `value`, which the innermost of its levels holds; -1: it is open no more. */
+static void set_axis(struct builder *b, const struct bound_stage *bound, int axis, int value) {
+  for (int i = 0; i < bound->steps; i++) {
+    const struct step *s = &bound->path[i];
+    if (s->axis != axis) continue;
+    b->space.digit[s->level] = s->weight > 1 && value >= 0 ? px_int(b->px, 0) : value;
+  }
+}
+
+static int level_of_axis(const struct bound_stage *bound, int axis) {
   const struct step *s = bound->path;
-  while (s->axis != axis) s++;
-  return s;
+  while (s->axis != axis || s->weight > 1) s++;
+  return s->level;
+}
+
+/* The bounds of an axis after this one depend on it. */
+static bool bounds_another(const struct program *p, const struct program_tensor *t, int axis) {
+  for (int i = axis + 1; i < t->rank + t->reductions; i++)
+    if (t->axes[i].low >= 0 &&
+        (px_mentions(p, t->axes[i].low, axis) || px_mentions(p, t->axes[i].high, axis)))
+      return true;
+  return false;
 }
 
 /* points = 0; for ...: points += n: the points of a mean that only the data tell. From reduction axis
- * `axis` on, `points` are those of the axes before that are constants. */
+ * `axis` on, `points` are those of the axes before that are constants and bound no other. */
 static void count_points(struct builder *b, const struct statement *s, int axis, int64_t points) {
   int counter = code_variable_at(b->code, b->points_variable, 0);
-  while (axis < s->t->rank + s->t->reductions && s->t->axes[axis].low < 0)
-    points *= s->t->axes[axis++].size;
+  const struct program_axis *over = &s->t->axes[axis];
   if (axis == s->t->rank + s->t->reductions) {
     code_assign(b->code, counter, CODE_ADD, code_int(b->code, points));
     return;
   }
-  const struct program_axis *over = &s->t->axes[axis];
-  int level = step_of_axis(s->bound, axis)->level, digit = b->space.digit[level];
-  struct block block = build_open_data_for(b, s->bound, over, b->counter[level]);
-  b->space.digit[level] = build_open_axis(b, b->counter[level], over->first, over->size);
+  if (over->low < 0 && !bounds_another(b->program, s->t, axis)) {
+    count_points(b, s, axis + 1, points * over->size);
+    return;
+  }
+  int variable = b->counter[level_of_axis(s->bound, axis)];
+  struct block block = over->low < 0 ? build_open_range(b, variable, 0, over->size, 1)
+                                     : build_open_data_for(b, s->bound, over, variable);
+  set_axis(b, s->bound, axis, build_open_axis(b, variable, over->first, over->size));
   count_points(b, s, axis + 1, points);
-  b->space.digit[level] = digit;
+  set_axis(b, s->bound, axis, -1);
   build_close(b, block);
 }
 

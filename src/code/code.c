@@ -167,6 +167,11 @@ int code_first_lanes(struct code *c, int element, int lanes, int count) {
   return code_operation(c, CODE_VECTOR, type, element, count, -1);
 }
 
+int code_some_lanes(struct code *c, int element, int lanes, int first, int end) {
+  struct code_type type = code_type(type_of(c, element).element, lanes);
+  return code_operation(c, CODE_VECTOR, type, element, end, first);
+}
+
 int code_broadcast(struct code *c, int scalar, int lanes) {
   if (lanes == 1) return scalar;
   const struct code_expr *e = &c->exprs.data[scalar];

@@ -47,7 +47,9 @@ enum code_op {
   CODE_ELEMENT,           /* variable[arg 0] */
   CODE_LANE,              /* of the vector arg 0 the lane arg 1 */
   CODE_VECTOR,    /* `lanes` elements in memory, from the element arg 0 on; where arg 1 stands
-                             so many of them, the others are 0 and neither read nor written */
+                             so many of them, the others are 0 and neither read nor written; where
+                             arg 2 stands so do lanes before that one, arg 0 is at the lane arg 2 and
+                             arg 1 the lane behind the last */
   CODE_BROADCAST, /* arg 0 in all lanes */
   CODE_SUM,       /* of indices: coef*expr + ... + integer */
   CODE_FLOOR_DIV, /* of indices of any sign by a positive number */
@@ -177,9 +179,11 @@ int code_element(struct code *c, int variable, int index);
 int code_lane(struct code *c, int vector, int lane);
 int code_vector(struct code *c, int element, int lanes);
 int code_first_lanes(struct code *c, int element, int lanes, int count); /* any index will do */
-int code_broadcast(struct code *c, int scalar, int lanes);               /* itself if lanes is 1 */
-int code_across(struct code *c, int op, int vector);                     /* CODE_LANES_ADD .. */
-int code_convert(struct code *c, int expr, int element); /* itself if it is of that already */
+/* The lanes first .. end-1, the element being that of the first one; of f32. */
+int code_some_lanes(struct code *c, int element, int lanes, int first, int end);
+int code_broadcast(struct code *c, int scalar, int lanes); /* itself if lanes is 1 */
+int code_across(struct code *c, int op, int vector);       /* CODE_LANES_ADD .. */
+int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
 /* The sum of the terms: a constant, or the one term, where it is that. */
 int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);
 /* An operation of enum px_op or enum code_op; -1 for arguments that it has not. */

@@ -580,27 +580,27 @@ static int64_t load_changes_at(struct splitter *s, int expr) {
 /* Loops over lanes become two where the lane alone decides whether there is a load: of a masked load
  * whose mask is known gcc 12 makes one of the whole vector (`vblendps $7, (%rdi), ..`), which reads
  * foreign memory. */
-static void part_lanes(struct splitter *s, int at, bool part) {
+static void part_lanes(struct splitter *s, int at) {
   const struct code_statement *t = statement(s, at), *child = statement(s, t->first);
   bool known = expr_at(s, t->low)->op == PX_INT && expr_at(s, t->high)->op == PX_INT;
   if (!known || t->first != t->last || child->kind != CODE_ASSIGN) return;
+  if (code_join_lanes(s->c, at)) return;
   enter(s, at);
   settle_children(s, at);
   int64_t place = load_changes_at(s, statement(s, statement(s, at)->first)->value);
   leave(s, at);
-  if (!place && part) code_join_lanes(s->c, at);
   if (!place) return;
   int after = insert_copy(s, at);
   statement(s, at)->high = statement(s, after)->low = code_int(s->c, place);
-  part_lanes(s, at, true);
-  part_lanes(s, after, true);
+  part_lanes(s, at);
+  part_lanes(s, after);
 }
 
 static void part_all(struct splitter *s, int parent) {
   for (int i = statement(s, parent)->first, next; i >= 0; i = next) {
     next = statement(s, i)->next;
     if (statement(s, i)->kind == CODE_FOR && is_lanes(s, statement(s, i)))
-      part_lanes(s, i, false);
+      part_lanes(s, i);
     else
       part_all(s, i);
   }
@@ -637,8 +637,8 @@ static double asked(struct splitter *s, int at) {
   if (t.kind != CODE_FOR) return often + asked_below(s, at);
   enter(s, at);
   struct fact_range r = s->facts.counters.data[t.variable].range;
-  double steps = r.known ? fmax(0, (double)((r.high - r.low) / t.step + 1)) : 1;
-  often = steps * asked_below(s, at);
+  int64_t steps = r.known ? (r.high - r.low) / t.step + 1 : 1;
+  often = steps > 0 ? (double)steps * asked_below(s, at) : 0;
   leave(s, at);
   return often;
 }

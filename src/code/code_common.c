@@ -93,7 +93,7 @@ static int depth_of(const struct finder *f, int expr) {
 }
 
 static bool loads(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
+  const struct code_expr *e = expr_at(f, code_bare(f->c, expr));
   if (e->op == CODE_ELEMENT) return true;
   for (int i = 0; i < e->count; i++)
     if (loads(f, f->c->terms.data[e->first + i].expr)) return true;
@@ -102,7 +102,7 @@ static bool loads(const struct finder *f, int expr) {
 
 /* How many operands it has. */
 static int operands(const struct finder *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
+  const struct code_expr *e = expr_at(f, code_bare(f->c, expr));
   int sum = e->op == CODE_SUM ? e->integer != 0 : e->op == CODE_ELEMENT;
   for (int i = 0; i < e->count; i++) sum += operands(f, f->c->terms.data[e->first + i].expr);
   for (int i = 0; i < 2; i++) sum += e->arg[i] >= 0 ? operands(f, e->arg[i]) : 0;

@@ -261,7 +261,7 @@ void facts_forget(struct facts *f, int mark) {
 }
 
 int facts_depth(const struct facts *f, int expr) {
-  const struct code_expr *e = expr_at(f, expr = code_bare(f->c, expr));
+  const struct code_expr *e = expr_at(f, code_bare(f->c, expr));
   int depth = 0;
   if (e->op == CODE_VARIABLE) return f->counters.data[e->variable].depth;
   for (int i = 0; i < e->count; i++) {

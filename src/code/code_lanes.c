@@ -7,9 +7,14 @@
  *     for lane in 0..9                 ->    Y[w, first 9 of 16 lanes] = X[w + kw, first 9 of 16 lanes]
  *       Y[w + lane] = X[w + kw + lane]
  *
+ *     for lane in 0..16                ->    lanes0 = X[w + kw, 16 lanes, from lane max(1 - kw, 0) on]
+ *       lanes0[lane] = (1 <= lane + kw ? X[w + kw + lane - 1] : 0)
+ *
  * A vector that was gathered into a variable of the tree's own then stands where that is mentioned.
  */
-#include "code/code.h"
+#include <math.h>
+
+#include "code/code_facts.h"
 
 enum { SHORTEST = 4 }; /* lanes that are worth a vector where not all of it are */
 
@@ -63,12 +68,92 @@ static int whole(const struct lanes *l, const struct code_expr *e) {
   return is_lane(l, e->arg[1]) && expr_at(l, e->arg[0])->type.lanes == l->count ? e->arg[0] : -1;
 }
 
-/* In memory from the first lane on. */
-static int contiguous(struct lanes *l, int expr) {
+/* In memory from the first lane on, so many of them; -1: all. */
+static int contiguous_until(struct lanes *l, int expr, int end) {
   const struct code_expr e = *expr_at(l, expr); /* a copy: the array may move */
   if (!code_is_value(e.type) || !is_contiguous(l, e.arg[0])) return -1;
   int first = code_substitute(l->c, e.arg[0], l->counter, l->low);
-  return code_first_lanes(l->c, code_element(l->c, e.variable, first), l->count, l->part);
+  return code_first_lanes(l->c, code_element(l->c, e.variable, first), l->count, end);
+}
+
+/* ---- lanes that a border leaves ---- */
+
+/* Lanes first .. end-1; -1: from 0 on, up to the last. */
+struct interval {
+  int first, end;
+};
+
+static int either(struct code *c, int op, int a, int b) {
+  const struct code_expr *x = &c->exprs.data[a], *y = &c->exprs.data[b];
+  if (x->op == PX_INT && y->op == PX_INT)
+    return (x->integer < y->integer) == (op == PX_MIN) ? a : b;
+  return code_operation(c, op, code_type(CODE_INDEX, 1), a, b, -1);
+}
+
+/* Those of which the sum is >= 0; false: that is no interval. */
+static bool narrow(struct lanes *l, const struct fact_sum *sum, struct interval *i) {
+  struct affine_term term[FACT_TERMS];
+  int64_t coef = 0;
+  int count = 0;
+  for (int k = 0; k < sum->count; k++)
+    if (is_lane(l, sum->term[k].expr))
+      coef = sum->term[k].coef;
+    else if (mentions(l, sum->term[k].expr, l->counter))
+      return false;
+    else
+      term[count++] = sum->term[k];
+  if (coef > 1 || coef < -1) return false;
+  int64_t times = coef > 0 ? -1 : coef < 0 ? 1 : l->count; /* none or all: (sum + 1) * lanes */
+  for (int k = 0; k < count; k++) term[k].coef *= times;
+  int64_t constant = coef > 0 ? -sum->constant : (sum->constant + 1) * times;
+  int place = code_sum(l->c, term, count, constant);
+  if (coef > 0)
+    i->first = either(l->c, PX_MAX, place, i->first < 0 ? code_int(l->c, 0) : i->first);
+  else
+    i->end = either(l->c, PX_MIN, place, i->end < 0 ? code_int(l->c, l->count) : i->end);
+  return true;
+}
+
+static bool holds_in(struct lanes *l, struct facts *f, int condition, struct interval *i) {
+  const struct code_expr e = *expr_at(l, condition);
+  struct fact_comparison c;
+  if (e.op == PX_AND) return holds_in(l, f, e.arg[0], i) && holds_in(l, f, e.arg[1], i);
+  if (!facts_compare(f, condition, &c) || c.negated) return false;
+  for (int k = 0; k < c.count; k++)
+    if (!narrow(l, &c.sum[k], i)) return false;
+  return true;
+}
+
+static bool is_at(const struct lanes *l, int expr, int64_t integer) {
+  return expr < 0 || (expr_at(l, expr)->op == PX_INT && expr_at(l, expr)->integer == integer);
+}
+
+static int at_first(struct code *c, int expr, void *data) {
+  const int *by = data; /* a counter, and what stands for it */
+  const struct code_expr *e = &c->exprs.data[expr];
+  return e->op == CODE_VARIABLE && e->variable == by[0] ? by[1] : expr;
+}
+
+/* What lies inside of a border, and 0 beyond it. */
+static int bordered(struct lanes *l, const struct code_expr *e) {
+  const struct code_expr load = *expr_at(l, e->arg[1]), *zero = expr_at(l, e->arg[2]);
+  struct interval i = {-1, l->part};
+  struct facts f;
+  if (l->low || load.op != CODE_ELEMENT || load.type.element != PROGRAM_F32 ||
+      zero->op != PX_NUMBER || zero->number != 0 || signbit(zero->number) ||
+      !is_contiguous(l, load.arg[0]))
+    return -1;
+  facts_open(&f, l->c);
+  bool known = holds_in(l, &f, e->arg[0], &i);
+  facts_close(&f);
+  if (!known) return -1;
+  if (is_at(l, i.first, 0)) i.first = -1;
+  if (i.first < 0 && is_at(l, i.end, l->count)) i.end = -1;
+  if (i.first < 0) return contiguous_until(l, e->arg[1], i.end);
+  if (i.end < 0) i.end = code_int(l->c, l->count);
+  int by[2] = {l->counter, i.first}, place = code_map(l->c, load.arg[0], at_first, by);
+  int element = code_element(l->c, load.variable, place);
+  return code_some_lanes(l->c, element, l->count, i.first, i.end);
 }
 
 static int exactly(struct lanes *l, int expr) {
@@ -99,7 +184,7 @@ static int vector_of(struct lanes *l, int expr) {
   const struct code_expr e = *expr_at(l, expr);
   if (!mentions(l, expr, l->counter)) return expr;
   if (e.op == CODE_LANE) return whole(l, &e);
-  if (e.op == CODE_ELEMENT) return contiguous(l, expr);
+  if (e.op == CODE_ELEMENT) return contiguous_until(l, expr, l->part);
   if (e.op == CODE_CONVERT) return converted(l, &e);
   if (!code_is_value(e.type) || e.type.lanes > 1) return -1;
   switch (e.op) {
@@ -110,6 +195,7 @@ static int vector_of(struct lanes *l, int expr) {
     case PX_NEG:
     case PX_MIN:
     case PX_MAX: return operation(l, &e, true);
+    case PX_SELECT: return bordered(l, &e);
     default: return -1;
   }
 }

@@ -168,9 +168,9 @@ static bool vector_is_well_formed(const struct verifier *v, const struct code_ex
       return from.lanes > 1 && e->type.lanes == 1 && from.element == e->type.element &&
              e->arg[1] >= 0 && code_is_index(type_of(v, e->arg[1]));
     case CODE_VECTOR:
-      if (e->arg[1] >= 0 &&
-          (!code_is_index(type_of(v, e->arg[1])) || type_of(v, e->arg[1]).lanes > 1))
-        return false;
+      if (e->arg[1] < 0 && e->arg[2] >= 0) return false;
+      for (int i = 1; i < 3 && e->arg[i] >= 0; i++)
+        if (!code_is_index(type_of(v, e->arg[i])) || type_of(v, e->arg[i]).lanes > 1) return false;
       return expr_at(v, e->arg[0])->op == CODE_ELEMENT && from.lanes == 1 && e->type.lanes > 1 &&
              from.element == e->type.element;
     case CODE_LANES_ADD:
@@ -294,7 +294,9 @@ static canvas_status check_assign(struct verifier *v, const struct code_statemen
   struct code_type to = type_of(v, s->to), from = type_of(v, s->value);
   bool lanes = s->how == CODE_SET ? to.lanes == from.lanes : has_lanes(v, s->value, to.lanes);
   bool sorts = code_is_index(to) ? code_is_index(from) : to.element == from.element;
-  if (!can_be_written(v, expr_at(v, s->to))) return reject(v, "what cannot be written", s->to);
+  bool some = expr_at(v, s->to)->op == CODE_VECTOR && expr_at(v, s->to)->arg[2] >= 0;
+  if (some || !can_be_written(v, expr_at(v, s->to)))
+    return reject(v, "what cannot be written", s->to);
   if (!lanes || !sorts) return reject(v, "a value of another type", s->value);
   return CANVAS_OK;
 }

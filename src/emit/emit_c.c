@@ -36,6 +36,15 @@ static const struct {
 } helpers[] = {
     {HELP_PARALLEL,
      "#ifdef _OPENMP\n#define PRAGMA(text) _Pragma(#text)\n#else\n#define PRAGMA(text)\n#endif\n"},
+    {HELP_SCALAR | HELP_SCALAR_ALONE,
+     "/* clang's vectors of such a loop would read a remainder as if it never came round */\n"},
+    {HELP_SCALAR,
+     "#ifdef __clang__\n#define SCALAR _Pragma(\"clang loop vectorize(disable)\")\n"
+     "#else\n#define SCALAR\n#endif\n"},
+    {HELP_SCALAR_ALONE,
+     "#if defined(__clang__) && !defined(_OPENMP)\n"
+     "#define SCALAR_ALONE _Pragma(\"clang loop vectorize(disable)\")\n"
+     "#else\n#define SCALAR_ALONE\n#endif\n"},
     {HELP_MAX_F32 | HELP_MIN_F32 | HELP_MAX_F64 | HELP_MIN_F64, "/* nan if either is */\n"},
     {HELP_MAX_F32,
      "#define MAX_F32(x, y) \\\n"
@@ -159,18 +168,31 @@ static void put_lanes_helper(int which, bool wide, int lanes, struct buf *out) {
  * the mask. A copy of so many bytes by a loop over sizes takes ten times as long, by gcc above all. */
 struct masked {
   int lanes;
-  const char *wants, *load, *store, *mask;
+  const char *wants, *load, *store, *mask, *some;
 };
 
-#define LANES_8 "(int __attribute__((vector_size(32)))){0, 1, 2, 3, 4, 5, 6, 7}"
+/* Masks of the lanes of f32 before n_, and from first_ on. */
+#define LANES_4  "(int __attribute__((vector_size(16)))){0, 1, 2, 3}"
+#define LANES_8  "(int __attribute__((vector_size(32)))){0, 1, 2, 3, 4, 5, 6, 7}"
+#define UNTIL_4  LANES_4 " < (int)(n_ > 4 ? 4 : n_ < 0 ? 0 : n_)"
+#define UNTIL_8  LANES_8 " < (int)(n_ > 8 ? 8 : n_ < 0 ? 0 : n_)"
+#define UNTIL_16 "(n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0)"
+#define FROM_4   LANES_4 " >= (int)(first_ > 4 ? 4 : first_ < 0 ? 0 : first_)"
+#define FROM_8   LANES_8 " >= (int)(first_ > 8 ? 8 : first_ < 0 ? 0 : first_)"
+#define FROM_16  "(first_ >= 16 ? 0 : first_ > 0 ? 0xffff << first_ : 0xffff)"
 static const struct masked masked[] = {
+    {4, "__AVX2__", "(v4)__builtin_ia32_maskloadps((const v4 *)from_, mask_)",
+     "__builtin_ia32_maskstoreps((v4 *)to_, mask_, x_)",
+     "int __attribute__((vector_size(16))) mask_ = " UNTIL_4,
+     "int __attribute__((vector_size(16))) mask_ = (" UNTIL_4 ") & (" FROM_4 ")"},
     {8, "__AVX2__", "(v8)__builtin_ia32_maskloadps256((const v8 *)from_, mask_)",
      "__builtin_ia32_maskstoreps256((v8 *)to_, mask_, x_)",
-     "int __attribute__((vector_size(32))) mask_ = " LANES_8
-     " < (int)(n_ > 8 ? 8 : n_ < 0 ? 0 : n_)"},
+     "int __attribute__((vector_size(32))) mask_ = " UNTIL_8,
+     "int __attribute__((vector_size(32))) mask_ = (" UNTIL_8 ") & (" FROM_8 ")"},
     {16, "__AVX512F__", "(v16)__builtin_ia32_loadups512_mask(from_, (v16){0}, mask_)",
      "__builtin_ia32_storeups512_mask(to_, x_, mask_)",
-     "unsigned short mask_ = (unsigned short)(n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0)"},
+     "unsigned short mask_ = (unsigned short)" UNTIL_16,
+     "unsigned short mask_ = (unsigned short)(" UNTIL_16 " & " FROM_16 ")"},
 };
 
 static const struct masked *masked_of(bool wide, int lanes) {
@@ -197,6 +219,27 @@ static void put_load(const struct printer *p, bool wide, int lanes, struct buf *
              "      if (n_ > 0) __builtin_memcpy(&part_, from_, (n_ & %d) * %d); \\\n"
              "      part_; \\\n    }); \\\n  })\n",
              V, lanes, type, lanes, v, lanes, V, lanes, v, lanes, lanes - 1, wide ? 8 : 4);
+  if (by) buf_puts(out, "#endif\n");
+}
+
+/* The lanes from first up to end, of f32; the place is that of the first one. */
+static void put_some(const struct printer *p, int lanes, struct buf *out) {
+  const char *type = p->words->type[PROGRAM_F32];
+  bool by = masked_of(false, lanes) != NULL;
+  if (by)
+    buf_printf(out,
+               "#ifdef %s\n#define SOME_V%d(place, first, end) \\\n  ({ \\\n"
+               "    long first_ = (first), n_ = (end); \\\n"
+               "    const %s *from_ = (const %s *)((__UINTPTR_TYPE__)&(place) - 4 * first_); \\\n"
+               "    %s; \\\n    %s; \\\n  })\n#else\n",
+               masked_of(false, lanes)->wants, lanes, type, type, masked_of(false, lanes)->some,
+               masked_of(false, lanes)->load);
+  buf_printf(out,
+             "#define SOME_V%d(place, first, end) \\\n  ({ \\\n    const %s *from_ = &(place); \\\n"
+             "    long first_ = (first), n_ = (end) - first_; \\\n    v%d part_ = {0}; \\\n"
+             "    for (long i_ = 0; i_ < n_; i_++) part_[first_ + i_] = from_[i_]; \\\n"
+             "    part_; \\\n  })\n",
+             lanes, type, lanes);
   if (by) buf_puts(out, "#endif\n");
 }
 
@@ -236,6 +279,7 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
                  V, lanes, m, lanes, v, lanes, m, lanes, m, lanes);
       return;
     case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
+    case VECTOR_SOME: put_some(p, lanes, out); return;
     case VECTOR_STORE: put_store(p, wide, lanes, out); return;
     case VECTOR_BF16_LOAD:
       buf_printf(out,
@@ -454,11 +498,15 @@ static void put_packed(const struct printer *p, const struct packing *pack,
   }
 }
 
-/* (void)X; for inputs that no output needs */
+/* (void)X; for inputs that no output needs, and for `packed` where none of it is read */
 static void put_unused(const struct printer *p, const struct packing *pack, struct buf *out) {
-  for (int i = 0; is_parameter(p->code, i); i++)
-    if (p->code->variables.data[i].storage == CODE_INPUT && !p->read[i] && !is_packed(pack, i))
-      buf_printf(out, "  (void)%s;\n", p->name[i]);
+  int read = 0;
+  for (int i = 0; is_parameter(p->code, i); i++) {
+    bool packed = is_packed(pack, i), input = p->code->variables.data[i].storage == CODE_INPUT;
+    if (input && !p->read[i] && !packed) buf_printf(out, "  (void)%s;\n", p->name[i]);
+    read += packed && (p->read[i] || !input);
+  }
+  if (pack->count && !read) buf_printf(out, "  (void)%s;\n", pack->name);
 }
 
 /* What stands behind NAME_body. */

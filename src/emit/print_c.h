@@ -45,16 +45,19 @@ enum helper {
   HELP_MATH = 1 << 11,
   HELP_HEAP = 1 << 12,
   HELP_PARALLEL = 1 << 13,
-  HELP_CLAMP_F32 = 1 << 14
+  HELP_CLAMP_F32 = 1 << 14,
+  HELP_SCALAR = 1 << 15,
+  HELP_SCALAR_ALONE = 1 << 16
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
- * STORE are of the first lanes. */
+ * STORE are of the first lanes, SOME is from one lane up to another. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
   VECTOR_PICK,
   VECTOR_LOAD,
+  VECTOR_SOME,
   VECTOR_STORE,
   VECTOR_BF16_LOAD,
   VECTOR_BF16_STORE,

@@ -81,15 +81,24 @@ static void print_element(struct printer *p, const struct code_expr *e, struct b
 void print_part(struct printer *p, const struct code_expr *vector, struct buf *out) {
   print_target(p, vector->arg[0], out);
   if (vector->arg[1] < 0) return;
-  buf_puts(out, ", ");
-  print_expr(p, vector->arg[1], BOUND_NONE, out);
+  for (int i = 2; i > 0; i--) {
+    if (vector->arg[i] < 0) continue;
+    buf_puts(out, ", ");
+    print_expr(p, vector->arg[i], BOUND_NONE, out);
+  }
 }
 
-/* V16(X[i]): so many elements from there on; LOAD_V16(X[i], n): the first n of them */
+/* V16(X[i]): so many elements from there on; LOAD_V16(X[i], n): the first n of them; SOME_V16(X[i], k, n): from
+ * the lane k up to the lane n */
 static void print_vector(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool part = e->arg[1] >= 0;
-  print_used_vector(p, part ? VECTOR_LOAD : VECTOR_TYPE, e->type);
-  buf_printf(out, "%s%c%d(", part ? "LOAD_" : "", vector_letter(e->type), e->type.lanes);
+  bool some = e->arg[2] >= 0;
+  print_used_vector(p, some ? VECTOR_SOME : part ? VECTOR_LOAD : VECTOR_TYPE, e->type);
+  buf_printf(out, "%s%c%d(",
+             some   ? "SOME_"
+             : part ? "LOAD_"
+                    : "",
+             vector_letter(e->type), e->type.lanes);
   print_part(p, e, out);
   buf_puts(out, ")");
 }

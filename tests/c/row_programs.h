@@ -54,6 +54,24 @@ static const struct {
                 "E[n:16, t:4, c:64] = exp(X[n, t, c] - L[n, t])\n"
                 "D[t:4, n:16, c:64] = E[n, t, c] - E[n, (t+1)%4, c]\nout D\n",
      "    t, c:vec =>\n        @D = t, n, c"},
+    // what a tile reads is computed before it: borders, rows that are left over, lanes that are not all there
+    {ROWS_BEGIN
+     "in X f32 [n:2, h:17, w:29, c:16]\nin V f32 [k:3, c:16]\nin W f32 [c:16, o:85]\n"
+     "T[n:2, h:17, w:29, c:16] = (if w < 1 then X[n, h, w+28, c] else X[n, h, w-1, c]) + "
+     "(if 1 <= h then X[n, h-1, w, c] * V[0, c] else 0) + X[n, h, w, c] * V[1, c]\n"
+     "Y[n:2, h:17, w:29, o:85] = T[n, h, w, c] * W[c, o] // sum c:16\nout Y\n",
+     "    o_o, c, h_i:unroll, o_v:48:mask:vec =>\n        @Y ="},
+    // ... and a map of the sums stays in the tile; it adds up more axes than lanes
+    {ROWS_BEGIN "in X f32 [t:67, g:3, c:16]\nin B f32 [o:48]\nin W f32 [g:3, c:16, o:48]\n"
+                "G[t:67, g:3, c:16] = X[t, g, c] / (1 + exp(-X[t, g, c]))\n"
+                "S[t:67, o:48] = G[t, g, c] * W[g, c, o] // sum g:3, c:16\n"
+                "Y[t:67, o:48] = max(S[t, o] + B[o], 0)\nout Y\n",
+     "@G = {t_o, t_i}/t, g, c"},
+    // ... not where others read it, too
+    {ROWS_BEGIN "in X f32 [t:67, c:48]\nin W f32 [c:48, o:48]\n"
+                "G[t:67, c:48] = X[t, c] / (1 + exp(-X[t, c]))\n"
+                "Y[t:67, o:48] = G[t, c] * W[c, o] // sum c:48\nout Y, G\n",
+     "@G = t, c\n"},
 };
 
 #endif

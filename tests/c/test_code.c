@@ -608,6 +608,23 @@ static void lanes_between(struct sample *s) {
   code_close(s->c, lane);
 }
 
+// Y[lane] = 1 <= lane + i && lane + i < 3 && i < 5 ? X[lane + i] : 0
+static void lanes_of_both_ends(struct sample *s) {
+  s->c->variables.data[s->j].reserved = true;
+  s->c->variables.data[s->j].type = code_type(PROGRAM_I32, 1);
+  int loop = open_loop(s, 0, 8), lane;
+  lane = code_open_for(s->c, s->j, code_int(s->c, 0), code_int(s->c, 4), 1, 0);
+  int at = index_of(s, 1, 1, 0);
+  int inside = logic(s, PX_AND, compare(s, PX_LE, code_int(s->c, 1), at),
+                     compare(s, PX_LT, at, code_int(s->c, 3)));
+  inside = logic(s, PX_AND, inside, compare(s, PX_LT, counter(s), code_int(s->c, 5)));
+  int value = code_operation(s->c, PX_SELECT, code_type(PROGRAM_F32, 1), inside,
+                             code_element(s->c, s->X, at), code_number(s->c, PROGRAM_F32, 0));
+  code_assign(s->c, code_element(s->c, s->Y, inner(s)), CODE_SET, value);
+  code_close(s->c, lane);
+  code_close(s->c, loop);
+}
+
 // Y[lane] = lane < 3 ? 1 : 0
 static void lanes_of_a_number(struct sample *s) {
   s->c->variables.data[s->j].reserved = true;
@@ -935,6 +952,14 @@ static void parts_lanes(void **state) {
                            "    Y[0] += X[j]\n"
                            "  for j in 5..8\n"
                            "    Y[0] += 1\n"},
+      {lanes, HEAD "  for i in 0..8\n"
+                   "    f32x4(Y[i*4]) = f32x4(X[i*4 + max(1 - i*4, 0) - 1], 4, max(1 - i*4, 0))\n"},
+      {lanes_apart, HEAD "  for i in 0..8\n"
+                         "    for j in 0..4\n"
+                         "      Y[i*4 + j] = select((1 <= i*4 + j), X[i*4 + j*2 - 1], 0)\n"},
+      {lanes_of_both_ends, HEAD "  for i in 0..8\n"
+                                "    f32x4(Y[0]) = f32x4(X[i + max(1 - i, 0)], min(20 - i*4, min(3 "
+                                "- i, 4)), max(1 - i, 0))\n"},
       {lanes_of_a_number, HEAD "  for j in 0..8\n"
                                "    Y[j] = select((j < 3), 1, 0)\n"},
   };

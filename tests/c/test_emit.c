@@ -87,6 +87,9 @@ static struct program *parsed(const char *text) {
   return p;
 }
 
+// Input 1 has an infinity of either sign and a nan.
+static bool not_finite;
+
 // Of the machine that schedules are bound for.
 static int vector_bytes = 64, registers = 32;
 
@@ -275,6 +278,11 @@ static void fill_arguments(const struct program *p, bool front, const double **i
     memset(arguments[i], 0xff, bytes);  // nan
     if (!input) continue;
     double *values = fill(p, tensor, 7);
+    if (not_finite && i == 1) {
+      values[n / 3] = INFINITY;
+      values[n / 2] = -INFINITY;
+      values[n - 1] = NAN;
+    }
     store(dtype, values, n, arguments[i]);
     inputs[i] = values;
   }
@@ -504,6 +512,12 @@ static const struct {
      "program means\nin ptr i32 [r:5] 0..30 rising\nin X f32 [k:29, j:8]\n"
      "Y[r:4, j:8] = 1 + X[k, j] // mean k:ptr[r]..ptr[r+1]\nout Y\n",
      "r, k:dyn(r), j:vec =>\n    @Y = r, j // k\n"},
+    {"means of as many as axes that they sum over say, whole and in parts",
+     "program triangles\nin ptr i32 [r:8] 0..30 rising\nin X f32 [k:29, j:8]\n"
+     "Y[j:8] = X[k, j] // mean l:2, r:7, k:ptr[r]..ptr[r+1]\n"
+     "Z[i:5, j:8] = X[k, j] * X[m, j] // mean l:3, k:0..i+l+1, q:2, m:k..8\nout Y\nout Z\n",
+     "l, ro, ri:3:mask, k:dyn(r), j:vec =>\n    @Y = j // l, {ro, ri}/r, k\n"
+     "lz:unroll, i, kz:dyn(l), q, m:dyn(k), j:vec =>\n    @Z = i, j // lz/l, kz/k, q, m\n"},
     {"one iteration of a fused group, unrolled: what it declares is read after it",
      "program once\nin X f32 [r:6]\nS[x:1] = X[r] // sum r:6\nY[] = S[r] // max r:1\nout Y\n",
      "{x, u:1}:fold:unroll, {r, ri:2}:fold:unroll =>\n    @S = {x, u}/x // {r, ri}/r\n"
@@ -525,6 +539,12 @@ static const struct {
      "out Y\nout V\nout Z\nout U\n",
      "io, ii:8:vec =>\n    @Y = {io, ii}/i\n    @V = {io, ii}/i\n    @Z = {io, ii}/i\n"
      "    @U = {io, ii}/i\n"},
+    {"a remainder that comes round once, which clang 14 does not see",
+     "program round\nin X f32 [x:64]\nin Z f32 [x:64]\nY[a:17] = X[a*3%32] + X[a+11]\n"
+     "W[b:2, a:48] = X[(a*5+b)%64] + Z[a+b]\nV[a:33] = (if a*6%64 < 9 then 1 else Z[a]) * "
+     "X[a*3%64]\n"
+     "out Y\nout W\nout V\n",
+     "a =>\n    @Y = a\nb, aw =>\n    @W = b, aw/a\nao, ai:33 =>\n    @V = {ao, ai}/a\n"},
     {"lanes past 32 bits",
      "program lanes\nin X f32 [x:10]\nY[i:16] = X[i*700000000%7] + real(i*400000000)\nout Y\n",
      "i:16:vec =>\n    @Y = i\n"},
@@ -858,6 +878,43 @@ static void operators(void **state) {
   batch_flush(&b, b.options);
 }
 
+// Weights that are not finite, beside a border: what they make of its zeros, nan, is there wherever the program has it.
+#define WEIGHTS "height=6 width=5 kernel=3 padding=1 "
+static const char *const padded[] = {
+    "conv2d_nhwc in_channels=64 out_channels=64 weights=hwio " WEIGHTS,
+    "conv2d_nchw in_channels=32 out_channels=20 " WEIGHTS,
+    "conv2d_nhwc in_channels=32 out_channels=32 groups=4 " WEIGHTS,
+    "conv2d_nchw in_channels=8 out_channels=8 groups=2 stride=2 " WEIGHTS,
+    "conv2d_nhwc in_channels=32 out_channels=32 groups=32 " WEIGHTS,
+    "depthwise_conv2d_nchw in_channels=20 stride=2 " WEIGHTS,
+    "conv2d_nhwc in_channels=3 height=8 width=14 out_channels=20 kernel=7 padding=3 stride=2",
+    "conv2d_nhwc in_channels=20 out_channels=20 dilation=2 height=6 width=5 kernel=3 padding=2",
+};
+
+static void weights_not_finite(void **state) {
+  struct batch b = {.options = "-O2 -march=native"};
+  not_finite = true;
+  CHECK_ROWS (padded, call)
+    for (int i = 0; i < 2 * MACHINES; i++) {
+      const struct machine *machine = machine_model(i / 2);
+      struct program *p, *edited;
+      CHECK_INT(operator_called(&ctx, *call, &p), CANVAS_OK, ctx.message);
+      p->tensors.data[p->inputs.data[1]].constant = i % 2;
+      vector_bytes = machine->vector_bytes;
+      registers = machine->registers;
+      edited = default_program(p, machine);
+      CHECK(batch_add_meant(&b, edited ? edited : p, p,
+                            schedule_default(edited ? edited : p, true, machine), *call),
+            ctx.message);
+      program_free(edited);
+      program_free(p);
+    }
+  batch_flush(&b, b.options);
+  vector_bytes = 64;
+  registers = 32;
+  not_finite = false;
+}
+
 // Sums whose terms come and go with a remainder: the default splits its loops by it. Periods that do not divide
 // the result or the window, no term at all for a phase, stages made by the edits before it.
 static const char *const phased[] = {
@@ -1121,6 +1178,7 @@ CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(annotations_together), cmocka_unit_test(ragged_tiles),
            cmocka_unit_test(rejections), cmocka_unit_test(long_text),
            cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(phases), cmocka_unit_test(shared_rows),
-           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
-           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(phases), cmocka_unit_test(weights_not_finite),
+           cmocka_unit_test(shared_rows), cmocka_unit_test(random_schedules),
+           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
+           cmocka_unit_test(sampled_kernels))
