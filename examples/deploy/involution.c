@@ -28,26 +28,21 @@
  *
  * canvas 1
  * schedule heuristic
- * n, c_o:para =>
+ * n, c_o =>
  *     k, c_i:2:unroll, h:unroll, w_v:16:mask:vec =>
  *         @b = n, {c_o, c_i}/c, h, {w_v}/w // k
  *     c_i:unroll, h:unroll, w_v:vec =>
  *         @c = n, {c_o, c_i}/c, h, {w_v}/w
- * n, d_c_o:para, d_k, c_i:unroll, h:unroll, w_v:vec =>
+ * n, d_c_o, d_k, c_i:unroll, h:unroll, w_v:vec =>
  *     @d = n, {d_c_o, c_i}/c, h, {w_v}/w // {d_k}/k
  * n, c, X_m_h, w:vec =>
  *     @X_m = n, c, {X_m_h}/h, w
- * n, h:para, Y_c_o, kh, kw, Y_c_i:16:unroll, w_v:vec =>
+ * n, h, Y_c_o, kh, kw, Y_c_i:16:unroll, w_v:vec =>
  *     @Y = n, {Y_c_o, Y_c_i}/c, h, {w_v}/w // kh, kw
  */
 #include <stdint.h>
 #include <stdlib.h>
 
-#ifdef _OPENMP
-#define PRAGMA(text) _Pragma(#text)
-#else
-#define PRAGMA(text)
-#endif
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t m16 __attribute__((vector_size(64)));
 typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
@@ -71,6 +66,24 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
       if (n_ > 0) __builtin_memcpy(&part_, from_, (n_ & 15) * 4); \
       part_; \
     }); \
+  })
+#endif
+#ifdef __AVX512F__
+#define SOME_V16(place, first, end) \
+  ({ \
+    long first_ = (first), n_ = (end); \
+    const float *from_ = (const float *)((__UINTPTR_TYPE__)&(place) - 4 * first_); \
+    unsigned short mask_ = (unsigned short)((n_ >= 16 ? 0xffff : n_ > 0 ? (1 << n_) - 1 : 0) & (first_ >= 16 ? 0 : first_ > 0 ? 0xffff << first_ : 0xffff)); \
+    (v16)__builtin_ia32_loadups512_mask(from_, (v16){0}, mask_); \
+  })
+#else
+#define SOME_V16(place, first, end) \
+  ({ \
+    const float *from_ = &(place); \
+    long first_ = (first), n_ = (end) - first_; \
+    v16 part_ = {0}; \
+    for (long i_ = 0; i_ < n_; i_++) part_[first_ + i_] = from_[i_]; \
+    part_; \
   })
 #endif
 #ifdef __AVX512F__
@@ -107,7 +120,6 @@ static int involution_body(const float *restrict X, const float *restrict w0,
     const float *restrict w1, float *restrict Y, float *restrict X_m) {
   _Alignas(64) float c_[1792];
   _Alignas(64) float d[4032];
-  PRAGMA(omp parallel for)
   for (long c_o = 0; c_o < 4; c_o++) {
     v16 b_0 = {0}, b_1 = {0}, b_2 = {0}, b_3 = {0}, b_4 = {0}, b_5 = {0}, b_6 = {0}, b_7 = {0},
         b_8 = {0}, b_9 = {0}, b_10 = {0}, b_11 = {0}, b_12 = {0}, b_13 = {0}, b_14 = {0},
@@ -174,7 +186,6 @@ static int involution_body(const float *restrict X, const float *restrict w0,
     V16(c_[c_o*448 + 416]) = MAX_V16(b_26, ALL_V16(0.0f));
     V16(c_[c_o*448 + 432]) = MAX_V16(b_27, ALL_V16(0.0f));
   }
-  PRAGMA(omp parallel for)
   for (long d_c_o = 0; d_c_o < 9; d_c_o++) {
     v16 d_acc_0 = {0}, d_acc_1 = {0}, d_acc_2 = {0}, d_acc_3 = {0}, d_acc_4 = {0}, d_acc_5 = {0},
         d_acc_6 = {0}, d_acc_7 = {0}, d_acc_8 = {0}, d_acc_9 = {0}, d_acc_10 = {0}, d_acc_11 = {0},
@@ -244,15 +255,10 @@ static int involution_body(const float *restrict X, const float *restrict w0,
   }
   for (long c = 0; c < 32; c++) {
     V16(X_m[c*256]) = ALL_V16(0.0f);
-    for (long X_m_h = 1; X_m_h < 15; X_m_h++) {
-      long X_m_at = c*256 + X_m_h*16;
-      X_m[X_m_at] = 0.0f;
-      STORE_V16(X_m[X_m_at + 1], 14, LOAD_V16(X[c*196 + X_m_h*14 - 14], 14));
-      X_m[X_m_at + 15] = 0.0f;
-    }
+    for (long X_m_h = 1; X_m_h < 15; X_m_h++)
+      V16(X_m[c*256 + X_m_h*16]) = SOME_V16(X[c*196 + X_m_h*14 - 14], 1, 15);
     V16(X_m[c*256 + 240]) = ALL_V16(0.0f);
   }
-  PRAGMA(omp parallel for)
   for (long h = 0; h < 14; h++)
     for (long Y_c_o = 0; Y_c_o < 2; Y_c_o++) {
       long Y_at = Y_c_o*3136 + h*14;

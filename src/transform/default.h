@@ -17,6 +17,7 @@
  *     default_order.c    the order of its loops
  *     default_wish.c     what a sketch wants of them instead
  *     default_rows.c     rows that several stages share: one loop around all of them
+ *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *
@@ -178,19 +179,20 @@ void default_tile(const struct default_facts *f, const struct machine *machine,
 /* ---- default_plan.c: what becomes of a stage ---- */
 
 enum default_kind {
-  DEFAULT_UNUSED,  /* an input, or no output needs it */
-  DEFAULT_LONG,    /* no reduction, and its axes from `first` on are one vector */
-  DEFAULT_TILED,   /* a tile */
-  DEFAULT_WITHIN,  /* computed in the tile of a stage that it reads */
-  DEFAULT_DEFERRED /* a reduction whose tile stands where `reader` does */
+  DEFAULT_UNUSED,   /* an input, or no output needs it */
+  DEFAULT_LONG,     /* no reduction, and its axes from `first` on are one vector */
+  DEFAULT_TILED,    /* a tile */
+  DEFAULT_WITHIN,   /* computed in the tile of a stage that it reads */
+  DEFAULT_DEFERRED, /* a reduction whose tile stands where `reader` does */
+  DEFAULT_BUFFERED  /* computed before each tile of `reader`, for its rows only */
 };
 struct default_plan {
   enum default_kind kind;
   int first;
   struct default_tile tile;
-  int reader;             /* DEFERRED: what is computed in its tile ... */
+  int reader;             /* DEFERRED: what is computed in its tile, BUFFERED: what reads it ... */
   bool apart;             /* ... element by element */
-  int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too */
+  int axis[PROGRAM_AXES]; /* of the stage, for axis i of the reader, reductions too; -1 */
 };
 
 /* What is open. Both of `told` are tried for a program, and what takes less is taken. */
@@ -225,14 +227,21 @@ void default_plan_all(struct default_plans *plans, const struct program *p,
                       const struct machine *machine, struct default_mode mode);
 /* Of all stages, by the formula, but for those that are prepared. */
 double default_plan_cycles(const struct default_plans *plans);
-/* By tensor: an input that is, or a stage that depends on such ones alone. To be freed. */
-bool *default_constants(const struct program *p);
 void default_plan_free(struct default_plans *plans);
 /* The same with these groups; `saved` is 0. */
 void default_plan_shared(struct default_plans *out, const struct default_plans *plans,
                          const struct default_shared *shared);
 /* default_rows.c: with the groups that pay. */
 void default_share_rows(struct default_plans *plans);
+/* default_buffers.c: with the stages that are computed before each tile of what reads them. */
+void default_buffer_stages(struct default_plans *plans);
+/* The reader's axis for axis i of the stage; -1. */
+int default_reader_axis(const struct default_plan *plan, int i);
+/* Each load of `tensor` in a reader's expression is of one element for each of the reader's, axis[i] being what
+ * stands for the reader's axis i; how many there are, -1 if one is otherwise. */
+int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis);
+/* The only stage that reads this one; -1. */
+int default_only_reader(const struct default_plans *plans, int stage);
 
 /* ---- default_nest.c: the loops of a stage, at the end of the schedule that is made ---- */
 
@@ -254,6 +263,7 @@ struct default_maker {
     VEC(struct default_meaning);
   } meanings;                          /* by level */
   const struct default_shared *shared; /* by tensor; NULL: no stage shares loops */
+  const struct default_plan *plan;     /* by tensor; NULL: no stage is buffered */
   int around;                          /* the loops that stages share now: the innermost, 0: none */
   int rows[DEFAULT_ROWS];              /* their levels */
 };
@@ -268,8 +278,9 @@ void default_open_rows(struct default_maker *m, int stage);
 /* The stage in its tile, and there what plan->reader makes of it. */
 void default_tiled(struct default_maker *m, const struct default_facts *f,
                    const struct default_plan *plan);
-/* A stage without a reduction as one long vector along its axes from `first` on. */
-void default_long(struct default_maker *m, const struct default_facts *f, int first);
+/* A stage without a reduction as one long vector along its axes from plan->first on. */
+void default_long(struct default_maker *m, const struct default_facts *f,
+                  const struct default_plan *plan);
 
 /* The program after the edits; NULL where it stays as it is. */
 struct program *default_program(const struct program *p, const struct machine *machine);

@@ -66,7 +66,7 @@ static struct program *bordered(const struct program *p, int stage, int image) {
 
 bool editor_border(struct editor *e, int *after) {
   const struct program *p = program_of(e);
-  bool *constant = default_constants(p);
+  bool *constant = program_constants(p);
   struct program *out = NULL;
   for (int i = *after + 1; i < p->tensors.count && !out; i++) {
     int image = padded_image(p, i, constant);

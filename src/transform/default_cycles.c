@@ -61,10 +61,11 @@ static double tiles_of(const struct chooser *c) {
   double tiles = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
     int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
+    int64_t whole = size / rows;
     if (i == c->now.vec)
       tiles *= (double)up(size, c->now.steps);
     else
-      tiles *= (double)(size / rows) + (left ? left_over(c, left, rows) : 0);
+      tiles *= (double)whole + (left ? left_over(c, left, rows) : 0);
   }
   return tiles;
 }

@@ -7,7 +7,19 @@
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 
+const struct default_plans *editor_plans(struct editor *e) {
+  if (!e->planned) default_plan_all(&e->plans, program_of(e), e->machine, e->mode);
+  e->planned = true;
+  return &e->plans;
+}
+
+void editor_close(struct editor *e) {
+  if (e->planned) default_plan_free(&e->plans);
+  e->planned = false;
+}
+
 void editor_take(struct editor *e, struct program *p) {
+  editor_close(e);
   program_free(e->p);
   e->p = p;
 }
@@ -20,8 +32,9 @@ bool editor_edit(struct editor *e, const char *text) {
   return true;
 }
 
-double editor_cycles(const struct editor *e, const struct program *p) {
+double editor_cycles(struct editor *e, const struct program *p) {
   struct default_plans all;
+  if (p == program_of(e)) return default_plan_cycles(editor_plans(e));
   default_plan_all(&all, p, e->machine, e->mode);
   double cycles = default_plan_cycles(&all);
   default_plan_free(&all);

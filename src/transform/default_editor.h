@@ -11,6 +11,8 @@ struct editor {
   const struct machine *machine;
   struct default_mode mode;
   int refused; /* so many moves stay in the expressions that they are in */
+  bool planned;
+  struct default_plans plans; /* of the program so far, where it is `planned`: editor_plans */
 };
 
 static inline const struct program *program_of(const struct editor *e) {
@@ -18,9 +20,12 @@ static inline const struct program *program_of(const struct editor *e) {
 }
 
 /* default_editor.c */
+/* What the formula makes of the program so far: until the next edit. */
+const struct default_plans *editor_plans(struct editor *e);
+void editor_close(struct editor *e); /* the program stays */
 void editor_take(struct editor *e, struct program *p);
 bool editor_edit(struct editor *e, const char *text);
-double editor_cycles(const struct editor *e, const struct program *p); /* by the formula */
+double editor_cycles(struct editor *e, const struct program *p); /* by the formula */
 /* The name and an ending, and one that no tensor has. */
 void editor_name(const struct program *p, const char *name, const char *ending,
                  char text[PROGRAM_NAME]);

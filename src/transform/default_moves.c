@@ -69,20 +69,18 @@ static struct program *laid_out(const struct editor *e, int stage, int node) {
 }
 
 /* The stage and the part of its expression that comes next; false where there is none. */
-static bool next_move(const struct editor *e, int *stage, int *node) {
-  struct default_plans all;
+static bool next_move(struct editor *e, int *stage, int *node) {
   const struct program *p = program_of(e);
+  const struct default_plans *all = editor_plans(e);
   int skip = e->refused;
-  default_plan_all(&all, p, e->machine, e->mode);
   *node = -1;
   for (int i = 0; i < p->tensors.count && *node < 0; i++) {
     struct default_facts f;
-    if (all.plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
-    default_facts(p, i, all.kept, &f);
+    if (all->plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
+    default_facts(p, i, all->kept, &f);
     if (!f.bounds && !f.many) *node = find_move(&f, f.t->body, &skip);
     *stage = i;
   }
-  default_plan_free(&all);
   return *node >= 0;
 }
 
@@ -141,7 +139,7 @@ static struct program *turned(const struct program *p, int map, int last) {
 }
 
 /* The best order of a map, if one is better than its own. */
-static struct program *best_turned(const struct editor *e, int map) {
+static struct program *best_turned(struct editor *e, int map) {
   const struct program *p = program_of(e);
   const struct program_tensor *t = &p->tensors.data[map];
   double least = editor_cycles(e, p);
@@ -157,15 +155,13 @@ static struct program *best_turned(const struct editor *e, int map) {
 }
 
 bool editor_turn(struct editor *e) {
-  struct default_plans all;
   const struct program *p = program_of(e);
+  const struct default_plans *all = editor_plans(e);
   struct program *out = NULL;
-  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = 0; i < p->tensors.count && !out; i++) {
-    int map = all.plan[i].kind == DEFAULT_UNUSED ? -1 : gathered_map(&all, i);
+    int map = all->plan[i].kind == DEFAULT_UNUSED ? -1 : gathered_map(all, i);
     if (map >= 0) out = best_turned(e, map);
   }
-  default_plan_free(&all);
   if (out) editor_take(e, out);
   return out != NULL;
 }

@@ -17,7 +17,7 @@
 #include "transform/default.h"
 
 enum {
-  PARALLEL = 1 << 14, /* points of a stage that are worth a thread */
+  PARALLEL = 1 << 15, /* cycles of a stage, some ten microseconds, that are worth threads */
   LINE = 64,          /* bytes */
   AHEAD = 8192,       /* bytes of a panel that are asked for before they are read ... */
   FEW_USES = 16,      /* ... where no more tiles use it */
@@ -188,38 +188,75 @@ static void split_together(struct nest *n) {
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-static bool is_peeled(const struct nest *n, int axis) {
-  return axis != n->tile->vec && n->f->t->axes[axis].size % inner_steps(n, axis);
-}
-
 /* -1: the axis has no loop outside the tile, but for one of phases. */
 static int outer_level(const struct nest *n, int axis) {
   const struct parts *p = &n->parts[axis];
   return p->outermost >= 0 || has_phases(n, axis) ? p->outermost : p->outer;
 }
 
+/* What a sketch computes in the loop later may be a buffer of each thread, which no peeled loop has. */
+static bool may_have_buffers(const struct nest *n, int axis) {
+  bool peeled = axis != n->tile->vec && n->f->t->axes[axis].size % inner_steps(n, axis);
+  return n->tile->open && peeled;
+}
+
 /* The own loop that runs in parallel; -1. */
 static int parallel_axis(const struct nest *n) {
-  double work = (double)n->f->points * (double)n->f->reduction;
-  if (work < PARALLEL || n->m->around) return -1;
+  if (n->tile->cycles < PARALLEL || n->m->around) return -1;
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     if (outer_level(n, axis) >= 0 && outer_steps(n, axis) > 1)
-      return is_peeled(n, axis) ? -1 : axis;
+      return may_have_buffers(n, axis) ? -1 : axis;
   }
   return -1;
 }
 
+static void add_axis(struct default_maker *m, int leaf, const char *name, struct parts p) {
+  int only = p.outer < 0 ? p.inner : p.outer;
+  bool plain = (p.outer < 0 || p.inner < 0) && !strcmp(m->s->levels.data[only].name, name);
+  struct schedule_axis *a = schedule_add_axis(m->s, leaf, plain ? NULL : name);
+  if (p.outermost >= 0) a->level[a->count++] = p.outermost;
+  if (p.outer >= 0) a->level[a->count++] = p.outer;
+  if (p.inner >= 0) a->level[a->count++] = p.inner;
+}
+
+/* The stage that is computed before each tile of this one; -1. */
+static int buffered_stage(const struct nest *n) {
+  for (int i = 0; n->m->plan && i < n->f->stage; i++)
+    if (n->m->plan[i].kind == DEFAULT_BUFFERED && n->m->plan[i].reader == n->f->stage) return i;
+  return -1;
+}
+
+static void add_buffered(struct nest *n, int stage, int node) {
+  const struct program_tensor *t = &n->m->p->tensors.data[stage];
+  struct parts parts[PROGRAM_AXES];
+  for (int i = 0; i < t->rank; i++) {
+    int axis = default_reader_axis(&n->m->plan[stage], i);
+    bool own = axis < n->f->t->rank;
+    parts[i] = own ? n->parts[axis] : (struct parts){-1, default_axis_level(n->m, t, i), -1};
+    int level = own ? parts[i].inner : parts[i].outer;
+    if (level < 0) continue;
+    node = schedule_add_loop(n->m->s, node, level, i == t->rank - 1 ? LOOP_VEC : 0);
+  }
+  int leaf = schedule_add_leaf(n->m->s, node, t->name);
+  for (int i = 0; i < t->rank; i++) add_axis(n->m, leaf, t->axes[i].name, parts[i]);
+}
+
 static int add_outer(struct nest *n) {
-  int node = n->m->around, parallel = parallel_axis(n);
+  int node = n->m->around, parallel = parallel_axis(n), buffered = buffered_stage(n);
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     int level = outer_level(n, axis);
+    if (buffered >= 0 && n->m->plan[buffered].axis[axis] < 0) {
+      add_buffered(n, buffered, node);
+      buffered = -1;
+    }
     if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
     if (n->tile->bands && axis == n->tile->vec)
       node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   }
+  if (buffered >= 0) add_buffered(n, buffered, node);
   if (n->tile->blocked >= 0 && !n->tile->bands)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   for (int i = 0; i < n->f->t->rank; i++)
@@ -279,15 +316,6 @@ static int add_inner(struct nest *n, int node) {
   if (n->tile->vec >= 0)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, LOOP_VEC);
   return node;
-}
-
-static void add_axis(struct default_maker *m, int leaf, const char *name, struct parts p) {
-  int only = p.outer < 0 ? p.inner : p.outer;
-  bool plain = (p.outer < 0 || p.inner < 0) && !strcmp(m->s->levels.data[only].name, name);
-  struct schedule_axis *a = schedule_add_axis(m->s, leaf, plain ? NULL : name);
-  if (p.outermost >= 0) a->level[a->count++] = p.outermost;
-  if (p.outer >= 0) a->level[a->count++] = p.outer;
-  if (p.inner >= 0) a->level[a->count++] = p.inner;
 }
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
@@ -356,12 +384,13 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
 
 /* ---- long vectors ---------------------------------------------------------------------------- */
 
-void default_long(struct default_maker *m, const struct default_facts *f, int first) {
+void default_long(struct default_maker *m, const struct default_facts *f,
+                  const struct default_plan *plan) {
   const struct program_tensor *t = f->t;
   struct parts parts[PROGRAM_AXES];
   struct schedule_loop group = {.marks = LOOP_VEC};
   int node = m->around;
-  bool parallel = f->points >= PARALLEL && !m->around;
+  bool parallel = plan->tile.cycles >= PARALLEL && !m->around;
   const int *order = m->kept[f->stage].order;
   for (int i = 0; i < t->rank; i++) {
     int shared = shared_level(m, f->stage, i);
@@ -370,7 +399,7 @@ void default_long(struct default_maker *m, const struct default_facts *f, int fi
   for (int i = 0; i < t->rank; i++) {
     int axis = order[i];
     if (shared_level(m, f->stage, axis) >= 0) continue;
-    if (i >= first && t->axes[axis].size > 1) {
+    if (i >= plan->first && t->axes[axis].size > 1) {
       group.level[group.count++] = parts[axis].outer;
       continue;
     }

@@ -34,14 +34,11 @@ static void find_needed(const struct program *p, bool *needed) {
 
 /* ---- readers ---- */
 
-/* Each load of `tensor` below is of one element for each of the reader's, axis[i] being what stands for
- * the reader's axis i; how many there are, -1 if one is otherwise. */
-static int loads_as_is(const struct program *p, const struct program_tensor *reader, int expr,
-                       int tensor, int *axis) {
+int default_loads_as_is(const struct program *p, int expr, int tensor, int *axis) {
   const struct px_node *n = &p->nodes.data[expr];
   int count = 0;
   for (int i = 0; i < 3; i++) {
-    int below = n->arg[i] >= 0 ? loads_as_is(p, reader, n->arg[i], tensor, axis) : 0;
+    int below = n->arg[i] >= 0 ? default_loads_as_is(p, n->arg[i], tensor, axis) : 0;
     if (below < 0) return -1;
     count += below;
   }
@@ -62,8 +59,7 @@ static bool loads(const struct program *p, int expr, int tensor) {
   return n->op == PX_LOAD && n->tensor == tensor;
 }
 
-/* The only stage that reads this one; -1. */
-static int only_reader(const struct default_plans *all, int stage) {
+int default_only_reader(const struct default_plans *all, int stage) {
   const struct program *p = all->p;
   int reader = -1;
   for (int i = stage + 1; i < p->tensors.count; i++) {
@@ -87,7 +83,7 @@ static bool share_alike(const struct default_plans *all, int stage, int reader, 
 static int mapping_reader(const struct default_plans *all, int stage, int *axis) {
   const struct program *p = all->p;
   const struct program_tensor *t = &p->tensors.data[stage];
-  int reader = is_output(p, stage) ? -1 : only_reader(all, stage);
+  int reader = is_output(p, stage) ? -1 : default_only_reader(all, stage);
   if (reader < 0) return -1;
   const struct program_tensor *r = &p->tensors.data[reader];
   if (r->rank + r->reductions != t->rank || r->reductions > 1) return -1;
@@ -96,7 +92,7 @@ static int mapping_reader(const struct default_plans *all, int stage, int *axis)
     return -1; /* it adds up partial sums */
   if ((r->dtype == PROGRAM_F64) != (t->dtype == PROGRAM_F64)) return -1;
   memset(axis, -1, PROGRAM_AXES * sizeof *axis);
-  if (loads_as_is(p, r, r->body, stage, axis) < 1) return -1;
+  if (default_loads_as_is(p, r->body, stage, axis) < 1) return -1;
   for (int i = 0; i < t->rank; i++)
     if (axis[i] < 0 || r->axes[i].size != t->axes[axis[i]].size || r->axes[i].low >= 0) return -1;
   return share_alike(all, stage, reader, axis) ? reader : -1;
@@ -137,7 +133,7 @@ static void keep_as_read(struct default_plans *all, int stage) {
     const struct program_tensor *from = &p->tensors.data[i];
     if (from->is_input || from->rank != t->rank || !loads(p, t->body, i)) continue;
     memset(axis, -1, sizeof axis);
-    if (loads_as_is(p, t, t->body, i, axis) < 1) continue;
+    if (default_loads_as_is(p, t->body, i, axis) < 1) continue;
     for (int j = 0; j < t->rank; j++)
       for (int k = 0; k < t->rank; k++)
         if (axis[k] == all->kept[i].order[j]) all->kept[stage].order[j] = k;
@@ -272,31 +268,9 @@ static void plan_stage(struct default_plans *all, int stage) {
   }
 }
 
-/* Loads something below, and of what varies nothing. */
-static bool loads_constants(const struct program *p, int expr, const bool *constant, bool *any) {
-  const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && !loads_constants(p, n->arg[i], constant, any)) return false;
-  if (n->op != PX_LOAD) return true;
-  *any = true;
-  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
-    if (!loads_constants(p, p->indices.data[n->first + i], constant, any)) return false;
-  return constant[n->tensor];
-}
-
-bool *default_constants(const struct program *p) {
-  bool *constant = mem_alloc((size_t)p->tensors.count + 1);
-  for (int i = 0; i < p->tensors.count; i++) {
-    const struct program_tensor *t = &p->tensors.data[i];
-    bool any = false;
-    constant[i] = t->is_input ? t->constant : loads_constants(p, t->body, constant, &any) && any;
-  }
-  return constant;
-}
-
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
-  bool *constant = default_constants(all->p);
+  bool *constant = program_constants(all->p);
   for (int i = 0; i < all->p->tensors.count; i++)
     if (all->plan[i].kind != DEFAULT_UNUSED && (!constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;

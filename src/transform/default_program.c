@@ -163,7 +163,7 @@ static struct program *ragged_sums(const struct default_facts *f, int axis, int 
 
 /* An axis that is less than a vector, of a sum that has more axes: a sum for each of its steps. NULL: it is not
  * worth it. */
-static struct program *whole_sums(const struct editor *e, const struct default_facts *f, int axis,
+static struct program *whole_sums(struct editor *e, const struct default_facts *f, int axis,
                                   int lanes) {
   int64_t size = f->t->axes[axis].size;
   if (2 * size <= lanes || size >= lanes || f->reduction < AGAIN * size) return NULL;
@@ -176,7 +176,7 @@ static struct program *whole_sums(const struct editor *e, const struct default_f
 /* The program with so many partial sums along the axis as take least: as many vectors of them as divide
  * it, up to four; fewer where that makes room for rows that share what they load. Less than one vector
  * only where none divides it and it is short. NULL: nothing does, or it is not worth it. */
-static struct program *partial_sums(const struct editor *e, const struct default_facts *f, int axis,
+static struct program *partial_sums(struct editor *e, const struct default_facts *f, int axis,
                                     double least) {
   int64_t size = f->t->axes[axis].size;
   int lanes = lanes_of(f, e->machine);
@@ -205,24 +205,22 @@ static int64_t wished_sums(const struct editor *e, bool is_wished) {
 }
 
 static bool rfactor_one(struct editor *e, int *after) {
-  struct default_plans all;
   const struct program *p = program_of(e);
+  const struct default_plans *all = editor_plans(e);
   struct program *out = NULL;
-  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = *after + 1; i < p->tensors.count && !out; i++) {
-    const struct default_plan *plan = &all.plan[i];
+    const struct default_plan *plan = &all->plan[i];
     struct default_facts f;
     if (plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) continue;
     if (!p->tensors.data[i].reductions) continue;
-    int64_t sums = wished_sums(e, i == all.wished);
-    default_facts(p, i, all.kept, &f);
+    int64_t sums = wished_sums(e, i == all->wished);
+    default_facts(p, i, all->kept, &f);
     for (int r = f.t->rank; r < f.t->rank + f.t->reductions && !out && sums >= 0; r++)
       if (runs_along(&f, r))
         out = sums ? with_partial_sums(&f, r, sums)
                    : partial_sums(e, &f, r, PARTIAL * plan->tile.cycles);
     *after = i + 1; /* the sum of what comes before it */
   }
-  default_plan_free(&all);
   if (out) editor_take(e, out);
   return out != NULL;
 }
@@ -239,25 +237,23 @@ static bool is_slow_apart(const struct default_plans *all, int stage) {
 }
 
 static bool cache_one(struct editor *e) {
-  struct default_plans all;
   const struct program *p = program_of(e);
+  const struct default_plans *all = editor_plans(e);
   char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
   bool found = false;
-  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = 0; i < p->outputs.count && !found; i++) {
     int stage = p->outputs.data[i];
-    const struct default_plan *plan = &all.plan[stage];
+    const struct default_plan *plan = &all->plan[stage];
     struct default_facts f;
     if (plan->kind == DEFAULT_WITHIN
-            ? !is_slow_apart(&all, stage)
+            ? !is_slow_apart(all, stage)
             : plan->kind != DEFAULT_TILED || !p->tensors.data[stage].reductions)
       continue;
-    default_facts(p, stage, all.kept, &f);
+    default_facts(p, stage, all->kept, &f);
     found = plan->kind == DEFAULT_WITHIN || (plan->tile.vec >= 0 && f.out[plan->tile.vec] != 1);
     editor_name(p, f.t->name, "_c", name);
     snprintf(text, sizeof text, "cache %s as %s", f.t->name, name);
   }
-  default_plan_free(&all);
   return found && editor_edit(e, text);
 }
 
@@ -303,6 +299,8 @@ static struct program *edited_for(const struct program *p, const struct machine 
   edit_all(&told);
   bool takes_less =
       editor_cycles(&told, program_of(&told)) < editor_cycles(&open, program_of(&open));
+  editor_close(&open);
+  editor_close(&told);
   program_free(takes_less ? open.p : told.p);
   return takes_less ? told.p : open.p;
 }
@@ -321,16 +319,18 @@ static struct program *copy_of(const struct program *p) {
   return out;
 }
 
-/* What conditions of indices choose is multiplied only where they do: last of all, as what is loaded there can
- * be packed no more. */
+/* What conditions of indices choose is multiplied only where they do, what a weight that is not finite makes of
+ * the zeros beside it is added: last of all, as what is loaded there can be packed no more. */
 static void border_sums(struct program **p) {
   for (int i = 0; i < (*p)->tensors.count; i++) {
-    char text[PROGRAM_NAME + 16];
+    char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
+    const char *sum = (*p)->tensors.data[i].name;
     struct program *out;
     canvas_context ctx;
     if (!(*p)->tensors.data[i].reductions) continue;
-    int length = snprintf(text, sizeof text, "border %s", (*p)->tensors.data[i].name);
-    if (program_edit(&ctx, *p, text, (size_t)length, &out) != CANVAS_OK) continue;
+    editor_name(*p, sum, "_b", name);
+    snprintf(text, sizeof text, "border %s as %s", sum, name);
+    if (program_edit(&ctx, *p, text, strlen(text), &out) != CANVAS_OK) continue;
     program_free(*p);
     *p = out;
   }
@@ -342,6 +342,8 @@ static double cycles_of(const struct program *p, const struct machine *machine,
   struct editor a = {.given = p, .machine = machine, .mode = open};
   struct editor b = {.given = p, .machine = machine, .mode = told};
   double x = editor_cycles(&a, p), y = editor_cycles(&b, p);
+  editor_close(&a);
+  editor_close(&b);
   return x < y ? x : y;
 }
 
@@ -369,6 +371,7 @@ void default_wishes_of(const struct program *p, const struct machine *machine,
     default_plan_all(&all, program_of(&e), machine,
                      (struct default_mode){.pack = true, .told = told, .wish = &seeing});
     default_plan_free(&all);
+    editor_close(&e);
     program_free(e.p);
   }
 }

@@ -18,20 +18,18 @@ static int twisted_load(const struct default_facts *f, int *skip) {
 }
 
 bool editor_straighten(struct editor *e, int *skip) {
-  struct default_plans all;
   const struct program *p = program_of(e);
+  const struct default_plans *all = editor_plans(e);
   struct program *out = NULL;
   int left = *skip, node = -1;
-  default_plan_all(&all, p, e->machine, e->mode);
   for (int i = 0; i < p->tensors.count && node < 0; i++) {
     struct default_facts f;
-    bool tiled = all.plan[i].kind == DEFAULT_TILED || all.plan[i].kind == DEFAULT_LONG;
+    bool tiled = all->plan[i].kind == DEFAULT_TILED || all->plan[i].kind == DEFAULT_LONG;
     if (!tiled || p->tensors.data[i].reductions) continue;
-    default_facts(p, i, all.kept, &f);
+    default_facts(p, i, all->kept, &f);
     if (!f.many) node = twisted_load(&f, &left);
     if (node >= 0) out = program_straight(p, i, node, f.order[f.t->rank - 1]);
   }
-  default_plan_free(&all);
   if (out)
     editor_take(e, out);
   else

@@ -40,18 +40,6 @@ static void loads_of(const struct program *p, int stage, bool *seen) {
   }
 }
 
-/* It loads something, and only what `good` says. */
-static bool loads_only(const struct splitter *s, int stage, const bool *good) {
-  bool *seen = mem_alloc((size_t)s->p->tensors.count + 1), any = false, only = true;
-  loads_of(s->p, stage, seen);
-  for (int i = 0; i < s->p->tensors.count; i++) {
-    any |= seen[i];
-    only &= !seen[i] || good[i];
-  }
-  free(seen);
-  return any && only;
-}
-
 static int root_of(const struct splitter *s, int stage) {
   const struct schedule_node *nodes = s->tree->schedule->nodes.data;
   int node = s->tree->stages[stage].node;
@@ -64,7 +52,7 @@ static void choose_nest(struct splitter *s, int first, int end) {
   bool good = true;
   for (int i = first; i < end; i++) {
     const struct bound_stage *stage = &s->tree->stages[i];
-    s->constant[stage->tensor] = loads_only(s, stage->tensor, s->constant);
+    s->constant[stage->tensor] = program_stage_is_constant(s->p, stage->tensor, s->constant);
     good &= s->constant[stage->tensor] && !stage->is_output && !stage->dead;
   }
   for (int i = first; i < end; i++) {

@@ -44,6 +44,7 @@ static void add_plain(struct default_maker *m, int stage) {
   struct default_facts f;
   default_facts(m->p, stage, m->kept, &f);
   struct default_plan plan = {.tile = untiled(f.t), .reader = -1};
+  plan.tile.cycles = m->machine ? (double)f.points * (double)f.reduction : 0;
   if (m->machine) add_lanes(&f, m->machine, &plan.tile);
   default_tiled(m, &f, &plan);
 }
@@ -53,11 +54,12 @@ static void add_planned(struct default_maker *m, const struct default_plans *all
   struct default_facts f;
   int tile = stage;
   if (plan->kind == DEFAULT_UNUSED || plan->kind == DEFAULT_DEFERRED) return;
+  if (plan->kind == DEFAULT_BUFFERED) return;
   if (plan->kind == DEFAULT_WITHIN)
     for (tile = 0; all->plan[tile].reader != stage;) tile++;
   default_facts(m->p, tile, m->kept, &f);
   if (plan->kind == DEFAULT_LONG)
-    default_long(m, &f, plan->first);
+    default_long(m, &f, plan);
   else
     default_tiled(m, &f, &all->plan[tile]);
 }
@@ -116,6 +118,8 @@ static void plan_best(struct default_plans *out, const struct program *p,
   default_plan_all(&told, p, machine, (struct default_mode){.told = true, .wish = wish});
   if (rows) default_share_rows(out);
   if (rows) default_share_rows(&told);
+  if (rows && !wish) default_buffer_stages(out);
+  if (rows && !wish) default_buffer_stages(&told);
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
     *out = told;
@@ -129,7 +133,8 @@ static struct schedule *tiled(const struct default_plans *all) {
                             .s = schedule_new("heuristic"),
                             .machine = all->machine,
                             .kept = all->kept,
-                            .shared = all->shared};
+                            .shared = all->shared,
+                            .plan = all->plan};
   add_all(&m, all);
   free(m.meanings.data);
   return m.s;
