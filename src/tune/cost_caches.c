@@ -5,7 +5,6 @@
  * for those of the loops around it that do not move it either. Everything else comes anew.
  */
 #include <math.h>
-#include <string.h>
 
 #include "tune/cost_parts.h"
 
@@ -71,13 +70,19 @@ static double access_traffic(const struct nest *n, const struct access *a, int f
   return times * a->touched[fits > 0 ? fits - 1 : 0];
 }
 
+static bool same_strides(const struct access *a, const struct access *b) {
+  for (size_t i = 0; i < sizeof a->stride / sizeof *a->stride; i++)
+    if (a->stride[i] != b->stride[i]) return false;
+  return true;
+}
+
 /* Of accesses to one tensor that move alike the largest counts. */
 static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
   const struct access *a = &w->accesses.data[n->first + at];
   for (int i = 0; i < n->count; i++) {
     const struct access *other = &w->accesses.data[n->first + i];
     if (i == at || other->tensor != a->tensor || other->moves != a->moves) continue;
-    if (memcmp(other->stride, a->stride, sizeof a->stride) != 0) continue;
+    if (!same_strides(other, a)) continue;
     if (other->touched[0] > a->touched[0] || (other->touched[0] == a->touched[0] && i < at))
       return true;
   }
@@ -142,8 +147,8 @@ static void add_lines(const struct nest *n, const struct access *a, int step, do
     return;
   }
   double stride = a->stride[step] * (step == n->lane ? n->lanes : 1);
-  for (double i = 0; i < n->copies[step] && out->count < LINES; i++)
-    add_lines(n, a, step + 1, at + i * stride, line, out);
+  for (int64_t i = 0; (double)i < n->copies[step] && out->count < LINES; i++)
+    add_lines(n, a, step + 1, at + (double)i * stride, line, out);
 }
 
 /* Of the lines of a set the part that is gone when it is asked for again: more than there are ways. */

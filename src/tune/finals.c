@@ -50,12 +50,12 @@ static double seconds_of_runs(const struct search *s) {
   return seconds + (s->fewer ? CONTENDERS * WHOLE_RUNS * run : 0);
 }
 
-/* Its processor seconds; next to none where it was found compiled. */
+/* Its seconds of the budget; next to none where it was found compiled. */
 static canvas_status compile(const struct search *s, const struct compiler *compiler, int at,
                              const struct loop_tree *tree, double *seconds) {
-  double began = clock_processor();
+  double began = search_spent(s);
   canvas_status status = candidate_compile(s->ctx, compiler, s->expected, tree, at);
-  *seconds = clock_processor() - began;
+  *seconds = search_spent(s) - began;
   return status;
 }
 

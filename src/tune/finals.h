@@ -25,7 +25,7 @@ struct finals {
   struct finalist of[FINALISTS + 1]; /* the default first */
   int count;
   double until;   /* a time of clock_wall by which all ends; 0: none */
-  double compile; /* processor seconds that the default took to be compiled; 0: not known */
+  double compile; /* seconds of the budget that the default took to be compiled; 0: not known */
 };
 
 /* The default is compiled, which says how much of the time finals need: s->budget.finals. */

@@ -40,7 +40,7 @@ static bool ends_line(char byte) {
 
 static canvas_status find_size(canvas_context *ctx, const struct log *log, int64_t *size) {
   struct stat s;
-  if (fstat(log->file, &s)) return broken(ctx, log, "read");
+  if (log->file < 0 || fstat(log->file, &s)) return broken(ctx, log, "read");
   *size = s.st_size;
   return CANVAS_OK;
 }

@@ -27,7 +27,7 @@ static const double BETTER = 0.99; /* measured beside the point: taken */
 
 /* The best neighbour by prediction, as long as there is a better one. */
 static void descend(struct search *s, struct ranked from, struct ranking *seen) {
-  struct ranked now = from, best = from;
+  struct ranked now, best = from;
   const struct space *space = s->spaces[from.candidate.sketch];
   do {
     now = best;

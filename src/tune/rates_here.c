@@ -164,7 +164,7 @@ static void keep(canvas_context *ctx, const char *cache, const struct buf *key,
     status = file_write(ctx, file, text.text, text.length);
   }
   if (status == CANVAS_OK)
-    status = cache_keep(ctx, cache, key->text, key->length, work_folder, "rates", &path);
+    cache_keep(ctx, cache, key->text, key->length, work_folder, "rates", &path);
   cache_work_end(work_folder);
   free(file);
   free(path);

@@ -98,15 +98,15 @@ void task_of(const char *program, char out[TASK_NAME]) {
 
 /* "program NAME winograd 4": 4; 0 where there is none. */
 static int tile_of(const char *program) {
-  static const char word[] = "program ";
-  int tile = 0;
+  static const char word[] = "program ", edited[] = " winograd ";
   const char *line = program;
   while (line && strncmp(line, word, sizeof word - 1) != 0) {
     const char *end = strchr(line, '\n');
     line = end ? end + 1 : NULL;
   }
-  if (line && sscanf(line, "program %*s winograd %2d", &tile) != 1) tile = 0;
-  return tile;
+  const char *tile = line ? strstr(line, edited) : NULL;
+  bool here = tile && !memchr(line, '\n', (size_t)(tile - line));
+  return here ? (int)strtol(tile + sizeof edited - 1, NULL, 10) : 0;
 }
 
 int record_winograd(const struct record *r) {

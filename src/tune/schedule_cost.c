@@ -12,32 +12,6 @@ static const double APART = 0.15; /* the part of the shorter time that does not 
 
 /* ---- what is prepared ------------------------------------------------------------------------- */
 
-static bool is_constant(const struct program *p, int tensor, const bool *constant) {
-  const struct program_tensor *t = &p->tensors.data[tensor];
-  return t->is_input ? t->constant : constant[tensor];
-}
-
-/* Whether the expression loads, and only what is constant. */
-static bool loads_constants(const struct program *p, int expr, const bool *constant, bool *any) {
-  const struct px_node *n = &p->nodes.data[expr];
-  for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && !loads_constants(p, n->arg[i], constant, any)) return false;
-  if (n->op != PX_LOAD) return true;
-  *any = true;
-  for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
-    if (!loads_constants(p, p->indices.data[n->first + i], constant, any)) return false;
-  return is_constant(p, n->tensor, constant);
-}
-
-static bool stage_is_constant(const struct program *p, int tensor, const bool *constant) {
-  const struct program_tensor *t = &p->tensors.data[tensor];
-  bool any = false, all = loads_constants(p, t->body, constant, &any);
-  for (int i = t->rank; i < t->rank + t->reductions && all; i++)
-    all = t->axes[i].low < 0 || (loads_constants(p, t->axes[i].low, constant, &any) &&
-                                 loads_constants(p, t->axes[i].high, constant, &any));
-  return all && any;
-}
-
 static int root_of(const struct loop_tree *tree, int stage) {
   const struct schedule_node *nodes = tree->schedule->nodes.data;
   int node = tree->stages[stage].node;
@@ -48,11 +22,10 @@ static int root_of(const struct loop_tree *tree, int stage) {
 /* Nests at the root that depend on constant inputs only are no part of a call: prepare.h. */
 static void find_prepared(struct cost_walk *w) {
   const struct loop_tree *tree = w->tree;
-  bool *constant = mem_alloc((size_t)tree->program->tensors.count);
+  bool *constant = program_constants(tree->program);
   bool *needed = mem_alloc((size_t)tree->schedule->nodes.count); /* by child of the root */
   for (int i = 0; i < tree->count; i++) {
     const struct bound_stage *s = &tree->stages[i];
-    constant[s->tensor] = stage_is_constant(tree->program, s->tensor, constant);
     if (!constant[s->tensor] || s->is_output) needed[root_of(tree, i)] = true;
   }
   for (int i = 0; i < tree->count; i++) w->nests[i].prepared = !needed[root_of(tree, i)];

@@ -14,8 +14,10 @@ enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
 static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
 static const double HUNG = 60;    /* seconds of a compiler for one file */
+static const double OPENING = 5; /* seconds that the first few have where the time is over before */
 
 double search_spent(const struct search *s) {
+  if (s->clock) return s->clock(s->data);
   return fmax(clock_wall() - s->started, clock_processor() - s->processor);
 }
 
@@ -24,10 +26,15 @@ static double time_left(const struct search *s) {
   return s->budget.seconds - s->budget.finals - search_spent(s);
 }
 
+/* The first few are tried whatever has gone by: what comes before them depends on the machine and its load. */
+static bool is_late(const struct search *s) {
+  return s->budget.seconds > 0 && s->begun >= FIRST && time_left(s) <= 0;
+}
+
 bool search_over(const struct search *s) {
-  if (s->stopped || s->spent || s->trials.count >= s->budget.trials) return true;
+  if (s->stopped || s->spent || child_stopped() || s->trials.count >= s->budget.trials) return true;
   if (s->budget.patience && s->trials.count - s->since >= s->budget.patience) return true;
-  return s->budget.seconds > 0 && time_left(s) <= 0;
+  return is_late(s);
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */
@@ -57,7 +64,7 @@ struct loop_tree *search_for_few(const struct search *s, int sketch, struct loop
 double search_predict(const struct search *s, struct tune_candidate c) {
   canvas_context ctx;
   struct schedule_cost cost;
-  struct loop_tree *tree = search_bind(s, c);
+  struct loop_tree *tree = child_stopped() ? NULL : search_bind(s, c);
   bool known = tree && cost_of(&ctx, tree, &s->rates, &cost) == CANVAS_OK;
   loop_tree_free(tree);
   return known ? cost.seconds : INFINITY;
@@ -74,7 +81,7 @@ static int64_t random_point(struct search *s, int64_t size) {
 }
 
 bool search_draw(struct search *s, struct tune_candidate *out) {
-  for (int i = 0; i < DRAWS; i++) {
+  for (int i = 0; i < DRAWS && !child_stopped(); i++) {
     out->sketch = (int)random_below(&s->random, (uint32_t)s->sketches.count);
     out->point = random_point(s, s->spaces[out->sketch]->size);
     if (is_legal(s, *out)) return true;
@@ -205,8 +212,7 @@ static canvas_status measure_new(struct search *s, struct pending *p, int count)
     if (!p[i].recalled) trees[fresh++] = p[i].tree;
   canvas_status status = CANVAS_OK;
   if (s->budget.seconds > 0)
-    s->measuring.seconds =
-        fmax(1, s->started + s->budget.seconds - s->budget.finals - clock_wall());
+    s->measuring.seconds = fmax(s->begun < FIRST ? OPENING : 1, time_left(s));
   if (fresh)
     status = candidates_measure(s->ctx, s->compiler, s->expected, s->measured, trees, fresh,
                                 &s->measuring, verdicts);
@@ -239,16 +245,16 @@ static bool was_cut(const struct search *s, const struct pending *p) {
   return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && (over || s->stopped);
 }
 
-/* How many are measured at once: the first few tell how long one takes; near the end of the time fewer, so
+/* How many are measured at once: the first few tell how long one takes, and soon there is a best one; near the end of the time fewer, so
  * that what was begun is not cut. */
 static int batch_room(const struct search *s) {
   int room = s->budget.trials - s->trials.count;
   int patient = s->since + s->budget.patience - s->trials.count;
   if (s->budget.patience && room > patient) room = patient;
   if (room > BATCH) room = BATCH;
+  if (s->begun < FIRST) return room < FIRST - s->begun ? room : FIRST - s->begun;
   if (s->budget.seconds <= 0) return room;
-  double fit = s->each > 0 ? time_left(s) / s->each / 2 : FIRST;
-  if (fit < 2) fit = 2;
+  double fit = fmax(2, time_left(s) / s->each / 2);
   return fit >= room ? room : (int)fit;
 }
 
@@ -269,6 +275,7 @@ static canvas_status measure_batch(struct search *s, struct pending *p, int coun
   }
   double began = clock_wall(), spent = search_spent(s);
   TRY(measure_new(s, p, count));
+  s->begun += count;
   int fresh = 0;
   for (int i = 0; i < count; i++) fresh += !p[i].recalled;
   if (fresh) s->each = (search_spent(s) - spent) / fresh;

@@ -80,17 +80,20 @@ struct search {
   bool (*turn)(struct search *s, void *data); /* before each batch: it may be measured; or NULL */
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */
+  double (*clock)(
+      void *data); /* in place of the clocks, for tests: seconds of the budget; or NULL */
   void *data;
+  int begun;    /* trials that were begun, cut or not */
   double each;  /* seconds of the budget that a trial of the last batch took; 0: there was none */
   bool stopped; /* progress said so */
   bool spent;   /* no more trials, then the finals */
   struct journal *journal; /* what the log knows; NULL: no log */
 };
 
-bool search_over(const struct search *s);    /* the budget is spent */
+bool search_over(const struct search *s);    /* the budget is spent, or what runs is stopped */
 double search_spent(const struct search *s); /* seconds of the budget */
 
-/* Seconds by the model; INFINITY: it is no legal candidate. */
+/* Seconds by the model; INFINITY: it is no legal candidate, or what runs is stopped (child.h). */
 double search_predict(const struct search *s, struct tune_candidate c);
 
 /* Bound for the program and all its images; NULL: not legal. Freed with loop_tree_free. */

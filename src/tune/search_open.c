@@ -105,8 +105,8 @@ static void drop_whole(struct search *s) {
   s->sketches.count = kept;
 }
 
-/* Few where the default schedule and most others have a program for few. */
-static void choose_images(struct search *s, bool measures) {
+/* Few where the default schedule and most others have a program for few, and that of a user's sketch has. */
+static void choose_images(struct search *s, bool measures, bool own) {
   s->images = images_of(s->program);
   double flops = program_flops(s->program), image = flops / (double)s->images;
   s->tried = s->images;
@@ -116,7 +116,8 @@ static void choose_images(struct search *s, bool measures) {
   int64_t tried = int_max(1, (int64_t)(TRIED / image));
   s->fewer = tried < s->images ? fewer_images(s->program, tried) : NULL;
   if (!s->fewer) return;
-  if (2 * make_few(s, tried) < s->sketches.count || !s->few[0]) {
+  int made = make_few(s, tried);
+  if (2 * made < s->sketches.count || !s->few[0] || (own && made < s->sketches.count)) {
     drop_few(s);
     program_free(s->fewer);
     s->fewer = NULL;
@@ -125,6 +126,50 @@ static void choose_images(struct search *s, bool measures) {
   drop_whole(s);
   s->measured = s->fewer;
   s->tried = tried;
+}
+
+/* ---- a sketch of the user's ------------------------------------------------------------------ */
+
+enum { LOOKED = 2000 /* points of a space that are looked at, drawn where there are more */ };
+
+static int64_t looked_point(const struct space *space, int i, struct random *r) {
+  return space->size > LOOKED ? (int64_t)(random_u64(r) >> 2) % space->size : i;
+}
+
+/* Why a point is not legal. */
+static void tell_point(const struct space *space, int64_t point, struct buf *out) {
+  canvas_context why = {.message = ""};
+  struct loop_tree *tree = NULL;
+  struct buf warned = {0};
+  space_print(space, point, out);
+  buf_puts(out, out->length ? ": " : "");
+  if (space_bind(&why, space, point, &tree) == CANVAS_OK) {
+    loop_tree_print_warnings(tree, &warned);
+    const char *text = warned.length ? warned.text + strlen("warning: ") : "";
+    buf_printf(out, "%.*s", (int)strcspn(text, "\n"), text);
+  } else {
+    buf_puts(out, why.message);
+  }
+  buf_free(&warned);
+  loop_tree_free(tree);
+}
+
+/* It would silently be the default alone. */
+static canvas_status check_points(canvas_context *ctx, const struct space *space) {
+  struct random r;
+  struct buf first = {0};
+  random_open(&r, 1, RANDOM_TUNE, 1);
+  int count = (int)(space->size < LOOKED ? space->size : LOOKED);
+  for (int i = 0; i < count; i++) {
+    struct loop_tree *tree = space_legal(space, looked_point(space, i, &r));
+    loop_tree_free(tree);
+    if (tree) return CANVAS_OK;
+  }
+  tell_point(space, 0, &first);
+  canvas_status status = fail(ctx, CANVAS_BAD_INPUT,
+                              "the sketch: none of %d points is legal, %.600s", count, first.text);
+  buf_free(&first);
+  return status;
 }
 
 /* ---- hints ----------------------------------------------------------------------------------- */
@@ -197,16 +242,21 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
 canvas_status search_open(canvas_context *ctx, const struct program *p,
                           const struct machine *machine, const struct tune_options *options,
                           struct search *s) {
+  struct rates rates;
+  canvas_status known = rates_here(ctx, machine, &rates); /* beside the time, as it is once */
   *s = (struct search){.ctx = ctx,
                        .program = p,
                        .machine = *machine,
+                       .rates = rates,
                        .best = -1,
                        .turn = options->turn,
                        .progress = options->progress,
                        .enough = options->enough,
+                       .clock = options->clock,
                        .data = options->data,
                        .started = clock_wall(),
                        .processor = clock_processor()};
+  TRY(known);
   bool measures = options->method->trials > 0;
   s->budget = (struct search_budget){.trials = options->trials,
                                      .seconds = options->seconds,
@@ -214,9 +264,9 @@ canvas_status search_open(canvas_context *ctx, const struct program *p,
                                      .patience = options->patience};
   random_open(&s->random, options->seed, RANDOM_TUNE, 0);
   TRY(tune_spaces(ctx, p, machine, options, &s->sketches, &s->spaces));
-  choose_images(s, measures);
+  if (options->sketch) TRY(check_points(ctx, s->spaces[1]));
+  choose_images(s, measures, options->sketch != NULL);
   for (int i = 0; i < s->sketches.count; i++) s->size = saturating_add(s->size, s->spaces[i]->size);
-  TRY(rates_here(ctx, machine, &s->rates));
   if (measures) TRY(open_measuring(s, options));
   return options->log ? open_journal(s, options) : CANVAS_OK;
 }

@@ -433,6 +433,31 @@ static double least_cycles(const struct sketches *s) {
   return least;
 }
 
+/* NULL: there is none, as where one row reads another one. */
+static struct schedule *rows_of(const struct program *p, const struct machine *machine) {
+  struct schedule *s = sketch_rows(p, machine);
+  if (!s || is_legal(p, s, machine)) return s;
+  schedule_free(s);
+  return NULL;
+}
+
+/* As the default edits the program, but for partial sums; else as it is given. */
+static void add_row_by_row(struct maker *m, const struct program *given) {
+  const struct default_wish whole = {.sums = -1};
+  struct default_made made = {0};
+  bool edited = default_make(given, m->machine, &whole, &made);
+  struct schedule *s = edited ? rows_of(made.program, m->machine) : NULL;
+  struct program *p = s ? made.program : copy_of(given);
+  if (edited) schedule_free(made.schedule);
+  if (edited && !s) program_free(made.program);
+  if (!s) s = rows_of(p, m->machine);
+  if (s)
+    add(m, (struct sketch){mem_strdup("row by row"), p, s, least_cycles(m->out), FAMILY_ROWS,
+                           BLOCKS_FORMULA});
+  else
+    program_free(p);
+}
+
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
   struct program *p = winograd_of(given, tile);
   struct schedule *s = sketch_winograd(given, tile, m->machine);
@@ -488,6 +513,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   add_sums(&m, p);
   if (!is_all(&m, p)) {
     add_borders(&m, p);
+    add_row_by_row(&m, p);
     add_columns(&m, p);
     add_channels(&m, p);
     add_overlaps(&m, p);

@@ -8,6 +8,7 @@
  *     sketch_overlap.c  ... of what a window reads, so that bands of rows overlap
  *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
  *     sketch_channels.c  the image of a convolution in blocks of channels
+ *     sketch_rows.c    rows one after the other, each sum in vectors along its row
  *     sketch_winograd.c  ... of a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
@@ -27,6 +28,7 @@ enum sketch_family {
   FAMILY_SUMS,     /* partial sums */
   FAMILY_BUFFERED, /* what a block of rows reads is computed for it alone */
   FAMILY_CHANNELS, /* the image is laid out in blocks of channels */
+  FAMILY_ROWS,     /* one row after the other */
   FAMILY_WINOGRAD,
   FAMILY_COUNT
 };
@@ -82,6 +84,10 @@ bool sketch_convolution(const struct program *p, int *stage, int *load);
  * NULL as above, or its channels are no whole blocks. */
 struct program *sketch_channels(const struct program *p, const struct machine *machine,
                                 char name[PROGRAM_NAME]);
+
+/* sketch_rows.c: rows one after the other, through all stages; NULL: they do not share their rows, or nothing sums
+ * along them. */
+struct schedule *sketch_rows(const struct program *p, const struct machine *machine);
 
 /* sketch_winograd.c: of what the edit `winograd` makes of a program of one convolution; NULL: it is another one. */
 struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);

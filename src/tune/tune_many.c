@@ -13,6 +13,7 @@
 
 #include "program/program_cost.h"
 #include "run/child.h"
+#include "tune/rates.h"
 #include "tune/same_but_sizes.h"
 #include "tune/task_gradient.h"
 
@@ -23,8 +24,9 @@ struct many {
   const struct tune_options *options;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  int whose; /* the search that runs; -1: none, it is decided which is next */
-  bool over; /* the budget is spent */
+  struct child_stop stop; /* of the caller's thread */
+  int whose;              /* the search that runs; -1: none, it is decided which is next */
+  bool over;              /* the budget is spent */
   double started;
 };
 
@@ -90,6 +92,7 @@ static void *run_line(void *data) {
   struct many *m = l->many;
   struct tune_options options = *m->options;
   canvas_context ctx = {.message = ""};
+  child_stop_when(m->stop.asked, m->stop.data);
   options.turn = take_turn;
   options.progress = show;
   options.enough = is_enough;
@@ -150,7 +153,8 @@ static void note(struct shared *s, int i) {
 
 static bool is_over(const struct many *m, const struct shared *s) {
   double seconds = m->options->seconds * (1 - FOR_FINALS);
-  return spent(s) >= s->trials || (seconds > 0 && clock_wall() - m->started >= seconds) || asks(m);
+  bool late = seconds > 0 && spent(s) > 0 && clock_wall() - m->started >= seconds;
+  return child_stopped() || spent(s) >= s->trials || late || asks(m);
 }
 
 static void share(struct many *m, struct shared *s) {
@@ -180,9 +184,12 @@ static canvas_status worst(canvas_context *ctx, const struct tune_task *tasks, i
 
 canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
                         const struct machine *machine, const struct tune_options *options) {
-  struct many m = {.machine = machine, .options = options, .whose = -1, .started = clock_wall()};
+  struct many m = {.machine = machine, .options = options, .stop = child_stop_told(), .whose = -1};
   struct shared s = {.count = count};
   const struct method *method = options->method ? options->method : method_find("quick");
+  struct rates rates;
+  TRY(rates_here(ctx, machine, &rates)); /* beside the time, as it is once */
+  m.started = clock_wall();
   s.trials = options->trials > 0 ? options->trials : method->trials * count;
   s.lines = mem_alloc((size_t)count * sizeof *s.lines + 1);
   s.states = mem_alloc((size_t)count * sizeof *s.states + 1);

@@ -155,13 +155,16 @@ static canvas_status take_best(struct search *s, struct tuned *out) {
   const struct tune_candidate first = {0, 0};
   drop_winner(out);
   if (s->best < 0) return take_winner(s, first, out);
-  out->verdict = s->trials.data[s->best].verdict;
-  return take_winner(s, s->trials.data[s->best].candidate, out);
+  const struct trial *best = &s->trials.data[s->best];
+  out->verdict = best->verdict;
+  canvas_status status = take_winner(s, best->candidate, out);
+  out->predicted = best->predicted; /* where it is stopped nothing is predicted any more */
+  return status;
 }
 
 static canvas_status finish(struct search *s, const struct compiler *compiler, struct finals *f,
                             struct tuned *out) {
-  if (!s->compiler) return take_best(s, out);
+  if (!s->compiler) return child_stopped() ? was_stopped(s) : take_best(s, out);
   canvas_status status = s->stopped ? was_stopped(s) : finish_compiled(s, compiler, f, out);
   bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;
   return kept ? take_best(s, out) : status;
@@ -181,6 +184,7 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
                    const struct tune_options *options, struct tuned *out) {
   struct tune_options how = completed(options);
   struct search s;
+  double began = clock_wall();
   *out = (struct tuned){0};
   struct compiler *compiler = NULL;
   struct finals f = {.count = 0};
@@ -189,6 +193,7 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
   if (status == CANVAS_OK && s.compiler) status = finals_open(&s, compiler, &f);
   if (status == CANVAS_OK) status = how.method->run(&s);
   if (status == CANVAS_OK) status = finish(&s, compiler, &f, out);
+  if (status != CANVAS_OK && child_stopped()) status = was_stopped(&s);
   finals_close(&f);
   compiler_close(compiler);
   out->sketches = s.sketches.count;
@@ -198,7 +203,7 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
   out->trials = s.compiler ? s.trials.count : 0;
   out->damaged = s.journal ? journal_damaged(s.journal) : 0;
   memcpy(out->failures, s.failures, sizeof out->failures);
-  out->seconds = clock_wall() - s.started;
+  out->seconds = clock_wall() - began;
   search_close(&s);
   if (status != CANVAS_OK) tuned_free(out);
   return status;

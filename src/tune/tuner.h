@@ -29,6 +29,8 @@ struct tune_options {
   bool (*progress)(const struct search *s,
                    void *data); /* after each batch of trials: whether to go on */
   bool (*enough)(void *data);   /* ... whether that was the last, and the finals follow; or NULL */
+  double (*clock)(
+      void *data); /* in place of the clocks, for tests: seconds since it began; or NULL */
   void *data;
 };
 

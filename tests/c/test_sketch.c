@@ -5,6 +5,7 @@
 #include "machines.h"
 #include "operator_calls.h"
 #include "random_program.h"
+#include "same_values.h"
 #include "sanitized.h"
 #include "tune/candidates.h"
 #include "tune/sketch.h"
@@ -65,6 +66,10 @@ static struct sketches made_of(const struct program *p, const struct machine *ma
   "in W f32 [o:33, c:20] const\nD[c:20, h:9, w:18] = (if 1 <= h+kh && h+kh < 10 then "        \
   "X[c, h+kh-1, w] else 0) * V[c, kh] // sum kh:3\nT[c:20, h:9, w:18] = X[c, h, (w-1)%18] + " \
   "D[c, h, w]\nY[o:33, h:9, w:18] = T[c, h, w] * W[o, c] // sum c:20\nout Y\n"
+// A row reads what another one sums.
+#define SHIFTED_ROWS                                                                             \
+  "canvas 1\nprogram shifted\nin X f32 [a:4, b:3, c:20]\nS[a:4, b:3] = X[a, b, c] // sum c:20\n" \
+  "Y[a:4, b:3] = if 1 <= b then S[a, b-1] else 0\nout Y\n"
 static const struct {
   const char *call;
   int machine;
@@ -76,6 +81,9 @@ static const struct {
      "oc_b:{1,2}, kh, kw, ic, h_i:{2,3,4,7}:peel:unroll, w_i:{2,3,4,7}:peel:unroll, oc_v:32:vec"},
     {BSR, 0, "im2col of rows across, lanes xi 16, rows y, rows in blocks",
      "@im2col[im2col_k][y_b][y_i] ="},
+    {"softmax shape=12x100", 0, "row by row", "raised_v:100:mask:vec =>"},
+    {"softmax shape=2x3x1003", 0, "row by row", "raised_o, raised_v:{64,128,256}:peel:vec =>"},
+    {"gemv m=12 k=37", 0, "row by row", "@Y = {row0}/m // {Y_v}/k"},
     {MIXED, 0, "T of rows, lanes w 32, rows o, rows in blocks", "D_w_v:16:mask:vec"},
     {MIXED, 1, "T of rows across, lanes o 16, rows w, rows in blocks", "@T[T_c]["},
     {BSR, 0, "im2col of rows, lanes xi 16, rows y, rows in blocks",
@@ -93,6 +101,21 @@ static const struct {
      "m_oo, m_b:{1,2,4} =>"},
     {"gemv m=64 k=256", 0, "no lanes, rows m, rows in blocks", "m_b:{1,2}, k, m_i:"},
 };
+
+static void rows_apart(void **state) {
+  struct program *p = called(SHIFTED_ROWS);
+  const struct machine *machine = machine_model(0);
+  struct sketches s = made_of(p, machine);
+  for (int i = 0; i < s.count; i++) {
+    struct space *space;
+    CHECK(strcmp(s.data[i].rule, "row by row") != 0, s.data[i].rule);
+    CHECK_INT(space_new(&ctx, s.data[i].program, s.data[i].schedule, machine, NUMBERS_AUTO, &space),
+              CANVAS_OK, ctx.message);
+    space_free(space);
+  }
+  sketches_free(&s);
+  program_free(p);
+}
 
 static void what_is_there(void **state) {
   CHECK_ROWS (there, row) {
@@ -352,55 +375,42 @@ static const struct {
     {"gemm m=23 n=37 k=64", NULL, NULL},
 };
 
-static void overlaps(void **state) {
-  CHECK_ROWS (bands, row) {
-    struct program *p = called(row->call);
-    const struct machine *machine = &machine_avx512;
-    struct sketches s = made_of(p, machine);
-    struct trees trees = {0};
-    struct random r;
-    int named = 0;
-    random_open(&r, 7, RANDOM_TEST, 0);
-    for (int i = 0; i < s.count; i++) {
-      struct buf text = {0};
-      if (!strstr(s.data[i].rule, "overlapping")) continue;
-      schedule_print(s.data[i].schedule, &text);
-      named += row->rule && !strncmp(s.data[i].rule, row->rule, strlen(row->rule)) &&
-               strstr(text.text, row->line);
-      buf_free(&text);
-      add_points(&trees, &s.data[i], machine, &r, 2, row->call);
-    }
-    CHECK(row->rule ? named > 0 : !trees.count, row->call);
-    check_values(p, &trees, row->call);
-    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
-    free(trees.data);
-    sketches_free(&s);
-    program_free(p);
+// Sketches whose rule has these words: some begin with `rule` and have the line, and all points are right;
+// with NULL for the rule there is none of them.
+static void check_family(const char *call, const char *words, int family, int points,
+                         const char *rule, const char *line) {
+  struct program *p = called(call);
+  const struct machine *machine = &machine_avx512;
+  struct sketches s = made_of(p, machine);
+  struct trees trees = {0};
+  struct random r;
+  int named = 0;
+  random_open(&r, 7, RANDOM_TEST, 0);
+  for (int i = 0; i < s.count; i++) {
+    struct buf text = {0};
+    if (!strstr(s.data[i].rule, words)) continue;
+    CHECK_INT(s.data[i].family, family, s.data[i].rule);
+    schedule_print(s.data[i].schedule, &text);
+    named += rule && !strncmp(s.data[i].rule, rule, strlen(rule)) && strstr(text.text, line);
+    buf_free(&text);
+    add_points(&trees, &s.data[i], machine, &r, points, call);
   }
+  CHECK(rule ? named > 0 : !trees.count, call);
+  check_values(p, &trees, call);
+  for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
+  free(trees.data);
+  sketches_free(&s);
+  program_free(p);
+}
+
+static void overlaps(void **state) {
+  CHECK_ROWS (bands, row)
+    check_family(row->call, "overlapping", FAMILY_BUFFERED, 2, row->rule, row->line);
 }
 
 static void channels(void **state) {
-  CHECK_ROWS (blocks_of_channels, row) {
-    struct program *p = called(row->call);
-    const struct machine *machine = &machine_avx512;
-    struct sketches s = made_of(p, machine);
-    struct trees trees = {0};
-    struct random r;
-    int named = 0;
-    random_open(&r, 7, RANDOM_TEST, 0);
-    for (int i = 0; i < s.count; i++) {
-      if (!strstr(s.data[i].rule, "in blocks of channels")) continue;
-      CHECK_INT(s.data[i].family, FAMILY_CHANNELS, s.data[i].rule);
-      named += row->rule && !strncmp(s.data[i].rule, row->rule, strlen(row->rule));
-      add_points(&trees, &s.data[i], machine, &r, 1, row->call);
-    }
-    CHECK(row->rule ? named > 0 : !trees.count, row->call);
-    check_values(p, &trees, row->call);
-    for (int i = 0; i < trees.count; i++) loop_tree_free(trees.data[i]);
-    free(trees.data);
-    sketches_free(&s);
-    program_free(p);
-  }
+  CHECK_ROWS (blocks_of_channels, row)
+    check_family(row->call, "in blocks of channels", FAMILY_CHANNELS, 1, row->rule, "");
 }
 
 static void columns(void **state) {
@@ -465,6 +475,40 @@ static void random_ones(void **state) {
     snprintf(label, sizeof label, "seed %d", i);
     sketches_are_right(p, machine_model(i % MACHINES), (uint64_t)i, 4, label);
     program_free(p);
+  }
+}
+
+// ---- weights that are not finite ----
+
+// Their products with the zeros around an image are nan, also where a sketch leaves these out.
+static const struct {
+  const char *call;
+  int borders;  // are there sketches that do?
+} padded[] = {
+    {"conv2d_nhwc height=5 width=5 in_channels=32 out_channels=40 kernel=3 padding=1", 1},
+    {"conv2d_nchw height=5 width=5 in_channels=32 out_channels=40 kernel=3 padding=1", 1},
+    {"conv2d_nhwc height=9 width=6 in_channels=32 out_channels=64 kernel=3 padding=1 groups=2 "
+     "stride=2",
+     1},
+    {"conv2d_nhwc height=9 width=9 in_channels=32 out_channels=32 kernel=3 padding=1 groups=32", 1},
+    {"depthwise_conv2d_nchw in_channels=5 height=11 width=18 kernel=3 padding=1", 0},
+};
+
+static void borders_keep_nan(void **state) {
+  CHECK_ROWS (padded, row) {
+    for (int constant = 0; constant < 2; constant++) {
+      struct program *p = called(row->call);
+      p->tensors.data[p->inputs.data[1]].constant = constant;
+      struct sketches s = made_of(p, machine_model(constant));
+      int borders = 0;
+      for (int i = 0; i < s.count; i++) {
+        borders += s.data[i].family == FAMILY_BORDERS;
+        same_values(&ctx, p, s.data[i].program, s.data[i].rule, 7, 1);
+      }
+      CHECK_INT(borders > 0, row->borders, row->call);
+      sketches_free(&s);
+      program_free(p);
+    }
   }
 }
 
@@ -567,13 +611,21 @@ static void by_hand(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_there),  cmocka_unit_test(numbers_are_their_own),
-      cmocka_unit_test(orders),         cmocka_unit_test(sparse_ones),
-      cmocka_unit_test(operators),      cmocka_unit_test(columns),
-      cmocka_unit_test(channels),       cmocka_unit_test(overlaps),
-      cmocka_unit_test(fewer_products), cmocka_unit_test(every_operator),
-      cmocka_unit_test(random_ones),    cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(what_is_there),
+      cmocka_unit_test(rows_apart),
+      cmocka_unit_test(numbers_are_their_own),
+      cmocka_unit_test(orders),
+      cmocka_unit_test(sparse_ones),
+      cmocka_unit_test(operators),
+      cmocka_unit_test(columns),
+      cmocka_unit_test(channels),
+      cmocka_unit_test(overlaps),
+      cmocka_unit_test(fewer_products),
+      cmocka_unit_test(every_operator),
+      cmocka_unit_test(random_ones),
+      cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(by_hand),
+      cmocka_unit_test(borders_keep_nan),
   };
   return cmocka_run_group_tests(tests, open_compiler, close_compiler);
 }
