@@ -24,11 +24,8 @@ static volatile sig_atomic_t interrupted;
 
 /* The next one ends the process. */
 static void interrupt(int signal) {
-  static const char text[] =
-      "\ncanvas: no more trials, the best so far are timed again; the same signal again ends it\n";
   (void)signal;
   interrupted = 1;
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
 static const int signals[] = {SIGINT, SIGTERM};
@@ -48,7 +45,7 @@ static void leave_signals(const struct sigaction before[SIGNALS]) {
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &before[i], NULL);
 }
 
-static bool is_enough(void *data) {
+static bool is_interrupted(void *data) {
   (void)data;
   return interrupted;
 }
@@ -151,6 +148,7 @@ static void print_text(const struct outcome *o) {
     printf("; for %" PRId64 " of %" PRId64 " images", t->tried, t->images);
     if (t->whole) printf(", the best %d for all", t->whole);
   }
+  if (interrupted && t->before <= 0) printf("; not compared with the default");
   printf(")\n");
 }
 
@@ -198,6 +196,14 @@ static void tell_damaged(struct tune *t, const canvas_tuned *tuned) {
   t->told |= tuned->damaged > 0;
 }
 
+/* It would seem to have been searched for. */
+static void tell_untried(const struct tune *t, const struct outcome *o) {
+  const char *method = t->options.method;
+  if (o->tuned->trials || interrupted || (method && !strcmp(method, "oneshot"))) return;
+  if (!o->tuned->verdict.failure)
+    report_note("%.100s: the time was too short for trials, this is the default schedule", o->name);
+}
+
 static int print_outcome(struct arguments *a, const struct outcome *o) {
   if (option_given(a, "--json"))
     print_json(o);
@@ -236,6 +242,7 @@ static int tune_program(struct arguments *a, const struct program_item *item, vo
   if (canvas_program_count(a->ctx, item->program, -1, &count) != CANVAS_OK) count.flops = 0;
   tell_damaged(t, &tuned);
   const struct outcome out = {item->name, &tuned, bound, count.flops};
+  tell_untried(t, &out);
   int answer = print_outcome(a, &out);
   canvas_bound_free(bound);
   return answer;
@@ -289,6 +296,7 @@ static int tune_kept(struct arguments *a, struct tune *t, struct together *all) 
     int one = print_outcome(a, &out);
     if (one != EXIT_OK) answer = one;
     tell_damaged(t, &all->tuned[i]);
+    tell_untried(t, &out);
   }
   return answer;
 }
@@ -352,7 +360,6 @@ static bool read_options(struct arguments *a, struct tune *t) {
   o->winograd = option_given(a, "--winograd");
   o->log = option_text(a, "--log", NULL);
   o->progress = show_progress;
-  o->enough = is_enough;
   o->data = t;
   const char *sketch = option_text(a, "--sketch", NULL);
   if (sketch && !text_read(sketch, &t->sketch)) return false;
@@ -365,8 +372,10 @@ static int run(struct arguments *a) {
   struct sigaction before[SIGNALS];
   int answer = EXIT_BAD;
   heed_signals(before);
+  canvas_stop_when(is_interrupted, NULL);
   if (read_options(a, &t)) t.machine = machine_chosen(a);
   if (t.machine) answer = tune_all(a, &t);
+  canvas_stop_when(NULL, NULL);
   leave_signals(before);
   canvas_machine_free(t.machine);
   text_free(&t.sketch);

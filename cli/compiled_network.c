@@ -37,7 +37,7 @@ static uint16_t to_bf16(double value) {
     float value;
     uint32_t bits;
   } x = {.value = (float)value};
-  if (x.value != x.value) return (uint16_t)(x.bits >> 16 | 64);
+  if (isnan(x.value)) return (uint16_t)(x.bits >> 16 | 64);
   return (uint16_t)((x.bits + 0x7fff + (x.bits >> 16 & 1)) >> 16);
 }
 

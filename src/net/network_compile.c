@@ -12,16 +12,38 @@ enum { WORKERS_MOST = 8 };
 
 /* ---- several at once ------------------------------------------------------------------------------ */
 
-/* Shared by the processes that compile: which unit is the next. */
+/* Shared by the processes that compile: which of the order is the next. */
 struct turns {
   int next;
+};
+
+struct unit_size {
+  int unit;
+  size_t size; /* of its text */
 };
 
 struct worker {
   const struct network_code *code;
   const struct compiler *compiler;
+  const struct unit_size *order;
   struct turns *turns;
 };
+
+static int by_size(const void *a, const void *b) {
+  const struct unit_size *x = a, *y = b;
+  if (x->size != y->size) return x->size > y->size ? -1 : 1;
+  return x->unit - y->unit;
+}
+
+/* The longest text first: none is left for one process at the end. */
+static struct unit_size *order_units(const struct network_code *code) {
+  size_t count = (size_t)code->units.count;
+  struct unit_size *order = mem_alloc((count + 1) * sizeof *order);
+  for (int i = 0; i < code->units.count; i++)
+    order[i] = (struct unit_size){i, strlen(code->units.data[i].text)};
+  qsort(order, count, sizeof *order, by_size);
+  return order;
+}
 
 static bool is_parallel(const struct network_code *code, int unit) {
   return code->forms.data[code->units.data[unit].form].parallel;
@@ -37,10 +59,10 @@ static void work(void *data) {
   const struct worker *w = data;
   canvas_context ctx = {.message = ""};
   for (;;) {
-    int unit = __atomic_fetch_add(&w->turns->next, 1, __ATOMIC_RELAXED);
+    int next = __atomic_fetch_add(&w->turns->next, 1, __ATOMIC_RELAXED);
     struct object object = {0};
-    if (unit >= w->code->units.count) return;
-    canvas_status status = compile_unit(&ctx, w->code, w->compiler, unit, &object);
+    if (next >= w->code->units.count) return;
+    canvas_status status = compile_unit(&ctx, w->code, w->compiler, w->order[next].unit, &object);
     free(object.path);
     if (status != CANVAS_OK || !object.path) return;
   }
@@ -52,11 +74,13 @@ static void compile_beside(const struct network_code *code, const struct compile
   int processes[WORKERS_MOST], count = 0;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   struct turns *turns = missing > 1 ? memory_shared(sizeof *turns) : NULL;
-  struct worker w = {code, compiler, turns};
   if (!turns) return;
+  struct unit_size *order = order_units(code);
+  struct worker w = {code, compiler, order, turns};
   while (count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
+  free(order);
   memory_unshare(turns, sizeof *turns);
 }
 

@@ -14,7 +14,8 @@ enum { ALONE_NANOSECONDS = 20000 };
 
 /* What it takes at least: a fused multiply-add of each lane in each cycle of 3 GHz, 16 bytes in each. */
 static double nanoseconds(const struct program *p, const struct machine *machine) {
-  double lanes = machine->vector_bytes / 4, bytes = 0;
+  int lanes = machine->vector_bytes / 4;
+  double bytes = 0;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
     bytes += (double)program_elements(p, i) * program_dtype_bytes(t->dtype);

@@ -21,25 +21,15 @@ static const double MOST = 1.15;
 /* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
 static const int64_t CACHED = 14 << 20;
 
-static bool loads_varying(const struct program *p, int expr, const bool *varies) {
-  if (expr < 0) return false;
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_LOAD) return varies[n->tensor];
-  for (int i = 0; i < 3; i++)
-    if (loads_varying(p, n->arg[i], varies)) return true;
-  return false;
-}
-
 /* Some stage that is computed in each run does not stay in the last cache. */
 static bool spills(const struct program *p) {
-  bool *varies = mem_alloc((size_t)p->tensors.count + 1), found = false;
+  bool *constant = program_constants(p), found = false;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
-    varies[i] = t->is_input ? !t->constant : loads_varying(p, t->body, varies);
-    bool kept = !t->is_input && varies[i];
+    bool kept = !t->is_input && !constant[i];
     found |= kept && program_elements(p, i) * program_dtype_bytes(t->dtype) > CACHED;
   }
-  free(varies);
+  free(constant);
   return found;
 }
 

@@ -318,6 +318,40 @@ static void wants_memory_that_is_there(void **state) {
   network_free(n);
 }
 
+// A slice that is read where it is, behind the first 64 bytes; and values of two concatenations, which lie in the
+// first of them and are copied to the other.
+static void parts_lie_within(void **state) {
+  static const char text[] =
+      "network n\nprogram twice\nin X f32 [n:32]\nY[n:32] = X[n] * 2\nout Y\nend\n"
+      "program low\nin X f32 [n:32]\nY[n:16] = X[n]\nout Y\nend\n"
+      "program high\nin X f32 [n:32]\nY[n:16] = X[n+16]\nout Y\nend\n"
+      "program less\nin A f32 [n:16]\nin B f32 [n:16]\nY[n:16] = A[n] - B[n] * 3\nout Y\nend\n"
+      "program cat\nin A f32 [n:16]\nin B f32 [n:16]\n"
+      "Y[n:32] = if n < 16 then A[n] else B[n-16]\nout Y\nend\n"
+      "in x f32 [32]\na f32 [32] = twice(x)\nb f32 [16] = low(a)\nc f32 [16] = high(a)\n"
+      "d f32 [16] = less(b, c)\ne f32 [16] = less(c, b)\nf f32 [32] = cat(d, e)\n"
+      "g f32 [32] = cat(e, d)\nh f32 [32] = twice(f)\ni f32 [32] = twice(g)\nout h\nout i\n";
+  struct network *n = network_from(text);
+  struct memory_plan plan = memory_plan_of(n);
+  const struct planned_value *v = plan.values;  // x, a, b, c, d, ..
+  CHECK_INT(v[2].part_of == 1 && v[3].part_of == 1, true, "slices");
+  CHECK_INT(v[3].offset - v[1].offset, 64, "the second half");
+  CHECK_INT(v[4].part_of == 6 && v[5].part_of == 6, true, "in the first concatenation");
+  CHECK_INT(plan.skipped[5] && !plan.skipped[6], true, "the second one copies");
+  double x[32], h[32], i[32], *out[] = {h, i};
+  const double *given[10] = {x};
+  for (int k = 0; k < 32; k++) x[k] = k * k;
+  for (int planned = 0; planned < 2; planned++) {
+    CHECK_INT(network_interpret(&ctx, n, given, planned ? &plan : NULL, out), CANVAS_OK, "run");
+    for (int k = 0; k < 16; k++) {
+      CHECK(h[k] == 4 * (x[k] - 3 * x[k + 16]) && h[k + 16] == 4 * (x[k + 16] - 3 * x[k]), "h");
+      CHECK(i[k] == h[k + 16] && i[k + 16] == h[k], "i");
+    }
+  }
+  memory_plan_free(&plan);
+  network_free(n);
+}
+
 // ---- in place ----
 
 static const struct {
@@ -496,5 +530,6 @@ CHECK_MAIN(cmocka_unit_test(prints_what_it_parsed), cmocka_unit_test(says_what_i
            cmocka_unit_test(wants_a_header), cmocka_unit_test(verifies_what_was_built),
            cmocka_unit_test(is_bounded), cmocka_unit_test(wants_memory_that_is_there),
            cmocka_unit_test(computes_call_by_call), cmocka_unit_test(knows_what_is_constant),
-           cmocka_unit_test(is_in_place_element_by_element), cmocka_unit_test(plans_by_hand),
-           cmocka_unit_test(plans_of_random_networks), cmocka_unit_test(fills_are_of_the_seed))
+           cmocka_unit_test(parts_lie_within), cmocka_unit_test(is_in_place_element_by_element),
+           cmocka_unit_test(plans_by_hand), cmocka_unit_test(plans_of_random_networks),
+           cmocka_unit_test(fills_are_of_the_seed))

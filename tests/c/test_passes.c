@@ -28,6 +28,22 @@ static struct network *network_from(const char *text) {
   "out Y\nout Z\nend\n"
 #define GIVEN "in x f32 [2]\nin unused f32 [3]\nweight w f32 [2]\n"
 
+#define SLICES                                                         \
+  "program first\nin X f32 [n:6]\nY[n:4, k:1] = X[n]\nout Y\nend\n"    \
+  "program second\nin X f32 [n:6]\nY[n:4, k:1] = X[n+1]\nout Y\nend\n" \
+  "program third\nin X f32 [n:6]\nY[n:4, k:1] = X[n+2]\nout Y\nend\n"
+#define STACK                                                                                \
+  "program stack\nin A f32 [n:4, k:1]\nin B f32 [n:4, k:1]\nin C f32 [n:4, k:1]\n"           \
+  "Y[n:4, k:3] = if k < 1 then A[n, k] else if k < 2 then B[n, k-1] else C[n, k-2]\nout Y\n" \
+  "end\n"
+#define LOW_HIGH                                             \
+  "program low\nin X f32 [n:6]\nY[n:2] = X[n]\nout Y\nend\n" \
+  "program high\nin X f32 [n:6]\nY[n:2] = X[n+3]\nout Y\nend\n"
+#define PAIRS                                         \
+  LOW_HIGH                                            \
+      "program cat\nin A f32 [n:2]\nin B f32 [n:2]\n" \
+      "Y[n:4] = if n < 2 then A[n] else B[n-2]\nout Y\nend\n"
+
 static const struct {
   const char *passes, *before, *after;
 } rows[] = {
@@ -52,6 +68,31 @@ static const struct {
     {"duplicates",
      HEAD ADD GIVEN "a f32 [2] = add(x, w)\nb f32 [2] = add(w, x)\nc f32 [2] = add(a, b)\nout c\n",
      HEAD ADD GIVEN "a f32 [2] = add(x, w)\nb f32 [2] = add(w, x)\nc f32 [2] = add(a, b)\nout c\n"},
+    // windows put together of slices: the pieces are left to others
+    {"windows,dead",
+     HEAD SLICES STACK "in x f32 [6]\na f32 [4, 1] = first(x)\nb f32 [4, 1] = second(x)\n"
+                       "c f32 [4, 1] = third(x)\ny f32 [4, 3] = stack(a, b, c)\nout y\n",
+     HEAD SLICES "program windows\nin X f32 [n:6]\nY[n:4, k:3] = X[n+k]\nout Y\nend\n"
+                 "in x f32 [6]\ny f32 [4, 3] = windows(x)\nout y\n"},
+    // parts of several places side by side; a part that is given twice does not move
+    {"windows,dead",
+     HEAD PAIRS "in x f32 [6]\na f32 [2] = low(x)\nb f32 [2] = high(x)\n"
+                "y f32 [4] = cat(a, b)\nz f32 [4] = cat(a, a)\nout y, z\n",
+     HEAD LOW_HIGH "program windows\nin X f32 [n:6]\nY[n:4] = X[n%2+n/2*3]\nout Y\nend\n"
+                   "program windows_2\nin A f32 [n:2]\nY[n:4] = A[n%2]\nout Y\nend\n"
+                   "in x f32 [6]\na f32 [2] = low(x)\ny f32 [4] = windows(x)\n"
+                   "z f32 [4] = windows_2(a)\nout y\nout z\n"},
+    // unequal steps, another order of them, and what comes from two values stay
+    {"windows,dead",
+     HEAD SLICES STACK "in x f32 [6]\na f32 [4, 1] = first(x)\nb f32 [4, 1] = second(x)\n"
+                       "c f32 [4, 1] = third(x)\ny f32 [4, 3] = stack(a, c, b)\nout y\n",
+     HEAD SLICES STACK "in x f32 [6]\na f32 [4, 1] = first(x)\nb f32 [4, 1] = second(x)\n"
+                       "c f32 [4, 1] = third(x)\ny f32 [4, 3] = stack(a, c, b)\nout y\n"},
+    {"windows,dead",
+     HEAD PAIRS "in x f32 [6]\nin v f32 [6]\na f32 [2] = low(x)\nb f32 [2] = high(v)\n"
+                "y f32 [4] = cat(a, b)\nout y\n",
+     HEAD PAIRS "in x f32 [6]\nin v f32 [6]\na f32 [2] = low(x)\nb f32 [2] = high(v)\n"
+                "y f32 [4] = cat(a, b)\nout y\n"},
     // a weight of a weight, first; what is a constant in each call
     {"constants",
      "canvas 1\n"
