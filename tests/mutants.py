@@ -71,6 +71,7 @@ PYTHON_OWN = {
     "python/canvas/autotvm/measure.py": "test_autotvm",
     "python/canvas/autotvm/tuner/ga_tuner.py": "test_autotvm",
     "python/canvas/aten/convolutions.py": "test_aten_networks",
+    "python/canvas/aten/in_place.py": "test_aten_in_place",
     "python/canvas/aten/pooling.py": "test_aten_operators",
     "python/canvas/aten/products.py": "test_aten_operators",
     "python/canvas/aten/writer.py": "test_aten_networks",

@@ -63,6 +63,16 @@ def same(got, wanted):
         assert got[key].stride() == wanted[key].stride()
 
 
+def test_views_that_leave_their_sign_to_the_reader():
+    model, x = nn.Conv2d(3, 4, 3).eval(), torch.randn(1, 3, 6, 6)
+    compiled = canvas.compile(model, x)
+    for given in (torch._neg_view(x), torch.complex(x, x).conj().imag):
+        assert given.is_neg()
+        same(compiled(given), model(given))
+    model.weight = nn.Parameter(torch._neg_view(model.weight.detach()))
+    same(compiled(x), model(x))
+
+
 def test_images(tmp_path):
     torch.manual_seed(1)
     model, x = Images().eval(), torch.randn(2, 3, 8, 8)

@@ -393,6 +393,8 @@ def test_a_plain_tensor_of_a_module():
 
 
 def test_what_is_no_model():
+    no_tensor = "example_input holds no tensor: pass what the model is called with"
+    called = "the model cannot be called with "
     cases = [
         ((3, x4), {}, "model is a torch.nn.Module, not 3"),
         ((net(), image()), {"threads": 0}, "threads is from 1 to 256, not 0"),
@@ -404,9 +406,18 @@ def test_what_is_no_model():
         ((net(), image(0)), {}, "input 'x' is empty, its sizes are [0, 3, 6, 6]"),
         ((net(), image().to_sparse()), {}, "input 'x' is sparse: give a dense tensor"),
         ((net(), object), {}, "not a tensor, number or text"),
-        ((net(), torch.randn(1, 5, 6, 6)), {}, "PyTorch cannot export the model: "),
-        ((net(), (image(), 1)), {}, "PyTorch cannot export the model: "),
-        ((net().double(), image()), {}, "PyTorch cannot export the model: "),
+        ((net(), (3, 6, 6)), {}, no_tensor + ", such as torch.randn(1, 3, 6, 6)"),
+        ((net(), image().shape), {}, "such as torch.randn(2, 3, 6, 6)"),
+        ((net(), [(2, 3, 6, 6)]), {}, "such as torch.randn(2, 3, 6, 6)"),
+        ((net(), None), {}, no_tensor),
+        ((net(), 3), {}, no_tensor),
+        ((net(), "x"), {}, no_tensor),
+        ((net(), image().numpy()), {}, ": torch.from_numpy makes a tensor of it"),
+        ((net(), torch.randn(1, 5, 6, 6)), {}, called + "x float32 [1, 5, 6, 6]: "),
+        ((net(), image().to(torch.uint8)), {}, called + "x uint8 [2, 3, 6, 6]: "),
+        ((net(), (image(), 1)), {}, called),
+        ((net(), ()), {}, called),
+        ((net().double(), image()), {}, called + "x float32 [2, 3, 6, 6]: "),
         ((returns(lambda s, x: x if x.sum() > 0 else -x), x4), {}, "PyTorch cannot export the"),
     ]  # fmt: skip
     for given, named, words in cases:
@@ -472,8 +483,9 @@ def test_a_call_within_torch_compile():
 
 def test_copies_are_refused():
     compiled = canvas.compile(net(), image())
-    with pytest.raises(canvas.CanvasError, match="a compiled network is not copied"):
-        copy.deepcopy(compiled)
+    for made in (copy.copy, copy.deepcopy):
+        with pytest.raises(canvas.CanvasError, match="a compiled network is not copied"):
+            made(compiled)
     with pytest.raises(canvas.CanvasError, match="a compiled network is not pickled"):
         pickle.dumps(compiled)
 

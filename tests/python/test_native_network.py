@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -146,6 +148,30 @@ weight w f32 [32, 32, 3, 3] from weight
 y f32 [1, 32, 22, 22] = conv(x, w)
 out y
 """
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path, size: os.truncate(path, size // 2),
+        lambda path, size: os.truncate(path, 100),
+        lambda path, size: path.write_bytes(b"?" * size),
+        lambda path, size: path.write_bytes(path.read_bytes()[:64] + bytes(size - 64)),
+    ],
+)
+def test_a_damaged_library_is_compiled_anew(monkeypatch, tmp_path, damage):
+    """In a process of its own: one that is loaded is not to be changed."""
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path))
+    script = "from canvas.inference.native_network import NativeNetwork; import sys\n"
+    script += "print(NativeNetwork(sys.stdin.read()).path)"
+    command = [sys.executable, "-c", script]
+    run = lambda: subprocess.run(command, input=TEXT, capture_output=True, text=True)  # noqa: E731
+    path = Path(run().stdout.strip())
+    whole = path.read_bytes()
+    damage(path, len(whole))
+    again = run()
+    assert (again.returncode, again.stderr) == (0, "")
+    assert path.read_bytes()[:64] == whole[:64] and path.stat().st_size == len(whole)
 
 
 def test_two_threads_give_the_same_in_a_child_too(monkeypatch):

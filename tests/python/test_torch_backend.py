@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import canvas
-from canvas.inference import told
+from canvas.inference import told, torch_backend
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +143,24 @@ def test_sizes_that_vary(caplog):
         "canvas: sizes that vary are compiled one by one, the last 8 of a graph kept"
     ]
     assert plain(compiled(torch.randn(0, 4)))["y"].shape == (0, 4)
+
+
+def test_sizes_without_end(caplog, monkeypatch):
+    """Of very many sizes some stay in PyTorch: none is compiled again at every call."""
+    made = []
+    real = torch_backend.Specialised
+    monkeypatch.setattr(torch_backend, "DROPPED", 3)
+    monkeypatch.setattr(torch_backend, "SIZES", 2)
+    monkeypatch.setattr(torch_backend, "Specialised", lambda *a: made.append(1) or real(*a))
+    model = Net().eval()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="canvas")
+    with caplog.at_level(logging.WARNING, "canvas"):
+        for n in [2, 3, 4, 5, 6, 7, 8, 9] * 2:
+            x = torch.randn(n, 4)
+            same(plain(compiled(x)), run(model, x))
+    assert len(made) <= 1 + 2 + 3  # the first graph has one size, the second all others
+    assert caplog.messages[-1] == "canvas: after 5 sizes of a graph others stay in PyTorch"
 
 
 def test_strides_and_changes_in_place():

@@ -109,6 +109,101 @@ def test_killed_and_resumed_is_the_same_search(folder):
     assert resumed == all_at_once
 
 
+UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+SLOW = """#!/bin/sh
+[ "$1" = --version ] && exec gcc --version
+[ -e "$0.slow" ] && grep -q '^int candidate_' unit.c && sleep 300
+exec gcc "$@"
+"""
+
+
+def wait_for(ready, process):
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def slow(folder):
+    """A compiler that takes five minutes for candidates once the file beside it is there."""
+    compiler, switch = folder / "slow-cc", folder / "slow-cc.slow"
+    compiler.write_text(SLOW)
+    compiler.chmod(0o700)
+    switch.unlink(missing_ok=True)
+    return compiler, switch
+
+
+@pytest.mark.parametrize("signal_sent", (signal.SIGINT, signal.SIGTERM))
+def test_a_signal_ends_it_at_once(folder, slow, signal_sent):
+    """Amid a batch: its compiler goes too, the best trial is told, all are in the log."""
+    compiler, switch = slow
+    log = folder / f"{signal_sent.name}.log"
+    words = [str(CANVAS), "tune", str(folder / "gemm.program"), "--method", "random"]
+    words += ["--seed", "7", "--log", str(log)]
+    tuner = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CANVAS_CC": str(compiler), "CANVAS_CACHE": str(folder / "slow-cache")},
+    )
+    wait_for(lambda: log.exists() and log.read_text().count("\n") >= 3, tuner)
+    switch.touch()
+    time.sleep(1)  # the next batch has begun, or does and waits
+    began = time.monotonic()
+    tuner.send_signal(signal_sent)
+    said, errors = tuner.communicate(timeout=60)
+    assert time.monotonic() - began < 5  # 20 ms on an idle machine; the compiler takes 300 s
+    assert tuner.returncode == 130, errors
+    assert "; not compared with the default)" in said and said.count("\n") == 1
+    kept = records(log)
+    assert f"; {len(kept)} of " in said and all(
+        r["screened"] and r["failure"] == "ok" for r in kept
+    )
+    best = min(r["median"] for r in kept)
+    assert any(f": {best / unit:.4g} {name}," in said for unit, name in UNITS)
+
+
+@pytest.mark.parametrize("words", ((), ("--together",)))
+def test_before_the_first_trial_there_is_no_winner(folder, slow, words):
+    compiler, switch = slow
+    switch.touch()
+    log, program = folder / "none.log", folder / "gemm.program"
+    tuner = subprocess.Popen(
+        [str(CANVAS), "tune", str(program), "--log", str(log), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CANVAS_CC": str(compiler), "CANVAS_CACHE": str(folder / "none-cache")},
+    )
+    time.sleep(1)
+    began = time.monotonic()
+    tuner.send_signal(signal.SIGINT)
+    said, errors = tuner.communicate(timeout=60)
+    assert time.monotonic() - began < 5 and tuner.returncode == 130
+    assert "the search was stopped" in said + errors
+    assert not log.exists() or not records(log)
+
+
+def test_a_second_signal_kills(folder, slow):
+    """Wherever the first one is heeded."""
+    compiler, switch = slow
+    switch.touch()
+    tuner = subprocess.Popen(
+        [str(CANVAS), "tune", str(folder / "gemm.program")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "CANVAS_CC": str(compiler), "CANVAS_CACHE": str(folder / "two-cache")},
+    )
+    time.sleep(1)
+    tuner.send_signal(signal.SIGSTOP)  # it sees both when it goes on
+    tuner.send_signal(signal.SIGINT)
+    tuner.send_signal(signal.SIGCONT)
+    tuner.send_signal(signal.SIGINT)
+    assert tuner.wait(timeout=5) in (130, -signal.SIGINT)
+
+
 def test_a_full_disk_is_one_message(folder):
     """And the log before it stays as it was: whole lines, to go on from."""
     log, program = folder / "full.log", folder / "gemm.program"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
 OFFLINE = ("--no-index", "--no-deps", "--quiet")
 # What is looked at is the same without optimising, which takes most of the time.
-QUICKLY = () if ALL else ("-Ccmake.define.CMAKE_C_FLAGS_RELEASE=-O0 -DNDEBUG",)
+QUICKLY = () if ALL else ("--config-settings=cmake.define.CMAKE_C_FLAGS_RELEASE=-O0 -DNDEBUG",)
 BUILD_SDIST = "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])"
 
 

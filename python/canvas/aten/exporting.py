@@ -14,6 +14,7 @@ from torch.fx import Node
 from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
 from .families import ROWS
+from .in_place import without_in_place
 
 
 def decompositions() -> Any:
@@ -70,6 +71,7 @@ def export(
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            without_in_place(exported)
             return _with_inputs_marked(decomposed(exported))
         except CanvasError:
             raise

@@ -35,6 +35,7 @@ class FlatArguments:
         self.names = _names(model, given)
         for name, value in zip(self.names, flat):
             check_leaf(name, value)
+        _check_example(flat)
         # Calls with so many tensors and nothing else are flat already.
         tensors = not given[1] and all(isinstance(value, Tensor) for value in given[0])
         self.plain = len(given[0]) if tensors else -1
@@ -100,6 +101,22 @@ class Kind:
         return f"{_dtype(self.dtype)} {list(self.shape)}"
 
 
+def _is_numpy(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "numpy"
+
+
+def _check_example(flat: Sequence[Any]) -> None:
+    """Sizes are no example: what the model computes of numbers alone is no network."""
+    if not flat or any(isinstance(value, Tensor) for value in flat):
+        return
+    sizes = [value for value in flat if isinstance(value, int) and value > 0]
+    hint = "pass what the model is called with"
+    if len(sizes) == len(flat) and len(flat) > 1:
+        batch = sizes if len(sizes) != 3 else [1, *sizes]
+        hint += f", such as torch.randn({', '.join(map(str, batch))})"
+    raise CanvasError(f"example_input holds no tensor: {hint}")
+
+
 def flat_kinds(flat: Sequence[Any]) -> list[Any]:
     return [Kind(value) if isinstance(value, Tensor) else value for value in flat]
 
@@ -107,7 +124,10 @@ def flat_kinds(flat: Sequence[Any]) -> list[Any]:
 def check_leaf(name: str, value: Any) -> None:
     if not isinstance(value, Tensor):
         if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise CanvasError(f"input '{name}' is {shown(value)}, not a tensor, number or text")
+            hint = ": torch.from_numpy makes a tensor of it" if _is_numpy(value) else ""
+            raise CanvasError(
+                f"input '{name}' is {shown(value)}, not a tensor, number or text{hint}"
+            )
         return
     if value.device.type != "cpu":
         raise CanvasError(

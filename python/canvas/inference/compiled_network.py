@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils import _pytree
 
 from ..arguments import PATH, SWITCH, TEXT, WHOLE, checked, shown
-from ..errors import CanvasError
+from ..errors import CanvasError, one_line
 from .arguments_flat import (
     FlatArguments,
     check_gradients,
@@ -23,6 +23,7 @@ from .arguments_flat import (
     sizes_of,
 )
 from .at_work import AT_WORK
+from .lifted_graph import CannotExport
 from .model_state import ModelState, check_weights
 from .native_part import OtherWeights
 from .network_report import NetworkReport, report_of
@@ -133,6 +134,9 @@ class CompiledNetwork:
                 for part in size.parts:
                     part.forget()
 
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})
+
     def __deepcopy__(self, _memory: Any) -> Any:
         raise CanvasError("a compiled network is not copied: copy the model and compile that")
 
@@ -196,7 +200,11 @@ class CompiledNetwork:
             if len(self._sizes) >= SIZES:
                 self._drop()
             args, kwargs = _pytree.tree_unflatten(list(flat), self._arguments.spec)
-            size = Specialised(self.model, args, kwargs, self._options)
+            try:
+                size = Specialised(self.model, args, kwargs, self._options)
+            except CannotExport:
+                self._check_runs(args, kwargs)
+                raise
             if not self._told:
                 tell(size.cut.told())
             self._told = True
@@ -204,6 +212,16 @@ class CompiledNetwork:
             self._state.watch(size.written)
         size.used = next(self._clock)
         return size
+
+    def _check_runs(self, args: Any, kwargs: Any) -> None:
+        """What is wrong with the call itself is not told as PyTorch's exporter sees it."""
+        try:
+            with torch.no_grad():
+                self.model(*args, **kwargs)
+        except Exception as error:  # whatever the code of a stranger's model raises
+            raise CanvasError(
+                f"the model cannot be called with {self._arguments}: {one_line(error)}"
+            ) from None
 
     def _drop(self) -> None:
         oldest = min(self._sizes, key=lambda key: self._sizes[key].used)

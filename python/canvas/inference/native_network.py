@@ -6,6 +6,7 @@ a list of free ones, or makes one.  The interpreter lock is free while the code 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -63,7 +64,7 @@ class NativeNetwork:
         self._options: dict[str, Any] = {"log": log, "threads": threads}
         if winograd:
             text = _core.network_optimize(_core.network_optimize(text), "winograd")
-        made = _core.network_compile(text, optimize=not winograd, **self._options)
+        made, library = _compiled(text, optimize=not winograd, **self._options)
         self.path: str = made["path"]
         self.name: str = made["function"]
         self.text: str = made["text"]
@@ -73,10 +74,6 @@ class NativeNetwork:
         self.calls: list[Any] = made["calls"]
         self._packed, self._arena = made["packed"], made["arena"]
         self._results = [(DTYPES[row[1]], tuple(row[2])) for row in self.outputs]
-        try:
-            library = ctypes.CDLL(self.path)
-        except OSError as error:
-            raise CanvasError(f"cannot load what was compiled: {error}") from None
         self._load = _function(library, f"{self.name}_load", 2)
         self._run = _function(library, f"{self.name}_run", 5)
         self._call = _function(library, f"{self.name}_call", 5, first=ctypes.c_int)
@@ -144,6 +141,20 @@ class NativeNetwork:
 RANGE = re.compile(r"in (\w+) i32 \[[^]]*\] (-?\d+)\.\.(-?\d+)")
 
 
+def _compiled(text: str, **options: Any) -> tuple[dict[str, Any], ctypes.CDLL]:
+    """What does not load was damaged in the cache: it is compiled anew, once."""
+    made = _core.network_compile(text, **options)
+    with contextlib.suppress(OSError):
+        return made, ctypes.CDLL(made["path"])
+    with contextlib.suppress(OSError):
+        os.unlink(made["path"])
+    made = _core.network_compile(text, **options)
+    try:
+        return made, ctypes.CDLL(made["path"])
+    except OSError as error:
+        raise CanvasError(f"cannot load what was compiled: {error}") from None
+
+
 def _with_ranges(inputs: Sequence[Any], text: str) -> list[Any]:
     """The text's own inputs stand after its programs."""
     lines = text.rpartition("\nend\n")[2].splitlines()
@@ -159,5 +170,5 @@ def _function(library: Any, name: str, pointers: int, first: Any = None) -> Any:
 
 
 def _apart(weight: Tensor) -> Tensor:
-    """The weight row-major: itself where it is so, else a copy."""
-    return weight.detach().contiguous()
+    """The weight row-major, its sign in memory: itself where it is so, else a copy."""
+    return weight.detach().contiguous().resolve_neg()

@@ -131,7 +131,9 @@ def _form(row: Any) -> Callable[[Tensor], Tensor]:
 
 
 def _contiguous(tensor: Tensor) -> Tensor:
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
+    """Row-major, its sign in memory: a view of PyTorch may leave that to who reads it."""
+    tensor = tensor if tensor.is_contiguous() else tensor.contiguous()
+    return tensor.resolve_neg() if tensor.is_neg() else tensor
 
 
 def in_strides(tensor: Tensor, strides: tuple[int, ...] | None) -> Tensor:

@@ -28,6 +28,8 @@ from .told import tell
 from .watched_weights import WatchedWeights
 
 SIZES = 8  # of one graph; the one that was called longest ago goes first
+DROPPED = 64  # ... so often; then sizes that are not kept stay in PyTorch
+LAYOUTS = 256  # of sizes that stay in PyTorch, that are known at once
 HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
 
 
@@ -67,6 +69,7 @@ class DynamoGraph:
         self._sizes: dict[Any, Specialised | None] = {}
         self._ready: dict[Any, Any] = {}
         self._clock = itertools.count()
+        self._dropped = 0
 
     def __call__(self, *given: Any) -> Any:
         inputs = [given[i] for i in self._inputs]
@@ -109,7 +112,8 @@ class DynamoGraph:
             size = self._size(given, inputs)
             layout = layout_of(inputs)
             if size is None:
-                self._ready[layout] = (None, (), (), None)
+                if len(self._ready) < LAYOUTS:
+                    self._ready[layout] = (None, (), (), None)
                 return self._eager(given)
             places = self._places(size)
 
@@ -133,7 +137,13 @@ class DynamoGraph:
             if any(isinstance(value, int) for value in inputs):
                 tell("canvas: sizes that vary are compiled one by one, the last 8 of a graph kept")
             if len(self._sizes) >= SIZES:
+                if self._dropped == DROPPED:
+                    tell(
+                        f"canvas: after {DROPPED + SIZES} sizes of a graph others stay in PyTorch"
+                    )
+                    return None
                 self._drop()
+                self._dropped += 1
             self._sizes[key] = size = self._made(given, inputs)
         return size
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,6 +99,10 @@ def tune(
         raise
     if found["failure"] != "ok":
         raise CanvasError(f"the winner is wrong: {found['failure']}: {found['message']}")
+    if not found["trials"] and method != "oneshot":
+        warnings.warn(
+            "the time was too short for trials, this is the default schedule", stacklevel=3
+        )
     return _tuned(found, machine)
 
 

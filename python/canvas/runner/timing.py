@@ -114,7 +114,11 @@ def time_one(
 
 
 def unchanged(run: Run) -> list[str]:
-    """The engines of the unchanged network, but for what it could not be timed in."""
+    """The engine of the unchanged network that all are compared with; before that is known, those
+    that it can be timed in.
+    """
+    if fastest := against(run):
+        return [fastest]
     wanted = engines_wanted(run)
     for row in run.study.select("baseline"):
         failed = {t.engine for t in run.study.timings(row.id) if t.latency_ms is None}
