@@ -13,7 +13,7 @@ from a tuning log, --winograd times canvas.compile(winograd=True), too. WORDs ch
 parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
-the table.
+the table of all of them.
 """
 
 from __future__ import annotations
@@ -127,6 +127,13 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
         yield row
 
 
+def kept() -> list[Row]:
+    """All that is in build/network/rows.jsonl, of earlier runs too, in the order of the cases."""
+    order = {case.name: place for place, case in enumerate(cases(True))}
+    rows = list({key(row): row for row in map(json.loads, ROWS.read_text().splitlines())}.values())
+    return sorted(rows, key=lambda row: (row["batch"], row["threads"], order.get(row["name"], 0)))
+
+
 # ---- what is printed ---------------------------------------------------------------------------
 
 ENGINES = ("canvas", "canvas log", "canvas winograd", *network_peers.PEERS)
@@ -197,17 +204,15 @@ def main() -> None:
     parser.add_argument("--winograd", action="store_true", help="with fewer products, too")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--resume", action="store_true", help="keep what was measured before")
-    parser.add_argument("--report", type=Path, help="write the table into this page")
+    parser.add_argument("--report", type=Path, help="write all rows that were kept into this page")
     options = parser.parse_args()
     for name in network_peers.PEERS:
         if not network_peers.there(name):
             print(f"skipped: {name} is not installed", file=sys.stderr)
-    rows = []
     for row in measured(options):
-        rows.append(row)
         print(json.dumps(row) if options.json else line(row), flush=True)
     if options.report:
-        report(options.report, rows)
+        report(options.report, kept())
 
 
 if __name__ == "__main__":
