@@ -111,8 +111,8 @@ struct task {
   const char *folder;
   const struct child_limits *limits;
   struct note *note;
-  pid_t parent;
-  int pipe[2]; /* what the child prints */
+  pid_t parent, group; /* 0: a group of its own */
+  int pipe[2];         /* what the child prints */
 };
 
 static void limit(int resource, int64_t value) {
@@ -180,15 +180,15 @@ static void die_with(pid_t parent) {
 #endif
 }
 
-static void be_child(pid_t parent, int output) {
-  die_with(parent);
-  setpgid(0, 0);
+static void be_child(const struct task *t) {
+  die_with(t->parent);
+  if (setpgid(0, t->group)) setpgid(0, 0);
   default_signals();
-  own_files(-1, output);
+  own_files(-1, t->pipe[1]);
 }
 
 static _Noreturn void be_work(const struct task *t) {
-  be_child(t->parent, t->pipe[1]);
+  be_child(t);
   crash_note = t->note;
   catch_crashes();
   set_limits(t);
@@ -221,7 +221,7 @@ struct program {
 static _Noreturn void be_program(const void *data) {
   const struct program *p = data;
   const struct task *t = p->task;
-  be_child(t->parent, t->pipe[1]);
+  be_child(t);
   bool there = !chdir(t->folder);
   set_limits(t);
   if (there) execvpe(t->words[0], t->words, p->environment);
@@ -236,7 +236,7 @@ static char **program_environment(const char *folder) {
   static char english[] = "LC_ALL=C";
   static const char temporary[] = "TMPDIR=";
   size_t count = 0, kept = 0;
-  while (environ[count]) count++;
+  while (environ && environ[count]) count++;
   size_t list = (count + 3) * sizeof(char *), text = sizeof temporary + strlen(folder);
   char **all = malloc(list + text);
   if (!all) return NULL;
@@ -263,33 +263,28 @@ static pid_t start_task(const struct task *t) {
 
 /* ---- the watcher of a program ---------------------------------------------------------------- */
 
-/* What a program starts would outlive us if we are killed: a process of its group, which waits for the
- * end of a pipe that only we hold open, kills the group then. */
+/* What a program starts would outlive us if we are killed: a process that waits for the end of a pipe
+ * that only we hold open kills its group then. It is there before the program, which joins the group. */
 struct watcher {
   pid_t process; /* -1: none */
   int pipe;
 };
 
-struct watch {
-  pid_t group;
-  int pipe; /* the end to read */
-};
-
 static _Noreturn void be_watcher(const void *data) {
-  const struct watch *w = data;
-  if (setpgid(0, w->group)) _exit(CHILD_NO_PROGRAM); /* else it would kill our group */
+  const int *pipe = data;
+  if (setpgid(0, 0)) _exit(CHILD_NO_PROGRAM); /* else it would kill our group */
   default_signals();
-  own_files(w->pipe, -1);
+  own_files(*pipe, -1);
   execl("/bin/sh", "sh", "-c", "read line; kill -KILL 0", (char *)NULL);
   _exit(CHILD_NO_PROGRAM);
 }
 
-static struct watcher watch(pid_t group) {
+static struct watcher watch(void) {
   struct watcher w = {-1, -1};
   int ends[2];
   if (pipe(ends)) return w;
   fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-  w.process = start_program(be_watcher, &(struct watch){group, ends[0]});
+  w.process = start_program(be_watcher, &ends[0]);
   close(ends[0]);
   w.pipe = ends[1];
   return w;
@@ -446,10 +441,9 @@ static void judge_end(int status, bool in_time, const struct note *note, struct 
 
 static void follow(const struct task *t, pid_t child, struct child_end *end) {
   double start = clock_wall();
-  const struct watcher none = {-1, -1}, w = t->words ? watch(child) : none;
   bool in_time = wait_child(t->limits, child, t->pipe[0], end);
-  kill(-child, SIGKILL);
-  end_watch(&w); /* before the group's number is free */
+  kill(t->group ? -t->group : -child, SIGKILL);
+  kill(child, SIGKILL);
   int status = reap(child);
   end->seconds = clock_wall() - start;
   forget_openmp(child);
@@ -468,15 +462,18 @@ static canvas_status run_task(canvas_context *ctx, struct task *t, struct child_
     memory_unshare(t->note, sizeof *t->note);
     return fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(errno));
   }
+  const struct watcher none = {-1, -1}, w = t->words ? watch() : none;
   t->parent = getpid();
+  t->group = w.process > 0 ? w.process : 0;
   pid_t child = start_task(t);
   int why = errno;
   if (child == 0) be_work(t);
   close(t->pipe[1]);
   if (child > 0) {
-    setpgid(child, child); /* whichever of the two comes first */
+    setpgid(child, t->group); /* whichever of the two comes first */
     follow(t, child, end);
   }
+  end_watch(&w); /* its number, the group's, is taken until then */
   close(t->pipe[0]);
   memory_unshare(t->note, sizeof *t->note);
   return child > 0 ? CANVAS_OK : fail(ctx, CANVAS_IO, "cannot start a process: %s", strerror(why));

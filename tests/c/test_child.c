@@ -1,5 +1,5 @@
 // Children with limits: every way to end is told apart, nothing outlives its child.
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE /* environ */
 #include "run/child.h"
 
 #include <fcntl.h>
@@ -276,6 +276,20 @@ static void programs_end(void **state) {
   CHECK(!sigismember(&mask, SIGTERM) && !sigismember(&mask, SIGINT), "signals come again");
 }
 
+// After clearenv() there is no list of variables.
+static void no_variables(void **state) {
+  static char *const words[] = {"/bin/sh", "-c", "echo $LC_ALL $TMPDIR", NULL};
+  canvas_context ctx = {.message = ""};
+  struct child_end end;
+  char **before = environ;
+  environ = NULL;
+  canvas_status status =
+      child_exec(&ctx, words, "/tmp", &(struct child_limits){.seconds = 30}, &end);
+  environ = before;
+  CHECK_INT(status, CANVAS_OK, ctx.message);
+  assert_string_equal(end.said, "C /tmp\n");
+}
+
 // A process that runs a program whose child would run on; it says so in a fifo that only that holds.
 static pid_t run_below(const char *folder, int deadly) {
   static char *const words[] = {"sh", "-c", "exec 3>fifo; sleep 1000 & echo >&3; wait", NULL};
@@ -413,4 +427,4 @@ static void beside(void **state) {
 CHECK_MAIN(cmocka_unit_test(ends), cmocka_unit_test(steps), cmocka_unit_test(beside),
            cmocka_unit_test(rejections), cmocka_unit_test(no_files), cmocka_unit_test(said),
            cmocka_unit_test(shared), cmocka_unit_test(orphans), cmocka_unit_test(programs_end),
-           cmocka_unit_test(killed_parent))
+           cmocka_unit_test(no_variables), cmocka_unit_test(killed_parent))
