@@ -120,14 +120,14 @@ static bool buffer_one(struct default_plans *all, int stage) {
 
 /* One for each reader. */
 void default_buffer_stages(struct default_plans *all) {
-  uint64_t done[(PROGRAM_STAGES + 63) / 64 + 1] = {0};
-  bool *constant = program_constants(all->p);
+  bool *constant = program_constants(all->p), *done = mem_alloc((size_t)all->p->tensors.count);
   for (int i = 0; i < all->p->tensors.count; i++) {
     if (all->p->tensors.data[i].is_input || constant[i] || all->plan[i].kind != DEFAULT_LONG)
       continue;
     int reader = default_only_reader(all, i);
-    if (reader < 0 || done[reader / 64] >> reader % 64 & 1 || !buffer_one(all, i)) continue;
-    done[reader / 64] |= (uint64_t)1 << reader % 64;
+    if (reader < 0 || done[reader] || !buffer_one(all, i)) continue;
+    done[reader] = true;
   }
+  free(done);
   free(constant);
 }

@@ -14,7 +14,7 @@ enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 
 static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
 static const double HUNG = 60;    /* seconds of a compiler for one file */
-static const double OPENING = 5; /* seconds that the first few have where the time is over before */
+static const double OPENING = 5;  /* seconds for the first few, however short the budget is */
 
 double search_spent(const struct search *s) {
   if (s->clock) return s->clock(s->data);
@@ -245,8 +245,8 @@ static bool was_cut(const struct search *s, const struct pending *p) {
   return p->trial.verdict.failure == FAILED_TIMEOUT && !p->recalled && (over || s->stopped);
 }
 
-/* How many are measured at once: the first few tell how long one takes, and soon there is a best one; near the end of the time fewer, so
- * that what was begun is not cut. */
+/* How many are measured at once: the first few tell how long one takes, and soon there is a best one; near
+ * the end of the time fewer, so that what was begun is not cut. */
 static int batch_room(const struct search *s) {
   int room = s->budget.trials - s->trials.count;
   int patient = s->since + s->budget.patience - s->trials.count;

@@ -81,7 +81,7 @@ struct search {
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */
   double (*clock)(
-      void *data); /* in place of the clocks, for tests: seconds of the budget; or NULL */
+      void *data); /* seconds of the budget, in place of the clocks, for tests; or NULL */
   void *data;
   int begun;    /* trials that were begun, cut or not */
   double each;  /* seconds of the budget that a trial of the last batch took; 0: there was none */

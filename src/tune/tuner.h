@@ -30,7 +30,7 @@ struct tune_options {
                    void *data); /* after each batch of trials: whether to go on */
   bool (*enough)(void *data);   /* ... whether that was the last, and the finals follow; or NULL */
   double (*clock)(
-      void *data); /* in place of the clocks, for tests: seconds since it began; or NULL */
+      void *data); /* seconds since it began, in place of the clocks, for tests; or NULL */
   void *data;
 };
 

@@ -891,27 +891,31 @@ static const char *const padded[] = {
     "conv2d_nhwc in_channels=20 out_channels=20 dilation=2 height=6 width=5 kernel=3 padding=2",
 };
 
+// The default schedule of p on `machine`, with or without the edits of the default, which keep the meaning of p.
+static void add_default_on(struct batch *b, struct program *p, const struct machine *machine,
+                           bool edits, const char *label) {
+  struct program *edited = edits ? default_program(p, machine) : NULL;
+  struct program *q = edited ? edited : p;
+  vector_bytes = machine->vector_bytes;
+  registers = machine->registers;
+  CHECK(batch_add_meant(b, q, p, schedule_default(q, true, machine), label), ctx.message);
+  vector_bytes = 64;
+  registers = 32;
+  program_free(edited);
+}
+
 static void weights_not_finite(void **state) {
   struct batch b = {.options = "-O2 -march=native"};
   not_finite = true;
   CHECK_ROWS (padded, call)
     for (int i = 0; i < 2 * MACHINES; i++) {
-      const struct machine *machine = machine_model(i / 2);
-      struct program *p, *edited;
+      struct program *p;
       CHECK_INT(operator_called(&ctx, *call, &p), CANVAS_OK, ctx.message);
       p->tensors.data[p->inputs.data[1]].constant = i % 2;
-      vector_bytes = machine->vector_bytes;
-      registers = machine->registers;
-      edited = default_program(p, machine);
-      CHECK(batch_add_meant(&b, edited ? edited : p, p,
-                            schedule_default(edited ? edited : p, true, machine), *call),
-            ctx.message);
-      program_free(edited);
+      add_default_on(&b, p, machine_model(i / 2), true, *call);
       program_free(p);
     }
   batch_flush(&b, b.options);
-  vector_bytes = 64;
-  registers = 32;
   not_finite = false;
 }
 
@@ -943,22 +947,13 @@ static void phases(void **state) {
   struct batch b = {.options = "-O2 -march=native"};
   CHECK_ROWS (phased, call)
     for (int i = 0; i < 3; i++) {
-      const struct machine *machine = machine_model(i);
-      struct program *p, *edited;
+      struct program *p;
       CHECK_INT(operator_called(&ctx, *call, &p), CANVAS_OK, ctx.message);
-      vector_bytes = machine->vector_bytes;
-      registers = machine->registers;
-      edited = default_program(p, machine);
-      CHECK(batch_add(&b, p, schedule_default(p, true, machine), *call), ctx.message);
-      if (edited)
-        CHECK(batch_add_meant(&b, edited, p, schedule_default(edited, true, machine), *call),
-              ctx.message);
-      program_free(edited);
+      add_default_on(&b, p, machine_model(i), false, *call);
+      add_default_on(&b, p, machine_model(i), true, *call);
       program_free(p);
     }
   batch_flush(&b, b.options);
-  vector_bytes = 64;
-  registers = 32;
 }
 
 // Rows that stages share.
@@ -967,23 +962,13 @@ static void shared_rows(void **state) {
   CHECK_ROWS (row_programs, row)
     for (int i = 0; i < MACHINES; i++) {
       struct machine machine = small_cache(machine_model(i));
-      struct program *p, *edited;
+      struct program *p;
       CHECK_INT(program_parse(&ctx, row->program, strlen(row->program), &p), CANVAS_OK,
                 ctx.message);
-      vector_bytes = machine.vector_bytes;
-      registers = machine.registers;
-      edited = default_program(p, &machine);
-      if (edited)
-        CHECK(batch_add_meant(&b, edited, p, schedule_default(edited, true, &machine), row->line),
-              ctx.message);
-      else
-        CHECK(batch_add(&b, p, schedule_default(p, true, &machine), row->line), ctx.message);
-      program_free(edited);
+      add_default_on(&b, p, &machine, true, row->line);
       program_free(p);
     }
   batch_flush(&b, b.options);
-  vector_bytes = 64;
-  registers = 32;
 }
 
 // ---- random schedules ----
