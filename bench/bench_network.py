@@ -2,6 +2,7 @@
 
     ./dev bench network [--json] [--threads 1|2] [--find FILE] [--log FILE]
                         [--winograd] [--rounds N] [--resume] [--report FILE] [WORD...]
+    ./dev bench network --sampled N [--rounds N] [--json]
 
 fp32, batch 1 and 16; each network unchanged, with the kernel of figure 6 in the place of its dense
 convolutions with a window, and with the kernel or pack in FILE (of the best find of the demo) in
@@ -13,7 +14,8 @@ from a tuning log, --winograd times canvas.compile(winograd=True), too. WORDs ch
 parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
-the table of all of them.
+the table of all of them. --sampled times N sampled kernels in ResNet-8 against the unchanged
+network, and nothing else.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import network_peers
+import network_sampled
 from bench_native import processor
 from network_cases import Case, cases
 
@@ -192,6 +195,15 @@ def report(path: Path, rows: list[Row]) -> None:
     path.write_text(new)
 
 
+def tell_sampled(count: int, rounds: int, as_json: bool) -> None:
+    rows = []
+    for row in network_sampled.sampled(count, rounds):
+        rows.append(row)
+        print(json.dumps(row) if as_json else network_sampled.line(row), flush=True)
+    if not as_json:
+        print(network_sampled.summary(rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -205,7 +217,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--resume", action="store_true", help="keep what was measured before")
     parser.add_argument("--report", type=Path, help="write all rows that were kept into this page")
+    parser.add_argument("--sampled", type=int, metavar="N", help="only N sampled kernels")
     options = parser.parse_args()
+    if options.sampled:
+        tell_sampled(options.sampled, options.rounds, options.json)
+        return
     for name in network_peers.PEERS:
         if not network_peers.there(name):
             print(f"skipped: {name} is not installed", file=sys.stderr)
