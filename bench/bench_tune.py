@@ -1,26 +1,26 @@
 """Tuned schedules against oneDNN and torch, case by case, on one core; kernels that were sampled
 against their default schedules.
 
-    ./dev bench tune [--json] [--group layers|ansor|sparse|sampled|ablation|winograd|
-                     metaschedule|methods]
+    ./dev bench tune [--json] [--group layers|ansor|rows|sparse|sampled|ablation|
+                     winograd|metaschedule|methods]
                      [--rounds N] [--seconds S] [--method NAME] [--resume] [--report FILE]
                      [WORD...]
 
 Of `layers` the ratio is how many times faster the winner of `quick` is than oneDNN's direct
 algorithm (its C API, every layout as it likes, weights packed beforehand on both sides); of
 `ansor` than the best of torch eager and torch.compile (frozen weights) and, where it is there,
-oneDNN; of `sparse` than the same layer dense; of `sampled` than the default schedule of the same
-kernel. `oneshot` is the time of the winner of `quick` beside that of the schedule which the model
-picks unmeasured. Contenders take turns in one process, timed by the thread's processor time; every
-result is compared with torch's before. `ablation` has `quick` of the layers at batch 1 without its
-parts: without the descent (its shortlist alone), without the model (random points, as many),
-without measuring (oneshot), without finals (the trial that seemed best). `winograd` is, of the 3x3
-layers, a search that may use Winograd's form against the direct one that `quick` found, oneDNN's
-Winograd beside it. `metaschedule` is TVM's tuner (tune_metaschedule.py) with the same seconds and
-with 256 trials. `methods` are the methods of AutoScheduler and AutoTVM beside `quick`, on the gemm
-and the shapes of their documents. CPU seconds are those of
-the search, compilers included. WORDs choose cases whose names hold them. Rows go to
-build/tune/rows.jsonl as they come; --resume keeps those that stand there.
+oneDNN; of `sparse` than the same layer dense; of `rows` and `sampled` than the default schedule of
+the same program. `oneshot` is the time of the winner of `quick` beside that of the schedule which
+the model picks unmeasured. Contenders take turns in one process, timed by the thread's processor
+time; every result is compared with torch's before. `ablation` has `quick` of the layers at batch 1
+without its parts: without the descent (its shortlist alone), without the model (random points, as
+many), without measuring (oneshot), without finals (the trial that seemed best). `winograd` is, of
+the 3x3 layers, a search that may use Winograd's form against the direct one that `quick` found,
+oneDNN's Winograd beside it. `metaschedule` is TVM's tuner (tune_metaschedule.py) with the same
+seconds and with 256 trials. `methods` are the methods of AutoScheduler and AutoTVM beside `quick`,
+on the gemm and the shapes of their documents. CPU seconds are those of the search, compilers
+included. WORDs choose cases whose names hold them. Rows go to build/tune/rows.jsonl as they come;
+--resume keeps those that stand there.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ from canvas import _core
 
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "tune"
 NOISE = 0.02
+RIVALS = {
+    "layers": ["onednn"],
+    "ansor": ["onednn", "torch", "compile"],
+    "rows": ["default"],
+}
 SAMPLED = 60
 Row = dict[str, Any]
 
@@ -213,8 +218,7 @@ class Bench:
         self.add_torch(case, tensors, timers)
         for timer in timers.values():
             timer(1)
-        rivals = ["onednn"] if case.group == "layers" else ["onednn", "torch", "compile"]
-        return finished(row, turns(timers, self.options.rounds), rivals, len(kept))
+        return finished(row, turns(timers, self.options.rounds), RIVALS[case.group], len(kept))
 
 
 def of_chain(speed: Speed, chain: Chain) -> Timer:
@@ -355,6 +359,7 @@ def geometric(values: list[float]) -> float:
 AGAINST = {
     "layers": "oneDNN direct",
     "ansor": "the best of oneDNN, torch eager and torch.compile",
+    "rows": "the default schedule",
     "sparse": "the same layer dense",
     "sampled": "the default schedule",
     "ablation": "quick",

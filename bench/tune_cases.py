@@ -1,6 +1,7 @@
 """The cases of `./dev bench tune`: programs whose weights are constant, the same in oneDNN and
 torch. `layers` are compared with oneDNN's direct algorithm, `ansor` (the ten operators of its
-paper, four shapes each, batch 1) with the best of oneDNN, torch eager and torch.compile.
+paper, four shapes each, batch 1) with the best of oneDNN, torch eager and torch.compile, `rows`
+(sums along rows whose lengths lanes do not divide) with the default schedule.
 """
 
 from __future__ import annotations
@@ -321,4 +322,42 @@ def ansor() -> list[Case]:
     return found
 
 
-GROUPS = {"layers": layers, "ansor": ansor}
+# ---- rows --------------------------------------------------------------------------------------
+
+ROWS = ((7, 13), (200, 19), (64, 37), (128, 49), (30, 77), (12, 100), (3, 129), (16, 250),
+        (50, 511), (5, 1003))  # fmt: skip
+LAYER_NORM = """canvas 1
+program layer_norm
+in X f32 [r:{0}, c:{1}]
+mean[r:{0}] = X[r, c] // mean c:{1}
+var[r:{0}] = (X[r, c] - mean[r]) * (X[r, c] - mean[r]) // mean c:{1}
+Y[r:{0}, c:{1}] = (X[r, c] - mean[r]) / sqrt(var[r] + 0.00001)
+out Y
+"""
+
+
+def rows_cases(rows: int, columns: int) -> list[Case]:
+    def layer_norm(x: Any) -> Any:
+        from torch.nn import functional
+
+        return functional.layer_norm(x, x.shape[1:])
+
+    shape = f"{rows}x{columns}"
+    image, vector = [normal(rows, columns)], [normal(rows, columns), normal(columns)]
+    cases = (
+        ("layer norm", partial(LAYER_NORM.format, rows, columns), image, layer_norm),
+        ("softmax", partial(operator, f"softmax shape={shape}"), image, lambda x: x.softmax(-1)),
+        ("gemv", partial(operator, f"gemv m={rows} k={columns}"), vector, lambda a, x: a @ x),
+        ("mean", partial(operator, f"mean shape={shape} dim=-1"), image, lambda x: x.mean(-1)),
+    )
+    return [
+        Case("rows", f"{name} {shape}", 1, program, arrays.copy, list, function, image=False)
+        for name, program, arrays, function in cases
+    ]
+
+
+GROUPS = {
+    "layers": layers,
+    "ansor": ansor,
+    "rows": lambda: [case for shape in ROWS for case in rows_cases(*shape)],
+}
