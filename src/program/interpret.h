@@ -35,7 +35,8 @@ canvas_status program_check_input(canvas_context *ctx, const struct program *p, 
                                   const double *values);
 /* Values for an input, a pure function of (seed, input, program): standard normal numbers, of every
  * input but the first divided by the root of the product of its sizes but the first (a fan-in);
- * elements of i32 are uniform within their range, sorted if they rise. */
+ * elements of i32 are uniform within their range, sorted if they rise, or in each row of those that a sum
+ * ptr[r]..ptr[r+1] tells apart (compressed sparse rows). */
 void program_fill(const struct program *p, int input, uint64_t seed, double *values);
 /* The same for a tensor with a number of its own; number 0 is not divided. */
 void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, double *values);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "program/interpret.h"
 
@@ -80,6 +81,40 @@ void tensor_fill(const struct program_tensor *t, int number, uint64_t seed, doub
   for (int64_t i = drawn; i < count; i++) values[i] = values[i - PERIOD];
 }
 
+/* The input that says where the rows of `count` elements begin: of a reduction ptr[r]..ptr[r+1]. -1: none. */
+static int row_starts(const struct program *p, int64_t count) {
+  for (int i = 0; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    for (int a = t->rank; !t->is_input && a < t->rank + t->reductions; a++) {
+      if (t->axes[a].low < 0 || t->axes[a].high < 0) continue;
+      const struct px_node *low = &p->nodes.data[t->axes[a].low];
+      const struct px_node *high = &p->nodes.data[t->axes[a].high];
+      if (low->op != PX_LOAD || high->op != PX_LOAD || low->tensor != high->tensor) continue;
+      const struct program_tensor *ptr = &p->tensors.data[low->tensor];
+      if (ptr->is_input && ptr->rising && ptr->rank == 1 && ptr->most == count)
+        for (int k = 0; k < p->inputs.count; k++)
+          if (p->inputs.data[k] == low->tensor) return k;
+    }
+  }
+  return -1;
+}
+
+/* Compressed sparse rows hold their columns in rising order: what is drawn is as near in memory as what is
+ * meant, or a schedule would be chosen for a gather that nobody has. */
+static void sort_rows(const struct program *p, int ptr, uint64_t seed, double *values) {
+  const struct program_tensor *t = &p->tensors.data[p->inputs.data[ptr]];
+  int64_t ends = t->axes[0].size;
+  double *start = mem_alloc((size_t)ends * sizeof *start);
+  program_fill(p, ptr, seed, start);
+  for (int64_t i = 0; i + 1 < ends; i++)
+    qsort(values + (int64_t)start[i], (size_t)(start[i + 1] - start[i]), sizeof *values, ascending);
+  free(start);
+}
+
 void program_fill(const struct program *p, int input, uint64_t seed, double *values) {
-  tensor_fill(&p->tensors.data[p->inputs.data[input]], input, seed, values);
+  const struct program_tensor *t = &p->tensors.data[p->inputs.data[input]];
+  tensor_fill(t, input, seed, values);
+  if (t->dtype != PROGRAM_I32 || t->rising || t->rank != 1) return;
+  int ptr = row_starts(p, t->axes[0].size);
+  if (ptr >= 0 && p->tensors.data[p->inputs.data[ptr]].least >= 0) sort_rows(p, ptr, seed, values);
 }

@@ -376,6 +376,24 @@ static void bad_inputs(void **state) {
   }
 }
 
+// The columns of a compressed sparse row rise within it, those of different rows need not.
+static void sorted_rows(void **state) {
+  struct program *p = parse(
+      "program p\nin X f32 [k:50]\nin W f32 [e:200]\nin ind i32 [e:200] 0..50\n"
+      "in ptr i32 [r:11] 0..201 rising\n"
+      "Y[r:10] = X[ind[e]] * W[e] // sum e:ptr[r]..ptr[r+1]\nout Y\n");
+  double ind[200], ptr[11];
+  int falls = 0, inside = 0;
+  program_fill(p, 2, 7, ind);
+  program_fill(p, 3, 7, ptr);
+  for (int r = 0; r < 10; r++)
+    for (int e = (int)ptr[r] + 1; e < (int)ptr[r + 1]; e++) inside += ind[e] < ind[e - 1];
+  for (int e = 1; e < 200; e++) falls += ind[e] < ind[e - 1];
+  assert_int_equal(inside, 0);
+  assert_true(falls > 0);
+  program_free(p);
+}
+
 // A value as bf16 holds it: ties to even, no overflow before it is due, the smallest numbers.
 static void bf16(void **state) {
   (void)state;
@@ -1490,10 +1508,11 @@ static void constants(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print),
            cmocka_unit_test(programs_mean), cmocka_unit_test(indices), cmocka_unit_test(documented),
-           cmocka_unit_test(bad_inputs), cmocka_unit_test(bf16), cmocka_unit_test(nan_wins),
-           cmocka_unit_test(bad_programs), cmocka_unit_test(deep_and_large_texts),
-           cmocka_unit_test(chains), cmocka_unit_test(evaluation_limits),
-           cmocka_unit_test(evaluation_ends), cmocka_unit_test(convolution),
-           cmocka_unit_test(large_layer), cmocka_unit_test(simplification),
-           cmocka_unit_test(schedules_simplify), cmocka_unit_test(simplification_keeps_values),
-           cmocka_unit_test(mistakes), cmocka_unit_test(constants), cmocka_unit_test(fuzz))
+           cmocka_unit_test(bad_inputs), cmocka_unit_test(sorted_rows), cmocka_unit_test(bf16),
+           cmocka_unit_test(nan_wins), cmocka_unit_test(bad_programs),
+           cmocka_unit_test(deep_and_large_texts), cmocka_unit_test(chains),
+           cmocka_unit_test(evaluation_limits), cmocka_unit_test(evaluation_ends),
+           cmocka_unit_test(convolution), cmocka_unit_test(large_layer),
+           cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
+           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
+           cmocka_unit_test(constants), cmocka_unit_test(fuzz))
