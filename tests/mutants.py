@@ -78,6 +78,7 @@ PYTHON_OWN = {
     "python/canvas/aten/graph.py": "test_aten_networks",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
     "python/canvas/inference/watched_weights.py": "test_compile_network",
+    "python/canvas/inference/tensor_access.py": "test_compile_network",
     "python/canvas/inference/model_state.py": "test_compile_network",
     "python/canvas/inference/native_part.py": "test_compile_network",
     "python/canvas/inference/first_call.py": "test_compile_network",

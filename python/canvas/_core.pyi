@@ -196,9 +196,10 @@ def network_optimize(network: str, passes: str | None = None) -> str:
     are named, with blanks or commas between, in that order.  docs/networks.md says what they do.
     """
 
-def watch_states(tensors: list[Any], /) -> bytes:
-    """Bytes that are equal as long as PyTorch's tensors are the same objects, and their memory and
-    versions are.
+def watch_states(tensors: list[Any], direct: bytes, /) -> bytes:
+    """What PyTorch's tensors are now: for each one four uint64, the object, what it holds where it
+    is asked directly (else 0), its memory and its version.  `direct`: how to ask without Python in
+    between, as inference/tensor_access.py makes it; empty: by attributes.
     """
 
 def watch_blocks(ranges: bytes, /) -> bytes:
@@ -207,7 +208,14 @@ def watch_blocks(ranges: bytes, /) -> bytes:
     """
 
 def watch_same(
-    tensors: list[Any], states: bytes, always: bytes, turning: bytes, turn: int, window: int, /
+    tensors: list[Any],
+    direct: bytes,
+    states: bytes,
+    always: bytes,
+    turning: bytes,
+    turn: int,
+    window: int,
+    /,
 ) -> int:
     """-1 where the states of the tensors are others, or blocks hold something else: each of
     `always`, and `window` bytes of those that take turns, from `turn` on; else the next turn.

@@ -1,4 +1,5 @@
-/* See watch.h. Tensors are asked by their attributes: the core knows nothing of PyTorch. */
+/* See watch.h. Tensors are asked by their attributes, or by functions of PyTorch whose addresses are given:
+ * nothing of it is linked, and nothing of it included. */
 #include "watch.h"
 
 #include "watch_sums.h"
@@ -7,47 +8,119 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { FACTS = 3 }; /* of a tensor: the object, its memory, its version */
-
-struct names {
-  PyObject *version, *data_ptr;
+/* What is known of a tensor. `held` is what PyTorch's object holds in direct.place, or 0 where the tensor
+ * is asked by its attributes. */
+struct facts {
+  uint64_t object, held, memory, version;
 };
 
-static bool number(PyObject *found, uint64_t *out) {
+/* Where PyTorch's own functions are: tensor_access.py finds and tries them. A tensor of C++ is one pointer,
+ * which lies in Python's object: its place there is what these functions take. */
+struct direct {
+  uint64_t place;             /* in the object, in bytes */
+  uint64_t version, data_ptr; /* addresses of functions */
+  uint64_t tensor, parameter; /* the types of objects that may be asked so */
+};
+
+typedef int64_t version_function(const void *tensor);
+typedef int32_t data_ptr_function(const void *tensor, void **out); /* not 0: failed */
+
+static bool number(PyObject *object, const char *name, bool call, uint64_t *out) {
+  PyObject *found = PyObject_GetAttrString(object, name);
+  if (found && call) {
+    PyObject *function = found;
+    found = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+  }
   if (!found) return false;
   *out = PyLong_AsUnsignedLongLong(found);
   Py_DECREF(found);
   return !PyErr_Occurred();
 }
 
-static bool tensor_state(PyObject *tensor, const struct names *names, uint64_t *out) {
-  out[0] = (uint64_t)(uintptr_t)tensor;
-  return number(PyObject_CallMethodObjArgs(tensor, names->data_ptr, NULL), &out[1]) &&
-         number(PyObject_GetAttr(tensor, names->version), &out[2]);
+static bool ask_attributes(PyObject *tensor, struct facts *out) {
+  *out = (struct facts){.object = (uint64_t)(uintptr_t)tensor};
+  return number(tensor, "data_ptr", true, &out->memory) &&
+         number(tensor, "_version", false, &out->version);
 }
 
-static bool tensor_states(PyObject *tensors, uint64_t *out) {
-  struct names names = {PyUnicode_InternFromString("_version"),
-                        PyUnicode_InternFromString("data_ptr")};
-  bool ok = names.version && names.data_ptr;
-  for (Py_ssize_t i = 0; ok && i < PyList_Size(tensors); i++)
-    ok = tensor_state(PyList_GetItem(tensors, i), &names, out + FACTS * i);
-  Py_XDECREF(names.version);
-  Py_XDECREF(names.data_ptr);
-  return ok;
+static const char *held_at(PyObject *tensor, const struct direct *d) {
+  return (const char *)tensor + d->place;
 }
 
-PyObject *watch_states(PyObject *module, PyObject *tensors) {
-  (void)module;
-  if (!PyList_Check(tensors)) {
-    PyErr_SetString(PyExc_TypeError, "expected a list");
-    return NULL;
+static bool ask_directly(PyObject *tensor, const struct direct *d, struct facts *out) {
+  data_ptr_function *data_ptr = (data_ptr_function *)(uintptr_t)d->data_ptr;
+  version_function *version = (version_function *)(uintptr_t)d->version;
+  void *memory;
+  if (data_ptr(held_at(tensor, d), &memory)) return false;
+  *out = (struct facts){.object = (uint64_t)(uintptr_t)tensor,
+                        .memory = (uint64_t)(uintptr_t)memory,
+                        .version = (uint64_t)version(held_at(tensor, d))};
+  memcpy(&out->held, held_at(tensor, d), sizeof out->held);
+  return true;
+}
+
+/* Its attributes come first: those of a tensor whose changes are not counted raise an exception here,
+ * where PyTorch's function would throw one of C++. Directly it is asked later where the answers agree. */
+static bool first_facts(PyObject *tensor, const struct direct *d, struct facts *out) {
+  if (!ask_attributes(tensor, out)) return false;
+  uint64_t type = (uint64_t)(uintptr_t)Py_TYPE(tensor);
+  struct facts other;
+  if (d && (type == d->tensor || type == d->parameter) && ask_directly(tensor, d, &other) &&
+      other.memory == out->memory && other.version == out->version)
+    *out = other;
+  return true;
+}
+
+/* 1: the tensor is as it was; 0: it is not; -1: an exception. PyTorch is asked only while the object holds
+ * what it did, so that nothing is read that another one has freed or that has no version. */
+static int facts_hold(PyObject *tensor, const struct direct *d, const struct facts *was) {
+  struct facts now;
+  if ((uint64_t)(uintptr_t)tensor != was->object) return 0;
+  bool directly = d && was->held;
+  if (directly && memcmp(held_at(tensor, d), &was->held, sizeof was->held)) return 0;
+  if (!(directly && ask_directly(tensor, d, &now)) && !ask_attributes(tensor, &now)) return -1;
+  return now.memory == was->memory && now.version == was->version;
+}
+
+static bool read_direct(PyObject *bytes, const struct direct **out) {
+  if (!PyBytes_Check(bytes)) {
+    PyErr_SetString(PyExc_TypeError, "expected bytes");
+    return false;
   }
-  Py_ssize_t size = (Py_ssize_t)(FACTS * sizeof(uint64_t)) * PyList_Size(tensors);
-  PyObject *out = PyBytes_FromStringAndSize(NULL, size);
-  if (!out || tensor_states(tensors, (uint64_t *)(void *)PyBytes_AsString(out))) return out;
-  Py_DECREF(out);
-  return NULL;
+  const void *at = PyBytes_AsString(bytes);
+  *out = PyBytes_Size(bytes) == (Py_ssize_t)sizeof **out ? at : NULL;
+  return true;
+}
+
+static bool is_list(PyObject *tensors) {
+  if (PyList_Check(tensors)) return true;
+  PyErr_SetString(PyExc_TypeError, "expected a list");
+  return false;
+}
+
+PyObject *watch_states(PyObject *module, PyObject *args) {
+  PyObject *tensors, *way;
+  const struct direct *d;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OO", &tensors, &way) || !is_list(tensors) || !read_direct(way, &d))
+    return NULL;
+  Py_ssize_t count = PyList_Size(tensors);
+  PyObject *out = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(struct facts));
+  struct facts *facts = out ? (struct facts *)(void *)PyBytes_AsString(out) : NULL;
+  for (Py_ssize_t i = 0; out && i < count; i++)
+    if (!first_facts(PyList_GetItem(tensors, i), d, &facts[i])) Py_CLEAR(out);
+  return out;
+}
+
+/* As facts_hold, of all of them. */
+static int states_hold(PyObject *tensors, const struct direct *d, PyObject *states) {
+  const struct facts *was = (const struct facts *)(const void *)PyBytes_AsString(states);
+  Py_ssize_t count = PyBytes_Size(states) / (Py_ssize_t)sizeof *was;
+  int hold = PyList_Size(tensors) == count;
+  for (Py_ssize_t i = 0; hold == 1 && i < count; i++)
+    hold = i < PyList_Size(tensors) ? facts_hold(PyList_GetItem(tensors, i), d, &was[i]) : 0;
+  return hold;
 }
 
 /* ---- bytes -------------------------------------------------------------------------------------- */
@@ -107,21 +180,23 @@ static bool turn_same(const struct blocks *b, Py_ssize_t *turn, Py_ssize_t windo
 }
 
 PyObject *watch_same(PyObject *module, PyObject *args) {
-  PyObject *tensors, *states, *fixed, *turning;
+  PyObject *tensors, *way, *states, *fixed, *turning;
   Py_ssize_t turn, window;
   struct blocks always, others;
-  if (!PyArg_ParseTuple(args, "OOOOnn", &tensors, &states, &fixed, &turning, &turn, &window))
+  const struct direct *d;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OOOOOnn", &tensors, &way, &states, &fixed, &turning, &turn,
+                        &window) ||
+      !is_list(tensors) || !read_direct(way, &d))
     return NULL;
   if (!PyBytes_Check(states) || !read_blocks(fixed, &always) || !read_blocks(turning, &others)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "expected bytes");
     return NULL;
   }
-  PyObject *now = watch_states(module, tensors);
-  if (!now) return NULL;
   /* Memory is read only where it still belongs to the tensors. */
-  bool same = PyBytes_Size(now) == PyBytes_Size(states) &&
-              !memcmp(PyBytes_AsString(now), PyBytes_AsString(states), (size_t)PyBytes_Size(now));
-  Py_DECREF(now);
+  int hold = states_hold(tensors, d, states);
+  if (hold < 0) return NULL;
+  bool same = hold;
   for (Py_ssize_t i = 0; same && i < always.count; i++)
     same = block_sum(&always.at[i]) == always.at[i].sum;
   same = same && turn_same(&others, &turn, window);

@@ -5,15 +5,15 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* (tensors: list) -> bytes, equal as long as the tensors are the same objects, of the same memory and
- * version. */
-PyObject *watch_states(PyObject *module, PyObject *tensors);
+/* (tensors: list, direct: bytes) -> what they are now: objects, memory and versions. `direct` says how PyTorch
+ * is asked without Python in between, as struct direct in watch.c; empty: by attributes. */
+PyObject *watch_states(PyObject *module, PyObject *args);
 
 /* (ranges: bytes of pairs of uint64: an address and a number of bytes) -> that memory in blocks, each with
  * the sum of what it holds now. */
 PyObject *watch_blocks(PyObject *module, PyObject *ranges);
 
-/* (tensors: list, states, always, turning: blocks, turn, window) -> -1 where tensors are no longer in
+/* (tensors: list, direct, states, always, turning: blocks, turn, window) -> -1 where tensors are no longer in
  * these states or a block that is looked at holds something else: each of `always`, and of `turning` as many
  * as hold `window` bytes, from the turn on; else the next turn. */
 PyObject *watch_same(PyObject *module, PyObject *args);

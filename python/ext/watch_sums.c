@@ -14,7 +14,16 @@ static inline lanes added(lanes sum, const char *at) {
   return (sum << TURN | sum >> (64 - TURN)) + word;
 }
 
+/* Of two words, as most blocks of large networks are: each changes it, whatever the other is. */
+static inline uint64_t sum_of_two(const void *memory) {
+  uint64_t words[2];
+  memcpy(words, memory, sizeof words);
+  uint64_t first = words[0] * UINT64_C(0x9E3779B97F4A7C15);
+  return (first << 29 | first >> 35) + words[1];
+}
+
 uint64_t watch_sum(const void *memory, size_t bytes) {
+  if (bytes == 2 * sizeof(uint64_t)) return sum_of_two(memory);
   enum { STEP = 4 * sizeof(lanes) };
   lanes a = {0}, b = {0}, c = {0}, d = {0};
   const char *at = memory;

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import logging
 import pickle
+import struct
 import threading
+import weakref
 
 import fake_native
 import pytest
@@ -13,7 +16,7 @@ import torch
 from torch import nn
 
 import canvas
-from canvas.inference import told, watched_weights
+from canvas.inference import tensor_access, told, watched_weights
 
 
 @pytest.fixture(autouse=True)
@@ -250,11 +253,27 @@ def _format(model):
     model.to(memory_format=torch.channels_last)
 
 
+@pytest.fixture(params=["directly", "by attributes"])
+def asked(request, monkeypatch):
+    """Both ways of asking PyTorch for the memory and the version of a tensor."""
+    assert len(tensor_access.direct()) == 40
+    if request.param == "by attributes":
+        monkeypatch.setattr(tensor_access, "direct", lambda: b"")
+    return request.param
+
+
+def _swapped(model):
+    """As torch.utils.swap_tensors, which refuses tensors that an export refers to."""
+    other = nn.Parameter(model.conv.weight.detach() * 2)
+    torch._C._swap_tensor_impl(model.conv.weight, other)
+
+
+@pytest.mark.usefixtures("asked")
 def test_weights_that_change_are_packed_again():
     model, x = net(), image()
     compiled = canvas.compile(model, x)
     before = fake_native.FakeNetwork.made
-    changes = [_load, _swap, _through_data, _through_numpy, _in_place, _step]
+    changes = [_load, _swap, _swapped, _through_data, _through_numpy, _in_place, _step]
     for change in [*changes, _assign, _module, _parameter, _buffer, _untied, _format]:
         wanted = model(x)
         change(model)
@@ -279,6 +298,7 @@ def test_packing_happens_once(monkeypatch):
 # ---- changes that torch does not count ----------------------------------------------------------
 
 
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize("size", [1, 3, 4095, 5000, 40000])
 def test_one_element_of_a_tensor(size):
     """Through .data, wherever it is: at once, or when the window has come round."""
@@ -305,6 +325,7 @@ def test_the_window_grows_with_the_work():
     assert few.calls == 64 and many.calls == 4
 
 
+@pytest.mark.usefixtures("asked")
 def test_elements_of_weights():
     model, x = net(), image()
     compiled = canvas.compile(model, x)
@@ -320,6 +341,7 @@ def test_elements_of_weights():
         torch.testing.assert_close(compiled(x), model(x).detach())
 
 
+@pytest.mark.usefixtures("asked")
 def test_weights_of_another_form():
     """Through .data, where no module and no parameter is another one."""
     model, x = returns(lambda self, x: self.layer(x)), x4
@@ -345,6 +367,85 @@ def test_weights_of_another_form():
         compiled(x)
 
 
+def _held(tensor):
+    """What the tensor holds where it is asked directly, else 0."""
+    return struct.unpack("4Q", canvas._core.watch_states([tensor], tensor_access.direct()))[1]
+
+
+def test_plain_tensors_are_asked_directly():
+    class Other(torch.Tensor):
+        pass
+
+    for tensor in [torch.ones(3), nn.Parameter(torch.ones(3)), torch.ones(4, 4)[1:, ::2]]:
+        assert _held(tensor) == tensor._cdata
+    assert not _held(torch.ones(3).as_subclass(Other))
+    with torch.inference_mode():
+        uncounted = torch.ones(3)
+    with pytest.raises(RuntimeError, match="do not track version"):
+        _held(uncounted)
+
+
+@pytest.mark.usefixtures("asked")
+def test_tensors_that_become_ones_of_inference_mode():
+    """PyTorch's function for the version throws for those that count none."""
+    with torch.inference_mode():
+        uncounted = [torch.zeros(3), torch.ones(3)]
+    tensors = [torch.randn(3), nn.Parameter(torch.randn(3))]
+    watched = watched_weights.WatchedWeights(tensors, "ab")
+    assert watched.same(tensors)
+    tensors[1].data = uncounted[1]
+    assert not watched.same(tensors)
+    watched = watched_weights.WatchedWeights(tensors[:1], "a")
+    torch.utils.swap_tensors(tensors[0], uncounted[0])
+    try:
+        assert not watched.same(tensors[:1])
+    except RuntimeError as error:  # its attribute raises what the function throws
+        assert "do not track version" in str(error)
+
+
+@pytest.mark.parametrize(
+    "name, other",
+    [
+        ("VERSION", "no_such_function"),
+        ("DATA_PTR", "no_such_function"),
+        ("VERSION", "_ZNK2at10TensorBase9output_nrEv"),  # 0, as the version before changes
+        ("DATA_PTR", "aoti_torch_get_storage_offset"),
+    ],
+)
+def test_another_pytorch_is_asked_by_attributes(monkeypatch, name, other):
+    direct = tensor_access.direct.__wrapped__
+    assert len(direct()) == 40
+    monkeypatch.setattr(tensor_access, name, other)
+    assert direct() == b""
+
+
+def test_pytorch_is_tried_on_plain_tensors():
+    with torch.inference_mode(), torch.device("meta"):
+        assert len(tensor_access.direct.__wrapped__()) == 40
+
+
+def test_an_object_of_another_layout_is_asked_by_attributes(monkeypatch):
+    def none(_):
+        raise ValueError
+
+    monkeypatch.setattr(tensor_access, "_place", none)
+    assert tensor_access.direct.__wrapped__() == b""
+
+
+@pytest.mark.usefixtures("asked")
+def test_watching_keeps_the_implementation_of_no_tensor():
+    """And PyTorch swaps only tensors whose implementation nobody else keeps."""
+    tensors = [nn.Parameter(torch.ones(3)), torch.ones(4)]
+    watched = watched_weights.WatchedWeights(tensors, "ab")
+    assert watched.same(tensors) and [tensor._use_count() for tensor in tensors] == [1, 1]
+    torch.utils.swap_tensors(tensors[0], nn.Parameter(torch.ones(3)))
+    assert not watched.same(tensors)
+    seen = [weakref.ref(tensor) for tensor in tensors]
+    del tensors, watched
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
+
+
 def test_what_is_looked_at_is_of_the_right_kind():
     core = canvas._core
     table = {"a": x4, "b": None}
@@ -357,25 +458,28 @@ def test_what_is_looked_at_is_of_the_right_kind():
     ]:
         assert not core.watch_values(tables, values)
     assert not core.watch_key([table, {}], "b", None)
-    assert len(core.watch_states([x4, w4])) == 48
+    assert len(core.watch_states([x4, w4], b"")) == 64
     for call in [
         lambda: core.watch_values([1], []),
         lambda: core.watch_values([table], ()),
         lambda: core.watch_key(table, "a", 1),
-        lambda: core.watch_states((x4,)),
-        lambda: core.watch_same((x4,), b"", b"", b"", 0, 0),
+        lambda: core.watch_states((x4,), b""),
+        lambda: core.watch_states((x4,), tensor_access.direct()),
+        lambda: core.watch_same((x4,), b"", b"", b"", b"", 0, 0),
     ]:
         with pytest.raises(TypeError, match="expected a list"):
             call()
     for call in [
         lambda: core.watch_blocks([0, 8]),
-        lambda: core.watch_same([x4], 1, b"", b"", 0, 0),
-        lambda: core.watch_same([x4], b"", b"", [], 0, 0),
+        lambda: core.watch_same([x4], b"", 1, b"", b"", 0, 0),
+        lambda: core.watch_same([x4], 1, b"", b"", b"", 0, 0),
+        lambda: core.watch_states([x4], 1),
+        lambda: core.watch_same([x4], b"", b"", b"", [], 0, 0),
     ]:
         with pytest.raises(TypeError, match="expected bytes"):
             call()
     with pytest.raises(AttributeError):
-        core.watch_states([1])
+        core.watch_states([1], b"")
 
 
 def test_a_plain_tensor_of_a_module():

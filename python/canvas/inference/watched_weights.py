@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .. import _core
 from ..errors import CanvasError
+from . import tensor_access
 
 SEEN = 16
 WINDOW = 1 << 16  # bytes of each call, about 2 us
@@ -38,11 +39,18 @@ class WatchedWeights:
         else:
             places = [place for row in ranges for place in _places(*row)]
             self._always, self._turning = _core.watch_blocks(_packed(places)), every
-        self._state = _core.watch_states(weights)
+        self._direct = tensor_access.direct()
+        self._state = _core.watch_states(weights, self._direct)
 
     def same(self, weights: list[Tensor]) -> bool:
         turn = _core.watch_same(
-            weights, self._state, self._always, self._turning, self._turn, self._window
+            weights,
+            self._direct,
+            self._state,
+            self._always,
+            self._turning,
+            self._turn,
+            self._window,
         )
         if turn < 0:
             return False

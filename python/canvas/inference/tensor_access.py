@@ -1,0 +1,111 @@
+"""How PyTorch is asked for the memory and the version of a tensor without Python in between.
+
+A tensor of C++ is one pointer, to what PyTorch calls its implementation, and Python's object of a
+tensor holds it at a fixed place.  `at::TensorBase::_version` and the C function for `data_ptr`
+take the address of that place: nothing is counted, kept or freed.  All of it is tried on tensors
+that change in the ways weights do; where anything is missing or differs from what Python answers,
+tensors are asked by their attributes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .. import _core
+
+VERSION = "_ZNK2at10TensorBase8_versionEv"  # int64_t at::TensorBase::_version() const
+DATA_PTR = "aoti_torch_get_data_ptr"  # int32_t (at::Tensor *, void **)
+
+
+@functools.cache
+def direct() -> bytes:
+    """What _core.watch_states takes; empty where tensors have to be asked by their attributes."""
+    try:
+        with torch.inference_mode(False), torch.device("cpu"):
+            made = _made()
+            return made if _right(made) else b""
+    except Exception:  # another PyTorch than those that are known
+        return b""
+
+
+def _made() -> bytes:
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+        return b""
+    library = ctypes.CDLL(torch._C.__file__)  # loaded already, and all that it needs
+    version, data_ptr = (
+        ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in (VERSION, DATA_PTR)
+    )
+    places = {_place(make()) for make in _SCRATCH for _ in range(3)}
+    return struct.pack("5Q", *places, version, data_ptr, id(Tensor), id(nn.Parameter))
+
+
+def _place(tensor: Tensor) -> int:
+    """Where in the object the address of its implementation is, in bytes; one place has it."""
+    words = (ctypes.c_uint64 * (type(tensor).__basicsize__ // 8)).from_address(id(tensor))
+    (place,) = (at for at, word in enumerate(words) if word == tensor._cdata)
+    return 8 * place
+
+
+def _right(made: bytes) -> bool:
+    """Whether direct answers are Python's, and changes are seen, for both types of tensors."""
+    pairs = itertools.product(_SCRATCH, _CHANGES)
+    return bool(made) and all(_seen(made, make(), change) for make, change in pairs)
+
+
+def _seen(made: bytes, tensor: Tensor, change: Callable[[Tensor], Any]) -> bool:
+    def state() -> bytes:
+        return _core.watch_states([tensor], made)
+
+    def same() -> bool:
+        return _core.watch_same([tensor], made, before, b"", b"", 0, 0) == 0
+
+    def by_python() -> bytes:
+        return struct.pack("4Q", id(tensor), tensor._cdata, tensor.data_ptr(), tensor._version)
+
+    before = state()
+    if before != by_python() or not same():
+        return False
+    kept = tensor.detach()  # no other memory may lie where this one did
+    with torch.no_grad():
+        change(tensor)
+    return bool(kept.numel()) and not same() and state() == by_python()
+
+
+def _plain() -> Tensor:
+    return torch.ones(5)
+
+
+def _parameter() -> Tensor:
+    return nn.Parameter(torch.ones(5))
+
+
+def _in_place(tensor: Tensor) -> None:
+    tensor.add_(1)
+
+
+def _other_memory(tensor: Tensor) -> None:
+    tensor.data = torch.ones(5)
+
+
+def _other_type(tensor: Tensor) -> None:
+    tensor.data = torch.ones(5, dtype=torch.bfloat16)
+
+
+def _swapped(tensor: Tensor) -> None:
+    other = torch.ones(5)
+    torch.utils.swap_tensors(
+        tensor, nn.Parameter(other) if type(tensor) is nn.Parameter else other
+    )
+
+
+_SCRATCH = (_plain, _parameter)
+_CHANGES = (_in_place, _other_memory, _other_type, _swapped)
