@@ -73,19 +73,18 @@ class DynamoGraph:
 
     def __call__(self, *given: Any) -> Any:
         inputs = [given[i] for i in self._inputs]
-        weights = [given[i] for i in self._weights]
         self._refuse(inputs)
         ready = self._ready.get(layout_of(inputs))
         if ready is None:
-            return self._first(given, weights, inputs)
-        size, places, strides, written = ready
-        if written is not None and not written.same([weights[at] for at in written.places]):
+            return self._first(given, inputs)
+        size, bound, strides, written = ready
+        if written is not None and not written.same(written.of(given)):
             self._forget(size)
-            return self._first(given, weights, inputs)
+            return self._first(given, inputs)
         if size is None:
             return self._eager(given)
         size.used = next(self._clock)
-        return tuple(size.run(size.bind(_bound(places, weights)), inputs, strides))
+        return tuple(size.run(bound.of(given), inputs, strides))
 
     def _refuse(self, inputs: Sequence[Any]) -> None:
         for root in self._roots:
@@ -107,13 +106,14 @@ class DynamoGraph:
         with torch.no_grad():
             return self._graph(*given)
 
-    def _first(self, given: Sequence[Any], weights: list[Any], inputs: list[Any]) -> Any:
+    def _first(self, given: Sequence[Any], inputs: list[Any]) -> Any:
+        weights = [given[i] for i in self._weights]
         with AT_WORK:
             size = self._size(given, inputs)
             layout = layout_of(inputs)
             if size is None:
                 if len(self._ready) < LAYOUTS:
-                    self._ready[layout] = (None, (), (), None)
+                    self._ready[layout] = (None, None, (), None)
                 return self._eager(given)
             places = self._places(size)
 
@@ -122,8 +122,11 @@ class DynamoGraph:
                 return list(self._graph(*self._joined(held, leaves)))
 
             results, strides = size.first(_bound(places, weights), inputs, eager)
-            written = _Written(size, self._weight_names, weights) if size.written else None
-            self._ready[layout] = (size, places, strides, written)
+            written = None
+            if size.written:
+                written = _Written(size, dict(zip(self._weight_names, self._weights)), given)
+            bound = _Bound(size, [self._argument(place) for place in places], len(given))
+            self._ready[layout] = (size, bound, strides, written)
         return tuple(results)
 
     def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
@@ -204,6 +207,10 @@ class DynamoGraph:
         pairs = zip(size.lifted.weights, size.lifted.tensors)
         return [place.get(name, own) for name, own in pairs]
 
+    def _argument(self, place: Any) -> Any:
+        """The place among all arguments of a weight that has one among the weights."""
+        return self._weights[place] if isinstance(place, int) else place
+
     def _joined(self, weights: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         given: list[Any] = [None] * (len(self._weights) + len(self._inputs))
         for places, values in ((self._weights, weights), (self._inputs, inputs)):
@@ -213,11 +220,30 @@ class DynamoGraph:
 
 
 class _Written(WatchedWeights):
-    """Weights that a text has as numbers, and their places among those of a call."""
+    """Weights that a text has as numbers; `places`: of all weights among a call's arguments."""
 
-    def __init__(self, size: Specialised, names: Sequence[str], weights: Sequence[Any]) -> None:
-        self.places = [names.index(name) for name in size.written if name in names]
-        super().__init__([weights[at] for at in self.places], size.written)
+    def __init__(self, size: Specialised, places: Mapping[str, int], given: Sequence[Any]) -> None:
+        self._places = [places[name] for name in size.written if name in places]
+        super().__init__(self.of(given), size.written)
+
+    def of(self, given: Sequence[Any]) -> list[Any]:
+        return [given[at] for at in self._places]
+
+
+class _Bound:
+    """The weights as a size wants them, of the arguments of a call: the places of weights and the
+    constants between them are brought into order as weights are, once.
+    """
+
+    def __init__(self, size: Specialised, places: Sequence[Any], arguments: int) -> None:
+        order = size.bind(places)
+        self._constants = tuple(at for at in order if not isinstance(at, int))
+        last = itertools.count(arguments)
+        self._order = [at if isinstance(at, int) else next(last) for at in order]
+
+    def of(self, given: tuple[Any, ...]) -> list[Any]:
+        held = given + self._constants
+        return [held[at] for at in self._order]
 
 
 def _bound(places: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
