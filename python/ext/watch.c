@@ -212,34 +212,36 @@ static bool table_holds(PyObject *table, PyObject *values, Py_ssize_t *at) {
   return true;
 }
 
-static bool is_list_of_dicts(PyObject *tables) {
-  bool ok = PyList_Check(tables);
-  for (Py_ssize_t i = 0; ok && i < PyList_Size(tables); i++)
-    ok = PyDict_Check(PyList_GetItem(tables, i));
-  if (!ok) PyErr_SetString(PyExc_TypeError, "expected a list of dict");
-  return ok;
+/* An element of the list that has to be a dict; NULL with an exception where it is not. */
+static PyObject *table_at(PyObject *tables, Py_ssize_t i) {
+  PyObject *table = PyList_GetItem(tables, i);
+  if (table && PyDict_Check(table)) return table;
+  PyErr_SetString(PyExc_TypeError, "expected a list of dict");
+  return NULL;
 }
 
 PyObject *watch_values(PyObject *module, PyObject *args) {
   PyObject *tables, *values;
   Py_ssize_t at = 0;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OO", &tables, &values) || !is_list_of_dicts(tables)) return NULL;
-  if (!PyList_Check(values)) {
-    PyErr_SetString(PyExc_TypeError, "expected a list");
+  if (!PyArg_ParseTuple(args, "OO", &tables, &values) || !is_list(tables) || !is_list(values))
     return NULL;
+  for (Py_ssize_t i = 0; i < PyList_Size(tables); i++) {
+    PyObject *table = table_at(tables, i);
+    if (!table) return NULL;
+    if (!table_holds(table, values, &at)) Py_RETURN_FALSE;
   }
-  for (Py_ssize_t i = 0; i < PyList_Size(tables); i++)
-    if (!table_holds(PyList_GetItem(tables, i), values, &at)) Py_RETURN_FALSE;
   return PyBool_FromLong(at == PyList_Size(values));
 }
 
 PyObject *watch_key(PyObject *module, PyObject *args) {
   PyObject *tables, *key, *value;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OOO", &tables, &key, &value) || !is_list_of_dicts(tables))
-    return NULL;
-  for (Py_ssize_t i = 0; i < PyList_Size(tables); i++)
-    if (PyDict_GetItem(PyList_GetItem(tables, i), key) != value) Py_RETURN_FALSE;
+  if (!PyArg_ParseTuple(args, "OOO", &tables, &key, &value) || !is_list(tables)) return NULL;
+  for (Py_ssize_t i = 0; i < PyList_Size(tables); i++) {
+    PyObject *table = table_at(tables, i);
+    if (!table) return NULL;
+    if (PyDict_GetItem(table, key) != value) Py_RETURN_FALSE;
+  }
   Py_RETURN_TRUE;
 }
