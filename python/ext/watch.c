@@ -25,23 +25,41 @@ struct direct {
 typedef int64_t version_function(const void *tensor);
 typedef int32_t data_ptr_function(const void *tensor, void **out); /* not 0: failed */
 
-static bool number(PyObject *object, const char *name, bool call, uint64_t *out) {
-  PyObject *found = PyObject_GetAttrString(object, name);
-  if (found && call) {
-    PyObject *function = found;
-    found = PyObject_CallNoArgs(function);
-    Py_DECREF(function);
-  }
+static bool number(PyObject *found, uint64_t *out) {
   if (!found) return false;
   *out = PyLong_AsUnsignedLongLong(found);
   Py_DECREF(found);
   return !PyErr_Occurred();
 }
 
-static bool ask_attributes(PyObject *tensor, struct facts *out) {
+/* How tensors are asked: the names of their attributes, and directly where it is not NULL. */
+struct way {
+  PyObject *version, *data_ptr;
+  const struct direct *direct;
+};
+
+static bool way_open(PyObject *direct, struct way *out) {
+  *out = (struct way){0};
+  if (!PyBytes_Check(direct)) {
+    PyErr_SetString(PyExc_TypeError, "expected bytes");
+    return false;
+  }
+  if (PyBytes_Size(direct) == (Py_ssize_t)sizeof *out->direct)
+    out->direct = (const struct direct *)(const void *)PyBytes_AsString(direct);
+  out->version = PyUnicode_InternFromString("_version");
+  out->data_ptr = PyUnicode_InternFromString("data_ptr");
+  return out->version && out->data_ptr;
+}
+
+static void way_close(struct way *w) {
+  Py_XDECREF(w->version);
+  Py_XDECREF(w->data_ptr);
+}
+
+static bool ask_attributes(PyObject *tensor, const struct way *w, struct facts *out) {
   *out = (struct facts){.object = (uint64_t)(uintptr_t)tensor};
-  return number(tensor, "data_ptr", true, &out->memory) &&
-         number(tensor, "_version", false, &out->version);
+  return number(PyObject_CallMethodObjArgs(tensor, w->data_ptr, NULL), &out->memory) &&
+         number(PyObject_GetAttr(tensor, w->version), &out->version);
 }
 
 static const char *held_at(PyObject *tensor, const struct direct *d) {
@@ -62,8 +80,9 @@ static bool ask_directly(PyObject *tensor, const struct direct *d, struct facts 
 
 /* Its attributes come first: those of a tensor whose changes are not counted raise an exception here,
  * where PyTorch's function would throw one of C++. Directly it is asked later where the answers agree. */
-static bool first_facts(PyObject *tensor, const struct direct *d, struct facts *out) {
-  if (!ask_attributes(tensor, out)) return false;
+static bool first_facts(PyObject *tensor, const struct way *w, struct facts *out) {
+  const struct direct *d = w->direct;
+  if (!ask_attributes(tensor, w, out)) return false;
   uint64_t type = (uint64_t)(uintptr_t)Py_TYPE(tensor);
   struct facts other;
   if (d && (type == d->tensor || type == d->parameter) && ask_directly(tensor, d, &other) &&
@@ -74,23 +93,14 @@ static bool first_facts(PyObject *tensor, const struct direct *d, struct facts *
 
 /* 1: the tensor is as it was; 0: it is not; -1: an exception. PyTorch is asked only while the object holds
  * what it did, so that nothing is read that another one has freed or that has no version. */
-static int facts_hold(PyObject *tensor, const struct direct *d, const struct facts *was) {
+static int facts_hold(PyObject *tensor, const struct way *w, const struct facts *was) {
+  const struct direct *d = w->direct;
   struct facts now;
   if ((uint64_t)(uintptr_t)tensor != was->object) return 0;
   bool directly = d && was->held;
   if (directly && memcmp(held_at(tensor, d), &was->held, sizeof was->held)) return 0;
-  if (!(directly && ask_directly(tensor, d, &now)) && !ask_attributes(tensor, &now)) return -1;
+  if (!(directly && ask_directly(tensor, d, &now)) && !ask_attributes(tensor, w, &now)) return -1;
   return now.memory == was->memory && now.version == was->version;
-}
-
-static bool read_direct(PyObject *bytes, const struct direct **out) {
-  if (!PyBytes_Check(bytes)) {
-    PyErr_SetString(PyExc_TypeError, "expected bytes");
-    return false;
-  }
-  const void *at = PyBytes_AsString(bytes);
-  *out = PyBytes_Size(bytes) == (Py_ssize_t)sizeof **out ? at : NULL;
-  return true;
 }
 
 static bool is_list(PyObject *tensors) {
@@ -100,26 +110,29 @@ static bool is_list(PyObject *tensors) {
 }
 
 PyObject *watch_states(PyObject *module, PyObject *args) {
-  PyObject *tensors, *way;
-  const struct direct *d;
+  PyObject *tensors, *direct, *out = NULL;
+  struct way w;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OO", &tensors, &way) || !is_list(tensors) || !read_direct(way, &d))
-    return NULL;
+  if (!PyArg_ParseTuple(args, "OO", &tensors, &direct) || !is_list(tensors)) return NULL;
   Py_ssize_t count = PyList_Size(tensors);
-  PyObject *out = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(struct facts));
+  if (way_open(direct, &w))
+    out = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(struct facts));
   struct facts *facts = out ? (struct facts *)(void *)PyBytes_AsString(out) : NULL;
   for (Py_ssize_t i = 0; out && i < count; i++)
-    if (!first_facts(PyList_GetItem(tensors, i), d, &facts[i])) Py_CLEAR(out);
+    if (!first_facts(PyList_GetItem(tensors, i), &w, &facts[i])) Py_CLEAR(out);
+  way_close(&w);
   return out;
 }
 
 /* As facts_hold, of all of them. */
-static int states_hold(PyObject *tensors, const struct direct *d, PyObject *states) {
+static int states_hold(PyObject *tensors, PyObject *direct, PyObject *states) {
+  struct way w;
   const struct facts *was = (const struct facts *)(const void *)PyBytes_AsString(states);
   Py_ssize_t count = PyBytes_Size(states) / (Py_ssize_t)sizeof *was;
-  int hold = PyList_Size(tensors) == count;
+  int hold = way_open(direct, &w) ? PyList_Size(tensors) == count : -1;
   for (Py_ssize_t i = 0; hold == 1 && i < count; i++)
-    hold = i < PyList_Size(tensors) ? facts_hold(PyList_GetItem(tensors, i), d, &was[i]) : 0;
+    hold = i < PyList_Size(tensors) ? facts_hold(PyList_GetItem(tensors, i), &w, &was[i]) : 0;
+  way_close(&w);
   return hold;
 }
 
@@ -180,21 +193,20 @@ static bool turn_same(const struct blocks *b, Py_ssize_t *turn, Py_ssize_t windo
 }
 
 PyObject *watch_same(PyObject *module, PyObject *args) {
-  PyObject *tensors, *way, *states, *fixed, *turning;
+  PyObject *tensors, *direct, *states, *fixed, *turning;
   Py_ssize_t turn, window;
   struct blocks always, others;
-  const struct direct *d;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OOOOOnn", &tensors, &way, &states, &fixed, &turning, &turn,
+  if (!PyArg_ParseTuple(args, "OOOOOnn", &tensors, &direct, &states, &fixed, &turning, &turn,
                         &window) ||
-      !is_list(tensors) || !read_direct(way, &d))
+      !is_list(tensors))
     return NULL;
   if (!PyBytes_Check(states) || !read_blocks(fixed, &always) || !read_blocks(turning, &others)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "expected bytes");
     return NULL;
   }
   /* Memory is read only where it still belongs to the tensors. */
-  int hold = states_hold(tensors, d, states);
+  int hold = states_hold(tensors, direct, states);
   if (hold < 0) return NULL;
   bool same = hold;
   for (Py_ssize_t i = 0; same && i < always.count; i++)
