@@ -29,5 +29,9 @@ bool program_maps(const struct program *p, int input);
 bool program_is_flat(const struct program *p);
 /* Each stage is one load, or a number where indices say so. */
 bool program_moves(const struct program *p);
+/* Each element of the stage is made of the same element of the tensor and of others. */
+bool stage_maps(const struct program *p, int stage, int tensor);
+/* It reduces products of what it loads, as convolutions and matrices do. */
+bool stage_sums_products(const struct program *p, int stage);
 
 #endif

@@ -56,6 +56,36 @@ bool program_maps(const struct program *p, int input) {
   return maps;
 }
 
+bool stage_maps(const struct program *p, int stage, int tensor) {
+  bool *depends = mem_alloc((size_t)p->tensors.count + 1), own = false, other = false;
+  const struct program_tensor *t = &p->tensors.data[stage];
+  depends[tensor] = true;
+  find_loads(p, t->body, t, depends, &own, &other);
+  free(depends);
+  return own && !other && !t->reductions;
+}
+
+static bool has_load(const struct program *p, int expr) {
+  if (expr < 0) return false;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return true;
+  return has_load(p, n->arg[0]) || has_load(p, n->arg[1]) || has_load(p, n->arg[2]);
+}
+
+static bool has_product(const struct program *p, int expr) {
+  if (expr < 0) return false;
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_MUL && has_load(p, n->arg[0]) && has_load(p, n->arg[1])) return true;
+  for (int i = 0; i < 3 && n->op != PX_LOAD; i++)
+    if (has_product(p, n->arg[i])) return true;
+  return false;
+}
+
+bool stage_sums_products(const struct program *p, int stage) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  return t->reductions && has_product(p, t->body);
+}
+
 static bool moves_data(const struct program *p, int expr, int *loads) {
   const struct px_node *n = &p->nodes.data[expr];
   if (n->op == PX_LOAD) return ++*loads == 1;

@@ -81,26 +81,10 @@ static bool maps_all(const struct network *n, const struct net_call *producer,
   return true;
 }
 
-static bool has_load(const struct program *p, int expr) {
-  if (expr < 0) return false;
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_LOAD) return true;
-  return has_load(p, n->arg[0]) || has_load(p, n->arg[1]) || has_load(p, n->arg[2]);
-}
-
-static bool has_product(const struct program *p, int expr) {
-  if (expr < 0) return false;
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_MUL && has_load(p, n->arg[0]) && has_load(p, n->arg[1])) return true;
-  for (int i = 0; i < 3 && n->op != PX_LOAD; i++)
-    if (has_product(p, n->arg[i])) return true;
-  return false;
-}
-
 /* It sums products, as convolutions and matrices do: two of these stay apart. */
 static bool is_heavy(const struct program *p) {
   for (int i = 0; i < p->tensors.count; i++)
-    if (p->tensors.data[i].reductions && has_product(p, p->tensors.data[i].body)) return true;
+    if (stage_sums_products(p, i)) return true;
   return false;
 }
 

@@ -13,6 +13,7 @@ const struct network_pass network_passes[] = {
   {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it", false},
   {"fuse",       pass_fuse,       "calls become one, where that is no slower", false},
   {"layout",     pass_layout,     "values of images lie as what computes and reads them is fastest", false},
+  {"split",      pass_split,      "sums of products in one call become calls, where that is faster", false},
   {"dead",       pass_dead,       "calls whose results nobody wants are gone", false},
   {"winograd",   pass_winograd,   "convolutions with windows of 3x3 take fewer products", true},
 };

@@ -27,6 +27,7 @@ canvas_status pass_constants(canvas_context *ctx, struct network *n);
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
 canvas_status pass_windows(canvas_context *ctx, struct network *n);
 canvas_status pass_batchnorm(canvas_context *ctx, struct network *n);
+canvas_status pass_split(canvas_context *ctx, struct network *n);
 canvas_status pass_fuse(canvas_context *ctx, struct network *n);
 canvas_status pass_layout(canvas_context *ctx, struct network *n);
 canvas_status pass_dead(canvas_context *ctx, struct network *n);

@@ -39,10 +39,22 @@ static struct network *network_from(const char *text) {
 #define LOW_HIGH                                             \
   "program low\nin X f32 [n:6]\nY[n:2] = X[n]\nout Y\nend\n" \
   "program high\nin X f32 [n:6]\nY[n:2] = X[n+3]\nout Y\nend\n"
-#define PAIRS                                         \
-  LOW_HIGH                                            \
-      "program cat\nin A f32 [n:2]\nin B f32 [n:2]\n" \
-      "Y[n:4] = if n < 2 then A[n] else B[n-2]\nout Y\nend\n"
+#define PAIRS                                     \
+  LOW_HIGH                                        \
+  "program cat\nin A f32 [n:2]\nin B f32 [n:2]\n" \
+  "Y[n:4] = if n < 2 then A[n] else B[n-2]\nout Y\nend\n"
+
+// Two sums of products in one call.
+#define KERNEL(size, inner)                                                                        \
+  HEAD "program kernel\nin X f32 [n:1, h:" size ", w:" size ", c:4]\nin V f32 [o:" inner           \
+       ", c:4] const\nin W f32 [o:4, c:" inner ", k:3] const\nS[n:1, o:" inner ", h:" size         \
+       ", w:" size "] = X[n, h, w, c] * V[o, c] // sum c:4\nR[n:1, o:" inner ", h:" size           \
+       ", w:" size "] = max(S[n, o, h, w], 0)\nY[n:1, h:" size ", w:" size                         \
+       ", o:4] = (if 1 <= h+k && h+k < 1+" size                                                    \
+       " then R[n, c, h+k-1, w] else 0) * W[o, c, k] // sum c:" inner                              \
+       ", k:3\nout Y\nend\n"                                                                       \
+       "in x f32 [1, " size ", " size ", 4]\nweight v f32 [" inner ", 4]\nweight w f32 [4, " inner \
+       ", 3]\ny f32 [1, " size ", " size ", 4] = kernel(x, v, w)\nout y\n"
 
 static const struct {
   const char *passes, *before, *after;
@@ -589,6 +601,17 @@ static const struct {
     {" duplicates,, dead ,",
      HEAD RELU RECT GIVEN "a f32 [2] = relu(x)\nb f32 [2] = rect(x)\nc f32 [2] = rect(b)\nout a\n",
      HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
+    // two sums of products, with what is between laid out as both are fastest; and where one call is faster
+    {"split", KERNEL("6", "16"),
+     HEAD "program kernel_R\nin X f32 [n:1, h:6, w:6, c:4]\nin V f32 [o:16, c:4] const\n"
+          "S[n:1, h:6, w:6, o:16] = X[n, h, w, c] * V[o, c] // sum c:4\n"
+          "R[n:1, h:6, w:6, o:16] = max(S[n, h, w, o], 0)\nout R\nend\n"
+          "program kernel_2\nin R f32 [n:1, h:6, w:6, o:16]\nin W f32 [o:4, c:16, k:3] const\n"
+          "Y[n:1, h:6, w:6, o:4] = (if 1 <= h+k && h+k < 7 then R[n, h+k-1, w, c] else 0) * "
+          "W[o, c, k] // sum c:16, k:3\nout Y\nend\n"
+          "in x f32 [1, 6, 6, 4]\nweight v f32 [16, 4]\nweight w f32 [4, 16, 3]\n"
+          "y_R f32 [1, 6, 6, 16] = kernel_R(x, v)\ny f32 [1, 6, 6, 4] = kernel_2(y_R, w)\nout y\n"},
+    {"split", KERNEL("4", "4"), KERNEL("4", "4")},
     {"", HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n",
      HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
 };
@@ -736,7 +759,7 @@ static const struct made {
     {"double", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[o, c] * 2\nout Y\n", 'p', "p"},
     {"turned", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[c, o]\nout Y\n", 'p', "p"},
 };
-enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 120, LARGEST = 144 };
+enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 120, LARGEST = 192 };
 
 // Shapes by their letter; two weights of each small one are given.
 static const struct {
@@ -901,6 +924,15 @@ static void keeps_what_random_networks_compute(void **state) {
   }
 }
 
+static void keeps_what_kernels_compute(void **state) {
+  struct network *n = network_from(KERNEL("6", "16"));
+  struct values wanted = evaluate(n, false);
+  check_pass(KERNEL("6", "16"), "split", &wanted);
+  check_pass(KERNEL("6", "16"), NULL, &wanted);
+  values_free(&wanted);
+  network_free(n);
+}
+
 CHECK_MAIN(cmocka_unit_test(gives_texts), cmocka_unit_test(knows_its_passes),
-           cmocka_unit_test(takes_fewer_products),
+           cmocka_unit_test(takes_fewer_products), cmocka_unit_test(keeps_what_kernels_compute),
            cmocka_unit_test(keeps_what_random_networks_compute))

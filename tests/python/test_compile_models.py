@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 import canvas
+from canvas import _core
 
 
 class Images(nn.Module):
@@ -172,6 +173,29 @@ def test_a_found_kernel():
     compiled = canvas.compile(model, x)
     same(compiled(x), model(x))
     assert "kernel" in compiled.text and not compiled.report(1).left
+
+
+TWO_SUMS = """canvas 1
+kernel two_sums
+a = input                      : C H W
+b = fc a to=x0                 : x0 H W
+c = gelu b                     : x0 H W
+d = unfold c over=H k=K        : x0 KH H W
+e = fc d to=C                  : C H W
+out e
+"""
+
+
+def test_a_kernel_of_two_sums_becomes_two_calls():
+    torch.manual_seed(3)
+    x = torch.randn(1, 4, 6, 6)
+    layers = [nn.Conv2d(4, 4, 3, padding=1, bias=False) for _ in range(2)]
+    converted = canvas.convert(nn.Sequential(*layers, nn.ReLU()).eval(), x)
+    pack = _core.solve(TWO_SUMS, converted.targets, "macs=0.9x,params=none", "")
+    model = canvas.replace(converted.model, canvas.KernelPack(pack)).eval()
+    compiled = canvas.compile(model, x)
+    same(compiled(x), model(x))
+    assert compiled.text.count("= kernel_") == 2
 
 
 # ---- where native code ends and PyTorch begins --------------------------------------------------
