@@ -74,6 +74,6 @@ def test_the_time_of_a_process_and_of_what_it_waited_for():
         [sys.executable, "-c", outer + ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         process.stdout.readline()
-        assert 0.3 <= processor_seconds(process.pid) < 2
+        assert 0.28 <= processor_seconds(process.pid) < 2  # /proc cuts off hundredths
         process.stdin.close()
     assert processor_seconds(process.pid) is None
