@@ -21,6 +21,7 @@ def main() -> int:
     """Run the command line of this process; returns the exit code."""
     code = cli.main()
     signals.ignore_all()
+    cli.drop_errors()
     return code
 
 

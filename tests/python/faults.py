@@ -22,6 +22,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+ENVIRONMENT.pop("PYTHONUNBUFFERED", None)  # at its exit Python flushes what streams did not take
 TIMEOUT = 240.0  # seconds for what takes one on a machine that has nothing else to do
 
 QUESTION = {

@@ -221,3 +221,12 @@ def test_without_torch_search_says_how_to_get_it_and_trials_works(folder):
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install" in done.stderr and done.stderr.count("\n") == 1
     assert run(["trials", str(folder)]).returncode == 0
+
+
+# Python flushes both at its exit, and answers 120 where that fails.
+def test_a_full_standard_error_keeps_the_exit_code(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    words = [sys.executable, "-m", "canvas", "trials", str(tmp_path / "no")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=environment)
+    assert (done.returncode, done.stdout) == (2, b"")

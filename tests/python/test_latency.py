@@ -98,13 +98,13 @@ def test_each_network_is_repeated_until_its_own_sample_is_long_enough(monkeypatc
 
 
 def test_a_compiler_that_fails_or_lies_is_one_line(monkeypatch):
-    def broken(network, options):
+    def broken(network):
         raise OSError("no compiler\nat all")
 
     monkeypatch.setattr(torch, "compile", broken)
     with pytest.raises(RuntimeError, match=r"torch\.compile: OSError: no compiler$"):
         compiled(nn.Identity(), torch.ones(1))
-    monkeypatch.setattr(torch, "compile", lambda network, options: lambda x: x + 1)
+    monkeypatch.setattr(torch, "compile", lambda network: lambda x: x + 1)
     with pytest.raises(RuntimeError, match="other results"):
         compiled(nn.Identity(), torch.ones(1))
 

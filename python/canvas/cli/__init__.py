@@ -1,5 +1,5 @@
 """The `canvas` command where Python is installed."""
 
-from .entry import SUBCOMMANDS, main, subcommand
+from .entry import SUBCOMMANDS, drop_errors, main, subcommand
 
-__all__ = ["SUBCOMMANDS", "main", "subcommand"]
+__all__ = ["SUBCOMMANDS", "drop_errors", "main", "subcommand"]

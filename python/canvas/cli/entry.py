@@ -84,6 +84,16 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+def drop_errors() -> None:
+    """What standard error did not take is given up, too: Python would try again at exit, fail and
+    answer 120, whatever the command's exit code is.
+    """
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def core(words: list[str]) -> int:
     """A subcommand of the core; a reader that goes away ends it like any C program."""
     sys.stdout.flush()

@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,14 +48,15 @@ class Latency:
     speedup_spread: float
 
 
-def _quickly() -> dict[str, int | bool]:
-    """Options of torch.compile that change how long it takes, not what it makes: a C++ compiler
+def _quick_inductor() -> Any:
+    """Settings of torch.compile that change how long it takes, not what it makes: a C++ compiler
     for each core, since nothing else runs meanwhile, and no precompiled headers, which take longer
-    than the kernels of one network gain by them."""
+    than the kernels of one network gain by them.
+    """
     from torch._inductor import config
 
     wanted = {"compile_threads": os.cpu_count() or 1, "cpp_cache_precompile_headers": False}
-    return {name: value for name, value in wanted.items() if hasattr(config, name)}
+    return config.patch({name: value for name, value in wanted.items() if hasattr(config, name)})
 
 
 def compiled(network: nn.Module, images: Tensor) -> nn.Module:
@@ -64,8 +66,8 @@ def compiled(network: nn.Module, images: Tensor) -> nn.Module:
     """
     network.eval()
     try:
-        with torch.no_grad():
-            faster = torch.compile(network, options=_quickly())
+        with torch.no_grad(), _quick_inductor():
+            faster = torch.compile(network)
             expected, got = network(images), faster(images)
     except Exception as error:  # a compiler has many ways to fail
         raise RuntimeError(f"torch.compile: {one_line(error)}") from error
