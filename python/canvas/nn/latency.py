@@ -21,6 +21,7 @@ import os
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,15 +49,12 @@ class Latency:
     speedup_spread: float
 
 
-def _quick_inductor() -> Any:
-    """Settings of torch.compile that change how long it takes, not what it makes: a C++ compiler
-    for each core, since nothing else runs meanwhile, and no precompiled headers, which take longer
-    than the kernels of one network gain by them.
-    """
+def _all_compilers() -> Any:
+    """torch.compile with a C++ compiler for each core: nothing else of ours runs meanwhile."""
     from torch._inductor import config
 
-    wanted = {"compile_threads": os.cpu_count() or 1, "cpp_cache_precompile_headers": False}
-    return config.patch({name: value for name, value in wanted.items() if hasattr(config, name)})
+    known = hasattr(config, "compile_threads")
+    return config.patch(compile_threads=os.cpu_count() or 1) if known else nullcontext()
 
 
 def compiled(network: nn.Module, images: Tensor) -> nn.Module:
@@ -66,7 +64,7 @@ def compiled(network: nn.Module, images: Tensor) -> nn.Module:
     """
     network.eval()
     try:
-        with torch.no_grad(), _quick_inductor():
+        with torch.no_grad(), _all_compilers():
             faster = torch.compile(network)
             expected, got = network(images), faster(images)
     except Exception as error:  # a compiler has many ways to fail
