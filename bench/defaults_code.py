@@ -219,6 +219,16 @@ def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
     return lines, nests
 
 
+def with_probes(text: str, name: str) -> tuple[str, list[str], str, list[Nest]]:
+    """What stands before the function's lines, these with probes, what stands behind them. The
+    loops of a program with a workspace are in NAME_body, which NAME calls."""
+    start = re.search(rf"^(static )?int {name}(_body)?\(", text, re.M)
+    assert start
+    end = text.index("\n}\n", start.start()) + 3
+    lines, found = split_nests(text[start.start() : end].splitlines())
+    return text[: start.start()], lines, text[end:], found
+
+
 PROBE = f"""#include <time.h>
 static double nest_seconds[{PROBES}];
 static double nest_last;
@@ -240,14 +250,13 @@ def nests(program: str, arrays: Arrays, machine: str | None = None, calls: int =
     """The nests of the default code with the least time of each, the slowest first."""
     _, name, size, packs, takes = _core.compile(program, None, machine)
     text = c_text(program, machine)
-    head, body = text.split(f"\nint {name}(", 1)
-    lines, found = split_nests(body.splitlines())
+    head, lines, rest, found = with_probes(text, name)
     count = sum(takes) + len(_core.signature(program)[1]) + (1 if size else 0)
     call = f"int canvas_call_{name}(void **a) {{ return {name}("
     call += ", ".join(f"a[{i}]" for i in range(count)) + "); }\n"
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "p.c", Path(folder) / "p.so"
-        source.write_text(PROBE + head + f"\nint {name}(" + "\n".join(lines) + "\n" + call)
+        source.write_text("\n".join([PROBE, head, *lines, rest, call]))
         words = [
             *shlex.split(os.environ.get("CANVAS_CC", "cc")),
             "-O2",
@@ -284,6 +293,7 @@ def kind_of(nest: Nest) -> str:
         parts.append("lanes one by one")
     if FUNCTIONS.search(nest.text):
         parts.append("functions")
-    if not re.search(r"\+=|\*", nest.text.split("=", 1)[-1]):
+    values = re.sub(r"\[[^]]*\]|^ *long .*$|^ *for .*$", "", nest.text, flags=re.M)
+    if not re.search(r"\+=|\*|FMA", values):
         parts.append("moves")
     return ", ".join(parts) or "multiply-adds"
