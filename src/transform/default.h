@@ -30,7 +30,8 @@
  * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
  * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
  * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
- * operands and one more fit into the registers. A stage takes
+ * operands and one more fit into the registers. Of an image whose lines under a window are more than the first
+ * cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *

@@ -3,16 +3,17 @@
 #include "transform/default_chooser.h"
 
 enum {
-  PORTS = 2,    /* multiply-adds, and loads, of a cycle */
-  LATENCY = 4,  /* cycles until a sum may be added to again ... */
-  HIDDEN = 2,   /* ... of which other stages hide so many, where they share its loops */
-  SET = 4096,   /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8,     /* ... which holds so many */
-  PAGE = 1024,  /* bytes from which on lines are not fetched before they are asked for */
-  STREAM = 24,  /* bytes that come from the second cache in a cycle */
-  FAR = 8,      /* times the second cache: more than that is in memory */
-  STREAMS = 16, /* lines of an image that are read and written at once without loss */
-  SHORT = 9     /* steps of a reduction that count as one */
+  PORTS = 2,             /* multiply-adds, and loads, of a cycle */
+  LATENCY = 4,           /* cycles until a sum may be added to again ... */
+  HIDDEN = 2,            /* ... of which other stages hide so many, where they share its loops */
+  SET = 4096,            /* bytes from one line to the next of a set of L1 ... */
+  WAYS = 8,              /* ... which holds so many */
+  PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
+  STREAM = 24,           /* bytes that come from the second cache in a cycle */
+  FAR = 8,               /* times the second cache: more than that is in memory */
+  STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
+  STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
+  SHORT = 9              /* steps of a reduction that count as one */
 };
 
 static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
@@ -27,7 +28,8 @@ static const double ASKED = 2.5;    /* ... of which none is known when the code 
 static const double SLID = 1.03;    /* ... code that is several times as long */
 static const double STREAMED = 6;   /* what a tile has of such lines above that, each */
 static const double FETCHED = 0.16; /* a byte of a window that comes from memory */
-static const double MOVED = 0.04;   /* a byte, in the second cache */
+static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
+static const double MOVED = 0.04;       /* a byte, in the second cache */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
@@ -375,7 +377,15 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   return (double)count;
 }
 
-/* Cycles of a tile until windows of a short sum have come from beyond the second cache: long ones take
+/* Bytes of a tile's window that the tile before it did not load; other tiles did so long ago, as the lines under
+ * the window are more than the first cache. */
+static double read_again(const struct chooser *c, const struct default_load *l) {
+  if (l->stride[c->now.vec] != 1 || chooser_window(c, l) <= c->machine->l1) return 0;
+  if (chooser_windows_stay(c, &c->now)) return 0;
+  return fresh(c, l) * chooser_bytes(c, l->tensor);
+}
+
+/* Cycles of a tile until windows of a short sum have come from beyond the first cache: long ones take
  * longer to compute. From memory comes more at once where a tile has several lines of an image; where it
  * has too many of them, they are not fetched ahead. */
 static double fetching(const struct chooser *c) {
@@ -384,11 +394,12 @@ static double fetching(const struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l->tensor);
-    double bytes = (double)program_elements(c->f->p, l->tensor) * size,
-           more = lines(c, l) - STREAMS;
-    if (bytes <= (double)c->machine->l2) continue;
-    if (more > 0) cycles += STREAMED * more;
-    if (bytes > FAR * (double)c->machine->l2) cycles += FETCHED * fresh(c, l) * size;
+    double bytes = (double)program_elements(c->f->p, l->tensor) * size;
+    bool far = bytes > FAR * (double)c->machine->l2;
+    bool parts = far && c->now.steps * size < c->machine->line;
+    double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
+    cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;
+    if (more > 0 && (again > 0 || bytes > (double)c->machine->l2)) cycles += STREAMED * more;
   }
   return cycles;
 }

@@ -76,14 +76,18 @@ static int64_t window_of(const struct chooser *c, const struct default_load *l, 
   return window;
 }
 
-/* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and
- * does where one block of lanes goes through all of them. */
-static bool windows_stay(const struct chooser *c) {
+int64_t chooser_window(const struct chooser *c, const struct default_load *l) {
+  int64_t pitch;
+  return window_of(c, l, &pitch);
+}
+
+bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile) {
   const struct default_facts *f = c->f;
-  int v = c->best.vec;
+  int v = tile->vec;
   int64_t l1 = c->machine->l1, pitch;
   bool more = false;
   if (f->reduction == 1 || f->reduction > DEFAULT_FEW) return false;
+  if (f->t->axes[v].size <= tile->steps) return false;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l->tensor);
@@ -91,7 +95,7 @@ static bool windows_stay(const struct chooser *c) {
     if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
     if (!window) continue;
     if (window / pitch > sets_of(pitch) * WAYS) return false;
-    if (2 * window / f->t->axes[v].size * c->best.steps > l1) return false;
+    if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
     more = more || window > l1;
   }
   return more;
@@ -104,7 +108,7 @@ static bool lanes_outside(struct chooser *c) {
   double panels, rows, half = (double)c->machine->l2 / 2;
   if (c->best.vec < 0 || c->f->reduction == 1) return false;
   int64_t count = up(c->f->t->axes[c->best.vec].size, c->best.steps);
-  if (count > 1 && windows_stay(c)) return true;
+  if (chooser_windows_stay(c, &c->best)) return true;
   weigh(c, &panels, &rows);
   if (panels <= half || count < 2) return false;
   if (rows <= half) return true;

@@ -128,6 +128,10 @@ static const struct {
     {DEPTHWISE("1", "112", "32"), "kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
     {DEPTHWISE("16", "112", "32"), "kw, kh:unroll, h_i:7:unroll, c:vec =>", 0},
     {DEPTHWISE("1", "7", "1024"), "kw, kh:unroll, h_i:4:peel:unroll, c_v:64:vec =>", 0},
+    // ... where three lines are more than the first cache; fewer of them by vectors of half a line
+    {DEPTHWISE("1", "56", "144"), "kw, kh:unroll, h_i:5:peel:unroll, c_v:48:vec =>", 0},
+    {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:7:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:3:peel:unroll, c_v:16:vec =>", 1},
 // panels that come from memory are asked for where few tiles use each of them, not where many do
 #define SMALL_IMAGES(n)                                                                          \
   BEGIN "in X f32 [n:" n ", h:6, w:6, c:512]\nin W f32 [o:512, c:512, kh:3, kw:3] const\nY[n:" n \
