@@ -1,7 +1,8 @@
 /* A network compiled: one shared object in the cache.
  *
  * Each function of a program is an object file of its own, found by content, so that a layer is compiled
- * once however many networks have it; several are compiled at once. They are linked with the network's own
+ * once however many networks have it; several are compiled at once. Functions of little text stand together in
+ * files, as a compiler takes longer to begin than to compile one. All are linked with the network's own
  * functions, and the result is found by all of their texts.
  */
 #ifndef CANVAS_NET_NETWORK_COMPILE_H

@@ -440,19 +440,34 @@ static canvas_status compile(const struct compiler *c, const char *text,
   return status;
 }
 
-// What is the same, under whatever name, in whatever network, is compiled once.
+/* A program whose C is long enough for a file of its own: it adds `number` again and again. */
+static void put_long(const char *name, int number, struct buf *out) {
+  buf_printf(out, "program %s\nin X f32 [n:40]\nA0[n:40] = X[n] + %d\n", name, number);
+  for (int i = 1; i < 80; i++)
+    buf_printf(out, "A%d[n:40] = max(A%d[n], X[n]) + %d\n", i, i - 1, number);
+  buf_puts(out, "out A79\nend\n");
+}
+
+// What is the same, under whatever name, in whatever network, is compiled once; what is little is so
+// with all that is little beside it.
 static const struct {
+  const char *name, *programs; /* long ones, by what they add */
   const char *text;
   int made, found;
   bool cached;
 } networks[] = {
-    {"network a\n" RELU ONE IN "a f32 [40] = relu(x)\nb f32 [40] = one(a)\nout b\n", 2, 0, false},
-    {"network a\n" RELU ONE IN "a f32 [40] = relu(x)\nb f32 [40] = one(a)\nout b\n", 0, 2, true},
-    {"network b\n" RECT TWO IN "a f32 [40] = rect(x)\nb f32 [40] = two(a)\nout b\n", 1, 1, false},
-    {"network c\n" RECT RELU ONE IN
-     "a f32 [40] = one(x)\nb f32 [40] = rect(a)\nc f32 [40] = relu(b)\nout c\n",
-     1, 2, false},  // b is in the place of a
-    {"network f\n" RECT RELU IN "a f32 [40] = rect(x)\nb f32 [40] = relu(x)\nout a\nout b\n", 0, 1,
+    {"a", "12", IN "a f32 [40] = p1(x)\nb f32 [40] = p2(a)\nout b\n", 2, 0, false},
+    {"a", "12", IN "a f32 [40] = p1(x)\nb f32 [40] = p2(a)\nout b\n", 0, 2, true},
+    {"b", "13", IN "a f32 [40] = p1(x)\nb f32 [40] = p3(a)\nout b\n", 1, 1, false},
+    {"c", "12", IN "a f32 [40] = p2(x)\nb f32 [40] = p1(a)\nc f32 [40] = p2(b)\nout c\n", 0, 2,
+     false},
+    {"d", "", RELU ONE IN "a f32 [40] = relu(x)\nb f32 [40] = one(a)\nout b\n", 2, 0, false},
+    {"e", "1", RECT ONE IN "a f32 [40] = p1(x)\nb f32 [40] = rect(a)\nc f32 [40] = one(b)\nout c\n",
+     2, 1, false},  // rect is in the place of a
+    {"f", "3", RELU ONE IN "a f32 [40] = relu(x)\nb f32 [40] = one(a)\nc f32 [40] = p3(b)\nout c\n",
+     2, 1, false},
+    {"g", "", RECT TWO IN "a f32 [40] = rect(x)\nb f32 [40] = two(a)\nout b\n", 2, 0, false},
+    {"h", "", RECT RELU IN "a f32 [40] = rect(x)\nb f32 [40] = relu(x)\nout a\nout b\n", 1, 0,
      false},
 };
 
@@ -460,10 +475,16 @@ static void compiles_programs_once(void **state) {
   struct compiler *c = compiler_in_folder(NULL, 0);
   CHECK_ROWS (networks, row) {
     struct network_object object;
-    CHECK_INT(compile(c, row->text, &object), CANVAS_OK, ctx.message);
+    struct buf text = {0};
+    buf_printf(&text, "network %s\n", row->name);
+    for (const char *p = row->programs; *p; p++)
+      put_long((const char[]){'p', *p, '\0'}, *p - '0', &text);
+    buf_puts(&text, row->text);
+    CHECK_INT(compile(c, text.text, &object), CANVAS_OK, ctx.message);
     CHECK_INT(object.made, row->made, row->text);
     CHECK_INT(object.found, row->found, row->text);
     CHECK_INT(object.cached, row->cached, row->text);
+    buf_free(&text);
     free(object.path);
   }
   compiler_close(c);
