@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import native_programs as programs
-from native_programs import Conv
+from native_programs import Conv, constant
 from tune_cases import convolution
 
 from canvas import _core
@@ -86,8 +86,14 @@ CASES = {
     "points of conv 3x3 512@7": points(
         f"{NHWC} height=7 width=7 in_channels=512 out_channels=512"
     ),
+    "points of conv 3x3 512@7 batch 10": points(
+        f"{NHWC} batch=10 height=7 width=7 in_channels=512 out_channels=512"
+    ),
     "points of conv 3x3 128@28 nchw": points(
         "conv2d_nchw kernel=3 padding=1 height=28 width=28 in_channels=128 out_channels=128"
+    ),
+    "points of depthwise 144@56 nhwc": of_points(
+        lambda: constant(programs.depthwise(Conv(144, 56, 144, groups=144), 0))
     ),
     "points of depthwise 144@56 nchw": points(
         "depthwise_conv2d_nchw height=56 width=56 in_channels=144 kernel=3 padding=1"

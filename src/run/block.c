@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { ALIGNED = 64, CANARY = 0xA5 };
+#define PAGE_LARGE ((size_t)2 << 20) /* what is of two or more is in such, as NumPy's arrays are */
 #define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
 
 static size_t round_up(size_t size, size_t to) {
@@ -16,13 +17,18 @@ static size_t round_up(size_t size, size_t to) {
 static bool new_block(struct block *b, size_t size, bool zones, int kind) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), zone = zones ? page : 0;
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
-  *b = (struct block){.mapped = inner + 2 * GUARD, .size = size};
+  bool large = inner >= 2 * PAGE_LARGE;
+  *b = (struct block){.mapped = inner + 2 * GUARD + (large ? PAGE_LARGE : 0), .size = size};
   void *map = mmap(NULL, b->mapped, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return false;
   b->map = map;
   b->first = b->map + GUARD;
+  if (large) b->first += -(uintptr_t)b->first % PAGE_LARGE;
   b->end = b->first + inner;
   b->data = b->end - zone - round_up(size, ALIGNED);
+#ifdef MADV_HUGEPAGE
+  if (large) madvise(b->first, inner, MADV_HUGEPAGE);
+#endif
   if (!mprotect(b->first, inner, PROT_READ | PROT_WRITE)) return true;
   block_free(b);
   return false;

@@ -461,6 +461,7 @@ static bool same_again(const struct expected_output *o, const unsigned char *fir
                        struct verdict *v) {
   size_t bytes = dtype_bytes(o->dtype);
   char place[256];
+  if (!memcmp(first, o->memory.data, (size_t)o->elements * bytes)) return true;
   for (int64_t i = 0; i < o->elements; i++) {
     const unsigned char *a = first + (size_t)i * bytes, *b = o->memory.data + (size_t)i * bytes;
     if (!memcmp(a, b, bytes)) continue;

@@ -327,7 +327,7 @@ static double run_calls(const struct trial *t, const struct waiting *w, int call
   return (clock_of(t) - start) / calls;
 }
 
-static void take_turn(const struct trial *t, int i, int round) {
+static void take_turn(const struct trial *t, int i, int round, bool last) {
   const struct waiting *w = &t->waiting[i];
   int calls = w->seconds < TURN ? (int)fmin(CALLS_MOST, ceil(TURN / fmax(w->seconds, 1e-9))) : 1;
   if (!w->call) return;
@@ -335,17 +335,32 @@ static void take_turn(const struct trial *t, int i, int round) {
   if (w->seconds < LONG) run_calls(t, w, calls);
   double time = run_calls(t, w, calls);
   t->times[i * t->limits.turns + round] = isnan(time) ? TURN_FAILED : time;
-  if (round < t->limits.turns - 1) return;
+  if (!last) return;
   struct verdict v = {.failure = FAILED_NOT};
   expected_compare(t->e, 0, t->items[i].winograd, &v);
   if (v.failure) t->times[i * t->limits.turns + round] = TURN_WRONG;
 }
 
+/* Whether as many rounds that take so long are over in time. */
+static bool in_time(const struct trial *t, int rounds, double each) {
+  double until = t->limits.turns_until;
+  return rounds <= t->limits.turns_least || until <= 0 || clock_wall() + each <= until;
+}
+
 /* The one that was first in a round is last in the next. */
 static void take_turns(const struct trial *t) {
+  double each = 0;
+  bool more = t->limits.turns > 0;
   t->answers->at = t->count;
-  for (int round = 0; round < t->limits.turns; round++)
-    for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round);
+  for (int i = 0; i < t->count; i++)
+    if (t->waiting[i].call) each += t->waiting[i].seconds * (t->waiting[i].seconds < LONG ? 2 : 1);
+  more = more && in_time(t, 1, each);
+  for (int round = 0; more; round++) {
+    double began = clock_wall();
+    more = round + 1 < t->limits.turns && in_time(t, round + 2, 2 * each);
+    for (int i = 0; i < t->count; i++) take_turn(t, round % 2 ? t->count - 1 - i : i, round, !more);
+    each = clock_wall() - began;
+  }
   t->answers->turn = -1;
 }
 

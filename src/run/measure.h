@@ -39,6 +39,8 @@ struct measure_limits {
       cold; /* bytes to rotate through (cold_bytes), for a second time, in verdict.cold: not taken */
   int turns; /* rounds in which all that are right are timed by turns, the second round backwards, ...: none */
   double *times; /* ... seconds of a run, by item, then by round; those that were not taken stay */
+  int turns_least;    /* so many of them whatever the time is; ... */
+  double turns_until; /* ... others that end by this time of clock_wall: all */
 };
 
 /* What a candidate prepares before it runs: NAME_prepare takes some of the inputs and memory of so many

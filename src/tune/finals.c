@@ -17,8 +17,8 @@ static const double GAIN = 0.99;    /* of the default's time: it is beaten */
 static const double LONG = 0.1;     /* seconds of a run from which on one round has to do */
 static const double TIMING = 0.25;  /* seconds of a finalist's turns, about */
 static const double ELEMENT = 2e-8; /* seconds in which a number of the inputs is made */
+static const double CHECK = 4e-9;   /* ... of the outputs is poisoned, kept and compared */
 static const double WINNER = 0.7;   /* seconds to time it once more */
-static const double LEAST = 0.1, MOST = 0.6; /* of the time is for finals */
 
 bool finals_are_long(const struct search *s) {
   return s->heavy && s->fewer;
@@ -36,18 +36,38 @@ int finals_find(const struct finals *f, struct tune_candidate c) {
 
 /* ---- what they take -------------------------------------------------------------------------- */
 
-/* Seconds beside those of compilers. */
-static double seconds_of_runs(const struct search *s) {
-  const struct program *p = s->program;
-  double run = search_predict(s, (struct tune_candidate){0, 0}), elements = 0;
-  if (!isfinite(run)) run = 0;
-  for (int i = 0; s->fewer && i < p->inputs.count; i++)
+static double elements_of(const struct program *p, bool inputs) {
+  double elements = 0;
+  for (int i = 0; inputs && i < p->inputs.count; i++)
     elements += (double)program_elements(p, p->inputs.data[i]);
-  double seconds = ELEMENT * elements;
-  if (finals_are_long(s)) return seconds + (HEAVY_FINALISTS + 1) * LEAST_ROUNDS * run;
-  double few = run * (double)s->tried / (double)s->images;
-  seconds += WINNER + (1 + (s->heavy ? HEAVY_FINALISTS : FINALISTS)) * RUNS * few;
-  return seconds + (s->fewer ? CONTENDERS * WHOLE_RUNS * run : 0);
+  for (int i = 0; !inputs && i < p->outputs.count; i++)
+    elements += (double)program_elements(p, p->outputs.data[i]);
+  return elements;
+}
+
+/* What so many finalists, and the default, take beside compilers: processor seconds, and runs for all
+ * images. */
+static void cost_of_finals(const struct search *s, int finalists, double *seconds, double *runs) {
+  double part = (double)s->tried / (double)s->images, whole = 0;
+  *runs = RUNS * part * (1 + finalists);
+  if (finals_are_long(s)) *runs = LEAST_ROUNDS * (1 + finalists);
+  if (s->fewer) whole = finals_are_long(s) ? 1 + finalists : fmin(CONTENDERS, 1 + finalists);
+  *seconds = finals_are_long(s) ? 0 : WINNER;
+  *seconds += (s->fewer ? ELEMENT : 0) * elements_of(s->program, true);
+  *seconds += CHECK * elements_of(s->program, false) *
+              (whole + (finals_are_long(s) ? 0 : part * (1 + finalists)));
+  if (!finals_are_long(s)) *runs += WHOLE_RUNS * whole;
+}
+
+static int most_finalists(const struct search *s) {
+  return s->heavy ? HEAVY_FINALISTS : FINALISTS;
+}
+
+/* Of the budget. */
+static double seconds_of_finals(const struct search *s, int finalists) {
+  double seconds, runs;
+  cost_of_finals(s, finalists, &seconds, &runs);
+  return search_seconds(s, seconds + runs * s->run);
 }
 
 /* Its seconds of the budget; next to none where it was found compiled. */
@@ -68,6 +88,17 @@ static const struct loop_tree *final_tree(const struct search *s, const struct f
 
 static void add_finalist(const struct search *s, struct finals *f, struct tune_candidate c);
 
+/* As long as nothing was measured, the model says what a run takes. Where it is not known what compilers take, no
+ * less is kept than before. */
+static void keep_time(struct search *s, const struct finals *f) {
+  double seconds, predicted = search_predict(s, (struct tune_candidate){0, 0});
+  s->run = isfinite(predicted) ? predicted : 0;
+  cost_of_finals(s, most_finalists(s), &seconds, &s->budget.runs);
+  seconds = search_seconds(s, seconds) + 2 * f->compile;
+  if (!(f->compile > 0)) seconds = fmax(seconds, s->budget.finals - s->budget.runs * s->run);
+  s->budget.finals = seconds;
+}
+
 canvas_status finals_open(struct search *s, const struct compiler *compiler, struct finals *f) {
   static const double FOUND = 10e-3;
   double total = s->budget.seconds;
@@ -78,8 +109,7 @@ canvas_status finals_open(struct search *s, const struct compiler *compiler, str
   canvas_status status = compile(s, compiler, 0, tree, &f->compile);
   loop_tree_free(own);
   if (f->compile < FOUND) f->compile = 0;
-  if (f->compile > 0)
-    s->budget.finals = fmin(MOST * total, fmax(LEAST * total, seconds_of_runs(s) + 2 * f->compile));
+  keep_time(s, f);
   return status;
 }
 
@@ -123,7 +153,7 @@ static const struct trial *next_best(const struct search *s, const struct finals
 }
 
 static void choose_finalists(const struct search *s, struct finals *f) {
-  int finalists = s->heavy ? HEAVY_FINALISTS : FINALISTS;
+  int finalists = most_finalists(s);
   if (f->count) f->of[0].scale = scale_of(s, f->of[0].who);
   for (int turn = 0; turn < finalists; turn++) {
     const struct trial *best = next_best(s, f, finals_are_long(s));
@@ -135,10 +165,11 @@ static void choose_finalists(const struct search *s, struct finals *f) {
 /* The best one always, the others as long as there is time for compilers. */
 static canvas_status compile_finalists(const struct search *s, const struct compiler *compiler,
                                        struct finals *f) {
-  double last = f->compile, runs = seconds_of_runs(s);
+  double last = f->compile;
   for (int i = 1; i < f->count; i++) {
     struct loop_tree *own;
-    bool late = s->budget.seconds > 0 && search_spent(s) + last + runs > s->budget.seconds;
+    double left = s->budget.seconds - search_spent(s) - seconds_of_finals(s, i);
+    bool late = s->budget.seconds > 0 && last > left;
     if (i > 1 && late) {
       while (f->count > i) loop_tree_free(f->of[--f->count].tree);
       break;
@@ -159,16 +190,23 @@ static double seconds_for(const struct search *s, bool whole) {
   return 10 + 100 * run * (whole ? (double)s->images / (double)s->tried : 1);
 }
 
-static int rounds_for(const struct search *s, int count, bool whole) {
-  double run = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median;
-  if (whole) run *= (double)s->images / (double)s->tried;
-  double rounds = TIMING / fmax(run, 1e-9), least = LEAST_ROUNDS;
-  if (run > LONG) {
-    double left = s->budget.seconds > 0 ? s->budget.seconds - search_spent(s) : HUGE_VAL;
-    rounds = fmin(LONG_ROUNDS, floor(left / fmax(1, count) / run) - LEAST_ROUNDS);
-    least = 0;
+static int rounds_for(double run) {
+  double rounds = run > LONG ? LONG_ROUNDS : TIMING / fmax(run, 1e-9);
+  return (int)fmax(LEAST_ROUNDS, fmin(FINAL_ROUNDS - 1, rounds));
+}
+
+/* A time of clock_wall by which rounds end: what follows them is in time, too. 0: no limit. */
+static double end_of_turns(const struct search *s, bool whole) {
+  double seconds = 0, runs = 0;
+  if (!(s->budget.seconds > 0) || s->clock) return 0;
+  if (!finals_are_long(s)) seconds = WINNER;
+  if (s->fewer && !whole) {
+    seconds += ELEMENT * elements_of(s->program, true);
+    seconds += CHECK * elements_of(s->program, false) * CONTENDERS;
+    runs = CONTENDERS * WHOLE_RUNS;
   }
-  return (int)fmax(least, fmin(FINAL_ROUNDS - 1, rounds));
+  double after = search_seconds(s, seconds + runs * s->run);
+  return clock_wall() + s->budget.seconds - search_spent(s) - after;
 }
 
 static int by_time(const void *a, const void *b) {
@@ -198,9 +236,10 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                const struct loop_tree **trees, int count, bool whole,
                                struct finals *f, struct verdict *verdicts) {
   double times[(FINALISTS + 1) * FINAL_ROUNDS];
+  double run = s->run * (whole ? 1 : (double)s->tried / (double)s->images);
+  int rounds = rounds_for(run);
   bool again = true;
   while (again) {
-    int rounds = rounds_for(s, count, whole);
     const struct batch_options how = {.seconds = finals_left(f),
                                       .apart = true,
                                       .limits = {.seconds = seconds_for(s, whole),
@@ -208,6 +247,8 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                                  .timing = 0.1,
                                                  .threads = s->measuring.limits.threads,
                                                  .turns = rounds,
+                                                 .turns_least = run > LONG ? 0 : LEAST_ROUNDS,
+                                                 .turns_until = end_of_turns(s, whole),
                                                  .times = times}};
     for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
     TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));

@@ -15,15 +15,30 @@ enum { DRAWS = 1000, BATCH = 20, FIRST = 4 };
 static const double UNLIKE = 0.7; /* of a trial's time: few images are not what all of them take */
 static const double HUNG = 60;    /* seconds of a compiler for one file */
 static const double OPENING = 5;  /* seconds for the first few, however short the budget is */
+static const double LEAST = 0.1, MOST = 0.6; /* of the time is for finals */
+static const double SHARED_AFTER = 0.3; /* processor seconds that tell whether others use it, */
+static const double SHARED_MOST = 4;    /* how much of it at most */
 
 double search_spent(const struct search *s) {
   if (s->clock) return s->clock(s->data);
   return fmax(clock_wall() - s->started, clock_processor() - s->processor);
 }
 
+double search_seconds(const struct search *s, double seconds) {
+  double processor = clock_processor() - s->processor;
+  if (s->clock || !(processor > SHARED_AFTER)) return seconds;
+  return seconds * fmin(SHARED_MOST, fmax(1, (clock_wall() - s->started) / processor));
+}
+
+/* Of the budget, for finals. */
+static double kept_back(const struct search *s) {
+  double total = s->budget.seconds, runs = s->budget.runs * s->run;
+  return fmin(MOST * total, fmax(LEAST * total, s->budget.finals + search_seconds(s, runs)));
+}
+
 /* Of the budget, for trials; below 0: it is over. */
 static double time_left(const struct search *s) {
-  return s->budget.seconds - s->budget.finals - search_spent(s);
+  return s->budget.seconds - kept_back(s) - search_spent(s);
 }
 
 /* The first few are tried whatever has gone by: what comes before them depends on the machine and its load. */
@@ -235,6 +250,7 @@ static canvas_status add_trial(struct search *s, struct pending *p) {
   if (trial_time(&p->trial) < (s->best < 0 ? INFINITY : trial_time(&s->trials.data[s->best]))) {
     s->best = s->trials.count - 1;
     s->since = s->trials.count;
+    s->run = trial_time(&p->trial) * (double)s->images / (double)s->tried;
   }
   return CANVAS_OK;
 }

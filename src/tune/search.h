@@ -44,7 +44,8 @@ static inline double trial_time(const struct trial *t) {
 struct search_budget {
   int trials;     /* candidates that are measured */
   double seconds; /* for all of it, finals too; 0: no limit */
-  double finals;  /* ... so many are kept for them */
+  double finals;  /* ... so many are kept for them, */
+  double runs;    /* and what so many runs for all images take */
   int patience;   /* trials in a row that were not better; 0: no limit */
 };
 
@@ -64,6 +65,7 @@ struct search {
   const struct program *measured; /* the program for `tried` images: `program`, or ... */
   struct program *fewer;          /* ... this one; or NULL */
   struct program **few; /* by sketch: its program for `tried` images; NULL: it is for as many */
+  double run;           /* seconds for all images: as predicted, then as the best trial tells */
   bool heavy;           /* a run of it takes long: few samples, some elements are checked */
   struct compiler *compiler; /* for many */
   struct expected *expected; /* of `measured` */
@@ -92,6 +94,8 @@ struct search {
 
 bool search_over(const struct search *s);    /* the budget is spent, or what runs is stopped */
 double search_spent(const struct search *s); /* seconds of the budget */
+/* Of the budget, those that `seconds` of a processor take: more where others use it, too. */
+double search_seconds(const struct search *s, double seconds);
 
 /* Seconds by the model; INFINITY: it is no legal candidate, or what runs is stopped (child.h). */
 double search_predict(const struct search *s, struct tune_candidate c);

@@ -16,6 +16,8 @@ enum { WHOLE_SAMPLES = 1024 /* elements of all images that the interpreter evalu
 
 static const double LONG = 50e-3;  /* seconds of a run, from which on it is cold anyway */
 static const double PATIENCE = 60; /* seconds that finals may take beyond the time */
+static const double WHOLE =
+    0.05; /* of the time is for the interpreter, for all images: 1 s at most */
 
 /* ---- the winner ------------------------------------------------------------------------------ */
 
@@ -134,8 +136,11 @@ static canvas_status finish_whole(struct search *s, const struct compiler *compi
 
 static canvas_status finish_measured(struct search *s, const struct compiler *compiler,
                                      struct finals *f, struct tuned *out) {
-  struct expected_options options = {
-      .seed = 1, .samples = WHOLE_SAMPLES, .seconds = 1, .winograd = s->expected->winograd};
+  double total = s->budget.seconds;
+  struct expected_options options = {.seed = 1,
+                                     .samples = WHOLE_SAMPLES,
+                                     .seconds = total > 0 ? fmin(1, WHOLE * total) : 1,
+                                     .winograd = s->expected->winograd};
   struct expected *whole = s->expected;
   TRY(finals_hold(s, compiler, f));
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &whole));

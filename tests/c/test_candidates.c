@@ -437,6 +437,42 @@ static void by_turns(void **state) {
 #undef SLOWLY
 }
 
+// Where the time is over there are as many rounds as are wanted all the same.
+static void turns_in_time(void **state) {
+  enum { ROUNDS = 6 };
+  static const struct deed right = {"right", "", "R; return 0;", FAILED_NOT, ""};
+  static const struct row {
+    double seconds;
+    int least, rounds;
+  } rows[] = {{-1, 0, 0}, {-1, 2, 2}, {-1, 9, ROUNDS}, {60, 0, ROUNDS}, {0, 0, ROUNDS}};
+  CHECK_ROWS (rows, row) {
+    canvas_context ctx = {.message = ""};
+    struct verdict verdict;
+    double times[ROUNDS];
+    char what[64];
+    for (int i = 0; i < ROUNDS; i++) times[i] = NAN;
+    const struct batch_candidate candidate = {write_candidate(&right, "TURN", 0), fill("N", 0),
+                                              NULL, false};
+    const struct batch_options options = {
+        .apart = true,
+        .limits = {.repeats = 3,
+                   .timing = 0.01,
+                   .turns = ROUNDS,
+                   .times = times,
+                   .turns_least = row->least,
+                   .turns_until = row->seconds != 0 ? clock_wall() + row->seconds : 0}};
+    snprintf(what, sizeof what, "%g s, %d at least", row->seconds, row->least);
+    assert_int_equal(batch_run(&ctx, compiler, expected, &candidate, 1, &options, &verdict),
+                     CANVAS_OK);
+    CHECK_INT(verdict.failure, FAILED_NOT, verdict.message);
+    int taken = 0;
+    while (taken < ROUNDS && times[taken] > 0) taken++;
+    CHECK_INT(taken, row->rounds, what);
+    free((char *)(uintptr_t)candidate.text);
+    free((char *)(uintptr_t)candidate.function);
+  }
+}
+
 static void burn(void *data) {
   double start = clock_processor();
   while (clock_processor() - start < 0.2) {
@@ -694,6 +730,7 @@ int main(void) {
       cmocka_unit_test(nobody_else_is_blamed),
       cmocka_unit_test(slow_ones_end_early),
       cmocka_unit_test(by_turns),
+      cmocka_unit_test(turns_in_time),
       cmocka_unit_test(processor_time),
   };
   return cmocka_run_group_tests(tests, open_all, close_all);
