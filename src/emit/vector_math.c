@@ -6,7 +6,7 @@
  * Units in the last place, at most, over all numbers, with and without fused multiply-add; nan,
  * infinities, denormal numbers and signs of zero as libm has them:
  *
- *     abs floor 0     exp log 1.1     tanh erf sin cos 1.6
+ *     abs floor 0     exp log 1.1     tanh sin cos 1.6     erf 1.8
  *
  * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi.
  */
@@ -91,36 +91,29 @@ static const char tanh_text[] =
     "  (v@)((small_ & (m@)y_) | (~small_ & (m@)a_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
-/* 1 - e^-q, q = x + x P(x), which is 1 from 4 on; e^-q - 1 = 2^n (e^r - 1) + (2^n - 1) loses
- * nothing where q is small: n is 0 then. low_ is what q lost by rounding; n + 127 stands in the last
- * bits of n_ + 0x1.8000fep+23 */
+/* 1 - (1 - s/4)^4, s = x + x P(x), which is 1 from 4 on: s is squared away twice, s - s^2/8 and
+ * s - s^2/4. d_ is s - x, so that small x are rounded once, at the end */
 static const char erf_text[] =
     "({\n"
-    "  v@ u_ = (x), a_ = ABS_V@(u_), q_, low_, n_, r_, e_;\n"
+    "  v@ u_ = (x), a_ = ABS_V@(u_), w_, p_, s_, d_;\n"
     "  m@ i_ = a_ > 4.0f;\n"
     "  a_ = (v@)((i_ & 0x40800000) | (~i_ & (m@)a_));\n"
-    "  q_ = a_ * -0x1.3aee6cp-17f + 0x1.f27964p-14f;\n"
-    "  q_ = a_ * q_ - 0x1.4e23eep-11f;\n"
-    "  q_ = a_ * q_ + 0x1.b74162p-10f;\n"
-    "  q_ = a_ * q_ - 0x1.636b00p-13f;\n"
-    "  q_ = a_ * q_ - 0x1.39b7d0p-6f;\n"
-    "  q_ = a_ * q_ + 0x1.a4f8c4p-4f;\n"
-    "  q_ = a_ * q_ + 0x1.45f300p-1f;\n"
-    "  q_ = a_ * q_ + 0x1.06eba8p-3f;\n"
-    "  low_ = a_ * q_;\n"
-    "  q_ = -(a_ + low_);\n"
-    "  low_ += a_ + q_;\n"
-    "  n_ = q_ * 0x1.715476p+0f + 0x1.8000fep+23f;\n"
-    "  i_ = (m@)n_ << 23;\n"
-    "  n_ -= 0x1.8000fep+23f;\n"
-    "  r_ = q_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
-    "  e_ = r_ * 0x1.6b9cb8p-10f + 0x1.122560p-7f;\n"
-    "  e_ = r_ * e_ + 0x1.5556f2p-5f;\n"
-    "  e_ = r_ * e_ + 0x1.5554b4p-3f;\n"
-    "  e_ = r_ * e_ + 0x1.fffffep-2f;\n"
-    "  e_ = (r_ * r_ * e_ - low_) + r_;\n"
-    "  e_ = (1.0f - (v@)i_) - (v@)i_ * e_;\n"
-    "  (v@)((m@)e_ | ((m@)u_ & (-0x7fffffff - 1)));\n"
+    "  w_ = a_ * a_;\n"
+    "  p_ = a_ * -0x1.6a9004p-16f + 0x1.b30052p-13f;\n"
+    "  p_ = w_ * 0x1.8a2866p-21f + p_;\n"
+    "  p_ = w_ * p_ + (a_ * -0x1.7b4980p-11f - 0x1.07d92cp-11f);\n"
+    "  p_ = w_ * p_ + (a_ * 0x1.e8377ep-8f + 0x1.4c4d9ep-8f);\n"
+    "  p_ = w_ * p_ + (a_ * -0x1.316678p-4f - 0x1.fa9a30p-5f);\n"
+    "  p_ = w_ * p_ + (a_ * 0x1.e8ec72p-2f + 0x1.06eba8p-3f);\n"
+    "  d_ = a_ * p_;\n"
+    "  s_ = a_ + d_;\n"
+    "  d_ -= 0.125f * s_ * s_;\n"
+    "  s_ = a_ + d_;\n"
+    "  i_ = a_ < 0.78125f;\n"
+    "  p_ = 0.25f * s_;\n"
+    "  d_ = a_ + (d_ - p_ * s_);\n"
+    "  s_ -= p_ * s_;\n"
+    "  (v@)((i_ & (m@)d_) | (~i_ & (m@)s_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
 /* r = x - n pi/2, |r| <= pi/4 */
