@@ -205,7 +205,8 @@ static void put_best(struct arguments *a, const canvas_log *log, const canvas_lo
     put_seconds(cold, r.cold);
     printf(", with cold caches %s", cold);
   }
-  printf("; %s, seed %" PRIu64 ", trial %d\n", by, r.seed, r.trial);
+  printf("; %s, seed %" PRIu64 ", trial %d%s\n", by, r.seed, r.trial,
+         r.screened ? ", of a search that was ended before its finals" : "");
 }
 
 /* Of the program of a file, or of all where there is none. */

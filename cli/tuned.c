@@ -50,6 +50,8 @@ canvas_bound *tuned_best(struct arguments *a, const struct tuned *t,
   if (!t->log) return NULL;
   canvas_status status = canvas_log_best(a->ctx, t->log, program, &t->place, &best);
   if (status == CANVAS_OK) status = canvas_log_bind(a->ctx, t->log, best, &bound);
+  if (status == CANVAS_OK && canvas_log_record(t->log, best).screened)
+    report_note("%.500s: the search was ended before its finals; its best trial is taken", t->file);
   if (status == CANVAS_OK) return bound;
   report_note("%.500s: %s; the default schedule is taken", t->file, canvas_context_message(a->ctx));
   return NULL;

@@ -761,7 +761,8 @@ typedef struct canvas_log_place {
   /* Neither machine and compiler count, nor that it is of this processor and this version of canvas. */
   bool anywhere;
 } canvas_log_place;
-/* The fastest record of the program that is from there, neither failed nor screened.
+/* The fastest record of the program that is from there, neither failed nor screened; where no search of it came to
+ * its finals, the fastest trial, whatever it was compiled with.
  * CANVAS_NONE: there is none, and the error message says what there is. */
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
@@ -778,7 +779,7 @@ typedef struct canvas_log_task {
   int threads;
   int trials;                  /* records; of them ... */
   int failed[CANVAS_FAILURES]; /* ... by canvas_failure */
-  int screened;                /* ... neither failed nor fit to be the best */
+  int screened;                /* ... not failed, but trials only */
   int best;                    /* a record, as of canvas_log_best; -1: none */
   int64_t first, last;         /* when */
 } canvas_log_task;

@@ -64,20 +64,23 @@ static const char *without_name(const char *text) {
   return line ? line + strlen("\nprogram ") + strcspn(line + strlen("\nprogram "), "\n") : text;
 }
 
-/* The best record of what says the same; or NULL. */
+/* The best record of what says the same; where no search of that came to its finals, the best trial; or NULL. */
 static const struct record *best_of(const struct program *p, const struct network_options *o) {
-  const struct record *best = NULL;
+  const struct record *best = NULL, *trial = NULL;
   struct buf text = {0};
+  bool ended = false;
   program_print(p, &text);
   for (int i = 0; i < o->log->count; i++) {
     const struct record *r = &o->log->data[i];
-    bool counts = !r->failure && !r->screened && (!best || r->median < best->median);
-    if (counts && !strcmp(without_name(r->program), without_name(text.text)) &&
-        record_passes(r, o->filter))
-      best = r;
+    const struct record **of = r->screened ? &trial : &best;
+    bool counts = !r->failure && (!*of || r->median < (*of)->median);
+    if ((!counts && r->screened) || strcmp(without_name(r->program), without_name(text.text)) != 0)
+      continue;
+    ended |= !r->screened;
+    if (counts && record_passes(r, o->filter)) *of = r;
   }
   buf_free(&text);
-  return best;
+  return ended ? best : trial;
 }
 
 /* From the log; false where it has none. */

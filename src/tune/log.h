@@ -65,7 +65,8 @@ struct record_filter {
 bool record_passes(const struct record *r, const struct record_filter *filter);
 
 /* Of the records of a program (its canonical text) that pass, are ok and not screened, the one with the
- * least median, the first of equal ones; NULL if there is none. */
+ * least median, the first of equal ones; where no search of it, on as many threads, came to its finals, of those
+ * that are screened; NULL if there is none. Of what is screened the compiler does not count. */
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter);
 
@@ -81,6 +82,8 @@ struct log_task {
   int failed[FAILURES]; /* of them, by kind; FAILED_NOT: that did not fail */
   int screened;         /* that did not fail, and are no winners by themselves */
   int best;             /* a record that passes, as records_best; -1: none */
+  int trial;            /* ... the best one that is screened */
+  bool ended;           /* a search came to its finals */
   int64_t first, last;  /* times of records */
 };
 struct log_tasks {

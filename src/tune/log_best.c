@@ -40,7 +40,7 @@ static bool rounds_little(const struct record *r, const struct record_filter *f)
 
 bool record_passes(const struct record *r, const struct record_filter *f) {
   return (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
-         same(f->compiler, r->compiler) && same(f->processor, r->processor) &&
+         (r->screened || same(f->compiler, r->compiler)) && same(f->processor, r->processor) &&
          (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
 }
 
@@ -49,19 +49,36 @@ bool record_passes(const struct record *r, const struct record_filter *f) {
 /* Better than `best`, which is NULL where there is none. Of those that are as fast the first in the order of
  * merged logs, so that the order of the files does not matter. */
 static bool is_better(const struct record *r, const struct record *best) {
-  if (r->failure || r->screened || !best) return !r->failure && !r->screened;
+  if (r->failure || !best) return !r->failure;
   return r->median < best->median || (r->median == best->median && record_compare(r, best) < 0);
+}
+
+/* Searches of the program on so many threads ended before their finals, all of them. */
+static bool never_ended(const struct records *all, const struct record *r) {
+  for (int i = 0; i < all->count; i++) {
+    const struct record *one = &all->data[i];
+    if (!one->screened && one->program == r->program && one->threads == r->threads) return false;
+  }
+  return true;
 }
 
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter) {
-  const struct record *best = NULL;
+  const struct record *best = NULL, *trial = NULL;
+  int threads = 0; /* of the last trial that was looked at */
+  bool alone = false;
   for (int i = 0; i < r->count; i++) {
     const struct record *one = &r->data[i];
-    if (is_better(one, best) && !strcmp(one->program, program) && record_passes(one, filter))
-      best = one;
+    const struct record **of = one->screened ? &trial : &best;
+    if (!is_better(one, *of) || strcmp(one->program, program) != 0 || !record_passes(one, filter))
+      continue;
+    if (one->screened && threads != one->threads) {
+      threads = one->threads;
+      alone = never_ended(r, one);
+    }
+    if (!one->screened || alone) *of = one;
   }
-  return best;
+  return best ? best : trial;
 }
 
 /* Where the best record of all is from, and not from where it is wanted. */
@@ -71,7 +88,7 @@ static canvas_status from_elsewhere(canvas_context *ctx, const char *title, cons
     const char *what, *wanted, *text;
   } rows[] = {{"version of canvas", f->version, r->version},
               {"processor", f->processor, r->processor},
-              {"compiler", f->compiler, r->compiler}};
+              {"compiler", r->screened ? NULL : f->compiler, r->compiler}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (!same(rows[i].wanted, rows[i].text))
       return fail(ctx, CANVAS_NONE, "the best record of '%.100s' is of another %s, '%.300s'", title,
@@ -137,8 +154,9 @@ static void add_to_task(struct log_task *t, const struct records *all, int index
   t->screened += !r->failure && r->screened;
   if (r->time < t->first) t->first = r->time;
   if (r->time > t->last) t->last = r->time;
-  if (is_better(r, t->best < 0 ? NULL : &all->data[t->best]) && record_passes(r, filter))
-    t->best = index;
+  if (!r->screened) t->ended = true;
+  int *best = r->screened ? &t->trial : &t->best;
+  if (is_better(r, *best < 0 ? NULL : &all->data[*best]) && record_passes(r, filter)) *best = index;
 }
 
 void records_tasks(const struct records *r, const struct record_filter *filter,
@@ -153,6 +171,7 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
       struct log_task task = {.program = one->program,
                               .threads = one->threads,
                               .best = -1,
+                              .trial = -1,
                               .first = one->time,
                               .last = one->time};
       VEC_PUSH(out, task);
@@ -160,6 +179,8 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
     }
     add_to_task(&out->data[*place - 1], r, i, filter);
   }
+  for (int i = 0; i < out->count; i++)
+    if (!out->data[i].ended) out->data[i].best = out->data[i].trial;
   free(table);
 }
 

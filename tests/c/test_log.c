@@ -734,6 +734,27 @@ static void the_best_is_of_this_place(void **state) {
     free(tasks.data);
   }
   CHECK(!records_best(&all, "another", &rows[7].filter), "of another program there is none");
+  for (int i = 0; i < all.count; i++) all.data[i].screened |= all.data[i].threads == 1;
+  const struct {
+    struct record_filter filter;
+    int trial;
+  } ended[] = {
+      {{machine, "A", "gcc", "1", 1, false, 0}, 2},
+      {{machine, "A", "gcc", "1", 2, false, 0}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0}, 3},
+      {{machine, "C", "gcc", "1", 1, false, 0}, -1},
+  };
+  CHECK_ROWS (ended, row) {
+    const struct record *best = records_best(&all, program, &row->filter);
+    struct log_tasks tasks = {0};
+    CHECK_INT(best ? best->trial : -1, row->trial, "of searches that were ended");
+    records_tasks(&all, &row->filter, &tasks);
+    bool found = !best;
+    for (int i = 0; i < tasks.count; i++)
+      found |= tasks.data[i].best >= 0 && &all.data[tasks.data[i].best] == best;
+    CHECK(found, "a task has it, too");
+    free(tasks.data);
+  }
   records_free(&all);
   free(machine);
   free(program);

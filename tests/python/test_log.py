@@ -113,10 +113,6 @@ def test_the_tuned_schedule_is_run_compiled_and_replayed(here):
             {"edited": PROGRAM.replace("smooth", "smooth winograd 4")},
             "is of Winograd's convolution in tiles of 4, which rounds more",
         ),
-        (
-            {"screened": True},
-            "of 1 records of 'smooth' 0 failed, and the others were screened only: the best are ",
-        ),
         ({"schedule": "h =>\n    @Z = h\n"}, "the schedule of the record: line 2, column 5: "),
     ],
 )
@@ -129,6 +125,20 @@ def test_what_is_not_of_here_is_not_believed(here, change, why):
     assert compiled.stderr.startswith(f"note: {log}: ") and compiled.stderr.count("\n") == 1
     assert why in compiled.stderr
     assert compiled.stderr.endswith("; the default schedule is taken\n")
+
+
+def test_the_best_trial_is_taken_where_no_search_came_to_its_end(here):
+    """Whatever compiled it. After finals, even of a candidate that failed, trials do not count."""
+    folder, record = here
+    trial = record | {"screened": True, "compiler": "cc 0"}
+    words = ("compile", folder / "smooth.program", "--emit", "c", "-o", "-", "--log")
+    taken = canvas(*words, write(folder, trial))
+    assert " * schedule mine\n" in taken.stdout
+    assert taken.stderr.count("\n") == 1 and taken.stderr.endswith("; its best trial is taken\n")
+    failed = record | {"failure": "crash", "message": "it crashed", "median": None}
+    refused = canvas(*words, write(folder, trial, failed | {"lower": None, "upper": None}))
+    assert " * schedule mine\n" not in refused.stdout
+    assert "of 2 records of 'smooth' 1 failed, and the others were screened" in refused.stderr
 
 
 def test_names_cores_and_memory_do_not_tell_machines_apart(here):
