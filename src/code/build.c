@@ -91,6 +91,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
     code_split_borders(b.code);
     if (code_drop_dead(b.code)) code_simplify(b.code);
     if (code_gather_once(b.code)) code_simplify(b.code);
+    if (code_permute_gathers(b.code)) code_simplify(b.code);
     code_part_lanes(b.code);
     if (code_drop_dead(b.code)) code_simplify(b.code);
     code_name_loads(b.code);

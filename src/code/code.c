@@ -94,6 +94,12 @@ static bool same_terms(const struct code *c, const struct code_expr *x, const st
   return true;
 }
 
+static bool same_lanes(const struct code *c, const struct code_expr *x, const struct code_expr *y) {
+  for (int i = 0; x->op == CODE_PERMUTE && i < x->type.lanes; i++)
+    if (c->lists.data[x->first + i] != c->lists.data[y->first + i]) return false;
+  return true;
+}
+
 bool code_same(const struct code *c, int a, int b) {
   if (a < 0 || b < 0) return a == b;
   const struct code_expr *x = &c->exprs.data[code_bare(c, a)];
@@ -102,7 +108,7 @@ bool code_same(const struct code *c, int a, int b) {
                (code_is_index(x->type) && code_is_index(y->type) && x->type.lanes == y->type.lanes);
   if (x == y) return true;
   if (!types || x->op != y->op || x->variable != y->variable || x->count != y->count) return false;
-  if (!same_number(x, y) || !same_terms(c, x, y)) return false;
+  if (!same_number(x, y) || !same_terms(c, x, y) || !same_lanes(c, x, y)) return false;
   for (int i = 0; i < 3; i++)
     if (!code_same(c, x->arg[i], y->arg[i])) return false;
   return true;
@@ -179,6 +185,14 @@ int code_broadcast(struct code *c, int scalar, int lanes) {
     return code_convert(c, code_broadcast(c, e->arg[0], lanes), PROGRAM_BF16);
   struct code_type type = code_type(e->type.element, lanes);
   return code_operation(c, CODE_BROADCAST, type, scalar, -1, -1);
+}
+
+int code_permute(struct code *c, int x, int y, const int *lanes) {
+  struct code_type type = type_of(c, x);
+  int expr = code_operation(c, CODE_PERMUTE, type, x, y, -1);
+  c->exprs.data[expr].first = c->lists.count;
+  for (int i = 0; i < type.lanes; i++) VEC_PUSH(&c->lists, lanes[i]);
+  return expr;
 }
 
 int code_across(struct code *c, int op, int vector) {

@@ -1,7 +1,8 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_borders.c splits loops at the borders of images, code_gathers.c, code_loads.c and code_common.c name
+ * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered into vectors
+ * that are permuted, code_gathers.c, code_loads.c and code_common.c name
  * what gathers, loads and indices have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
@@ -51,6 +52,8 @@ enum code_op {
                              arg 2 stands so do lanes before that one, arg 0 is at the lane arg 2 and
                              arg 1 the lane behind the last */
   CODE_BROADCAST, /* arg 0 in all lanes */
+  CODE_PERMUTE, /* lane i is number `lists[first + i]` of the lanes of arg 0 and, behind them, of arg 1 (-1: no
+                             others), vectors of the same type */
   CODE_SUM,       /* of indices: coef*expr + ... + integer */
   CODE_FLOOR_DIV, /* of indices of any sign by a positive number */
   CODE_FLOOR_MOD,
@@ -68,7 +71,7 @@ struct code_expr {
   struct code_type type;
   int arg[3]; /* -1 where unused */
   int variable;
-  int first, count; /* CODE_SUM: of the terms */
+  int first, count; /* CODE_SUM: of the terms; CODE_PERMUTE: of `lists`, the count is 0 */
   union {
     int64_t integer; /* PX_INT, PX_BOOL, CODE_VARIABLE, CODE_SUM */
     double number;   /* PX_NUMBER */
@@ -145,7 +148,7 @@ struct code {
   } statements;
   struct {
     VEC(int);
-  } lists;            /* variables of CODE_ALLOCATE */
+  } lists;            /* variables of CODE_ALLOCATE, lanes of CODE_PERMUTE */
   int at;             /* while it is built: where the next statement goes */
   struct arena arena; /* names */
 };
@@ -181,9 +184,10 @@ int code_vector(struct code *c, int element, int lanes);
 int code_first_lanes(struct code *c, int element, int lanes, int count); /* any index will do */
 /* The lanes first .. end-1, the element being that of the first one; of f32. */
 int code_some_lanes(struct code *c, int element, int lanes, int first, int end);
-int code_broadcast(struct code *c, int scalar, int lanes); /* itself if lanes is 1 */
-int code_across(struct code *c, int op, int vector);       /* CODE_LANES_ADD .. */
-int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
+int code_broadcast(struct code *c, int scalar, int lanes);        /* itself if lanes is 1 */
+int code_permute(struct code *c, int x, int y, const int *lanes); /* y: -1 where it is x alone */
+int code_across(struct code *c, int op, int vector);              /* CODE_LANES_ADD .. */
+int code_convert(struct code *c, int expr, int element); /* itself if it is of that already */
 /* The sum of the terms: a constant, or the one term, where it is that. */
 int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);
 /* An operation of enum px_op or enum code_op; -1 for arguments that it has not. */
@@ -219,6 +223,12 @@ void code_part_lanes(struct code *c);
 
 /* code_lanes.c: a loop over the lanes of a vector becomes a statement of vectors; false where it cannot. */
 bool code_join_lanes(struct code *c, int loop);
+
+/* code_permute.c: the elements in memory that the lanes 0 .. lanes-1 of a counter load, as vectors with their lanes
+ * in another order; -1: lane by lane is no slower, or where they lie is not known. */
+int code_permuted(struct code *c, int element, int counter, int lanes);
+/* The same with such vectors in the place of those that are gathered; whether there were any. */
+bool code_permute_gathers(struct code *c);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */
 bool code_drop_dead(struct code *c);

@@ -179,12 +179,19 @@ static int operation(struct lanes *l, const struct code_expr *e, bool of_vectors
   return code_operation(l->c, e->op, type, arg[0], arg[1], arg[2]);
 }
 
+/* In memory side by side, or permuted. */
+static int loaded(struct lanes *l, int expr) {
+  int vector = contiguous_until(l, expr, l->part);
+  if (vector >= 0 || l->part >= 0 || l->low) return vector;
+  return code_permuted(l->c, expr, l->counter, l->count);
+}
+
 /* All lanes at once; itself where they are the same; -1 where that cannot be said. */
 static int vector_of(struct lanes *l, int expr) {
   const struct code_expr e = *expr_at(l, expr);
   if (!mentions(l, expr, l->counter)) return expr;
   if (e.op == CODE_LANE) return whole(l, &e);
-  if (e.op == CODE_ELEMENT) return contiguous_until(l, expr, l->part);
+  if (e.op == CODE_ELEMENT) return loaded(l, expr);
   if (e.op == CODE_CONVERT) return converted(l, &e);
   if (!code_is_value(e.type) || e.type.lanes > 1) return -1;
   switch (e.op) {
@@ -201,6 +208,12 @@ static int vector_of(struct lanes *l, int expr) {
 }
 
 /* ---- the statement ---- */
+
+/* All lanes at once, as they are stored. */
+static int written(struct lanes *l, int expr) {
+  int vector = vector_of(l, expr);
+  return vector >= 0 && expr_at(l, vector)->op == CODE_PERMUTE ? -1 : vector;
+}
 
 struct replaced {
   int variable, value;
@@ -255,7 +268,7 @@ bool code_join_lanes(struct code *c, int loop) {
     return false;
   struct code_statement t = c->statements.data[f.first];
   if (!may_store(&l, &t)) return false;
-  t.to = mentions(&l, t.to, l.counter) ? vector_of(&l, t.to) : -1;
+  t.to = mentions(&l, t.to, l.counter) ? written(&l, t.to) : -1;
   t.value = t.to < 0 ? -1 : vector_of(&l, t.value);
   if (t.value < 0 ||
       (code_same_type(expr_at(&l, t.to)->type, expr_at(&l, t.value)->type) == false &&

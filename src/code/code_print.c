@@ -65,6 +65,19 @@ static void put_operation(const struct code *c, const struct code_expr *e, struc
   buf_puts(out, ")");
 }
 
+/* permute(x, y: 0 0 4 4) */
+static void put_permute(const struct code *c, const struct code_expr *e, struct buf *out) {
+  buf_puts(out, "permute(");
+  code_print_expr(c, e->arg[0], out);
+  if (e->arg[1] >= 0) {
+    buf_puts(out, ", ");
+    code_print_expr(c, e->arg[1], out);
+  }
+  buf_puts(out, ":");
+  for (int i = 0; i < e->type.lanes; i++) buf_printf(out, " %d", c->lists.data[e->first + i]);
+  buf_puts(out, ")");
+}
+
 void code_print_expr(const struct code *c, int expr, struct buf *out) {
   const struct code_expr *e = &c->exprs.data[expr];
   switch (e->op) {
@@ -90,6 +103,7 @@ void code_print_expr(const struct code *c, int expr, struct buf *out) {
       put_type(e->type, out);
       put_call(c, e->op == CODE_BROADCAST ? ".all" : "", e, out);
       return;
+    case CODE_PERMUTE: put_permute(c, e, out); return;
     case CODE_FLOOR_DIV: put_call(c, "floor_div", e, out); return;
     case CODE_FLOOR_MOD: put_call(c, "floor_mod", e, out); return;
     case CODE_ROUND: put_call(c, "bf16_round", e, out); return;

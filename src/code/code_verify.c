@@ -161,6 +161,19 @@ static canvas_status check_variable(struct verifier *v, const struct code_expr *
   return number ? CANVAS_OK : check_place(v, expr, 1);
 }
 
+static bool permute_is_well_formed(const struct verifier *v, const struct code_expr *e) {
+  int lanes = e->arg[1] < 0 ? e->type.lanes : 2 * e->type.lanes;
+  for (int i = 0; i < 2 && e->arg[i] >= 0; i++)
+    if (!code_same_type(type_of(v, e->arg[i]), e->type)) return false;
+  if (e->type.element != PROGRAM_F32 && e->type.element != PROGRAM_F64) return false;
+  if (e->first < 0 || e->first + e->type.lanes > v->c->lists.count) return false;
+  for (int i = 0; i < e->type.lanes; i++) {
+    int lane = v->c->lists.data[e->first + i];
+    if (lane < 0 || lane >= lanes) return false;
+  }
+  return e->type.lanes > 1;
+}
+
 static bool vector_is_well_formed(const struct verifier *v, const struct code_expr *e) {
   struct code_type from = type_of(v, e->arg[0]);
   switch (e->op) {
@@ -173,6 +186,7 @@ static bool vector_is_well_formed(const struct verifier *v, const struct code_ex
         if (!code_is_index(type_of(v, e->arg[i])) || type_of(v, e->arg[i]).lanes > 1) return false;
       return expr_at(v, e->arg[0])->op == CODE_ELEMENT && from.lanes == 1 && e->type.lanes > 1 &&
              from.element == e->type.element;
+    case CODE_PERMUTE: return permute_is_well_formed(v, e);
     case CODE_LANES_ADD:
     case CODE_LANES_MUL:
     case CODE_LANES_MAX:
@@ -210,6 +224,7 @@ static bool is_well_formed(const struct verifier *v, const struct code_expr *e) 
   switch (e->op) {
     case CODE_LANE:
     case CODE_VECTOR:
+    case CODE_PERMUTE:
     case CODE_LANES_ADD:
     case CODE_LANES_MUL:
     case CODE_LANES_MAX:

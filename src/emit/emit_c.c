@@ -102,9 +102,15 @@ static unsigned used_functions(const struct printer *p, int lanes) {
 static void put_type(const struct printer *p, bool wide, int lanes, struct buf *out) {
   int bytes = lanes * (wide ? 8 : 4), masked = 0;
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
-  const int mask_users[] = {VECTOR_PICK, VECTOR_BF16_LOAD, VECTOR_BF16_READ,
-                            VECTOR_BF16_WRITE + 1 + PX_MAX, VECTOR_BF16_WRITE + 1 + PX_MIN};
-  for (int i = 0; i < 5; i++) masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
+  const int mask_users[] = {VECTOR_PICK,
+                            VECTOR_PERMUTE,
+                            VECTOR_PERMUTE_TWO,
+                            VECTOR_BF16_LOAD,
+                            VECTOR_BF16_READ,
+                            VECTOR_BF16_WRITE + 1 + PX_MAX,
+                            VECTOR_BF16_WRITE + 1 + PX_MIN};
+  for (size_t i = 0; i < sizeof mask_users / sizeof *mask_users; i++)
+    masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
   masked |= !wide && used_functions(p, lanes);
   buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n", type, v, lanes, bytes);
   if (masked)
@@ -264,6 +270,21 @@ static void put_store(const struct printer *p, bool wide, int lanes, struct buf 
   if (by) buf_puts(out, "#endif\n");
 }
 
+/* The lanes of these numbers, of x and, behind them, of y. */
+static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
+  const char *v = letters(wide, false), *more = two ? ", y_ = (y)" : "";
+  const char *head = two ? "PERMUTE_TWO_" : "PERMUTE_", *y = two ? ", y" : "";
+  char V = wide ? 'D' : 'V';
+  buf_printf(out,
+             "#ifdef __clang__\n#define %s%c%d(x%s, ...) \\\n"
+             "  ({ %s%d x_ = (x)%s; __builtin_shufflevector(x_, %s, __VA_ARGS__); })\n",
+             head, V, lanes, y, v, lanes, more, two ? "y_" : "x_");
+  buf_printf(out,
+             "#else\n#define %s%c%d(x%s, ...) \\\n"
+             "  ({ %s%d x_ = (x)%s; __builtin_shuffle(x_%s, (%s%d){__VA_ARGS__}); })\n#endif\n",
+             head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
+}
+
 static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -278,6 +299,8 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
                  "    (%s%d)((mask_ & (%s%d)(x)) | (~mask_ & (%s%d)(y))); \\\n  })\n",
                  V, lanes, m, lanes, v, lanes, m, lanes, m, lanes);
       return;
+    case VECTOR_PERMUTE:
+    case VECTOR_PERMUTE_TWO: put_permute(helper == VECTOR_PERMUTE_TWO, wide, lanes, out); return;
     case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
     case VECTOR_SOME: put_some(p, lanes, out); return;
     case VECTOR_STORE: put_store(p, wide, lanes, out); return;
@@ -358,7 +381,9 @@ static bool needs_stdint(const struct printer *p) {
     if (narrow && v->storage != CODE_COUNTER) return true;
   }
   for (int wide = 0; wide < 2; wide++)
-    if (p->used_vectors[VECTOR_PICK][wide] | p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
+    if (p->used_vectors[VECTOR_PICK][wide] | p->used_vectors[VECTOR_PERMUTE][wide] |
+        p->used_vectors[VECTOR_PERMUTE_TWO][wide] |
+        p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
         p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MIN][wide])
       return true;
   return p->used & bf16 || used_functions(p, 0);

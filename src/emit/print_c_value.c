@@ -417,6 +417,20 @@ static void print_broadcast(struct printer *p, const struct code_expr *e, struct
   print_call(p, name, e, out);
 }
 
+/* PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
+static void print_permute(struct printer *p, const struct code_expr *e, struct buf *out) {
+  bool two = e->arg[1] >= 0;
+  print_used_vector(p, two ? VECTOR_PERMUTE_TWO : VECTOR_PERMUTE, e->type);
+  buf_printf(out, "PERMUTE_%s%c%d(", two ? "TWO_" : "", vector_letter(e->type), e->type.lanes);
+  for (int i = 0; i < 2 && e->arg[i] >= 0; i++) {
+    if (i) buf_puts(out, ", ");
+    print_expr(p, e->arg[i], BOUND_NONE, out);
+  }
+  for (int i = 0; i < e->type.lanes; i++)
+    buf_printf(out, ", %d", p->code->lists.data[e->first + i]);
+  buf_puts(out, ")");
+}
+
 static void print_calculation(struct printer *p, const struct code_expr *e, int bound,
                               struct buf *out) {
   switch (e->op) {
@@ -442,6 +456,7 @@ void print_expr(struct printer *p, int expr, int bound, struct buf *out) {
       print_target(p, expr, out);
       return;
     case CODE_BROADCAST: print_broadcast(p, e, out); return;
+    case CODE_PERMUTE: print_permute(p, e, out); return;
     case CODE_LANES_ADD:
     case CODE_LANES_MUL:
     case CODE_LANES_MAX:

@@ -57,9 +57,12 @@ struct default_load {
   int node, tensor;
   int64_t stride[PROGRAM_AXES]; /* elements for one step of the axis, within a block */
   int64_t block[PROGRAM_AXES];  /* steps for which the stride holds; 0: all */
-  uint32_t twisted;             /* axes along which no stride says where it goes */
-  uint32_t moves;               /* axes that it depends on */
-  uint32_t asked;               /* axes in conditions around it */
+  int64_t jump
+      [PROGRAM_AXES];   /* elements from one block to the next, where the stride is 0 within; 0: not
+                                   known */
+  uint32_t twisted;     /* axes along which no stride says where it goes */
+  uint32_t moves;       /* axes that it depends on */
+  uint32_t asked;       /* axes in conditions around it */
   bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
   int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, -1: none */
   bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */

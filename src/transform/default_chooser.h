@@ -25,11 +25,14 @@ int chooser_bytes(const struct chooser *c, int tensor); /* of an element */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 int64_t chooser_vectors(const struct chooser *c); /* of the tile `now` */
 int64_t chooser_rows(const struct chooser *c);
+bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 double chooser_cycles(struct chooser *c); /* sets now.packed, too */
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
+/* ... the sum of the tile `now` is so short that all of it can be unrolled. */
+bool chooser_unrolls_all(const struct chooser *c);
 
 /* default_order.c: bytes from the first to the last row of a window that moves along own axes; 0: there is none. */
 int64_t chooser_window(const struct chooser *c, const struct default_load *l);

@@ -13,10 +13,12 @@ enum {
   FAR = 8,               /* times the second cache: more than that is in memory */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
+  PLACES = 4,            /* elements that a vector is put together of at little cost */
   SHORT = 9              /* steps of a reduction that count as one */
 };
 
 static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
+static const double TURNS = 1.5;    /* cycles of a vector that is permuted */
 static const double MASKED = 1.1;   /* what lanes cost that are not all there */
 static const double FILLED = 1.04;  /* ... for which panels are filled up */
 static const double GUARDED = 1.4;  /* ... and what is beyond a border is not */
@@ -106,7 +108,7 @@ static double new_rows(const struct chooser *c, const struct default_load *l) {
   return 1;
 }
 
-enum along { STILL, CONTIGUOUS, APART };
+enum along { STILL, CONTIGUOUS, PERMUTED, APART };
 
 /* The condition along the lanes is only about the last of the steps of a reduction, as of partial sums
  * whose number does not divide the sum: so many steps; 0: it is not. */
@@ -132,12 +134,34 @@ static double split_lanes(const struct chooser *c, const struct default_load *l)
   return (double)c->now.steps * (vectors > 2 ? 2 / (double)vectors : 1);
 }
 
+/* In blocks of the same element, of which a vector has a few, or which lie close to each other: vectors that are
+ * permuted (code_permute.c). */
+static bool is_permuted(const struct chooser *c, const struct default_load *l) {
+  int v = c->now.vec;
+  int64_t lanes = lanes_of_vec(c), block = l->block[v] ? l->block[v] : 1;
+  int64_t jump = l->block[v] ? l->jump[v] : l->stride[v];
+  if (jump < 0) jump = -jump;
+  bool known = c->now.steps % block == 0 || c->now.steps >= c->f->t->axes[v].size;
+  if (!jump || !known || c->now.masked || (l->twisted | l->asked) >> v & 1 || lanes & (lanes - 1))
+    return false;
+  int64_t places = up(lanes, block) + (lanes % block != 0), span = (places - 1) * jump;
+  if (places <= 2 || (span >= lanes - 1 && span < 2 * lanes)) return true;
+  return chooser_unrolls_all(c) && (places <= PLACES || span < 2 * lanes);
+}
+
 static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
   int v = c->now.vec;
   if (v < 0 || !((l->moves | l->asked) >> v & 1)) return STILL;
+  if (l->stride[v] != 1 && is_permuted(c, l)) return PERMUTED;
   if (l->twisted >> v & 1 || !fits_block(c, l, v)) return APART;
   if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return APART;
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
+}
+
+bool chooser_permutes(const struct chooser *c) {
+  for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++)
+    if (lanes_along(c, &c->f->load[i]) == PERMUTED) return true;
+  return false;
 }
 
 /* Of windows along the axis that overlap: what one step of the axis moves one by, in steps of the reduction
@@ -218,10 +242,15 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1;
   if (l->rare) return;
   *gathered += 0.8 * rows * split_lanes(c, l);
-  switch (lanes_along(c, l)) {
+  enum along along = lanes_along(c, l);
+  switch (along == PERMUTED && packable ? APART : along) {
     case STILL: *ports += rows * spread(c, l); break;
     case CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
+      break;
+    case PERMUTED:
+      *ports += 2 * rows * (double)chooser_vectors(c);
+      *gathered += TURNS * rows * (double)chooser_vectors(c);
       break;
     case APART:
       if (packable) {

@@ -63,6 +63,8 @@ static void add_term(const struct default_facts *f, const struct affine_term *te
     l->twisted |= px_range(p, term->expr).axes;
     return;
   }
+  bool alone = !l->block[d.axis] && !l->stride[d.axis];
+  l->jump[d.axis] = alone && d.block && !d.stride ? term->coef * stride : 0;
   if (d.block) add_block(l, d.axis, d.block);
   l->stride[d.axis] += term->coef * stride * d.stride;
 }

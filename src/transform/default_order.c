@@ -333,17 +333,23 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   return is_window(c, reduction);
 }
 
+bool chooser_unrolls_all(const struct chooser *c) {
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (bounded(c, i) || c->f->period[i]) return false;
+  return !c->f->asked && c->f->reduction * chooser_rows(c) * chooser_vectors(c) <= STATEMENTS;
+}
+
 /* All reductions where that is not much, or the one along which rows slide. */
 static uint32_t unrolled(const struct chooser *c) {
   struct chooser best = *c;
   uint32_t all = 0;
   best.now = c->best;
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) all |= 1u << i;
+  if (chooser_permutes(&best) && chooser_unrolls_all(&best)) return all;
   if (c->best.slide < 0) return 0;
   if (c->f->asked) return 1u << c->best.slide; /* each step would be many tiles */
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (bounded(c, i)) return 1u << c->best.slide;
-    all |= 1u << i;
-  }
   bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= STATEMENTS;
   return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.slide;
 }

@@ -9,14 +9,15 @@
 #include "program/affine.h"
 #include "tune/cost_parts.h"
 
-static const double WINDOW = 250;  /* instructions that a processor looks ahead */
-static const double ISSUE = 5;     /* ... and begins in a cycle */
-static const double FORWARD = 5;   /* cycles until what was stored can be loaded again */
-static const double LOOP = 2;      /* instructions of an iteration beside its body */
-static const double ANEW = 1.12;   /* times the multiply-adds, a tile that loads vectors anew */
-static const double ROWS_ANEW = 4; /* ... of so many rows at most */
-static const double PARTIAL = 40;  /* cycles of a vector that is stored in part */
-static const double TWISTED = 4;   /* cycles of an index that is divided */
+static const double WINDOW = 250;   /* instructions that a processor looks ahead */
+static const double ISSUE = 5;      /* ... and begins in a cycle */
+static const double FORWARD = 5;    /* cycles until what was stored can be loaded again */
+static const double LOOP = 2;       /* instructions of an iteration beside its body */
+static const double ANEW = 1.12;    /* times the multiply-adds, a tile that loads vectors anew */
+static const double ROWS_ANEW = 4;  /* ... of so many rows at most */
+static const double PARTIAL = 40;   /* cycles of a vector that is stored in part */
+static const double PERMUTED = 1.5; /* cycles of a vector whose lanes are permuted */
+static const double TWISTED = 4;    /* cycles of an index that is divided */
 static const double SINGLE =
     2; /* stores of one number, to those of a vector; compilers find some vectors */
 static const double RELOADED = 0.5; /* of what a register costs that is kept in memory */
@@ -177,6 +178,11 @@ static bool is_apart(const struct nest *n, const struct access *a) {
   return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
 }
 
+/* Data do not say which lanes there are. */
+static bool is_turned(const struct nest *n, const struct access *a) {
+  return a->permuted && !(n->stage->tail[n->stage->path[n->lane].axis]);
+}
+
 static double stored_in_a_cycle(const struct counted *c, bool lanes) {
   const struct rates *r = c->w->rates;
   return !lanes ? SINGLE * r->stores : is_half(c) ? r->half_stores : r->stores;
@@ -240,12 +246,14 @@ static void add_masked(struct counted *c, const struct access *a, double times) 
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
   const struct rates *r = c->w->rates;
-  bool apart = is_apart(n, a), store = a->node < 0;
+  bool turned = is_apart(n, a) && is_turned(n, a), apart = is_apart(n, a) && !turned;
+  bool store = a->node < 0;
   double runs = a->accumulates ? runs_of(n, n->loops) : runs_of(n, a->moves);
   double times = runs * nest_addresses(n, a, 0) * vectors_of(n, a) * loaded_anew(c, a);
   double single = apart ? n->lanes : 1;
   c->operations += times * single;
   if (apart) c->gathers += times * n->lanes * r->gather;
+  if (turned) c->gathers += times * PERMUTED;
   if (is_masked(c, a)) add_masked(c, a, times);
   if (a->twisted & n->loops)
     c->gathers += runs_of(n, a->twisted) * nest_addresses(n, a, 0) * TWISTED;

@@ -18,7 +18,8 @@ struct access {
   uint32_t strewn;               /* ... by what no stride tells */
   double
       touched[SCHEDULE_DEPTH + 1]; /* bytes, in lines, while the first so many steps stand still */
-  bool accumulates;                /* a store that is read as well, in each step of a sum */
+  bool permuted;    /* a load: the lanes are those of one or two vectors, or of a few numbers */
+  bool accumulates; /* a store that is read as well, in each step of a sum */
 };
 
 /* A stage: its loops, innermost last. */

@@ -204,6 +204,7 @@ static void strew(const struct cost_walk *w, const struct nest *n, const struct 
     int index = f->index[f->dim[i].axis];
     uint32_t steps = index < 0 ? 0 : steps_of(n, axes_in(w->tree->program, index, true));
     a->strewn |= steps;
+    if (n->lane >= 0 && steps >> n->lane & 1) a->permuted = false;
     for (int step = 0; step < n->stage->steps; step++)
       if (steps >> step & 1) reach[step][i] = (double)f->dim[i].extent;
   }
@@ -223,6 +224,44 @@ static void follow_bounds(const struct cost_walk *w, const struct nest *n, const
         if (steps >> step & 1 && reach[i][d] != 0 && reach[step][d] == 0)
           reach[step][d] = (n->extent[step] - 1) * (fabs(reach[i][d]) + 1);
   }
+}
+
+/* ---- lanes that are permuted: code_permute.c ---- */
+
+enum { PLACES = 4 }; /* different elements that a vector may be put together of */
+
+/* How far lane `lane` of the vector from `first` on is from its lane 0. */
+static double lane_offset(const struct cost_walk *w, const struct nest *n, const struct frame *f,
+                          int64_t first, int lane) {
+  double axis[PROGRAM_AXES] = {0}, from[SCHEDULE_DEPTH], to[SCHEDULE_DEPTH], unused[SCHEDULE_DEPTH];
+  const struct step *s = &n->stage->path[n->lane];
+  axis[s->axis] = (double)(s->weight * first);
+  place_at(w, f, axis, from);
+  axis[s->axis] = (double)(s->weight * (first + lane));
+  place_at(w, f, axis, to);
+  return flat(f, from, to, unused);
+}
+
+static bool is_permuted(const struct cost_walk *w, const struct nest *n, const struct frame *f,
+                        const struct access *a) {
+  const struct step *s = &n->stage->path[n->lane];
+  double place[PLACES], least = 0, most = 0;
+  int count = 0;
+  if (a->node < 0 || s->member || s->axis < 0 || (a->bytes != 4 && a->bytes != 8)) return false;
+  if (n->tensor->axes[s->axis].size < s->weight * n->lanes) return false;
+  bool more = n->tensor->axes[s->axis].size >= 2 * s->weight * n->lanes &&
+              s->extent * s->weight < n->tensor->axes[s->axis].size;
+  for (int lane = 0; lane < n->lanes; lane++) {
+    double at = lane_offset(w, n, f, 0, lane);
+    int known = 0;
+    if (more && lane_offset(w, n, f, n->lanes, lane) != at) return false;
+    least = fmin(least, at);
+    most = fmax(most, at);
+    while (known < count && known < PLACES && place[known] != at) known++;
+    if (known == count && known < PLACES) place[known] = at;
+    if (known == count) count++;
+  }
+  return count <= PLACES || most - least < 2 * n->lanes;
 }
 
 static void fill_access(const struct cost_walk *w, const struct nest *n, const struct frame *f,
@@ -254,6 +293,7 @@ static void fill_access(const struct cost_walk *w, const struct nest *n, const s
     if (far != 0 || a->stride[i] != 0) a->moves |= 1u << i;
     axis[s->axis] = 0;
   }
+  a->permuted = n->lane >= 0 && a->moves >> n->lane & 1 && is_permuted(w, n, f, a);
   strew(w, n, f, reach, a);
   follow_bounds(w, n, f, reach, a);
   fill_touched(w, n, f, reach, a);

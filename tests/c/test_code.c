@@ -734,6 +734,54 @@ static void gathers_once(void **state) {
   CHECK_ROWS (rows, row) check_pass(row, gather);
 }
 
+static void permute(struct code *c) {
+  if (code_permute_gathers(c)) code_simplify(c);
+}
+
+// lanes0[lane] = X[8*i + lane/2*3]
+static void gathered_from_two_places(struct sample *s) {
+  gathered_once(s);
+  struct code *c = s->c;
+  for (int i = 0; i < c->exprs.count; i++) {
+    struct code_expr *e = &c->exprs.data[i];
+    for (int k = 0; e->op == CODE_SUM && k < e->count; k++) {
+      struct affine_term *t = &c->terms.data[e->first + k];
+      if (t->coef != 2) continue;
+      int two = code_int(c, 2);
+      int half = code_operation(c, PX_DIV, c->variables.data[s->j].type, t->expr, two, -1);
+      c->terms.data[c->exprs.data[i].first + k] = (struct affine_term){half, 3};
+      e = &c->exprs.data[i];
+    }
+  }
+}
+
+static void permutes_gathers(void **state) {
+  static const struct pass_row rows[] = {
+      {gathered_once, HEAD "  for i in 0..6\n"
+                           "    let v f32x4[2]\n"
+                           "    block\n"
+                           "      let lanes0 f32x4\n"
+                           "      lanes0 = permute(f32x4(X[i*8]), f32x4(X[i*8 + 4]): 0 2 4 6)\n"
+                           "      v_0 = permute(f32x4(X[i*8]), f32x4(X[i*8 + 4]): 0 2 4 6)\n"
+                           "    block\n"
+                           "      let lanes0 f32x4\n"
+                           "      lanes0 = permute(f32x4(X[i*8]), f32x4(X[i*8 + 4]): 1 3 5 7)\n"
+                           "      v_1 = permute(f32x4(X[i*8]), f32x4(X[i*8 + 4]): 1 3 5 7)\n"},
+      {gathered_from_two_places,
+       HEAD "  for i in 0..6\n"
+            "    let v f32x4[2]\n"
+            "    block\n"
+            "      let lanes0 f32x4\n"
+            "      lanes0 = permute(f32x4(X[i*8]): 0 0 3 3)\n"
+            "      v_0 = permute(f32x4(X[i*8]): 0 0 3 3)\n"
+            "    block\n"
+            "      let lanes0 f32x4\n"
+            "      lanes0 = permute(f32x4.all(X[i*8 + 1]), f32x4.all(X[i*8 + 4]): 0 1 6 7)\n"
+            "      v_1 = permute(f32x4.all(X[i*8 + 1]), f32x4.all(X[i*8 + 4]): 0 1 6 7)\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, permute);
+}
+
 static void names_loads(void **state) {
   static const struct pass_row rows[] = {
       {lanes_twice, HEAD "  for i in 0..8\n"
@@ -930,8 +978,8 @@ static void splits_borders(void **state) {
       {lanes_apart, HEAD "  for j in 0..4\n"
                          "    Y[j] = select((1 <= j), X[j*2 - 1], 0)\n"
                          "  for i in 1..8\n"
-                         "    for j in 0..4\n"
-                         "      Y[i*4 + j] = X[i*4 + j*2 - 1]\n"},
+                         "    f32x4(Y[i*4]) = permute(f32x4(X[i*4 - 1]), f32x4(X[i*4 + 2]): 0 2 5 "
+                         "7)\n"},
       {other_of_two, HEAD "  for i in 0..6\n"
                           "    for j in 0..2\n"
                           "      if (i < 3)\n"
@@ -1384,8 +1432,9 @@ static void is_readable(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
-           cmocka_unit_test(names_common), cmocka_unit_test(names_loads),
-           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(names_common), cmocka_unit_test(permutes_gathers),
+           cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
+           cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
+           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))

@@ -105,6 +105,9 @@ static void what_is_chosen(void **state) {
 
 #define BEGIN  "canvas 1\nprogram p\n"
 #define WINDOW "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57"
+#define GROUPED                                              \
+  "in X f32 [h:16, w:16, c:16]\nin W f32 [o:8, k:4] const\n" \
+  "Y[h:16, w:16, o:8] = X[h, w, o/2*4+k] * W[o, k] // sum k:4\nout Y\n"
 static const struct {
   const char *program, *line;
   int machine;
@@ -218,10 +221,13 @@ static const struct {
     {BEGIN "in X f32 [c:64, h:7, w:7]\nY[c:64] = X[c, h, w] // sum h:7, w:7\nout Y\n",
      "Y[c:64] = X[c, h, w] // sum h:7, w:7", 0},
     // a padded image is kept as the lanes of its reader want it
-    {BEGIN "in X f32 [h:30, w:32, c:16]\nin W f32 [o:16, c:4, k:3]\n"
-           "P[h:30, w:34, c:16] = if 1 <= w && w < 33 then X[h, w-1, c] else 0\n"
-           "Y[h:30, w:32, o:16] = P[h, w+k, o/4*4+c] * W[o, c, k] // sum k:3, c:4\nout Y\n",
-     "P_t[h:30, c:16, w:34] =", 0},
+    {BEGIN "in X f32 [h:30, w:32, c:64]\nin W f32 [o:16, c:8, k:3]\n"
+           "P[h:30, w:34, c:64] = if 1 <= w && w < 33 then X[h, w-1, c] else 0\n"
+           "Y[h:30, w:32, o:16] = P[h, w+k, o/2*8+c] * W[o, c, k] // sum k:3, c:8\nout Y\n",
+     "P_t[h:30, c:64, w:34] =", 0},
+    // lanes are the channels of a pixel, whose groups are permuted: all of a short sum is unrolled
+    {BEGIN GROUPED, "h_o, w, k:unroll, h_i:8:unroll, o:vec =>", 1},
+    {BEGIN GROUPED, "w, k:unroll, h:unroll, o:vec =>", 0},
     // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",

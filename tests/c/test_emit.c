@@ -566,6 +566,52 @@ static void constructs(void **state) {
   batch_flush(&b, "-O2" THREADS);
 }
 
+// ---- lanes that are permuted ----
+
+// Blocks of one and two vectors, vectors that overlap, a few places; of which none leaves its tensor.
+static const struct {
+  const char *program, *schedule;
+} permuted[] = {
+    {"program blocks\nin X f32 [w:7, c:16]\nin W f32 [o:8, k:4]\n"
+     "Y[w:7, o:8] = X[w, o/2*4+k] * W[o, k] // sum k:4\nout Y\n",
+     "w, k:unroll, o:vec =>\n    @Y = w, o // k\n"},
+    {"program overlap\nin X f32 [w:7, c:16]\nin W f32 [o:8, k:4]\n"
+     "Y[w:7, o:8] = X[w, o/2*4+k] * W[o, k] // sum k:4\nout Y\n",
+     "w, k, o:vec =>\n    @Y = w, o // k\n"},
+    {"program places\nin X f32 [w:40]\nY[w:5, o:32] = X[w + o/8*9 + o/16*7]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+    {"program thirds\nin X f32 [w:30]\nY[w:5, o:16] = X[w + o/6*11]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+    {"program apart\nin X f32 [i:65]\nY[i:32] = X[2*i+1] + X[2*i] + X[64-2*i]\nout Y\n",
+     "i:vec =>\n    @Y = i\n"},
+    {"program backward\nin X f32 [w:5, o:32]\nY[w:5, o:32] = X[w, 31-o]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+    {"program twelve\nin X f32 [w:5, c:32]\nin W f32 [o:48, k:8]\n"
+     "Y[w:5, o:48] = X[w, o/12*8+k] * W[o, k] // sum k:8\nout Y\n",
+     "w, k:unroll, o:vec =>\n    @Y = w, o // k\n"},
+    {"program wide\nin X f64 [w:7, c:16]\nY f64 [w:7, o:16] = X[w, o/2*2] + X[w, o%4*3]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+    {"program turned\nin X f32 [w:4, c:16]\nY[w:4, o:16] = X[w, o%4*4+o/4]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+    {"program short\nin X f32 [w:4, c:22]\nY[w:4, o:11] = X[w, 2*o] + X[w, o/3]\nout Y\n",
+     "w, o:16:vec:mask =>\n    @Y = w, o\n"},
+    {"program halves\nin X bf16 [w:4, c:16]\nY[w:4, o:16] = X[w, o/2*2]\nout Y\n",
+     "w, o:vec =>\n    @Y = w, o\n"},
+};
+
+static void permuted_lanes(void **state) {
+  struct batch b = {.options = "-O2 -march=native"};
+  CHECK_ROWS (permuted, row)
+    for (int bytes = 16; bytes <= 64; bytes *= 2) {
+      struct program *p = parsed(row->program);
+      vector_bytes = bytes;
+      CHECK(batch_add(&b, p, scheduled(row->schedule), p->name), ctx.message);
+      program_free(p);
+    }
+  vector_bytes = 64;
+  batch_flush(&b, b.options);
+}
+
 // ---- every annotation beside every other ----
 
 #define NARROW                                                  \
@@ -1160,10 +1206,10 @@ static void random_schedules_of_kernels(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
-           cmocka_unit_test(annotations_together), cmocka_unit_test(ragged_tiles),
-           cmocka_unit_test(rejections), cmocka_unit_test(long_text),
-           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(phases), cmocka_unit_test(weights_not_finite),
-           cmocka_unit_test(shared_rows), cmocka_unit_test(random_schedules),
-           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
-           cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(permuted_lanes), cmocka_unit_test(annotations_together),
+           cmocka_unit_test(ragged_tiles), cmocka_unit_test(rejections),
+           cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
+           cmocka_unit_test(operators), cmocka_unit_test(phases),
+           cmocka_unit_test(weights_not_finite), cmocka_unit_test(shared_rows),
+           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))

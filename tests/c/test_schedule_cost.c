@@ -108,6 +108,8 @@ static const struct {
      SIXTEEN_ROWS, 1.5, 6},
     {"an index that is divided outside", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/32*16+c"),
      GROUPED_LOOPS, 0.9, 1.1},
+    {"lanes of a few places", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/4%4*16+c"), GROUPED_LOOPS,
+     1.5, 8},
     {"a part of what was prepared", ODD(""), ODD_LOOPS, ODD(" const"), ODD_LOOPS, 0.8, 1.2},
     {"a part of a short vector", SHORT("4"), "i, k, j:vec => @P = i, j // k\n", SHORT("3"),
      "i, k, j:4:mask:vec => @P = i, j // k\n", 2.5, 8},
