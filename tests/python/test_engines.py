@@ -33,12 +33,12 @@ def small():
 
 
 def test_each_engine_runs_a_network_of_its_own_and_a_reason_stands_for_a_missing_one(monkeypatch):
-    def missing(network, images):
+    def missing(network, images, compilers):
         raise CanvasError("no compiler here\nat all")
 
     made = []
     monkeypatch.setitem(engines.MAKE, "native", missing)
-    monkeypatch.setitem(engines.MAKE, "compiled", lambda network, images: network)
+    monkeypatch.setitem(engines.MAKE, "compiled", lambda network, images, compilers: network)
     built = build_engines(lambda: made.append(small()) or made[-1], [*engines.MAKE], IMAGES)
     assert list(built.networks) == ["eager", "compiled"] and len(made) == 3
     assert built.networks["eager"] is made[0] and built.networks["compiled"] is made[1]
@@ -66,7 +66,7 @@ def test_a_candidate_is_timed_beside_the_unchanged_network(monkeypatch, found):
     monkeypatch.setattr(torch, "set_num_threads", lambda n: None)
     monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *a, **k: None)
     monkeypatch.setattr(latency, "measure", measure)
-    monkeypatch.setattr(worker, "_unchanged", {})
+    monkeypatch.setattr(worker, "_engines", {})
     targets = plan_network(Recipe.from_json(RECIPE)).targets
     pack = _core.solve(POINTWISE, targets, "macs=none,params=none", "") if found else None
     wanted = ["eager", "native"]

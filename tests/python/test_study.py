@@ -304,6 +304,22 @@ def test_a_study_of_format_4_keeps_its_timings(tmp_path):
         assert study.timings(1) == [eager, compiled, native]
 
 
+FORMAT_5 = Path(__file__).with_name("study_format_5.sql").read_text()
+
+
+def test_a_study_of_format_5_keeps_the_seconds_of_its_timings(tmp_path):
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        database.executescript(FORMAT_5)
+    database.close()
+    with Study.open(tmp_path) as study:
+        eager, compiled = study.timings(1)
+        assert (eager.seconds, eager.processor, compiled.latency_ms) == (1.5, None, 1.5)
+        assert study.processor_of_timing() is None
+        study.timing_started(1)
+        study.latency(1, [Timing("native", 1.0, 0.1, 2.0, "native", 1, "", 0.1, 0.5, 0.75)])
+        assert study.processor_of_timing() == 0.75
+
+
 def test_the_share_of_timing_is_known_where_every_session_ended(tmp_path):
     for seconds, share in ((10.0, 0.2), (None, None)):
         with Study.open(tmp_path) as study:
@@ -327,7 +343,7 @@ def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):
             return {n: sorted(c["name"] for c in rows) for n, rows in zip(names, columns)}
 
     expected = shape(tmp_path / "new")
-    for number, text in ((2, FORMAT_2), (3, FORMAT_3), (4, FORMAT_4)):
+    for number, text in ((2, FORMAT_2), (3, FORMAT_3), (4, FORMAT_4), (5, FORMAT_5)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with sqlite3.connect(folder / "study.db") as database:

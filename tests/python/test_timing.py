@@ -20,18 +20,21 @@ FIGURES = {
     "against": "compiled",
     "speedup_spread": 0.2,
     "seconds": 1.0,
+    "processor": 2.0,
 }
 
 
 class TimingPool:
     """Answers every job at once: with figures, or with a failure."""
 
+    size = 1
+
     def __init__(self, missing="", failure=""):
         self.missing, self.failure = missing, failure
         self.asked = []
         self.said = []
 
-    def start(self, job, words, limit):
+    def start(self, job, words, limit, preferred=None):
         self.asked.append((job, words["engines"], words["unchanged"]))
         unchanged = words["unchanged"]
         against = FIGURES["against"] if FIGURES["against"] in unchanged else unchanged[0]
@@ -216,7 +219,7 @@ class Changing(TimingPool):
         super().__init__()
         self.against = against
 
-    def start(self, job, words, limit):
+    def start(self, job, words, limit, preferred=None):
         super().start(job, words, limit)
         against = words["against"] or self.against
         for engine, figures in self.said[-1][1]["timed"].items():
@@ -250,3 +253,73 @@ def test_a_row_quotes_the_engine_of_the_least_latency_and_all_of_its_figures(mak
     assert (row.speedup, row.speedup_spread) == (1.8, 0.3)
     run.study.latency(id, [slower, Timing("compiled", None, None, None, "", 1, "no compiler")])
     assert run.study.candidate(id).engine == "eager"
+
+
+class TwoChildren(TimingPool):
+    """Two children, which compile by turns: each network for two seconds by its own account."""
+
+    size = 2
+
+    def __init__(self):
+        super().__init__()
+        self.compiled, self.timed = {}, []
+
+    def has_room(self):
+        return len(self.said) < self.size
+
+    def start(self, job, words, limit, preferred=None):
+        if words["kind"] == "latency":
+            assert not self.busy()  # nothing else runs while a network is timed
+            self.timed.append((job, preferred))
+            return super().start(job, words, limit)
+        assert not self.timed and words["compilers"] >= 1
+        cost = dict.fromkeys(words["engines"], 2.0)
+        self.said.append((job, {"event": "done", "seconds": cost, "processor": cost}))
+        self.compiled[job] = len(self.compiled) % self.size
+        return self.compiled[job]
+
+
+def test_networks_are_compiled_several_at_a_time_and_timed_alone_where_they_are(make):
+    run, pool = make(compile="unchanged"), TwoChildren()
+    began = time.monotonic()
+    time_networks(run, pool)
+    wall = time.monotonic() - began
+    rows = {row.id: row for row in run.study.candidates()}
+    assert rows[next(iter(pool.compiled))].kind == "baseline" and set(pool.compiled) == set(rows)
+    # The unchanged network's fastest engine is torch.compile's, which the first child has.
+    assert [child for _, child in pool.timed] == [0] * 4
+    timings = [t for id in rows for t in run.study.timings(id)]
+    assert sum(t.processor for t in timings) == 2 * 2.0 * len(timings)
+    # By the clock all of the compiling is as long as it was, whatever each thinks.
+    compiling = sum(t.seconds for t in timings) - FIGURES["seconds"] * len(timings)
+    assert 0 <= compiling <= wall
+
+
+def test_a_row_is_timed_by_the_child_that_compiled_it(make):
+    run, pool = make(compile="no"), TwoChildren()
+    time_networks(run, pool)
+    assert dict(pool.timed) == pool.compiled and len(set(pool.compiled.values())) == 2
+
+
+def test_what_takes_too_long_to_compile_ahead_is_stopped_and_torch_compile_left_out(make):
+    class Stuck(TwoChildren):
+        stopped: ClassVar[list] = []
+
+        def wait(self, seconds):
+            if not self.timed:
+                time.sleep(0.05)
+                return [self.said.pop()] if len(self.said) > 1 else []
+            return super().wait(seconds)
+
+        def stop(self, job):
+            self.stopped.append(job)
+            self.said = []
+
+    run, pool = make(compile="unchanged"), Stuck()
+    run.deadline = time.monotonic() + 1 + 1.0
+    time_networks(run, pool)
+    id = run.study.select("baseline")[0].id
+    assert pool.stopped == [id]
+    eager, compiled, native = run.study.timings(id)
+    assert (eager.latency_ms, compiled.latency_ms, native.latency_ms) == (2.0, None, 2.0)
+    assert "longer than half of the time" in compiled.reason

@@ -49,22 +49,23 @@ class Latency:
     speedup_spread: float
 
 
-def _all_compilers() -> Any:
-    """torch.compile with a C++ compiler for each core: nothing else of ours runs meanwhile."""
+def _compilers(count: int) -> Any:
+    """torch.compile with so many C++ compilers at a time."""
     from torch._inductor import config
 
     known = hasattr(config, "compile_threads")
-    return config.patch(compile_threads=os.cpu_count() or 1) if known else nullcontext()
+    return config.patch(compile_threads=count) if known else nullcontext()
 
 
-def compiled(network: nn.Module, images: Tensor) -> nn.Module:
-    """`network` under torch.compile, compiled for `images` [N, C, H, W].
+def compiled(network: nn.Module, images: Tensor, compilers: int = 0) -> nn.Module:
+    """`network` under torch.compile, compiled for `images` [N, C, H, W] by `compilers` at a time
+    (0: one for each core).
 
     Raises RuntimeError with one line where that cannot be done, as without a C++ compiler.
     """
     network.eval()
     try:
-        with torch.no_grad(), _all_compilers():
+        with torch.no_grad(), _compilers(compilers or os.cpu_count() or 1):
             faster = torch.compile(network)
             expected, got = network(images), faster(images)
     except Exception as error:  # a compiler has many ways to fail

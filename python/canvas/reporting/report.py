@@ -138,7 +138,9 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
     if len(timings) > 1:
         lines.append(engines_line(timings))
     if (share := study.share_of_timing()) is not None and timings:
-        lines.append(f"Compiling and timing took {100 * share:.0f} % of the search's time.")
+        used = study.processor_of_timing()
+        words = "" if used is None else f", {used:.0f} s of processors"
+        lines.append(f"Compiling and timing took {100 * share:.0f} % of the search's time{words}.")
     return lines
 
 

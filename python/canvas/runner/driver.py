@@ -136,7 +136,6 @@ def run_search(run: Run, images: Data) -> Report:
         with Pool(workers, memory_per_child(workers)) as pool:
             Trials(run).train(pool)
             train_finals(run, pool)
-            pool.shrink(1)
             time_networks(run, pool)
         run.display.close()
         with writing(folder):

@@ -54,6 +54,10 @@ class Queries(Store):
         sessions = self.sessions()
         return sessions[-1]["machine"] if sessions else {}
 
+    def processor_of_timing(self) -> float | None:
+        """Seconds of processors that compiling and timing took; None where that is not known."""
+        return self._one("SELECT sum(processor) FROM timing")
+
     def share_of_timing(self) -> float | None:
         """What compiling and timing took of the search's time, 0..1; None where a run of the
         driver was killed or goes on.
@@ -197,7 +201,7 @@ class Queries(Store):
     def timings(self, id: int) -> list[Timing]:
         rows = self.database.execute(
             "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason, "
-            "speedup_spread, seconds FROM timing WHERE candidate = ? "
+            "speedup_spread, seconds, processor FROM timing WHERE candidate = ? "
             "ORDER BY engine = 'eager' DESC, engine",
             (id,),
         )

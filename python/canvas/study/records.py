@@ -209,8 +209,8 @@ class Study(Trainings):
         for row in rows:
             self.database.execute(
                 "INSERT OR REPLACE INTO timing (candidate, engine, latency_ms, spread_ms, "
-                "speedup, speedup_spread, against, batch, reason, session, seconds) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "speedup, speedup_spread, against, batch, reason, session, seconds, processor) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     id,
                     row.engine,
@@ -223,6 +223,7 @@ class Study(Trainings):
                     row.reason,
                     self.session,
                     row.seconds,
+                    row.processor,
                 ),
             )
 

@@ -79,7 +79,8 @@ class Timing:
     batch: int
     reason: str
     speedup_spread: float | None = None
-    seconds: float | None = None  # of compiling and timing it
+    seconds: float | None = None  # of compiling and timing it, by the clock
+    processor: float | None = None  # ... of processors
 
 
 @dataclass(frozen=True)

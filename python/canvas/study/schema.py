@@ -28,7 +28,7 @@ and checked.  A study of an older format is brought up to date when a search ope
 from __future__ import annotations
 
 APPLICATION = 0x436E7653  # "CnvS", so that `file` and we recognise a study
-VERSION = 5
+VERSION = 6
 
 REQUIRES = {
     "accuracy": '{"cores": 1}',
@@ -139,7 +139,8 @@ CREATE TABLE timing (
   batch      INTEGER NOT NULL,
   reason     TEXT NOT NULL DEFAULT '',  -- why there are no figures
   session    INTEGER,
-  seconds    REAL,                      -- of compiling and timing it
+  seconds    REAL,                      -- of compiling and timing it, by the clock
+  processor  REAL,                      -- ... of processors
   PRIMARY KEY (candidate, engine)
 ) STRICT;
 """
@@ -386,6 +387,16 @@ INSERT INTO timing (candidate, engine, latency_ms, spread_ms, speedup, against, 
                     session, speedup_spread)
   SELECT candidate, engine, latency_ms, spread_ms, speedup, against, batch, reason, session,
          speedup_spread
+  FROM old_timing;
+DROP TABLE old_timing;
+""",
+    5: f"""
+ALTER TABLE timing RENAME TO old_timing;
+{TIMING}
+INSERT INTO timing (candidate, engine, latency_ms, spread_ms, speedup, against, batch, reason,
+                    session, speedup_spread, seconds)
+  SELECT candidate, engine, latency_ms, spread_ms, speedup, against, batch, reason, session,
+         speedup_spread, seconds
   FROM old_timing;
 DROP TABLE old_timing;
 """,

@@ -4,6 +4,7 @@ native code of the whole network (docs/networks.md).
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,11 +18,19 @@ from ..nn.latency import COMPILED, EAGER, NATIVE, compiled
 
 @dataclass
 class Engines:
-    """A network by engine; of engines that it cannot have, the reason; seconds of making each."""
+    """A network by engine; of engines that it cannot have, the reason; seconds of making each, by
+    the clock and of processors.
+    """
 
     networks: dict[str, nn.Module] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
+
+    def bytes(self) -> int:
+        """Of the parameters of all its networks."""
+        every = [p for network in self.networks.values() for p in network.parameters()]
+        return sum(p.numel() * p.element_size() for p in every)
 
 
 class Native(nn.Module):
@@ -35,7 +44,7 @@ class Native(nn.Module):
         return self.code(images)
 
 
-def native(network: nn.Module, images: Tensor) -> nn.Module:
+def native(network: nn.Module, images: Tensor, _compilers: int = 0) -> nn.Module:
     """Raises CanvasError with one line where there is no compiler, or the network has no native
     code.
     """
@@ -44,27 +53,43 @@ def native(network: nn.Module, images: Tensor) -> nn.Module:
     return Native(compile_network(network.eval(), images))
 
 
-def eager(network: nn.Module, images: Tensor) -> nn.Module:
+def eager(network: nn.Module, images: Tensor, _compilers: int = 0) -> nn.Module:
     return network
 
 
-MAKE: dict[str, Callable[[nn.Module, Tensor], nn.Module]] = {
+MAKE: dict[str, Callable[[nn.Module, Tensor, int], nn.Module]] = {
     EAGER: eager,
     COMPILED: compiled,
     NATIVE: native,
 }
 
 
-def build_engines(make: Callable[[], nn.Module], names: Iterable[str], images: Tensor) -> Engines:
+def processor_seconds() -> float:
+    """Of this process and of those that it waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def build_engines(
+    make: Callable[[], nn.Module],
+    names: Iterable[str],
+    images: Tensor,
+    engines: Engines | None = None,
+    compilers: int = 0,
+) -> Engines:
     """`make` gives the network, anew for each engine; `images` [N, C, H, W] are what it is
-    compiled for.
+    compiled for, under torch.compile by so many compilers at a time (0: one for each core).
+    What `engines` has, or lacks for a reason, is not made again.
     """
-    engines = Engines()
+    engines = engines or Engines()
     for name in names:
-        began = time.perf_counter()
+        if name in engines.networks or name in engines.missing:
+            continue
+        began, used = time.perf_counter(), processor_seconds()
         try:
-            engines.networks[name] = MAKE[name](make(), images)
+            engines.networks[name] = MAKE[name](make(), images, compilers)
         except (RuntimeError, CanvasError) as error:
             engines.missing[name] = one_line(error)
         engines.seconds[name] = time.perf_counter() - began
+        engines.processor[name] = processor_seconds() - used
     return engines

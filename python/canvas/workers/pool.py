@@ -90,19 +90,23 @@ class Pool:
     def has_room(self) -> bool:
         return len(self.busy()) < self.size
 
-    def start(self, job: int, words: Message, limit: float) -> None:
-        """Give `job` to an idle child, or to a new one; it fails as `timeout` after `limit`
-        seconds of processor time, or when it hangs (stopwatch.py).
+    def start(
+        self, job: int, words: Message, limit: float, preferred: Child | None = None
+    ) -> Child:
+        """Give `job` to an idle child, the preferred one if it is, or to a new one; it fails as
+        `timeout` after `limit` seconds of processor time, or when it hangs (stopwatch.py).
         """
         for dead in [c for c in self.children if c.job is None and c.process.poll() is not None]:
             self._reap(dead)  # what killed it while it had nothing to do is not this job's fault
-        child = next((child for child in self.children if child.job is None), None)
+        idle = [child for child in self.children if child.job is None]
+        child = preferred if preferred in idle else next(iter(idle), None)
         extra = 0.0
         if child is None:
             child, extra = self._spawn(), STARTING
         child.job, child.watch = job, Stopwatch(child.process.pid, limit, extra)
         child.log.clear()
         self._send(child, words)
+        return child
 
     def answer(self, job: int, go: bool) -> None:
         """Tell a job that waits for a verdict whether to go on."""

@@ -288,35 +288,48 @@ def time_of_layers(pack: str, targets: str, batch: int) -> Job:
         return {"share": None, "missing": one_line(error)}
 
 
+def compile_ahead(job: Job, tell: Tell, answers: TextIO) -> None:
+    """Make the engines in which a candidate will be timed, and keep them until it is."""
+    engines, seconds, processor = make_engines(job, job["pack"], job["engines"])
+    kept = sum(other.bytes() for key, other in _engines.items() if key != engines_key(job))
+    if job["pack"] is not None and kept + engines.bytes() > KEPT:
+        del _engines[engines_key(job)]
+    tell("done", seconds=seconds, processor=processor)
+
+
 def latency(job: Job, tell: Tell, answers: TextIO) -> None:
     """Time the candidate with its norms folded, in each engine asked for, beside the unchanged
     network.
     """
-    import torch
-
-    from ..nn.fold import fold
     from ..nn.latency import measure
-    from ..nn.network import Recipe, build_network
-    from .engines import Engines, build_engines
+    from .engines import processor_seconds
 
-    recipe = Recipe.from_json(job["recipe"])
-    images = torch.rand(job["batch"], *recipe.shape, generator=torch.Generator().manual_seed(0))
-    unchanged: Engines = unchanged_engines(job, images)
+    began, used = time.perf_counter(), processor_seconds()
+    unchanged, seconds, processor = make_engines(job, None, job["unchanged"])
     ours = unchanged
     if job["pack"] is not None:
         wanted = [name for name in job["engines"] if name not in unchanged.missing]
-        ours = build_engines(
-            lambda: fold(build_network(recipe, job["pack"]), inplace=True), wanted, images
-        )
-    began = time.perf_counter()
-    candidate = None if ours is unchanged else ours.networks
-    timed = measure(unchanged.networks, candidate, images, job.get("against", ""))
-    each = (time.perf_counter() - began) / max(len(timed), 1)
+        ours, seconds, processor = make_engines(job, job["pack"], wanted)
+        del _engines[engines_key(job)]
+    beside = {
+        name: unchanged.networks[name] for name in job["unchanged"] if name in unchanged.networks
+    }
+    candidate = None
+    if ours is not unchanged:
+        candidate = {name: ours.networks[name] for name in wanted if name in ours.networks}
+    timed = measure(beside, candidate, images_of(job), job.get("against", ""))
+    # What no engine took alone is a part of each.
+    each = (time.perf_counter() - began - sum(seconds.values())) / max(len(timed), 1)
+    part = (processor_seconds() - used - sum(processor.values())) / max(len(timed), 1)
     missing = {**unchanged.missing, **ours.missing}
     tell(
         "done",
         timed={
-            name: {**asdict(figures), "seconds": each + ours.seconds[name]}
+            name: {
+                **asdict(figures),
+                "seconds": each + seconds.get(name, 0.0),
+                "processor": part + processor.get(name, 0.0),
+            }
             for name, figures in timed.items()
             if name in job["engines"]
         },
@@ -324,22 +337,58 @@ def latency(job: Job, tell: Tell, answers: TextIO) -> None:
     )
 
 
-_unchanged: dict[str, Any] = {}
+def images_of(job: Job) -> Any:
+    """The images on which the networks of a job are timed."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(job["batch"], *job["recipe"]["shape"], generator=generator)
 
 
-def unchanged_engines(job: Job, images: Any) -> Any:
-    """The Engines of the unchanged network.  Compiling takes long: the child keeps them."""
+KEPT = 512 << 20  # bytes of parameters of candidates that wait to be timed
+
+_engines: dict[str, Any] = {}  # Engines by network: those of the unchanged one stay
+
+
+def engines_key(job: Job, **words: Any) -> str:
+    job = {**job, **words}
+    return json.dumps([job["recipe"], job["batch"], job["pack"]], sort_keys=True)
+
+
+def make_engines(
+    job: Job, pack: str | None, names: Sequence[str]
+) -> tuple[Any, dict[str, float], dict[str, float]]:
+    """The Engines of the unchanged network, or of a candidate; with the seconds, and those of
+    processors, that each one took that was not there.
+    """
+    from ..nn.fold import fold
     from ..nn.network import Recipe, build_network
     from .engines import build_engines
 
-    key = json.dumps([job["recipe"], job["batch"], job["unchanged"]], sort_keys=True)
-    if key not in _unchanged:
-        recipe = Recipe.from_json(job["recipe"])
-        _unchanged[key] = build_engines(lambda: build_network(recipe), job["unchanged"], images)
-    return _unchanged[key]
+    recipe, key = Recipe.from_json(job["recipe"]), engines_key(job, pack=pack)
+    there = _engines.get(key)
+    old = set(there.seconds) if there else set()
+
+    def make() -> Any:
+        network = build_network(recipe, pack)
+        return network if pack is None else fold(network, inplace=True)
+
+    made = _engines[key] = build_engines(
+        make, names, images_of(job), there, job.get("compilers", 0)
+    )
+    new = set(made.seconds) - old
+    return (
+        made,
+        {name: made.seconds[name] for name in new},
+        {name: made.processor[name] for name in new},
+    )
 
 
-KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {"accuracy": accuracy, "latency": latency}
+KINDS: dict[str, Callable[[Job, Tell, TextIO], None]] = {
+    "accuracy": accuracy,
+    "compile": compile_ahead,
+    "latency": latency,
+}
 
 if __name__ == "__main__":
     sys.exit(main())
