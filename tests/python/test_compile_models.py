@@ -340,3 +340,10 @@ def test_numbers_that_are_infinite_or_none():
     got = compiled(x)
     for a, b in zip(got, function(None, x)):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
+def test_a_network_that_needs_more_memory_than_there_is_is_refused():
+    """The output has 10^11 elements: nobody may begin to write them."""
+    model = nn.ConvTranspose2d(1, 1, 1, stride=40000).eval()
+    with pytest.raises(canvas.CanvasError, match=r"^the model needs [\d,.]+ GiB of memory, and "):
+        canvas.compile(model, torch.zeros(1, 1, 9, 9))

@@ -510,6 +510,7 @@ def test_what_is_no_model():
         ((net(), image(0)), {}, "input 'x' is empty, its sizes are [0, 3, 6, 6]"),
         ((net(), image().to_sparse()), {}, "input 'x' is sparse: give a dense tensor"),
         ((net(), object), {}, "not a tensor, number or text"),
+        ((net(), image(1).expand(2**32, 3, 6, 6)), {}, "the inputs of the model take 1,728.0 GiB"),
         ((net(), (3, 6, 6)), {}, no_tensor + ", such as torch.randn(1, 3, 6, 6)"),
         ((net(), image().shape), {}, "such as torch.randn(2, 3, 6, 6)"),
         ((net(), [(2, 3, 6, 6)]), {}, "such as torch.randn(2, 3, 6, 6)"),

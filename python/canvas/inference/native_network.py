@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -86,6 +87,11 @@ class NativeNetwork:
         if self.threads == 1 or self._process == os.getpid():
             return self
         return NativeNetwork(self._made_of, 1, self._options["log"], self._winograd)
+
+    def memory(self) -> int:
+        """Bytes of values, packed weights and outputs."""
+        outputs = sum(math.prod(shape) * dtype.itemsize for dtype, shape in self._results)
+        return int(self._arena) + int(self._packed) + outputs
 
     def source(self, name: str) -> dict[str, str]:
         """The same as C, by file names, which begin with `name`, as its functions do."""

@@ -20,6 +20,7 @@ from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
 from .first_call import check_first
 from .lifted_graph import LiftedGraph, lift_graph
+from .memory_bound import check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
 
 Strides = Sequence["tuple[int, ...] | None"]
@@ -48,10 +49,13 @@ class Specialised:
         what: str = "the model",
     ) -> None:
         self.options = options
+        given = row_major_bytes(_pytree.tree_leaves((tuple(args), dict(kwargs))))
+        check_memory(f"the inputs of {what} take", given)
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
         self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
+        check_memory(f"{what} needs", given + sum(part.network.memory() for part in self.parts))
         for name, part in zip(self.cut.parts, self.parts):
             setattr(self.cut.outer, name, part)
         self._forward = self.cut.outer.forward

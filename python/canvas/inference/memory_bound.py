@@ -1,0 +1,48 @@
+"""What a network needs of memory, refused with a sentence where the machine has not got it: else
+the system ends the process when pages are first written to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import CanvasError
+
+GROUP = Path("/sys/fs/cgroup")  # limits of the container
+GIB = 1 << 30
+
+
+def check_memory(what: str, needed: int) -> None:
+    """Raises CanvasError where `needed` bytes are more than the machine has left."""
+    if needed < GIB // 4:  # not worth looking
+        return
+    left = memory_left()
+    if needed > left:
+        raise CanvasError(
+            f"{what} {needed / GIB:,.1f} GiB of memory, and {left / GIB:,.1f} GiB are left on "
+            "this machine: give smaller inputs, or a smaller batch"
+        )
+
+
+def row_major_bytes(values: Iterable[Any]) -> int:
+    """Of the tensors among them, as whole copies: what is expanded has all of its elements."""
+    return sum(v.numel() * v.element_size() for v in values if isinstance(v, Tensor))
+
+
+def memory_left() -> int:
+    """Bytes that can still be had without swapping."""
+    left = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        left = min(left, int(kib) << 10)
+    with suppress(OSError, ValueError):  # "max": no limit
+        most = int((GROUP / "memory.max").read_text())
+        left = min(left, max(0, most - int((GROUP / "memory.current").read_text())))
+    return left
