@@ -84,6 +84,39 @@ canvas_status build_bsr_gemm(struct build *b) {
   return CANVAS_OK;
 }
 
+/* Where few columns of a row are stored, a row of blocks reads next to none of what im2col would copy, and a tile
+ * along an image's rows pays for the index of each: at 90 % of zeros that takes half the time of columns, at 40 %
+ * up to 1.7 times; of rows of 7 always more. */
+static bool reads_windows(const struct build *b) {
+  enum { FEW = 4, ROW = 8 };
+  return b->size['s'] == 1 && b->size['q'] >= ROW &&
+         b->size['z'] <= b->size['d'] * b->size['k'] / FEW;
+}
+
+/* parts [n, p, q, d, r, s], from the padded image where at['k'] says. */
+static int window_parts(struct build *b, int x, const struct sparse *w) {
+  char letters[LAYOUT_MAX];
+  int pad = build_pad(b, x, "nhwi", 0), parts = build_stage(b, "parts", b->wide, "npqdrs");
+  reduce_blocks(b, parts, "ko", w);
+  sparse_column(b, w);
+  build_unflatten(b, b->at['k'], "yxc");
+  build_slide(b);
+  b->at['i'] = b->at['c'];
+  int value = build_load(b, pad, build_padded(b, "nhwi", letters));
+  program_define(b->p, parts, px_mul(b->p, value, build_load(b, w->weight, "zrs")));
+  return parts;
+}
+
+static int column_parts(struct build *b, int x, const struct sparse *w) {
+  int rows = build_matrix(b, "im2col", "ak", "yxc", x, "nhwi");
+  int parts = build_stage(b, "parts", b->wide, "adrs");
+  reduce_blocks(b, parts, "ko", w);
+  sparse_column(b, w);
+  int value = build_load(b, rows, "ak");
+  program_define(b->p, parts, px_mul(b->p, value, build_load(b, w->weight, "zrs")));
+  return parts;
+}
+
 canvas_status build_bsr_conv2d_nhwc(struct build *b) {
   struct program *p = b->p;
   bool biased = build_number(b, ARG_BIAS, 0);
@@ -96,15 +129,13 @@ canvas_status build_bsr_conv2d_nhwc(struct build *b) {
   int x = build_input(b, "X", "nhwi");
   struct sparse w = sparse_inputs(b, b->size['k']);
   int bias = biased ? build_input(b, "B", "b") : -1;
-  int rows = build_matrix(b, "im2col", "ak", "yxc", x, "nhwi");
-  int parts = build_stage(b, "parts", b->wide, "adrs");
-  reduce_blocks(b, parts, "ko", &w);
-  sparse_column(b, &w);
-  program_define(p, parts, px_mul(p, build_load(b, rows, "ak"), build_load(b, w.weight, "zrs")));
+  bool windows = reads_windows(b);
+  int parts = windows ? window_parts(b, x, &w) : column_parts(b, x, &w);
   int y = biased ? build_stage(b, "product", b->wide, "ab") : build_stage(b, "Y", b->type, "ab");
   build_unflatten(b, b->at['b'], "dr");
+  if (windows) build_unflatten(b, b->at['a'], "npq");
   build_reduce(b, y, REDUCE_SUM, "s");
-  program_define(p, y, build_load(b, parts, "adrs"));
+  program_define(p, y, build_load(b, parts, windows ? "npqdrs" : "adrs"));
   if (biased) build_bias(b, y, "ab", bias, "b");
   return CANVAS_OK;
 }
