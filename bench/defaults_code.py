@@ -200,8 +200,8 @@ def split_nests(body: list[str]) -> tuple[list[str], list[Nest]]:
     """The lines with a probe before each root loop, and after the last one."""
     lines, nests, at, ended = [], [], -1, False
     for number, line in enumerate(body):
-        starts = re.match(r"  (for |PRAGMA)", line) and not (
-            number and body[number - 1].startswith("  PRAGMA")
+        starts = re.match(r"  (for |PRAGMA|SCALAR_ALONE)", line) and not (
+            number and re.match("  (PRAGMA|SCALAR_ALONE)", body[number - 1])
         )
         if starts:
             at += 1

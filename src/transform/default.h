@@ -19,6 +19,7 @@
  *     default_rows.c     rows that several stages share: one loop around all of them
  *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
  *     default_nest.c     the loops of it and of what is computed in its tile
+ *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *
  * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
@@ -285,6 +286,11 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
 /* A stage without a reduction as one long vector along its axes from plan->first on. */
 void default_long(struct default_maker *m, const struct default_facts *f,
                   const struct default_plan *plan);
+
+/* default_odd.c: of a program of such rows, but for partial sums; NULL: it is none. */
+struct schedule *default_odd_rows(const struct program *p, const struct machine *machine);
+/* Edits of its maps may make it one. */
+bool default_may_have_odd_rows(const struct program *p, const struct machine *machine);
 
 /* The program after the edits; NULL where it stays as it is. */
 struct program *default_program(const struct program *p, const struct machine *machine);

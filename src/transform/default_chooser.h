@@ -28,17 +28,14 @@ int64_t chooser_rows(const struct chooser *c);
 bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 double chooser_cycles(struct chooser *c); /* sets now.packed, too */
+/* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
+ * where one block of lanes goes through all of them: its loop is outermost. */
+bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile);
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
 /* ... the sum of the tile `now` is so short that all of it can be unrolled. */
 bool chooser_unrolls_all(const struct chooser *c);
-
-/* default_order.c: bytes from the first to the last row of a window that moves along own axes; 0: there is none. */
-int64_t chooser_window(const struct chooser *c, const struct default_load *l);
-/* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
- * where one block of lanes goes through all of them: its loop is outermost. */
-bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile);
 
 /* default_wish.c: the tile `now` is of the kind that is wished for; the best of each kind is told. */
 bool chooser_wants(const struct chooser *c);

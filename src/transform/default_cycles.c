@@ -8,6 +8,7 @@ enum {
   HIDDEN = 2,            /* ... of which other stages hide so many, where they share its loops */
   SET = 4096,            /* bytes from one line to the next of a set of L1 ... */
   WAYS = 8,              /* ... which holds so many */
+  LINE = 64,             /* ... and its bytes */
   PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
   STREAM = 24,           /* bytes that come from the second cache in a cycle */
   FAR = 8,               /* times the second cache: more than that is in memory */
@@ -406,10 +407,58 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   return (double)count;
 }
 
+/* Lines that are so far from each other fall into as many sets of the first cache. */
+static int64_t sets_of(int64_t pitch) {
+  int64_t sets = SET / LINE, step = pitch / LINE;
+  if (pitch % LINE) return sets;
+  while (sets > 1 && step % 2 == 0) {
+    sets /= 2;
+    step /= 2;
+  }
+  return sets;
+}
+
+/* Bytes from the first to the last row of a window that moves along own axes, and from one of its pixels to
+ * the next; 0: there is none. */
+static int64_t window_of(const struct chooser *c, const struct default_load *l, int64_t *pitch) {
+  const struct default_facts *f = c->f;
+  int64_t window = 0, bytes = chooser_bytes(c, l->tensor);
+  *pitch = 0;
+  for (int own = 0; own < f->t->rank; own++)
+    for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
+      int64_t step = l->stride[r] * bytes;
+      if (step <= 0 || !l->stride[own] || l->stride[own] % l->stride[r]) continue;
+      if (step * f->t->axes[r].size > window) window = step * f->t->axes[r].size;
+      if (!*pitch || step < *pitch) *pitch = step;
+    }
+  return window;
+}
+
+bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile) {
+  const struct default_facts *f = c->f;
+  int v = tile->vec;
+  int64_t l1 = c->machine->l1, pitch;
+  bool more = false;
+  if (f->reduction == 1 || f->reduction > DEFAULT_FEW) return false;
+  if (f->t->axes[v].size <= tile->steps) return false;
+  for (int i = 0; i < f->loads; i++) {
+    const struct default_load *l = &f->load[i];
+    int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l->tensor);
+    int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
+    if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
+    if (!window) continue;
+    if (window / pitch > sets_of(pitch) * WAYS) return false;
+    if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
+    more = more || window > l1;
+  }
+  return more;
+}
+
 /* Bytes of a tile's window that the tile before it did not load; other tiles did so long ago, as the lines under
  * the window are more than the first cache. */
 static double read_again(const struct chooser *c, const struct default_load *l) {
-  if (l->stride[c->now.vec] != 1 || chooser_window(c, l) <= c->machine->l1) return 0;
+  int64_t pitch;
+  if (l->stride[c->now.vec] != 1 || window_of(c, l, &pitch) <= c->machine->l1) return 0;
   if (chooser_windows_stay(c, &c->now)) return 0;
   return fresh(c, l) * chooser_bytes(c, l->tensor);
 }

@@ -17,10 +17,7 @@ enum {
   SMALL = 4096,      /* elements that are not worth packing */
   APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
   ACROSS = 8,        /* ... and take so many cycles more */
-  MANY = 32,         /* registers */
-  SET = 4096,        /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8,          /* ... which holds so many */
-  CACHE_LINE = 64    /* bytes */
+  MANY = 32          /* registers */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -47,58 +44,6 @@ static void weigh(const struct chooser *c, double *panels, double *rows) {
     bool still = v < 0 || !(l->moves >> v & 1) || (l->block[v] && !l->stride[v]);
     if (still || is_used_again(c, l)) *(still ? rows : panels) += bytes_of_load(c, l);
   }
-}
-
-/* Lines that are so far from each other fall into as many sets of the first cache. */
-static int64_t sets_of(int64_t pitch) {
-  int64_t sets = SET / CACHE_LINE, step = pitch / CACHE_LINE;
-  if (pitch % CACHE_LINE) return sets;
-  while (sets > 1 && step % 2 == 0) {
-    sets /= 2;
-    step /= 2;
-  }
-  return sets;
-}
-
-/* Bytes from the first to the last row of a window that moves along own axes, and from one of its pixels to
- * the next; 0: there is none. */
-static int64_t window_of(const struct chooser *c, const struct default_load *l, int64_t *pitch) {
-  const struct default_facts *f = c->f;
-  int64_t window = 0, bytes = chooser_bytes(c, l->tensor);
-  *pitch = 0;
-  for (int own = 0; own < f->t->rank; own++)
-    for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
-      int64_t step = l->stride[r] * bytes;
-      if (step <= 0 || !l->stride[own] || l->stride[own] % l->stride[r]) continue;
-      if (step * f->t->axes[r].size > window) window = step * f->t->axes[r].size;
-      if (!*pitch || step < *pitch) *pitch = step;
-    }
-  return window;
-}
-
-int64_t chooser_window(const struct chooser *c, const struct default_load *l) {
-  int64_t pitch;
-  return window_of(c, l, &pitch);
-}
-
-bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile) {
-  const struct default_facts *f = c->f;
-  int v = tile->vec;
-  int64_t l1 = c->machine->l1, pitch;
-  bool more = false;
-  if (f->reduction == 1 || f->reduction > DEFAULT_FEW) return false;
-  if (f->t->axes[v].size <= tile->steps) return false;
-  for (int i = 0; i < f->loads; i++) {
-    const struct default_load *l = &f->load[i];
-    int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l->tensor);
-    int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
-    if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
-    if (!window) continue;
-    if (window / pitch > sets_of(pitch) * WAYS) return false;
-    if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
-    more = more || window > l1;
-  }
-  return more;
 }
 
 /* Where the loop over blocks of lanes stands: outside the rows' loops, in them, or in two parts. All

@@ -257,8 +257,7 @@ static bool cache_one(struct editor *e) {
   return found && editor_edit(e, text);
 }
 
-/* All but panels, which go with a tile. */
-static void edit_stages(struct editor *e) {
+static void edit_maps(struct editor *e) {
   bool borders = e->mode.wish && e->mode.wish->borders;
   for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
   }
@@ -271,6 +270,11 @@ static void edit_stages(struct editor *e) {
   }
   for (int i = 0; i < ROUNDS && !e->mode.wish && editor_turn(e); i++) {
   }
+}
+
+/* All but panels, which go with a tile. */
+static void edit_stages(struct editor *e) {
+  edit_maps(e);
   for (int i = 0, after = -1; i < ROUNDS && rfactor_one(e, &after); i++) {
   }
   for (int i = 0; i < ROUNDS && cache_one(e); i++) {
@@ -305,7 +309,19 @@ static struct program *edited_for(const struct program *p, const struct machine 
   return takes_less ? told.p : open.p;
 }
 
+static bool are_odd_rows(const struct program *p, const struct machine *machine) {
+  struct schedule *s = default_odd_rows(p, machine);
+  schedule_free(s);
+  return s != NULL;
+}
+
 struct program *default_program(const struct program *p, const struct machine *machine) {
+  if (!default_may_have_odd_rows(p, machine)) return edited_for(p, machine, NULL);
+  struct editor e = editor_open(p, machine, NULL, false);
+  edit_maps(&e); /* partial sums and panels there are none */
+  editor_close(&e);
+  if (are_odd_rows(program_of(&e), machine)) return e.p;
+  program_free(e.p);
   return edited_for(p, machine, NULL);
 }
 

@@ -178,6 +178,8 @@ struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
   struct default_plans all;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
+  struct schedule *odd = default_odd_rows(p, machine);
+  if (odd) return odd;
   for (int rows = 1; rows >= 0; rows--) {
     plan_best(&all, p, machine, NULL, rows);
     struct schedule *s = tiled(&all);

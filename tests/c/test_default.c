@@ -49,9 +49,16 @@ static const struct {
     {"gemv m=1024 k=1024", 0, "Y_r[m:1024, k_i:16] ="},
     {"gemv m=1024 k=1024", 1, "k_o, m_i:8:unroll, k_i:vec =>"},
     {"softmax shape=256x128", 0, "total_r[i0:256, i1_i:64] ="},
-    // ... whose number does not divide the sum; none of a short one
-    {"softmax shape=1024x1003", 0, "    i1_o, i1_i:vec =>\n        @total_r = i0, i1_i // i1_o"},
-    {"softmax shape=2048x101", 2, "total_r[i0:2048, i1_i:16] ="},
+    // rows that no whole vectors divide, one after the other; not short ones, nor where much of a function is for
+    // nothing
+    {"softmax shape=1024x1003", 0,
+     "\nrow0:para =>\n    largest_o, largest_v:128:peel:vec =>\n        @largest = {row0}/i0 // "
+     "{largest_o, largest_v}/i1\n    raised_o, raised_v:64:peel:vec =>"},
+    {"softmax shape=16x101", 1, "\nrow0 =>\n    largest_o, largest_v:64:peel:vec =>"},
+    {"mean shape=12x100 dim=-1", 0, "row0, Y_v:100:mask:vec =>"},
+    {"gemv m=12 k=100", 0, "row0, Y_v:100:mask:vec =>"},
+    {"gemv m=12 k=333", 0, "Y_r[m:12, k_i:64] ="},
+    {"softmax shape=1024x67", 0, "total_r[i0:1024, i1_i:32] ="},
     {"softmax shape=1024x63", 0, "total[i0:1024] = raised[i0, i1] // sum i1:63"},
     // a loop over rows for all stages; none where a row is too large for the first cache, or all are small
     {"softmax shape=1024x1024", 1, "\ni0:para =>\n    i1_o, i1_i:vec =>"},
@@ -120,6 +127,10 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      "kw, kh:unroll, h:unroll, c_v:8:vec =>", 1},
+    // rows read each other: partial sums whose number does not divide them
+    {BEGIN "in X f32 [r:64, c:103]\nS[r:64] = X[r, c] // sum c:103\nY[r:64, c:103] = X[r, c] + "
+           "S[63-r]\nout Y\n",
+     "@S_r = {r_o, r_i}/r, c_i // c_o", 1},
 #define DEPTHWISE(n, size, channels)                                                               \
   BEGIN "in X f32 [n:" n ", h:" size ", w:" size ", c:" channels                                   \
         "]\nin W f32 [kh:3, kw:3, c:" channels "]\nY[n:" n ", h:" size ", w:" size ", c:" channels \
