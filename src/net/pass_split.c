@@ -115,9 +115,10 @@ static double part_seconds(const struct cutting *c, int stage) {
   return seconds;
 }
 
-static double parts_seconds(const struct cutting *c) {
+/* Parts that alone take `most` are enough to know: the others are not scheduled. */
+static double parts_seconds(const struct cutting *c, double most) {
   double seconds = part_seconds(c, c->p->outputs.data[0]);
-  for (int i = 0; i < c->p->tensors.count; i++)
+  for (int i = 0; i < c->p->tensors.count && seconds < most; i++)
     if (c->cut[i]) seconds += part_seconds(c, i);
   return seconds;
 }
@@ -174,8 +175,8 @@ static bool try_cut(struct cutting *c, int sum, struct program **best, double *l
     if (!made) continue;
     c->p = made;
     c->tries++;
-    double seconds = parts_seconds(c);
-    bool less = seconds < *least && seconds < PARTS_BETTER * c->seconds;
+    double most = fmin(*least, PARTS_BETTER * c->seconds), seconds = parts_seconds(c, most);
+    bool less = seconds < most;
     program_free(less ? *best : made);
     if (!less) continue;
     *best = made;
