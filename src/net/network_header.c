@@ -151,6 +151,11 @@ static const char example[] =
     "  if (@_run(weights, packed, inputs, outputs, arena)) return 1;\n"
     "  for (int i = 0; i < outputs_count; i++)\n"
     "    printf(\"output %d: %zu bytes\\n\", i, outputs_bytes[i]);\n"
+    "  for (int i = 0; i < weights_count; i++) free((void *)weights[i]);\n"
+    "  for (int i = 0; i < inputs_count; i++) free((void *)inputs[i]);\n"
+    "  for (int i = 0; i < outputs_count; i++) free(outputs[i]);\n"
+    "  free(packed);\n"
+    "  free(arena);\n"
     "  return 0;\n"
     "}\n";
 

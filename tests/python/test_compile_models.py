@@ -151,7 +151,8 @@ def test_outputs_are_saved_in_the_order_of_the_model(tmp_path):
     header = (tmp_path / "heads/heads.h").read_text()
     sizes = re.findall(r"outputs\[\d\]: \w+ f32 (\[.*?\])", header)
     assert sizes == ["[3]", "[3, 5]", "[3, 5]", "[3]"]
-    command = "cc -O2 -march=native -Wall -Wextra -Werror -o run main.c heads.c -lm && ./run"
+    flags = "-O2 -march=native -fsanitize=address"  # it frees all that it asked for
+    command = f"cc {flags} -Wall -Wextra -Werror -o run main.c heads.c -lm && ./run"
     home = tmp_path / "heads"
     done = subprocess.run(command, shell=True, cwd=home, check=True, capture_output=True)
     for line in done.stdout.decode().splitlines():
@@ -347,3 +348,26 @@ def test_a_network_that_needs_more_memory_than_there_is_is_refused():
     model = nn.ConvTranspose2d(1, 1, 1, stride=40000).eval()
     with pytest.raises(canvas.CanvasError, match=r"^the model needs [\d,.]+ GiB of memory, and "):
         canvas.compile(model, torch.zeros(1, 1, 9, 9))
+
+
+def test_a_size_that_is_answered_is_a_tuple_of_numbers():
+    """As torch.export has it; under torch.compile it stays what it is."""
+    model = Sizes().eval()
+    image = torch.randn(2, 3, 8, 8)
+    values, size = canvas.compile(model, image)(image)
+    torch.testing.assert_close(values, model(image)[0], rtol=1e-4, atol=1e-5)
+    assert tuple(size) == (2, 4, 6, 6) and all(type(number) is int for number in size)
+    with torch.no_grad():
+        values, size = torch.compile(model, backend="canvas")(image)
+    torch.testing.assert_close(values, model(image)[0], rtol=1e-4, atol=1e-5)
+    assert type(size) is torch.Size and size == (2, 4, 6, 6)
+
+
+class Sizes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        y = self.conv(x).relu()
+        return y, y.shape

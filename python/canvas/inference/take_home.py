@@ -76,7 +76,15 @@ int main(void) {
     }
     printf("output %%d: %%zu bytes, ", i, output_bytes[i]);
     printf("off by %%g of %%g at most\n", off, largest);
+    free((void *)wanted);
   }
+  for (int i = 0; i < WEIGHTS; i++) free((void *)weights[i]);
+  for (int i = 0; i < INPUTS; i++) free((void *)inputs[i]);
+  for (int i = 0; i < OUTPUTS; i++) free(outputs[i]);
+  free(packed);
+  free(arena);
+  if (weights_file) fclose(weights_file);
+  if (example) fclose(example);
   return 0;
 }
 """
