@@ -7,8 +7,9 @@
 #include "transform/default.h"
 
 enum {
-  DEFAULT_CALLS = 8, /* operations of a point from which on its tile is small */
-  DEFAULT_FEW = 64   /* steps of a reduction that loads bind, and not operations */
+  DEFAULT_CALLS = 8,        /* operations of a point from which on its tile is small */
+  DEFAULT_STATEMENTS = 128, /* of a tile whose sum is unrolled */
+  DEFAULT_FEW = 64          /* steps of a reduction that loads bind, and not operations */
 };
 
 struct chooser {
@@ -25,6 +26,8 @@ int chooser_bytes(const struct chooser *c, int tensor); /* of an element */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 int64_t chooser_vectors(const struct chooser *c); /* of the tile `now` */
 int64_t chooser_rows(const struct chooser *c);
+/* The sum of the tile `now` is so short that all of it can be unrolled. */
+bool chooser_unrolls_all(const struct chooser *c);
 bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 double chooser_cycles(struct chooser *c); /* sets now.packed, too */
@@ -34,8 +37,6 @@ bool chooser_windows_stay(const struct chooser *c, const struct default_tile *ti
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
-/* ... the sum of the tile `now` is so short that all of it can be unrolled. */
-bool chooser_unrolls_all(const struct chooser *c);
 
 /* default_wish.c: the tile `now` is of the kind that is wished for; the best of each kind is told. */
 bool chooser_wants(const struct chooser *c);

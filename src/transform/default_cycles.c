@@ -135,6 +135,13 @@ static double split_lanes(const struct chooser *c, const struct default_load *l)
   return (double)c->now.steps * (vectors > 2 ? 2 / (double)vectors : 1);
 }
 
+bool chooser_unrolls_all(const struct chooser *c) {
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (c->f->t->axes[i].low >= 0 || c->f->period[i]) return false;
+  return !c->f->asked &&
+         c->f->reduction * chooser_rows(c) * chooser_vectors(c) <= DEFAULT_STATEMENTS;
+}
+
 /* In blocks of the same element, of which a vector has a few, or which lie close to each other: vectors that are
  * permuted (code_permute.c). */
 static bool is_permuted(const struct chooser *c, const struct default_load *l) {

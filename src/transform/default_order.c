@@ -10,8 +10,7 @@ enum {
   SHORT = 9, /* steps of a reduction axis that may be unrolled ... */
   FEW =
       64, /* ... of all of them, of a sum that loads of its own rows bind, and not those of others */
-  MOST_UNROLLED = 9, /* ... of all of them together ... */
-  STATEMENTS = 128,  /* ... into so many */
+  MOST_UNROLLED = 9, /* ... of all of them together, into DEFAULT_STATEMENTS at most */
   LINE = 16,         /* elements of a line */
   COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
   SMALL = 4096,      /* elements that are not worth packing */
@@ -269,19 +268,13 @@ static bool is_window(const struct chooser *c, int reduction) {
 
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
-  if (size < 2 || size > SHORT || size * tile > STATEMENTS) return false;
+  if (size < 2 || size > SHORT || size * tile > DEFAULT_STATEMENTS) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
   int few = c->machine->registers < MANY || chooser_vectors(c) < chooser_rows(c);
   if (c->f->reduction > DEFAULT_FEW || 2 * tile + few > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;
   return is_window(c, reduction);
-}
-
-bool chooser_unrolls_all(const struct chooser *c) {
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (bounded(c, i) || c->f->period[i]) return false;
-  return !c->f->asked && c->f->reduction * chooser_rows(c) * chooser_vectors(c) <= STATEMENTS;
 }
 
 /* All reductions where that is not much, or the one along which rows slide. */
@@ -295,7 +288,7 @@ static uint32_t unrolled(const struct chooser *c) {
   if (c->f->asked) return 1u << c->best.slide; /* each step would be many tiles */
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (bounded(c, i)) return 1u << c->best.slide;
-  bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= STATEMENTS;
+  bool few = c->f->reduction * chooser_rows(&best) * chooser_vectors(&best) <= DEFAULT_STATEMENTS;
   return c->f->reduction <= MOST_UNROLLED && few ? all : 1u << c->best.slide;
 }
 
