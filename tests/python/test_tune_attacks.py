@@ -146,7 +146,7 @@ def test_the_time_is_kept_whatever_the_model_says(tmp_path):
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 SLOW = """#!/bin/sh
 [ "$1" = --version ] && exec gcc --version
-[ -e "$0.slow" ] && grep -q '^int candidate_' unit.c && sleep 300
+[ -e "$0.slow" ] && grep -q '^int candidate_' unit.c && touch "$0.began" && sleep 300
 exec gcc "$@"
 """
 
@@ -165,6 +165,7 @@ def slow(folder):
     compiler.write_text(SLOW)
     compiler.chmod(0o700)
     switch.unlink(missing_ok=True)
+    (folder / "slow-cc.began").unlink(missing_ok=True)
     return compiler, switch
 
 
@@ -220,7 +221,7 @@ def test_before_the_first_trial_there_is_no_winner(folder, slow, words):
         text=True,
         env={**os.environ, "CANVAS_CC": str(compiler), "CANVAS_CACHE": str(folder / "none-cache")},
     )
-    time.sleep(1)
+    wait_for((folder / "slow-cc.began").exists, tuner)
     began = time.monotonic()
     tuner.send_signal(signal.SIGINT)
     said, errors = tuner.communicate(timeout=60)
@@ -239,7 +240,7 @@ def test_a_second_signal_kills(folder, slow):
         stderr=subprocess.DEVNULL,
         env={**os.environ, "CANVAS_CC": str(compiler), "CANVAS_CACHE": str(folder / "two-cache")},
     )
-    time.sleep(1)
+    wait_for((folder / "slow-cc.began").exists, tuner)
     tuner.send_signal(signal.SIGSTOP)  # it sees both when it goes on
     tuner.send_signal(signal.SIGINT)
     tuner.send_signal(signal.SIGCONT)
