@@ -110,20 +110,36 @@ static canvas_status told_layout(const struct binder *b, struct bound_stage *sta
   return CANVAS_OK;
 }
 
+/* What is read again is wanted in a cache. */
+static canvas_status check_streamed(const struct binder *b, int index) {
+  const struct bound_stage *stage = &b->tree->stages[index];
+  if (!stage->is_output)
+    return reject(b, stage_place(b, stage), "':stream' is of outputs, '%s' is none",
+                  stage_name(b, stage));
+  for (int i = 0; i < b->reads.count; i++)
+    if (b->reads.data[i].producer == index)
+      return reject(b, stage_place(b, stage), "':stream' output '%s' is read by '%s'",
+                    stage_name(b, stage), stage_name(b, &b->tree->stages[b->reads.data[i].reader]));
+  return CANVAS_OK;
+}
+
 static canvas_status bind_layout(const struct binder *b, int index) {
   struct bound_stage *stage = &b->tree->stages[index];
   const struct schedule_leaf *leaf = &b->s->nodes.data[stage->node].leaf;
-  bool told = leaf->layout.count || leaf->scope != SCOPE_AUTO;
+  bool streamed = leaf->scope == SCOPE_STREAM;
+  bool told = leaf->layout.count || (leaf->scope != SCOPE_AUTO && !streamed);
   if (stage->is_output && told)
     return reject(b, stage_place(b, stage),
                   "'%s' is an output, the program says how it is laid out", stage_name(b, stage));
+  if (streamed) TRY(check_streamed(b, index));
   if (stage->is_output)
     output_layout(b, stage);
   else if (leaf->layout.count)
     TRY(told_layout(b, stage, leaf));
   else
     plain_layout(b, index);
-  stage->scope = leaf->scope;
+  stage->scope = streamed ? SCOPE_AUTO : leaf->scope;
+  stage->streamed = streamed;
   return CANVAS_OK;
 }
 

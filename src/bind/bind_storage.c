@@ -156,6 +156,23 @@ static void store_sums(struct binder *b, struct bound_stage *stage) {
   if (!stage->direct) stage->sum = sum;
 }
 
+/* Only whole vectors go around the caches, and each once. */
+static canvas_status check_streamed(const struct binder *b, const struct bound_stage *stage) {
+  enum program_dtype dtype = stage_tensor(b, stage)->dtype;
+  if (!stage->streamed) return CANVAS_OK;
+  if (dtype != PROGRAM_F32 && dtype != PROGRAM_F64)
+    return reject(b, stage_place(b, stage), "':stream' output '%s' is neither f32 nor f64",
+                  stage_name(b, stage));
+  if (stage->vec < 0)
+    return reject(b, stage_place(b, stage), "':stream' output '%s' stands in no vec loop",
+                  stage_name(b, stage));
+  if (stage->start >= 0 && stage->direct)
+    return reject(b, stage_place(b, stage),
+                  "':stream' output '%s' is summed up in memory: its sums are no tile of registers",
+                  stage_name(b, stage));
+  return CANVAS_OK;
+}
+
 /* ---- memory ---- */
 
 /* The loop whose body allocates what lives as long as one iteration of `node`: a parallel one, where
@@ -194,6 +211,7 @@ canvas_status bind_storage(struct binder *b) {
     if (stage->dead) continue;
     TRY(store_values(b, stage));
     store_sums(b, stage);
+    TRY(check_streamed(b, stage));
     choose_memory(b, &stage->value, stage->compute_at, stage->scope == SCOPE_HEAP, &left);
     if (stage->start >= 0)
       choose_memory(b, &stage->sum, b->s->nodes.data[stage->start].parent, false, &left);

@@ -67,6 +67,7 @@ struct bound_stage {
   int64_t elements;   /* of the buffer */
   int64_t recomputed; /* times that each element is computed; 1 */
   enum buffer_scope scope;
+  bool streamed; /* an output whose whole vectors are written around the caches */
 
   /* with every number known */
   int vec;                        /* node: the vec loop around it, -1 */

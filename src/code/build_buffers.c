@@ -86,8 +86,11 @@ void build_variables(struct builder *b) {
     b->tensor_variable[i] =
         stored_variable(b, p->tensors.data[i].name, &b->tree->stages[stage].value);
   }
-  for (int i = 0; i < b->tree->count; i++)
-    b->stages[i].value.variable = b->tensor_variable[b->tree->stages[i].tensor];
+  for (int i = 0; i < b->tree->count; i++) {
+    int variable = b->tensor_variable[b->tree->stages[i].tensor];
+    b->stages[i].value.variable = variable;
+    if (b->tree->stages[i].streamed) b->code->variables.data[variable].streamed = true;
+  }
   name_loops(b);
   name_sums(b);
   b->lane_variable = own(b, "lane", CODE_COUNTER, code_type(PROGRAM_I32, 1));

@@ -97,6 +97,7 @@ struct code_variable {
   enum code_storage storage;
   struct code_type type; /* of each element */
   int64_t count;
+  bool streamed; /* CODE_OUTPUT: whole vectors are written around the caches */
 };
 
 /* ---- statements ---- */

@@ -36,6 +36,10 @@ static const struct {
 } helpers[] = {
     {HELP_PARALLEL,
      "#ifdef _OPENMP\n#define PRAGMA(text) _Pragma(#text)\n#else\n#define PRAGMA(text)\n#endif\n"},
+    {HELP_STREAMED,
+     "/* what went around the caches is seen before what is written later */\n"
+     "#ifdef __SSE__\n#define STREAMED() __builtin_ia32_sfence()\n"
+     "#else\n#define STREAMED() ((void)0)\n#endif\n"},
     {HELP_SCALAR | HELP_SCALAR_ALONE,
      "/* clang's vectors of such a loop would read a remainder as if it never came round */\n"},
     {HELP_SCALAR,
@@ -285,6 +289,28 @@ static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
              head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
 }
 
+/* A whole vector around the caches, at a multiple of its bytes; elsewhere, and where compiler or
+ * processor have no such store, as any other. */
+static void put_stream(bool wide, int lanes, struct buf *out) {
+  const char *v = letters(wide, false), *type = wide ? "double" : "float";
+  int bytes = lanes * (wide ? 8 : 4);
+  const char *wants = bytes == 64 ? "__AVX512F__" : bytes == 32 ? "__AVX__" : "__SSE2__";
+  const char *suffix = bytes == 64 ? "512" : bytes == 32 ? "256" : "";
+  char V = wide ? 'D' : 'V';
+  buf_printf(out,
+             "#if defined __clang__\n#define STREAM_ONE_%c%d(to, x) __builtin_nontemporal_store(x, "
+             "(%s%d *)(to))\n"
+             "#elif defined %s\n#define STREAM_ONE_%c%d(to, x) __builtin_ia32_movntp%c%s(to, x)\n"
+             "#else\n#define STREAM_ONE_%c%d(to, x) (%c%d(*(to)) = (x))\n#endif\n",
+             V, lanes, v, lanes, wants, V, lanes, wide ? 'd' : 's', suffix, V, lanes, V, lanes);
+  buf_printf(
+      out,
+      "#define STREAM_%c%d(place, x) \\\n  do { \\\n    %s *to_ = &(place); \\\n"
+      "    %s%d x_ = (x); \\\n    if ((__UINTPTR_TYPE__)to_ %% %d) \\\n      %c%d(*to_) = x_; \\\n"
+      "    else \\\n      STREAM_ONE_%c%d(to_, x_); \\\n  } while (0)\n",
+      V, lanes, type, v, lanes, bytes, V, lanes, V, lanes);
+}
+
 static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
                               struct buf *out) {
   const char *v = letters(wide, false), *m = letters(wide, true);
@@ -304,6 +330,7 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
     case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
     case VECTOR_SOME: put_some(p, lanes, out); return;
     case VECTOR_STORE: put_store(p, wide, lanes, out); return;
+    case VECTOR_STREAM: put_stream(wide, lanes, out); return;
     case VECTOR_BF16_LOAD:
       buf_printf(out,
                  "#define BF16_LOAD%d(place, n) \\\n  ({ \\\n"

@@ -30,7 +30,8 @@ static const char reserved[] =
     "aligned_alloc free int32_t int64_t uint16_t uint32_t "
     /* the text's own */
     "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 V2 V4 "
-    "V8 V16 V32 V64 D2 D4 D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* STORE_* REDUCE_* SUM_OF_* "
+    "V8 V16 V32 V64 D2 D4 D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* STORE_* STREAM_* STREAMED "
+    "REDUCE_* SUM_OF_* "
     "PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ LEAST_OF MOST_OF CLAMP_F32 "
     "PRAGMA SCALAR SCALAR_ALONE x_ "
     "y_ u_ i_ j_ most_ least_ mask_ take_ to_ from_ n_ part_ bits_ half4_ half8_ half16_ "

@@ -201,6 +201,13 @@ static bool in_parallel(const struct printer *p, const struct code_statement *s)
   return s->kind == CODE_FOR && s->parallel >= loops;
 }
 
+/* The body of what runs in parallel: the innermost of the loops that are run as one. */
+static bool last_in_parallel(const struct printer *p, const struct code_statement *s) {
+  int loops = 1;
+  for (; s->kind == CODE_FOR && !s->parallel; s = statement_at(p, s->parent)) loops++;
+  return s->kind == CODE_FOR && s->parallel == loops;
+}
+
 /* X[i*3 % 32] in a loop of a constant number of steps, 17 to 32: clang 14 makes vectors of it as if i*3
  * were never larger than 31. In parallel a loop has no constant number of steps. */
 static void put_scalar(struct printer *p, const struct code_statement *s, int at, int depth,
@@ -356,6 +363,29 @@ static void put_part(struct printer *p, const struct code_statement *s, struct b
   buf_puts(out, ");");
 }
 
+/* Whether it writes a whole vector of an output around the caches. */
+static bool is_streamed(const struct printer *p, const struct code_statement *s) {
+  const struct code_expr *to = &p->code->exprs.data[s->to];
+  if (to->op != CODE_VECTOR || to->arg[1] >= 0 || s->how != CODE_SET) return false;
+  const struct code_expr *first = &p->code->exprs.data[to->arg[0]];
+  if (first->op != CODE_ELEMENT || !variable_at(p, first->variable)->streamed) return false;
+  bool wide = to->type.element == PROGRAM_F64;
+  int bytes = to->type.lanes * (wide ? 8 : 4);
+  return (wide || to->type.element == PROGRAM_F32) && bytes >= 16 && bytes <= 64;
+}
+
+/* STREAM_V16(Y[i], x); */
+static void put_stream(struct printer *p, const struct code_statement *s, struct buf *out) {
+  const struct code_expr *to = &p->code->exprs.data[s->to];
+  print_used_vector(p, VECTOR_STREAM, to->type);
+  p->used |= HELP_STREAMED;
+  buf_printf(out, "STREAM_%c%d(", to->type.element == PROGRAM_F64 ? 'D' : 'V', to->type.lanes);
+  print_part(p, to, out);
+  buf_puts(out, ", ");
+  print_expr(p, s->value, BOUND_NONE, out);
+  buf_puts(out, ");");
+}
+
 static void put_prefetch(struct printer *p, const struct code_statement *s, struct buf *out) {
   buf_puts(out, "__builtin_prefetch(&");
   print_expr(p, s->to, BOUND_NONE, out);
@@ -374,6 +404,8 @@ static int put_simple(struct printer *p, const struct code_statement *s, int dep
     put_bf16_vector(p, s, &text);
   else if (p->code->exprs.data[s->to].op == CODE_VECTOR && p->code->exprs.data[s->to].arg[1] >= 0)
     put_part(p, s, &text);
+  else if (is_streamed(p, s))
+    put_stream(p, s, &text);
   else
     put_assignment(p, s, &text);
   put_line(&text, depth, out);
@@ -409,6 +441,11 @@ static int put_children(struct printer *p, int parent, int depth, struct buf *ou
     if (out->length > EMIT_BYTES) break; /* of what is around, too: told at the end */
     statements += put_statement(p, i, depth, out);
   }
+  if (p->streams && last_in_parallel(p, statement_at(p, parent))) {
+    p->used |= HELP_STREAMED;
+    put_text("STREAMED();", depth, out);
+    statements++;
+  }
   return statements;
 }
 
@@ -423,6 +460,7 @@ void print_open(struct printer *p, const char *function, const char *const *suff
   for (int i = 0; i < count; i++) {
     const struct code_variable *v = variable_at(p, i);
     p->name[i] = v->reserved ? v->name : names_choose(&p->names, v->name, false);
+    p->streams |= v->streamed;
   }
 }
 
@@ -433,6 +471,7 @@ void print_close(struct printer *p) {
 
 canvas_status print_body(struct printer *p) {
   put_children(p, 0, 1, &p->out);
+  if (p->used & HELP_STREAMED) put_text("STREAMED();", 1, &p->out);
   put_text("return 0;", 1, &p->out);
   if (p->out.length <= EMIT_BYTES) return CANVAS_OK;
   return fail(p->ctx, CANVAS_BAD_INPUT, "the C text is longer than %d MiB, unroll less",

@@ -47,11 +47,12 @@ enum helper {
   HELP_PARALLEL = 1 << 13,
   HELP_CLAMP_F32 = 1 << 14,
   HELP_SCALAR = 1 << 15,
-  HELP_SCALAR_ALONE = 1 << 16
+  HELP_SCALAR_ALONE = 1 << 16,
+  HELP_STREAMED = 1 << 17
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
- * STORE are of the first lanes, SOME is from one lane up to another. */
+ * STORE are of the first lanes, SOME is from one lane up to another, STREAM goes around the caches. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
@@ -61,6 +62,7 @@ enum vector_helper {
   VECTOR_LOAD,
   VECTOR_SOME,
   VECTOR_STORE,
+  VECTOR_STREAM,
   VECTOR_BF16_LOAD,
   VECTOR_BF16_STORE,
   VECTOR_BF16_READ,
@@ -88,6 +90,7 @@ struct printer {
   struct buf out;    /* the function's body */
   int first_buffer;  /* of code->lists: the buffers of the function, which its caller gives */
   int buffers;
+  bool streams;  /* an output is written around the caches */
   bool region;   /* a thread's: a loop shares its iterations with other threads */
   int asking;    /* so many loops below, the body asks whether its thread had memory */
   unsigned used; /* enum helper */

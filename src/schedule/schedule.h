@@ -117,7 +117,8 @@ struct schedule_axis {
   int line, column;
 };
 
-enum buffer_scope { SCOPE_AUTO, SCOPE_REG, SCOPE_L1, SCOPE_HEAP };
+/* STREAM is of outputs: written around the caches */
+enum buffer_scope { SCOPE_AUTO, SCOPE_REG, SCOPE_L1, SCOPE_HEAP, SCOPE_STREAM };
 
 /* A leaf: one point of a stage is computed. */
 struct schedule_leaf {

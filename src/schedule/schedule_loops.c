@@ -349,13 +349,13 @@ canvas_status schedule_open_leaf(struct reader *r, const struct token *at, int p
 
 static canvas_status read_scope(struct reader *r, struct schedule_leaf *leaf) {
   const struct token *t = &r->lx.token;
-  for (int scope = SCOPE_REG; scope <= SCOPE_HEAP; scope++)
+  for (int scope = SCOPE_REG; scope <= SCOPE_STREAM; scope++)
     if (lexer_accept(&r->lx, buffer_scope_name((enum buffer_scope)scope))) {
       leaf->scope = (enum buffer_scope)scope;
       return CANVAS_OK;
     }
-  if (t->kind != TOKEN_NAME) return lexer_unexpected(&r->lx, "a scope (reg, l1 or heap)");
-  return lexer_fail(&r->lx, t, "unknown scope '%.*s', there are reg, l1 and heap", shown(t),
+  if (t->kind != TOKEN_NAME) return lexer_unexpected(&r->lx, "a scope (reg, l1, heap or stream)");
+  return lexer_fail(&r->lx, t, "unknown scope '%.*s', there are reg, l1, heap and stream", shown(t),
                     t->start);
 }
 

@@ -25,7 +25,7 @@ const char *level_tail_name(enum level_tail tail) {
 }
 
 const char *buffer_scope_name(enum buffer_scope scope) {
-  static const char *const names[] = {"", "reg", "l1", "heap"};
+  static const char *const names[] = {"", "reg", "l1", "heap", "stream"};
   return names[scope];
 }
 

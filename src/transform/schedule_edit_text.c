@@ -228,12 +228,19 @@ static canvas_status keep(struct editor *e) {
   return edit_buffer(e->ctx, e->tree, stage, count, layout, (enum buffer_scope)scope, e->out);
 }
 
+static canvas_status stream(struct editor *e) {
+  int stage;
+  TRY(read_stage(e, &stage));
+  TRY(end(e));
+  return edit_buffer(e->ctx, e->tree, stage, 0, NULL, SCOPE_STREAM, e->out);
+}
+
 static const struct row {
   const char *word;
   canvas_status (*run)(struct editor *e);
 } rows[] = {{"split", split}, {"merge", merge},     {"reorder", reorder}, {"group", group},
             {"mark", mark},   {"ungroup", ungroup}, {"tail", tail},       {"extent", extent},
-            {"move", move},   {"keep", keep}};
+            {"move", move},   {"keep", keep},       {"stream", stream}};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 canvas_status schedule_edit_text(canvas_context *ctx, const struct loop_tree *tree,
@@ -245,5 +252,5 @@ canvas_status schedule_edit_text(canvas_context *ctx, const struct loop_tree *tr
     if (lexer_accept(&e.lx, rows[i].word)) return rows[i].run(&e);
   return lexer_unexpected(&e.lx,
                           "an edit (split, merge, reorder, group, ungroup, mark, tail, "
-                          "extent, move or keep)");
+                          "extent, move, keep or stream)");
 }

@@ -221,6 +221,8 @@ static const struct {
      "line 2, column 9: 'D' is an output, the program says how it is laid out"},
     {GEMM, "i, j, k => @C = i, j // k\ni, j => @D:l1 = i, j\n",
      "line 2, column 9: 'D' is an output, the program says how it is laid out"},
+    {GEMM, "i, j, k => @C:stream = i, j // k\ni, j => @D = i, j\n",
+     "line 1, column 12: ':stream' is of outputs, 'C' is none"},
     // marks
     {GEMM, "i, j:vec, k => @C = i, j // k\n" D,
      "line 1, column 11: loop 'k' stands inside vec loop 'j' and is neither unrolled nor of a "

@@ -30,13 +30,14 @@ static const struct {
      "i =>\n    j, k =>\n        @P = i, j // k\n    j =>\n        @Y = i, j\n"},
     {"move P to root before Y", "i, j, k =>\n    @P = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"keep P j, i heap", "i, j, k =>\n    @P[j][i]:heap = i, j // k\ni, j =>\n    @Y = i, j\n"},
+    {"stream P", "':stream' is of outputs, 'P' is none"},
     {"keep P j, i", "i, j, k =>\n    @P[j][i] = i, j // k\ni, j =>\n    @Y = i, j\n"},
     {"",
      "line 1, column 1: expected an edit (split, merge, reorder, group, ungroup, mark, tail, "
-     "extent, move or keep), found the end of the text"},
+     "extent, move, keep or stream), found the end of the text"},
     {"fuse i j",
      "line 1, column 1: expected an edit (split, merge, reorder, group, ungroup, mark, "
-     "tail, extent, move or keep), found 'fuse'"},
+     "tail, extent, move, keep or stream), found 'fuse'"},
     {"split 4", "line 1, column 7: expected the name of a loop, found '4'"},
     {"split z 4", "line 1, column 7: the schedule has no loop 'z'"},
     {"split i i", "line 1, column 9: expected a whole number, found 'i'"},
