@@ -36,7 +36,7 @@ def machine(vector_bytes: int) -> str:
 
 def filled(path: str, image: np.ndarray, offset: int) -> np.ndarray:
     """The output, so many bytes behind a multiple of 64."""
-    room = np.full(image.nbytes + 256, 7, np.uint8)
+    room: np.ndarray = np.full(image.nbytes + 256, 7, np.uint8)
     start = -room.ctypes.data % 64 + offset
     out = room[start : start + image.nbytes]
     pointers = (ctypes.c_void_p * 2)(image.ctypes.data, out.ctypes.data)
