@@ -1,5 +1,6 @@
 """The memory format of trainings: chosen by the clock once, then it is what is stored."""
 
+import copy
 import time
 
 import pytest
@@ -53,6 +54,23 @@ def test_both_formats_compute_the_same():
     torch.testing.assert_close(last(IMAGES), first(IMAGES))
     assert seen == [IMAGES.contiguous(memory_format=torch.channels_last).stride()]
     assert last.state_dict().keys() == first.state_dict().keys()
+
+
+def test_strided_1x1_of_few_channels_stays_contiguous():
+    """oneDNN issue 6035: with AVX2 its gradient ended the process where channels are last."""
+    layers = [nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 8, 1, stride=2), nn.Conv2d(8, 4, 1)]
+    first = nn.Sequential(*layers)
+    last = put_in(copy.deepcopy(first), "channels_last")
+    seen = []
+    last[1].register_forward_pre_hook(lambda m, inputs: seen.append(inputs[0].stride()))
+    assert last[1].weight.stride() == (4, 1, 1, 1)
+    images = torch.randn(64, 3, 8, 8)
+    for _ in range(8):
+        for network in (first, last):
+            network(images).square().sum().backward()
+    assert seen == [(256, 64, 8, 1)] * 8
+    for one, other in zip(first.parameters(), last.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.parametrize("slow", ["contiguous", "channels_last"])
