@@ -1,5 +1,6 @@
 /* A vector that is gathered lane by lane, and again for the next statements, is gathered once: each
- * time it is as many loads as there are lanes. The answers are the same without this file. See code.h.
+ * time it is as many loads as there are lanes. What code_permute.c can load as vectors is not gathered at
+ * all. The answers are the same without this file. See code.h.
  *
  *     block                                        let W_lanes f32x16
  *       let lanes0 f32x16                          for lane in 0..16
@@ -217,4 +218,24 @@ bool code_gather_once(struct code *c) {
   struct gathers g = {.c = c, .first = c->variables.count};
   gather_in(&g, 0);
   return g.changed;
+}
+
+/* ---- vectors that are permuted ------------------------------------------------------------------ */
+
+static bool gathers(const struct code *c, const struct code_statement *s) {
+  if (s->kind != CODE_FOR || !c->variables.data[s->variable].reserved || s->first < 0) return false;
+  const struct code_statement *set = &c->statements.data[s->first];
+  return set->kind == CODE_ASSIGN && c->exprs.data[set->to].op == CODE_LANE;
+}
+
+static bool permute_in(struct code *c, int parent) {
+  bool any = false;
+  for (int i = c->statements.data[parent].first; i >= 0; i = c->statements.data[i].next)
+    any |= gathers(c, &c->statements.data[i]) ? code_join_lanes(c, i) : permute_in(c, i);
+  int other = c->statements.data[parent].other;
+  return any | (other >= 0 && permute_in(c, other));
+}
+
+bool code_permute_gathers(struct code *c) {
+  return permute_in(c, 0);
 }

@@ -166,23 +166,3 @@ int code_permuted(struct code *c, int element, int counter, int lanes) {
   if (last >= p.least && last <= p.least + lanes) return of_vectors(&p, &base, p.least, last);
   return p.count <= PLACES && 2 * p.count <= lanes ? of_places(&p, &base) : -1;
 }
-
-/* ---- all vectors that are gathered ------------------------------------------------------------------ */
-
-static bool gathers(const struct code *c, const struct code_statement *s) {
-  if (s->kind != CODE_FOR || !c->variables.data[s->variable].reserved || s->first < 0) return false;
-  const struct code_statement *set = &c->statements.data[s->first];
-  return set->kind == CODE_ASSIGN && c->exprs.data[set->to].op == CODE_LANE;
-}
-
-static bool permute_in(struct code *c, int parent) {
-  bool any = false;
-  for (int i = c->statements.data[parent].first; i >= 0; i = c->statements.data[i].next)
-    any |= gathers(c, &c->statements.data[i]) ? code_join_lanes(c, i) : permute_in(c, i);
-  int other = c->statements.data[parent].other;
-  return any | (other >= 0 && permute_in(c, other));
-}
-
-bool code_permute_gathers(struct code *c) {
-  return permute_in(c, 0);
-}

@@ -53,7 +53,14 @@
 #define LONG                                    \
   "canvas 1\nprogram long\nin X f32 [i:4000]\n" \
   "Z[i:4000] = " TEN " + " TEN " + " TEN " + " TEN " + " TEN " + " TEN "\nout Z\n"
-#define D "i, j => @D = i, j\n"
+// An output that is read, one of bf16, one that is summed up.
+#define STREAMS                                                                   \
+  "canvas 1\nprogram streams\nin X f32 [i:8, j:32]\nA[i:8, j:32] = X[i, j] + 1\n" \
+  "B bf16 [i:8, j:32] = A[i, j]\nS[j:32] = X[i, j] // sum i:8\nout A\nout B\nout S\n"
+#define PLAIN_A "i, j => @A = i, j\n"
+#define PLAIN_B "i, j => @B = i, j\n"
+#define PLAIN_S "i, j => @S = j // i\n"
+#define D       "i, j => @D = i, j\n"
 
 static const char plain_gemm[] = "i, j, k => @C = i, j // k\ni, j => @D = i, j\n";
 
@@ -288,6 +295,15 @@ static const struct {
     {GEMM, "i:unroll, k, j:unroll => @C:reg = i, j // k\ni:unroll, j:unroll => @D = i, j\n",
      "line 1, column 26: ':reg' buffer 'C' cannot be in registers: it needs 384 variables, at most "
      "64"},
+    {STREAMS, "i, j:vec => @A:stream = i, j\n" PLAIN_B PLAIN_S,
+     "line 1, column 13: ':stream' output 'A' is read by 'B'"},
+    {STREAMS, PLAIN_A "i, j:vec => @B:stream = i, j\n" PLAIN_S,
+     "line 2, column 13: ':stream' output 'B' is neither f32 nor f64"},
+    {STREAMS, PLAIN_A PLAIN_B "i, jo, ji:8:vec => @S:stream = {jo, ji}/j // i\n",
+     "line 3, column 20: ':stream' output 'S' is summed up in memory: its sums are no tile of "
+     "registers"},
+    {STREAMS, PLAIN_A PLAIN_B "j, i => @S:stream = j // i\n",
+     "line 3, column 9: ':stream' output 'S' stands in no vec loop"},
     {LARGE, "i => @A:l1 = i\ni => @Z = i\n",
      "line 1, column 6: ':l1' buffer 'A' takes 80000 bytes, of 49152 in L1 49152 are left"},
     {LARGE, "i:unroll => @A = i\ni => @Z = i\n",
