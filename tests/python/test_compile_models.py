@@ -346,8 +346,20 @@ def test_numbers_that_are_infinite_or_none():
 def test_a_network_that_needs_more_memory_than_there_is_is_refused():
     """The output has 10^11 elements: nobody may begin to write them."""
     model = nn.ConvTranspose2d(1, 1, 1, stride=40000).eval()
-    with pytest.raises(canvas.CanvasError, match=r"^the model needs [\d,.]+ GiB of memory, and "):
+    why = r"^the outputs of the model take [\d,.]+ GiB of memory, and "
+    with pytest.raises(canvas.CanvasError, match=why):
         canvas.compile(model, torch.zeros(1, 1, 9, 9))
+    small = nn.Sequential(model, nn.MaxPool2d(300000)).eval()
+    with pytest.raises(canvas.CanvasError, match=r"^the model needs [\d,.]+ GiB of memory, and "):
+        canvas.compile(small, torch.zeros(1, 1, 9, 9))
+
+
+def test_a_value_of_more_elements_than_a_program_can_say_is_refused_by_its_sizes():
+    """All pairs are 9 * 10^12 elements, which the core told by a line of its text."""
+    model = Does(lambda s, x: (x[:, None] * x[None]).sum(0)).eval()
+    why = r"^the model computes '[a-z_]+', whose sizes are \[3000000, 3000000\], and a tensor has "
+    with pytest.raises(canvas.CanvasError, match=why):
+        canvas.compile(model, torch.zeros(3000000))
 
 
 def test_a_size_that_is_answered_is_a_tuple_of_numbers():

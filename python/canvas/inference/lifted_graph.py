@@ -43,6 +43,11 @@ class LiftedGraph:
     def out_spec(self) -> Any:
         return self.exported.call_spec.out_spec
 
+    def output_values(self) -> list[Any]:
+        """What PyTorch says of each output: a tensor without memory, with its sizes."""
+        leaves = self.graph_module.graph.output_node().args[0]
+        return [leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+
 
 def lift_graph(
     module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], what: str = "the model"

@@ -16,6 +16,7 @@ from ..errors import CanvasError
 
 GROUP = Path("/sys/fs/cgroup")  # limits of the container
 GIB = 1 << 30
+MOST_ELEMENTS = 1 << 40  # of a tensor of a program (docs/program.md, Limits)
 
 
 def check_memory(what: str, needed: int) -> None:
@@ -27,6 +28,15 @@ def check_memory(what: str, needed: int) -> None:
         raise CanvasError(
             f"{what} {needed / GIB:,.1f} GiB of memory, and {left / GIB:,.1f} GiB are left on "
             "this machine: give smaller inputs, or a smaller batch"
+        )
+
+
+def check_elements(name: str, value: Any) -> None:
+    """Raises CanvasError where a value of the graph is larger than a program can say."""
+    if isinstance(value, Tensor) and value.numel() > MOST_ELEMENTS:
+        raise CanvasError(
+            f"the model computes '{name}', whose sizes are {list(value.shape)}, and a tensor has "
+            "2^40 elements at most: give smaller inputs, or a smaller batch"
         )
 
 

@@ -20,7 +20,7 @@ from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
 from .first_call import check_first
 from .lifted_graph import LiftedGraph, lift_graph
-from .memory_bound import check_memory, row_major_bytes
+from .memory_bound import check_elements, check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
 
 Strides = Sequence["tuple[int, ...] | None"]
@@ -52,6 +52,7 @@ class Specialised:
         given = row_major_bytes(_pytree.tree_leaves((tuple(args), dict(kwargs))))
         check_memory(f"the inputs of {what} take", given)
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
+        check_memory(f"the outputs of {what} take", row_major_bytes(self.lifted.output_values()))
         self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
@@ -166,6 +167,8 @@ class Specialised:
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)
         alone = not isinstance(sub.graph.output_node().args[0], (tuple, list))
+        for computed in sub.graph.nodes:
+            check_elements(computed.name, computed.meta.get("val"))
         exported, roles = part_program(self.lifted, node)
         network, tensors = lowering.lower(
             exported, self.options.threads, self.options.log, self.options.winograd
