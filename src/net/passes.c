@@ -10,6 +10,7 @@ const struct network_pass network_passes[] = {
   {"constants",  pass_constants,  "what is computed of weights alone comes first and is marked", false},
   {"duplicates", pass_duplicates, "programs that say the same are one, and calls that compute the same", false},
   {"windows",    pass_windows,    "what is put together of parts of one value reads that value", false},
+  {"compose",    pass_compose,    "two sums of products with weights in one call are one, where that is less", false},
   {"batchnorm",  pass_batchnorm,  "a normalisation becomes part of the weights before it", false},
   {"fuse",       pass_fuse,       "calls become one, where that is no slower", false},
   {"layout",     pass_layout,     "values of images lie as what computes and reads them is fastest", false},

@@ -718,6 +718,27 @@ static const struct made {
      "in X f32 " A "\nin W f32 [o:4, c:4] const\n"
      "Y[n:2, o:4, h:3, w:3] = X[n, c, h, w] * W[o, c] * W[o, c] // sum c:4\nout Y\n",
      'A', "Ap"},
+    {"grouped_dense",
+     "in X f32 " A "\nin W f32 [t:8, k:2] const\nin B f32 [t:8] const\nin V f32 [o:4, t:8] const\n"
+     "S[n:2, t:8, h:3, w:3] = X[n, t/4*2+k, h, 2-w] * W[t, k] // sum k:2\n"
+     "T[n:2, t:8, h:3, w:3] = B[t] + S[n, t, h, w]\n"
+     "Y[n:2, o:4, h:3, w:3] = V[o, t] * T[n, t, h, w] // sum t:8\nout Y\n",
+     'A', "Agbu"},
+    {"dense_grouped",
+     "in X f32 " A "\nin W f32 [c:4, t:8] const\nin V f32 [o:4, k:4] const\n"
+     "S[n:2, h:3, w:3, t:8] = X[n, c, h, w] * W[c, t] // sum c:4\n"
+     "Y[n:2, o:4, h:3, w:3] = S[n, h, w, o/2*4+k] * V[o, k] // sum k:4\nout Y\n",
+     'A', "Aup"},
+    {"shuffled",
+     "in X f32 " A "\nin W f32 [t:8, k:2] const\nin V f32 [o:4, t:8] const\n"
+     "S[n:2, t:8, h:3, w:3] = X[n, t%2+k*2, h, w] * W[t, k] // sum k:2\n"
+     "Y[n:2, o:4, h:3, w:3] = S[n, t%4*2+t/4, h, w] * V[o, t] // sum t:8\nout Y\n",
+     'A', "Agu"},
+    {"window_dense",
+     "in X f32 " A "\nin W f32 [i:8, j:2] const\nin V f32 [o:4, t:8] const\n"
+     "S[n:2, t:8, h:3, w:3] = (if h+i < 3 then X[n, t/2, h+i, w] else 0) * W[t, i] // sum i:2\n"
+     "Y[n:2, o:4, h:3, w:3] = S[n, t, h, w] * V[o, t] // sum t:8\nout Y\n",
+     'A', "Agu"},
     {"reversed",
      "in X f32 " A "\nin G f32 [c:4] const\nin B f32 [c:4] const\nY" A
      " = B[c] - (X[n, c, h, w] - G[c]) * G[c]\nout Y\n",
@@ -765,10 +786,10 @@ enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 120, 
 static const struct {
   char letter;
   const char *sizes;
-} shapes[] = {{'A', "[2, 4, 3, 3]"}, {'B', "[2, 4]"},       {'C', "[2, 36]"},
-              {'D', "[2, 3, 3, 4]"}, {'k', "[4, 4, 3, 3]"}, {'p', "[4, 4]"},
-              {'d', "[4, 3, 3]"},    {'c', "[4]"},          {'v', "[4]"}};
-#define WEIGHTS "kpdcv"
+} shapes[] = {{'A', "[2, 4, 3, 3]"}, {'B', "[2, 4]"}, {'C', "[2, 36]"},   {'D', "[2, 3, 3, 4]"},
+              {'k', "[4, 4, 3, 3]"}, {'p', "[4, 4]"}, {'d', "[4, 3, 3]"}, {'c', "[4]"},
+              {'v', "[4]"},          {'g', "[8, 2]"}, {'u', "[4, 8]"},    {'b', "[8]"}};
+#define WEIGHTS "kpdcvgub"
 
 static const char *sizes_of(char letter) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -933,6 +954,159 @@ static void keeps_what_kernels_compute(void **state) {
   network_free(n);
 }
 
-CHECK_MAIN(cmocka_unit_test(gives_texts), cmocka_unit_test(knows_its_passes),
-           cmocka_unit_test(takes_fewer_products), cmocka_unit_test(keeps_what_kernels_compute),
+// Two sums of products, one of the other.
+#define PAIR(weights, stages, given)                                  \
+  HEAD "program pair\nin X f32 [n:1, h:4, w:2, c:8]\n" weights stages \
+       "out Y\nend\n"                                                 \
+       "in x f32 [1, 4, 2, 8]\n" given "out y\n"
+#define PAIR_GIVEN                                                  \
+  "weight w f32 [12, 2]\nweight b f32 [12]\nweight u f32 [6, 12]\n" \
+  "y f32 [1, 2, 2, 6] = pair(x, w, b, u)\n"
+#define PAIR_WEIGHTS \
+  "in W f32 [t:12, k:2] const\nin B f32 [t:12] const\nin V f32 [o:6, t:12] const\n"
+#define PAIR_FIRST  "S[n:1, h:2, w:2, t:12] = X[n, h*2, w, t/3*2+k] * W[t, k] // sum k:2\n"
+#define PAIR_BIAS   "T[n:1, h:2, w:2, t:12] = S[n, h, w, t] + B[t]\n"
+#define PAIR_SECOND "Y[n:1, h:2, w:2, o:6] = T[n, h, w, t] * V[o, t] // sum t:12\n"
+
+static const struct {
+  const char *before, *after;  // NULL: it stays
+} pairs[] = {
+    // the first one of groups, every second row, with a bias
+    {PAIR(PAIR_WEIGHTS, PAIR_FIRST PAIR_BIAS PAIR_SECOND, PAIR_GIVEN),
+     HEAD "program composed_weight\n"
+          "in W f32 [t:12, k:2] const\n"
+          "in V f32 [o:6, t:12] const\n"
+          "Y[o:6, t:4, k:2] = W[t*3+t_2, k] * V[o, t*3+t_2] // sum t_2:3\n"
+          "out Y\n"
+          "end\n"
+          "program composed_bias\n"
+          "in B f32 [t:12] const\n"
+          "in V f32 [o:6, t:12] const\n"
+          "Y[o:6] = B[t] * V[o, t] // sum t:12\n"
+          "out Y\n"
+          "end\n"
+          "program pair_2\n"
+          "in X f32 [n:1, h:4, w:2, c:8]\n"
+          "in W f32 [o:6, t:4, k:2] const\n"
+          "in B f32 [o:6] const\n"
+          "Y_sum[n:1, h:2, w:2, o:6] = X[n, h*2, w, t*2+k] * W[o, t, k] // sum t:4, k:2\n"
+          "Y[n:1, h:2, w:2, o:6] = Y_sum[n, h, w, o] + B[o]\n"
+          "out Y\n"
+          "end\n"
+          "in x f32 [1, 4, 2, 8]\n"
+          "weight w f32 [12, 2]\n"
+          "weight b f32 [12]\n"
+          "weight u f32 [6, 12]\n"
+          "y_weight f32 [6, 4, 2] = composed_weight(w, u)\n"
+          "y_bias f32 [6] = composed_bias(b, u)\n"
+          "y f32 [1, 2, 2, 6] = pair_2(x, y_weight, y_bias)\n"
+          "out y\n"},
+    // ... the second one
+    {PAIR("in W f32 [t:12, k:8] const\nin V f32 [o:6, k:6] const\n",
+          "S[n:1, t:12, h:2, w:2] = X[n, h*2, w, k] * W[t, k] // sum k:8\n"
+          "Y[n:1, h:2, w:2, o:6] = S[n, o/3*6+k, h, w] * V[o, k] // sum k:6\n",
+          "weight w f32 [12, 8]\nweight u f32 [6, 6]\ny f32 [1, 2, 2, 6] = pair(x, w, u)\n"),
+     HEAD "program composed_weight\n"
+          "in W f32 [t:12, k:8] const\n"
+          "in V f32 [o:6, k:6] const\n"
+          "Y[o:6, k:8] = W[o/3*6+k_2, k] * V[o, k_2] // sum k_2:6\n"
+          "out Y\n"
+          "end\n"
+          "program pair_2\n"
+          "in X f32 [n:1, h:4, w:2, c:8]\n"
+          "in W f32 [o:6, k:8] const\n"
+          "Y[n:1, h:2, w:2, o:6] = X[n, h*2, w, k] * W[o, k] // sum k:8\n"
+          "out Y\n"
+          "end\n"
+          "in x f32 [1, 4, 2, 8]\n"
+          "weight w f32 [12, 8]\n"
+          "weight u f32 [6, 6]\n"
+          "y_weight f32 [6, 8] = composed_weight(w, u)\n"
+          "y f32 [1, 2, 2, 6] = pair_2(x, y_weight)\n"
+          "out y\n"},
+    // three
+    {PAIR("in W f32 [t:12, k:8] const\nin V f32 [o:12, t:12] const\n",
+          "S[n:1, h:2, w:2, t:12] = X[n, h, w, k] * W[t, k] // sum k:8\n"
+          "T[n:1, h:2, w:2, t:12] = S[n, h, w, u] * V[t, u] // sum u:12\n"
+          "Y[n:1, h:2, w:2, o:8] = T[n, h, w, t] * W[t, o] // sum t:12\n",
+          "weight w f32 [12, 8]\nweight u f32 [12, 12]\ny f32 [1, 2, 2, 8] = pair(x, w, u)\n"),
+     HEAD "program composed_weight\n"
+          "in W f32 [t:12, k:8] const\n"
+          "in V f32 [o:12, t:12] const\n"
+          "Y[t:12, k:8] = W[u, k] * V[t, u] // sum u:12\n"
+          "out Y\n"
+          "end\n"
+          "program composed_weight_2\n"
+          "in W f32 [t:12, k:8] const\n"
+          "in W_2 f32 [t:12, k:8] const\n"
+          "Y[o:8, k:8] = W[t, k] * W_2[t, o] // sum t:12\n"
+          "out Y\n"
+          "end\n"
+          "program pair_2_2\n"
+          "in X f32 [n:1, h:4, w:2, c:8]\n"
+          "in W f32 [o:8, k:8] const\n"
+          "Y[n:1, h:2, w:2, o:8] = X[n, h, w, k] * W[o, k] // sum k:8\n"
+          "out Y\n"
+          "end\n"
+          "in x f32 [1, 4, 2, 8]\n"
+          "weight w f32 [12, 8]\n"
+          "weight u f32 [12, 12]\n"
+          "y_weight f32 [12, 8] = composed_weight(w, u)\n"
+          "y_weight_2 f32 [8, 8] = composed_weight_2(y_weight, w)\n"
+          "y f32 [1, 2, 2, 8] = pair_2_2(x, y_weight_2)\n"
+          "out y\n"},
+    // something between; read twice
+    {PAIR(PAIR_WEIGHTS,
+          PAIR_FIRST "T[n:1, h:2, w:2, t:12] = max(S[n, h, w, t] + B[t], 0)\n" PAIR_SECOND,
+          PAIR_GIVEN),
+     NULL},
+    {PAIR(PAIR_WEIGHTS,
+          PAIR_FIRST PAIR_BIAS "R[n:1, h:2, w:2, o:6] = T[n, h, w, t] * V[o, t] // sum t:12\n"
+                               "Y[n:1, h:2, w:2, o:6] = R[n, h, w, o] + T[n, h, w, o]\n",
+          PAIR_GIVEN),
+     NULL},
+    // the bias ends where the border begins
+    {PAIR(PAIR_WEIGHTS,
+          PAIR_FIRST PAIR_BIAS "Y[n:1, h:2, w:2, o:6] = (if h+i < 2 then T[n, h+i, w, t] else 0) * "
+                               "V[o, t] // sum t:12, i:2\n",
+          PAIR_GIVEN),
+     NULL},
+    // few channels between; many pixels of one
+    {PAIR("in W f32 [t:2, k:8] const\nin V f32 [o:6, t:2] const\n",
+          "S[n:1, h:2, w:2, t:2] = X[n, h, w, k] * W[t, k] // sum k:8\n"
+          "Y[n:1, h:2, w:2, o:6] = S[n, h, w, t] * V[o, t] // sum t:2\n",
+          "weight w f32 [2, 8]\nweight u f32 [6, 2]\ny f32 [1, 2, 2, 6] = pair(x, w, u)\n"),
+     NULL},
+    {PAIR("in W f32 [t:12, k:8] const\nin V f32 [o:6, k:6] const\n",
+          "S[n:1, t:12] = X[n, 0, 0, k] * W[t, k] // sum k:8\n"
+          "Y[n:1, h:4, w:4, o:6] = S[n, o/3*6+k] * V[o, k] // sum k:6\n",
+          "weight w f32 [12, 8]\nweight u f32 [6, 6]\ny f32 [1, 4, 4, 6] = pair(x, w, u)\n"),
+     NULL},
+    // weights that vary
+    {PAIR("in W f32 [t:12, k:2]\nin B f32 [t:12] const\nin V f32 [o:6, t:12] const\n",
+          PAIR_FIRST PAIR_BIAS PAIR_SECOND,
+          "in w f32 [12, 2]\nweight b f32 [12]\nweight u f32 [6, 12]\n"
+          "y f32 [1, 2, 2, 6] = pair(x, w, b, u)\n"),
+     NULL},
+};
+
+static void composes_two_sums(void **state) {
+  CHECK_ROWS (pairs, row) {
+    struct network *n = network_from(row->before);
+    struct values wanted = evaluate(n, false);
+    struct buf out = {0};
+    CHECK_INT(network_optimize(&ctx, n, "compose,dead"), CANVAS_OK, ctx.message);
+    network_print(n, &out);
+    CHECK_TEXT(out.text, row->after ? row->after : row->before, "compose");
+    check_pass(row->before, "compose", &wanted);
+    check_pass(row->before, NULL, &wanted);
+    values_free(&wanted);
+    buf_free(&out);
+    network_free(n);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(composes_two_sums), cmocka_unit_test(gives_texts),
+           cmocka_unit_test(knows_its_passes), cmocka_unit_test(takes_fewer_products),
+           cmocka_unit_test(keeps_what_kernels_compute),
            cmocka_unit_test(keeps_what_random_networks_compute))
