@@ -228,9 +228,9 @@ def test_stored_text_is_escaped_wherever_it_is_printed(study, capsys):
     change(study, "INSERT INTO draw VALUES (999, 'duplicate', ?)", EVIL)
     change(study, "UPDATE study SET data = ?, targets = ?", EVIL, EVIL)
     change(study, "UPDATE session SET machine = json_object('processor', ?)", EVIL)
-    change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, 1, ?1, 1, ?1, 1, 1 "
+    change(study, "INSERT INTO timing SELECT id, 'eager', 1, 1, 1, 1, ?1, 1, ?1, 1, 1, 1 "
            "FROM candidate", EVIL)  # fmt: skip
-    change(study, "INSERT INTO timing SELECT id, 'compiled', 1, 1, 1, 1, ?1, 1, ?1, 1, 1 "
+    change(study, "INSERT INTO timing SELECT id, 'compiled', 1, 1, 1, 1, ?1, 1, ?1, 1, 1, 1 "
            "FROM candidate", EVIL)  # fmt: skip
     for words in (
         ["trials"],
