@@ -29,13 +29,13 @@ static const char reserved[] =
     /* functions and types that the text uses, beside those of c_operations */
     "aligned_alloc free int32_t int64_t uint16_t uint32_t "
     /* the text's own */
-    "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 V2 V4 "
-    "V8 V16 V32 V64 D2 D4 D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* STORE_* STREAM_* STREAMED "
-    "REDUCE_* SUM_OF_* "
-    "PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ LEAST_OF MOST_OF CLAMP_F32 "
-    "PRAGMA SCALAR SCALAR_ALONE x_ "
-    "y_ u_ i_ j_ most_ least_ mask_ take_ to_ from_ n_ part_ bits_ half4_ half8_ half16_ "
-    "half32_ half64_ pair_ lane lanes* points status "
+    "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 "
+    "v2_anywhere v4_anywhere v8_anywhere v16_anywhere v32_anywhere v64_anywhere d2_anywhere "
+    "d4_anywhere d8_anywhere d16_anywhere d32_anywhere d64_anywhere V2 V4 V8 V16 V32 V64 D2 D4 "
+    "D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* SOME_* STORE_* STREAM_* STREAMED PERMUTE_* "
+    "REDUCE_* SUM_OF_* PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ LEAST_OF "
+    "MOST_OF CLAMP_F32 PRAGMA SCALAR SCALAR_ALONE x_ y_ u_ i_ j_ most_ least_ mask_ take_ to_ "
+    "from_ n_ part_ bits_ half4_ half8_ half16_ half32_ half64_ pair_ lane lanes* points status "
     "done failed ";
 
 /* What a function must not be called beside those: of the C library's headers that are included. */
