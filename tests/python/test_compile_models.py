@@ -13,6 +13,7 @@ from torch.nn import functional
 
 import canvas
 from canvas import _core
+from canvas.inference import memory_bound
 
 
 class Images(nn.Module):
@@ -352,6 +353,18 @@ def test_a_network_that_needs_more_memory_than_there_is_is_refused():
     small = nn.Sequential(model, nn.MaxPool2d(300000)).eval()
     with pytest.raises(canvas.CanvasError, match=r"^the model needs [\d,.]+ GiB of memory, and "):
         canvas.compile(small, torch.zeros(1, 1, 9, 9))
+
+
+def test_files_that_the_system_keeps_in_memory_are_not_used_memory(tmp_path, monkeypatch):
+    """A container counts them as used, and gives them back when asked."""
+    monkeypatch.setattr(memory_bound, "GROUP", tmp_path)
+    (tmp_path / "memory.max").write_text(f"{8 << 20}\n")
+    (tmp_path / "memory.current").write_text(f"{7 << 20}\n")
+    assert memory_bound.memory_left() == 1 << 20
+    (tmp_path / "memory.stat").write_text(
+        f"anon {1 << 20}\nactive_file {2 << 20}\ninactive_file {3 << 20}\nslab 7\n"
+    )
+    assert memory_bound.memory_left() == 6 << 20
 
 
 def test_a_value_of_more_elements_than_a_program_can_say_is_refused_by_its_sizes():

@@ -54,5 +54,15 @@ def memory_left() -> int:
         left = min(left, int(kib) << 10)
     with suppress(OSError, ValueError):  # "max": no limit
         most = int((GROUP / "memory.max").read_text())
-        left = min(left, max(0, most - int((GROUP / "memory.current").read_text())))
+        used = int((GROUP / "memory.current").read_text()) - _cached_files()
+        left = min(left, max(0, most - used))
     return left
+
+
+def _cached_files() -> int:
+    """Bytes of files that count as used in the container, and that the system gives back."""
+    with suppress(OSError, ValueError, KeyError):
+        lines = (GROUP / "memory.stat").read_text().splitlines()
+        figures = dict(line.split() for line in lines)
+        return int(figures["active_file"]) + int(figures["inactive_file"])
+    return 0
