@@ -171,6 +171,7 @@ def test_torch_compile_that_takes_too_long_is_left_out_and_the_rest_is_timed(mak
 
         def stop(self, job):
             self.said = []
+            return 0.0
 
     run, pool = make(compile="unchanged"), SlowCompiler()
     run.deadline = time.monotonic() + 1 + 0.5
@@ -185,7 +186,7 @@ def test_torch_compile_that_takes_too_long_is_left_out_and_the_rest_is_timed(mak
     id = run.study.candidates("name = 'baseline'")[0].id
     eager, compiled, native = run.study.timings(id)
     assert (eager.latency_ms, compiled.latency_ms, native.latency_ms) == (2.0, None, 2.0)
-    assert "longer than half of the time" in compiled.reason
+    assert "longer than the time limit left" in compiled.reason
 
 
 def test_a_time_limit_ends_the_timing_and_what_is_cut_off_is_taken_next_time(make):
@@ -314,12 +315,40 @@ def test_what_takes_too_long_to_compile_ahead_is_stopped_and_torch_compile_left_
         def stop(self, job):
             self.stopped.append(job)
             self.said = []
+            return 7.0
 
     run, pool = make(compile="unchanged"), Stuck()
+    run.rounds_seconds = lambda rows: 2.0
     run.deadline = time.monotonic() + 1 + 1.0
     time_networks(run, pool)
     id = run.study.select("baseline")[0].id
     assert pool.stopped == [id]
     eager, compiled, native = run.study.timings(id)
     assert (eager.latency_ms, compiled.latency_ms, native.latency_ms) == (2.0, None, 2.0)
-    assert "longer than half of the time" in compiled.reason
+    assert "longer than the time limit left" in compiled.reason
+    assert compiled.processor == 7.0 and compiled.seconds > 0  # until it was stopped
+
+
+@pytest.mark.parametrize(("rounds", "expected"), [(0.2, 2.0), (1.5, None)])
+def test_compiling_ahead_leaves_what_timing_takes(make, rounds, expected):
+    class Slow(TwoChildren):
+        """torch.compile of the unchanged network takes three quarters of what is left."""
+
+        def wait(self, seconds):
+            if not self.timed and time.monotonic() < self.ready:
+                time.sleep(0.05)
+                return [self.said.pop()] if len(self.said) > 1 else []
+            return super().wait(seconds)
+
+        def stop(self, job):
+            self.said = []
+            return 0.0
+
+    run, pool = make(compile="unchanged"), Slow()
+    run.rounds_seconds = lambda rows: rounds
+    pool.ready = time.monotonic() + 1.5
+    run.deadline = time.monotonic() + 1 + 2.0
+    time_networks(run, pool)
+    id = run.study.select("baseline")[0].id
+    latency = {t.engine: t.latency_ms for t in run.study.timings(id)}
+    assert latency["compiled"] == expected

@@ -122,11 +122,14 @@ class Run:
         TIMING_SHARE of a time limit: without trainings there is nothing to time.
         """
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
-        one = TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds)
+        expected = WRAP_UP + COMPILING * self._to_compile() + self.rounds_seconds(rows)
         if self.options["latency"] == "native":
-            one += NATIVE_COMPILING
-        expected = WRAP_UP + COMPILING * self._to_compile() + one * (rows + 1)
+            expected += NATIVE_COMPILING * (rows + 1)
         return min(expected, TIMING_SHARE * (self.options["time_limit"] or math.inf))
+
+    def rounds_seconds(self, rows: int) -> float:
+        """About how long it takes, at most, to time `rows` networks that are compiled."""
+        return TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds) * (rows + 1)
 
     def _to_compile(self) -> int:
         """How many networks are timed under torch.compile, at most."""

@@ -26,7 +26,7 @@ from .search_run import Run
 
 WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
 LATENCY_LIMIT = 900.0  # seconds; torch.compile of a large network takes minutes
-TOO_LONG = "torch.compile took longer than half of the time that the time limit left"
+TOO_LONG = "torch.compile took longer than the time limit left for it"
 
 
 @dataclass
@@ -41,6 +41,11 @@ class Ahead:
     processor: dict[int, dict[str, float]] = field(default_factory=dict)
     stopped: set[int] = field(default_factory=set)
     share: float = 1.0
+
+    def stop(self, id: int, engine: str, seconds: float, processor: float) -> None:
+        """What was spent on the engines of `id` until it was ended, as the cost of `engine`."""
+        self.stopped.add(id)
+        self.seconds[id], self.processor[id] = {engine: seconds}, {engine: processor}
 
     def cost(self, id: int, engine: str) -> tuple[float, float]:
         """Seconds by the clock and of processors."""
@@ -75,28 +80,30 @@ def compile_ahead(
     run: Run, pool: Pool, rows: list[Candidate], wanted: dict[int, list[str]]
 ) -> Ahead:
     """Make the engines of several networks at a time, the unchanged one's first: torch.compile
-    takes as long for it as native code for all others.  That may take half of the time that is
-    left; what was not made is made when it is timed.
+    takes as long for it as native code for all others.  That may take all but what the rounds of
+    timing need, and half of what is left in any case; what was not made is made when it is timed.
     """
     ahead, began = Ahead(), time.monotonic()
+    end, since = run.deadline - 1, dict[int, float]()
     queue = sorted(rows, key=lambda row: row.kind != "baseline")
-    if pool.size < 2 or len(queue) < 2 or began > run.deadline - 1:
+    if pool.size < 2 or len(queue) < 2 or began > end:
         return ahead
-    until = began + (run.deadline - 1 - began) / 2
+    until = max(began + (end - began) / 2, end - run.rounds_seconds(len(queue)))
     run.display.phase(f"compiling {len(queue)} networks, {pool.size} at a time", len(queue))
     while queue or pool.busy():
         while queue and pool.has_room():
             row = queue.pop(0)
             words = {"engines": wanted[row.id], "compilers": max(1, _cores() // pool.size)}
             job = {**timing_job(run, "compile", row), **words}
+            since[row.id] = time.monotonic()
             ahead.child[row.id] = pool.start(row.id, job, LATENCY_LIMIT)
         for id, message in pool.wait(0.5):
             if message["event"] == "done":
                 ahead.seconds[id], ahead.processor[id] = message["seconds"], message["processor"]
         if time.monotonic() > until:
-            ahead.stopped.update(pool.busy())
             for id in pool.busy():
-                pool.stop(id)
+                engine, used = wanted[id][-1], pool.stop(id)  # torch.compile is the last one
+                ahead.stop(id, engine, time.monotonic() - since[id], used)
             break
     told = sum(sum(seconds.values()) for seconds in ahead.seconds.values())
     ahead.share = (time.monotonic() - began) / told if told else 1.0

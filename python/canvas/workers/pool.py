@@ -115,10 +115,15 @@ class Pool:
                 child.watch.go_on()
                 self._send(child, {"go": go})
 
-    def stop(self, job: int) -> None:
-        """End a job at once, without a message; its child is replaced."""
+    def stop(self, job: int) -> float:
+        """End a job at once, without a message; its child is replaced.  Answers the seconds of
+        processors that it took.
+        """
+        used = 0.0
         for child in [child for child in self.children if child.job == job]:
+            used += child.watch.processor() if child.watch else 0.0
             self._reap(child)
+        return used
 
     def wait(self, seconds: float) -> list[tuple[int, Message]]:
         """What the children said within `seconds`, or as soon as one says anything; failures are
