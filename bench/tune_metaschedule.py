@@ -160,15 +160,12 @@ class Rival:
 
     def __init__(self, bench: Any, case: Case, folder: Path, arrays: list[np.ndarray],
                  wanted: np.ndarray) -> None:  # fmt: skip
-        import tvm
-
         operator, index = case.name.split()[0], int(case.name.split()[1]) - 1
         whole, timed, module = compiled(operator, index, folder)
         given = arrays_of(operator, arrays, case)
-        made = bench.torch.from_numpy(np.zeros(shapes_of(module["main"])[-1], np.float32))
+        result = aligned(np.zeros(shapes_of(module["main"])[-1], np.float32))
         full = [aligned(a).reshape(s) for a, s in zip(given, shapes_of(workload(operator, index)))]
-        whole["main"](*[bench.torch.from_numpy(a) for a in full], made)
-        result = made.numpy()
+        whole["main"](*self.tensors(bench, [*full, result]))
         if operator == "T2D":
             result = np.ascontiguousarray(result.transpose(0, 3, 1, 2))
         check("metaschedule", result, wanted)
@@ -176,8 +173,14 @@ class Rival:
         packed = [
             aligned(random.standard_normal(s, np.float32)) for s in shapes_of(module["main"])
         ]
-        tensors = [tvm.runtime.from_dlpack(bench.torch.from_numpy(a)) for a in packed]
-        self.timer: Timer = of_torch(timed["main"], tensors)
+        self.timer: Timer = of_torch(timed["main"], self.tensors(bench, packed))
+
+    @staticmethod
+    def tensors(bench: Any, arrays: list[np.ndarray]) -> list[Any]:
+        """TVM's, of the same memory: given those of torch, its parallel loops crash."""
+        import tvm
+
+        return [tvm.runtime.from_dlpack(bench.torch.from_numpy(a)) for a in arrays]
 
 
 # ---- rows --------------------------------------------------------------------------------------
