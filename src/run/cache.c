@@ -310,3 +310,18 @@ void cache_work_end(char *work) {
   remove_folder(work);
   free(work);
 }
+
+canvas_status cache_has_room(canvas_context *ctx, const char *cache) {
+  static const char bytes[1 << 16];
+  canvas_context inner = {.message = ""};
+  char *work;
+  TRY(cache_work(ctx, cache, &work));
+  char *path = path_join(work, "room");
+  canvas_status status = file_write(&inner, path, bytes, sizeof bytes);
+  if (status != CANVAS_OK)
+    status = fail(ctx, status, "%.800s; make room, or set CANVAS_CACHE to another folder",
+                  inner.message);
+  free(path);
+  cache_work_end(work);
+  return status;
+}

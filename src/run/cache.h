@@ -34,6 +34,9 @@ void cache_drop(const char *object);
 canvas_status cache_work(canvas_context *ctx, const char *cache, char **out);
 void cache_work_end(char *work); /* NULL is fine */
 
+/* Whether what a compiler writes of a small file could be written now, too; says why not. */
+canvas_status cache_has_room(canvas_context *ctx, const char *cache);
+
 /* All of a file of at most `most` bytes; false if there is no such file. */
 bool file_read(const char *path, size_t most, struct buf *out);
 canvas_status file_write(canvas_context *ctx, const char *path, const char *bytes, size_t length);

@@ -494,11 +494,14 @@ static canvas_status choose(canvas_context *ctx, struct compiler *c, const char 
   if (!command) command = getenv("CANVAS_CC");
   if (command && command[strspn(command, " \t\n")]) {
     TRY(try_command(ctx, c, command, target, &works, why, sizeof why));
-    return works ? CANVAS_OK : fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s", why);
+    if (works) return CANVAS_OK;
+    TRY(cache_has_room(ctx, c->cache));
+    return fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s", why);
   }
   for (int i = 0; i < 3 && !works; i++)
     TRY(try_command(ctx, c, known[i], target, &works, why, sizeof why));
   if (works) return CANVAS_OK;
+  TRY(cache_has_room(ctx, c->cache)); /* that would be no fault of theirs */
   return fail(ctx, CANVAS_IO,
               "no C compiler works, of cc, gcc and clang: %.600s; install gcc or clang, or say in "
               "CANVAS_CC which to use",

@@ -5,8 +5,10 @@
 #include "run/cache.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -252,6 +254,28 @@ static const struct {
      "status 1: ld: No space left on device"},
 };
 
+/* A compiler that cannot write is not to blame, and nobody needs to install another one. */
+static void full_cache(void **state) {
+  canvas_context ctx = {.message = ""};
+  struct compiler *c;
+  struct rlimit before, none;
+  char script[128];
+  write_script("no-room", "#!/bin/sh\n[ $1 = --version ] && exit\necho it is full; exit 1\n",
+               script);
+  struct compiler_options options = {.command = script, .cache = folder};
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  none = (struct rlimit){.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+  canvas_status status = compiler_open(&ctx, &options, &c);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  assert_int_equal(status, CANVAS_IO);
+  if (strncmp(ctx.message, "cannot write '", 14) ||
+      !strstr(ctx.message, "File too large; make room, or set CANVAS_CACHE to another folder"))
+    fail_msg("\"%s\"", ctx.message);
+}
+
 static void none_works(void **state) {
   canvas_context ctx = {.message = ""};
   struct compiler *c;
@@ -440,11 +464,12 @@ static void the_quick_one(void **state) {
 int main(void) {
   unsetenv("CANVAS_CC");
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(many),          cmocka_unit_test(cached),
-      cmocka_unit_test(misbehaving),   cmocka_unit_test(folder_of_the_killed),
-      cmocka_unit_test(none_works),    cmocka_unit_test(out_of_time),
-      cmocka_unit_test(where),         cmocka_unit_test(vanished),
-      cmocka_unit_test(the_quick_one), cmocka_unit_test(hangs_again),
+      cmocka_unit_test(many),        cmocka_unit_test(cached),
+      cmocka_unit_test(misbehaving), cmocka_unit_test(folder_of_the_killed),
+      cmocka_unit_test(full_cache),  cmocka_unit_test(none_works),
+      cmocka_unit_test(out_of_time), cmocka_unit_test(where),
+      cmocka_unit_test(vanished),    cmocka_unit_test(the_quick_one),
+      cmocka_unit_test(hangs_again),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_all);
 }
