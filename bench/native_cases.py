@@ -328,7 +328,7 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 
 ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_thin"
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
-MIX, MIX_ROWS = "figure6", "figure6_rows"
+MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
 
 DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
          "3x3 256@14": Conv(256, 14, 256), "3x3 512@7": Conv(512, 7, 512),
@@ -359,7 +359,7 @@ BY_HAND = {
     "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=14,cv=8")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
     "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 16, "tv=64,wi=6"),
-                       Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4")),
+                       Hand(MIX_STREAM, 64, "tv=64,hi=7"), Hand(MIX_STREAM, 16, "tv=64,hi=4")),
     "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
 }  # fmt: skip
 
