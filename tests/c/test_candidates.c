@@ -44,6 +44,10 @@ static const struct deed {
     {"chatter", "", "for (int i = 0; i < 9999; i++) puts(\"noise\"); R; return 0;", FAILED_NOT, ""},
     {"children", "", "if (!fork()) for (;;) pause(); R; return 0;", FAILED_NOT, ""},
     {"within rounding", "", "R; Y[T] *= 1.0000001f; return 0;", FAILED_NOT, ""},
+    {"an input that ends with a page while it is checked, and in its middle while it is timed", "",
+     "R; long page = getpagesize(), end = (long)(X + 128) % page;\n"
+     "  return end == (++calls_N > 2 ? page / 2 : 0) ? 0 : 5;",
+     FAILED_NOT, ""},
 
     {"no C", "", "R; return nothing;", FAILED_COMPILE, "error: 'nothing' undeclared"},
     {"not closed", "#if 0\n", "R; return 0;", FAILED_COMPILE, "unterminated #if"},
