@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+enum { FEW = 4 }; /* less than this part of the lanes is reduced one by one */
+
 struct statement {
   const struct bound_stage *bound;
   const struct stage_plan *plan;
@@ -161,6 +163,21 @@ static void assign(struct builder *b, const struct statement *s, int value) {
   code_assign(b->code, to, CODE_SET, code_convert(b->code, value, s->to->at.dtype));
 }
 
+/* How many lanes of the statement there are, the same in each step of its loops; -1: no such number. */
+static int known_lanes(const struct builder *b) {
+  struct px_range r = px_range(b->px, b->first);
+  return r.low == r.high && !r.overflow && r.low < b->lanes ? (int)r.low : -1;
+}
+
+/* A vector with what changes no result in the lanes that are not there. */
+static int without_rest(struct builder *b, const struct statement *s, int vector) {
+  int from[CODE_LANES], there = known_lanes(b);
+  struct code_type type = b->code->exprs.data[vector].type;
+  for (int i = 0; i < b->lanes; i++) from[i] = i < there ? i : b->lanes;
+  int nothing = build_start_value(b, s->t->reducer, type.element, b->lanes);
+  return code_permute(b->code, vector, nothing, from);
+}
+
 /* All lanes of a vector reduced to one value. */
 static int reduce_lanes(struct builder *b, const struct statement *s, int vector) {
   switch (s->t->reducer) {
@@ -177,7 +194,10 @@ static void accumulate(struct builder *b, const struct statement *s, int value) 
   int to = target(b, s);
   struct code_type type = b->code->exprs.data[to].type;
   value = code_convert(b->code, value, s->to->at.dtype);
-  if (across_lanes(b, s) && !b->one_by_one) value = reduce_lanes(b, s, value);
+  if (across_lanes(b, s) && !b->one_by_one) {
+    if (b->first >= 0) value = without_rest(b, s, value);
+    value = reduce_lanes(b, s, value);
+  }
   if (reducer == REDUCE_MAX || reducer == REDUCE_MIN) {
     enum px_op op = reducer == REDUCE_MAX ? PX_MAX : PX_MIN;
     code_assign(b->code, to, CODE_SET, code_operation(b->code, op, type, to, value, -1));
@@ -264,10 +284,10 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   int first = b->first, yes = px_bool(b->px, true);
   bool vector = each < 0 && build_storage_form(b, s->to, s->place) == FORM_UNIFORM &&
                 build_form(b, s->body) == FORM_VECTOR;
-  if (!vector || (first >= 0 && px_range(b->px, first).high < b->lanes)) {
-    put_lanes(b, s, each < 0 ? yes : each);
-  } else if (first < 0) {
+  if (vector && (first < 0 || known_lanes(b) >= b->lanes / FEW)) {
     put(b, s);
+  } else if (!vector || px_range(b->px, first).high < b->lanes) {
+    put_lanes(b, s, each < 0 ? yes : each);
   } else {
     int whole = px_compare(b->px, PX_LE, px_int(b->px, b->lanes), first);
     int block = code_open_if(b->code, build_condition(b, whole));

@@ -491,6 +491,21 @@ static const struct {
      "i, k:vec => @A = i // k\ni, ko, ki:16:vec:mask => @B = i // {ko, ki}/k\n"
      "i =>\n  kp, l:vec => @P = i, l // kp/k\n  l:vec => @C = i // l\n"
      "i, kd:32:vec:mask => @D = i // kd/k\ni, ko, ki:16:vec:mask => @E = i // {ko, ki}/k\n"},
+    {"the rest of a vector along a reduction, where a lane that is not there would change it",
+     "program rest\nin X f32 [i:6, k:29]\nin Z f64 [i:6, k:46]\nin H bf16 [i:6, k:31]\n"
+     "in b i32 [k:29] 0..29\n"
+     "A[i:6] = 1 / X[i, k] // sum k:29\nB[i:6] = X[i, k] - 3 // max k:29\n"
+     "C[i:6] = X[i, k] + 3 // min k:29\nD[i:6] = X[i, k] / X[i, k] + 0.5 // prod k:29\n"
+     "E f64 [i:6] = exp(Z[i, k]) // sum k:46\nF[i:6] = X[i, b[k]] * X[i, k] + 1 // sum k:27\n"
+     "G[i:6] = X[i, k] + real(k) // mean k:18\nU bf16 [i:6] = H[i, k] + 1 // sum k:31\n"
+     "out A\nout B\nout C\nout D\nout E\nout F\nout G\nout U\n",
+     "i, ao, ai:16:peel:vec => @A = i // {ao, ai}/k\n"
+     "i, bo, bi:32:peel:vec => @B = i // {bo, bi}/k\n"
+     "i, co, ci:8:peel:vec => @C = i // {co, ci}/k\ni, dx, dk:16:peel:vec => @D = i // {dx, dk}/k\n"
+     "i, eo, ei:16:peel:vec => @E = i // {eo, ei}/k\n"
+     "i, fo, fi:16:peel:vec => @F = i // {fo, fi}/k\n"
+     "go, gi:16:peel:vec, i:unroll => @G = i // {go, gi}/k\n"
+     "i, uo, ui:16:peel:vec => @U = i // {uo, ui}/k\n"},
     {"rounding to bf16", "program halves\nin X f32 [i:64]\nY bf16 [i:64] = X[i]\nout Y\n",
      "i:vec =>\n    @Y = i\n"},
     {"a vector of one number, rounded to bf16",
