@@ -19,7 +19,9 @@
 #include "transform/default_chooser.h"
 
 enum {
-  SHORTEST = 4,  /* vectors of a row */
+  SHORTEST = 1,  /* vectors of a row */
+  CHAINED = 4,   /* ... whose stages wait for each other: sums one after the other, functions */
+  NARROW = 32,   /* bytes of vectors up to which sums do, as other loops gather few lanes there */
   WHOLE = 8,     /* ... that is not split, and of a step of one that is */
   FUNCTIONS = 4, /* ... where each computes a function */
   SHARED = 16, /* ... that many rows share, from which on partial sums of several rows take less */
@@ -33,6 +35,7 @@ struct rows {
   struct default_kept *kept;          /* by tensor, as the program tells */
   const struct program_tensor *first; /* that sums */
   int count;                          /* axes that rows have; 0: none sums */
+  int sums;                           /* stages that sum */
   bool any;                           /* functions are of no account, as edits may take them out */
 };
 
@@ -43,6 +46,7 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
     const struct program_tensor *t = &p->tensors.data[i];
     default_keep_plain(t, &r.kept[i]);
     if (!r.first && t->reductions) r.first = t;
+    r.sums += t->reductions > 0;
   }
   r.count = r.first ? r.first->rank : 0;
   return r;
@@ -75,8 +79,10 @@ static int64_t lanes_of(const struct rows *r, const struct program_tensor *t) {
 static bool is_worth_it(const struct rows *r, const struct default_facts *f) {
   int64_t size = f->t->axes[r->count].size, lanes = lanes_of(r, f->t);
   int64_t waste = up(size, lanes) * lanes - size;
-  if (size % lanes == 0 || size < SHORTEST * lanes) return false;
-  if (!r->any && f->operations >= DEFAULT_CALLS && WASTE * waste > size) return false;
+  bool functions = !r->any && f->operations >= DEFAULT_CALLS;
+  bool chained = functions || (r->sums > 1 && r->machine->vector_bytes <= NARROW);
+  if (size % lanes == 0 || size < (chained ? CHAINED : SHORTEST) * lanes) return false;
+  if (functions && WASTE * waste > size) return false;
   return !is_shared(f) || size < SHARED * lanes;
 }
 

@@ -49,14 +49,16 @@ static const struct {
     {"gemv m=1024 k=1024", 0, "Y_r[m:1024, k_i:16] ="},
     {"gemv m=1024 k=1024", 1, "k_o, m_i:8:unroll, k_i:vec =>"},
     {"softmax shape=256x128", 0, "total_r[i0:256, i1_i:64] ="},
-    // rows that no whole vectors divide, one after the other; not short ones, nor where much of a function is for
-    // nothing
+    // rows that no whole vectors divide, one after the other; not short ones of a
+    // function, nor where much of it is for nothing
     {"softmax shape=1024x1003", 0,
      "\nrow0:para =>\n    largest_o, largest_v:128:peel:vec =>\n        @largest = {row0}/i0 // "
      "{largest_o, largest_v}/i1\n    raised_o, raised_v:64:peel:vec =>"},
     {"softmax shape=16x101", 1, "\nrow0 =>\n    largest_o, largest_v:64:peel:vec =>"},
     {"mean shape=12x100 dim=-1", 0, "row0, Y_v:100:mask:vec =>"},
     {"gemv m=12 k=100", 0, "row0, Y_v:100:mask:vec =>"},
+    {"mean shape=300x33 dim=-1", 0, "row0, Y_v:33:mask:vec =>"},
+    {"gemv m=200 k=19", 1, "row0, Y_v:19:mask:vec =>"},
     {"gemv m=12 k=333", 0, "Y_r[m:12, k_i:64] ="},
     {"softmax shape=1024x67", 0, "total_r[i0:1024, i1_i:32] ="},
     {"softmax shape=1024x63", 0, "total[i0:1024] = raised[i0, i1] // sum i1:63"},
