@@ -83,13 +83,14 @@ static double part_that_holds(const struct program *p, const struct program_tens
   return (good + 0.5) / (POINTS + 0.5);
 }
 
-/* Sums add nothing where the condition of a border does not hold: code is split there. */
-static double bordered(const struct program *p, const struct program_tensor *t) {
-  const struct px_node *n = &p->nodes.data[t->body];
-  if (n->op != PX_SELECT || !t->reductions || !asks_indices(p, n->arg[0])) return 1;
-  if (p->nodes.data[n->arg[2]].op != PX_NUMBER || p->nodes.data[n->arg[2]].number != 0) return 1;
-  if (axes_in(p, n->arg[0], true)) return 1;
-  return part_that_holds(p, t, n->arg[0]);
+/* Sums add nothing where the condition of a border does not hold: code is split there. The border may have a
+ * few terms of its own, as those that keep what is not finite. */
+static double bordered(const struct program *p, const struct program_tensor *t, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_NUMBER && n->number == 0) return 0;
+  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0]) || axes_in(p, n->arg[0], true)) return 1;
+  double part = part_that_holds(p, t, n->arg[0]);
+  return part * bordered(p, t, n->arg[1]) + (1 - part) * bordered(p, t, n->arg[2]);
 }
 
 /* The axes that occur; `data`: below loads alone. */
@@ -420,7 +421,7 @@ static void follow_each_other(struct nest *n) {
 static void fill_loops(const struct cost_walk *w, struct nest *n) {
   n->lanes = 1;
   n->lane = -1;
-  n->part = bordered(w->tree->program, n->tensor);
+  n->part = n->tensor->reductions ? bordered(w->tree->program, n->tensor, n->tensor->body) : 1;
   for (int i = 0; i < n->stage->steps; i++) fill_step(w, n, i);
   for (int i = 0; i < n->tensor->rank + n->tensor->reductions; i++)
     if (n->stage->tail[i]) n->part *= part_of(n, i);
