@@ -97,6 +97,18 @@ static int inside(const struct program *p, int expr) {
   return expr;
 }
 
+/* The load stands in the expression, borders included or not. */
+static bool stands_in(const struct program *p, int expr, int load, bool borders) {
+  const struct px_node *n = &p->nodes.data[borders ? expr : (expr = inside(p, expr))];
+  int rank = n->op == PX_LOAD ? p->tensors.data[n->tensor].rank : 0;
+  bool is = expr == load;
+  for (int i = 0; i < rank && !is; i++)
+    is = stands_in(p, p->indices.data[n->first + i], load, borders);
+  for (int i = 0; i < 3 && !is && n->op != PX_LOAD; i++)
+    is = n->arg[i] >= 0 && stands_in(p, n->arg[i], load, borders);
+  return is;
+}
+
 static bool is_value(const struct program *p, int expr, int op) {
   return p->nodes.data[expr].op == op && p->nodes.data[expr].sort == PX_VALUE;
 }
@@ -242,6 +254,13 @@ static void add_masked(struct counted *c, const struct access *a, double times) 
     c->parts += loads * r->partial;
 }
 
+/* Loads that stand in a border alone are few. */
+static bool is_rare(const struct counted *c, const struct access *a) {
+  const struct program *p = c->w->tree->program;
+  int body = c->n->tensor->body;
+  return a->node >= 0 && stands_in(p, body, a->node, true) && !stands_in(p, body, a->node, false);
+}
+
 /* Lanes that are not side by side are put together one by one. */
 static void add_access(struct counted *c, const struct access *a) {
   const struct nest *n = c->n;
@@ -332,7 +351,7 @@ static double spills(struct counted *c) {
   double sums = sums_in_memory(c) || n->stage->start < 0 ? 0 : accumulators(n), loaded = 0;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &c->w->accesses.data[n->first + i];
-    if (a->node >= 0) loaded += held(n, a);
+    if (a->node >= 0 && !is_rare(c, a)) loaded += held(n, a);
   }
   double more = sums + loaded + 1 - c->w->tree->machine.registers;
   if (more <= 0) return 0;
@@ -348,7 +367,9 @@ struct cycles nest_cycles(struct cost_walk *w, int stage) {
   if (n->stage->dead || n->prepared) return (struct cycles){0};
   uint32_t steps = add_operations(&c, n->tensor->body);
   if (n->stage->start >= 0) add_reduction(&c, steps);
-  for (int i = 0; i < n->count; i++) add_access(&c, &w->accesses.data[n->first + i]);
+  for (int i = 0; i < n->count; i++)
+    if (!is_rare(&c, &w->accesses.data[n->first + i]))
+      add_access(&c, &w->accesses.data[n->first + i]);
   double begun = loops_of(&c), waiting = max_of(chain(&c), c.parts), spilled = spills(&c);
   double moved = max_of(c.loads, c.stores);
   double all =

@@ -56,6 +56,14 @@ static double predicted(const struct program *p, const char *text) {
   "canvas 1\nprogram border\nin X f32 [w:16, c:64]\nin W f32 [k:9, c:64, o:32]\n" \
   "Y[w:16, o:32] = if " inside " then X[w+k-4, c] * W[k, c, o] else 0 // sum k:9, c:64\nout Y\n"
 #define BORDER_LOOPS "w, k, c, o:vec => @Y = w, o // k, c\n"
+#define BORDER_TERM(rest)                                                                        \
+  "canvas 1\nprogram border\nin X f32 [w:28, c:64]\nin W f32 [k:9, c:64, o:32]\nin B f32 [k:9, " \
+  "o:32]\n"                                                                                      \
+  "Y[w:28, o:32] = if 4 <= w+k && w+k < 32 then X[w+k-4, c] * W[k, c, o] else " rest             \
+  " // sum k:9, c:64\n"                                                                          \
+  "Z[k:9, o:32] = B[k, o]\nout Y\nout Z\n"
+#define BORDER_TILE \
+  "w_o, k, c, w:14:unroll, o:32:vec => @Y = {w_o, w}/w, o // k, c\nk, o:vec => @Z = k, o\n"
 #define STREAM(rows)                            \
   "canvas 1\nprogram stream\nin X f32 [i:" rows \
   ", j:1024]\n"                                 \
@@ -104,6 +112,8 @@ static const struct {
     {"what is not prepared", PACKED(" const"), PACKED_LOOPS, PACKED(""), PACKED_LOOPS, 1.1, 3},
     {"no border", BORDER("4 <= w+k && w+k < 20"), BORDER_LOOPS, BORDER("0 <= w+k && w+k < 20"),
      BORDER_LOOPS, 1.05, 1.6},
+    {"terms of a border alone", BORDER_TERM("0"), BORDER_TILE,
+     BORDER_TERM("(if c < 1 then B[k, o] else 0)"), BORDER_TILE, 0.9, 1.1},
     {"rows in one set of the first cache", LONG_ROWS("1040"), SIXTEEN_ROWS, LONG_ROWS("1024"),
      SIXTEEN_ROWS, 1.5, 6},
     {"an index that is divided outside", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/32*16+c"),
