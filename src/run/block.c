@@ -14,8 +14,8 @@ static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
 }
 
-static bool new_block(struct block *b, size_t size, bool zones, int kind) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), zone = zones ? page : 0;
+static bool new_block(struct block *b, size_t size, size_t zone, int kind) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
   bool large = inner >= 2 * PAGE_LARGE;
   *b = (struct block){.mapped = inner + 2 * GUARD + (large ? PAGE_LARGE : 0), .size = size};
@@ -35,11 +35,15 @@ static bool new_block(struct block *b, size_t size, bool zones, int kind) {
 }
 
 bool block_new(struct block *b, size_t size, bool zones) {
-  return new_block(b, size, zones, MAP_PRIVATE);
+  return new_block(b, size, zones ? (size_t)sysconf(_SC_PAGESIZE) : 0, MAP_PRIVATE);
+}
+
+bool block_new_within(struct block *b, size_t size) {
+  return new_block(b, size, (size_t)sysconf(_SC_PAGESIZE) / 2, MAP_PRIVATE);
 }
 
 bool block_new_shared(struct block *b, size_t size) {
-  return new_block(b, size, false, MAP_SHARED);
+  return new_block(b, size, 0, MAP_SHARED);
 }
 
 void block_free(struct block *b) {

@@ -26,6 +26,8 @@ struct block {
 
 bool block_new(struct block *b, size_t size, bool zones); /* zeroed; false: no memory */
 bool block_new_shared(struct block *b, size_t size);      /* without zones, shared with children */
+/* The tensor ends in the middle of a page, both halves of which can be read. */
+bool block_new_within(struct block *b, size_t size);
 void block_free(struct block *b);
 void block_seal(const struct block *b); /* read-only from now on, in this process */
 

@@ -46,7 +46,8 @@ struct expected_output {
 
 struct expected {
   int inputs, outputs;
-  struct block *input;
+  struct block *input; /* where candidates are checked: nothing can be read past their ends */
+  struct block *timed; /* the same values where they are timed: `input`, or a copy of a small one */
   struct expected_output *output;
   struct expected_output
       *wide;    /* the same for candidates made by `winograd`, with the bound of that added

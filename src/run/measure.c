@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -29,10 +28,9 @@ enum { CALLS_MOST = 1 << 20 };
 enum { OPENMP_FILE = 4096 }; /* bytes that libomp may write while it is loaded */
 #define MEMORY ((int64_t)1 << 30)
 #define THREAD_MEMORY \
-  ((int64_t)256 << 20)           /* addresses for a thread's stack and its part of the heap */
-#define SAMPLE 20e-6             /* seconds: below that the clock itself is seen */
-#define TURN   1e-3              /* ... of one turn, after as many in which the caches fill again */
-#define SMALL  ((size_t)1 << 20) /* bytes of an input that is timed in another place */
+  ((int64_t)256 << 20) /* addresses for a thread's stack and its part of the heap */
+#define SAMPLE 20e-6   /* seconds: below that the clock itself is seen */
+#define TURN   1e-3    /* ... of one turn, after as many in which the caches fill again */
 
 enum stage { STAGE_LOAD, STAGE_FIRST, STAGE_SECOND, STAGE_TIMED, STAGES };
 
@@ -77,7 +75,6 @@ struct trial {
   void **pointers;              /* inputs, then outputs */
   const struct block **blocks;  /* room for as many */
   unsigned char **first;        /* what the first run made of each output */
-  unsigned char **places;       /* where each input is timed; NULL: where it is checked */
   struct waiting *waiting;      /* by item; `call` NULL: it was wrong; NULL: there are no turns */
   double *times;                /* of turns, as limits.times, in memory that the parent shares */
 };
@@ -139,40 +136,20 @@ static bool load(struct trial *t, struct verdict *v) {
 }
 
 /* What NAME takes: inputs, what was prepared, outputs. */
-static int blocks_of(const struct trial *t, const struct block **out) {
+static int blocks_of(const struct trial *t, bool timed, const struct block **out) {
   const struct measure_prepare *p = t->item->prepare;
+  const struct block *inputs = timed ? t->e->timed : t->e->input;
   int at = 0;
   for (int i = 0; i < t->e->inputs; i++)
-    if (!p || p->rest[i]) out[at++] = &t->e->input[i];
+    if (!p || p->rest[i]) out[at++] = &inputs[i];
   if (p) out[at++] = &t->packed;
   for (int i = 0; i < t->e->outputs; i++) out[at++] = &t->e->output[i].memory;
   return at;
 }
 
 static void set_pointers(struct trial *t, bool timed) {
-  int count = blocks_of(t, t->blocks);
-  for (int i = 0; i < count; i++) {
-    const struct block *b = t->blocks[i];
-    bool input = t->e->inputs && b >= t->e->input && b < t->e->input + t->e->inputs;
-    unsigned char *place = timed && input ? t->places[b - t->e->input] : NULL;
-    t->pointers[i] = place ? place : b->data;
-  }
-}
-
-/* Inputs are checked where they end with a page, behind which nothing can be read: there a masked load of
- * the last few elements takes some hundred cycles, which a small program is not to be told as its own. */
-static void place_inputs(struct trial *t) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  t->places = mem_alloc(((size_t)t->e->inputs + 1) * sizeof *t->places);
-  for (int i = 0; i < t->e->inputs; i++) {
-    const struct block *b = &t->e->input[i];
-    unsigned char *room = b->size && b->size <= SMALL ? malloc(b->size + 2 * page) : NULL;
-    if (!room) continue;
-    unsigned char *end = room + b->size + page;
-    end -= (uintptr_t)end % page; /* the middle of a page, and each input at a multiple of 64 */
-    t->places[i] = end + page / 2 - (b->size + 63) / 64 * 64;
-    memcpy(t->places[i], b->data, b->size);
-  }
+  int count = blocks_of(t, timed, t->blocks);
+  for (int i = 0; i < count; i++) t->pointers[i] = t->blocks[i]->data;
 }
 
 /* NAME_prepare fills its memory, once; from then on that can only be read. */
@@ -295,7 +272,7 @@ static void take_cold(struct trial *t, struct verdict *v) {
   double times[REPEATS_MOST];
   struct cold cold;
   if (!t->limits.cold || v->failure) return;
-  if (!cold_open(&cold, t->blocks, blocks_of(t, t->blocks), t->limits.cold)) return;
+  if (!cold_open(&cold, t->blocks, blocks_of(t, true, t->blocks), t->limits.cold)) return;
   int count = take_samples(t, &cold, times, v);
   v->cold = quantile(times, count, 0.5);
   cold_close(&cold);
@@ -416,7 +393,6 @@ static int work(void *data) {
   struct trial *t = data;
   int i = t->from;
   expected_seal(t->e);
-  place_inputs(t);
   if (t->limits.turns && !t->from) t->waiting = mem_alloc((size_t)t->count * sizeof *t->waiting);
   while (i < t->count && serve(t, i)) i++;
   if (t->waiting && i == t->count) take_turns(t);

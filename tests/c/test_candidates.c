@@ -74,6 +74,8 @@ static const struct deed {
     {"a signal", "", "R; raise(SIGTERM); return 0;", FAILED_CRASH, "it crashed (signal, 15)"},
     {"writes an input", "", "((float *)X)[T] = 1; R; return 0;", FAILED_CRASH,
      "(segmentation fault)"},
+    {"writes an input later", "", "R; if (++calls_N == 7) ((float *)X)[T] = 1; return 0;",
+     FAILED_CRASH, "(segmentation fault) while it was timed"},
     {"reads on and on", "",
      "float s = 0; for (int i = 0; i < 99999; i++) s += X[i]; Y[0] = s; return 0;", FAILED_CRASH,
      "(segmentation fault)"},
