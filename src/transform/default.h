@@ -58,7 +58,7 @@ struct default_load {
   int node, tensor;
   int64_t stride[PROGRAM_AXES]; /* elements for one step of the axis, within a block */
   int64_t block[PROGRAM_AXES];  /* steps for which the stride holds; 0: all */
-  int64_t jump[PROGRAM_AXES];   /* from one block to the next where that is 0; 0: not known */
+  int64_t jump[PROGRAM_AXES];   /* ... to the next block where it is 0 within; 0: not known */
   uint32_t twisted;             /* axes along which no stride says where it goes */
   uint32_t moves;               /* axes that it depends on */
   uint32_t asked;               /* axes in conditions around it */
@@ -83,7 +83,7 @@ struct default_facts {
   int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
                                    there are, every so many; 0: it does not */
   int64_t points, reduction;
-  double inside[PROGRAM_AXES]; /* by own axis: the share of a long sum's terms in the border */
+  double inside[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
   bool bordered;               /* ... of one of them not all */
   int64_t out[PROGRAM_AXES];   /* strides of what it writes */
 };

@@ -22,8 +22,7 @@ enum {
 
 static const double WORSE = 1.3;   /* predicted beside the point: not measured */
 static const double BETTER = 0.99; /* measured beside the point: taken */
-static const double NEARLY =
-    0.98; /* predicted beside the default, unmeasured: no better than that */
+static const double NEARLY = 0.98; /* predicted beside the default: not taken unmeasured */
 
 /* ---- what the model would do ----------------------------------------------------------------- */
 
@@ -104,7 +103,6 @@ void method_shortlist(struct search *s, struct ranking *out) {
 /* ---- oneshot --------------------------------------------------------------------------------- */
 
 /* The best of many predictions is partly luck: the default stands for what is nearly as good. */
-
 canvas_status method_oneshot(struct search *s) {
   struct ranking all = {0};
   consider(s, &all);
