@@ -160,7 +160,8 @@ static bool is_permuted(const struct chooser *c, const struct default_load *l) {
 static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
   int v = c->now.vec;
   if (v < 0 || !((l->moves | l->asked) >> v & 1)) return STILL;
-  if (l->stride[v] != 1 && is_permuted(c, l)) return PERMUTED;
+  bool same = !l->stride[v] && fits_block(c, l, v); /* all lanes are in one block */
+  if (l->stride[v] != 1 && !same && is_permuted(c, l)) return PERMUTED;
   if (l->twisted >> v & 1 || !fits_block(c, l, v)) return APART;
   if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return APART;
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;

@@ -241,6 +241,11 @@ static const struct {
     // lanes are the channels of a pixel, whose groups are permuted: all of a short sum is unrolled
     {BEGIN GROUPED, "h_o, w, k:unroll, h_i:8:unroll, o:vec =>", 1},
     {BEGIN GROUPED, "w, k:unroll, h:unroll, o:vec =>", 0},
+    // lanes that are the channels of one group want the same number of the image
+    {BEGIN "in X f32 [h:10, w:58, c:64]\nin W f32 [kh:3, kw:3, c:16, o:64] const\n"
+           "Y[h:8, w:56, o:64] = X[h+kh, w+kw, o/16*16+c] * W[kh, kw, c, o]"
+           " // sum kh:3, kw:3, c:16\nout Y\n",
+     "o_v:16:vec =>", 0},
     // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",
