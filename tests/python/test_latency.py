@@ -109,6 +109,52 @@ def test_a_compiler_that_fails_or_lies_is_one_line(monkeypatch):
         compiled(nn.Identity(), torch.ones(1))
 
 
+def test_the_processors_vectors_are_believed_until_they_do_not_compile(monkeypatch):
+    from torch._inductor import config
+
+    asked = []
+
+    def first_fails(network):
+        asked.append(config.cpp.vec_isa_ok)
+        if len(asked) == 1:
+            raise OSError("unrecognized option -mavx512f")
+        return network
+
+    monkeypatch.setattr(torch, "compile", first_fails)
+    monkeypatch.setattr(config.cpp, "vec_isa_ok", None)
+    compiled(nn.Identity(), torch.ones(1))
+    assert asked == [True, None]
+    asked[:] = ["what the user chose"]
+    monkeypatch.setattr(config.cpp, "vec_isa_ok", False)
+    compiled(nn.Identity(), torch.ones(1))
+    assert asked[1:] == [False]
+
+
+OLD_COMPILER = """#!/bin/sh
+for word; do
+  case $word in -mavx*) echo "unrecognized option $word" >&2; exit 1 ;; esac
+done
+exec c++ "$@"
+"""
+COMPILES = """
+import torch
+from canvas.nn.latency import compiled
+compiled(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.ReLU()), torch.ones(1, 8))
+print("compiled")
+"""
+
+
+@pytest.mark.nightly
+def test_a_compiler_that_is_older_than_the_processor(tmp_path):
+    (tmp_path / "old").write_text(OLD_COMPILER)
+    (tmp_path / "old").chmod(0o755)
+    changed = {"CXX": str(tmp_path / "old"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, **changed, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-c", COMPILES]
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ended.stdout == "compiled\n", ended.stderr
+
+
 DRIVER = """
 import json, sys
 from canvas.nn.network import Recipe
