@@ -17,7 +17,7 @@ from canvas.runner.finals import (
     train_finals,
 )
 from canvas.runner.search_run import Run
-from canvas.study import Study
+from canvas.study import Study, Timing
 
 TARGETS = "a 16 16 8 8 3 1 1\n"
 MACS = 16 * 16 * 8 * 8 * 9  # of the layer
@@ -190,7 +190,31 @@ def test_a_time_limit_ends_the_finals_and_keeps_what_is_there(run):
     run.deadline = time.monotonic()
     pool = ScriptedPool(good)
     train_finals(run, pool)
+    assert not pool.jobs and not run.ended  # they may go on after the timing
+    run.timed = True
+    give_latency(run)
+    train_finals(run, pool)
     assert not pool.jobs and "before all finals were trained" in run.ended
+
+
+def give_latency(run):
+    """To all but the unchanged network."""
+    for row in run.study.candidates("kind != 'baseline'"):
+        run.study.timing_started(row.id)
+        run.study.latency(row.id, [Timing("eager", 1.0, 0.1, 2.0, "eager", 1, "")])
+
+
+def test_finals_go_on_after_the_timing_in_what_was_kept_for_it(run):
+    run.options["time_limit"] = 60.0
+    run.deadline = time.monotonic() + 10  # less than is kept for compiling and timing
+    pool = ScriptedPool(good)
+    train_finals(run, pool)
+    assert not pool.jobs
+    run.timed = True
+    give_latency(run)
+    train_finals(run, pool)
+    assert {len(tests) for tests in scores(run).values()} == {0, 3} and not run.ended
+    assert scores(run)["baseline"] == ()  # without a latency it is in no claim
 
 
 def test_without_finds_there_are_no_finals(run):

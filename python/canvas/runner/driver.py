@@ -1,7 +1,7 @@
 """The search: draw, solve, train, prune, finals, time, report.
 
-    trials --> finals on the test split --> latency --> table
- several at a time                       one at a time
+    trials --> finals on the test split --> latency --> more finals --> table
+ several at a time                       one at a time  in what time is left
 
 `search` is the table of contents.  The driver owns the study file and decides; children train and
 answer.  Ctrl-C and kill -9 cost at most the trainings that were under way: the same call goes on.
@@ -137,6 +137,7 @@ def run_search(run: Run, images: Data) -> Report:
             Trials(run).train(pool)
             train_finals(run, pool)
             time_networks(run, pool)
+            train_finals(run, pool)
         run.display.close()
         with writing(folder):
             run.study.session_ended(time.monotonic() - run.begun)

@@ -3,7 +3,8 @@
 The search chose its finds by their accuracy on the validation split, so that figure flatters them.
 The finalists (the most accurate K finds of each budget; the first of them is what a claim is
 about), all controls and the unchanged network are trained again, from seeds that the search has
-not used, and each training is scored once on the test split, image by image.
+not used, and each training is scored once on the test split, image by image.  Where a time limit
+ends that, it goes on after the networks were timed, which seldom takes all that was kept for it.
 
 First a grouped convolution of the chosen find's MACs is added to the controls, if there is none,
 and trained as the others were.
@@ -98,8 +99,11 @@ def train_finals(run: Run, pool: Pool) -> None:
     epochs, count = final_epochs(run.options), run.options["finalists"]
     if not count or not run.study.select("find", "done"):
         return
-    add_grouped(run)
+    if not run.timed:
+        add_grouped(run)
     rows = finalists(run.study.candidates(), count)
+    if run.timed:
+        rows = [row for row in rows if row.latency_ms is not None]
     queue = [(row, OWN_SEED) for row in rows if row.status == "new"]
     queue += [
         (row, seed)
@@ -139,7 +143,7 @@ class Finals:
             if time.monotonic() > self.run.timing_moment():
                 for job in self.pool.busy():
                     self._stop(job)
-                self.run.time_is_up("all finals were trained")
+                self._time_is_up()
                 break
 
     def _stop(self, job: int) -> None:
@@ -154,8 +158,13 @@ class Finals:
         seconds = (self.run.baseline_seconds() or 0) * self.epochs / self.run.options["epochs"]
         if time.monotonic() + seconds < self.run.timing_moment():
             return True
-        self.run.time_is_up("all finals were trained")
+        self._time_is_up()
         return False
+
+    def _time_is_up(self) -> None:
+        """Finals go on after the timing: only then is it said that there was no time for them."""
+        if self.run.timed:
+            self.run.time_is_up("all finals were trained")
 
     def _start(self, job: int) -> None:
         row, seed = self.queue[job]

@@ -45,7 +45,8 @@ def new_format(options: dict[str, Any]) -> str:
 class Run:
     """One run of a search on an open study.
 
-    `deadline` is a moment of time.monotonic(), `ended` says why the search ended early.
+    `deadline` is a moment of time.monotonic(), `ended` says why the search ended early; `timed`:
+    latency has had its turn.
     """
 
     study: Study
@@ -58,6 +59,7 @@ class Run:
     images: Path = Path()  # the folder of the images ...
     seal: str = ""  # ... and by what jobs name them
     ended: str = ""
+    timed: bool = False
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +123,8 @@ class Run:
         """About how long latency and the table will take, at most, but never more than
         TIMING_SHARE of a time limit: without trainings there is nothing to time.
         """
+        if self.timed:
+            return WRAP_UP
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
         expected = WRAP_UP + COMPILING * self._to_compile() + self.rounds_seconds(rows)
         if self.options["latency"] == "native":

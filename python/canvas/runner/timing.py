@@ -74,6 +74,7 @@ def time_networks(run: Run, pool: Pool) -> None:
             run.time_is_up("all networks were timed")
             break
         time_one(run, pool, row, wanted[row.id], ahead)
+    run.timed = True
 
 
 def compile_ahead(
