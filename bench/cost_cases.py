@@ -65,7 +65,7 @@ CASES = {
         "depthwise_rows",
         "hi=7,cv=16",
     ),
-    "gemm 512": Case(lambda: programs.gemm(512, 512, 512, 32), "gemm", "mm=16,mi=8"),
+    "gemm 512": Case(lambda: programs.gemm(512, 512, 512, 32), "gemm", "oi=4,mi=8"),
     "gemm 250x253x257": Case(operator("gemm m=250 n=253 k=257"), "gemm_odd", "mi=8,ni=32"),
     "gemv 1024": Case(lambda: programs.gemv(1024, 1024, 16), "gemv", "mi=4"),
     "softmax 512x1024": Case(lambda: programs.softmax(512, 1024, 64), "softmax"),

@@ -346,7 +346,7 @@ FUSED = {"figure 6 64@56": Conv(64, 56, 64), "figure 6 256@14": Conv(256, 14, 25
 BY_HAND = {
     "3x3 64@56": (Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
     "3x3 128@28": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
-    "3x3 256@14": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
+    "3x3 256@14": (Hand(BLOCKS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
     "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=4"),
                   Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
     "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4")),
@@ -386,14 +386,16 @@ def cases() -> list[Case]:
             1024,
             1024,
             1024,
-            hands(Hand("gemm", 32, "mm=16,mi=8"), Hand("gemm", 16, "mm=32,mi=4")),
+            hands(Hand("gemm", 64, "oi=4,mi=6"), Hand("gemm", 16, "oi=8,mi=6")),
         ),
         gemm_case(
             "gemm 1000x1003x1017",
             1000,
             1003,
             1017,
-            hands(Hand("gemm_odd", 32, "mi=8,ni=32"), Hand("gemm_odd", 16, "mi=5,ni=16")),
+            hands(
+                Hand("gemm_odd", 48, "nb=3,mi=9,ni=48"), Hand("gemm_odd", 24, "nb=3,mi=4,ni=24")
+            ),
         ),
         gemv_case(
             "gemv 1024", 1024, 1024, hands(Hand("gemv", 16, "mi=4"), Hand("gemv", 8, "mi=4"))
