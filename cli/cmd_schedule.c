@@ -99,7 +99,9 @@ const struct command command_schedule = {
     .most = 3,
     .summary = "check, print, explain and draw how the loops of a program run",
     .details =
-        "SCHEDULE is a file, or the word default: the one that a program has without a search.\n"
+        "SCHEDULE is a file, or the word default: the one that PROGRAM has without a search, as\n"
+        "it stands. (canvas run and compile edit a program first, as by packing its weights:\n"
+        "canvas compile PROGRAM -o FILE.c writes program and schedule that they use above the C.)\n"
         "check says whether it is legal for the program, with warnings, and which loops need a "
         "number;\n"
         "print writes it in its canonical form; explain tells what each loop touches and where "

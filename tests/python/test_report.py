@@ -119,6 +119,8 @@ def test_the_unchanged_network_is_taken_where_nothing_beats_it():
         "* fastest within 1.0 points of the unchanged network on the validation split: baseline "
         "(nothing beats it)."
     )
+    untimed = [BASE, replace(rows[1], speedup=None)]
+    assert pick_line("fastest", untimed, BASE) == "* fastest: baseline (no other row was timed)."
     assert table(rows, picked).splitlines()[1].startswith("* baseline")
     assert pick([row("7", "find", 0.9, 500)], "fastest") is None
     assert "no row" in pick_line("fastest", [], None)

@@ -352,3 +352,32 @@ def test_compiling_ahead_leaves_what_timing_takes(make, rounds, expected):
     id = run.study.select("baseline")[0].id
     latency = {t.engine: t.latency_ms for t in run.study.timings(id)}
     assert latency["compiled"] == expected
+
+
+@pytest.mark.parametrize(("seconds", "stopped"), [(0.7, []), (9.0, [2])])
+def test_native_code_under_way_when_compiling_has_no_more_time_is_awaited(make, seconds, stopped):
+    class Late(TwoChildren):
+        """The second network takes longer than the part of the time that compiling may take."""
+
+        stopped: ClassVar[list] = []
+
+        def wait(self, least):
+            late = [(job, words) for job, words in self.said if job == 2]
+            if self.timed or not late or time.monotonic() > self.ready:
+                return super().wait(least)
+            time.sleep(0.02)
+            self.said, said = late, [pair for pair in self.said if pair[0] != 2]
+            return said
+
+        def stop(self, job):
+            type(self).stopped.append(job)
+            self.said = [pair for pair in self.said if pair[0] != job]
+            return 0.0
+
+    Late.stopped = []
+    run, pool = make(compile="no"), Late()
+    run.rounds_seconds = lambda rows: 1.0
+    pool.ready = time.monotonic() + seconds
+    run.deadline = time.monotonic() + 1 + 1.0  # compiling may take half of the second one
+    time_networks(run, pool)
+    assert Late.stopped == stopped

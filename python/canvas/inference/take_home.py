@@ -47,16 +47,22 @@ static void *memory(size_t bytes) {
   return p;
 }
 
+static FILE *opened(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) fprintf(stderr, "'%%s' cannot be opened in this folder\n", path), exit(1);
+  return file;
+}
+
 /* A tensor of a file in which each starts at a multiple of 64 bytes. */
 static void *tensor(FILE *file, size_t bytes) {
   char *p = memory(bytes);
-  if (!file || fread(p, 1, rounded(bytes), file) != rounded(bytes))
-    fprintf(stderr, "a file ends too early\n"), exit(1);
+  if (fread(p, 1, rounded(bytes), file) != rounded(bytes))
+    fprintf(stderr, "weights.bin or example.bin ends too early\n"), exit(1);
   return p;
 }
 
 int main(void) {
-  FILE *weights_file = fopen("weights.bin", "rb"), *example = fopen("example.bin", "rb");
+  FILE *weights_file = opened("weights.bin"), *example = opened("example.bin");
   const void *weights[WEIGHTS + 1], *inputs[INPUTS + 1];
   void *outputs[OUTPUTS];
   for (int i = 0; i < WEIGHTS; i++) weights[i] = tensor(weights_file, weight_bytes[i]);
@@ -83,8 +89,8 @@ int main(void) {
   for (int i = 0; i < OUTPUTS; i++) free(outputs[i]);
   free(packed);
   free(arena);
-  if (weights_file) fclose(weights_file);
-  if (example) fclose(example);
+  fclose(weights_file);
+  fclose(example);
   return 0;
 }
 """

@@ -108,9 +108,16 @@ def pick_line(rule: str, rows: Sequence[Candidate], picked: Candidate | None) ->
     )
     if picked is None:
         return f"* {word}{limit}: no row, the unchanged network was not trained."
+    if picked.kind == "baseline" and word == "fastest" and not any_timed(rows):
+        return f"* {word}{limit}: {picked.name} (no other row was timed)."
     if picked.kind == "baseline":
         return f"* {word}{limit}: {picked.name} (nothing beats it)."
     return f"* {word}{limit}: {title(picked)}{engines(picked, rows)}."
+
+
+def any_timed(rows: Iterable[Candidate]) -> bool:
+    """Whether a row but the unchanged network's has a speed-up."""
+    return any(row.speedup is not None for row in rows if row.kind != "baseline")
 
 
 def engines(row: Candidate, rows: Iterable[Candidate]) -> str:

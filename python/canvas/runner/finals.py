@@ -30,6 +30,7 @@ FIRST_SEED = 1000  # how far the first seed of the finals is from the search's o
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
 FINALS_SHARE = 0.45  # of a time limit: a search that finds nothing has nothing to compare
 OWN_SEED = -1  # in the place of a final's seed
+ALL_FINALS = "all finals were trained"
 
 
 def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
@@ -101,19 +102,29 @@ def train_finals(run: Run, pool: Pool) -> None:
         return
     if not run.timed:
         add_grouped(run)
-    rows = finalists(run.study.candidates(), count)
-    if run.timed:
-        rows = [row for row in rows if row.latency_ms is not None]
-    queue = [(row, OWN_SEED) for row in rows if row.status == "new"]
-    queue += [
+    lacking = finals_lacking(run, epochs)
+    if run.timed and lacking:
+        lacking = [(row, seed) for row, seed in lacking if row.latency_ms is not None]
+        if not lacking or not Finals(run, pool, epochs, lacking).in_time():
+            run.time_is_up(ALL_FINALS)
+            return
+    if lacking:
+        run.display.after(run.timing_seconds())
+        run.display.phase(f"finals: {len(lacking)} trainings of {epochs} epochs", len(lacking))
+    Finals(run, pool, epochs, lacking).train()
+    if run.timed and finals_lacking(run, epochs):
+        run.time_is_up(ALL_FINALS)
+
+
+def finals_lacking(run: Run, epochs: int) -> list[tuple[Candidate, int]]:
+    """The finals that were not trained, in their order."""
+    rows = finalists(run.study.candidates(), run.options["finalists"])
+    own = [(row, OWN_SEED) for row in rows if row.status == "new"]
+    return own + [
         (row, seed)
         for row, seed in order_of_finals(rows, final_seeds(run.options))
         if seed not in run.study.final_seeds(row.id, epochs)
     ]
-    if queue:
-        run.display.after(run.timing_seconds())
-        run.display.phase(f"finals: {len(queue)} trainings of {epochs} epochs", len(queue))
-    Finals(run, pool, epochs, queue).train()
 
 
 class Finals:
@@ -133,7 +144,7 @@ class Finals:
     def train(self) -> None:
         next = 0
         while next < len(self.queue) or self.pool.busy():
-            while next < len(self.queue) and self.pool.has_room() and self._in_time():
+            while next < len(self.queue) and self.pool.has_room() and self.in_time():
                 self._start(next)
                 next += 1
             if not self.pool.busy():
@@ -143,7 +154,6 @@ class Finals:
             if time.monotonic() > self.run.timing_moment():
                 for job in self.pool.busy():
                     self._stop(job)
-                self._time_is_up()
                 break
 
     def _stop(self, job: int) -> None:
@@ -154,17 +164,10 @@ class Finals:
         else:
             self.run.study.final_stopped(candidate.id, seed, self.epochs)
 
-    def _in_time(self) -> bool:
+    def in_time(self) -> bool:
+        """Whether one more training could end in time."""
         seconds = (self.run.baseline_seconds() or 0) * self.epochs / self.run.options["epochs"]
-        if time.monotonic() + seconds < self.run.timing_moment():
-            return True
-        self._time_is_up()
-        return False
-
-    def _time_is_up(self) -> None:
-        """Finals go on after the timing: only then is it said that there was no time for them."""
-        if self.run.timed:
-            self.run.time_is_up("all finals were trained")
+        return time.monotonic() + seconds < self.run.timing_moment()
 
     def _start(self, job: int) -> None:
         row, seed = self.queue[job]

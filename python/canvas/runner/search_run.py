@@ -46,7 +46,7 @@ class Run:
     """One run of a search on an open study.
 
     `deadline` is a moment of time.monotonic(), `ended` says why the search ended early; `timed`:
-    latency has had its turn.
+    latency has had its turn; `lacking` is what a time limit came before.
     """
 
     study: Study
@@ -60,6 +60,7 @@ class Run:
     seal: str = ""  # ... and by what jobs name them
     ended: str = ""
     timed: bool = False
+    lacking: list[str] = field(default_factory=list)
     deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,6 +148,8 @@ class Run:
         return len(rows) - len(finds) + min(finals, len(finds))
 
     def time_is_up(self, before: str) -> None:
-        """The limit ended the search before `before`: say so, once."""
-        if not self.ended:
-            self.ended = TIME_IS_UP.format(before)
+        """The limit ended the search before `before`, too: say so, once."""
+        if before in self.lacking or (self.ended and not self.lacking):
+            return
+        self.lacking.append(before)
+        self.ended = TIME_IS_UP.format(" and ".join(self.lacking))

@@ -83,6 +83,7 @@ def compile_ahead(
     """Make the engines of several networks at a time, the unchanged one's first: torch.compile
     takes as long for it as native code for all others.  That may take all but what the rounds of
     timing need, and half of what is left in any case; what was not made is made when it is timed.
+    Native code that is under way then is awaited: the child would take all that it has with it.
     """
     ahead, began = Ahead(), time.monotonic()
     end, since = run.deadline - 1, dict[int, float]()
@@ -102,10 +103,11 @@ def compile_ahead(
             if message["event"] == "done":
                 ahead.seconds[id], ahead.processor[id] = message["seconds"], message["processor"]
         if time.monotonic() > until:
-            for id in pool.busy():
+            queue.clear()
+            late = time.monotonic() > (until + end) / 2
+            for id in [id for id in pool.busy() if late or COMPILED in wanted[id]]:
                 engine, used = wanted[id][-1], pool.stop(id)  # torch.compile is the last one
                 ahead.stop(id, engine, time.monotonic() - since[id], used)
-            break
     told = sum(sum(seconds.values()) for seconds in ahead.seconds.values())
     ahead.share = (time.monotonic() - began) / told if told else 1.0
     return ahead
