@@ -356,10 +356,10 @@ BY_HAND = {
                       Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=8")),
     "dw 3x3 144@56": (Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=4,cv=8")),
     "dw 3x3 960@7": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8")),
-    "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=14,cv=8")),
+    "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
-    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 16, "tv=64,wi=6"),
-                       Hand(MIX_STREAM, 64, "tv=64,hi=7"), Hand(MIX_STREAM, 16, "tv=64,hi=4")),
+    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3"),
+                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3")),
     "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
 }  # fmt: skip
 

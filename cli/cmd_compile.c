@@ -134,6 +134,6 @@ const struct command command_compile = {
                 {"--winograd", "TILE", "... and convolutions with fewer products, that round more"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},
                 {"--emit", "KIND", "c, so or header (default: as OUT ends)"},
-                {"-o", "OUT", "the file to write; - for standard output"}},
+                {"-o", "OUT", "the file to write; - for standard output (C without --emit)"}},
     .run = run,
 };

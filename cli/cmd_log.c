@@ -412,7 +412,7 @@ static int run(struct arguments *a) {
 
 const struct command command_log = {
     .subcommand = "log",
-    .operands = "show|best|merge|replay FILE...",
+    .operands = "show|replay FILE | best FILE [PROGRAM] | merge FILE...",
     .least = 2,
     .most = OPERANDS_MAX,
     .summary = "show, merge and use what was tuned",

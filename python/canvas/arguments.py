@@ -48,9 +48,16 @@ def checked(**kinds: Kind) -> Callable[[Function], Function]:
     def wrap(function: Function) -> Function:
         signature = inspect.signature(function)
         free = {name for name in kinds if signature.parameters[name].default is None}
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
 
         @functools.wraps(function)
         def call(*given: Any, **named: Any) -> Any:
+            for name in named:
+                if name not in signature.parameters and not takes_any:
+                    raise TypeError(
+                        f"{function.__name__}() got an unexpected keyword argument '{name}'"
+                        + did_you_mean(name, signature.parameters)
+                    )
             values = signature.bind(*given, **named).arguments
             for name, kind in kinds.items():
                 if name not in values or (values[name] is None and name in free):

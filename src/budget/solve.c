@@ -97,7 +97,7 @@ static canvas_status check_most(canvas_context *ctx, bool proven, const struct b
                                 const struct problem *p, const struct solve_trace *t) {
   for (int kind = 0; kind < BUDGET_KINDS; kind++)
     if (t->base[kind] > p->most[kind])
-      return reject(ctx, proven, kind, t->base[kind], "base sizes are over the budget",
+      return reject(ctx, proven, kind, t->base[kind], "smallest sizes are over the budget",
                     &budget->most[kind], p->most[kind], t->baseline[kind]);
   return CANVAS_OK;
 }
@@ -143,7 +143,7 @@ static canvas_status check_base(canvas_context *ctx, const struct problem *p,
   struct spending total;
   TRY(check_bindings(ctx, p, options->exempt));
   if (!problem_total(p, &total))
-    return fail(ctx, CANVAS_NONE, "the cost of the base sizes passes 2^62");
+    return fail(ctx, CANVAS_NONE, "the cost of the smallest sizes passes 2^62");
   memcpy(t->base, total.of, sizeof t->base);
   return check_most(ctx, p->separate || options->paper, budget, p, t);
 }

@@ -237,13 +237,20 @@ static canvas_status read_value(const struct reader *r, enum operator_argument a
   return good ? CANVAS_OK : reject_value(r, argument, v);
 }
 
-static canvas_status reject_missing(const struct reader *r, enum operator_argument argument) {
-  const struct argument_row *a = &argument_rows[argument];
-  const char *form = operator_value_form(r->row, argument);
-  if (a->kind == KIND_WORD)
-    return fail(r->ctx, CANVAS_BAD_INPUT, "%s needs %s=WORD, one of %s", r->row->name, a->name,
-                form);
-  return fail(r->ctx, CANVAS_BAD_INPUT, "%s needs %s=%s", r->row->name, a->name, form);
+/* Names all that are missing. */
+static canvas_status reject_missing(const struct reader *r) {
+  struct buf missing = {0};
+  struct row_argument a;
+  for (int i = 0; operator_argument_at(r->row, i, &a); i++) {
+    const struct argument_row *row = &argument_rows[a.argument];
+    const char *form = operator_value_form(r->row, a.argument);
+    if (r->given[a.argument].text || a.otherwise) continue;
+    buf_printf(&missing, "%s %s=%s%s", missing.length ? "," : "", row->name,
+               row->kind == KIND_WORD ? "WORD, one of " : "", form);
+  }
+  canvas_status status = fail(r->ctx, CANVAS_BAD_INPUT, "%s needs%s", r->row->name, missing.text);
+  buf_free(&missing);
+  return status;
 }
 
 canvas_status operator_read(canvas_context *ctx, const struct operator_row *row, const char *text,
@@ -261,7 +268,7 @@ canvas_status operator_read(canvas_context *ctx, const struct operator_row *row,
       if (!v.text) v = (struct given){a.otherwise, a.length};
       TRY(read_value(&r, a.argument, v, &out[a.argument]));
     } else {
-      return reject_missing(&r, a.argument);
+      return reject_missing(&r);
     }
   }
   return CANVAS_OK;

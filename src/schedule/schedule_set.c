@@ -48,10 +48,11 @@ static canvas_status read_level(struct lexer *lx, const struct schedule *s, int 
     name[t.length] = '\0';
     *level = schedule_find_level(s, name);
   }
+  lexer_next(lx);
+  if (!lexer_is(lx, "=")) return lexer_unexpected(lx, "'=' and a number after the name of a loop");
   if (*level < 0)
     return lexer_fail(lx, &t, "the schedule has no loop '%.*s'", t.length < 40 ? t.length : 40,
                       t.start);
-  lexer_next(lx);
   return CANVAS_OK;
 }
 
@@ -60,7 +61,7 @@ static canvas_status read_assignment(struct lexer *lx, const struct schedule *s,
   struct token at = lx->token;
   struct assignment new;
   TRY(read_level(lx, s, &new.level));
-  TRY(lexer_expect(lx, "=", "and a number after the name of a loop"));
+  lexer_next(lx);
   if (lx->token.kind != TOKEN_INTEGER) return lexer_unexpected(lx, "a number");
   new.value = lx->token.integer;
   TRY(check_value(lx, &s->levels.data[new.level], new.value));

@@ -17,10 +17,12 @@ static const double FOR_FINALS = 0.3; /* of the time, unless tuner.c knows bette
 
 /* ---- sketches and spaces --------------------------------------------------------------------- */
 
-/* What is wrong with the text that somebody gave. */
-static canvas_status of_sketch(canvas_context *ctx, const canvas_context *why,
+/* What is wrong with the text that somebody gave, or with the schedule that is tried first. */
+static canvas_status of_sketch(canvas_context *ctx, const canvas_context *why, bool given,
                                canvas_status status) {
-  return status == CANVAS_OK ? status : fail(ctx, status, "the sketch: %s", why->message);
+  return status == CANVAS_OK
+             ? status
+             : fail(ctx, status, "the %s: %s", given ? "sketch" : "default schedule", why->message);
 }
 
 static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
@@ -32,18 +34,20 @@ static canvas_status find_sketches(canvas_context *ctx, const struct program *p,
   if (!options->sketch) return CANVAS_OK;
   while (out->count > 1) sketch_free(&out->data[--out->count]); /* the default stays */
   canvas_context why = {0};
-  TRY(of_sketch(ctx, &why,
+  TRY(of_sketch(ctx, &why, true,
                 sketch_from_text(&why, p, options->sketch, strlen(options->sketch), &one)));
   VEC_PUSH(out, one);
   return CANVAS_OK;
 }
 
+/* The first sketch is the default, and where there is `given`, the second is that. */
 static canvas_status find_spaces(canvas_context *ctx, const struct machine *machine,
-                                 const struct sketches *sketches, struct space **spaces) {
+                                 const char *given, const struct sketches *sketches,
+                                 struct space **spaces) {
   for (int i = 0; i < sketches->count; i++) {
     const struct sketch *s = &sketches->data[i];
     canvas_context why = {0};
-    TRY(of_sketch(ctx, &why,
+    TRY(of_sketch(ctx, &why, given && i,
                   space_new(&why, s->program, s->schedule, machine, NUMBERS_AUTO, &spaces[i])));
   }
   return CANVAS_OK;
@@ -62,7 +66,7 @@ canvas_status tune_spaces(canvas_context *ctx, const struct program *p,
   *spaces = NULL;
   canvas_status status = find_sketches(ctx, p, machine, options, sketches);
   *spaces = mem_alloc(((size_t)sketches->count + 1) * sizeof **spaces);
-  if (status == CANVAS_OK) status = find_spaces(ctx, machine, sketches, *spaces);
+  if (status == CANVAS_OK) status = find_spaces(ctx, machine, options->sketch, sketches, *spaces);
   if (status == CANVAS_OK) return CANVAS_OK;
   tune_spaces_free(sketches, *spaces);
   *sketches = (struct sketches){0};

@@ -211,13 +211,13 @@ static const struct {
     {{figure3, FIGURE3, "macs=46764031,params=none", 4, 0, false}, "x0=48; x0=120", 2},
     // one less than the base
     {{figure3, FIGURE3, "macs=14249983,params=none", 4, 0, false},
-     "none: macs 14249984 of the base sizes are over the budget of 14249983",
+     "none: macs 14249984 of the smallest sizes are over the budget of 14249983",
      0},
     {{figure3, FIGURE3, "macs=none,params=38143", 4, 0, false},
-     "none: params 38144 of the base sizes are over the budget of 38143",
+     "none: params 38144 of the smallest sizes are over the budget of 38143",
      0},
     {{figure3, FIGURE3, "macs=0.01x,params=none", 4, 0, false},
-     "none: macs 14249984 of the base sizes are over the budget of 4367319 (0.01x of 436731904)",
+     "none: macs 14249984 of the smallest sizes are over the budget of 4367319 (0.01x of 436731904)",
      0},
     // the order of the targets does not matter to which is target 1
     {{figure3, "many 256 256 14 14 5\none 64 64 56 56 3", "macs=14249984,params=none", 4, 0, false},
@@ -285,7 +285,7 @@ static const struct {
     // copies and strides: the cost counts the copies, H and W are those inside the kernel
     {{narrow, "a 8 32 5 7 3 2", "macs=768,params=none", 0, 0, false}, "x0=1", 0},
     {{narrow, "a 8 32 5 7 3 2", "macs=767,params=none", 0, 0, false},
-     "none: macs 768 of the base sizes are over the budget of 767",
+     "none: macs 768 of the smallest sizes are over the budget of 767",
      0},
     {{narrow, "a 32 8 5 7 3 2", "macs=none,params=64", 0, 0, false}, "x0=1", 0},
     {{convolution, "a 8 32 5 7 3 2", "macs=1x,params=1x", 0, 0, false}, "", 0},
@@ -293,15 +293,15 @@ static const struct {
     // budgets relative to the layers replaced, rounded down: 0.1x of 2304 is 230.4
     {{narrow, "8,2,2", "macs=0.1x", 0, 0, false}, "x0=2", 1},
     {{convolution, "8,2,2", "macs=0.999999999999x", 0, 0, false},
-     "none: macs 2304 of the base sizes are over the budget of 2303 (0.999999999999x of 2304)",
+     "none: macs 2304 of the smallest sizes are over the budget of 2303 (0.999999999999x of 2304)",
      0},
     {{convolution, "8,2,2", "macs=1x..1x", 0, 0, false}, "", 0},
     {{convolution, "8,2,2", "macs=1.3x,params=0.99x", 0, 0, false},
-     "none: params 576 of the base sizes are over the budget of 570 (0.99x of 576)",
+     "none: params 576 of the smallest sizes are over the budget of 570 (0.99x of 576)",
      0},
     {{convolution, "8,2,2", "flops=4608", 0, 0, false}, "", 0},
     {{convolution, "8,2,2", "flops=4607", 0, 0, false},
-     "none: macs 2304 of the base sizes are over the budget of 2303",
+     "none: macs 2304 of the smallest sizes are over the budget of 2303",
      0},
 
     // the least
@@ -391,7 +391,7 @@ static const struct {
     {{narrow, "8,1,1;64,1,1", "macs=1039,params=none", 0, 0, false}, "x0=32; x0=4", 0},
     {{narrow, "8,1,1;64,1,1", "macs=144,params=none", 0, 0, false}, "x0=1; x0=1", 0},
     {{narrow, "8,1,1;64,1,1", "macs=143,params=none", 0, 0, false},
-     "none: macs 144 of the base sizes are over the budget of 143",
+     "none: macs 144 of the smallest sizes are over the budget of 143",
      0},
     {{narrow, "a 8 8 1 1 1\nb 64 64 1 1 1", "macs=none,params=none", 0, 300, false},
      "x0=32; x0=4",
@@ -411,7 +411,7 @@ static const struct {
      0},
     // a dim of two variables: other values than multiples may be whole, so nothing is proven
     {{mixed, "8,1,1", "macs=39,params=none", 0, 0, false},
-     "none: not found: macs 40 of the base sizes are over the budget of 39",
+     "none: not found: macs 40 of the smallest sizes are over the budget of 39",
      0},
     {{mixed, "8,1,1", "macs=41..43,params=none", 0, 0, false},
      "none: not found: macs 40 of the largest sizes that fit are under the least of 41",
@@ -629,7 +629,7 @@ static void check_edges(struct trial *t, const struct pack *base) {
     if (costs[kind] < 2) continue;
     b.most[kind].num--;
     CHECK_INT(solve_trial(t, &b, &ctx, &p), CANVAS_NONE, t->name);
-    snprintf(expected, sizeof expected, "%s %lld of the base sizes are over the budget of %lld",
+    snprintf(expected, sizeof expected, "%s %lld of the smallest sizes are over the budget of %lld",
              budget_kind_name((enum budget_kind)kind), (long long)costs[kind],
              (long long)costs[kind] - 1);
     CHECK_TEXT(ctx.message, expected, t->name);

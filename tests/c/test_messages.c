@@ -108,7 +108,7 @@ static void base_sizes_cost_too_much(void **state) {
   CHECK_INT(budget_parse(&ctx, "macs=none", 9, &budget), CANVAS_OK, ctx.message);
   CHECK_INT(budget_solve(&ctx, p->kernel, &targets, &budget, &options, &solved), CANVAS_NONE,
             "2^63");
-  CHECK_TEXT(ctx.message, "the cost of the base sizes passes 2^62", "2^63");
+  CHECK_TEXT(ctx.message, "the cost of the smallest sizes passes 2^62", "2^63");
   targets_free(&targets);
   pack_free(p);
 }

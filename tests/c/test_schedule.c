@@ -254,6 +254,9 @@ static const struct {
     {"c=1099511627777", NULL,
      "line 1, column 3: 1099511627777 is no extent of loop 'c', give 1 to 1099511627776"},
     {"f=1", NULL, "line 1, column 1: the schedule has no loop 'f'"},
+    {"f1", NULL,
+     "line 1, column 3: expected '=' and a number after the name of a loop, found the end of the "
+     "text"},
     {"a=1,a=1", NULL, "line 1, column 5: loop 'a' is given two numbers"},
     {"a", NULL,
      "line 1, column 2: expected '=' and a number after the name of a loop, found the "

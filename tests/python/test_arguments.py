@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import canvas
 from canvas import cli
@@ -303,6 +304,8 @@ def test_a_misspelt_keyword_gets_the_nearest():
         canvas.search("resnet8", "digits", budgt="macs=0.5x")
     with pytest.raises(CanvasError, match="not 'randm'; did you mean 'random'"):
         canvas.search("resnet8", "digits", strategy="randm")
+    with pytest.raises(TypeError, match=r"sample\(\) got .* 'budjet'; did you mean 'budget'\?"):
+        canvas.sample(nn.Conv2d(8, 8, 3), budjet="macs=0.5x")
     with pytest.raises(CanvasError, match=r"--epochs takes .*, not \[3\]$"):
         read_options({"model": "m", "data": "d", "epochs": [3]})
 

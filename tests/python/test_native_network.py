@@ -107,7 +107,9 @@ def test_a_folder_to_take_home(given, tmp_path):
         words = line.split()
         assert float(words[6]) <= 1e-5 * float(words[8]) > 0
     assert canvas._core.network_optimize((out / "network.txt").read_text(), "dead")
-    with pytest.raises(canvas.CanvasError, match="is there already: give a folder that is not"):
+    with pytest.raises(
+        canvas.CanvasError, match="is there already: give a folder that does not exist"
+    ):
         compiled.save(out)
     for name in ("two words", "../two", "", "2"):
         with pytest.raises(canvas.CanvasError, match="name is letters, digits and _, as that of"):

@@ -181,8 +181,10 @@ def test_a_file_that_is_not_ours_is_rejected_and_left_alone(tmp_path, make, word
 
 def test_a_folder_that_cannot_be_is_one_message(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CanvasError, match="cannot hold a study"):
+    with pytest.raises(CanvasError, match="cannot hold a study: Not a directory"):
         Study.open(tmp_path / "file" / "below")
+    with pytest.raises(CanvasError, match="cannot hold a study: it is a file, give a folder"):
+        Study.open(tmp_path / "file")
     with pytest.raises(CanvasError, match="there is no study"):
         Study.read(tmp_path / "nothing")
 

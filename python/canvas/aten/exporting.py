@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
@@ -61,19 +66,39 @@ def is_held(node: Node) -> bool:
     return named and INPUT not in node.meta
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what PyTorch warns of, logs and prints: a graph of many lines where it fails."""
+    shapes = logging.getLogger(GuardOnDataDependentSymNode.__module__)
+    level, said = shapes.level, io.StringIO()
+    shapes.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(said):
+            warnings.simplefilter("ignore")
+            yield
+        sys.stderr.write(said.getvalue())  # of the model's own code
+    finally:
+        shapes.setLevel(level)
+
+
 def export(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
     """A model as import_graph reads it best: kernels of canvas and the operators of the table are
     one node each. Raises CanvasError where PyTorch cannot export it.
     """
-    with torch.no_grad(), warnings.catch_warnings(), kernels_as_nodes(model):
-        warnings.simplefilter("ignore")
+    with torch.no_grad(), _quiet(), kernels_as_nodes(model):
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
             without_in_place(exported)
             return _with_inputs_marked(decomposed(exported))
         except CanvasError:
             raise
+        except GuardOnDataDependentSymNode:
+            raise CanvasError(
+                "PyTorch cannot export the model: its code depends on the values of a tensor, as "
+                "'if y.sum() > 0:' does; torch.compile(model, backend=\"canvas\") compiles what "
+                "is before and after that"
+            ) from None
         except Exception as error:  # whatever the code of a stranger's model raises
             raise CanvasError(f"PyTorch cannot export the model: {one_line(error)}") from None

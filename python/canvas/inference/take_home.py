@@ -124,7 +124,7 @@ def save_network(
             f"name is letters, digits and _, as that of a C function, not {shown(name)}"
         )
     if out.exists():
-        raise CanvasError(f"'{out}' is there already: give a folder that is not")
+        raise CanvasError(f"'{out}' is there already: give a folder that does not exist")
     part = out.with_name(out.name + ".part")
     try:
         shutil.rmtree(part, ignore_errors=True)

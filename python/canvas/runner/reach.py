@@ -21,7 +21,7 @@ from .asking import DRY, draw_options
 OF = r"[0-9]+(?: \(.* of ([0-9]+)\))?"
 NEEDS, REACHES = "the smallest needs", "the largest reaches"
 WAYS = (
-    (re.compile(rf"(\w+) ([0-9]+) of the base sizes are over the budget of {OF}"), min, NEEDS),
+    (re.compile(rf"(\w+) ([0-9]+) of the smallest sizes are over the budget of {OF}"), min, NEEDS),
     (re.compile(rf"(\w+) ([0-9]+) of the .* are under the least of {OF}"), max, REACHES),
 )
 

@@ -49,6 +49,10 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock = open(folder / LOCK, "a", encoding="utf-8")  # noqa: SIM115 (held while open)
+        except FileExistsError:
+            raise CanvasError(
+                f"'{folder}' cannot hold a study: it is a file, give a folder"
+            ) from None
         except OSError as error:
             raise CanvasError(f"'{folder}' cannot hold a study: {error.strerror}") from error
         try:
