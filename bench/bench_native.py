@@ -41,6 +41,7 @@ LIMITS = {
     },
 }
 NOISE = 0.02  # a goal is met within it
+DEFAULT = 0.8  # of the hand schedule: what a default should reach
 Row = dict[str, Any]
 
 
@@ -137,10 +138,16 @@ def summary(isa: str, rows: list[Row]) -> str:
     missed = [
         f"{row['name']} b{row['batch']} ({row['ratio']:.2f})" for row in judged if not met(row)
     ]
+    below = [
+        f"{row['name']} b{row['batch']} ({row['default_ratio'] / row['ratio']:.2f})"
+        for row in rows
+        if row.get("default_ratio") and row["default_ratio"] < DEFAULT * row["ratio"]
+    ]
     text = f"{isa}: geometric mean {mean(rows):.2f} of hand schedules"
     text += f", {mean(rows, 'default_ratio'):.2f} of default ones"
     text += f" (without figure 6); {len(judged) - len(missed)} of {len(judged)} goals met"
-    return text + (f"; missed: {', '.join(missed)}" if missed else "")
+    text += f"; missed: {', '.join(missed)}" if missed else ""
+    return text + (f"; defaults below {DEFAULT} of hand: {', '.join(below)}" if below else "")
 
 
 def setting() -> dict[str, str]:

@@ -63,8 +63,9 @@ struct default_load {
   uint32_t moves;               /* axes that it depends on */
   uint32_t asked;               /* axes in conditions around it */
   bool plain;           /* of an input, each index is an axis or a digit of one: it may be packed */
-  int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, -1: none */
+  int of[PROGRAM_AXES]; /* of a plain one, by index: the axis, the inner one of two, -1: none */
   bool moved[PROGRAM_AXES]; /* ... each step of the axis moves it */
+  uint32_t inner, outer;    /* ... axes that are the inner and the outer one of two */
   bool rare;                /* in few terms of a sum: of no account */
 };
 
@@ -159,6 +160,7 @@ struct default_tile {
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
+  bool kept;                  /* rows with other vectors are innermost, each of these is loaded once */
   bool phases;                /* loops are split by the periods */
   int slide;                  /* the reduction along which next rows use what these load; -1 */
   double cycles;              /* what the formula says */

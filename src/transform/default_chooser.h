@@ -30,6 +30,8 @@ int64_t chooser_rows(const struct chooser *c);
 bool chooser_unrolls_all(const struct chooser *c);
 bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
+/* All vectors that other rows share have registers, or need fewer than what these share with them. */
+bool chooser_keeps_vectors(const struct chooser *c);
 double chooser_cycles(struct chooser *c); /* sets now.packed, too */
 /* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
  * where one block of lanes goes through all of them: its loop is outermost. */

@@ -10,7 +10,8 @@ enum {
   WAYS = 8,              /* ... which holds so many */
   LINE = 64,             /* ... and its bytes */
   PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
-  STREAM = 24,           /* bytes that come from the second cache in a cycle */
+  STREAM = 24,           /* bytes that come from the second cache in a cycle ... */
+  LINES_STREAM = 48,     /* ... of lines of which elements are used */
   FAR = 8,               /* times the second cache: more than that is in memory */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
@@ -248,7 +249,8 @@ static bool is_asked(const struct chooser *c, const struct default_load *l) {
 static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
   const struct default_load *l = &c->f->load[load];
   double rows = rows_moved(c, l) * phases_of(c, l), apart = paging(c, l);
-  bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1;
+  bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 &&
+                  (c->now.vec < 0 || !(l->outer >> c->now.vec & 1));
   if (l->rare) return;
   *gathered += 0.8 * rows * split_lanes(c, l);
   enum along along = lanes_along(c, l);
@@ -324,13 +326,39 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
   return false;
 }
 
+/* Terms of a sum, on average. */
+static double terms(const struct chooser *c) {
+  double steps = c->f->reduction > 1 ? (double)c->f->reduction : 1;
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (c->f->period[i]) steps /= (double)c->f->period[i];
+  return steps;
+}
+
+/* Bytes of the lines in which one tile finds what stands still along its lanes, for all of its reduction. */
+static double lines_touched(const struct chooser *c, const struct default_load *l) {
+  int64_t bytes = chooser_bytes(c, l->tensor), span = 0;
+  double lines = 1;
+  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++) {
+    int64_t steps = i < c->f->t->rank ? c->now.rows[i] : c->f->t->axes[i].size;
+    int64_t step = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * bytes;
+    if (i == c->now.vec || !step) continue;
+    if (step >= LINE)
+      lines *= (double)steps;
+    else
+      span += (steps - 1) * step;
+  }
+  return lines * (double)(span / LINE + 1) * LINE;
+}
+
 /* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
- * tile of rows. */
+ * tile of rows, and so do lines of which a tile uses a part. */
 static double streaming(const struct chooser *c) {
-  double bytes = 0;
+  double bytes = 0, steps = terms(c);
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double rows = rows_moved(c, l); /* blocks of lanes are rows of what goes with the lanes */
+    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
+    if (lines > (double)c->machine->l1) bytes += lines / steps * STREAM / LINES_STREAM;
     if (lanes_along(c, l) != STILL && is_used_again(c, l) &&
         rows * panel(c, l) > (double)c->machine->l1)
       bytes += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
@@ -355,6 +383,23 @@ static double step_of(struct chooser *c) {
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c);
   return vectors * rows + (rows > 1 ? vectors : 0) + 1 <= c->machine->registers;
+}
+
+/* Rows along whose axes a vector is another one that others share. */
+static int64_t rows_of_vectors(const struct chooser *c) {
+  int64_t most = 1, rows = chooser_rows(c);
+  for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++) {
+    const struct default_load *l = &c->f->load[i];
+    int64_t moved = l->moves >> c->now.vec & 1 ? (int64_t)rows_moved(c, l) : rows;
+    if (moved < rows && moved > most) most = moved;
+  }
+  return most;
+}
+
+bool chooser_keeps_vectors(const struct chooser *c) {
+  int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), moved = rows_of_vectors(c);
+  bool fits = vectors * (rows + moved) + 1 <= c->machine->registers;
+  return fits || moved <= rows / moved;
 }
 
 /* Lanes that are not all there are loaded one by one, unless panels are filled up for them: then only what
@@ -514,14 +559,6 @@ static double border(const struct chooser *c) {
   if (c->f->bordered) return inside(c);
   if (c->f->reduction > DEFAULT_FEW) return BORDERS;
   return c->now.slide < 0 ? ASKED : BORDERED;
-}
-
-/* Terms of a sum, on average. */
-static double terms(const struct chooser *c) {
-  double steps = c->f->reduction > 1 ? (double)c->f->reduction : 1;
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (c->f->period[i]) steps /= (double)c->f->period[i];
-  return steps;
 }
 
 /* Cycles of a tile for what its reader loads lane by lane: where a vector is all of the axis, it is known

@@ -69,16 +69,34 @@ static void add_term(const struct default_facts *f, const struct affine_term *te
   l->stride[d.axis] += term->coef * stride * d.stride;
 }
 
-/* Index `at` of the load, as far as packing is concerned. */
-static bool is_plain(const struct program *p, const struct affine *sum, uint32_t moves, int at,
-                     struct default_load *l) {
-  struct digit d = {-1, 0, 0};
-  if (sum->count > 1) return false;
+static bool is_whole_axis(const struct program *p, int expr, struct digit *d) {
+  return digit_of(p, expr, d) && d->stride == 1 && !d->block;
+}
+
+/* The index is two axes, o*16+i, of which the inner one has 16 steps, as where channels come in blocks. */
+static bool is_of_two(const struct default_facts *f, const struct affine *sum, struct digit *inner,
+                      struct digit *outer) {
+  if (sum->count != 2 || sum->constant) return false;
+  int one = sum->term[0].coef == 1 ? 0 : 1;
+  return sum->term[one].coef == 1 && is_whole_axis(f->p, sum->term[one].expr, inner) &&
+         is_whole_axis(f->p, sum->term[1 - one].expr, outer) &&
+         sum->term[1 - one].coef == f->t->axes[inner->axis].size;
+}
+
+/* Index `at` of the load, as far as packing is concerned: of weights it may be of two axes. */
+static bool is_plain(const struct default_facts *f, const struct affine *sum, uint32_t moves,
+                     int at, struct default_load *l) {
+  struct digit d = {-1, 0, 0}, outer;
   if (sum->count == 1) {
     int64_t coef = sum->term[0].coef;
-    if (!digit_of(p, sum->term[0].expr, &d)) return false;
+    if (!digit_of(f->p, sum->term[0].expr, &d)) return false;
     if (coef != 1 && (coef != -1 || d.block)) return false;
     if (d.block ? sum->constant != 0 : moves >> d.axis & 1) return false;
+  } else if (sum->count > 1) {
+    if (!f->p->tensors.data[l->tensor].constant || !is_of_two(f, sum, &d, &outer)) return false;
+    if ((moves >> d.axis | moves >> outer.axis) & 1) return false;
+    l->inner |= 1u << d.axis;
+    l->outer |= 1u << outer.axis;
   }
   l->of[at] = d.axis;
   l->moved[at] = d.stride != 0;
@@ -98,7 +116,7 @@ static void add_index(const struct default_facts *f, int index, int at, int64_t 
     l->plain = false;
     return;
   }
-  l->plain = l->plain && is_plain(p, &sum, moves, at, l);
+  l->plain = l->plain && is_plain(f, &sum, moves, at, l);
   for (int i = 0; i < sum.count; i++) add_term(f, &sum.term[i], stride, l);
 }
 

@@ -303,11 +303,24 @@ static int add_reductions(struct nest *n, int node) {
   return node;
 }
 
+/* Rows along the axis load other vectors. */
+static bool moves_vectors(const struct nest *n, int axis) {
+  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+    const struct default_load *l = &n->f->load[i];
+    if (l->moves >> n->tile->vec & l->moves >> axis & 1) return true;
+  }
+  return false;
+}
+
+/* Those with other vectors are innermost where there is room to keep these: what is loaded for all lanes of one is
+ * there for the next. Else they are outermost, each vector is there for its own rows. */
 static int add_rows(struct nest *n, int node) {
-  for (int i = 0; i < n->f->t->rank; i++)
-    if (i != n->tile->vec && n->parts[i].inner >= 0)
-      node = schedule_add_loop(n->m->s, node, n->parts[i].inner,
-                               n->tile->rolled >> i & 1 ? 0 : LOOP_UNROLL);
+  for (int turn = 0; turn < 2; turn++)
+    for (int i = 0; i < n->f->t->rank; i++)
+      if (i != n->tile->vec && n->parts[i].inner >= 0 &&
+          moves_vectors(n, i) == (turn == n->tile->kept))
+        node = schedule_add_loop(n->m->s, node, n->parts[i].inner,
+                                 n->tile->rolled >> i & 1 ? 0 : LOOP_UNROLL);
   return node;
 }
 

@@ -327,6 +327,12 @@ static void block_copy(struct chooser *c) {
   c->best.rolled = 1u << from;
 }
 
+static bool keeps_vectors(const struct chooser *c) {
+  struct chooser best = *c;
+  best.now = c->best;
+  return chooser_keeps_vectors(&best);
+}
+
 void chooser_order(struct chooser *c) {
   c->best.together = 1;
   c->best.blocked = -1;
@@ -338,4 +344,5 @@ void chooser_order(struct chooser *c) {
   order_copy(c);
   order_reductions(c);
   c->best.unrolled = unrolled(c);
+  c->best.kept = keeps_vectors(c);
 }

@@ -32,7 +32,7 @@ static void pack_text(const struct default_facts *f, const struct default_load *
   char name[PROGRAM_NAME], ending[32];
   const struct program_tensor *w = &f->p->tensors.data[l->tensor];
   int64_t size = l->block[tile->vec] ? l->block[tile->vec] : f->t->axes[tile->vec].size;
-  bool panels = tile->steps < size;
+  bool panels = tile->steps < size || l->inner >> tile->vec & 1;
   editor_name(f->p, w->name, "_p", name);
   buf_printf(text, "pack %s as %s [", w->name, name);
   put_axes(f, l, -1, false, text);

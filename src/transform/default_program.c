@@ -74,6 +74,24 @@ static bool is_moved(const struct program *p, const struct default_plans *all, i
   return false;
 }
 
+/* An image in its border, not along its lanes, of which windows are summed up, one for each of its channels: their
+ * own loops are split where the border is. */
+static bool is_border_of_windows(const struct program *p, int stage,
+                                 const struct default_facts *f) {
+  if (f->loads != 1 || f->load[0].twisted || f->operations > 1) return false;
+  uint32_t asked = f->load[0].asked;
+  if (!asked || asked >> (f->t->rank - 1) & 1) return false;
+  for (int i = stage + 1; i < p->tensors.count; i++) {
+    const struct program_tensor *t = &p->tensors.data[i];
+    int64_t terms = 1;
+    if (!stage_loads(p, i, stage)) continue;
+    for (int r = t->rank; r < t->rank + t->reductions; r++) terms *= t->axes[r].size;
+    if (!t->reductions || t->reductions > __builtin_popcount(asked) || terms > DEFAULT_FEW)
+      return false;
+  }
+  return true;
+}
+
 static bool is_worth_inlining(const struct program *p, const struct default_plans *all, int stage) {
   const struct program_tensor *t = &p->tensors.data[stage];
   struct default_facts f;
@@ -84,6 +102,7 @@ static bool is_worth_inlining(const struct program *p, const struct default_plan
   if (u.loads > 1 && (f.operations > CHEAP || u.loads > 3)) return false;
   if (f.operations >= DEFAULT_CALLS && is_moved(p, all, stage)) return false;
   if (u.loads > 1 && reads_sum(p, stage)) return false;
+  if (u.loads == 1 && is_border_of_windows(p, stage, &f)) return true;
   double times = is_spread(&f) ? MOST_AGAIN : 1.01;
   return u.points <= times * (double)u.loads * (double)f.points;
 }

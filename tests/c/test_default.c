@@ -114,6 +114,14 @@ static void what_is_chosen(void **state) {
 
 #define BEGIN  "canvas 1\nprogram p\n"
 #define WINDOW "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57"
+#define BLOCKS_OUT                                                                    \
+  BEGIN                                                                               \
+  "in X f32 [c:96, h:14, w:14]\nin W f32 [o:576, c:96] const\nY[o_o:36, h:14, w:14, " \
+  "o_i:16] = X[c, h, w] * W[o_o*16+o_i, c] // sum c:96\nout Y\n"
+#define BLOCKS_IN                                                                      \
+  BEGIN                                                                                \
+  "in X f32 [c_o:4, h:14, w:14, c_i:16]\nin W f32 [o:384, c:64] const\nY[h:14, w:14, " \
+  "o:384] = X[c_o, h, w, c_i] * W[o, c_o*16+c_i] // sum c_o:4, c_i:16\nout Y\n"
 #define GROUPED                                              \
   "in X f32 [h:16, w:16, c:16]\nin W f32 [o:8, k:4] const\n" \
   "Y[h:16, w:16, o:8] = X[h, w, o/2*4+k] * W[o, k] // sum k:4\nout Y\n"
@@ -246,6 +254,12 @@ static const struct {
            "Y[h:8, w:56, o:64] = X[h+kh, w+kw, o/16*16+c] * W[kh, kw, c, o]"
            " // sum kh:3, kw:3, c:16\nout Y\n",
      "o_v:16:vec =>", 0},
+    // weights whose channels come in blocks are packed, along blocks of their own or of the lanes
+    {BLOCKS_OUT, "W_p[o_o:36, c:96, o_i:16] =", 0},
+    {BLOCKS_IN, "W_p[o_o:12, c:64, o_i:32] =", 0},
+    {BLOCKS_IN, "W_p[o_o:24, c:64, o_i:16] =", 1},
+    // rows are one line of the image, not one each; what they share is loaded once for two vectors
+    {BLOCKS_OUT, "c, w:unroll, o_o_i:2:unroll, o_i:vec =>", 0},
     // a divisor that is the same for a row: its reciprocal where that is proved to be normal, ...
     {BEGIN "in X f32 [n:8, c:64]\nV[n:8] = X[n, c] * X[n, c] // mean c:64\n"
            "Y[n:8, c:64] = X[n, c] / sqrt(V[n] + 0.00001)\nout Y\n",
