@@ -43,6 +43,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)
+#pragma GCC optimize("no-predictive-commoning", "ira-region=all") /* no sums on the stack */
+#endif
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t m16 __attribute__((vector_size(64)));
 typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias));

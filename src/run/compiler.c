@@ -20,15 +20,13 @@ enum {
   NAME_MOST = 200 /* bytes of a function's name */
 };
 
-/* Rows of flags from the best to the plainest: the first that works is used. Of gcc: -O3 peels short loops of
- * explicit vectors and halves some kernels. A quarter of its time goes into which bits of values are known, by which
- * no instruction gets better. Predictive commoning keeps what a window loads for its next steps in places on the
- * stack, where broadcasts wait for it: a 7x7 convolution of stride 2 took 1.35 times as long. With regions of its own
- * choice the register allocator keeps sums in memory while registers are free: 3x3 of 512 channels took 1.8 times as
- * long. Of clang: 64-byte vectors are cut in two unless it is told. */
+/* Rows of flags from the best to the plainest: the first that works is used. gcc -O3 peels short loops of
+ * explicit vectors and halves some kernels, and a quarter of its time goes into which bits of values are known,
+ * by which no instruction gets better (what makes a difference to the code stands in it: emit_c.c); clang cuts
+ * 64-byte vectors in two unless told. */
 static const char *const gcc_flags[] = {
-    "-O2 -fno-tree-bit-ccp -fno-predictive-commoning -fira-region=all -march=native -fopenmp",
-    "-O2 -fno-tree-bit-ccp -fno-predictive-commoning -fira-region=all -march=native",
+    "-O2 -fno-tree-bit-ccp -march=native -fopenmp",
+    "-O2 -fno-tree-bit-ccp -march=native",
     "-O2 -march=native",
     "-O2 -fopenmp",
     "-O2",
