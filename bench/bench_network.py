@@ -11,7 +11,7 @@ process, with more by the wall clock; every result is compared with double preci
 `ratio` is how many times faster than the fastest peer on the same network, `over unchanged` than
 the fastest way of running the network without the kernel, ours included. --log takes schedules
 from a tuning log, --winograd times canvas.compile(winograd=True), too. WORDs choose cases by the
-parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all. Peers
+parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all, whole. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
 the table of all of them. --sampled times N sampled kernels in ResNet-8 against the unchanged
@@ -225,6 +225,8 @@ def main() -> None:
     for name in network_peers.PEERS:
         if not network_peers.there(name):
             print(f"skipped: {name} is not installed", file=sys.stderr)
+    if not any(chosen(options)):
+        sys.exit(f"no case's name has all of the words {' '.join(options.words)}")
     for row in measured(options):
         print(json.dumps(row) if options.json else line(row), flush=True)
     if options.report:
