@@ -393,7 +393,8 @@ const struct command command_tune = {
         "calls; or give an operator and its arguments, as to canvas operator. Schedules are "
         "chosen\n"
         "by a search method, compiled, checked against the interpreter and timed on this machine;\n"
-        "what is best is timed again beside the default.\n"
+        "what is best is compiled as canvas run does (trials by clang -O1, where it is) and timed\n"
+        "again beside the default.\n"
         "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
         "search that was ended goes on, and another shape begins with what was found.\n"
         "docs/tune.md lists the methods.\n",

@@ -1,8 +1,8 @@
 /* The default schedule: what stands in for a search, chosen by a closed formula in less than a
  * millisecond.
  *
- *     default_program.c  edits that pay even inside the timed region: chains of maps become one
- *                        expression, reductions along the lanes partial sums, an output that stands
+ *     default_program.c  edits that pay even inside the timed region: chains of maps, and borders of windows,
+ *                        become one expression, reductions along the lanes partial sums, an output that stands
  *                        across the lanes is computed beside its place and copied
  *     default_reciprocals.c  a division by what is the same for a row becomes a product
  *     default_moves.c    what a sum loads in a twisted way is laid out before it
@@ -25,13 +25,16 @@
  * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
  * registers while the reduction runs. One step of the reduction takes
  *
- *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24) + what is gathered
+ *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24 + line bytes / 48)
+ *     + what is gathered
  *
- * cycles, where an operand is loaded once for the tile's steps along the axes that it does not move
+ * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the first
+ * cache holds), where an operand is loaded once for the tile's steps along the axes that it does not move
  * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
  * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
  * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
- * operands and one more fit into the registers. Of an image whose lines under a window are more than the first
+ * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these are loaded
+ * once, where they fit, too, or are fewer than the numbers that go with them. Of an image whose lines under a window are more than the first
  * cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
