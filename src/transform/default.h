@@ -163,10 +163,10 @@ struct default_tile {
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
-  bool kept;                  /* rows with other vectors are innermost, each of these is loaded once */
-  bool phases;                /* loops are split by the periods */
-  int slide;                  /* the reduction along which next rows use what these load; -1 */
-  double cycles;              /* what the formula says */
+  bool kept;     /* rows with other vectors are innermost, each of these is loaded once */
+  bool phases;   /* loops are split by the periods */
+  int slide;     /* the reduction along which next rows use what these load; -1 */
+  double cycles; /* what the formula says */
 };
 
 struct default_options {

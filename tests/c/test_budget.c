@@ -217,7 +217,8 @@ static const struct {
      "none: params 38144 of the smallest sizes are over the budget of 38143",
      0},
     {{figure3, FIGURE3, "macs=0.01x,params=none", 4, 0, false},
-     "none: macs 14249984 of the smallest sizes are over the budget of 4367319 (0.01x of 436731904)",
+     "none: macs 14249984 of the smallest sizes are over the budget of 4367319 (0.01x of "
+     "436731904)",
      0},
     // the order of the targets does not matter to which is target 1
     {{figure3, "many 256 256 14 14 5\none 64 64 56 56 3", "macs=14249984,params=none", 4, 0, false},
