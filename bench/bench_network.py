@@ -11,7 +11,7 @@ process, with more by the wall clock; every result is compared with double preci
 `ratio` is how many times faster than the fastest peer on the same network, `over unchanged` than
 the fastest way of running the network without the kernel, ours included. --log takes schedules
 from a tuning log, --winograd times canvas.compile(winograd=True), too. WORDs choose cases by the
-parts of their names ("ResNet-18", "224", "figure6", "b1"), which have to be there all, whole. Peers
+parts of their names ("ResNet-18", "224", "figure6", "b1"), all of them, and whole. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes
 the table of all of them. --sampled times N sampled kernels in ResNet-8 against the unchanged
