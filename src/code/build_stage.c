@@ -301,6 +301,20 @@ static void put_across(struct builder *b, const struct statement *s, int each) {
   }
 }
 
+/* Lanes that nobody computes are loaded by whoever loads whole vectors: what they happen to hold is of no account, but
+ * as denormal numbers they take a hundred cycles in each operation. Of a buffer with places of their own they are 0. */
+static void clear_lanes_beyond(struct builder *b, const struct statement *s) {
+  bool own = s->to->at.kind == STORAGE_STACK || s->to->at.kind == STORAGE_HEAP;
+  if (b->first < 0 || px_range(b->px, b->first).low >= b->lanes || b->kept < b->lanes) return;
+  if (!own || s->to->at.per_lane || build_storage_form(b, s->to, s->place) != FORM_VECTOR) return;
+  if (!build_place_inside(b, s->to, s->place)) return;
+  int fewer = px_compare(b->px, PX_LT, b->first, px_int(b->px, b->lanes));
+  int block = code_open_if(b->code, build_condition(b, fewer));
+  code_assign(b->code, build_stored(b, s->to, s->place), CODE_SET,
+              build_start_value(b, REDUCE_SUM, s->to->at.dtype, b->lanes));
+  code_close(b->code, block);
+}
+
 static void put_in_vec(struct builder *b, const struct statement *s, int each) {
   if (across_lanes(b, s)) {
     put_across(b, s, each);
@@ -312,8 +326,10 @@ static void put_in_vec(struct builder *b, const struct statement *s, int each) {
     put(b, s);
   else if (vector && !sums)
     put_scattered(b, s);
-  else
+  else {
+    if (!sums) clear_lanes_beyond(b, s);
     put_lanes(b, s, each < 0 ? px_bool(b->px, true) : each);
+  }
 }
 
 /* ---- */

@@ -31,7 +31,8 @@ int code_variable(struct code *c, const char *name, enum code_storage storage,
            ((struct code_variable){.name = arena_strndup(&c->arena, name, strlen(name)),
                                    .storage = storage,
                                    .type = type,
-                                   .count = count}));
+                                   .count = count,
+                                   .written = count}));
   return c->variables.count - 1;
 }
 

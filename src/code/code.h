@@ -97,6 +97,8 @@ struct code_variable {
   enum code_storage storage;
   struct code_type type; /* of each element */
   int64_t count;
+  int64_t
+      written; /* of an array: elements that statements write; those behind, for whole vectors, are 0 */
   bool streamed; /* CODE_OUTPUT: whole vectors are written around the caches */
 };
 

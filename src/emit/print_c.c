@@ -95,6 +95,24 @@ static void put_declaration(struct printer *p, const struct code_statement *s, s
   buf_puts(out, ";");
 }
 
+/* What is loaded in whole vectors behind an array's last row is of no account, but a denormal number that happens to be
+ * there takes a hundred cycles in each operation. */
+static void put_rest_of_array(struct printer *p, const struct code_statement *s, int depth,
+                              struct buf *out) {
+  const struct code_variable *v = variable_at(p, s->variable);
+  struct buf text = {0};
+  if (v->storage != CODE_ARRAY || v->count <= v->written) return;
+  buf_printf(&text, "for (int i_ = %" PRId64 "; i_ < %" PRId64 "; i_++) %s[i_] = ", v->written,
+             v->count, p->name[s->variable]);
+  buf_puts(&text, v->type.lanes > 1 ? "(" : "0;");
+  if (v->type.lanes > 1) {
+    char type[16];
+    buf_printf(&text, "%s){0};", print_type(p, v->type, type));
+  }
+  put_line(&text, depth, out);
+  buf_free(&text);
+}
+
 /* ---- blocks ---- */
 
 static int put_children(struct printer *p, int parent, int depth, struct buf *out);
@@ -410,6 +428,7 @@ static int put_simple(struct printer *p, const struct code_statement *s, int dep
     put_assignment(p, s, &text);
   put_line(&text, depth, out);
   buf_free(&text);
+  if (s->kind == CODE_DECLARE) put_rest_of_array(p, s, depth, out);
   return 1;
 }
 
