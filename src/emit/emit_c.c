@@ -353,11 +353,10 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
     case VECTOR_BF16_READ:
       buf_printf(
           out,
-          "#define BF16_READ%d(place) \\\n  ({ \\\n    const uint16_t *from_ = &(place); \\\n"
-          "    m%d bits_; \\\n"
-          "    for (int i_ = 0; i_ < %d; i_++) bits_[i_] = (int32_t)((uint32_t)from_[i_] << "
-          "16); \\\n    (v%d)bits_; \\\n  })\n",
-          lanes, lanes, lanes, lanes);
+          "#define BF16_READ%d(place) \\\n  ({ \\\n"
+          "    typedef uint16_t half_ __attribute__((vector_size(%d), aligned(2), may_alias)); \\\n"
+          "    (v%d)(__builtin_convertvector(*(const half_ *)&(place), m%d) << 16); \\\n  })\n",
+          lanes, 2 * lanes, lanes, lanes);
       return;
     case VECTOR_BF16_WRITE:
       buf_printf(out,
