@@ -22,6 +22,7 @@ enum { CACHES = 2 }; /* as many first caches: less stays there anyway */
 
 static const double STREAMED =
     0.03; /* cycles of a byte that goes beyond the first cache and comes back */
+static const double TURNED = 0.75; /* of what is loaded: for less, rows lie along another axis */
 
 static int64_t bytes_of(const struct program *p, int tensor) {
   return program_elements(p, tensor) * program_dtype_bytes(p->tensors.data[tensor].dtype);
@@ -100,6 +101,89 @@ static void order_with(struct default_tile *tile, int rank, uint32_t with) {
   memcpy(tile->order, order, (size_t)rank * sizeof *order);
 }
 
+/* ---- along which axis the rows lie, by what the stage loads for them ---- */
+
+/* In what does not depend on these axes of theirs. */
+static bool same_but_along(const struct program *p, const struct default_load *a,
+                           const struct default_load *b, uint32_t axes) {
+  const struct px_node *x = &p->nodes.data[a->node], *y = &p->nodes.data[b->node];
+  if (a->tensor != b->tensor) return false;
+  for (int i = 0; i < p->tensors.data[a->tensor].rank; i++) {
+    int at = p->indices.data[x->first + i], other = p->indices.data[y->first + i];
+    bool along = px_range(p, at).axes & px_range(p, other).axes & axes;
+    if (!along && !px_same(p, at, other)) return false;
+  }
+  return true;
+}
+
+static double loads_but_along(const struct default_facts *f, uint32_t axes) {
+  int count = 0;
+  for (int i = 0; i < f->loads; i++) {
+    bool first = !f->load[i].rare;
+    for (int j = 0; j < i && first; j++)
+      first = f->load[j].rare || !same_but_along(f->p, &f->load[i], &f->load[j], axes);
+    count += first;
+  }
+  return count;
+}
+
+/* What a tile of rows along an axis loads that the one before it, a step along `next`, did not: of a window along
+ * the rows that is one for each of them and what it has more, of others each anew. */
+static double loaded_anew(const struct default_facts *f, int along, int next, int64_t rows) {
+  uint32_t side = 1u << next;
+  if (along == next) return loads_but_along(f, side) * (double)rows;
+  return loads_but_along(f, side | 1u << along) * (double)(rows - 1) + loads_but_along(f, side);
+}
+
+/* Bytes of all places along an axis of the stage, and those after it: of a line. */
+static double line_bytes(const struct program_tensor *t, int axis) {
+  double bytes = program_dtype_bytes(t->dtype);
+  for (int i = axis; i < t->rank; i++) bytes *= (double)t->axes[i].size;
+  return bytes;
+}
+
+/* The axis of the reader along which the tile has its rows, the only one of that stage; -1. */
+static int axis_of_rows(const struct default_tile *tile, const struct default_plan *plan,
+                        int rank) {
+  int found = -1;
+  for (int i = 0; i < rank; i++) {
+    if (i == tile->vec || tile->rows[i] == 1 || plan->axis[i] < 0) continue;
+    if (found >= 0) return -1;
+    found = i;
+  }
+  return found;
+}
+
+/* Rows along a window share what the stage loads for them. Where the lines under it are more than half of the first
+ * cache, which has them no more when the next line is computed, the tile's rows lie along it. */
+static void turn_rows(struct default_plans *all, int stage, int reader,
+                      const struct default_plan *plan) {
+  const struct program_tensor *t = &all->p->tensors.data[stage];
+  const struct program_tensor *r = &all->p->tensors.data[reader];
+  struct default_tile *tile = &all->plan[reader].tile;
+  struct default_facts of_stage, of_reader;
+  int from = axis_of_rows(tile, plan, r->rank), to = -1;
+  if (from < 0 || r->axes[from].size % tile->rows[from]) return;
+  default_facts(all->p, stage, all->kept, &of_stage);
+  default_facts(all->p, reader, all->kept, &of_reader);
+  int next = plan->axis[from];
+  int64_t rows = tile->rows[from];
+  double least = TURNED * loaded_anew(&of_stage, next, next, rows);
+  double window = loads_but_along(&of_stage, 1u << next) * line_bytes(t, next);
+  if (2 * window <= (double)all->machine->l1) return;
+  for (int i = 0; i < from; i++) {
+    if (plan->axis[i] < 0 || i == tile->vec || r->axes[i].size % rows) continue;
+    if ((of_reader.rough | of_reader.bounds) >> i & 1) continue;
+    double anew = loaded_anew(&of_stage, plan->axis[i], next, rows);
+    if (anew > least) continue;
+    least = anew;
+    to = i;
+  }
+  if (to < 0) return;
+  tile->rows[to] = rows;
+  tile->rows[from] = 1;
+}
+
 static bool buffer_one(struct default_plans *all, int stage) {
   struct default_plan plan = all->plan[stage];
   int64_t bytes = bytes_of(all->p, stage), l1 = all->machine->l1;
@@ -109,6 +193,7 @@ static bool buffer_one(struct default_plans *all, int stage) {
   const struct program_tensor *t = &all->p->tensors.data[stage];
   int64_t block = block_of(all, tile, &plan, reader) * program_dtype_bytes(t->dtype);
   if (!has_lanes(all, stage, reader, &plan) || block > l1 / 2) return false;
+  turn_rows(all, stage, reader, &plan);
   order_with(tile, all->p->tensors.data[reader].rank, axes_with(&plan));
   plan.kind = DEFAULT_BUFFERED;
   plan.reader = reader;
