@@ -29,7 +29,7 @@
  *     + what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the first
- * cache holds), where an operand is loaded once for the tile's steps along the axes that it does not move
+ * cache holds; panels of memory that more tiles use come with 6 bytes a cycle), where an operand is loaded once for the tile's steps along the axes that it does not move
  * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
  * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
  * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
@@ -43,7 +43,13 @@
  * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes
  * that it moves. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes
  * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller. Panels of
- * more than L2 are asked for some steps before, where few tiles of rows use each of them.
+ * more than L2 are asked for some steps before, where few tiles of rows use each of them. Where one tile alone does, as in
+ * the product of a matrix and a vector, and they are in memory, two of them are read at once.
+ *
+ * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless these go
+ * to another page in each step. Windows that do not overlap are read in order: a tile has two of them. What a tile
+ * of rows reads may be computed before it: where that looks at a window of more than half of the first cache, rows lie
+ * along it.
  *
  * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
  * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes
@@ -156,8 +162,10 @@ struct default_tile {
   int64_t together; /* so many of them stay in L2 while the rows run; 1 */
   int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
   bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
-  bool open;        /* numbers are: axes are split although there is one step outside */
-  bool masked;      /* they overshoot */
+  bool
+      streams; /* a block of lanes is unrolled within the reduction: as many panels are read at once */
+  bool open;                  /* numbers are: axes are split although there is one step outside */
+  bool masked;                /* they overshoot */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */

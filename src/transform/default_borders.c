@@ -17,7 +17,7 @@
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"
 
-static const double LESS = 0.99; /* of the cycles: less than that is worth it */
+static const double LESS = 1.04; /* of the cycles: less than that is worth it */
 
 /* It makes nothing but an image in a border of zeros, for one stage. */
 static bool is_padding(const struct program *p, int stage, int reader) {

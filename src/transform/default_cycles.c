@@ -12,7 +12,9 @@ enum {
   PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
   STREAM = 24,           /* bytes that come from the second cache in a cycle ... */
   LINES_STREAM = 48,     /* ... of lines of which elements are used */
+  FAR_STREAM = 6,        /* ... from memory */
   FAR = 8,               /* times the second cache: more than that is in memory */
+  IN_ORDER = 2,          /* rows of windows beside each other */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   PLACES = 4,            /* elements that a vector is put together of at little cost */
@@ -350,6 +352,12 @@ static double lines_touched(const struct chooser *c, const struct default_load *
   return lines * (double)(span / LINE + 1) * LINE;
 }
 
+/* It is in memory: more than the third cache may be asked to keep. */
+static bool is_far(const struct chooser *c, const struct default_load *l) {
+  double bytes = (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
+  return bytes > FAR * (double)c->machine->l2;
+}
+
 /* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
  * tile of rows, and so do lines of which a tile uses a part. */
 static double streaming(const struct chooser *c) {
@@ -359,11 +367,37 @@ static double streaming(const struct chooser *c) {
     double rows = rows_moved(c, l); /* blocks of lanes are rows of what goes with the lanes */
     double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
     if (lines > (double)c->machine->l1) bytes += lines / steps * STREAM / LINES_STREAM;
-    if (lanes_along(c, l) != STILL && is_used_again(c, l) &&
-        rows * panel(c, l) > (double)c->machine->l1)
-      bytes += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
+    if (lanes_along(c, l) == STILL || !is_used_again(c, l)) continue;
+    double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
+    double step = vectors * chooser_bytes(c, l->tensor);
+    bool far = rows * panel(c, l) > (double)c->machine->l2 && is_far(c, l);
+    if (rows * panel(c, l) > (double)c->machine->l1)
+      bytes += far ? step * STREAM / FAR_STREAM : step;
   }
   return bytes / STREAM;
+}
+
+/* Windows of one image beside each other, as of a pooling, with lanes that follow each other: each element is read
+ * once, best in the order in which they lie there. */
+static bool is_read_once(const struct chooser *c) {
+  const struct default_facts *f = c->f;
+  if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->asked) return false;
+  const struct default_load *l = &f->load[0];
+  if (l->twisted || c->now.vec < 0 || lanes_along(c, l) != CONTIGUOUS) return false;
+  for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
+    bool beside = false;
+    for (int i = 0; i < f->t->rank; i++)
+      beside = beside || (l->stride[r] && l->stride[i] == l->stride[r] * f->t->axes[r].size);
+    if (!beside) return false;
+  }
+  return true;
+}
+
+/* Cycles of a tile that comes in another order than that: of more than two rows. */
+static double disorder(const struct chooser *c) {
+  double rows = (double)chooser_rows(c);
+  if (!is_read_once(c) || rows <= IN_ORDER) return 0;
+  return (double)c->f->reduction * (double)chooser_vectors(c) * (rows - IN_ORDER);
 }
 
 static double step_of(struct chooser *c) {
@@ -373,6 +407,7 @@ static double step_of(struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
   double step = ports / 2 > work ? ports / 2 + work / 32 : work + ports / 64;
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
+  if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
   if (c->f->reduction > 1 && step < latency) step = latency;
   double late = c->f->reduction > 1 ? streaming(c) : 0;
   if (step < late) step = late;
@@ -526,7 +561,7 @@ static double fetching(const struct chooser *c) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l->tensor);
     double bytes = (double)program_elements(c->f->p, l->tensor) * size;
-    bool far = bytes > FAR * (double)c->machine->l2;
+    bool far = is_far(c, l);
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
     cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;
@@ -576,7 +611,8 @@ double chooser_cycles(struct chooser *c) {
   if (c->now.masked) step *= c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) step *= border(c);
   if (c->now.slide >= 0) step *= SLID;
-  double tile = steps * step + fetching(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
+  double tile =
+      steps * step + fetching(c) + disorder(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
   return tiles_of(c) * tile + packing(c) + moving(c);
 }
 

@@ -257,7 +257,7 @@ static int add_outer(struct nest *n) {
       node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   }
   if (buffered >= 0) add_buffered(n, buffered, node);
-  if (n->tile->blocked >= 0 && !n->tile->bands)
+  if (n->tile->blocked >= 0 && !n->tile->bands && !n->tile->streams)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   for (int i = 0; i < n->f->t->rank; i++)
     if (has_phases(n, i)) node = schedule_add_loop(n->m->s, node, n->parts[i].outer, LOOP_UNROLL);
@@ -285,6 +285,7 @@ static int steps_ahead(const struct nest *n, int reduction) {
     of_step += n->tile->steps * size;
   }
   if (!n->m->machine || bytes <= (double)n->m->machine->l2 || uses_of_panel(n) > FEW_USES) return 0;
+  if (n->tile->streams) of_step *= n->tile->together;
   return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
 }
 
@@ -326,6 +327,8 @@ static int add_rows(struct nest *n, int node) {
 
 static int add_inner(struct nest *n, int node) {
   node = add_rows(n, node);
+  if (n->tile->streams)
+    node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, LOOP_UNROLL);
   if (n->tile->vec >= 0)
     node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, LOOP_VEC);
   return node;

@@ -16,7 +16,10 @@ enum {
   SMALL = 4096,      /* elements that are not worth packing */
   APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
   ACROSS = 8,        /* ... and take so many cycles more */
-  MANY = 32          /* registers */
+  WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
+  MANY = 32,         /* registers */
+  FAR = 8,           /* times the second cache: more than that is in memory ... */
+  STREAMS = 2        /* ... and comes from so many places at once */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -153,6 +156,21 @@ static void order_copy(struct chooser *c) {
     }
 }
 
+/* Blocks of lanes come again for each step of the first axis, as for each image of many, where that is less than all
+ * rows again for each of the blocks. */
+static bool is_around_blocks(struct chooser *c, int axis, int first) {
+  int v = c->best.vec;
+  if (first != v || v < 0 || axis == v || c->options.wish || c->best.bands) return false;
+  for (int i = 0; i < axis; i++)
+    if (i != v && c->f->t->axes[i].size > 1) return false;
+  int64_t steps = c->f->t->axes[axis].size;
+  if (steps == 1 || c->best.rows[axis] > 1) return false;
+  double panels, rows;
+  weigh(c, &panels, &rows);
+  double blocks = (double)up(c->f->t->axes[v].size, c->best.steps) / (double)c->best.together;
+  return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
+}
+
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
  * and lanes; of bands the lanes stand between what is outside and what is in a band. */
 static void order_own(struct chooser *c) {
@@ -161,17 +179,18 @@ static void order_own(struct chooser *c) {
   int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
-  for (int turn = -2; turn < 7; turn++)
+  for (int turn = -2; turn < 8; turn++)
     for (int i = 0; i < c->f->t->rank; i++) {
       bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
                     : turn == -1 ? with && i == first
                     : turn == 0  ? c->f->bounds >> i & 1
                     : turn == 1
                         ? i != v && c->f->reduction > 1 && shares_all(c, i) && c->best.rows[i] == 1
-                    : turn == 2 ? i == first || (c->best.bands && i != v && i < first)
-                    : turn == 3 ? c->best.bands && i == v
-                    : turn == 4 ? i != v && i != last
-                    : turn == 5 ? i != last
+                    : turn == 2 ? is_around_blocks(c, i, first)
+                    : turn == 3 ? i == first || (c->best.bands && i != v && i < first)
+                    : turn == 4 ? c->best.bands && i == v
+                    : turn == 5 ? i != v && i != last
+                    : turn == 6 ? i != last
                                 : true;
       if (!wanted || done >> i & 1) continue;
       done |= 1u << i;
@@ -210,7 +229,7 @@ static int64_t reach(const struct chooser *c, int axis) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (c->best.packed >> i & 1 || (l->plain && c->options.pack)) continue;
+    if (l->rare || c->best.packed >> i & 1 || (l->plain && c->options.pack)) continue;
     int64_t stride = l->stride[axis] < 0 ? -l->stride[axis] : l->stride[axis];
     if (stride > most) most = stride;
   }
@@ -233,11 +252,22 @@ static bool in_a_line(const struct chooser *c, int a, int b) {
   return any;
 }
 
-/* What slides is innermost; a loop of few steps is not, where there is a longer one. */
+/* In each step of the longer loop something is found on another page, as channels of images are: it is not fetched
+ * ahead. A short loop inside finds it beside the step before, and its own beginning costs little. */
+static bool hops(const struct chooser *c, int longer, int shorter) {
+  if (c->f->period[shorter]) return false; /* it is unrolled by its phases */
+  int64_t bytes = program_dtype_bytes(c->f->t->dtype);
+  int64_t points = c->best.steps / c->lanes, far = reach(c, longer) * bytes;
+  for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
+  return c->best.vec >= 0 && points >= WORTH && far >= APART && reach(c, shorter) * bytes < far;
+}
+
+/* What slides is innermost; a loop of few steps is not, where there is a longer one that does not hop. */
 static bool is_further(const struct chooser *c, int a, int b) {
   if (a == c->best.slide || b == c->best.slide) return b == c->best.slide;
   bool short_a = c->f->t->axes[a].size <= SHORT, short_b = c->f->t->axes[b].size <= SHORT;
-  if (short_a != short_b && !in_a_line(c, a, b)) return short_a;
+  if (short_a != short_b && !in_a_line(c, a, b) && !hops(c, short_a ? b : a, short_a ? a : b))
+    return short_a;
   return reach(c, a) > reach(c, b);
 }
 
@@ -327,6 +357,27 @@ static void block_copy(struct chooser *c) {
   c->best.rolled = 1u << from;
 }
 
+/* Panels that come from memory once come faster by turns: two of them, where one tile has half of the registers. */
+static void read_in_streams(struct chooser *c) {
+  struct default_tile *best = &c->best;
+  int v = best->vec;
+  if (v < 0 || best->blocked >= 0 || best->open || best->masked || c->f->reduction == 1) return;
+  double bytes = 0;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (i != v && c->f->t->axes[i].size > 1) return;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    bool panel = l->moves >> v & 1 && (l->stride[v] == 1 || best->packed >> i & 1);
+    if (panel && !l->asked && !l->twisted) bytes += bytes_of_load(c, l);
+  }
+  int64_t vectors = up(best->steps, c->lanes), tiles = c->f->t->axes[v].size / best->steps;
+  if (bytes <= FAR * (double)c->machine->l2 || tiles % STREAMS) return;
+  if (vectors * STREAMS + vectors + 1 > c->machine->registers) return;
+  best->together = STREAMS;
+  best->blocked = v;
+  best->streams = true;
+}
+
 static bool keeps_vectors(const struct chooser *c) {
   struct chooser best = *c;
   best.now = c->best;
@@ -336,13 +387,14 @@ static bool keeps_vectors(const struct chooser *c) {
 void chooser_order(struct chooser *c) {
   c->best.together = 1;
   c->best.blocked = -1;
-  c->best.bands = false;
+  c->best.bands = c->best.streams = false;
   c->best.open = c->options.wish && c->options.wish->tile;
   block_copy(c);
   pack_panels(c);
   order_own(c);
   order_copy(c);
   order_reductions(c);
+  read_in_streams(c);
   c->best.unrolled = unrolled(c);
   c->best.kept = keeps_vectors(c);
 }

@@ -70,11 +70,14 @@ static const struct {
     // rows of a window share their loads
     {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
      "kw:unroll, kh:unroll, h_i:14:unroll, Y_w_v:16:vec =>"},
-    // an output across the lanes is written from its tile; loops of few steps stand outside
+    // an output across the lanes is written from its tile; a window is inside of channels that lie pages apart
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "@Y_c[w_i][oc_v] ="},
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
-     "kh, kw, ic, w_i:14:unroll, oc_v:32:vec =>"},
+     "ic, kh, kw, w_i:14:unroll, oc_v:32:vec =>"},
+    // ... of a small image it is outside
+    {"conv2d_nchw height=10 width=14 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
+     "kh, kw, ic, Y_c_w:unroll, oc_v:32:vec =>"},
     // phases of a transposed convolution: of rows around the tile, of pixels in it, of windows in the sum
     {TRANSPOSED, 0, "n, h_o:para, w_o, h_i:2:unroll =>"},
     {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:unroll, oc:vec =>"},
@@ -188,6 +191,48 @@ static const struct {
            "Y[h:218, w:218, o:64] = (if h+kh < 222 && w+kw < 222 then X[h+kh, w+kw, c] else 0)"
            " * W[kh, kw, c, o] // sum kh:7, kw:7, c:3\nout Y\n",
      "X_m[", 0},
+// a window of more than half of the first cache: rows of what reads it lie along it, elsewhere along the line
+#define COLUMN(size, last)                                                                         \
+  BEGIN "in X f32 [n:2, h:" size                                                                   \
+        ", w:56, c:64]\nin V f32 [kh:3, c:64]\nin W f32 [o:2, c:64, v:32] const"                   \
+        "\nT[n:2, h:" size                                                                         \
+        ", w:56, c:64] = (if 1 <= h then X[n, h-1, w, c] * V[0, c] else 0) + "                     \
+        "(if w < 1 then X[n, h, w+55, c] else X[n, h, w-1, c]) + X[n, h, w, c] * V[1, c] + (if h " \
+        "< " last                                                                                  \
+        " then X[n, h+1, w, c] * V[2, c] else 0)\n"                                                \
+        "Y[n:2, h:" size ", w:56, o:2, v:32] = T[n, h, w, c] * W[o, c, v] // sum c:64\nout Y\n"
+    {COLUMN("56", "55"), "h_o, w =>\n    h_i:7, c:vec =>\n        @T = n, {h_o, h_i}/h, w, c", 0},
+    {COLUMN("55", "54"), "w_o =>\n    w_i:7, c:vec =>\n        @T = n, h, {w_o, w_i}/w, c", 0},
+// panels in memory that one tile uses are read two at a time
+#define MATRIX(rows)                                                          \
+  BEGIN "in X f32 [k:25088]\nin W f32 [o:" rows ", k:25088] const\nY[o:" rows \
+        "] = X[k] * W[o, "                                                    \
+        "k] // sum k:25088\nout Y\n"
+    {MATRIX("4096"), "o_oo:para, k:pf(8), o_b:2:unroll, o_v:128:vec =>", 0},
+    {MATRIX("128"), "k:pf(16), o:vec =>", 0},
+    // ... in which more rows than a tile has use them again: as many as there are
+    {BEGIN "in X f32 [i:16, k:25088]\nin W f32 [o:4096, k:25088] const\nY[i:16, o:4096] = X[i, k] "
+           "* W[o, k] // sum k:25088\nout Y\n",
+     "i:vec =>", 0},
+// windows beside each other in the order in which they lie there
+#define POOL(stride)                                                                  \
+  BEGIN "in X f32 [n:2, h:56, w:56, c:64]\nY[n:2, h:27, w:27, c:64] = X[n, h*" stride \
+        "+kh, w*" stride "+kw, c] // max kh:2, kw:2\nout Y\n"
+    {POOL("2"), "kh:unroll, kw:unroll, w_i:2:peel:unroll, c:vec =>", 0},
+    {POOL("2"), "n:para, h, w, kh, kw, c:vec =>", 1},
+// all panels come again for each image, not all images for each block of panels; unless these are few
+#define IMAGES(n, padded, size, channels)                                                       \
+  BEGIN "in X f32 [n:" n ", h:" padded ", w:" padded ", c:" channels "]\nin W f32 [o:" channels \
+        ", c:" channels ", kh:3, kw:3] const\nY[n:" n ", h:" size ", w:" size ", o:" channels   \
+        "] = X[n, h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:" channels ", kh:3, kw:3\nout Y\n"
+    {IMAGES("16", "58", "56", "256"), "n:para, o_oo, h, w_o, o_b:2, kh", 0},
+    {IMAGES("1", "58", "56", "256"), "o_oo:para, n, h, w_o, o_b:2, kh", 0},
+    {IMAGES("16", "9", "7", "512"), "o_o:para, ", 0},
+    // a border is left out of a large image, too
+    {BEGIN "in X f32 [h:56, w:56, c:64]\nin W f32 [kh:3, kw:3, c:64, o:64] const\nY[h:56, w:56, "
+           "o:64] = (if " WINDOW " then X[h+kh-1, w+kw-1, c] else 0) * W[kh, kw, c, o]"
+           " // sum kh:3, kw:3, c:64\nout Y\n",
+     "Y_b[kh:3, kw:3, o:64] = 0 * W_p", 0},
     // weights that two digits of an axis choose
     {BEGIN "in X f32 [r:2, k:64, w:98]\nin W f32 [r:2, t:64, k:64] const\nS[c:128, w:98] = "
            "X[c/64, k, w] * W[c/64, c%64, k] // sum k:64\nY[w:98, c:128] = S[c, w]\nout Y\n",
