@@ -11,7 +11,8 @@
  * with each element of a result is always taken, as it can stand in the tile of its producer: whether it does
  * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
  * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
- * and what looks at its elements more than once, which was slower in one. The default schedules do
+ * and what looks at its elements more than once, or at windows of more of them than the second cache holds, which
+ * was slower in one. The default schedules do
  * the rest. Each number is computed by the same operations as before; code may contract those that meet now.
  */
 #include <math.h>
@@ -101,14 +102,22 @@ static bool looks_again(const struct network *n, const struct net_call *from,
   return false;
 }
 
+/* The sums go to memory and come back for the consumer: it had better find them as they are read in one go. */
+static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
+  const struct net_tensor *t = &f->n->tensors.data[from->results.data[0]];
+  return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs.machine.l2;
+}
+
 enum choice { APART, ASKED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
   const struct net_call *from = &f->n->calls.data[producer], *to = &f->n->calls.data[consumer];
   const struct program *p = f->n->programs.data[from->program];
   const struct program *q = f->n->programs.data[to->program];
+  bool map = maps_all(f->n, from, to);
   if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
-  return maps_all(f->n, from, to) ? TAKEN : ASKED;
+  if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
+  return map ? TAKEN : ASKED;
 }
 
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
