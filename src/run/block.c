@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 enum { ALIGNED = 64, CANARY = 0xA5 };
-#define PAGE_LARGE ((size_t)2 << 20) /* what is of two or more is in such, as NumPy's arrays are */
+#define PAGE_LARGE ((size_t)2 << 20)
+#define LARGE (2 * PAGE_LARGE)   /* bytes that are in such pages, as those of NumPy's arrays are */
 #define GUARD ((size_t)64 << 20) /* bytes without access on each side: addresses only, no memory */
 
 static size_t round_up(size_t size, size_t to) {
   return (size + to - 1) / to * to;
 }
 
-static bool new_block(struct block *b, size_t size, size_t zone, int kind) {
+static bool new_block(struct block *b, size_t size, size_t zone, int kind, size_t least) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t inner = round_up(round_up(size, ALIGNED) + 2 * zone, page);
-  bool large = inner >= 2 * PAGE_LARGE;
+  bool large = inner >= least;
   *b = (struct block){.mapped = inner + 2 * GUARD + (large ? PAGE_LARGE : 0), .size = size};
   void *map = mmap(NULL, b->mapped, PROT_NONE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return false;
@@ -35,15 +36,19 @@ static bool new_block(struct block *b, size_t size, size_t zone, int kind) {
 }
 
 bool block_new(struct block *b, size_t size, bool zones) {
-  return new_block(b, size, zones ? (size_t)sysconf(_SC_PAGESIZE) : 0, MAP_PRIVATE);
+  return new_block(b, size, zones ? (size_t)sysconf(_SC_PAGESIZE) : 0, MAP_PRIVATE, LARGE);
 }
 
 bool block_new_within(struct block *b, size_t size) {
-  return new_block(b, size, (size_t)sysconf(_SC_PAGESIZE) / 2, MAP_PRIVATE);
+  return new_block(b, size, (size_t)sysconf(_SC_PAGESIZE) / 2, MAP_PRIVATE, LARGE);
 }
 
 bool block_new_shared(struct block *b, size_t size) {
-  return new_block(b, size, 0, MAP_SHARED);
+  return new_block(b, size, 0, MAP_SHARED, LARGE);
+}
+
+bool block_new_small(struct block *b, size_t size) {
+  return new_block(b, size, 0, MAP_PRIVATE, SIZE_MAX);
 }
 
 void block_free(struct block *b) {
