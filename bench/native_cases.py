@@ -328,6 +328,7 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 
 ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_thin"
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
+THIN_STREAM, GROUPS_STREAM = "conv_thin_stream", "conv_groups_stream"
 MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
 
 DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
@@ -347,16 +348,19 @@ BY_HAND = {
     "3x3 64@56": (Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
     "3x3 128@28": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
     "3x3 256@14": (Hand(BLOCKS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
-    "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=4"),
+    "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=7"),
                   Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
     "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4")),
-    "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN, 16, "wi=6")),
-    "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6")),
+    "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN, 16, "wi=6"),
+                        Hand(THIN_STREAM, 32, "wi=14"), Hand(THIN_STREAM, 16, "wi=6")),
+    "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6"),
+                     Hand(GROUPS_STREAM, 16, "wi=28"), Hand(POINTS, 16, "wi=6")),
     "dw 3x3 32@112": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8"),
                       Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=8")),
     "dw 3x3 144@56": (Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=4,cv=8")),
     "dw 3x3 960@7": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8")),
-    "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16")),
+    "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16"),
+                         Hand(WIDE, 0, "wi=14,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=16")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
     "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3"),
                        Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3")),
@@ -431,8 +435,8 @@ def cases() -> list[Case]:
             128,
             64,
             hands(
-                Hand("attention", 64, "ii=8,ji=32,ev=64,di=32"),
-                Hand("attention", 32, "ii=4,ji=16,ev=32,di=16"),
+                Hand("attention", 16, "ii=8,ji=32,ev=64,di=32,jq=16"),
+                Hand("attention", 8, "ii=4,ji=16,ev=32,di=16,jq=8"),
             ),
         ),
     ]
