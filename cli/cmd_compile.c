@@ -74,6 +74,7 @@ static int compile(struct arguments *a, const struct program_item *item, void *d
 /* What --emit says, or the ending of OUT. */
 static bool choose_kind(struct arguments *a, struct output *out) {
   const char *name = option_text(a, "--emit", NULL), *dot = strrchr(out->path, '.');
+  if (!name && !strcmp(out->path, "-")) name = kinds[KIND_C];
   for (out->kind = 0; out->kind < KINDS; out->kind++)
     if (name ? !strcmp(name, kinds[out->kind]) : dot && !strcmp(dot, endings[out->kind])) break;
   if (out->kind == KINDS && name)

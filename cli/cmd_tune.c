@@ -67,7 +67,7 @@ static bool read_time(struct arguments *a, double *out) {
   for (size_t i = 0; end > text && i < sizeof units / sizeof units[0]; i++)
     if (!strcmp(end, units[i].name)) *out = number * units[i].seconds;
   if (isfinite(*out) && *out > 0 && *out <= 1e7) return true;
-  report_error("--time takes a time such as 10s, 500ms or 2min, not '%.60s'", text);
+  report_error("--time takes a time above 0 such as 10s, 500ms or 2min, not '%.60s'", text);
   return false;
 }
 
@@ -403,7 +403,9 @@ const struct command command_tune = {
         {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
          {"--target", "NAME", "only this target of a pack"},
          {"-N", "BATCH", "samples of a batch (default 1)"},
-         {"--method", "NAME", "quick, oneshot, random, exhaustive, ga, ... (default quick)"},
+         {"--method", "NAME",
+          "quick, oneshot, random, exhaustive, ga, evolution, droplet, searching or q "
+          "(default quick)"},
          {"--trials", "COUNT", "schedules to measure (default: the method's; quick 64)"},
          {"--time", "TIME",
           "for each program, of the clock or of processors: 10s, 500ms, 2min (default: no limit)"},

@@ -4,7 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { LONGEST = 32 }; /* longer words are far from everything */
+enum {
+  LONGEST = 32, /* longer words are far from everything */
+  BEGINNING = 3 /* letters of a word that is cut short */
+};
 
 static int least(int a, int b) {
   return a < b ? a : b;
@@ -26,8 +29,18 @@ static int distance(const char *a, int a_length, const char *b) {
   return row[n];
 }
 
-const char *word_nearest(const char *word, int length, const char *const *words, int count) {
+/* The shortest word that goes on behind all of this one, if that says something. */
+static const char *begun(const char *word, int length, const char *const *words, int count) {
   const char *best = NULL;
+  for (int i = 0; i < count && length >= BEGINNING; i++)
+    if (!strncmp(word, words[i], (size_t)length) && (!best || strlen(words[i]) < strlen(best)))
+      best = words[i];
+  return best;
+}
+
+const char *word_nearest(const char *word, int length, const char *const *words, int count) {
+  const char *best = begun(word, length, words, count);
+  if (best) return best;
   int near = length < 4 ? 2 : length < 8 ? 3 : 4;
   for (int i = 0; i < count; i++) {
     int d = distance(word, length, words[i]);

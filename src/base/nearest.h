@@ -2,7 +2,7 @@
 #ifndef CANVAS_BASE_NEAREST_H
 #define CANVAS_BASE_NEAREST_H
 
-/* By edit distance; NULL if none is near. `word` need not end with a NUL. */
+/* One that begins with it, else by edit distance; NULL if none is near. `word` need not end with a NUL. */
 const char *word_nearest(const char *word, int length, const char *const *words, int count);
 
 #endif

@@ -111,7 +111,7 @@ def test_a_find_below_all_controls_with_weights_claims_nothing():
 
 def test_without_finals_there_is_one_seed_and_no_claim():
     words = conclusion([*CONTROLS, FIND], Evidence())
-    assert words.startswith("No claim, one seed: find 7 (95.5 % at 0.50x of the MACs) was chosen")
+    assert words.startswith("No claim, no finals: find 7 (95.5 % at 0.50x of the MACs) was chosen")
     assert "is grouped (96.0 % at 0.50x" in words and "beats" not in words
 
 

@@ -66,19 +66,25 @@ def is_held(node: Node) -> bool:
     return named and INPUT not in node.meta
 
 
+# Of conditions on values, and of shapes that do not fit: with a traceback each.
+LOGGERS = (GuardOnDataDependentSymNode.__module__, "torch._subclasses.fake_tensor")
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without what PyTorch warns of, logs and prints: a graph of many lines where it fails."""
-    shapes = logging.getLogger(GuardOnDataDependentSymNode.__module__)
-    level, said = shapes.level, io.StringIO()
-    shapes.setLevel(logging.CRITICAL)
+    talkative = [logging.getLogger(name) for name in LOGGERS]
+    levels, said = [logger.level for logger in talkative], io.StringIO()
+    for logger in talkative:
+        logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(said):
             warnings.simplefilter("ignore")
             yield
         sys.stderr.write(said.getvalue())  # of the model's own code
     finally:
-        shapes.setLevel(level)
+        for logger, level in zip(talkative, levels):
+            logger.setLevel(level)
 
 
 def export(

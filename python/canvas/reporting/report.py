@@ -129,8 +129,10 @@ def head_lines(study: Study, options: dict[str, Any], rows: Sequence[Candidate])
             f"deviation, on {study.fact('test_images')} images that the search has not seen."
         )
     else:
+        several = any(row.val_seeds > 1 for row in rows)
+        known = "one seed, of some the mean of two" if several else "one seed"
         lines.append(
-            "Accuracies are of one seed, on images that the search chose its finds by: no claim "
+            f"Accuracies are of {known}, on images that the search chose its finds by: no claim "
             "can rest on them."
         )
     baseline = next((row for row in rows if row.kind == "baseline"), None)

@@ -171,7 +171,7 @@ def _no_claim(
 ) -> str:
     best = max(fair, key=accuracy)
     begun = bool(evidence.finals.get(find.id))
-    known = "one seed" if not begun else f"finals with {seeds} of at least {SEEDS} seeds"
+    known = "no finals" if not begun else f"finals with {seeds} of at least {SEEDS} seeds"
     return (
         f"No claim, {known}: {_named(find, baseline)} was chosen by the validation split; the "
         f"most accurate control of at most {MORE}x of its MACs is {_named(best, baseline)}. A "

@@ -90,7 +90,7 @@ class Study(Trainings):
             difference = f"the code of the model has changed, {how}"
         if difference:
             raise CanvasError(
-                f"the study in '{self.folder}' asks something else ({difference} now): "
+                f"this is another search than the study in '{self.folder}' (now {difference}): "
                 "choose another --out, or --fresh to start over"
             )
         with self._transaction():
