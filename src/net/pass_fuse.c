@@ -12,12 +12,13 @@
  * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
  * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
  * and what looks at its elements more than once, or at windows of more of them than the second cache holds, which
- * was slower in one. The default schedules do
+ * was slower in one. A view of what was computed stays what it is, that value in its place. The default schedules do
  * the rest. Each number is computed by the same operations as before; code may contract those that meet now.
  */
 #include <math.h>
 #include <stdlib.h>
 
+#include "net/copied_parts.h"
 #include "net/fuse_cost.h"
 #include "net/merge_calls.h"
 #include "net/passes.h"
@@ -108,6 +109,14 @@ static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs.machine.l2;
 }
 
+/* A result that is other values in parts, as a view is, may lie where these do: nothing is done for it. */
+static bool only_copies(const struct program *p) {
+  struct copied_part parts[COPIED_PARTS];
+  for (int i = 0; i < p->outputs.count; i++)
+    if (!copied_parts(p, p->outputs.data[i], parts)) return false;
+  return true;
+}
+
 enum choice { APART, ASKED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
@@ -117,6 +126,7 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
   bool map = maps_all(f->n, from, to);
   if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
   if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
+  if (only_copies(q) && !only_copies(p)) return APART;
   return map ? TAKEN : ASKED;
 }
 
