@@ -327,7 +327,7 @@ static void put_in_vec(struct builder *b, const struct statement *s, int each) {
   else if (vector && !sums)
     put_scattered(b, s);
   else {
-    if (!sums) clear_lanes_beyond(b, s);
+    if (s->phase == PHASE_UPDATE && !sums) clear_lanes_beyond(b, s);
     put_lanes(b, s, each < 0 ? px_bool(b->px, true) : each);
   }
 }
