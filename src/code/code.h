@@ -98,7 +98,7 @@ struct code_variable {
   struct code_type type; /* of each element */
   int64_t count;
   int64_t
-      written; /* of an array: elements that statements write; those behind, for whole vectors, are 0 */
+      written; /* ... that statements may write; those behind are loaded in whole vectors, and 0 */
   bool streamed; /* CODE_OUTPUT: whole vectors are written around the caches */
 };
 

@@ -95,20 +95,16 @@ static void put_declaration(struct printer *p, const struct code_statement *s, s
   buf_puts(out, ";");
 }
 
-/* What is loaded in whole vectors behind an array's last row is of no account, but a denormal number that happens to be
- * there takes a hundred cycles in each operation. */
-static void put_rest_of_array(struct printer *p, const struct code_statement *s, int depth,
-                              struct buf *out) {
-  const struct code_variable *v = variable_at(p, s->variable);
+/* What is loaded in whole vectors behind a buffer's last row is of no account, but a denormal number that happens to be
+ * there takes a hundred cycles in each operation. `unless`: a condition under which there is no buffer. */
+static void put_rest(struct printer *p, int variable, const char *unless, int depth,
+                     struct buf *out) {
+  const struct code_variable *v = variable_at(p, variable);
   struct buf text = {0};
-  if (v->storage != CODE_ARRAY || v->count <= v->written) return;
-  buf_printf(&text, "for (int i_ = %" PRId64 "; i_ < %" PRId64 "; i_++) %s[i_] = ", v->written,
-             v->count, p->name[s->variable]);
-  buf_puts(&text, v->type.lanes > 1 ? "(" : "0;");
-  if (v->type.lanes > 1) {
-    char type[16];
-    buf_printf(&text, "%s){0};", print_type(p, v->type, type));
-  }
+  if (v->count == v->written) return;
+  buf_printf(&text, "for (%s i_ = %" PRId64 "; ", p->words->index, v->written);
+  if (unless) buf_printf(&text, "!%s && ", unless);
+  buf_printf(&text, "i_ < %" PRId64 "; i_++) %s[i_] = 0;", v->count, p->name[variable]);
   put_line(&text, depth, out);
   buf_free(&text);
 }
@@ -306,6 +302,7 @@ static void put_function_buffers(struct printer *p, const struct code_statement 
   for (int i = 0; i < s->count; i++) { /* the frame names their types */
     char type[16];
     print_type(p, variable_at(p, p->code->lists.data[s->first_list + i])->type, type);
+    put_rest(p, p->code->lists.data[s->first_list + i], NULL, 1, out);
   }
   put_children(p, at, 1, out);
 }
@@ -317,6 +314,8 @@ static void put_thread_buffers(struct printer *p, const struct code_statement *s
   put_allocations(p, s, depth, &missing, out);
   buf_printf(&text, "failed = %s;", missing.text);
   put_line(&text, depth, out);
+  for (int i = 0; i < s->count; i++)
+    put_rest(p, p->code->lists.data[s->first_list + i], "failed", depth, out);
   put_children(p, at, depth, out);
   put_releases(p, s, depth, out);
   buf_free(&text);
@@ -428,7 +427,7 @@ static int put_simple(struct printer *p, const struct code_statement *s, int dep
     put_assignment(p, s, &text);
   put_line(&text, depth, out);
   buf_free(&text);
-  if (s->kind == CODE_DECLARE) put_rest_of_array(p, s, depth, out);
+  if (s->kind == CODE_DECLARE) put_rest(p, s->variable, NULL, depth, out);
   return 1;
 }
 

@@ -228,3 +228,10 @@ int copied_parts(const struct program *p, int output, struct copied_part *out) {
   for (int i = 0; i < t->rank; i++) all.high[i] = t->axes[i].size;
   return add_parts(&c, &all, t->body) ? join_parts(out, c.count) : 0;
 }
+
+bool only_copies(const struct program *p) {
+  struct copied_part parts[COPIED_PARTS];
+  for (int i = 0; i < p->outputs.count; i++)
+    if (!copied_parts(p, p->outputs.data[i], parts)) return false;
+  return true;
+}

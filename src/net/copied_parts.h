@@ -16,4 +16,7 @@ enum { COPIED_PARTS = 64 };
  * than COPIED_PARTS. */
 int copied_parts(const struct program *p, int output, struct copied_part *out);
 
+/* All outputs are made of such: they may lie where the inputs do, and nothing is done for them. */
+bool only_copies(const struct program *p);
+
 #endif

@@ -109,14 +109,6 @@ static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs.machine.l2;
 }
 
-/* A result that is other values in parts, as a view is, may lie where these do: nothing is done for it. */
-static bool only_copies(const struct program *p) {
-  struct copied_part parts[COPIED_PARTS];
-  for (int i = 0; i < p->outputs.count; i++)
-    if (!copied_parts(p, p->outputs.data[i], parts)) return false;
-  return true;
-}
-
 enum choice { APART, ASKED, TAKEN };
 
 static enum choice choose(const struct fusing *f, int producer, int consumer) {
@@ -126,7 +118,7 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
   bool map = maps_all(f->n, from, to);
   if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
   if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
-  if (only_copies(q) && !only_copies(p)) return APART;
+  if (only_copies(q) && !only_copies(p)) return APART; /* a view lies where its value does */
   return map ? TAKEN : ASKED;
 }
 

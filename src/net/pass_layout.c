@@ -100,13 +100,6 @@ static canvas_status lay_out(canvas_context *ctx, const struct program *p, const
 
 /* ---- what a call takes --------------------------------------------------------------------------- */
 
-static bool only_copies(const struct program *p) {
-  struct copied_part parts[COPIED_PARTS];
-  for (int i = 0; i < p->outputs.count; i++)
-    if (!copied_parts(p, p->outputs.data[i], parts)) return false;
-  return true;
-}
-
 static double seconds_of(struct choice *c, const struct program *p) {
   if (only_copies(p)) return 0;
   c->evaluations++;

@@ -26,8 +26,7 @@ struct block {
 
 bool block_new(struct block *b, size_t size, bool zones); /* zeroed; false: no memory */
 bool block_new_shared(struct block *b, size_t size);      /* without zones, shared with children */
-bool block_new_small(struct block *b,
-                     size_t size); /* in small pages, however large, without zones */
+bool block_new_small(struct block *b, size_t size);       /* without zones, in small pages */
 /* The tensor ends in the middle of a page, both halves of which can be read. */
 bool block_new_within(struct block *b, size_t size);
 void block_free(struct block *b);

@@ -29,8 +29,8 @@
  *     + what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the first
- * cache holds; panels of memory that more tiles use come with 6 bytes a cycle), where an operand is loaded once for the tile's steps along the axes that it does not move
- * along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
+ * cache holds; panels of memory that more tiles use come with 6 bytes a cycle), where an operand is loaded once for the
+ * tile's steps along the axes that it does not move along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
  * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
  * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
  * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these are loaded
@@ -162,10 +162,9 @@ struct default_tile {
   int64_t together; /* so many of them stay in L2 while the rows run; 1 */
   int blocked;      /* the axis whose tiles come in blocks of so many; -1: together is 1 */
   bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
-  bool
-      streams; /* a block of lanes is unrolled within the reduction: as many panels are read at once */
-  bool open;                  /* numbers are: axes are split although there is one step outside */
-  bool masked;                /* they overshoot */
+  bool streams;     /* a block's panels are read at once: it is unrolled within the reduction */
+  bool open;        /* numbers are: axes are split although there is one step outside */
+  bool masked;      /* they overshoot */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */

@@ -352,10 +352,12 @@ static double lines_touched(const struct chooser *c, const struct default_load *
   return lines * (double)(span / LINE + 1) * LINE;
 }
 
-/* It is in memory: more than the third cache may be asked to keep. */
-static bool is_far(const struct chooser *c, const struct default_load *l) {
-  double bytes = (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
+bool chooser_is_far(const struct chooser *c, double bytes) {
   return bytes > FAR * (double)c->machine->l2;
+}
+
+static double all_bytes(const struct chooser *c, const struct default_load *l) {
+  return (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
 }
 
 /* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
@@ -370,7 +372,7 @@ static double streaming(const struct chooser *c) {
     if (lanes_along(c, l) == STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l->tensor);
-    bool far = rows * panel(c, l) > (double)c->machine->l2 && is_far(c, l);
+    bool far = rows * panel(c, l) > (double)c->machine->l2 && chooser_is_far(c, all_bytes(c, l));
     if (rows * panel(c, l) > (double)c->machine->l1)
       bytes += far ? step * STREAM / FAR_STREAM : step;
   }
@@ -560,8 +562,8 @@ static double fetching(const struct chooser *c) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l->tensor);
-    double bytes = (double)program_elements(c->f->p, l->tensor) * size;
-    bool far = is_far(c, l);
+    double bytes = all_bytes(c, l);
+    bool far = chooser_is_far(c, bytes);
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
     cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;

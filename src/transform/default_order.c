@@ -18,8 +18,7 @@ enum {
   ACROSS = 8,        /* ... and take so many cycles more */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
   MANY = 32,         /* registers */
-  FAR = 8,           /* times the second cache: more than that is in memory ... */
-  STREAMS = 2        /* ... and comes from so many places at once */
+  AT_ONCE = 2        /* panels that are read from memory at once */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -357,7 +356,7 @@ static void block_copy(struct chooser *c) {
   c->best.rolled = 1u << from;
 }
 
-/* Panels that come from memory once come faster by turns: two of them, where one tile has half of the registers. */
+/* Panels that come from memory, and once, come faster two at a time, where one tile has half of the registers. */
 static void read_in_streams(struct chooser *c) {
   struct default_tile *best = &c->best;
   int v = best->vec;
@@ -371,9 +370,9 @@ static void read_in_streams(struct chooser *c) {
     if (panel && !l->asked && !l->twisted) bytes += bytes_of_load(c, l);
   }
   int64_t vectors = up(best->steps, c->lanes), tiles = c->f->t->axes[v].size / best->steps;
-  if (bytes <= FAR * (double)c->machine->l2 || tiles % STREAMS) return;
-  if (vectors * STREAMS + vectors + 1 > c->machine->registers) return;
-  best->together = STREAMS;
+  if (!chooser_is_far(c, bytes) || tiles % AT_ONCE) return;
+  if (vectors * AT_ONCE + vectors + 1 > c->machine->registers) return;
+  best->together = AT_ONCE;
   best->blocked = v;
   best->streams = true;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -238,6 +239,33 @@ static void unbounded(void **state) {
   expected_free(e);
 }
 
-CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
+// Whether the pages at an address may become large ones, as the kernel shows it.
+static bool may_be_large(const void *at) {
+  FILE *maps = fopen("/proc/self/smaps", "r");
+  unsigned long first, end, here = (unsigned long)(uintptr_t)at;
+  char line[512];
+  bool inside = false, large = false;
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) {
+    if (sscanf(line, "%lx-%lx", &first, &end) == 2) inside = first <= here && here < end;
+    if (inside && !strncmp(line, "VmFlags:", 8)) large = strstr(line, " hg") != NULL;
+  }
+  fclose(maps);
+  return large;
+}
+
+// Images are in large pages, constant weights where whoever holds them has them: in small ones.
+static void pages(void **state) {
+  struct expected *e = expect(
+      "canvas 1\nprogram p\nin X f32 [i:2048, j:1024]\nin W f32 [i:2048, j:1024] const\n"
+      "Y[i:2048] = X[i, j] * W[i, j] // sum j:1024\nout Y\n",
+      NULL);
+  if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0)
+    assert_true(may_be_large(e->input[0].data));
+  assert_false(may_be_large(e->input[1].data));
+  expected_free(e);
+}
+
+CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(pages), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
            cmocka_unit_test(inputs), cmocka_unit_test(unbounded), cmocka_unit_test(infinite),
            cmocka_unit_test(equal_infinities))
