@@ -235,6 +235,9 @@ def main() -> None:
                 name = f"{row['name']} b{row['batch']}"
                 shown = f"{number(row, 'ratio'):>6}{number(row, 'default_ratio'):>7}"
                 print(f"{isa:7}{name:26}{shown}  {verdict(row)}", flush=True)
+    if options.words and not rows:
+        print(f"no case's name has the words {' '.join(options.words)}", file=sys.stderr)
+        sys.exit(2)
     if not options.json:
         for isa in NEEDS:
             here = [row for row in rows if row["isa"] == isa]

@@ -43,8 +43,20 @@ static int distance(const char *a, const char *b) {
   return row[n];
 }
 
-const char *nearest(const char *word, const char *const *names, int count) {
+/* The shortest name that a word of three letters or more begins. */
+static const char *begun(const char *word, const char *const *names, int count) {
   const char *best = NULL;
+  size_t length = strlen(word);
+  for (int i = 0; i < count && length > 2; i++)
+    if (!strncmp(word, names[i], length) && (!best || strlen(names[i]) < strlen(best)))
+      best = names[i];
+  return best;
+}
+
+/* As word_nearest of src/base/nearest.h, which the command does not see. */
+const char *nearest(const char *word, const char *const *names, int count) {
+  const char *best = begun(word, names, count);
+  if (best) return best;
   int length = (int)strlen(word), near = length < 4 ? 2 : length < 8 ? 3 : 4;
   for (int i = 0; i < count; i++) {
     int d = distance(word, names[i]);

@@ -519,6 +519,7 @@ def test_what_is_no_model(capfd):
         ((net(), "x"), {}, no_tensor),
         ((net(), image().numpy()), {}, ": torch.from_numpy makes a tensor of it"),
         ((net(), torch.randn(1, 5, 6, 6)), {}, called + "x float32 [1, 5, 6, 6]: "),
+        ((nn.Linear(4, 4).eval(), torch.randn(2, 5)), {}, called + "input float32 [2, 5]: "),
         ((net(), image().to(torch.uint8)), {}, called + "x uint8 [2, 3, 6, 6]: "),
         ((net(), (image(), 1)), {}, called),
         ((net(), ()), {}, called),

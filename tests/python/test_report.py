@@ -45,6 +45,21 @@ def test_finals_that_were_cut_short_have_their_number_of_seeds(tmp_path, last, c
         assert f"mean over {count} seeds +-" in make_report(study).text
 
 
+def test_accuracies_without_finals_have_their_number_of_seeds(tmp_path):
+    make_study(tmp_path, [*MADE, *FINDS])
+    for second, words in ((False, "of one seed, on"), (True, "of one seed, of some the mean of two,")):
+        if second:
+            with Study.open(tmp_path) as study:
+                id = study.candidates("name = ?", "0")[0].id
+                study.database.execute(
+                    "INSERT INTO rung (candidate, number, seed, epochs, accuracy) "
+                    "VALUES (?, 3, 501, 1, 0.9)",
+                    (id,),
+                )
+        with Study.read(tmp_path) as study:
+            assert f"Accuracies are {words}" in make_report(study).text
+
+
 def test_one_find_is_chosen_for_each_budget_and_finals_have_no_say():
     rows = [
         replace(row("1", "find", 0.90, 300), budget="a", tests=(0.99,)),
