@@ -266,6 +266,6 @@ static void pages(void **state) {
   expected_free(e);
 }
 
-CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(pages), cmocka_unit_test(both_signs), cmocka_unit_test(whole),
-           cmocka_unit_test(inputs), cmocka_unit_test(unbounded), cmocka_unit_test(infinite),
-           cmocka_unit_test(equal_infinities))
+CHECK_MAIN(cmocka_unit_test(sampled), cmocka_unit_test(pages), cmocka_unit_test(both_signs),
+           cmocka_unit_test(whole), cmocka_unit_test(inputs), cmocka_unit_test(unbounded),
+           cmocka_unit_test(infinite), cmocka_unit_test(equal_infinities))

@@ -47,7 +47,10 @@ def test_finals_that_were_cut_short_have_their_number_of_seeds(tmp_path, last, c
 
 def test_accuracies_without_finals_have_their_number_of_seeds(tmp_path):
     make_study(tmp_path, [*MADE, *FINDS])
-    for second, words in ((False, "of one seed, on"), (True, "of one seed, of some the mean of two,")):
+    for second, words in (
+        (False, "of one seed, on"),
+        (True, "of one seed, of some the mean of two,"),
+    ):
         if second:
             with Study.open(tmp_path) as study:
                 id = study.candidates("name = ?", "0")[0].id
