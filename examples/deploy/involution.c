@@ -121,6 +121,7 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
 
 static int involution_body(const float *restrict X, const float *restrict w0,
     const float *restrict w1, float *restrict Y, float *restrict X_m) {
+  for (long i_ = 8192; i_ < 8194; i_++) X_m[i_] = 0;
   _Alignas(64) float c_[1792];
   _Alignas(64) float d[4032];
   for (long c_o = 0; c_o < 4; c_o++) {
