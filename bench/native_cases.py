@@ -330,6 +330,7 @@ ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_th
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
 THIN_STREAM, GROUPS_STREAM = "conv_thin_stream", "conv_groups_stream"
 MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
+MIX_LANES = "figure6_lanes"
 
 DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
          "3x3 256@14": Conv(256, 14, 256), "3x3 512@7": Conv(512, 7, 512),
@@ -363,7 +364,7 @@ BY_HAND = {
                          Hand(WIDE, 0, "wi=14,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=16")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
     "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3"),
-                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3")),
+                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX_LANES, 16, "tv=64,wi=3")),
     "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
 }  # fmt: skip
 
