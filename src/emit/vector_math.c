@@ -35,12 +35,10 @@ static const char floor_text[] =
 static const char exp_text[] =
     "({\n"
     "  v@ x_ = (x), n_, r_, e_;\n"
-    "  m@ i_ = x_ < -104.0f, j_;\n"
-    "  x_ = (v@)((i_ & -0x3d300000) | (~i_ & (m@)x_));\n"
-    "  i_ = x_ > 89.0f;\n"
-    "  x_ = (v@)((i_ & 0x42b20000) | (~i_ & (m@)x_));\n"
+    "  x_ = GREATER_V@(x_, (v@){0} - 104.0f);\n"
+    "  x_ = LESSER_V@(x_, (v@){0} + 89.0f);\n"
     "  n_ = x_ * 0x1.715476p+0f + 0x1.8001fcp+23f;\n"
-    "  i_ = (m@)n_, j_ = i_ >> 1;\n"
+    "  m@ i_ = (m@)n_, j_ = i_ >> 1;\n"
     "  n_ -= 0x1.8001fcp+23f;\n"
     "  r_ = x_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
     "  e_ = r_ * 0x1.6a48d2p-10f + 0x1.12399ap-7f;\n"
@@ -96,8 +94,7 @@ static const char tanh_text[] =
 static const char erf_text[] =
     "({\n"
     "  v@ u_ = (x), a_ = ABS_V@(u_), w_, p_, s_, d_;\n"
-    "  m@ i_ = a_ > 4.0f;\n"
-    "  a_ = (v@)((i_ & 0x40800000) | (~i_ & (m@)a_));\n"
+    "  a_ = LESSER_V@(a_, (v@){0} + 4.0f);\n"
     "  w_ = a_ * a_;\n"
     "  p_ = a_ * -0x1.6a9004p-16f + 0x1.b30052p-13f;\n"
     "  p_ = w_ * 0x1.8a2866p-21f + p_;\n"
@@ -109,7 +106,7 @@ static const char erf_text[] =
     "  s_ = a_ + d_;\n"
     "  d_ -= 0.125f * s_ * s_;\n"
     "  s_ = a_ + d_;\n"
-    "  i_ = a_ < 0.78125f;\n"
+    "  m@ i_ = a_ < 0.78125f;\n"
     "  p_ = 0.25f * s_;\n"
     "  d_ = a_ + (d_ - p_ * s_);\n"
     "  s_ -= p_ * s_;\n"
@@ -182,19 +179,22 @@ static const char far_angle_text[] =
 
 /* ---- which are there ---- */
 
-enum function { ABS, FLOOR, EXP, LOG, TANH, ERF, REDUCE, TURNED, SIN, COS, FUNCTIONS };
+enum function { GREATER, LESSER, ABS, FLOOR, EXP, LOG, TANH, ERF, REDUCE, TURNED, SIN, COS };
+enum { FUNCTIONS = COS + 1 };
 
 /* What a text uses stands before it. */
 static const struct {
   const char *name, *arguments, *text;
   unsigned uses; /* a bit per enum function */
 } functions[FUNCTIONS] = {
+    [GREATER] = {"GREATER", "x, y", NULL, 0}, /* vector_math_print_extremum */
+    [LESSER] = {"LESSER", "x, y", NULL, 0},
     [ABS] = {"ABS", "x", abs_text, 0},
     [FLOOR] = {"FLOOR", "x", floor_text, 1 << ABS},
-    [EXP] = {"EXP", "x", exp_text, 0},
+    [EXP] = {"EXP", "x", exp_text, 1 << GREATER | 1 << LESSER},
     [LOG] = {"LOG", "x", log_text, 0},
-    [TANH] = {"TANH", "x", tanh_text, 1 << ABS | 1 << EXP},
-    [ERF] = {"ERF", "x", erf_text, 1 << ABS},
+    [TANH] = {"TANH", "x", tanh_text, 1 << ABS | 1 << EXP | 1 << GREATER | 1 << LESSER},
+    [ERF] = {"ERF", "x", erf_text, 1 << ABS | 1 << LESSER},
     [REDUCE] = {"REDUCE", "x, r, n", reduce_text, 1 << ABS},
     [TURNED] = {"TURNED", "x, turns", turned_text, 1 << ABS | 1 << REDUCE},
     [SIN] = {"SIN", "x", "TURNED_V@(x, 0)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
@@ -203,6 +203,8 @@ static const struct {
 
 static int function_of(enum px_op op) {
   switch (op) {
+    case PX_MAX: return GREATER;
+    case PX_MIN: return LESSER;
     case PX_ABS: return ABS;
     case PX_FLOOR: return FLOOR;
     case PX_EXP: return EXP;
@@ -234,10 +236,38 @@ static const char *put_line(const char *line, int lanes, struct buf *out) {
   return *line ? line + 1 : NULL;
 }
 
+/* y where it is greater, else x: so nan where x is. That is what the instructions of x86 answer, with
+ * the operands in this order. */
+void vector_math_print_extremum(bool greater, bool wide, int lanes, struct buf *out) {
+  const char *name = greater ? "GREATER" : "LESSER", *instruction = greater ? "max" : "min";
+  int bytes = lanes * (wide ? 8 : 4);
+  char V = wide ? 'D' : 'V', v = wide ? 'd' : 'v', m = wide ? 'n' : 'm', type = wide ? 'd' : 's';
+  if (bytes == 64)
+    buf_printf(out,
+               "#if defined __AVX512F__ && defined __clang__\n"
+               "#define %s_%c%d(x, y) __builtin_ia32_%sp%c512(y, x, 4)\n"
+               "#elif defined __AVX512F__\n"
+               "#define %s_%c%d(x, y) __builtin_ia32_%sp%c512_mask(y, x, x, -1, 4)\n#else\n",
+               name, V, lanes, instruction, type, name, V, lanes, instruction, type);
+  else if (bytes == 32 || bytes == 16)
+    buf_printf(out, "#ifdef %s\n#define %s_%c%d(x, y) __builtin_ia32_%sp%c%s(y, x)\n#else\n",
+               bytes == 32 ? "__AVX__" : "__SSE2__", name, V, lanes, instruction, type,
+               bytes == 32 ? "256" : "");
+  buf_printf(out,
+             "#define %s_%c%d(x, y) \\\n  ({ \\\n    %c%d take_ = (y) %c (x); \\\n"
+             "    (%c%d)((take_ & (%c%d)(y)) | (~take_ & (%c%d)(x))); \\\n  })\n",
+             name, V, lanes, m, lanes, greater ? '>' : '<', v, lanes, m, lanes, m, lanes);
+  if (bytes >= 16) buf_puts(out, "#endif\n");
+}
+
 void vector_math_print(unsigned used, int lanes, struct buf *out) {
   for (int i = 0; i < FUNCTIONS; i++) {
     const char *line = functions[i].text;
     if (!(used >> i & 1)) continue;
+    if (!line) {
+      vector_math_print_extremum(i == GREATER, false, lanes, out);
+      continue;
+    }
     buf_printf(out, "#define %s_V%d(%s) ", functions[i].name, lanes, functions[i].arguments);
     if (strchr(line, '\n')) buf_puts(out, "\\\n  ");
     while ((line = put_line(line, lanes, out))) buf_puts(out, "  ");

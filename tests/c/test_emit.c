@@ -516,6 +516,14 @@ static const struct {
      "B[i:64] = min(max(X[i], 0.5), -0.25)\nC[i:64] = min(max(log(X[i]), -0.5), 0)\n"
      "out A\nout B\nout C\n",
      "i =>\n    @A = i\ni =>\n    @B = i\ni =>\n    @C = i\n"},
+    {"extrema of vectors: nan on either side, of numbers on either side, of two lanes, of fp64",
+     "program extrema\nin X f32 [i:64]\nA[i:64] = max(log(X[i]), 0.25)\nB[i:64] = max(0.25, "
+     "log(X[i]))\nC[i:64] = min(log(X[i]), -0.5)\nD[i:64] = max(log(X[i]), log(-X[i]))\n"
+     "E[i:64] = min(log(-X[i]), log(X[i]))\nF f64 [i:64] = max(log(X[i]), min(X[i], 0.5))\n"
+     "G[i:64] = min(max(log(X[i]), log(-X[i])), X[i])\nout A\nout B\nout C\nout D\nout E\n"
+     "out F\nout G\n",
+     "i:vec =>\n    @A = i\n    @B = i\n    @C = i\n    @D = i\n    @E = i\n    @F = i\n"
+     "io, ii:2:vec =>\n    @G = {io, ii}/i\n"},
     {"words of C",
      "program main\nin int f32 [i:24, k:20]\nin for bf16 [k:20, j:40]\n"
      "double[i:24, j:40] = int[i, k] * for[k, j] // sum k:20\n"
