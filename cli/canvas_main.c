@@ -58,16 +58,18 @@ static int dispatch(int count, char **words) {
 }
 
 /* Whether all of stdout arrived; a full disk shows only when the last buffer is written. Of an earlier
- * failure the reason is gone, so one more byte asks for it. */
+ * failure the reason is gone, so one more byte asks for it. Whoever reads the first lines of a pipe and
+ * leaves, as head does, wants no message. */
 static bool flush_output(void) {
   bool failed = ferror(stdout);
   clearerr(stdout);
   errno = 0;
   if (failed) putchar('\n');
   if (!fflush(stdout) && !failed) return true;
-  const char *why = errno ? strerror(errno) : "an earlier write failed";
+  int error = errno;
+  const char *why = error ? strerror(error) : "an earlier write failed";
   clearerr(stdout);
-  fprintf(stderr, "canvas: cannot write the output: %s\n", why);
+  if (error != EPIPE) fprintf(stderr, "canvas: cannot write the output: %s\n", why);
   return false;
 }
 

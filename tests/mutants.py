@@ -265,7 +265,8 @@ def compile_file(build: Build, source: str, text: str, folder: pathlib.Path) -> 
     words = [word for word in build.commands[source] if word != "-Werror"]
     words[words.index("-c") + 1] = str(changed)
     object_file = words[words.index("-o") + 1] = str(folder / "changed.o")
-    done = subprocess.run([*words, "-w", "-O1", "-g0"], capture_output=True, text=True)
+    beside = ["-iquote", str((ROOT / source).parent)]  # the headers that stand beside it
+    done = subprocess.run([*words, *beside, "-w", "-O1", "-g0"], capture_output=True, text=True)
     return object_file if done.returncode == 0 else None
 
 
