@@ -93,7 +93,10 @@ CASES = {
         "conv2d_nchw kernel=3 padding=1 height=28 width=28 in_channels=128 out_channels=128"
     ),
     "points of depthwise 144@56 nhwc": of_points(
-        lambda: constant(programs.depthwise(Conv(144, 56, 144, groups=144), 0))
+        lambda: constant(programs.depthwise(Conv(144, 56, 144, groups=144), 0), 1)
+    ),
+    "points of depthwise 32@112 nhwc": of_points(
+        lambda: constant(programs.depthwise(Conv(32, 112, 32, groups=32), 0), 1)
     ),
     "points of depthwise 144@56 nchw": points(
         "depthwise_conv2d_nchw height=56 width=56 in_channels=144 kernel=3 padding=1"

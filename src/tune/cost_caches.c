@@ -20,14 +20,16 @@ static const double CROWDED = 0.85; /* of its ways: so many lines more than fit,
 static const double FULL = 0.8, OVERFULL = 1.6; /* of a cache: all that is larger comes anew */
 static const double LATE = 4;                   /* times as long takes what is not */
 
-static void touch(struct cost_walk *w, const struct nest *n, int steps, double *sum) {
+static double touch(struct cost_walk *w, const struct nest *n, int steps, enum fetched by) {
+  double sum = 0;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
-    double more = a->touched[steps] - w->scratch[a->tensor];
+    double more = a->touched[by][steps] - w->scratch[a->tensor];
     if (more <= 0) continue;
     w->scratch[a->tensor] += more;
-    *sum += more;
+    sum += more;
   }
+  return sum;
 }
 
 static void forget(struct cost_walk *w, const struct nest *n) {
@@ -43,31 +45,32 @@ static int steps_to(const struct bound_stage *s, int node) {
 }
 
 /* The stages below a node follow each other in the order of the text. */
-static int fill_node(struct cost_walk *w, int node, int from) {
+static int fill_node(struct cost_walk *w, int node, int from, enum fetched by) {
   const struct schedule_node *nodes = w->tree->schedule->nodes.data;
   double sum = 0;
   int to = from;
   if (nodes[node].kind == NODE_LEAF) return from + 1;
   for (int child = nodes[node].first; child >= 0; child = nodes[child].next)
-    to = fill_node(w, child, to);
+    to = fill_node(w, child, to, by);
   for (int i = from; i < to; i++)
-    if (w->nests[i].count) touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), &sum);
+    if (w->nests[i].count) sum += touch(w, &w->nests[i], steps_to(w->nests[i].stage, node), by);
   for (int i = from; i < to; i++) forget(w, &w->nests[i]);
-  w->body[node] = sum;
+  w->body[by][node] = sum;
   return to;
 }
 
 void caches_fill(struct cost_walk *w) {
-  fill_node(w, 0, 0);
+  for (int by = 0; by < FETCHED; by++) fill_node(w, 0, 0, (enum fetched)by);
 }
 
 /* The first so many steps are around the loops that fit: bytes of an access in all. */
-static double access_traffic(const struct nest *n, const struct access *a, int fits) {
+static double access_traffic(const struct nest *n, const struct access *a, int fits,
+                             enum fetched by) {
+  const double *touched = a->touched[by];
   double times = 1;
-  while (fits > 0 && (a->touched[fits - 1] == a->touched[fits] && !(a->moves >> (fits - 1) & 1)))
-    fits--;
+  while (fits > 0 && (touched[fits - 1] == touched[fits] && !(a->moves >> (fits - 1) & 1))) fits--;
   for (int i = 0; i < fits - 1; i++) times *= n->extent[i];
-  return times * a->touched[fits > 0 ? fits - 1 : 0];
+  return times * touched[fits > 0 ? fits - 1 : 0];
 }
 
 static bool same_strides(const struct access *a, const struct access *b) {
@@ -83,8 +86,8 @@ static bool covered(const struct cost_walk *w, const struct nest *n, int at) {
     const struct access *other = &w->accesses.data[n->first + i];
     if (i == at || other->tensor != a->tensor || other->moves != a->moves) continue;
     if (!same_strides(other, a)) continue;
-    if (other->touched[0] > a->touched[0] || (other->touched[0] == a->touched[0] && i < at))
-      return true;
+    double more = other->touched[LINE][0] - a->touched[LINE][0];
+    if (more > 0 || (more == 0 && i < at)) return true;
   }
   return false;
 }
@@ -110,16 +113,17 @@ static bool is_hopping(const struct nest *n, const struct access *a) {
   return i >= 0 && fabs(a->stride[i]) * a->bytes >= PAGE && run * a->bytes < PAGE;
 }
 
-static double traffic(struct cost_walk *w, const struct nest *n, double cache) {
+static double traffic(struct cost_walk *w, const struct nest *n, double cache, enum fetched by) {
+  const double *body = w->body[by];
   double bytes = 0;
   int fits = 0;
-  if (w->body[0] <= cache) return 0;
-  while (fits < n->stage->steps && w->body[n->stage->path[fits].node] > cache) fits++;
+  if (body[0] <= cache) return 0;
+  while (fits < n->stage->steps && body[n->stage->path[fits].node] > cache) fits++;
   if (fits < n->stage->steps) fits++;
   for (int i = 0; i < n->count; i++) {
     const struct access *a = &w->accesses.data[n->first + i];
     if (covered(w, n, i)) continue;
-    bytes += lateness(n, a) * (is_hopping(n, a) ? HOPPING : 1) * access_traffic(n, a, fits);
+    bytes += lateness(n, a) * (is_hopping(n, a) ? HOPPING : 1) * access_traffic(n, a, fits, by);
   }
   return bytes;
 }
@@ -186,10 +190,10 @@ static double all_crowding(const struct cost_walk *w, const struct nest *n) {
 /* ---- all ------------------------------------------------------------------------------------- */
 
 /* What is a little too large stays there in part. */
-double nest_traffic(struct cost_walk *w, int stage, double cache) {
+double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by) {
   const struct nest *n = &w->nests[stage];
   if (!n->count) return 0;
-  return 0.5 * (traffic(w, n, FULL * cache) + traffic(w, n, OVERFULL * cache));
+  return 0.5 * (traffic(w, n, FULL * cache, by) + traffic(w, n, OVERFULL * cache, by));
 }
 
 double nest_crowding(const struct cost_walk *w, int stage) {

@@ -7,17 +7,20 @@
 
 enum { NEST_ACCESSES = 48 }; /* of a stage; those beyond are not looked at */
 
+/* What a cache takes at once: the first one a line; into the second one processors fetch lines two by
+ * two, so that whoever reads every other one has both fetched. */
+enum fetched { LINE, PAIR, FETCHED };
+
 /* A load of the stage's expression, or its store: only what goes to memory. Steps are those of its path. */
 struct access {
   int tensor;
-  int node;                      /* of the program; -1: the store */
-  int bytes;                     /* of an element */
-  double stride[SCHEDULE_DEPTH]; /* elements that a step moves it by */
-  uint32_t moves;                /* steps that move it */
-  uint32_t twisted;              /* ... not always as far */
-  uint32_t strewn;               /* ... by what no stride tells */
-  double
-      touched[SCHEDULE_DEPTH + 1]; /* bytes, in lines, while the first so many steps stand still */
+  int node;                                    /* of the program; -1: the store */
+  int bytes;                                   /* of an element */
+  double stride[SCHEDULE_DEPTH];               /* elements that a step moves it by */
+  uint32_t moves;                              /* steps that move it */
+  uint32_t twisted;                            /* ... not always as far */
+  uint32_t strewn;                             /* ... by what no stride tells */
+  double touched[FETCHED][SCHEDULE_DEPTH + 1]; /* bytes while the first so many steps stand still */
   bool permuted;    /* a load: the lanes are those of one or two vectors, or of a few numbers */
   bool accumulates; /* a store that is read as well, in each step of a sum */
 };
@@ -47,9 +50,9 @@ struct cost_walk {
   struct {
     VEC(struct access);
   } accesses;
-  double *body;    /* by node: bytes that one iteration touches */
-  double *scratch; /* by tensor */
-  bool *counted;   /* by node: its loop is paid for by another stage */
+  double *body[FETCHED]; /* by node: bytes that one iteration touches */
+  double *scratch;       /* by tensor */
+  bool *counted;         /* by node: its loop is paid for by another stage */
 };
 
 /* cost_places.c */
@@ -62,7 +65,7 @@ double nest_addresses(const struct nest *n, const struct access *a, int from);
 
 /* cost_caches.c: the bytes touched by each loop; what a stage brings into a cache. */
 void caches_fill(struct cost_walk *w);
-double nest_traffic(struct cost_walk *w, int stage, double cache);
+double nest_traffic(struct cost_walk *w, int stage, double cache, enum fetched by);
 /* ... into the first one beside that, where too many lines are in too few sets. */
 double nest_crowding(const struct cost_walk *w, int stage);
 

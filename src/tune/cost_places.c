@@ -161,10 +161,10 @@ static double flat(const struct frame *f, const double *from, const double *to, 
   return elements;
 }
 
-/* Bytes, in whole lines, of a box: `span` from end to end and `count` places in it of each dimension. */
-static double box_bytes(const struct cost_walk *w, const struct frame *f, const double *span,
-                        const double *count, int bytes) {
-  double all = 1, line = w->tree->machine.line, run = bytes, whole = bytes;
+/* Bytes, in whole lines of so many, of a box: `span` from end to end and `count` places in it of each dimension. */
+static double box_bytes(const struct frame *f, const double *span, const double *count, int bytes,
+                        double line) {
+  double all = 1, run = bytes, whole = bytes;
   bool full = true;
   for (int i = f->dims - 1; i >= 0; i--) {
     double extent = (double)f->dim[i].extent, reach = fmin(span[i], extent);
@@ -185,10 +185,11 @@ static double box_bytes(const struct cost_walk *w, const struct frame *f, const 
 
 static void fill_touched(const struct cost_walk *w, const struct nest *n, const struct frame *f,
                          double reach[][SCHEDULE_DEPTH], struct access *a) {
-  double span[SCHEDULE_DEPTH], count[SCHEDULE_DEPTH];
+  double span[SCHEDULE_DEPTH], count[SCHEDULE_DEPTH], line = w->tree->machine.line;
   for (int i = 0; i < f->dims; i++) span[i] = count[i] = 1;
   for (int step = n->stage->steps; step >= 0; step--) {
-    a->touched[step] = box_bytes(w, f, span, count, a->bytes);
+    a->touched[LINE][step] = box_bytes(f, span, count, a->bytes, line);
+    a->touched[PAIR][step] = box_bytes(f, span, count, a->bytes, 2 * line);
     if (!step) break;
     for (int i = 0; i < f->dims; i++) {
       if (reach[step - 1][i] == 0) continue;

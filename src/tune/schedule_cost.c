@@ -39,12 +39,13 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
                       const struct rates *rates) {
   size_t nodes = (size_t)tree->schedule->nodes.count;
   size_t tensors = (size_t)tree->program->tensors.count;
-  *w = (struct cost_walk){.tree = tree,
-                          .rates = rates,
-                          .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
-                          .body = mem_alloc(nodes * sizeof *w->body),
-                          .scratch = mem_alloc(tensors * sizeof *w->scratch),
-                          .counted = mem_alloc(nodes * sizeof *w->counted)};
+  *w = (struct cost_walk){
+      .tree = tree,
+      .rates = rates,
+      .nests = mem_alloc((size_t)(tree->count + 1) * sizeof *w->nests),
+      .body = {mem_alloc(nodes * sizeof **w->body), mem_alloc(nodes * sizeof **w->body)},
+      .scratch = mem_alloc(tensors * sizeof *w->scratch),
+      .counted = mem_alloc(nodes * sizeof *w->counted)};
   find_prepared(w);
   for (int i = 0; i < tree->count; i++) nest_open(w, i);
   caches_fill(w);
@@ -53,7 +54,7 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
 static void walk_close(struct cost_walk *w) {
   free(w->nests);
   free(w->accesses.data);
-  free(w->body);
+  for (int by = 0; by < FETCHED; by++) free(w->body[by]);
   free(w->scratch);
   free(w->counted);
 }
@@ -64,10 +65,11 @@ static void walk_close(struct cost_walk *w) {
 static double fetch(struct cost_walk *w, int stage, struct cost_parts *out) {
   const struct machine *m = &w->tree->machine;
   const struct rates *r = w->rates;
-  double into_l1 = nest_traffic(w, stage, (double)m->l1);
-  double into_l2 = fmin(into_l1, nest_traffic(w, stage, (double)m->l2));
-  double into_l3 = m->l3 ? fmin(into_l2, nest_traffic(w, stage, SHARE * (double)m->l3)) : into_l2;
-  out->l2 = (into_l1 - into_l2 + nest_crowding(w, stage)) / r->l2 / r->hertz;
+  double into_l1 = nest_traffic(w, stage, (double)m->l1, LINE);
+  double into_l2 = nest_traffic(w, stage, (double)m->l2, PAIR);
+  double into_l3 = into_l2;
+  if (m->l3) into_l3 = fmin(into_l2, nest_traffic(w, stage, SHARE * (double)m->l3, PAIR));
+  out->l2 = (fmax(0, into_l1 - into_l2) + nest_crowding(w, stage)) / r->l2 / r->hertz;
   out->l3 = (into_l2 - into_l3) / r->l3 / r->hertz;
   out->memory = into_l3 / r->memory / r->hertz;
   return out->l2 + out->l3 + out->memory;

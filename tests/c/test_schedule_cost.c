@@ -68,6 +68,8 @@ static double predicted(const struct program *p, const char *text) {
   "canvas 1\nprogram stream\nin X f32 [i:" rows \
   ", j:1024]\n"                                 \
   "Y[r:64, j:1024] = X[i, j] // sum i:" rows "\nout Y\n"
+#define TWO_LINES \
+  "canvas 1\nprogram lines\nin X f32 [i:65536, c:32]\nY[i:65536, c:32] = X[i, c] * 2\nout Y\n"
 #define LONG_ROWS(k)                                                     \
   "canvas 1\nprogram product\nin A f32 [i:256, k:" k "]\nin B f32 [k:" k \
   ", j:16]\n"                                                            \
@@ -127,6 +129,8 @@ static const struct {
      "i, k, j:16:mask:vec => @P = i, j // k\n", 0.8, 1.6},
     {"beyond the first cache", STREAM("4"), "r, i, j:vec => @Y = r, j // i\n", STREAM("128"),
      "r, i, j:vec => @Y = r, j // i\n", 36, 100},
+    {"every other line, and then the rest", TWO_LINES, "i, c:vec => @Y = i, c\n", NULL,
+     "c_o, i, c:16:vec => @Y = i, {c_o, c}/c\n", 1.6, 2.4},
 };
 
 static void which_is_faster(void **state) {
