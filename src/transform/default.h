@@ -38,6 +38,7 @@
  * cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
+ *     + blocks of lanes * what the first tile of each waits for its panel, where all are more than L2: 8 bytes come in a cycle
  *
  * and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes
  * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes

@@ -12,6 +12,7 @@ enum {
   PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
   STREAM = 24,           /* bytes that come from the second cache in a cycle ... */
   LINES_STREAM = 48,     /* ... of lines of which elements are used */
+  SHARED_STREAM = 8,     /* ... from the third one */
   FAR_STREAM = 6,        /* ... from memory */
   FAR = 8,               /* times the second cache: more than that is in memory */
   IN_ORDER = 2,          /* rows of windows beside each other */
@@ -379,6 +380,22 @@ static double streaming(const struct chooser *c) {
   return bytes / STREAM;
 }
 
+/* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
+ * than the second cache. */
+static double arriving(const struct chooser *c, double tile) {
+  double cycles = 0, blocks = (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  if (c->f->reduction == 1) return 0;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    double all = all_bytes(c, l), bytes = rows_moved(c, l) * panel(c, l);
+    if (lanes_along(c, l) == STILL || all <= (double)c->machine->l2) continue;
+    if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
+    double late = bytes / (chooser_is_far(c, all) ? FAR_STREAM : SHARED_STREAM) - tile;
+    if (late > 0) cycles += blocks * late;
+  }
+  return cycles;
+}
+
 /* Windows of one image beside each other, as of a pooling, with lanes that follow each other: each element is read
  * once, best in the order in which they lie there. */
 static bool is_read_once(const struct chooser *c) {
@@ -615,7 +632,8 @@ double chooser_cycles(struct chooser *c) {
   if (c->now.slide >= 0) step *= SLID;
   double tile =
       steps * step + fetching(c) + disorder(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
-  return tiles_of(c) * tile + packing(c) + moving(c);
+  double first = c->now.vec < 0 ? 0 : arriving(c, tile);
+  return tiles_of(c) * tile + first + packing(c) + moving(c);
 }
 
 double default_long_cycles(const struct default_facts *f) {

@@ -159,12 +159,13 @@ static const struct {
     {DEPTHWISE("1", "56", "144"), "kw, kh:unroll, h_i:5:peel:unroll, c_v:48:vec =>", 0},
     {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:7:unroll, c_v:16:vec =>", 0},
     {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:3:peel:unroll, c_v:16:vec =>", 1},
-// panels that come from memory are asked for where few tiles use each of them, not where many do
+// panels that come from memory are asked for where few tiles use each of them, not where many do; where
+// they come later than a small tile is computed, it is a large one
 #define SMALL_IMAGES(n)                                                                          \
   BEGIN "in X f32 [n:" n ", h:6, w:6, c:512]\nin W f32 [o:512, c:512, kh:3, kw:3] const\nY[n:" n \
         ", h:4, w:4, o:512] = X[n, h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:512, kh:3, "        \
         "kw:3\nout Y\n"
-    {SMALL_IMAGES("1"), "kh, kw, c:pf(64), h:unroll, w_i:2:unroll, o_v:32:vec =>", 0},
+    {SMALL_IMAGES("1"), "kh, kw, c:pf(128), h:unroll, w:unroll, o_v:16:vec =>", 0},
     {SMALL_IMAGES("16"), "kh, kw, c, n_i:8:unroll, o_v:32:vec =>", 0},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
