@@ -323,9 +323,9 @@ canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network
                                        const double *const *inputs, const double *const *weights,
                                        double *const *outputs);
 
-/* The network becomes one that computes the same faster: every pass but winograd, or those that `passes` names,
- * with blanks or commas between, in that order (docs/networks.md). Inputs, weights and outputs stay as they are;
- * results may differ by rounding. CANVAS_BAD_INPUT: there is no such pass. */
+/* The network becomes one that computes the same faster: every pass but winograd and winograd4, or those that
+ * `passes` names, with blanks or commas between, in that order (docs/networks.md). Inputs, weights and outputs
+ * stay as they are; results may differ by rounding. CANVAS_BAD_INPUT: there is no such pass. */
 canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
                                       const char *passes);
 

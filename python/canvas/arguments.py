@@ -33,6 +33,10 @@ WHOLE = Kind(
     "a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
 )
 SWITCH = Kind("True or False", lambda value: isinstance(value, bool))
+TILES = Kind(
+    "False, True, 2 or 4",
+    lambda value: isinstance(value, bool) or (isinstance(value, int) and value in (2, 4)),
+)
 FUNCTION = Kind("a function", callable)
 FUNCTIONS = Kind(
     "a list of functions",

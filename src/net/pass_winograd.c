@@ -3,9 +3,10 @@
  *     conv: S[n, h, w, o] = X[..] * W[..] // sum c, kh:3, kw:3      ->      transforms of W and X,
  *                                                                           16 products of matrices, and back
  *
- * The edit `winograd` in tiles of 2 (program_edit.h); the transform of constant weights is computed when they are
- * loaded. It runs only where it is named. Results are rounded otherwise: in tiles of 2 they are nearer than the sums
- * (docs/reports/winograd.md), but where one term is much larger than the others.
+ * The edit `winograd` in tiles of 2, as pass `winograd4` also of 4 (program_edit.h); the transform of constant weights is
+ * computed when they are loaded. It runs only where it is named. Results are rounded otherwise: in tiles of 2 they are
+ * nearer than the sums, of 4 ten times as far (docs/reports/winograd.md), but where one term is much larger than the
+ * others.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 #include "program/program_cost.h"
 #include "program/program_edit.h"
 
-enum { TILE = 2 };
 /* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
 static const double MOST = 1.15;
 /* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
@@ -33,15 +33,24 @@ static bool spills(const struct program *p) {
   return found;
 }
 
-/* NULL: the program stays. */
-static struct program *better_of(struct fuse_costs *costs, const struct program *p) {
-  struct program *made = p->winograd ? NULL : winograd_of(p, TILE);
-  if (!made) return NULL;
-  double seconds = fuse_cost(costs, made);
-  bool better = isfinite(seconds) && seconds <= MOST * fuse_cost(costs, p);
-  if (better && !spills(made)) return made;
-  program_free(made);
-  return NULL;
+/* In the tiles that are predicted to be fastest; NULL: the program stays. */
+static struct program *better_of(struct fuse_costs *costs, const struct program *p, int most) {
+  struct program *best = NULL;
+  double least = 0;
+  for (int tile = 2; tile <= most && !p->winograd; tile += 2) {
+    struct program *made = winograd_of(p, tile);
+    if (!made) return NULL;
+    double seconds = fuse_cost(costs, made);
+    if (!best) least = MOST * fuse_cost(costs, p);
+    if (!isfinite(seconds) || seconds > least || spills(made)) {
+      program_free(made);
+      continue;
+    }
+    program_free(best);
+    best = made;
+    least = seconds;
+  }
+  return best;
 }
 
 /* By program: a call that is made in each run calls it. */
@@ -52,13 +61,12 @@ static bool *find_called(const struct network *n) {
   return called;
 }
 
-canvas_status pass_winograd(canvas_context *ctx, struct network *n) {
-  (void)ctx;
+static canvas_status in_tiles(struct network *n, int most) {
   network_settle(n);
   struct fuse_costs costs = fuse_costs_open();
   bool *called = find_called(n);
   for (int i = 0; i < n->programs.count; i++) {
-    struct program *made = called[i] ? better_of(&costs, n->programs.data[i]) : NULL;
+    struct program *made = called[i] ? better_of(&costs, n->programs.data[i], most) : NULL;
     if (!made) continue;
     program_free(n->programs.data[i]);
     n->programs.data[i] = made;
@@ -66,4 +74,14 @@ canvas_status pass_winograd(canvas_context *ctx, struct network *n) {
   free(called);
   fuse_costs_close(&costs);
   return CANVAS_OK;
+}
+
+canvas_status pass_winograd(canvas_context *ctx, struct network *n) {
+  (void)ctx;
+  return in_tiles(n, 2);
+}
+
+canvas_status pass_winograd4(canvas_context *ctx, struct network *n) {
+  (void)ctx;
+  return in_tiles(n, 4);
 }

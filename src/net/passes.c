@@ -17,6 +17,7 @@ const struct network_pass network_passes[] = {
   {"split",      pass_split,      "sums of products in one call become calls, where that is faster", false},
   {"dead",       pass_dead,       "calls whose results nobody wants are gone", false},
   {"winograd",   pass_winograd,   "convolutions with windows of 3x3 take fewer products", true},
+  {"winograd4",  pass_winograd4,  "... in tiles of 4 where that is faster, which round more", true},
 };
 /* clang-format on */
 const int network_pass_count = sizeof network_passes / sizeof *network_passes;

@@ -33,6 +33,7 @@ canvas_status pass_fuse(canvas_context *ctx, struct network *n);
 canvas_status pass_layout(canvas_context *ctx, struct network *n);
 canvas_status pass_dead(canvas_context *ctx, struct network *n);
 canvas_status pass_winograd(canvas_context *ctx, struct network *n);
+canvas_status pass_winograd4(canvas_context *ctx, struct network *n);
 
 /* ---- what passes change a network with (network_change.c) ------------------------------------- */
 

@@ -746,6 +746,8 @@ static const struct {
     // the transformed image of the one stays in the last cache, that of the other does not
     {WIDE("64", "128"), "winograd", true},
     {WIDE("128", "128"), "winograd", false},
+    // tiles of 4 only where they are permitted
+    {WIDE("28", "64"), "winograd4", false},
 };
 
 static void takes_fewer_products(void **state) {
@@ -755,6 +757,8 @@ static void takes_fewer_products(void **state) {
     CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
     network_print(n, &out);
     CHECK(row->taken == !!strstr(out.text, "program conv winograd 2\n"), out.text);
+    bool larger = strstr(out.text, "program conv winograd 4\n");
+    CHECK(larger == (row->passes && !strcmp(row->passes, "winograd4")), out.text);
     buf_free(&out);
     network_free(n);
   }

@@ -194,6 +194,17 @@ def test_two_threads_give_the_same_in_a_child_too(monkeypatch):
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_tiles_of_four_where_they_are_permitted():
+    model = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()).eval()
+    x = torch.randn(1, 64, 28, 28)
+    fewest = canvas.compile(model, x, winograd=4)
+    assert "winograd 4" in fewest.text
+    torch.testing.assert_close(fewest(x), model(x).detach(), atol=1e-4, rtol=0)
+    backend = torch.compile(model, backend="canvas", options={"winograd": 4})
+    with torch.no_grad():
+        assert torch.equal(backend(x), fewest(x))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_fewer_products_where_they_are_permitted(threads):
     model = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()).eval()

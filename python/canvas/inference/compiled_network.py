@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree
 
-from ..arguments import PATH, SWITCH, TEXT, WHOLE, checked, shown
+from ..arguments import PATH, SWITCH, TEXT, TILES, WHOLE, checked, shown
 from ..errors import CanvasError, one_line
 from .arguments_flat import (
     FlatArguments,
@@ -254,7 +254,7 @@ def _only(leaves: list[Any]) -> Any:
     return leaves[0]
 
 
-@checked(threads=WHOLE, log=PATH, check=SWITCH, winograd=SWITCH)
+@checked(threads=WHOLE, log=PATH, check=SWITCH, winograd=TILES)
 def compile(
     model: nn.Module,
     example_input: Any,
@@ -262,16 +262,17 @@ def compile(
     threads: int = 1,
     log: str | os.PathLike[str] | None = None,
     check: bool = True,
-    winograd: bool = False,
+    winograd: bool | int = False,
 ) -> CompiledNetwork:
     """A model in evaluation mode as native code for this machine, for inference.
 
     `example_input`: a tensor, or a tuple or dict of arguments, as the model takes it; `log`: the
     file of a tuning log (docs/tune.md), whose schedules are used; `check`: the first call of each
     size is compared with PyTorch; `winograd`: convolutions with windows of 3x3 may take fewer
-    products, which rounds otherwise.  Operators that are not known stay in PyTorch, and a line on
-    standard error says which.  Raises CanvasError in one message where the model cannot be
-    exported, is on another device or in training mode, or no C compiler works.
+    products, True or 2 in tiles of 2, which round otherwise, 4 also of 4, which round more.
+    Operators that are not known stay in PyTorch, and a line on standard error says which.  Raises
+    CanvasError in one message where the model cannot be exported, is on another device or in
+    training mode, or no C compiler works.
     """
     if not isinstance(model, nn.Module):
         raise CanvasError(f"model is a torch.nn.Module, not {shown(model)}")

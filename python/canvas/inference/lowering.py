@@ -14,7 +14,7 @@ from .native_network import NativeNetwork
 
 
 def lower(
-    exported: Any, threads: int, log: Any, winograd: bool = False
+    exported: Any, threads: int, log: Any, winograd: bool | int = False
 ) -> tuple[NativeNetwork, Mapping[str, Tensor]]:
     """(the network, the tensors of its weights by their names in its text)."""
     imported = aten.import_graph(exported)

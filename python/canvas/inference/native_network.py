@@ -58,13 +58,14 @@ class NativeNetwork:
         text: str,
         threads: int = 1,
         log: str | os.PathLike[str] | None = None,
-        winograd: bool = False,
+        winograd: bool | int = False,
     ) -> None:
         self.threads = threads
         self._process, self._made_of, self._winograd = os.getpid(), text, winograd
         self._options: dict[str, Any] = {"log": log, "threads": threads}
         if winograd:
-            text = _core.network_optimize(_core.network_optimize(text), "winograd")
+            text = _core.network_optimize(text)
+            text = _core.network_optimize(text, "winograd4" if winograd == 4 else "winograd")
         made, library = _compiled(text, optimize=not winograd, **self._options)
         self.path: str = made["path"]
         self.name: str = made["function"]

@@ -32,7 +32,7 @@ class Options:
     threads: int = 1
     log: str | os.PathLike[str] | None = None
     check: bool = True
-    winograd: bool = False
+    winograd: bool | int = False
 
 
 class Specialised:

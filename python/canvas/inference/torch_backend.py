@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ..arguments import WHOLE, did_you_mean, shown
+from ..arguments import TILES, WHOLE, did_you_mean, shown
 from ..errors import CanvasError
 from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
 from .at_work import AT_WORK
@@ -52,6 +52,8 @@ def _options(given: Any, mode: Any) -> Options:
     made = Options(**(given or {}))
     if not WHOLE.holds(made.threads) or made.threads < 1:
         raise CanvasError(f"threads is a whole number from 1 on, not {shown(made.threads)}")
+    if not TILES.holds(made.winograd):
+        raise CanvasError(f"winograd is {TILES.words}, not {shown(made.winograd)}")
     return made
 
 
