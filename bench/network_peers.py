@@ -67,9 +67,10 @@ def openvino(model: nn.Module, images: Tensor, threads: int, folder: Path) -> En
 Way = Callable[[nn.Module, Tensor, int, Path], Engine]
 
 
-def native(log: str | None, winograd: bool = False) -> Way:
+def native(log: str | None, winograd: int = 0) -> Way:
     def make(model: nn.Module, images: Tensor, threads: int, folder: Path) -> Engine:
-        network = canvas.compile(model, images, threads=threads, log=log, winograd=winograd)
+        options = {"threads": threads, "log": log, "winograd": winograd or False}
+        network = canvas.compile(model, images, **options)
         return lambda: network(images)
 
     return make
