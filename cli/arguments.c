@@ -119,9 +119,13 @@ bool arguments_parse(struct arguments *a, int count, char **words) {
     } else if (flags && words[i][0] == '-' && words[i][1]) {
       if (!parse_flag(a, count, words, &i)) return false;
     } else if (operands == c->most) {
-      report_error(
-          c->most ? "'%s' takes only %s, not also '%.200s'" : "'%s' takes no file%s, not '%.200s'",
-          c->subcommand, c->operands, words[i]);
+      if (c->most && strchr(words[i], '=') && names_operator(a->operand[0]))
+        report_error("'%s' takes only %s: 'canvas operator %s %.200s ... >FILE' writes one",
+                     c->subcommand, c->operands, a->operand[0], words[i]);
+      else
+        report_error(c->most ? "'%s' takes only %s, not also '%.200s'"
+                             : "'%s' takes no file%s, not '%.200s'",
+                     c->subcommand, c->operands, words[i]);
       return false;
     } else {
       a->operand[operands++] = words[i];

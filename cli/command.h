@@ -83,6 +83,8 @@ struct text {
 };
 /* `-` is standard input. False after an error message: missing, a directory, over CANVAS_TEXT_LIMIT. */
 bool text_read(const char *file, struct text *out);
+/* The name of an operator of `canvas operator`. */
+bool names_operator(const char *word);
 void text_free(struct text *t);
 const char *text_name(const char *file); /* as of a struct text */
 

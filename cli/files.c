@@ -35,6 +35,15 @@ const char *text_name(const char *file) {
   return strcmp(file, "-") ? file : "standard input";
 }
 
+bool names_operator(const char *word) {
+  canvas_context *ctx = canvas_context_new();
+  char *text = NULL;
+  bool is = ctx && canvas_operator_describe(ctx, word, &text) == CANVAS_OK;
+  canvas_string_free(text);
+  canvas_context_free(ctx);
+  return is;
+}
+
 bool text_read(const char *file, struct text *out) {
   bool standard = !strcmp(file, "-");
   *out = (struct text){.name = text_name(file)};
@@ -44,7 +53,13 @@ bool text_read(const char *file, struct text *out) {
   const char *why = out->bytes ? NULL : strerror(errno ? errno : ENOMEM);
   if (stream && !standard) fclose(stream);
   if (why) {
-    report_error("cannot read '%.900s': %s", out->name, why);
+    if (!stream && names_operator(file))
+      report_error(
+          "cannot read '%s': %s; 'canvas operator %s NAME=VALUE... >FILE' writes the operator's "
+          "program",
+          file, why, file);
+    else
+      report_error("cannot read '%.900s': %s", out->name, why);
     return false;
   }
   if (out->length > CANVAS_TEXT_LIMIT) {
