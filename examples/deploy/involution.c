@@ -115,9 +115,20 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
 #define MAX_V16(x, y) \
   ({ \
     v16 x_ = (x), y_ = (y); \
-    m16 take_ = (y_ > x_) | (y_ != y_); \
-    (v16)((take_ & (m16)y_) | (~take_ & (m16)x_)); \
+    m16 nan_ = y_ != y_; \
+    (v16)((nan_ & (m16)y_) | (~nan_ & (m16)GREATER_V16(x_, y_))); \
   })
+#if defined __AVX512F__ && defined __clang__
+#define GREATER_V16(x, y) __builtin_ia32_maxps512(y, x, 4)
+#elif defined __AVX512F__
+#define GREATER_V16(x, y) __builtin_ia32_maxps512_mask(y, x, x, -1, 4)
+#else
+#define GREATER_V16(x, y) \
+  ({ \
+    m16 take_ = (y) > (x); \
+    (v16)((take_ & (m16)(y)) | (~take_ & (m16)(x))); \
+  })
+#endif
 
 static int involution_body(const float *restrict X, const float *restrict w0,
     const float *restrict w1, float *restrict Y, float *restrict X_m) {
