@@ -83,8 +83,6 @@ struct text {
 };
 /* `-` is standard input. False after an error message: missing, a directory, over CANVAS_TEXT_LIMIT. */
 bool text_read(const char *file, struct text *out);
-/* The name of an operator of `canvas operator`. */
-bool names_operator(const char *word);
 void text_free(struct text *t);
 const char *text_name(const char *file); /* as of a struct text */
 
@@ -191,6 +189,8 @@ canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canva
 
 /* "canvas: <error message>" on stderr; control characters become `?`. Answers EXIT_BAD. */
 int report_error(const char *format, ...) MESSAGE_LIKE(1, 2);
+/* The name of an operator of `canvas operator`, for a hint. */
+bool names_operator(const char *word);
 /* "note: ..." on stderr, in the same way. */
 void report_note(const char *format, ...) MESSAGE_LIKE(1, 2);
 /* The context's error message after the name of what it is about; answers the exit status. */

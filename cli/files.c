@@ -35,15 +35,6 @@ const char *text_name(const char *file) {
   return strcmp(file, "-") ? file : "standard input";
 }
 
-bool names_operator(const char *word) {
-  canvas_context *ctx = canvas_context_new();
-  char *text = NULL;
-  bool is = ctx && canvas_operator_describe(ctx, word, &text) == CANVAS_OK;
-  canvas_string_free(text);
-  canvas_context_free(ctx);
-  return is;
-}
-
 bool text_read(const char *file, struct text *out) {
   bool standard = !strcmp(file, "-");
   *out = (struct text){.name = text_name(file)};

@@ -24,6 +24,15 @@ int report_error(const char *format, ...) {
   return EXIT_BAD;
 }
 
+bool names_operator(const char *word) {
+  canvas_context *ctx = canvas_context_new();
+  char *text = NULL;
+  bool is = ctx && canvas_operator_describe(ctx, word, &text) == CANVAS_OK;
+  canvas_string_free(text);
+  canvas_context_free(ctx);
+  return is;
+}
+
 void report_note(const char *format, ...) {
   va_list args;
   va_start(args, format);
