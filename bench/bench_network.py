@@ -10,7 +10,8 @@ that of ResNet-8. Engines take turns in one process, with one thread by the proc
 process, with more by the wall clock; every result is compared with double precision before.
 `ratio` is how many times faster than the fastest peer on the same network, `over unchanged` than
 the fastest way of running the network without the kernel, ours included. --log takes schedules
-from a tuning log, --winograd times canvas.compile(winograd=4), too. WORDs choose cases by the
+from a tuning log, --winograd times canvas.compile(winograd=4), too, and only its own column is
+compared with that of the network without the kernel. WORDs choose cases by the
 parts of their names ("ResNet-18", "224", "figure6", "b1"), all of them, and whole. Peers
 that are not installed (pip install -r bench/requirements-network.txt) are skipped by name. Rows go
 to build/network/rows.jsonl as they come; --resume keeps those that stand there; --report writes

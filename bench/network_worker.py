@@ -149,7 +149,9 @@ def measure(case: Case, options: argparse.Namespace) -> Row:
         "over unchanged": [name for name in times if name.startswith(UNCHANGED)],
     }
     for name in OURS:
-        for kind, rivals in against.items():
+        for kind, every in against.items():
+            # what rounds more is a rival of what rounds more only
+            rivals = [rival for rival in every if "winograd" in name or "winograd" not in rival]
             if name in times and rivals:
                 values = ratios(times, rivals, name)
                 row[f"{name} {kind}"] = statistics.median(values)
