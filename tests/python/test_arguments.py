@@ -63,7 +63,7 @@ TABLE = {
             "threads": NO_WHOLE + NEVER,
             "log": NO_PATH,
             "check": NO_SWITCH + NEVER,
-            "winograd": NO_SWITCH + NEVER,
+            "winograd": [*NO_SWITCH, *NEVER, 3],
         },
     ),
     "compile_program": (
@@ -104,7 +104,7 @@ TABLE = {
             "seed": NO_WHOLE + NEVER,
             "threads": NO_WHOLE + NEVER,
             "log": NO_PATH,
-            "winograd": NO_SWITCH + NEVER,
+            "winograd": [*NO_SWITCH, *NEVER, 3],
             "sketch": NO_TEXT,
             "machine": NO_TEXT + NEVER,
         },

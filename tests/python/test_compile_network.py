@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import canvas
-from canvas.inference import tensor_access, told, watched_weights
+from canvas.inference import first_call, specialised, tensor_access, told, watched_weights
 
 
 @pytest.fixture(autouse=True)
@@ -705,3 +705,25 @@ def test_calls_from_several_threads():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert not failures
+
+
+def test_tiles_of_four_may_be_further_off():
+    """Seven times as far as the sums, which the first call must not take for a wrong answer."""
+    exact = torch.linspace(-1, 1, 1000, dtype=torch.float64)
+    theirs = (exact + 1e-6).float()  # what PyTorch is off by
+    for off, permitted in ((12e-6, (1, 4)), (60e-6, (4,)), (200e-6, ())):
+        got = (exact + off).float()
+        for winograd, factor in ((1, first_call.FACTOR), (4, first_call.FACTOR_IN_TILES)):
+            try:
+                first_call.check_first(["0"], [got], [theirs], lambda: [exact], factor)
+                assert winograd in permitted
+            except canvas.CanvasError as error:
+                assert winograd not in permitted and "more than the bound" in str(error)
+
+
+@pytest.mark.parametrize("winograd", [False, True, 2, 4])
+def test_the_first_call_knows_the_tiles(monkeypatch, winograd):
+    seen = []
+    monkeypatch.setattr(specialised, "check_first", lambda *given: seen.append(given[-1]))
+    canvas.compile(nn.Linear(4, 4).eval(), torch.randn(2, 4), winograd=winograd)(torch.randn(2, 4))
+    assert set(seen) == {first_call.FACTOR_IN_TILES if winograd == 4 else first_call.FACTOR}

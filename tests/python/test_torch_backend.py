@@ -206,6 +206,7 @@ def test_options():
     compiled(x4)
     cases = [
         ({"options": {"thread": 2}}, "has no option 'thread'; did you mean 'threads'"),
+        ({"options": {"winograd": 3}}, "winograd is False, True, 2 or 4, not 3"),
         ({"options": {"threads": 0}}, "threads is a whole number from 1 on, not 0"),
         (
             {"mode": "max-autotune"},

@@ -4,6 +4,7 @@ which PyTorch gives its outputs.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from . import lowering
 from .arguments_flat import layout_of
 from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
-from .first_call import check_first
+from .first_call import FACTOR, FACTOR_IN_TILES, check_first
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
@@ -113,7 +114,9 @@ class Specialised:
             changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
             got = [*results, *changed, *(buffer for buffer, _ in buffers)]
             names = [*map(str, range(len(results))), *self.lifted.mutated]
-            check_first(names, got, [*wanted, *wanted_changes], lambda: self._exact(eager, exact))
+            factor = FACTOR_IN_TILES if self.options.winograd == 4 else FACTOR
+            reference = functools.partial(self._exact, eager, exact)
+            check_first(names, got, [*wanted, *wanted_changes], reference, factor)
         return results, strides
 
     def _copies(self, inputs: Sequence[Any]) -> list[Any]:
