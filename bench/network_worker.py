@@ -107,6 +107,11 @@ def ratios(times: dict[str, list[float]], rivals: list[str], name: str) -> list[
     return [theirs / ours for theirs, ours in zip(times[best], times[name])]
 
 
+def rivals_of(name: str, every: list[str]) -> list[str]:
+    """What rounds more, by Winograd's convolutions, is compared with what rounds more only."""
+    return [rival for rival in every if "winograd" in name or "winograd" not in rival]
+
+
 def compile_seconds(model: nn.Module, images: Tensor) -> tuple[float, float]:
     """Of the network's text to native code: with an empty cache, and again."""
     from canvas import _core, aten
@@ -150,8 +155,7 @@ def measure(case: Case, options: argparse.Namespace) -> Row:
     }
     for name in OURS:
         for kind, every in against.items():
-            # what rounds more is a rival of what rounds more only
-            rivals = [rival for rival in every if "winograd" in name or "winograd" not in rival]
+            rivals = rivals_of(name, every)
             if name in times and rivals:
                 values = ratios(times, rivals, name)
                 row[f"{name} {kind}"] = statistics.median(values)

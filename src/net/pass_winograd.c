@@ -3,10 +3,10 @@
  *     conv: S[n, h, w, o] = X[..] * W[..] // sum c, kh:3, kw:3      ->      transforms of W and X,
  *                                                                           16 products of matrices, and back
  *
- * The edit `winograd` in tiles of 2, as pass `winograd4` also of 4 (program_edit.h); the transform of constant weights is
- * computed when they are loaded. It runs only where it is named. Results are rounded otherwise: in tiles of 2 they are
- * nearer than the sums, of 4 ten times as far (docs/reports/winograd.md), but where one term is much larger than the
- * others.
+ * The edit `winograd` in tiles of 2, as pass `winograd4` also of 4 (program_edit.h); the transform of constant
+ * weights is computed when they are loaded. It runs only where it is named. Results are rounded otherwise: tiles of 2
+ * have half of the error of the sums, of 4 seven times as much (docs/reports/winograd.md), but where one term is much
+ * larger than the others.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,19 +36,14 @@ static bool spills(const struct program *p) {
 /* In the tiles that are predicted to be fastest; NULL: the program stays. */
 static struct program *better_of(struct fuse_costs *costs, const struct program *p, int most) {
   struct program *best = NULL;
-  double least = 0;
-  for (int tile = 2; tile <= most && !p->winograd; tile += 2) {
-    struct program *made = winograd_of(p, tile);
-    if (!made) return NULL;
-    double seconds = fuse_cost(costs, made);
-    if (!best) least = MOST * fuse_cost(costs, p);
-    if (!isfinite(seconds) || seconds > least || spills(made)) {
-      program_free(made);
-      continue;
-    }
-    program_free(best);
-    best = made;
-    least = seconds;
+  double least = MOST * fuse_cost(costs, p);
+  for (int tile = 2; tile <= most; tile += 2) {
+    struct program *made = p->winograd ? NULL : winograd_of(p, tile);
+    double seconds = made ? fuse_cost(costs, made) : INFINITY;
+    bool better = isfinite(seconds) && seconds <= least && !spills(made);
+    if (better) least = seconds;
+    program_free(better ? best : made);
+    if (better) best = made;
   }
   return best;
 }

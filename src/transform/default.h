@@ -28,24 +28,25 @@
  *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24 + line bytes / 48)
  *     + what is gathered
  *
- * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the first
- * cache holds; panels of memory that more tiles use come with 6 bytes a cycle), where an operand is loaded once for the
- * tile's steps along the axes that it does not move along, as a vector where it is contiguous along the lanes and as one number where it stands still; of a
- * short window that is unrolled, only what the row before has not loaded. Operands that go from page to
- * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
- * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these are loaded
- * once, where they fit, too, or are fewer than the numbers that go with them. Of an image whose lines under a window are more than the first
- * cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a byte. A stage takes
+ * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the
+ * first cache holds; panels of memory that more tiles use come with 6 bytes a cycle), where an operand is loaded
+ * once for the tile's steps along the axes that it does not move along, as a vector where it is contiguous along
+ * the lanes and as one number where it stands still; of a short window that is unrolled, only what the row before
+ * has not loaded. Operands that go from page to page, conditions of borders and lanes that are not all there cost
+ * more. The tile's vectors, one row of operands and one more fit into the registers; rows that other vectors go
+ * with are innermost, so that these are loaded once, where they fit, too, or are fewer than the numbers that go
+ * with them. Of an image whose lines under a window are more than the first cache, what a tile loads for the first
+ * time comes from the second one, and takes 0.024 cycles a byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
- *     + blocks of lanes * what the first tile of each waits for its panel, where all are more than L2: 8 bytes come in a cycle
+ *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2
  *
- * and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes
- * that overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes
- * that it moves. Outside the tile stand the loops over tiles: the panel of weights of one block of lanes
- * is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller. Panels of
- * more than L2 are asked for some steps before, where few tiles of rows use each of them. Where one tile alone does, as in
- * the product of a matrix and a vector, and they are in memory, two of them are read at once.
+ * where 8 bytes of such a panel come in a cycle, and the tile with the least of it is taken; what is packed of
+ * constant inputs costs nothing, lanes that overshoot pay by their number, rows that are left over are a smaller
+ * tile. A map takes the bytes that it moves. Outside the tile stand the loops over tiles: the panel of weights of
+ * one block of lanes is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
+ * Panels of more than L2 are asked for some steps before, where few tiles of rows use each of them. Where one tile
+ * alone does, as in the product of a matrix and a vector, and they are in memory, two of them are read at once.
  *
  * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless these go
  * to another page in each step. Windows that do not overlap are read in order: a tile has two of them. What a tile

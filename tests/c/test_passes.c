@@ -57,7 +57,7 @@ static struct network *network_from(const char *text) {
        ", 3]\ny f32 [1, " size ", " size ", 4] = kernel(x, v, w)\nout y\n"
 
 static const struct {
-  const char *passes, *before, *after;
+  const char *passes, *before, *after;  // NULL: as before
 } rows[] = {
     {"dead",
      HEAD RELU RECT TWO GIVEN "a f32 [2] = relu(x)\nb f32 [2] = relu(a)\n"
@@ -529,24 +529,7 @@ static const struct {
      "a f32 [1, 16, 8, 8] = conv(x, w)\n"
      "y f32 [1, 16, 3, 3] = pool(a)\n"
      "out y\n",
-     "canvas 1\n"
-     "network n\n"
-     "program conv\n"
-     "in X f32 [n:1, c:4, h:10, w:10]\n"
-     "in W f32 [o:16, c:4, kh:3, kw:3] const\n"
-     "Y[n:1, o:16, h:8, w:8] = X[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:4, kh:3, kw:3\n"
-     "out Y\n"
-     "end\n"
-     "program pool\n"
-     "in X f32 [n:1, c:16, h:8, w:8]\n"
-     "Y[n:1, c:16, h:3, w:3] = X[n, c, h*2+kh, w*2+kw] // max kh:3, kw:3\n"
-     "out Y\n"
-     "end\n"
-     "in x f32 [1, 4, 10, 10]\n"
-     "weight w f32 [16, 4, 3, 3]\n"
-     "a f32 [1, 16, 8, 8] = conv(x, w)\n"
-     "y f32 [1, 16, 3, 3] = pool(a)\n"
-     "out y\n"},
+     NULL},
     // ... and so does what is more than the second cache, also where windows do not overlap
     {"fuse",
      "canvas 1\n"
@@ -573,30 +556,7 @@ static const struct {
      "a f32 [1, 64, 224, 224] = conv(x, w, b)\n"
      "y f32 [1, 64, 112, 112] = pool(a)\n"
      "out y\n",
-     "canvas 1\n"
-     "network n\n"
-     "program conv\n"
-     "in X f32 [n:1, c:64, h:224, w:224]\n"
-     "in W f32 [o:64, c:64, kh:3, kw:3] const\n"
-     "in B f32 [o:64] const\n"
-     "pad[n:1, c:64, h:226, w:226] = if 1 <= h && h < 225 && 1 <= w && w < 225 then X[n, c, h-1, "
-     "w-1] else 0\n"
-     "S[n:1, o:64, h:224, w:224] = pad[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:64, kh:3, "
-     "kw:3\n"
-     "Y[n:1, c:64, h:224, w:224] = max(S[n, c, h, w] + B[c], 0)\n"
-     "out Y\n"
-     "end\n"
-     "program pool\n"
-     "in X f32 [n:1, c:64, h:224, w:224]\n"
-     "Y[n:1, c:64, h:112, w:112] = X[n, c, h*2+kh, w*2+kw] // max kh:2, kw:2\n"
-     "out Y\n"
-     "end\n"
-     "in x f32 [1, 64, 224, 224]\n"
-     "weight w f32 [64, 64, 3, 3]\n"
-     "weight b f32 [64]\n"
-     "a f32 [1, 64, 224, 224] = conv(x, w, b)\n"
-     "y f32 [1, 64, 112, 112] = pool(a)\n"
-     "out y\n"},
+     NULL},
     // a view of what was computed is that value in its place: nothing is computed through its indices
     {"fuse",
      "canvas 1\n"
@@ -615,22 +575,7 @@ static const struct {
      "a f32 [2, 3, 4] = double(x)\n"
      "y f32 [2, 12] = flat(a)\n"
      "out y\n",
-     "canvas 1\n"
-     "network n\n"
-     "program double\n"
-     "in X f32 [n:2, c:3, h:4]\n"
-     "Y[n:2, c:3, h:4] = X[n, c, h/2*2] + X[n, c, h]\n"
-     "out Y\n"
-     "end\n"
-     "program flat\n"
-     "in X f32 [n:2, c:3, h:4]\n"
-     "Y[n:2, f:12] = X[n, f/4, f%4]\n"
-     "out Y\n"
-     "end\n"
-     "in x f32 [2, 3, 4]\n"
-     "a f32 [2, 3, 4] = double(x)\n"
-     "y f32 [2, 12] = flat(a)\n"
-     "out y\n"},
+     NULL},
     // what moves data is gone, there and back
     {"fuse,dead",
      "canvas 1\n"
@@ -695,9 +640,8 @@ static const struct {
           "W[o, c, k] // sum c:16, k:3\nout Y\nend\n"
           "in x f32 [1, 6, 6, 4]\nweight v f32 [16, 4]\nweight w f32 [4, 16, 3]\n"
           "y_R f32 [1, 6, 6, 16] = kernel_R(x, v)\ny f32 [1, 6, 6, 4] = kernel_2(y_R, w)\nout y\n"},
-    {"split", KERNEL("4", "4"), KERNEL("4", "4")},
-    {"", HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n",
-     HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
+    {"split", KERNEL("4", "4"), NULL},
+    {"", HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n", NULL},
 };
 
 static void gives_texts(void **state) {
@@ -706,7 +650,7 @@ static void gives_texts(void **state) {
     struct buf out = {0};
     CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
     network_print(n, &out);
-    CHECK_TEXT(out.text, row->after, row->passes);
+    CHECK_TEXT(out.text, row->after ? row->after : row->before, row->passes);
     buf_free(&out);
     network_free(n);
   }

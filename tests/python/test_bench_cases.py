@@ -1,4 +1,4 @@
-"""The programs that the benchmarks of native code, schedules and tuning time are programs."""
+"""The benchmarks: the programs that they time are programs, and what they say of networks."""
 
 import os
 import sys
@@ -12,8 +12,10 @@ from canvas import _core
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import bench_network  # noqa: E402
 import cost_cases  # noqa: E402
 import native_cases  # noqa: E402
+import network_worker  # noqa: E402
 import tune_cases  # noqa: E402
 
 
@@ -42,3 +44,19 @@ def test_hand_schedules_are_there() -> None:
     for case in native_cases.cases():
         for hand in case.hands.values():
             assert (ROOT / "bench" / "native" / f"{hand.schedule}.schedule").exists(), case.name
+
+
+def test_what_rounds_more_is_compared_with_what_rounds_more() -> None:
+    every = ["unchanged canvas", "unchanged canvas winograd", "unchanged compile"]
+    assert network_worker.rivals_of("canvas", every) == [every[0], every[2]]
+    assert network_worker.rivals_of("canvas winograd", every) == every
+
+
+def test_a_goal_that_winograd_alone_meets_is_missed() -> None:
+    row = {"network": "ResNet-18@32", "kernel": "unchanged", "batch": 1, "threads": 1}
+    row |= {"canvas over compile": 1.8, "canvas winograd over compile": 2.06}
+    told = bench_network.verdict(row)
+    assert told == "missed (over compile 2, met with winograd: 2.06)"
+    assert bench_network.verdict(row | {"canvas over compile": 1.97}) == "met (over compile 2)"
+    row |= {"canvas winograd over compile": 1.9}
+    assert bench_network.verdict(row) == "missed (over compile 2)"
