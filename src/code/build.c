@@ -93,7 +93,10 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
     if (code_gather_once(b.code)) code_simplify(b.code);
     if (code_permute_gathers(b.code)) code_simplify(b.code);
     code_part_lanes(b.code);
+    code_join_pieces(b.code);
+    code_transpose(b.code);
     if (code_drop_dead(b.code)) code_simplify(b.code);
+    code_join_remainders(b.code);
     code_name_loads(b.code);
     code_name_common(b.code);
     *out = b.code;

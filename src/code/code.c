@@ -196,6 +196,12 @@ int code_permute(struct code *c, int x, int y, const int *lanes) {
   return expr;
 }
 
+int code_zip_lane(enum code_zip how, int lanes, int lane) {
+  int four = lane / 4 * 4, in = lane % 4, part = how < CODE_ZIP_PAIRS_LOW ? 1 : 2, last = how % 2;
+  if (how >= CODE_QUARTERS_EVEN) return 2 * four + 4 * last + in; /* y begins behind x */
+  return in / part % 2 * lanes + four + 2 * last + in / (2 * part) * part + in % part;
+}
+
 int code_across(struct code *c, int op, int vector) {
   return code_operation(c, op, code_type(type_of(c, vector).element, 1), vector, -1, -1);
 }

@@ -2,7 +2,8 @@
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
  * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered into vectors
- * that are permuted, code_gathers.c, code_loads.c and code_common.c name
+ * that are permuted, code_pieces.c those that are set piece by piece into loads, code_transpose.c
+ * those that are stored across into ones that are not, code_gathers.c, code_loads.c and code_common.c name
  * what gathers, loads and indices have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
@@ -189,8 +190,20 @@ int code_first_lanes(struct code *c, int element, int lanes, int count); /* any 
 int code_some_lanes(struct code *c, int element, int lanes, int first, int end);
 int code_broadcast(struct code *c, int scalar, int lanes);        /* itself if lanes is 1 */
 int code_permute(struct code *c, int x, int y, const int *lanes); /* y: -1 where it is x alone */
-int code_across(struct code *c, int op, int vector);              /* CODE_LANES_ADD .. */
-int code_convert(struct code *c, int expr, int element); /* itself if it is of that already */
+/* What a transposition is made of: of each four lanes of x and y the first two (LOW) or last two, by turns,
+ * one by one or in pairs; every second four lanes of x, then of y. */
+enum code_zip {
+  CODE_ZIP_LOW,
+  CODE_ZIP_HIGH,
+  CODE_ZIP_PAIRS_LOW,
+  CODE_ZIP_PAIRS_HIGH,
+  CODE_QUARTERS_EVEN,
+  CODE_QUARTERS_ODD,
+  CODE_ZIPS
+};
+int code_zip_lane(enum code_zip how, int lanes, int lane); /* of x, and behind them of y */
+int code_across(struct code *c, int op, int vector);       /* CODE_LANES_ADD .. */
+int code_convert(struct code *c, int expr, int element);   /* itself if it is of that already */
 /* The sum of the terms: a constant, or the one term, where it is that. */
 int code_sum(struct code *c, const struct affine_term *terms, int count, int64_t constant);
 /* An operation of enum px_op or enum code_op; -1 for arguments that it has not. */
@@ -224,7 +237,20 @@ void code_split_borders(struct code *c);
  * any more. */
 void code_part_lanes(struct code *c);
 
-/* code_lanes.c: a loop over the lanes of a vector becomes a statement of vectors; false where it cannot. */
+/* code_remainders.c: the same, remainders and quotients of what is read by one division. */
+void code_join_remainders(struct code *c);
+
+/* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were
+ * any. */
+bool code_join_pieces(struct code *c);
+
+/* code_transpose.c: the same, vectors that are stored lane by lane beside each other transposed in registers;
+ * whether there were any. */
+bool code_transpose(struct code *c);
+
+/* code_lanes.c: whether one more of the counter, of lanes before `end`, is one more of the index. */
+bool code_side_by_side(struct code *c, int index, int counter, int64_t end);
+/* A loop over the lanes of a vector becomes a statement of vectors; false where it cannot. */
 bool code_join_lanes(struct code *c, int loop);
 
 /* code_permute.c: the elements in memory that the lanes 0 .. lanes-1 of a counter load, as vectors with their lanes

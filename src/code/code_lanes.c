@@ -21,8 +21,8 @@ enum { SHORTEST = 4 }; /* lanes that are worth a vector where not all of it are 
 struct lanes {
   struct code *c;
   int counter, count;
-  int64_t low; /* the first of them */
-  int part;    /* so many of a vector; -1: all */
+  int64_t low, end; /* the first of them, and the one behind the last */
+  int part;         /* so many of a vector; -1: all */
 };
 
 static const struct code_expr *expr_at(const struct lanes *l, int expr) {
@@ -39,9 +39,13 @@ static bool mentions(const struct lanes *l, int expr, int variable) {
          mentions(l, e->arg[2], variable);
 }
 
+/* Itself, or what is left of it where as many are divided off as there are. */
 static bool is_lane(const struct lanes *l, int expr) {
   const struct code_expr *e = expr_at(l, expr);
   if (e->op == CODE_CONVERT) e = expr_at(l, e->arg[0]);
+  if (e->op == PX_MOD && expr_at(l, e->arg[1])->op == PX_INT &&
+      expr_at(l, e->arg[1])->integer >= l->end)
+    return is_lane(l, e->arg[0]);
   return e->op == CODE_VARIABLE && e->variable == l->counter;
 }
 
@@ -58,6 +62,11 @@ static bool is_contiguous(const struct lanes *l, int index) {
       return false;
   }
   return once;
+}
+
+bool code_side_by_side(struct code *c, int index, int counter, int64_t end) {
+  struct lanes l = {.c = c, .counter = counter, .end = end};
+  return is_contiguous(&l, index);
 }
 
 static int vector_of(struct lanes *l, int expr);
@@ -248,7 +257,7 @@ static bool lanes_of(struct code *c, const struct code_statement *loop, struct l
   if (low->op != PX_INT || high->op != PX_INT) return false;
   int64_t count = high->integer - low->integer, width = 1;
   while (width < count) width *= 2;
-  *l = (struct lanes){c, loop->variable, (int)width, low->integer, -1};
+  *l = (struct lanes){c, loop->variable, (int)width, low->integer, high->integer, -1};
   if (low->integer || width != count) l->part = code_int(c, count);
   return is_width(width) && count >= SHORTEST;
 }

@@ -302,6 +302,23 @@ static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
              head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
 }
 
+const char *const print_zips[CODE_ZIPS] = {
+    [CODE_ZIP_LOW] = "ZIP_LOW",
+    [CODE_ZIP_HIGH] = "ZIP_HIGH",
+    [CODE_ZIP_PAIRS_LOW] = "ZIP_PAIRS_LOW",
+    [CODE_ZIP_PAIRS_HIGH] = "ZIP_PAIRS_HIGH",
+    [CODE_QUARTERS_EVEN] = "QUARTERS_EVEN",
+    [CODE_QUARTERS_ODD] = "QUARTERS_ODD",
+};
+
+static void put_zip(enum code_zip zip, bool wide, int lanes, struct buf *out) {
+  char V = wide ? 'D' : 'V';
+  buf_printf(out, "#define %s_%c%d(x, y) PERMUTE_TWO_%c%d(x, y", print_zips[zip], V, lanes, V,
+             lanes);
+  for (int i = 0; i < lanes; i++) buf_printf(out, ", %d", code_zip_lane(zip, lanes, i));
+  buf_puts(out, ")\n");
+}
+
 /* A whole vector around the caches, at a multiple of its bytes; elsewhere, and where compiler or
  * processor have no such store, as any other. */
 static void put_stream(bool wide, int lanes, struct buf *out) {
@@ -340,6 +357,14 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
       return;
     case VECTOR_PERMUTE:
     case VECTOR_PERMUTE_TWO: put_permute(helper == VECTOR_PERMUTE_TWO, wide, lanes, out); return;
+    case VECTOR_ZIP + CODE_ZIP_LOW:
+    case VECTOR_ZIP + CODE_ZIP_HIGH:
+    case VECTOR_ZIP + CODE_ZIP_PAIRS_LOW:
+    case VECTOR_ZIP + CODE_ZIP_PAIRS_HIGH:
+    case VECTOR_ZIP + CODE_QUARTERS_EVEN:
+    case VECTOR_ZIP + CODE_QUARTERS_ODD:
+      put_zip((enum code_zip)(helper - VECTOR_ZIP), wide, lanes, out);
+      return;
     case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
     case VECTOR_SOME: put_some(p, lanes, out); return;
     case VECTOR_STORE: put_store(p, wide, lanes, out); return;

@@ -32,8 +32,9 @@ static const char reserved[] =
     "v2 v4 v8 v16 v32 v64 d2 d4 d8 d16 d32 d64 m2 m4 m8 m16 m32 m64 n2 n4 n8 n16 n32 n64 "
     "v2_anywhere v4_anywhere v8_anywhere v16_anywhere v32_anywhere v64_anywhere d2_anywhere "
     "d4_anywhere d8_anywhere d16_anywhere d32_anywhere d64_anywhere V2 V4 V8 V16 V32 V64 D2 D4 "
-    "D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* SOME_* STORE_* STREAM_* STREAMED PERMUTE_* "
-    "REDUCE_* SUM_OF_* PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ LEAST_OF "
+    "D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* SOME_* STORE_* STREAM_* STREAMED PERMUTE_* ZIP_* "
+    "QUARTERS_* REDUCE_* SUM_OF_* PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ "
+    "LEAST_OF "
     "MOST_OF GREATER_* LESSER_* CLAMP_F32 PRAGMA SCALAR SCALAR_ALONE x_ y_ u_ i_ j_ most_ least_ "
     "mask_ nan_ take_ to_ from_ n_ part_ bits_ half4_ half8_ half16_ half32_ half64_ pair_ lane "
     "lanes* points status done failed ";

@@ -52,14 +52,16 @@ enum helper {
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
- * STORE are of the first lanes, SOME is from one lane up to another, STREAM goes around the caches. */
+ * STORE are of the first lanes, SOME is from one lane up to another, STREAM goes around the caches; ZIP is a
+ * permutation that a transposition is made of. */
 enum vector_helper {
   VECTOR_TYPE,
   VECTOR_ALL,
   VECTOR_PICK,
   VECTOR_PERMUTE,
   VECTOR_PERMUTE_TWO,
-  VECTOR_LOAD,
+  VECTOR_ZIP, /* enum code_zip */
+  VECTOR_LOAD = VECTOR_ZIP + CODE_ZIPS,
   VECTOR_SOME,
   VECTOR_STORE,
   VECTOR_STREAM,
@@ -137,5 +139,6 @@ void print_part(struct printer *p, const struct code_expr *vector,
                 struct buf *out); /* place, lanes */
 const char *print_type(struct printer *p, struct code_type type, char name[16]);
 void print_used_vector(struct printer *p, int helper, struct code_type type);
+extern const char *const print_zips[CODE_ZIPS]; /* names of macros */
 
 #endif

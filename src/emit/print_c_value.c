@@ -183,9 +183,22 @@ static void print_sum(struct printer *p, const struct code_expr *e, int bound, s
   if (brackets) buf_puts(out, ")");
 }
 
+/* What is read is not negative, and compilers are told: they need not look at its sign. */
+static void print_unsigned(struct printer *p, const struct code_expr *e, struct buf *out) {
+  buf_puts(out, "(int32_t)((uint32_t)");
+  print_expr(p, e->arg[0], BOUND_TIGHT, out);
+  buf_printf(out, e->op == PX_DIV ? " / %" PRId64 ")" : " %% %" PRId64 ")",
+             expr_at(p, e->arg[1])->integer);
+}
+
 /* i / 4, in brackets beside anything else */
 static void print_quotient(struct printer *p, const struct code_expr *e, int bound,
                            struct buf *out) {
+  const struct code_expr *x = expr_at(p, e->arg[0]), *y = expr_at(p, e->arg[1]);
+  if (x->op == CODE_ELEMENT && x->type.element == PROGRAM_I32 && y->op == PX_INT) {
+    print_unsigned(p, e, out);
+    return;
+  }
   if (bound > BOUND_SUM) buf_puts(out, "(");
   print_expr(p, e->arg[0], BOUND_PRODUCT, out);
   buf_puts(out, e->op == PX_DIV ? " / " : " % ");
@@ -417,16 +430,36 @@ static void print_broadcast(struct printer *p, const struct code_expr *e, struct
   print_call(p, name, e, out);
 }
 
-/* PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
+/* Which part of a transposition that is; CODE_ZIPS: none. */
+static int zip_of(const struct printer *p, const struct code_expr *e) {
+  int zip = 0, lanes = e->type.lanes;
+  for (; zip < CODE_ZIPS && e->arg[1] >= 0; zip++) {
+    int same = 0;
+    while (same < lanes &&
+           p->code->lists.data[e->first + same] == code_zip_lane((enum code_zip)zip, lanes, same))
+      same++;
+    if (same == lanes) return zip;
+  }
+  return CODE_ZIPS;
+}
+
+/* ZIP_LOW_V4(x, y); PERMUTE_V4(x, 0, 0, 2, 2); of the lanes of two vectors PERMUTE_TWO_V4(x, y, 0, 0, 4, 4) */
 static void print_permute(struct printer *p, const struct code_expr *e, struct buf *out) {
   bool two = e->arg[1] >= 0;
+  int zip = e->type.lanes % 4 ? CODE_ZIPS : zip_of(p, e);
   print_used_vector(p, two ? VECTOR_PERMUTE_TWO : VECTOR_PERMUTE, e->type);
-  buf_printf(out, "PERMUTE_%s%c%d(", two ? "TWO_" : "", vector_letter(e->type), e->type.lanes);
+  if (zip < CODE_ZIPS) {
+    print_used_vector(p, VECTOR_ZIP + zip, e->type);
+    buf_puts(out, print_zips[zip]);
+  } else {
+    buf_puts(out, two ? "PERMUTE_TWO" : "PERMUTE");
+  }
+  buf_printf(out, "_%c%d(", vector_letter(e->type), e->type.lanes);
   for (int i = 0; i < 2 && e->arg[i] >= 0; i++) {
     if (i) buf_puts(out, ", ");
     print_expr(p, e->arg[i], BOUND_NONE, out);
   }
-  for (int i = 0; i < e->type.lanes; i++)
+  for (int i = 0; i < e->type.lanes && zip == CODE_ZIPS; i++)
     buf_printf(out, ", %d", p->code->lists.data[e->first + i]);
   buf_puts(out, ")");
 }

@@ -636,6 +636,138 @@ static void lanes_of_a_number(struct sample *s) {
   code_close(s->c, lane);
 }
 
+// ---- quotients and remainders of what is read ----
+
+// Y[i] = X[(x/12)*by + (x%12)*times + 1], of x = I[i], or i itself
+static void divide(struct sample *s, bool reads, int64_t by, int64_t times) {
+  struct code *c = s->c;
+  int I = code_variable(c, "I", CODE_INPUT, code_type(PROGRAM_I32, 1), 8);
+  int loop = open_loop(s, 0, 8), twelve = code_int(c, 12);
+  int x = reads ? code_element(c, I, counter(s)) : counter(s);
+  struct code_type type = c->exprs.data[x].type;
+  int quotient = code_operation(c, PX_DIV, type, x, twelve, -1);
+  int remainder = code_operation(c, PX_MOD, type, x, twelve, -1);
+  struct affine_term t[2] = {{code_convert(c, quotient, CODE_INDEX), by},
+                             {code_convert(c, remainder, CODE_INDEX), times}};
+  int from = code_element(c, s->X, code_sum(c, t, 2, 1));
+  code_assign(c, code_element(c, s->Y, counter(s)), CODE_SET, from);
+  code_close(c, loop);
+}
+
+static void divided_column(struct sample *s) {
+  divide(s, true, 30, 2);
+}
+
+static void divided_counter(struct sample *s) {
+  divide(s, false, 30, 2);
+}
+
+static void divided_for_nothing(struct sample *s) {
+  divide(s, true, 24, 2);
+}
+
+// ---- vectors that are set piece by piece ----
+
+struct a_piece {
+  int64_t first, end, at; /* lanes, and where the first is in X; -1: 0 */
+};
+
+// let lanes0 [= 0]; lanes0[lane] = X[8*i + at + lane - first] for each piece; Y[8*i, 4 lanes] = lanes0
+static void set_pieces(struct sample *s, bool zero, const struct a_piece *pieces, int count) {
+  struct code *c = s->c;
+  int loop = open_loop(s, 0, 6);
+  int vector = code_variable(c, "lanes0", CODE_LOCAL, code_type(PROGRAM_F32, 4), 1);
+  c->variables.data[vector].reserved = c->variables.data[s->j].reserved = true;
+  int number = code_number(c, PROGRAM_F32, 0);
+  code_declare(c, vector, zero ? code_broadcast(c, number, 4) : -1);
+  for (int i = 0; i < count; i++) {
+    const struct a_piece *p = &pieces[i];
+    bool one = p->end == p->first + 1;
+    int low = code_int(c, p->first), high = code_int(c, p->end), inside = -1;
+    if (!one) inside = code_open_for(c, s->j, low, high, 1, 0);
+    int lane = one ? low : inner(s);
+    struct affine_term t[2] = {{counter(s), 8}, {inner(s), 1}};
+    int place = code_sum(c, t, one ? 1 : 2, p->at - (one ? 0 : p->first));
+    int value = p->at < 0 ? code_number(c, PROGRAM_F32, 0) : code_element(c, s->X, place);
+    code_assign(c, code_lane(c, code_variable_at(c, vector, 0), lane), CODE_SET, value);
+    if (!one) code_close(c, inside);
+  }
+  struct affine_term eight = {counter(s), 8};
+  int to = code_vector(c, code_element(c, s->Y, code_sum(c, &eight, 1, 0)), 4);
+  code_assign(c, to, CODE_SET, code_variable_at(c, vector, 0));
+  code_close(c, loop);
+}
+
+static void piece_behind_zero(struct sample *s) {
+  set_pieces(s, true, (struct a_piece[]){{0, 1, -1}, {1, 4, 2}}, 2);
+}
+
+static void piece_between_zeros(struct sample *s) {
+  set_pieces(s, true, (struct a_piece[]){{1, 3, 2}, {3, 4, -1}}, 2);
+}
+
+static void piece_before_what_is_not_set(struct sample *s) {
+  set_pieces(s, false, (struct a_piece[]){{0, 3, 1}}, 1);
+}
+
+static void row_that_is_rolled(struct sample *s) {
+  set_pieces(s, false, (struct a_piece[]){{0, 1, 7}, {1, 4, 0}}, 2);
+}
+
+static void pieces_of_nothing(struct sample *s) {
+  set_pieces(s, true, (struct a_piece[]){{0, 4, -1}}, 1);
+}
+
+static void three_pieces(struct sample *s) {
+  set_pieces(s, false, (struct a_piece[]){{0, 1, 7}, {1, 3, 0}, {3, 4, 5}}, 3);
+}
+
+// ---- vectors that are stored across ----
+
+// let lanes0 = v_i; Y[9*j + at + i] = lanes0[j], for i of `order`
+static void store_across(struct sample *s, int lanes, int64_t stride, const int *order, int count) {
+  struct code *c = s->c;
+  int v = code_variable(c, "v", CODE_LOCAL, code_type(PROGRAM_F32, lanes), 8);
+  int vector = code_variable(c, "lanes0", CODE_LOCAL, code_type(PROGRAM_F32, lanes), 1);
+  c->variables.data[vector].reserved = c->variables.data[s->j].reserved = true;
+  code_declare(c, v, code_broadcast(c, code_number(c, PROGRAM_F32, 1), lanes));
+  for (int i = 0; i < count; i++) {
+    int block = code_open_block(c);
+    code_declare(c, vector, code_variable_at(c, v, i));
+    int lane = code_open_for(c, s->j, code_int(c, 0), code_int(c, lanes), 1, 0);
+    struct affine_term t = {inner(s), stride};
+    int to = code_element(c, s->Y, code_sum(c, &t, 1, order[i] + 3));
+    code_assign(c, to, CODE_SET, code_lane(c, code_variable_at(c, vector, 0), inner(s)));
+    code_close(c, lane);
+    code_close(c, block);
+  }
+  move(s, code_int(c, 0));
+}
+
+static void four_across(struct sample *s) {
+  store_across(s, 4, 9, (int[]){2, 0, 1, 3}, 4);
+}
+
+static void four_across_close_together(struct sample *s) {
+  store_across(s, 4, 4, (int[]){0, 1, 2, 3}, 4);
+}
+
+static void five_of_eight_across(struct sample *s) {
+  store_across(s, 8, 5, (int[]){0, 1, 2, 3, 4}, 5);
+}
+
+static void three_across(struct sample *s) {
+  store_across(s, 4, 9, (int[]){0, 1, 2}, 3);
+}
+
+static void across_with_a_gap(struct sample *s) {
+  store_across(s, 4, 9, (int[]){0, 1, 2, 4}, 4);
+}
+
+static void across_in_one_place(struct sample *s) {
+  store_across(s, 4, 2, (int[]){0, 1, 2, 3}, 4);
+}
+
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
 #define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
 
@@ -780,6 +912,174 @@ static void permutes_gathers(void **state) {
             "      v_1 = permute(f32x4.all(X[i*8 + 1]), f32x4.all(X[i*8 + 4]): 0 1 6 7)\n"},
   };
   CHECK_ROWS (rows, row) check_pass(row, permute);
+}
+
+static void joins_remainders(void **state) {
+  static const struct pass_row rows[] = {
+      {divided_column,
+       "function sample(X f32[64], Y f32[64])\n"
+       "  for i in 0..8\n"
+       "    Y[i] = X[index((I[i] / 12))*6 + index(I[i])*2 + 1]\n"},
+      {divided_counter,
+       "function sample(X f32[64], Y f32[64])\n"
+       "  for i in 0..8\n"
+       "    Y[i] = X[(i / 12)*30 + (i % 12)*2 + 1]\n"},
+      {divided_for_nothing,
+       "function sample(X f32[64], Y f32[64])\n"
+       "  for i in 0..8\n"
+       "    Y[i] = X[index((I[i] / 12))*24 + index((I[i] % 12))*2 + 1]\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
+}
+
+static void join_pieces(struct code *c) {
+  if (code_join_pieces(c)) code_simplify(c);
+}
+
+static void joins_pieces(void **state) {
+  static const struct pass_row rows[] = {
+      {piece_behind_zero, HEAD "  for i in 0..6\n"
+                               "    let lanes0 f32x4 = f32x4(X[i*8 + 2], 4, 1)\n"
+                               "    f32x4(Y[i*8]) = lanes0\n"},
+      {piece_between_zeros, HEAD "  for i in 0..6\n"
+                                 "    let lanes0 f32x4 = f32x4(X[i*8 + 2], 3, 1)\n"
+                                 "    f32x4(Y[i*8]) = lanes0\n"},
+      {piece_before_what_is_not_set, HEAD "  for i in 0..6\n"
+                                          "    let lanes0 f32x4 = f32x4(X[i*8 + 1], 3)\n"
+                                          "    f32x4(Y[i*8]) = lanes0\n"},
+      {row_that_is_rolled,
+       HEAD "  for i in 0..6\n"
+            "    let lanes0 f32x4 = permute(f32x4(X[i*8 + 7], 1), f32x4(X[i*8], 4, 1): 0 5 6 7)\n"
+            "    f32x4(Y[i*8]) = lanes0\n"},
+      {pieces_of_nothing, HEAD "  for i in 0..6\n"
+                               "    let lanes0 f32x4 = f32x4.all(0)\n"
+                               "    f32x4(Y[i*8]) = lanes0\n"},
+      {three_pieces, HEAD "  for i in 0..6\n"
+                          "    let lanes0 f32x4\n"
+                          "    lanes0<0> = X[i*8 + 7]\n"
+                          "    for j in 1..3\n"
+                          "      lanes0<j> = X[i*8 + j - 1]\n"
+                          "    lanes0<3> = X[i*8 + 5]\n"
+                          "    f32x4(Y[i*8]) = lanes0\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, join_pieces);
+}
+
+static void transpose(struct code *c) {
+  if (code_transpose(c)) code_simplify(c);
+}
+
+static void transposes(void **state) {
+  static const struct pass_row rows[] = {
+      {four_across, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
+                         "  block\n"
+                         "    let across0 f32x4 = permute(v_1, v_2: 0 4 1 5)\n"
+                         "    let across1 f32x4 = permute(v_1, v_2: 2 6 3 7)\n"
+                         "    let across2 f32x4 = permute(v_0, v_3: 0 4 1 5)\n"
+                         "    let across3 f32x4 = permute(v_0, v_3: 2 6 3 7)\n"
+                         "    let across4 f32x4 = permute(across0, across2: 0 1 4 5)\n"
+                         "    let across5 f32x4 = permute(across0, across2: 2 3 6 7)\n"
+                         "    let across6 f32x4 = permute(across1, across3: 0 1 4 5)\n"
+                         "    let across7 f32x4 = permute(across1, across3: 2 3 6 7)\n"
+                         "    f32x4(Y[3]) = across4\n"
+                         "    f32x4(Y[12]) = across5\n"
+                         "    f32x4(Y[21]) = across6\n"
+                         "    f32x4(Y[30]) = across7\n"
+                         "  Y[0] = X[0]\n"},
+      {four_across_close_together,
+       HEAD "  let v f32x4[8] = f32x4.all(1)\n"
+            "  block\n"
+            "    let across0 f32x4 = permute(v_0, v_1: 0 4 1 5)\n"
+            "    let across1 f32x4 = permute(v_0, v_1: 2 6 3 7)\n"
+            "    let across2 f32x4 = permute(v_2, v_3: 0 4 1 5)\n"
+            "    let across3 f32x4 = permute(v_2, v_3: 2 6 3 7)\n"
+            "    let across4 f32x4 = permute(across0, across2: 0 1 4 5)\n"
+            "    let across5 f32x4 = permute(across0, across2: 2 3 6 7)\n"
+            "    let across6 f32x4 = permute(across1, across3: 0 1 4 5)\n"
+            "    let across7 f32x4 = permute(across1, across3: 2 3 6 7)\n"
+            "    f32x4(Y[3]) = across4\n"
+            "    f32x4(Y[7]) = across5\n"
+            "    f32x4(Y[11]) = across6\n"
+            "    f32x4(Y[15]) = across7\n"
+            "  Y[0] = X[0]\n"},
+      {five_of_eight_across,
+       HEAD "  let v f32x8[8] = f32x8.all(1)\n"
+            "  block\n"
+            "    let across0 f32x8 = permute(v_0, v_1: 0 8 1 9 4 12 5 13)\n"
+            "    let across1 f32x8 = permute(v_0, v_1: 2 10 3 11 6 14 7 15)\n"
+            "    let across2 f32x8 = permute(v_2, v_3: 0 8 1 9 4 12 5 13)\n"
+            "    let across3 f32x8 = permute(v_2, v_3: 2 10 3 11 6 14 7 15)\n"
+            "    let across4 f32x8 = permute(across0, across2: 0 1 8 9 4 5 12 13)\n"
+            "    let across5 f32x8 = permute(across0, across2: 2 3 10 11 6 7 14 15)\n"
+            "    let across6 f32x8 = permute(across1, across3: 0 1 8 9 4 5 12 13)\n"
+            "    let across7 f32x8 = permute(across1, across3: 2 3 10 11 6 7 14 15)\n"
+            "    let across8 f32x8 = permute(v_4, v_4: 0 8 1 9 4 12 5 13)\n"
+            "    let across9 f32x8 = permute(v_4, v_4: 2 10 3 11 6 14 7 15)\n"
+            "    let across10 f32x8 = permute(across8, across8: 0 1 8 9 4 5 12 13)\n"
+            "    let across11 f32x8 = permute(across8, across8: 2 3 10 11 6 7 14 15)\n"
+            "    let across12 f32x8 = permute(across9, across9: 0 1 8 9 4 5 12 13)\n"
+            "    let across13 f32x8 = permute(across9, across9: 2 3 10 11 6 7 14 15)\n"
+            "    f32x8(Y[3]) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
+            "    f32x8(Y[8]) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
+            "    f32x8(Y[13]) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
+            "    f32x8(Y[18]) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
+            "    f32x8(Y[23]) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
+            "    f32x8(Y[28]) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
+            "    f32x8(Y[33]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
+            "    f32x8(Y[38], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
+            "  Y[0] = X[0]\n"},
+      {three_across, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
+                          "  block\n"
+                          "    let lanes0 f32x4 = v_0\n"
+                          "    for j in 0..4\n"
+                          "      Y[j*9 + 3] = lanes0<j>\n"
+                          "  block\n"
+                          "    let lanes0 f32x4 = v_1\n"
+                          "    for j in 0..4\n"
+                          "      Y[j*9 + 4] = lanes0<j>\n"
+                          "  block\n"
+                          "    let lanes0 f32x4 = v_2\n"
+                          "    for j in 0..4\n"
+                          "      Y[j*9 + 5] = lanes0<j>\n"
+                          "  Y[0] = X[0]\n"},
+      {across_with_a_gap, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
+                               "  block\n"
+                               "    let lanes0 f32x4 = v_0\n"
+                               "    for j in 0..4\n"
+                               "      Y[j*9 + 3] = lanes0<j>\n"
+                               "  block\n"
+                               "    let lanes0 f32x4 = v_1\n"
+                               "    for j in 0..4\n"
+                               "      Y[j*9 + 4] = lanes0<j>\n"
+                               "  block\n"
+                               "    let lanes0 f32x4 = v_2\n"
+                               "    for j in 0..4\n"
+                               "      Y[j*9 + 5] = lanes0<j>\n"
+                               "  block\n"
+                               "    let lanes0 f32x4 = v_3\n"
+                               "    for j in 0..4\n"
+                               "      Y[j*9 + 7] = lanes0<j>\n"
+                               "  Y[0] = X[0]\n"},
+      {across_in_one_place, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
+                                 "  block\n"
+                                 "    let lanes0 f32x4 = v_0\n"
+                                 "    for j in 0..4\n"
+                                 "      Y[j*2 + 3] = lanes0<j>\n"
+                                 "  block\n"
+                                 "    let lanes0 f32x4 = v_1\n"
+                                 "    for j in 0..4\n"
+                                 "      Y[j*2 + 4] = lanes0<j>\n"
+                                 "  block\n"
+                                 "    let lanes0 f32x4 = v_2\n"
+                                 "    for j in 0..4\n"
+                                 "      Y[j*2 + 5] = lanes0<j>\n"
+                                 "  block\n"
+                                 "    let lanes0 f32x4 = v_3\n"
+                                 "    for j in 0..4\n"
+                                 "      Y[j*2 + 6] = lanes0<j>\n"
+                                 "  Y[0] = X[0]\n"},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, transpose);
 }
 
 static void names_loads(void **state) {
@@ -1433,8 +1733,9 @@ static void is_readable(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(permutes_gathers),
-           cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
-           cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
-           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(joins_remainders), cmocka_unit_test(joins_pieces),
+           cmocka_unit_test(transposes), cmocka_unit_test(names_loads),
+           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
+           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))

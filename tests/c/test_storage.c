@@ -70,10 +70,17 @@ struct counts {
   int64_t statements;  // lines that end one
 };
 
-// v16 X_part = LOAD_V16(...) or, filled lane by lane, v16 X_lanes, d8 X_lanes: the name of a load
+static bool holds(const char *at, const char *end, const char *word) {
+  const char *found = strstr(at, word);
+  return found && found < end;
+}
+
+// v16 X_part = LOAD_V16(...) or, filled lane by lane, v16 X_lanes, d8 X_lanes: the name of a load; v4 across0: that
+// of a step of a transposition
 static bool is_load(const char *at, const char *end) {
-  const char *load = strstr(at, " = LOAD_"), *lanes = strstr(at, "_lanes");
-  return (load && load < end) || ((at[0] == 'v' || at[0] == 'd') && lanes && lanes < end);
+  bool vector = at[0] == 'v' || at[0] == 'd';
+  return holds(at, end, " = LOAD_") || (vector && holds(at, end, "_lanes")) ||
+         holds(at, end, " across");
 }
 
 // The function's buffers are parameters of NAME_body behind the tensors.
