@@ -288,18 +288,26 @@ static double packing(const struct chooser *c) {
   return cycles;
 }
 
-/* Rows are side by side in what is written. */
-static bool rows_follow(const struct chooser *c) {
+/* Rows that are side by side in what is written; 1: none are. */
+static int64_t rows_that_follow(const struct chooser *c) {
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && c->now.rows[i] > 1 && c->f->out[i] == 1) return true;
-  return false;
+    if (i != c->now.vec && c->now.rows[i] > 1 && c->f->out[i] == 1)
+      return c->options.turned >> i & 1 ? DEFAULT_ACROSS - 1 : c->now.rows[i];
+  return 1;
+}
+
+/* A lane of a vector that goes where others have theirs: enough rows of vectors are transposed. */
+static double lane_across(const struct chooser *c) {
+  int64_t rows = rows_that_follow(c);
+  if (rows < DEFAULT_ACROSS || c->f->t->dtype != PROGRAM_F32) return rows > 1 ? 0.8 : 2;
+  return 0.3 + 2.6 / (double)rows;
 }
 
 static double stores(const struct chooser *c) {
   double points = (double)(chooser_rows(c) * chooser_vectors(c));
   if (c->now.vec < 0) return c->f->reduction > 1 ? (double)chooser_rows(c) : 0;
   if (c->options.inner || c->f->out[c->now.vec] == 1) return points;
-  return points * (double)lanes_of_vec(c) * (rows_follow(c) ? 0.8 : 2);
+  return points * (double)lanes_of_vec(c) * lane_across(c);
 }
 
 /* Cycles of one point of a stage without a reduction and without lanes: compilers find some, and other

@@ -106,6 +106,7 @@ struct nest {
   struct default_maker *m;
   const struct default_facts *f;
   const struct default_tile *tile;
+  int across; /* rows that are lanes of what reads the tile; -1 */
   struct parts parts[PROGRAM_AXES];
 };
 
@@ -148,7 +149,7 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
     p.outer = part_level(n, axis, "_o", 1, TAIL_NONE, false);
     return p;
   }
-  if (size % steps == 0) tail = TAIL_NONE;
+  if (size % steps == 0 && axis != n->across) tail = TAIL_NONE;
   if (steps > 1 && (steps < size || tail != TAIL_NONE))
     p.inner = part_level(n, axis, ending, steps, tail, true);
   else if (steps > 1)
@@ -160,6 +161,13 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
   return p;
 }
 
+/* Rows that are lanes elsewhere are no whole vectors. */
+static enum level_tail tail_of_rows(const struct nest *n, int axis) {
+  int64_t rows = n->tile->rows[axis];
+  if (axis != n->across) return TAIL_PEEL;
+  return rows & (rows - 1) ? TAIL_MASK : TAIL_NONE;
+}
+
 static void split_axes(struct nest *n) {
   for (int i = 0; i < n->f->t->rank; i++) {
     int shared = shared_level(n->m, n->f->stage, i);
@@ -168,7 +176,7 @@ static void split_axes(struct nest *n) {
       continue;
     }
     n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, TAIL_MASK, "_v")
-                                    : split(n, i, inner_steps(n, i), TAIL_PEEL, "_i");
+                                    : split(n, i, inner_steps(n, i), tail_of_rows(n, i), "_i");
     if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
   }
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
@@ -352,20 +360,24 @@ static void add_layout(struct default_maker *m, int leaf, int tensor, const stru
   }
 }
 
-/* Of a tile that is read element by element: its rows, the lanes last. */
+/* Of a tile that is read with other lanes: its rows, the lanes last, but for the rows that are lanes there. */
 static void add_tile_layout(struct nest *n, int leaf) {
   struct schedule_leaf *l = &n->m->s->nodes.data[leaf].leaf;
-  for (int turn = 0; turn < 2; turn++)
+  for (int turn = 0; turn < 3; turn++)
     for (int i = 0; i < n->f->t->rank; i++)
-      if (n->parts[i].inner >= 0 && (i == n->tile->vec) == turn)
+      if (n->parts[i].inner >= 0 && turn == (i == n->tile->vec ? 1 : i == n->across ? 2 : 0))
         VEC_PUSH(&l->layout, n->m->s->levels.data[n->parts[i].inner].name);
 }
 
-/* The loops of what reads it: those of the tile, or the lanes one by one around its rows. */
+/* The loops of what reads it: those of the tile, or its lanes one by one around its rows. */
 static int add_reading(struct nest *n, int node, bool apart) {
   if (!apart) return add_inner(n, node);
   node = schedule_add_loop(n->m->s, node, n->parts[n->tile->vec].inner, 0);
-  return add_rows(n, node);
+  if (n->across < 0) return add_rows(n, node);
+  for (int i = 0; i < n->f->t->rank; i++)
+    if (i != n->tile->vec && i != n->across && n->parts[i].inner >= 0)
+      node = schedule_add_loop(n->m->s, node, n->parts[i].inner, LOOP_UNROLL);
+  return schedule_add_loop(n->m->s, node, n->parts[n->across].inner, LOOP_VEC);
 }
 
 static void add_reader(struct nest *n, int node, const struct default_plan *plan) {
@@ -383,7 +395,7 @@ static void add_reader(struct nest *n, int node, const struct default_plan *plan
 void default_tiled(struct default_maker *m, const struct default_facts *f,
                    const struct default_plan *plan) {
   const struct default_tile *tile = &plan->tile;
-  struct nest n = {.m = m, .f = f, .tile = tile};
+  struct nest n = {.m = m, .f = f, .tile = tile, .across = plan->apart ? plan->across : -1};
   const struct program_tensor *t = f->t;
   split_axes(&n);
   if (tile->blocked >= 0) split_together(&n);

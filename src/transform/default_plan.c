@@ -7,6 +7,8 @@
 #include "program/program_rebuild.h"
 #include "transform/default.h"
 
+static const double GATHERED = 0.7; /* cycles of a lane that lies apart from the others in memory */
+
 /* ---- what outputs need ---- */
 
 static void need(const struct program *p, int expr, bool *needed) {
@@ -226,6 +228,22 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
   return axes;
 }
 
+/* In vectors, instead of element by element, along the rows of the tile that follow each other there, where these are enough of them and every
+ * tile has them all; -1. */
+static int across(const struct default_plans *all, const struct default_facts *f,
+                  const struct default_plan *plan) {
+  int lanes = lanes_of_type(all, f->t);
+  uint32_t turned = turned_axes(all, plan);
+  for (int i = 0; i < f->t->rank; i++) {
+    int64_t rows = plan->tile.rows[i];
+    if (i == plan->tile.vec || f->out[i] != 1 || f->t->axes[i].size % rows) continue;
+    if (turned >> i & 1) continue;
+    bool rest = rows % lanes && rows % lanes < DEFAULT_ACROSS;
+    if (rows >= DEFAULT_ACROSS && !rest && plan->tile.steps % lanes == 0) return i;
+  }
+  return -1;
+}
+
 static void plan_tile(struct default_plans *all, struct default_facts *f) {
   struct default_plan *plan = &all->plan[f->stage];
   plan->kind = DEFAULT_TILED;
@@ -243,6 +261,7 @@ static void plan_tile(struct default_plans *all, struct default_facts *f) {
       !all->mode.wish};
   default_tile(f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
+  plan->across = plan->apart && !wish ? across(all, f, plan) : -1;
   if (plan->reader >= 0) {
     plan->kind = DEFAULT_DEFERRED;
     all->plan[plan->reader].kind = DEFAULT_WITHIN;
@@ -268,12 +287,30 @@ static void plan_stage(struct default_plans *all, int stage) {
   }
 }
 
+/* What a stage that is computed in the tile of another gathers, lane by lane. */
+static double gathering(const struct default_plans *all, int stage) {
+  struct default_facts f;
+  int of = 0, lane = -1, gathered = 0;
+  while (all->plan[of].reader != stage) of++;
+  const struct default_plan *plan = &all->plan[of];
+  int along = plan->apart ? plan->across : plan->tile.vec;
+  default_facts(all->p, stage, all->kept, &f);
+  for (int i = 0; i < f.t->rank; i++)
+    if (plan->axis[i] == along) lane = i;
+  if (lane < 0) return 0;
+  for (int i = 0; i < f.loads; i++)
+    gathered += f.load[i].tensor != of && f.load[i].stride[lane] > 1;
+  return GATHERED * gathered * (double)f.points;
+}
+
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
   bool *constant = program_constants(all->p);
-  for (int i = 0; i < all->p->tensors.count; i++)
+  for (int i = 0; i < all->p->tensors.count; i++) {
+    if (all->plan[i].kind == DEFAULT_WITHIN) cycles += gathering(all, i);
     if (all->plan[i].kind != DEFAULT_UNUSED && (!constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;
+  }
   free(constant);
   return cycles;
 }

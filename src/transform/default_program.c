@@ -252,7 +252,7 @@ static bool is_slow_apart(const struct default_plans *all, int stage) {
   int of = 0;
   while (all->plan[of].reader != stage) of++;
   default_facts(all->p, stage, all->kept, &f);
-  return all->plan[of].apart && f.operations >= DEFAULT_CALLS;
+  return all->plan[of].apart && all->plan[of].across < 0 && f.operations >= DEFAULT_CALLS;
 }
 
 static bool cache_one(struct editor *e) {

@@ -72,15 +72,17 @@ static const struct {
      "kw:unroll, kh:unroll, h_i:14:unroll, Y_w_v:16:vec =>"},
     // an output across the lanes is written from its tile; a window is inside of channels that lie pages apart
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
-     "@Y_c[w_i][oc_v] ="},
+     "@Y_c[oc_v][w_i] ="},
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
-     "ic, kh, kw, w_i:14:unroll, oc_v:32:vec =>"},
+     "oc_v, w_i:vec =>"}, // ... in vectors along the rows, which every tile has
+    {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
+     "ic, kh, kw, w_i:14:mask:unroll, oc_v:32:vec =>"},
     // ... of a small image it is outside
     {"conv2d_nchw height=10 width=14 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
-     "kh, kw, ic, Y_c_w:unroll, oc_v:32:vec =>"},
+     "kh, kw, ic, w_i:14:mask:unroll, oc_v:32:vec =>"},
     // phases of a transposed convolution: of rows around the tile, of pixels in it, of windows in the sum
     {TRANSPOSED, 0, "n, h_o:para, w_o, h_i:2:unroll =>"},
-    {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:unroll, oc:vec =>"},
+    {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:mask:unroll, oc:vec =>"},
     {TRANSPOSED, 1,
      "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:6:peel:unroll, oc_v:16:vec =>"},
     // one that does not divide its window, which is unrolled then
@@ -325,10 +327,13 @@ static const struct {
      "/ max(V[n], 2)", 0},
     {BEGIN "in X f32 [n:8, c:64]\nY[n:8, c:64] = X[n, c] / sqrt(X[n, c] * X[n, c] + 1)\nout Y\n",
      "/ sqrt(X[n, c] * X[n, c] + 1)", 0},
-    // functions are computed in lanes, and then copied
+    // functions of what is not side by side are computed in lanes, and then copied
+    {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
+           " // sum k:64\nY[c:128, w:7] = exp(S[c, w] + X[c%64, (w+1)%7])\nout Y\n",
+     "Y_c[c:128, w:7] = exp(", 0},
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
-     "Y_c[c:128, w:7] = exp(", 0},
+     "Y[c:128, w:7] = exp(", 0},
 };
 
 static void what_is_edited(void **state) {
