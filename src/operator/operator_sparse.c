@@ -84,13 +84,11 @@ canvas_status build_bsr_gemm(struct build *b) {
   return CANVAS_OK;
 }
 
-/* Where few columns of a row are stored, a row of blocks reads next to none of what im2col would copy, and a tile
- * along an image's rows pays for the index of each: at 90 % of zeros that takes half the time of columns, at 40 %
- * up to 1.7 times; of rows of 7 always more. */
+/* A tile along an image's rows finds what im2col would copy where it lies: the index of each stored column, one division,
+ * is worth it, unless rows are too short for a tile. */
 static bool reads_windows(const struct build *b) {
-  enum { FEW = 4, ROW = 8 };
-  return b->size['s'] == 1 && b->size['q'] >= ROW &&
-         b->size['z'] <= b->size['d'] * b->size['k'] / FEW;
+  enum { ROW = 4 };
+  return b->size['s'] == 1 && b->size['q'] >= ROW;
 }
 
 /* parts [n, p, q, d, r, s], from the padded image where at['k'] says. */
