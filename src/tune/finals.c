@@ -10,7 +10,7 @@
 #include "run/child.h"
 #include "tune/candidates.h"
 
-enum { CONTENDERS = 4, SAMPLES = 5, HEAVY_FINALISTS = 2, LEAST_ROUNDS = 3, LONG_ROUNDS = 3 };
+enum { CONTENDERS = 5, SAMPLES = 5, HEAVY_FINALISTS = 2, LEAST_ROUNDS = 3, LONG_ROUNDS = 3 };
 enum { RUNS = 9, WHOLE_RUNS = 8 }; /* of a finalist on average, and of a contender for all images */
 
 static const double GAIN = 0.99;    /* of the default's time: it is beaten */
@@ -160,6 +160,8 @@ static void choose_finalists(const struct search *s, struct finals *f) {
     if (!best) best = next_best(s, f, false);
     if (best && f->count <= FINALISTS) add_finalist(s, f, best->candidate);
   }
+  if (s->for_all && !finals_are_long(s) && f->count && finals_find(f, s->favourite) < 0)
+    f->of[f->count++] = (struct finalist){.who = s->favourite, .scale = 1};
 }
 
 /* The best one always, the others as long as there is time for compilers. */
@@ -167,6 +169,7 @@ static canvas_status compile_finalists(const struct search *s, const struct comp
                                        struct finals *f) {
   double last = f->compile;
   for (int i = 1; i < f->count; i++) {
+    if (!f->of[i].tree) continue;
     struct loop_tree *own;
     double left = s->budget.seconds - search_spent(s) - seconds_of_finals(s, i);
     bool late = s->budget.seconds > 0 && last > left;
@@ -235,7 +238,7 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                const struct expected *expected, const struct program *program,
                                const struct loop_tree **trees, int count, bool whole,
                                struct finals *f, struct verdict *verdicts) {
-  double times[(FINALISTS + 1) * FINAL_ROUNDS];
+  double times[FINALS * FINAL_ROUNDS];
   double run = s->run * (whole ? 1 : (double)s->tried / (double)s->images);
   int rounds = rounds_for(run);
   bool again = true;
@@ -269,13 +272,17 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
 }
 
 canvas_status finals_hold(struct search *s, const struct compiler *compiler, struct finals *f) {
-  const struct loop_tree *trees[FINALISTS + 1] = {NULL};
-  struct verdict verdicts[FINALISTS + 1];
+  const struct loop_tree *trees[FINALS] = {NULL};
+  struct verdict verdicts[FINALS];
+  int count = 0;
   choose_finalists(s, f);
   TRY(compile_finalists(s, compiler, f));
   if (finals_are_long(s)) return CANVAS_OK;
-  for (int i = 0; i < f->count; i++) trees[i] = f->of[i].tree;
-  return run_turns(s, compiler, s->expected, s->measured, trees, f->count, false, f, verdicts);
+  for (int i = 0; i < f->count; i++) {
+    trees[i] = f->of[i].tree;
+    count += trees[i] != NULL;
+  }
+  return run_turns(s, compiler, s->expected, s->measured, trees, count, false, f, verdicts);
 }
 
 /* ---- the winner -------------------------------------------------------------------------------- */
@@ -311,12 +318,13 @@ int finals_winner(struct finals *f) {
 
 /* ---- on all images ----------------------------------------------------------------------------- */
 
-/* The default, the best two and what the model likes best; all where there were no finals before. */
-static void choose_contenders(const struct search *s, struct finals *f, bool of[FINALISTS + 1]) {
+/* The default, the best two and what the model likes best, of these and of all; every one where there were no finals before. */
+static void choose_contenders(const struct search *s, struct finals *f, bool of[FINALS]) {
   int best = finals_winner(f), second = -1, liked = -1;
   for (int i = 0; i < f->count; i++) of[i] = finals_are_long(s);
   if (finals_are_long(s)) return;
   for (int i = 0; i < f->count; i++) {
+    of[i] = !f->of[i].tree;
     if (f->of[i].rounds <= 0) continue;
     if (i != best && (second < 0 || finals_time(f, i) < finals_time(f, second))) second = i;
     if (liked < 0 || search_predict(s, f->of[i].who) < search_predict(s, f->of[liked].who))
@@ -342,11 +350,11 @@ static void tell_rounds(struct finalist *who) {
 
 canvas_status finals_hold_whole(struct search *s, const struct compiler *compiler,
                                 const struct expected *whole, struct finals *f, int *right) {
-  const struct loop_tree *trees[FINALISTS + 1] = {NULL};
-  struct loop_tree *bound[FINALISTS + 1] = {NULL};
-  struct verdict verdicts[FINALISTS + 1];
-  struct finalist before[FINALISTS + 1];
-  bool of[FINALISTS + 1] = {false};
+  const struct loop_tree *trees[FINALS] = {NULL};
+  struct loop_tree *bound[FINALS] = {NULL};
+  struct verdict verdicts[FINALS];
+  struct finalist before[FINALS];
+  bool of[FINALS] = {false};
   int count = 0;
   memcpy(before, f->of, sizeof before);
   choose_contenders(s, f, of);

@@ -2,18 +2,19 @@
  *
  * The least of many noisy times is a lucky one, and trials are compiled by another compiler. So the best five and
  * the default run one after the other in one process, round after round, and what counts is the median of the
- * rounds' ratios to the default. It keeps its place unless it is beaten by a percent.
+ * rounds' ratios to the default. It keeps its place unless it is beaten by a percent. Where trials are of few images, what
+ * the model likes best may have numbers for more of them: it comes to the finals that are of all.
  */
 #ifndef CANVAS_TUNE_FINALS_H
 #define CANVAS_TUNE_FINALS_H
 
 #include "tune/search.h"
 
-enum { FINALISTS = 5, FINAL_ROUNDS = 15 };
+enum { FINALISTS = 5, FINALS = FINALISTS + 2, FINAL_ROUNDS = 15 };
 
 struct finalist {
   struct tune_candidate who;
-  struct loop_tree *tree; /* for what trials measure */
+  struct loop_tree *tree; /* for what trials measure; NULL: it is for all images alone */
   double times
       [FINAL_ROUNDS];   /* seconds, by round: of few images, or of all where `whole` is of them */
   int rounds;           /* 0: it is not there; -1: it failed */
@@ -22,7 +23,7 @@ struct finalist {
 };
 
 struct finals {
-  struct finalist of[FINALISTS + 1]; /* the default first */
+  struct finalist of[FINALS]; /* the default first */
   int count;
   double until;   /* a time of clock_wall by which all ends; 0: none */
   double compile; /* seconds of the budget that the default took to be compiled; 0: not known */

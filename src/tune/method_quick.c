@@ -89,9 +89,20 @@ static void take_orders(const struct search *s, const struct ranking *all, struc
   }
 }
 
+/* What the model likes best may be for more images than are tried: the finals have it then. */
+static void keep_favourite(struct search *s, const struct ranking *all) {
+  if (!s->fewer || !all->count) return;
+  s->favourite = all->data[0].candidate;
+  int sketch = s->favourite.sketch;
+  struct loop_tree *tree = search_for_few(s, sketch, search_bind(s, s->favourite));
+  s->for_all = !tree;
+  loop_tree_free(tree);
+}
+
 void method_shortlist(struct search *s, struct ranking *out) {
   struct ranking all = {0};
   consider(s, &all);
+  keep_favourite(s, &all);
   ranking_add(out, s, (struct tune_candidate){0, 0});
   for (int i = 0; i < s->hints.count; i++) ranking_add(out, s, s->hints.data[i]);
   if (s->heavy) take_orders(s, &all, out);

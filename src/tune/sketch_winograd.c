@@ -5,7 +5,7 @@
  *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel, .. =>     the image
  *             @Y_R = {nb, ni}/n, {hb, hm, hi}/h, ..
  *             @Y_T = ..
- *         a, b, ob, ni, hm, wb, c, hi:unroll, wi:{4,7,14}:unroll:peel, ov:{16,32}:vec =>
+ *         a, b, ob, ni, hm, wb, c:pf(20), hi:unroll, wi:{4,7,14}:unroll:peel, ov:{16,32}:vec =>
  *             @Y_M = ..                                    the products, in tiles of registers
  *         .. =>                                            and back
  *             @Y_S = ..
@@ -23,6 +23,7 @@
 #include "tune/sketch.h"
 
 enum { TILE_ROWS = 14, BLOCK_ROWS = 8, IMAGES = 10, VECTORS = 4 };
+enum { FEW_TILES = 32, AHEAD = 20 }; /* steps after which weights are wanted */
 
 /* The axes of the convolution by what they are to it. */
 struct maker {
@@ -33,6 +34,7 @@ struct maker {
   int others[PROGRAM_AXES], other_count; /* own axes of the weights alone; the last has the lanes */
   int sums[PROGRAM_AXES], sum_count;     /* channels; the last has the lanes of the image */
   int lanes;
+  int64_t l2; /* bytes */
   struct buf *out;
 };
 
@@ -203,6 +205,16 @@ static void put_image(struct maker *m) {
   buf_printf(m->out, "{cb, cv}/%s\n", lanes);
 }
 
+/* Weights of more than the second cache, which so few tiles use that they hardly stay there. */
+static bool is_streamed(const struct maker *m) {
+  int64_t side = m->w->tile + 2, bytes = side * side * (m->t->dtype == PROGRAM_F64 ? 8 : 4);
+  int64_t uses = tiles(m, 0) * tiles(m, 1);
+  for (int i = 0; i < m->image_count; i++) uses *= m->t->axes[m->images[i]].size;
+  for (int i = 0; i < m->sum_count; i++) bytes *= m->t->axes[m->sums[i]].size;
+  for (int i = 0; i < m->other_count; i++) bytes *= m->t->axes[m->others[i]].size;
+  return bytes > m->l2 && uses <= FEW_TILES;
+}
+
 static void put_products(struct maker *m) {
   const char *w = name_of(m, m->w->own[1]);
   buf_puts(m->out, "    m_a, m_b, ");
@@ -210,8 +222,10 @@ static void put_products(struct maker *m) {
   buf_puts(m->out, "ob, ");
   put_loops(m, "ni_", m->images, m->image_count);
   buf_puts(m->out, "hm, wb, ");
-  put_loops(m, "m_", m->sums, m->sum_count);
-  buf_puts(m->out, "hi:unroll, wi:");
+  put_loops(m, "m_", m->sums, m->sum_count - 1);
+  buf_printf(m->out, "m_%s", name_of(m, last_sum(m)));
+  if (is_streamed(m)) buf_printf(m->out, ":pf(%d)", AHEAD);
+  buf_puts(m->out, ", hi:unroll, wi:");
   put_choices(m, tiles(m, 1), TILE_ROWS, false);
   buf_puts(m->out, ":unroll:peel, ov:vec =>");
   put_stage(m, 2, "_M", "");
@@ -268,6 +282,7 @@ struct schedule *sketch_winograd(const struct program *p, int tile, const struct
   int stage = only_stage(p);
   if (stage < 0 || find_winograd(p, stage, tile, &w)) return NULL;
   struct maker m = {.p = p, .t = &p->tensors.data[stage], .w = &w, .out = &text};
+  m.l2 = machine->l2;
   m.lanes = machine->vector_bytes / (m.t->dtype == PROGRAM_F64 ? 8 : 4);
   if (!sort_axes(&m)) return NULL;
   put_weights(&m);

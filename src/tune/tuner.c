@@ -49,8 +49,8 @@ static canvas_status take_winner(struct search *s, struct tune_candidate who, st
 static canvas_status measure_winner(const struct search *s, const struct compiler *compiler,
                                     const struct expected *whole, const struct finals *f, int at,
                                     struct tuned *out) {
-  const struct loop_tree *trees[FINALISTS + 1] = {NULL};
-  struct verdict verdicts[FINALISTS + 1];
+  const struct loop_tree *trees[FINALS] = {NULL};
+  struct verdict verdicts[FINALS];
   const int threads = s->measuring.limits.threads;
   double run = out->itself;
   if (!out->whole) run *= (double)s->images / (double)s->tried;

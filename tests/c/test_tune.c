@@ -2,6 +2,8 @@
 // same, a search that was ended goes on, and whatever a compiler does is somebody's verdict.
 #include "run/cache.h"
 #include "run/child.h"
+#include "tune/method.h"
+#include "tune/search_open.h"
 #include "tune/journal.h"
 #include "tune/mlp.h"
 #include "tune/task_gradient.h"
@@ -388,6 +390,33 @@ static void whole_finals(void **state) {
   program_free(p);
 }
 
+// Weights of a convolution of fewer products are transformed to four times as many: several images share them, which no
+// trial of one image shows. What the model likes best comes to the finals of all.
+static void favourite_of_all(void **state) {
+  struct program *p = program_from(
+      "canvas 1\nprogram p\nin X f32 [n:4, h:16, w:16, c:256]\n"
+      "in W f32 [kh:3, kw:3, c:256, o:256] const\n"
+      "Y[n:4, h:14, w:14, o:256] = X[n, h+kh, w+kw, c] * W[kh, kw, c, o] // sum kh:3, kw:3, c:256\n"
+      "out Y\n");
+  const struct machine machine = machine_here();
+  const struct tune_options options = {
+      .method = method_find("quick"), .seed = 1, .threads = 1, .winograd = true};
+  struct search s;
+  struct ranking list = {0};
+  CHECK_INT(search_open(&ctx, p, &machine, &options, &s), CANVAS_OK, ctx.message);
+  CHECK_INT(s.tried, 1, "an image is of 0.2 GFLOPs");
+  method_shortlist(&s, &list);
+  CHECK(s.for_all, "it is for several images");
+  for (int i = 0; i < list.count; i++)
+    CHECK(search_predict(&s, s.favourite) <= list.data[i].predicted, "nothing is liked better");
+  struct loop_tree *tree = search_bind(&s, s.favourite);
+  CHECK(tree, "it is legal for all images");
+  CHECK(!search_for_few(&s, s.favourite.sketch, tree), "and not for one");
+  free(list.data);
+  search_close(&s);
+  program_free(p);
+}
+
 // Every third file ends it, every fifth is compiled to code that crashes, every seventh to wrong code.
 static const char faulty[] =
     "#!/bin/sh\n"
@@ -674,14 +703,15 @@ static int tear_down(void **state) {
 int main(void) {
   if (getenv("CANVAS_TEST")) cmocka_set_test_filter(getenv("CANVAS_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_method),   cmocka_unit_test(seeds),
-      cmocka_unit_test(goes_on),        cmocka_unit_test(hints),
-      cmocka_unit_test(few_images),     cmocka_unit_test(whole_finals),
-      cmocka_unit_test(faults),         cmocka_unit_test(next_winner),
-      cmocka_unit_test(learns),         cmocka_unit_test(is_stopped),
-      cmocka_unit_test(is_cut),         cmocka_unit_test(is_cut_at_once),
-      cmocka_unit_test(gradient),       cmocka_unit_test(together),
-      cmocka_unit_test(patience),       cmocka_unit_test(a_thousand),
-      cmocka_unit_test(finals_in_time), cmocka_unit_test(some_trials)};
+      cmocka_unit_test(every_method),     cmocka_unit_test(seeds),
+      cmocka_unit_test(goes_on),          cmocka_unit_test(hints),
+      cmocka_unit_test(few_images),       cmocka_unit_test(whole_finals),
+      cmocka_unit_test(favourite_of_all), cmocka_unit_test(faults),
+      cmocka_unit_test(next_winner),      cmocka_unit_test(learns),
+      cmocka_unit_test(is_stopped),       cmocka_unit_test(is_cut),
+      cmocka_unit_test(is_cut_at_once),   cmocka_unit_test(gradient),
+      cmocka_unit_test(together),         cmocka_unit_test(patience),
+      cmocka_unit_test(a_thousand),       cmocka_unit_test(finals_in_time),
+      cmocka_unit_test(some_trials)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
