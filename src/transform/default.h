@@ -53,9 +53,9 @@
  * of rows reads may be computed before it: where that looks at a window of more than half of the first cache, rows lie
  * along it.
  *
- * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where four or more rows follow each
- * other in it, which are lanes there (code_transpose.c), else 0.8 or, without such rows, 2; what is read lane by lane
- * beside it 0.7.
+ * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where vectors have 16 lanes and four or
+ * more rows follow each other in it, which are lanes there (code_transpose.c), else 0.8 or, without such rows, 2; what
+ * is read lane by lane beside it 0.7, an operation of a function that is called for each element 2.
  *
  * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
  * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes
@@ -198,7 +198,8 @@ void default_tile(const struct default_facts *f, const struct machine *machine,
 
 /* ---- default_plan.c: what becomes of a stage ---- */
 
-enum { DEFAULT_ACROSS = 4 }; /* rows of vectors from which on a tile is transposed */
+/* Rows of vectors, and lanes of these, from which on a tile is transposed. */
+enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 16 };
 
 enum default_kind {
   DEFAULT_UNUSED,   /* an input, or no output needs it */

@@ -299,8 +299,10 @@ static int64_t rows_that_follow(const struct chooser *c) {
 /* A lane of a vector that goes where others have theirs: enough rows of vectors are transposed. */
 static double lane_across(const struct chooser *c) {
   int64_t rows = rows_that_follow(c);
-  if (rows < DEFAULT_ACROSS || c->f->t->dtype != PROGRAM_F32) return rows > 1 ? 0.8 : 2;
-  return 0.3 + 2.6 / (double)rows;
+  bool transposed =
+      rows >= DEFAULT_ACROSS && c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
+  if (transposed) return 0.3 + 2.6 / (double)rows;
+  return rows > 1 ? 0.8 : 2;
 }
 
 static double stores(const struct chooser *c) {

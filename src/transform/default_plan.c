@@ -6,7 +6,10 @@
 
 #include "program/program_rebuild.h"
 #include "transform/default.h"
+#include "transform/default_chooser.h"
 
+static const double APART =
+    2; /* cycles of an operation of a function that is called for each element */
 static const double GATHERED = 0.7; /* cycles of a lane that lies apart from the others in memory */
 
 /* ---- what outputs need ---- */
@@ -234,6 +237,7 @@ static int across(const struct default_plans *all, const struct default_facts *f
                   const struct default_plan *plan) {
   int lanes = lanes_of_type(all, f->t);
   uint32_t turned = turned_axes(all, plan);
+  if (lanes < DEFAULT_WIDE) return -1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t rows = plan->tile.rows[i];
     if (i == plan->tile.vec || f->out[i] != 1 || f->t->axes[i].size % rows) continue;
@@ -287,14 +291,21 @@ static void plan_stage(struct default_plans *all, int stage) {
   }
 }
 
-/* What a stage that is computed in the tile of another gathers, lane by lane. */
-static double gathering(const struct default_plans *all, int stage) {
+/* Cycles of an element that is computed by itself. */
+static double calls_apart(const struct default_facts *f) {
+  return f->operations < DEFAULT_CALLS ? 0 : APART * f->operations;
+}
+
+/* What a stage that is computed in the tile of another takes beside it: lanes that are gathered, or functions element
+ * by element. */
+static double beside_tile(const struct default_plans *all, int stage) {
   struct default_facts f;
   int of = 0, lane = -1, gathered = 0;
   while (all->plan[of].reader != stage) of++;
   const struct default_plan *plan = &all->plan[of];
   int along = plan->apart ? plan->across : plan->tile.vec;
   default_facts(all->p, stage, all->kept, &f);
+  if (plan->apart && along < 0) return calls_apart(&f) * (double)f.points;
   for (int i = 0; i < f.t->rank; i++)
     if (plan->axis[i] == along) lane = i;
   if (lane < 0) return 0;
@@ -307,7 +318,7 @@ double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
   bool *constant = program_constants(all->p);
   for (int i = 0; i < all->p->tensors.count; i++) {
-    if (all->plan[i].kind == DEFAULT_WITHIN) cycles += gathering(all, i);
+    if (all->plan[i].kind == DEFAULT_WITHIN) cycles += beside_tile(all, i);
     if (all->plan[i].kind != DEFAULT_UNUSED && (!constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;
   }
