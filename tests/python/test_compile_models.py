@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import struct
 import subprocess
 
 import pytest
@@ -159,6 +160,40 @@ def test_outputs_are_saved_in_the_order_of_the_model(tmp_path):
     for line in done.stdout.decode().splitlines():
         words = line.split()
         assert float(words[6]) <= 1e-5 * float(words[8]) > 0
+
+
+def test_saved_c_refuses_fast_math_and_tells_wrong_outputs(tmp_path):
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).eval()
+    canvas.compile(model, torch.randn(3, 8)).save(tmp_path / "home", name="small")
+    build = ["cc", "-o", "run", "main.c", "small.c", "-lm"]
+
+    def done(*command):
+        return subprocess.run(command, cwd=tmp_path / "home", capture_output=True, text=True)
+
+    refused = done(*build, "-Ofast")
+    assert refused.returncode and "compile this file without" in refused.stderr
+    assert done(*build, "-O2").returncode == 0
+    assert done("./run").returncode == 0
+    example = tmp_path / "home/example.bin"
+    data = bytearray(example.read_bytes())
+    data[128:132] = struct.pack("f", 100)  # behind 3 x 8 numbers of input, up to a multiple of 64
+    example.write_bytes(data)
+    wrong = done("./run")
+    assert wrong.returncode == 1 and "more than rounding" in wrong.stderr, wrong.stdout
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, more, split",
+    [(4, 2, 0, True), (3, 2, 1, True), (5, 3, 2, True), (2, 2, 0, False)],
+)
+def test_transposed_convolutions_are_split_by_their_stride(kernel, stride, more, split):
+    torch.manual_seed(1)
+    model = nn.ConvTranspose2d(8, 16, kernel, stride, 1, output_padding=more).eval()
+    image = torch.randn(1, 8, 9, 10)
+    compiled = canvas.compile(model, image)
+    assert (f"%{stride} == 0" in compiled.text) == split
+    torch.testing.assert_close(compiled(image), model(image))
 
 
 class Sorted(nn.Module):

@@ -1,8 +1,8 @@
 """Convolutions of images of one to three axes, in both directions.
 
 A transposed one is written per place of the output: of the window it meets every stride-th element
-only, those that begin at the place modulo the stride, and no element of it is skipped by a
-condition unless the stride does not divide the window.
+only, which a condition on a remainder says, as the operators have it: the default schedule splits
+the axes by it. Of a window that is no longer than the stride it meets one element, or none.
 """
 
 from __future__ import annotations
@@ -196,13 +196,11 @@ def _phase(
         tap = "0" if k == 1 else f"k{axis}"
         far = "" if k == 1 else f"-{tap}" if step == 1 else f"-{tap}*{step}"
         return f"{axis}+{pad + last}{far}", tap, k, last
-    if step == 1:
-        reach = -(-k // by)
-        tap = f"{at}%{by}" + (f"+k{axis}*{by}" if reach > 1 else "")
-        if k % by:
+    if step == 1 and k <= by:
+        tap = f"{at}%{by}"
+        if k < by:
             bounds.append(f"{tap} < {k}")
-        index = f"{at}/{by}" if reach == 1 else f"{at}/{by}+{reach - 1}-k{axis}"
-        return index, tap, reach, reach - 1
+        return f"{at}/{by}", tap, 1, 0
     last = -(-step * (k - 1) // by)
     place = f"({axis}+{pad}+{last * by}-k{axis}*{step})"
     bounds.append(f"{place}%{by} == 0")
