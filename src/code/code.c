@@ -182,8 +182,11 @@ int code_some_lanes(struct code *c, int element, int lanes, int first, int end) 
 int code_broadcast(struct code *c, int scalar, int lanes) {
   if (lanes == 1) return scalar;
   const struct code_expr *e = &c->exprs.data[scalar];
-  if (e->op == CODE_CONVERT && e->type.element == PROGRAM_BF16) /* bf16 is in memory only */
-    return code_convert(c, code_broadcast(c, e->arg[0], lanes), PROGRAM_BF16);
+  if (e->type.element == PROGRAM_BF16 && (e->op == CODE_CONVERT || e->op == PX_NUMBER)) {
+    /* bf16 is in memory only */
+    int wide = e->op == PX_NUMBER ? code_number(c, PROGRAM_F32, e->number) : e->arg[0];
+    return code_convert(c, code_broadcast(c, wide, lanes), PROGRAM_BF16);
+  }
   struct code_type type = code_type(e->type.element, lanes);
   return code_operation(c, CODE_BROADCAST, type, scalar, -1, -1);
 }
