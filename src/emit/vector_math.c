@@ -274,6 +274,12 @@ void vector_math_print(unsigned used, int lanes, struct buf *out) {
   }
 }
 
+static const char precise[] =
+    "#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__\n"
+    "#error \"exp and its like are wrong with -ffast-math and -Ofast: compile this file without\"\n"
+    "#endif\n";
+
 void vector_math_print_once(unsigned used, struct buf *out) {
+  if (used) buf_puts(out, precise);
   if (used >> REDUCE & 1) buf_puts(out, far_angle_text);
 }

@@ -498,12 +498,13 @@ static canvas_status choose(canvas_context *ctx, struct compiler *c, const char 
   const char *const *known = c->quick ? quick : usual;
   char why[MESSAGE_SIZE] = "";
   bool works = false;
+  const char *advice = command ? "" : " (CANVAS_CC names it: set it to gcc or clang)";
   if (!command) command = getenv("CANVAS_CC");
   if (command && command[strspn(command, " \t\n")]) {
     TRY(try_command(ctx, c, command, target, &works, why, sizeof why));
     if (works) return CANVAS_OK;
     TRY(cache_has_room(ctx, c->cache));
-    return fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s", why);
+    return fail(ctx, CANVAS_IO, "the C compiler does not work: %.600s%s", why, advice);
   }
   for (int i = 0; i < 3 && !works; i++)
     TRY(try_command(ctx, c, known[i], target, &works, why, sizeof why));

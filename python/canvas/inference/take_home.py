@@ -35,6 +35,7 @@ MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see READ
 #include "%(name)s.h"
 
 enum { WEIGHTS = %(weights)d, INPUTS = %(inputs)d, OUTPUTS = %(outputs)d };
+static const double BOUND = 1e-3; /* of the largest output: more than rounding */
 static const size_t weight_bytes[] = {%(weight_bytes)s};
 static const size_t input_bytes[] = {%(input_bytes)s};
 static const size_t output_bytes[] = {%(output_bytes)s};
@@ -65,6 +66,7 @@ int main(void) {
   FILE *weights_file = opened("weights.bin"), *example = opened("example.bin");
   const void *weights[WEIGHTS + 1], *inputs[INPUTS + 1];
   void *outputs[OUTPUTS];
+  int wrong = 0;
   for (int i = 0; i < WEIGHTS; i++) weights[i] = tensor(weights_file, weight_bytes[i]);
   for (int i = 0; i < INPUTS; i++) inputs[i] = tensor(example, input_bytes[i]);
   for (int i = 0; i < OUTPUTS; i++) outputs[i] = memory(output_bytes[i]);
@@ -77,11 +79,14 @@ int main(void) {
     const float *got = outputs[i], *wanted = tensor(example, output_bytes[i]);
     double off = 0, largest = 0;
     for (size_t k = 0; k < output_bytes[i] / sizeof(float); k++) {
-      off = fmax(off, fabs((double)got[k] - wanted[k]));
+      int same = got[k] == wanted[k] || (isnan(got[k]) && isnan(wanted[k]));
+      double apart = same ? 0 : fabs((double)got[k] - wanted[k]);
+      if (!(apart <= off)) off = apart; /* nan, too */
       largest = fmax(largest, fabs((double)wanted[k]));
     }
     printf("output %%d: %%zu bytes, ", i, output_bytes[i]);
     printf("off by %%g of %%g at most\n", off, largest);
+    wrong |= !(off <= BOUND * largest);
     free((void *)wanted);
   }
   for (int i = 0; i < WEIGHTS; i++) free((void *)weights[i]);
@@ -91,7 +96,8 @@ int main(void) {
   free(arena);
   fclose(weights_file);
   fclose(example);
-  return 0;
+  if (wrong) fprintf(stderr, "that is more than rounding: was it compiled with -ffast-math?\n");
+  return wrong;
 }
 """
 
@@ -103,8 +109,9 @@ says what it takes; tensors are whole, row-major, of 32 bits per element.
     cc {flags} -o {name} main.c {name}.c -lm
     ./{name}
 
-runs it on `example.bin` (inputs, then what PyTorch answered) and prints how far off the outputs
-are. `weights.bin` holds the weights in the order of the header, each from a multiple of 64 bytes.
+runs it on `example.bin` (inputs, then what PyTorch answered), prints how far off the outputs
+are, and ends with status 1 where that is more than rounding. `weights.bin` holds the weights in
+the order of the header, each from a multiple of 64 bytes.
 `network.txt` is the text that `canvas network` reads.
 """
 
