@@ -383,9 +383,10 @@ static double streaming(const struct chooser *c) {
     if (lanes_along(c, l) == STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l->tensor);
-    bool far = rows * panel(c, l) > (double)c->machine->l2 && chooser_is_far(c, all_bytes(c, l));
-    if (rows * panel(c, l) > (double)c->machine->l1)
-      bytes += far ? step * STREAM / FAR_STREAM : step;
+    double rate = STREAM;
+    if (rows * panel(c, l) > (double)c->machine->l2)
+      rate = chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
+    if (rows * panel(c, l) > (double)c->machine->l1) bytes += step * STREAM / rate;
   }
   return bytes / STREAM;
 }

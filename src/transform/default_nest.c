@@ -272,11 +272,22 @@ static int add_outer(struct nest *n) {
   return node;
 }
 
+/* Own axes that say where a reduction begins and ends: each of their steps has a panel of its own. */
+static uint32_t bounding_axes(const struct nest *n) {
+  uint32_t axes = 0;
+  for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++) {
+    const struct program_axis *a = &n->f->t->axes[i];
+    if (a->low >= 0) axes |= px_range(n->m->p, a->low).axes | px_range(n->m->p, a->high).axes;
+  }
+  return axes;
+}
+
 /* How often the tile's panel is run through: for every tile of rows. */
 static double uses_of_panel(const struct nest *n) {
   double uses = 1;
+  uint32_t bounding = bounding_axes(n);
   for (int i = 0; i < n->f->t->rank; i++)
-    if (i != n->tile->vec) uses *= (double)outer_steps(n, i);
+    if (i != n->tile->vec && !(bounding >> i & 1)) uses *= (double)outer_steps(n, i);
   return uses;
 }
 

@@ -74,7 +74,7 @@ static const struct {
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "@Y_c[oc_v][w_i] ="},
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
-     "oc_v, w_i:vec =>"}, // ... in vectors along the rows, which every tile has
+     "oc_v, w_i:vec =>"},  // ... in vectors along the rows, which every tile has
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "ic, kh, kw, w_i:14:mask:unroll, oc_v:32:vec =>"},
     // ... of a small image it is outside
@@ -82,6 +82,10 @@ static const struct {
      "kh, kw, ic, w_i:14:mask:unroll, oc_v:32:vec =>"},
     // phases of a transposed convolution: of rows around the tile, of pixels in it, of windows in the sum
     {TRANSPOSED, 0, "n, h_o:para, w_o, h_i:2:unroll =>"},
+    // ... whose weights for 96 channels are more than the second cache
+    {"conv_transpose2d_nchw in_channels=512 height=4 width=4 out_channels=256 kernel=4 stride=2 "
+     "padding=1",
+     0, "Y_c_w:unroll, oc_v:32:vec =>"},
     {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:mask:unroll, oc:vec =>"},
     {TRANSPOSED, 1,
      "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:6:peel:unroll, oc_v:16:vec =>"},
