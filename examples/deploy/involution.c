@@ -118,6 +118,9 @@ typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias
     m16 nan_ = y_ != y_; \
     (v16)((nan_ & (m16)y_) | (~nan_ & (m16)GREATER_V16(x_, y_))); \
   })
+#if defined __FAST_MATH__ || defined __ASSOCIATIVE_MATH__
+#error "exp and its like are wrong with -ffast-math and -Ofast: compile this file without"
+#endif
 #if defined __AVX512F__ && defined __clang__
 #define GREATER_V16(x, y) __builtin_ia32_maxps512(y, x, 4)
 #elif defined __AVX512F__

@@ -14,6 +14,7 @@
  * there are those of others, and are not stored.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "code/code.h"
 
@@ -126,55 +127,59 @@ static bool meet(const struct across *a, const struct across *b, int lanes) {
 
 /* ---- transposed ---- */
 
-/* The name of one step of one vector; the expression if it is to be named no more. */
-static int named(struct transposer *t, int expr, int number) {
+/* A name for x and y in another order; NULL as `number`: it is not named. */
+static int zipped(struct transposer *t, int x, int y, enum code_zip how, int *number) {
+  int lanes[CODE_LANES], count = expr_at(t, x)->type.lanes;
   char name[24];
-  snprintf(name, sizeof name, "across%d", number);
-  int variable = code_local(t->c, t->first, name, expr_at(t, expr)->type);
-  code_declare(t->c, variable, expr);
+  for (int i = 0; i < count; i++) lanes[i] = code_zip_lane(how, count, i);
+  int value = code_permute(t->c, x, y, lanes);
+  if (!number) return value;
+  snprintf(name, sizeof name, "across%d", (*number)++);
+  int variable = code_local(t->c, t->first, name, expr_at(t, value)->type);
+  code_declare(t->c, variable, value);
   return code_variable_at(t->c, variable, 0);
 }
 
-static int zipped(struct transposer *t, int x, int y, enum code_zip how) {
-  int lanes[CODE_LANES], count = expr_at(t, x)->type.lanes;
-  for (int i = 0; i < count; i++) lanes[i] = code_zip_lane(how, count, i);
-  return code_permute(t->c, x, y, lanes);
+/* out[j] has the lanes j, 4 + j, 8 + j .. of four rows, each four together. */
+static void transpose_four(struct transposer *t, const int *rows, int *out, int *number) {
+  int pair[QUARTER];
+  bool twice = rows[0] == rows[2] && rows[1] == rows[3];
+  for (int j = 0; j < QUARTER; j++) {
+    const int *two = rows + (j & 2);
+    pair[j] =
+        twice && j > 1 ? pair[j - 2] : zipped(t, two[0], two[1], CODE_ZIP_LOW + j % 2, number);
+  }
+  for (int j = 0; j < QUARTER; j++)
+    out[j] = zipped(t, pair[j / 2], pair[2 + j / 2], CODE_ZIP_PAIRS_LOW + j % 2, number);
+}
+
+/* Of 16 lanes: fours of the quarters k of row, row[4], .. become those of out[0], out[4], .. */
+static void join_four(struct transposer *t, const int *row, int *out, int *number) {
+  for (int k = 0; k < 2; k++) {
+    enum code_zip part = CODE_QUARTERS_EVEN + k;
+    int low = zipped(t, row[0], row[4], part, number), high = low;
+    if (row[8] != row[0]) high = zipped(t, row[8], row[12], part, number);
+    for (int l = 0; l < 2; l++)
+      out[4 * k + 8 * l] = zipped(t, low, high, CODE_QUARTERS_EVEN + l, NULL);
+  }
 }
 
 /* Vectors of `lanes` lanes, as many: in[i] is the row i, out[i] becomes the lane i of each. */
 static void transpose(struct transposer *t, const int *in, int lanes, int *out) {
-  int row[LONGEST], pair[LONGEST], names = 0;
+  int row[LONGEST], number = 0;
   for (int i = 0; i < lanes; i += QUARTER) {
     int known = 0; /* the same four rows before: they are transposed already */
     while (known < i && in[known] != in[i]) known += QUARTER;
-    for (int j = 0; j < QUARTER && known < i; j++) row[i + j] = row[known + j];
-    if (known < i) continue;
-    bool twice = in[i] == in[i + 2] && in[i + 1] == in[i + 3];
-    for (int j = 0; j < QUARTER; j++)
-      pair[j] =
-          twice && j > 1
-              ? pair[j - 2]
-              : named(t, zipped(t, in[i + (j & 2)], in[i + (j & 2) + 1], CODE_ZIP_LOW + j % 2),
-                      names++);
-    for (int j = 0; j < QUARTER; j++)
-      row[i + j] =
-          named(t, zipped(t, pair[j / 2], pair[2 + j / 2], CODE_ZIP_PAIRS_LOW + j % 2), names++);
+    if (known < i)
+      memcpy(row + i, row + known, QUARTER * sizeof *row);
+    else
+      transpose_four(t, in + i, row + i, &number);
   }
-  for (int j = 0; j < QUARTER;
-       j++) { /* row[4i + j] has lanes j, 4 + j, 8 + j .. of the rows 4i .. 4i+3 */
+  for (int j = 0; j < QUARTER; j++) {
     if (lanes == QUARTER) out[j] = row[j];
-    if (lanes == 2 * QUARTER)
-      for (int k = 0; k < 2; k++)
-        out[j + 4 * k] = zipped(t, row[j], row[4 + j], CODE_QUARTERS_EVEN + k);
-    if (lanes != LONGEST) continue;
-    for (int k = 0; k < 2; k++) {
-      int low = named(t, zipped(t, row[j], row[4 + j], CODE_QUARTERS_EVEN + k), names++),
-          high = low;
-      if (row[8 + j] != row[j])
-        high = named(t, zipped(t, row[8 + j], row[12 + j], CODE_QUARTERS_EVEN + k), names++);
-      for (int l = 0; l < 2; l++)
-        out[j + 4 * k + 8 * l] = zipped(t, low, high, CODE_QUARTERS_EVEN + l);
-    }
+    for (int k = 0; lanes == 2 * QUARTER && k < 2; k++)
+      out[j + 4 * k] = zipped(t, row[j], row[4 + j], CODE_QUARTERS_EVEN + k, NULL);
+    if (lanes == LONGEST) join_four(t, row + j, out + j, &number);
   }
 }
 

@@ -289,6 +289,10 @@ static void sketches_are_right(const struct program *p, const struct machine *ma
   "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=40 " \
   "block_rows=16 block_columns=2 padding=1"
 
+#define SMALL_WINDOWS                                                                           \
+  "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=80 " \
+  "padding=1"
+
 static const char *const calls[] = {
     "conv2d_nhwc height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1",
     "conv2d_nchw height=7 width=9 in_channels=6 out_channels=20 kernel=3 padding=1 stride=2",
@@ -298,8 +302,7 @@ static const char *const calls[] = {
     "softmax shape=9x64",
     MIXED,
     SMALL_BSR,
-    "bsr_conv2d_nhwc batch=1 height=5 width=6 in_channels=16 out_channels=32 kernel=3 blocks=80 "
-    "padding=1",
+    SMALL_WINDOWS,
 };
 
 static void operators(void **state) {
