@@ -33,6 +33,7 @@ from canvas import _core
 
 HERE = Path(__file__).resolve().parent
 SLICE = 0.004  # seconds of a contender's turn
+WARM = 3  # calls, at least, before a turn is timed
 SLOW = 0.3  # seconds of a call after which one is enough
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -109,7 +110,8 @@ def timed(timer: Timer) -> tuple[Timer, int]:
 
 def turns(timers: dict[str, Timer], rounds: int) -> dict[str, list[float]]:
     """In a new order in each round: of arrays larger than a shared cache keeps, those of one
-    contender may stay there for as long as the order is the same, 1.5 times as fast.
+    contender may stay there for as long as the order is the same, 1.5 times as fast. What another one
+    has driven out of the caches comes back before the clock runs.
     """
     calls = {name: timed(timer)[1] for name, timer in timers.items()}
     times: dict[str, list[float]] = {name: [] for name in timers}
@@ -122,7 +124,7 @@ def turns(timers: dict[str, Timer], rounds: int) -> dict[str, list[float]]:
             if slow:
                 times[name].append(times[name][0])
                 continue
-            timer(1)
+            timer(max(WARM, calls[name] // 2))
             times[name].append(timer(calls[name]))
     return times
 
@@ -254,7 +256,7 @@ class Bench:
         self.add_onednn(case, arrays, wanted, timers, row)
         self.add_torch(case, tensors, timers)
         for timer in timers.values():
-            timer(1)
+            timer(max(WARM, calls[name] // 2))
         times = turns(timers, self.rounds)
         clock = self.speed.clock()
         row.update({f"{name}_us": statistics.median(t) * 1e6 for name, t in times.items()})

@@ -319,7 +319,8 @@ static void none_works(void **state) {
   assert_string_equal(
       ctx.message,
       "the C compiler does not work: 'canvas-no-such-compiler -O3' ended with status "
-      "127: No such file or directory");
+      "127: No such file or directory (CANVAS_CC names it: "
+      "set it to gcc or clang)");
 }
 
 // Time for one file is not time for ten; what comes too late says so.
