@@ -110,8 +110,8 @@ def timed(timer: Timer) -> tuple[Timer, int]:
 
 def turns(timers: dict[str, Timer], rounds: int) -> dict[str, list[float]]:
     """In a new order in each round: of arrays larger than a shared cache keeps, those of one
-    contender may stay there for as long as the order is the same, 1.5 times as fast. What another one
-    has driven out of the caches comes back before the clock runs.
+    contender may stay there for as long as the order is the same, 1.5 times as fast. What another
+    one has driven out of the caches comes back before the clock runs.
     """
     calls = {name: timed(timer)[1] for name, timer in timers.items()}
     times: dict[str, list[float]] = {name: [] for name in timers}
@@ -256,7 +256,7 @@ class Bench:
         self.add_onednn(case, arrays, wanted, timers, row)
         self.add_torch(case, tensors, timers)
         for timer in timers.values():
-            timer(max(WARM, calls[name] // 2))
+            timer(1)
         times = turns(timers, self.rounds)
         clock = self.speed.clock()
         row.update({f"{name}_us": statistics.median(t) * 1e6 for name, t in times.items()})
