@@ -82,6 +82,7 @@ PYTHON_OWN = {
     "python/canvas/inference/model_state.py": "test_compile_network",
     "python/canvas/inference/native_part.py": "test_compile_network",
     "python/canvas/inference/first_call.py": "test_compile_network",
+    "python/canvas/inference/take_home.py": "test_compile_models",
     "python/canvas/inference/specialised.py": "test_compile_network",
     "python/canvas/inference/compiled_network.py": "test_compile_network",
     "python/canvas/inference/torch_backend.py": "test_torch_backend",

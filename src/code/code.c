@@ -50,6 +50,17 @@ struct code_type code_type(int element, int lanes) {
   return (struct code_type){(uint8_t)element, (uint8_t)lanes};
 }
 
+bool code_mentions(const struct code *c, int expr, int variable) {
+  if (expr < 0) return false;
+  const struct code_expr *e = &c->exprs.data[expr];
+  if (e->variable == variable) return true;
+  for (int i = 0; i < e->count; i++)
+    if (code_mentions(c, c->terms.data[e->first + i].expr, variable)) return true;
+  for (int i = 0; i < 3; i++)
+    if (code_mentions(c, e->arg[i], variable)) return true;
+  return false;
+}
+
 bool code_same_type(struct code_type a, struct code_type b) {
   return a.element == b.element && a.lanes == b.lanes;
 }

@@ -173,6 +173,8 @@ bool code_is_value(struct code_type type); /* f32, f64 or bf16 */
 
 /* A quotient or remainder of an index by a positive constant; the lesser or the greater of two. */
 bool code_is_index_operation(const struct code *c, int expr);
+/* Whether the expression, -1: none, holds the variable, an element of it, or it as a counter. */
+bool code_mentions(const struct code *c, int expr, int variable);
 /* An index as one of 64 bits is that index; any other expression is itself. */
 int code_bare(const struct code *c, int expr);
 /* Whether both are written alike; an index may be of 64 bits in one of them alone. */

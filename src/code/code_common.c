@@ -512,22 +512,13 @@ static int value_of(struct finder *f, const struct form *a) {
   return code_sum(f->c, term, a->count, 0);
 }
 
-static bool mentions(const struct finder *f, int expr, int variable) {
-  if (expr < 0) return false;
-  const struct code_expr *e = expr_at(f, expr);
-  if (e->variable == variable) return true;
-  for (int i = 0; i < e->count; i++)
-    if (mentions(f, f->c->terms.data[e->first + i].expr, variable)) return true;
-  return mentions(f, e->arg[0], variable) || mentions(f, e->arg[1], variable);
-}
-
 /* Names stand at the beginning of the loop: this one after all those that do not mention it. */
 static void declare(struct finder *f, int loop, int value) {
   int before = -1, at = f->c->statements.count;
   for (int i = statement(f, loop)->first; i >= 0; i = statement(f, i)->next) {
     const struct code_statement *s = statement(f, i);
     bool name = s->kind == CODE_DECLARE && f->c->variables.data[s->variable].storage == CODE_NAME;
-    if (!name || mentions(f, s->value, f->name)) break;
+    if (!name || code_mentions(f->c, s->value, f->name)) break;
     before = i;
   }
   struct code_statement s = {.kind = CODE_DECLARE,

@@ -29,16 +29,6 @@ static const struct code_expr *expr_at(const struct lanes *l, int expr) {
   return &l->c->exprs.data[expr];
 }
 
-static bool mentions(const struct lanes *l, int expr, int variable) {
-  if (expr < 0) return false;
-  const struct code_expr *e = expr_at(l, expr);
-  if (e->variable == variable) return true;
-  for (int i = 0; i < e->count; i++)
-    if (mentions(l, l->c->terms.data[e->first + i].expr, variable)) return true;
-  return mentions(l, e->arg[0], variable) || mentions(l, e->arg[1], variable) ||
-         mentions(l, e->arg[2], variable);
-}
-
 /* Itself, or what is left of it where as many are divided off as there are. */
 static bool is_lane(const struct lanes *l, int expr) {
   const struct code_expr *e = expr_at(l, expr);
@@ -58,7 +48,7 @@ static bool is_contiguous(const struct lanes *l, int index) {
     const struct affine_term *t = &l->c->terms.data[e->first + i];
     if (is_lane(l, t->expr) && t->coef == 1 && !once)
       once = true;
-    else if (mentions(l, t->expr, l->counter))
+    else if (code_mentions(l->c, t->expr, l->counter))
       return false;
   }
   return once;
@@ -107,7 +97,7 @@ static bool narrow(struct lanes *l, const struct fact_sum *sum, struct interval 
   for (int k = 0; k < sum->count; k++)
     if (is_lane(l, sum->term[k].expr))
       coef = sum->term[k].coef;
-    else if (mentions(l, sum->term[k].expr, l->counter))
+    else if (code_mentions(l->c, sum->term[k].expr, l->counter))
       return false;
     else
       term[count++] = sum->term[k];
@@ -198,7 +188,7 @@ static int loaded(struct lanes *l, int expr) {
 /* All lanes at once; itself where they are the same; -1 where that cannot be said. */
 static int vector_of(struct lanes *l, int expr) {
   const struct code_expr e = *expr_at(l, expr);
-  if (!mentions(l, expr, l->counter)) return expr;
+  if (!code_mentions(l->c, expr, l->counter)) return expr;
   if (e.op == CODE_LANE) return whole(l, &e);
   if (e.op == CODE_ELEMENT) return loaded(l, expr);
   if (e.op == CODE_CONVERT) return converted(l, &e);
@@ -277,7 +267,7 @@ bool code_join_lanes(struct code *c, int loop) {
     return false;
   struct code_statement t = c->statements.data[f.first];
   if (!may_store(&l, &t)) return false;
-  t.to = mentions(&l, t.to, l.counter) ? written(&l, t.to) : -1;
+  t.to = code_mentions(l.c, t.to, l.counter) ? written(&l, t.to) : -1;
   t.value = t.to < 0 ? -1 : vector_of(&l, t.value);
   if (t.value < 0 ||
       (code_same_type(expr_at(&l, t.to)->type, expr_at(&l, t.value)->type) == false &&

@@ -31,17 +31,6 @@ static const struct code_expr *expr_at(const struct permuted *p, int expr) {
   return &p->c->exprs.data[expr];
 }
 
-static bool mentions(const struct code *c, int expr, int counter) {
-  if (expr < 0) return false;
-  const struct code_expr *e = &c->exprs.data[expr];
-  if (e->variable == counter) return true;
-  for (int i = 0; i < e->count; i++)
-    if (mentions(c, c->terms.data[e->first + i].expr, counter)) return true;
-  for (int i = 0; i < 3; i++)
-    if (mentions(c, e->arg[i], counter)) return true;
-  return false;
-}
-
 /* Adds to each lane's offset what it makes of the term; false: that is not known. */
 static bool add_term(struct permuted *p, int expr, int64_t coef, int counter) {
   int64_t product;
@@ -63,7 +52,7 @@ static bool find_offsets(struct permuted *p, int index, int counter, struct affi
   base->constant = e.integer;
   for (int i = 0; i < e.count; i++) {
     struct affine_term t = p->c->terms.data[e.first + i];
-    if (!mentions(p->c, t.expr, counter))
+    if (!code_mentions(p->c, t.expr, counter))
       base->term[base->count++] = t;
     else if (!add_term(p, t.expr, t.coef, counter))
       return false;

@@ -51,16 +51,6 @@ static bool is_integer(const struct transposer *t, int expr, int64_t value) {
   return expr_at(t, expr)->op == PX_INT && expr_at(t, expr)->integer == value;
 }
 
-static bool mentions(const struct transposer *t, int expr, int variable) {
-  if (expr < 0) return false;
-  const struct code_expr *e = expr_at(t, expr);
-  if (e->variable == variable) return true;
-  for (int i = 0; i < e->count; i++)
-    if (mentions(t, t->c->terms.data[e->first + i].expr, variable)) return true;
-  return mentions(t, e->arg[0], variable) || mentions(t, e->arg[1], variable) ||
-         mentions(t, e->arg[2], variable);
-}
-
 /* ---- a vector that is stored across ---- */
 
 /* The index as a sum of counter * stride, others, and a constant. */
@@ -76,7 +66,7 @@ static bool split_index(const struct transposer *t, int index, int counter, stru
     int bare = code_bare(t->c, of.expr);
     if (expr_at(t, bare)->op == CODE_VARIABLE && expr_at(t, bare)->variable == counter)
       a->stride += of.coef;
-    else if (mentions(t, of.expr, counter))
+    else if (code_mentions(t->c, of.expr, counter))
       return false;
     else
       term[count++] = of;
@@ -109,8 +99,8 @@ static bool is_across(const struct transposer *t, int at, struct across *a) {
   a->statement = at;
   a->value = vector->value;
   a->array = to->variable;
-  return expr_at(t, a->value)->type.lanes == v->type.lanes && !mentions(t, a->value, a->array) &&
-         split_index(t, to->arg[0], counter, a);
+  return expr_at(t, a->value)->type.lanes == v->type.lanes &&
+         !code_mentions(t->c, a->value, a->array) && split_index(t, to->arg[0], counter, a);
 }
 
 static bool go_together(const struct transposer *t, const struct across *a,

@@ -302,6 +302,7 @@ static void put_permute(bool two, bool wide, int lanes, struct buf *out) {
              head, V, lanes, y, v, lanes, more, two ? ", y_" : "", letters(wide, true), lanes);
 }
 
+/* Names of the macros of what a transposition is made of. */
 const char *const print_zips[CODE_ZIPS] = {
     [CODE_ZIP_LOW] = "ZIP_LOW",
     [CODE_ZIP_HIGH] = "ZIP_HIGH",
@@ -341,34 +342,9 @@ static void put_stream(bool wide, int lanes, struct buf *out) {
       V, lanes, type, v, lanes, bytes, V, lanes, V, lanes);
 }
 
-static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
-                              struct buf *out) {
-  const char *v = letters(wide, false), *m = letters(wide, true);
-  char V = wide ? 'D' : 'V';
+/* Vectors in memory of half the bytes: the first lanes, and all. */
+static void put_bf16(int helper, int lanes, struct buf *out) {
   switch (helper) {
-    case VECTOR_ALL:
-      buf_printf(out, "#define ALL_%c%d(x) ((x) - (%s%d){0})\n", V, lanes, v, lanes);
-      return;
-    case VECTOR_PICK:
-      buf_printf(out,
-                 "#define PICK_%c%d(mask, x, y) \\\n  ({ \\\n    %s%d mask_ = (mask); \\\n"
-                 "    (%s%d)((mask_ & (%s%d)(x)) | (~mask_ & (%s%d)(y))); \\\n  })\n",
-                 V, lanes, m, lanes, v, lanes, m, lanes, m, lanes);
-      return;
-    case VECTOR_PERMUTE:
-    case VECTOR_PERMUTE_TWO: put_permute(helper == VECTOR_PERMUTE_TWO, wide, lanes, out); return;
-    case VECTOR_ZIP + CODE_ZIP_LOW:
-    case VECTOR_ZIP + CODE_ZIP_HIGH:
-    case VECTOR_ZIP + CODE_ZIP_PAIRS_LOW:
-    case VECTOR_ZIP + CODE_ZIP_PAIRS_HIGH:
-    case VECTOR_ZIP + CODE_QUARTERS_EVEN:
-    case VECTOR_ZIP + CODE_QUARTERS_ODD:
-      put_zip((enum code_zip)(helper - VECTOR_ZIP), wide, lanes, out);
-      return;
-    case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
-    case VECTOR_SOME: put_some(p, lanes, out); return;
-    case VECTOR_STORE: put_store(p, wide, lanes, out); return;
-    case VECTOR_STREAM: put_stream(wide, lanes, out); return;
     case VECTOR_BF16_LOAD:
       buf_printf(out,
                  "#define BF16_LOAD%d(place, n) \\\n  ({ \\\n"
@@ -396,7 +372,7 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
           "    (v%d)(__builtin_convertvector(*(const half_ *)&(place), m%d) << 16); \\\n  })\n",
           lanes, 2 * lanes, lanes, lanes);
       return;
-    case VECTOR_BF16_WRITE:
+    default: /* VECTOR_BF16_WRITE */
       buf_printf(out,
                  "#define BF16_WRITE%d(place, x) \\\n  do { \\\n    uint16_t *to_ = &(place); \\\n"
                  "    v%d from_ = (x); \\\n"
@@ -404,6 +380,37 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
                  "  } while (0)\n",
                  lanes, lanes, lanes);
       return;
+  }
+}
+
+static void put_vector_helper(const struct printer *p, int helper, bool wide, int lanes,
+                              struct buf *out) {
+  const char *v = letters(wide, false), *m = letters(wide, true);
+  char V = wide ? 'D' : 'V';
+  if (helper >= VECTOR_ZIP && helper < VECTOR_ZIP + CODE_ZIPS) {
+    put_zip((enum code_zip)(helper - VECTOR_ZIP), wide, lanes, out);
+    return;
+  }
+  switch (helper) {
+    case VECTOR_ALL:
+      buf_printf(out, "#define ALL_%c%d(x) ((x) - (%s%d){0})\n", V, lanes, v, lanes);
+      return;
+    case VECTOR_PICK:
+      buf_printf(out,
+                 "#define PICK_%c%d(mask, x, y) \\\n  ({ \\\n    %s%d mask_ = (mask); \\\n"
+                 "    (%s%d)((mask_ & (%s%d)(x)) | (~mask_ & (%s%d)(y))); \\\n  })\n",
+                 V, lanes, m, lanes, v, lanes, m, lanes, m, lanes);
+      return;
+    case VECTOR_PERMUTE:
+    case VECTOR_PERMUTE_TWO: put_permute(helper == VECTOR_PERMUTE_TWO, wide, lanes, out); return;
+    case VECTOR_LOAD: put_load(p, wide, lanes, out); return;
+    case VECTOR_SOME: put_some(p, lanes, out); return;
+    case VECTOR_STORE: put_store(p, wide, lanes, out); return;
+    case VECTOR_STREAM: put_stream(wide, lanes, out); return;
+    case VECTOR_BF16_LOAD:
+    case VECTOR_BF16_STORE:
+    case VECTOR_BF16_READ:
+    case VECTOR_BF16_WRITE: put_bf16(helper, lanes, out); return;
     case VECTOR_BF16_WRITE + 1 + PX_MAX: put_extremum(true, wide, lanes, out); return;
     case VECTOR_BF16_WRITE + 1 + PX_MIN: put_extremum(false, wide, lanes, out); return;
     default:

@@ -84,8 +84,8 @@ canvas_status build_bsr_gemm(struct build *b) {
   return CANVAS_OK;
 }
 
-/* A tile along an image's rows finds what im2col would copy where it lies: the index of each stored column, one division,
- * is worth it, unless rows are too short for a tile. */
+/* A tile along an image's rows finds what im2col would copy where it lies. The index of each stored column, one
+ * division, is worth it, unless rows are too short for a tile. */
 static bool reads_windows(const struct build *b) {
   enum { ROW = 4 };
   return b->size['s'] == 1 && b->size['q'] >= ROW;

@@ -29,11 +29,10 @@
  *     + what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the
- * first cache holds; panels of memory that more tiles use come with 6 bytes a cycle,
- * those of more than the second cache with 8), where an operand is loaded
- * once for the tile's steps along the axes that it does not move along, as a vector where it is contiguous along
- * the lanes and as one number where it stands still; of a short window that is unrolled, only what the row before
- * has not loaded. Operands that go from page to page, conditions of borders and lanes that are not all there cost
+ * first cache holds; panels that more tiles use come with 8 bytes a cycle where one is more than the second cache, with 6
+ * from memory), where an operand is loaded once for the tile's steps along the axes that it does not move along, as a
+ * vector where it is contiguous along the lanes and as one number where it stands still; of a short window that is
+ * unrolled, only what the row before has not loaded. Operands that go from page to page, conditions of borders and lanes that are not all there cost
  * more. The tile's vectors, one row of operands and one more fit into the registers; rows that other vectors go
  * with are innermost, so that these are loaded once, where they fit, too, or are fewer than the numbers that go
  * with them. Of an image whose lines under a window are more than the first cache, what a tile loads for the first

@@ -288,21 +288,23 @@ static double packing(const struct chooser *c) {
   return cycles;
 }
 
-/* Rows that are side by side in what is written; 1: none are. */
-static int64_t rows_that_follow(const struct chooser *c) {
-  for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && c->now.rows[i] > 1 && c->f->out[i] == 1)
-      return c->options.turned >> i & 1 ? DEFAULT_ACROSS - 1 : c->now.rows[i];
-  return 1;
+/* The rows of a tile that are side by side in what is written; -1: none are. */
+static int axis_that_follows(const struct chooser *c) {
+  int axis = c->f->t->rank - 1;
+  while (axis >= 0 && (axis == c->now.vec || c->now.rows[axis] == 1 || c->f->out[axis] != 1))
+    axis--;
+  return axis;
 }
 
-/* A lane of a vector that goes where others have theirs: enough rows of vectors are transposed. */
+/* Cycles of a lane that goes where others have theirs: enough rows of vectors are transposed, unless what reads them
+ * loads something else in a twisted way along the rows. */
 static double lane_across(const struct chooser *c) {
-  int64_t rows = rows_that_follow(c);
-  bool transposed =
-      rows >= DEFAULT_ACROSS && c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
-  if (transposed) return 0.3 + 2.6 / (double)rows;
-  return rows > 1 ? 0.8 : 2;
+  int axis = axis_that_follows(c);
+  if (axis < 0) return 2;
+  int64_t rows = c->now.rows[axis];
+  bool wide = c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
+  bool transposed = wide && rows >= DEFAULT_ACROSS && !(c->options.turned >> axis & 1);
+  return transposed ? 0.3 + 2.6 / (double)rows : 0.8;
 }
 
 static double stores(const struct chooser *c) {

@@ -8,9 +8,8 @@
 #include "transform/default.h"
 #include "transform/default_chooser.h"
 
-static const double APART =
-    2; /* cycles of an operation of a function that is called for each element */
-static const double GATHERED = 0.7; /* cycles of a lane that lies apart from the others in memory */
+/* Cycles of an operation of a function that is called for each element, and of a lane that lies apart in memory. */
+static const double CALLED = 2, GATHERED = 0.7;
 
 /* ---- what outputs need ---- */
 
@@ -231,8 +230,8 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
   return axes;
 }
 
-/* In vectors, instead of element by element, along the rows of the tile that follow each other there, where these are enough of them and every
- * tile has them all; -1. */
+/* What reads it has vectors along these rows of the tile, which follow each other there: where they are enough, and
+ * every tile has them all; -1. */
 static int across(const struct default_plans *all, const struct default_facts *f,
                   const struct default_plan *plan) {
   int lanes = lanes_of_type(all, f->t);
@@ -293,7 +292,7 @@ static void plan_stage(struct default_plans *all, int stage) {
 
 /* Cycles of an element that is computed by itself. */
 static double calls_apart(const struct default_facts *f) {
-  return f->operations < DEFAULT_CALLS ? 0 : APART * f->operations;
+  return f->operations < DEFAULT_CALLS ? 0 : CALLED * f->operations;
 }
 
 /* What a stage that is computed in the tile of another takes beside it: lanes that are gathered, or functions element

@@ -318,7 +318,8 @@ int finals_winner(struct finals *f) {
 
 /* ---- on all images ----------------------------------------------------------------------------- */
 
-/* The default, the best two and what the model likes best, of these and of all; every one where there were no finals before. */
+/* The default, the best two, what the model likes best of them and of all; everyone where there were no finals
+ * before. */
 static void choose_contenders(const struct search *s, struct finals *f, bool of[FINALS]) {
   int best = finals_winner(f), second = -1, liked = -1;
   for (int i = 0; i < f->count; i++) of[i] = finals_are_long(s);

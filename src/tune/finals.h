@@ -2,8 +2,8 @@
  *
  * The least of many noisy times is a lucky one, and trials are compiled by another compiler. So the best five and
  * the default run one after the other in one process, round after round, and what counts is the median of the
- * rounds' ratios to the default. It keeps its place unless it is beaten by a percent. Where trials are of few images, what
- * the model likes best may have numbers for more of them: it comes to the finals that are of all.
+ * rounds' ratios to the default. It keeps its place unless it is beaten by a percent. Where trials are
+ * of few images, what the model likes best may have numbers for more of them: it comes to the finals of all.
  */
 #ifndef CANVAS_TUNE_FINALS_H
 #define CANVAS_TUNE_FINALS_H

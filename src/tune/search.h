@@ -78,10 +78,9 @@ struct search {
   int failures[FAILURES];
   struct {
     VEC(struct tune_candidate);
-  } hints; /* where to begin: what was found for similar programs */
-  struct tune_candidate
-      favourite; /* of the model, where it is for more images than trials have ... */
-  bool for_all;  /* ... if it is */
+  } hints;                         /* where to begin: what was found for similar programs */
+  struct tune_candidate favourite; /* of the model, where `for_all` */
+  bool for_all;                    /* it is for more images than are tried */
   bool (*turn)(struct search *s, void *data); /* before each batch: it may be measured; or NULL */
   bool (*progress)(const struct search *s, void *data); /* after each batch: goes on; or NULL */
   bool (*enough)(void *data); /* after each batch: no more trials, then the finals; or NULL */

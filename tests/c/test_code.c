@@ -773,7 +773,7 @@ static void across_in_one_place(struct sample *s) {
 
 struct pass_row {
   void (*build)(struct sample *);
-  const char *expected;
+  const char *expected; /* NULL: it stays as it was built */
 };
 
 static void drop(struct code *c) {
@@ -782,13 +782,15 @@ static void drop(struct code *c) {
 
 static void check_pass(const struct pass_row *row, void (*pass)(struct code *)) {
   struct sample s = sample();
-  struct buf out = {0};
+  struct buf before = {0}, out = {0};
   row->build(&s);
   CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
+  code_print(s.c, &before);
   pass(s.c);
   CHECK_INT(code_verify(&ctx, s.c, "a test"), CANVAS_OK, ctx.message);
   code_print(s.c, &out);
-  CHECK_TEXT(out.text, row->expected, row->expected);
+  CHECK_TEXT(out.text, row->expected ? row->expected : before.text, before.text);
+  buf_free(&before);
   buf_free(&out);
   code_free(s.c);
 }
@@ -920,14 +922,8 @@ static void joins_remainders(void **state) {
        "function sample(X f32[64], Y f32[64])\n"
        "  for i in 0..8\n"
        "    Y[i] = X[index((I[i] / 12))*6 + index(I[i])*2 + 1]\n"},
-      {divided_counter,
-       "function sample(X f32[64], Y f32[64])\n"
-       "  for i in 0..8\n"
-       "    Y[i] = X[(i / 12)*30 + (i % 12)*2 + 1]\n"},
-      {divided_for_nothing,
-       "function sample(X f32[64], Y f32[64])\n"
-       "  for i in 0..8\n"
-       "    Y[i] = X[index((I[i] / 12))*24 + index((I[i] % 12))*2 + 1]\n"},
+      {divided_counter, NULL},
+      {divided_for_nothing, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
 }
@@ -954,13 +950,7 @@ static void joins_pieces(void **state) {
       {pieces_of_nothing, HEAD "  for i in 0..6\n"
                                "    let lanes0 f32x4 = f32x4.all(0)\n"
                                "    f32x4(Y[i*8]) = lanes0\n"},
-      {three_pieces, HEAD "  for i in 0..6\n"
-                          "    let lanes0 f32x4\n"
-                          "    lanes0<0> = X[i*8 + 7]\n"
-                          "    for j in 1..3\n"
-                          "      lanes0<j> = X[i*8 + j - 1]\n"
-                          "    lanes0<3> = X[i*8 + 5]\n"
-                          "    f32x4(Y[i*8]) = lanes0\n"},
+      {three_pieces, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, join_pieces);
 }
@@ -1028,56 +1018,9 @@ static void transposes(void **state) {
             "    f32x8(Y[33]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
             "    f32x8(Y[38], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
             "  Y[0] = X[0]\n"},
-      {three_across, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
-                          "  block\n"
-                          "    let lanes0 f32x4 = v_0\n"
-                          "    for j in 0..4\n"
-                          "      Y[j*9 + 3] = lanes0<j>\n"
-                          "  block\n"
-                          "    let lanes0 f32x4 = v_1\n"
-                          "    for j in 0..4\n"
-                          "      Y[j*9 + 4] = lanes0<j>\n"
-                          "  block\n"
-                          "    let lanes0 f32x4 = v_2\n"
-                          "    for j in 0..4\n"
-                          "      Y[j*9 + 5] = lanes0<j>\n"
-                          "  Y[0] = X[0]\n"},
-      {across_with_a_gap, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
-                               "  block\n"
-                               "    let lanes0 f32x4 = v_0\n"
-                               "    for j in 0..4\n"
-                               "      Y[j*9 + 3] = lanes0<j>\n"
-                               "  block\n"
-                               "    let lanes0 f32x4 = v_1\n"
-                               "    for j in 0..4\n"
-                               "      Y[j*9 + 4] = lanes0<j>\n"
-                               "  block\n"
-                               "    let lanes0 f32x4 = v_2\n"
-                               "    for j in 0..4\n"
-                               "      Y[j*9 + 5] = lanes0<j>\n"
-                               "  block\n"
-                               "    let lanes0 f32x4 = v_3\n"
-                               "    for j in 0..4\n"
-                               "      Y[j*9 + 7] = lanes0<j>\n"
-                               "  Y[0] = X[0]\n"},
-      {across_in_one_place, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
-                                 "  block\n"
-                                 "    let lanes0 f32x4 = v_0\n"
-                                 "    for j in 0..4\n"
-                                 "      Y[j*2 + 3] = lanes0<j>\n"
-                                 "  block\n"
-                                 "    let lanes0 f32x4 = v_1\n"
-                                 "    for j in 0..4\n"
-                                 "      Y[j*2 + 4] = lanes0<j>\n"
-                                 "  block\n"
-                                 "    let lanes0 f32x4 = v_2\n"
-                                 "    for j in 0..4\n"
-                                 "      Y[j*2 + 5] = lanes0<j>\n"
-                                 "  block\n"
-                                 "    let lanes0 f32x4 = v_3\n"
-                                 "    for j in 0..4\n"
-                                 "      Y[j*2 + 6] = lanes0<j>\n"
-                                 "  Y[0] = X[0]\n"},
+      {three_across, NULL},
+      {across_with_a_gap, NULL},
+      {across_in_one_place, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, transpose);
 }

@@ -89,6 +89,10 @@ static const struct {
     {TRANSPOSED, 0, "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:14:mask:unroll, oc:vec =>"},
     {TRANSPOSED, 1,
      "kh_o, kw_o, ic, kh_i:2:unroll, kw_i:2:unroll, w_i:6:peel:unroll, oc_v:16:vec =>"},
+    // weights that each row of blocks has for itself are asked for
+    {"bsr_conv2d_nhwc height=7 width=7 in_channels=512 out_channels=512 kernel=3 padding=1 "
+     "blocks=58976",
+     0, "ko:dyn(xr):pf("},
     // one that does not divide its window, which is unrolled then
     {"conv_transpose1d in_channels=64 length=64 out_channels=64 kernel=3 stride=2", 0,
      "ic, kl:unroll, l_i:"},
@@ -338,6 +342,12 @@ static const struct {
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
      "Y[c:128, w:7] = exp(", 0},
+    // ... and never called for each element, whatever that would save
+    {BEGIN "in X f32 [n:1, c:64, h:56, w:56]\nin W f32 [t:64, c:64] const\nin V f32 [c:64] const\n"
+           "S[n:1, c:64, h:56, w:56] = X[n, k, h, w] * W[c, k] // sum k:64\n"
+           "Y[n:1, c:64, h:56, w:56] = min(X[n, c, (h+1)%56, (w+1)%56] * V[c], "
+           "1 / (1 + exp(-max(S[n, c, h, w], 0))))\nout Y\n",
+     "w_i:unroll, c_v:vec =>", 1},
 };
 
 static void what_is_edited(void **state) {

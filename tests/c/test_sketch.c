@@ -575,6 +575,31 @@ static void where_it_is_permitted(void **state) {
   }
 }
 
+// Transformed weights of more than the second cache are asked for where few tiles share them.
+static void weights_are_asked_for(void **state) {
+  static const struct {
+    const char *call;
+    bool asked;
+  } rows[] = {
+      {"conv2d_nhwc height=14 width=14 in_channels=256 out_channels=256 kernel=3 padding=1", true},
+      {"conv2d_nhwc height=14 width=14 in_channels=64 out_channels=64 kernel=3 padding=1", false},
+      {"conv2d_nhwc batch=10 height=14 width=14 in_channels=256 out_channels=256 kernel=3 "
+       "padding=1",
+       false},
+  };
+  CHECK_ROWS (rows, row) {
+    struct program *p = called(row->call);
+    struct schedule *s = sketch_winograd(p, 4, &machine_avx512);
+    struct buf text = {0};
+    assert_non_null(s);
+    schedule_print(s, &text);
+    CHECK_INT(strstr(text.text, "m_ic:pf(") != NULL, row->asked, text.text);
+    buf_free(&text);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
 // ---- by hand ----
 
 #define ROWS "canvas 1\nprogram rows\nin X f32 [i:12, j:8]\nY[i:12] = X[i, j] // sum j:8\nout Y\n"
@@ -629,6 +654,7 @@ int main(void) {
       cmocka_unit_test(every_operator),
       cmocka_unit_test(random_ones),
       cmocka_unit_test(where_it_is_permitted),
+      cmocka_unit_test(weights_are_asked_for),
       cmocka_unit_test(by_hand),
       cmocka_unit_test(borders_keep_nan),
   };
