@@ -2,14 +2,18 @@
  * transformed back while it lies in the second cache.
  *
  *     nb, hb =>
- *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel, .. =>     the image
- *             @Y_R = {nb, ni}/n, {hb, hm, hi}/h, ..
- *             @Y_T = ..
+ *         ni:{1,2}, hm:{1,2,4}, hi:{1,2,4}:peel =>         the image, row by row
+ *             .. =>
+ *                 @Y_R = {nb, ni}/n, {hb, hm, hi}/h, ..
+ *             .. =>
+ *                 @Y_T = ..
  *         a, b, ob, ni, hm, wb, c:pf(20), hi:unroll, wi:{4,7,14}:unroll:peel, ov:{16,32}:vec =>
  *             @Y_M = ..                                    the products, in tiles of registers
- *         .. =>                                            and back
- *             @Y_S = ..
- *             @Y = ..
+ *         ni, hm, hi =>                                    and back
+ *             .. =>
+ *                 @Y_S = ..
+ *             .. =>
+ *                 @Y = ..
  *
  * Weights and the image's border stand at the root. bench/native/winograd.schedule is one by hand.
  */
@@ -105,7 +109,8 @@ static void put_stage(struct maker *m, int depth, const char *suffix, const char
   buf_printf(m->out, "\n%*s@%s%s%s = ", 4 * depth, "", m->t->name, suffix, layout);
 }
 
-/* ni, hm and hi are all rows of a block; `numbers` where they stand first. */
+/* ni, hm and hi are all rows of a block; `numbers` where they stand first. A row is transformed by two stages,
+ * and what the first leaves to the second stays in the second cache where of all rows it would not. */
 static void put_block(struct maker *m, bool numbers) {
   buf_puts(m->out, "    ");
   for (int i = 0; i < m->image_count; i++) {
@@ -120,8 +125,7 @@ static void put_block(struct maker *m, bool numbers) {
   buf_puts(m->out, ", hi");
   if (numbers) buf_puts(m->out, ":");
   if (numbers) put_choices(m, tiles(m, 0), 4, false);
-  if (numbers) buf_puts(m->out, ":peel");
-  buf_puts(m->out, ", ");
+  buf_puts(m->out, numbers ? ":peel =>\n" : " =>\n");
 }
 
 static void put_block_axes(struct maker *m, const char *rows) {
@@ -185,19 +189,18 @@ static void put_image(struct maker *m) {
   put_loops(m, "nb_", m->images, m->image_count);
   buf_puts(m->out, "hb =>\n");
   put_block(m, true);
-  buf_puts(m->out, "r_w, ");
+  buf_puts(m->out, "        r_w, ");
   put_loops(m, "r_", m->sums, m->sum_count - 1);
   buf_printf(m->out, "cb, r_a:%d:unroll, cv:vec =>", side);
-  put_stage(m, 2, "_R", "");
+  put_stage(m, 3, "_R", "");
   put_block_axes(m, "");
   buf_printf(m->out, "r_w/%s, r_a/a, ", w);
   put_axes(m, "r_", m->sums, m->sum_count - 1);
   buf_printf(m->out, "{cb, cv}/%s\n", lanes);
-  put_block(m, false);
-  buf_puts(m->out, "t_a, t_w, ");
+  buf_puts(m->out, "        t_a, t_w, ");
   put_loops(m, "t_", m->sums, m->sum_count - 1);
   buf_printf(m->out, "cb, t_b:%d:unroll, cv:vec =>", side);
-  put_stage(m, 2, "_T", "");
+  put_stage(m, 3, "_T", "");
   buf_puts(m->out, "t_a/a, t_b/b, ");
   put_block_axes(m, "");
   buf_printf(m->out, "t_w/%s, ", w);
@@ -242,19 +245,18 @@ static void put_products(struct maker *m) {
 static void put_back(struct maker *m) {
   const char *w = name_of(m, m->w->own[1]), *lanes = name_of(m, last_other(m));
   put_block(m, false);
-  buf_puts(m->out, "s_w, s_b, ");
+  buf_puts(m->out, "        s_w, s_b, ");
   put_loops(m, "s_", m->others, m->other_count - 1);
   buf_printf(m->out, "sb, s_i:%d:unroll, sv:%d:vec:mask =>", m->w->tile, m->lanes);
-  put_stage(m, 2, "_S", "");
+  put_stage(m, 3, "_S", "");
   put_block_axes(m, "");
   buf_printf(m->out, "s_w/%s, s_i/i, s_b/b, ", w);
   put_axes(m, "s_", m->others, m->other_count - 1);
   buf_printf(m->out, "{sb, sv}/%s\n", lanes);
-  put_block(m, false);
-  buf_printf(m->out, "y_i:%d:peel, y_w, ", m->w->tile);
+  buf_printf(m->out, "        y_i:%d:peel, y_w, ", m->w->tile);
   put_loops(m, "y_", m->others, m->other_count - 1);
   buf_printf(m->out, "sb, y_j:%d:unroll:peel, sv:vec =>", m->w->tile);
-  put_stage(m, 2, "", "");
+  put_stage(m, 3, "", "");
   put_block_axes(m, ", y_i");
   buf_printf(m->out, "{y_w, y_j}/%s, ", w);
   put_axes(m, "y_", m->others, m->other_count - 1);

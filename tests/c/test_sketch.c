@@ -600,6 +600,22 @@ static void weights_are_asked_for(void **state) {
   }
 }
 
+// The loops over rows are around both stages of a transform: between them lies one row.
+static void rows_are_transformed_one_by_one(void **state) {
+  struct program *p = called(
+      "conv2d_nhwc batch=10 height=14 width=14 in_channels=256 out_channels=256 kernel=3 "
+      "padding=1");
+  struct schedule *s = sketch_winograd(p, 4, &machine_avx512);
+  struct buf text = {0};
+  assert_non_null(s);
+  schedule_print(s, &text);
+  assert_non_null(strstr(text.text, "hi:{1,2,4}:peel =>\n        r_w, "));
+  assert_non_null(strstr(text.text, "ni_n, hm, hi =>\n        s_w, "));
+  buf_free(&text);
+  schedule_free(s);
+  program_free(p);
+}
+
 // ---- by hand ----
 
 #define ROWS "canvas 1\nprogram rows\nin X f32 [i:12, j:8]\nY[i:12] = X[i, j] // sum j:8\nout Y\n"
@@ -655,6 +671,7 @@ int main(void) {
       cmocka_unit_test(random_ones),
       cmocka_unit_test(where_it_is_permitted),
       cmocka_unit_test(weights_are_asked_for),
+      cmocka_unit_test(rows_are_transformed_one_by_one),
       cmocka_unit_test(by_hand),
       cmocka_unit_test(borders_keep_nan),
   };
