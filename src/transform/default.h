@@ -20,6 +20,7 @@
  *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
+ *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
  *     schedule_default.c all stages, one after the other; and the naive schedule
  *
  * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in

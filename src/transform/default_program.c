@@ -10,6 +10,7 @@
 #include "program/program_rebuild.h"
 #include "transform/default_chooser.h"
 #include "transform/default_editor.h"
+#include "transform/winograd_nest.h"
 
 enum {
   ROUNDS = 24,    /* edits of a kind */
@@ -335,6 +336,9 @@ static bool are_odd_rows(const struct program *p, const struct machine *machine)
 }
 
 struct program *default_program(const struct program *p, const struct machine *machine) {
+  struct schedule *winograd = default_winograd(p, machine);
+  schedule_free(winograd);
+  if (winograd) return NULL;
   if (!default_may_have_odd_rows(p, machine)) return edited_for(p, machine, NULL);
   struct editor e = editor_open(p, machine, NULL, false);
   edit_maps(&e); /* partial sums and panels there are none */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "transform/default.h"
+#include "transform/winograd_nest.h"
 
 enum { SHORTEST = 4 }; /* lanes that are worth a vector */
 
@@ -178,8 +179,9 @@ struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
   struct default_plans all;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
-  struct schedule *odd = default_odd_rows(p, machine);
-  if (odd) return odd;
+  struct schedule *family = default_winograd(p, machine);
+  if (!family) family = default_odd_rows(p, machine);
+  if (family) return family;
   for (int rows = 1; rows >= 0; rows--) {
     plan_best(&all, p, machine, NULL, rows);
     struct schedule *s = tiled(&all);

@@ -8,6 +8,7 @@
 #include "program/affine.h"
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
+#include "transform/winograd_nest.h"
 
 enum {
   KINDS = 10,   /* of tiles, of one program */
@@ -460,9 +461,9 @@ static void add_row_by_row(struct maker *m, const struct program *given) {
 
 static void add_winograd(struct maker *m, const struct program *given, int tile) {
   struct program *p = winograd_of(given, tile);
-  struct schedule *s = sketch_winograd(given, tile, m->machine);
   char rule[32];
   if (!p) return;
+  struct schedule *s = winograd_nest(p, m->machine);
   snprintf(rule, sizeof rule, "winograd %d", tile);
   if (!s || !is_legal(p, s, m->machine)) { /* as the default has it */
     struct program *edited = default_program(p, m->machine);

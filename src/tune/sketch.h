@@ -9,7 +9,7 @@
  *     sketch_columns.c  ... of the columns of a convolution, which is a product of matrices then
  *     sketch_channels.c  the image of a convolution in blocks of channels
  *     sketch_rows.c    rows one after the other, each sum in vectors along its row
- *     sketch_winograd.c  ... of a convolution with fewer products, where they are permitted
+ *     transform/winograd_nest.c  a convolution with fewer products, where they are permitted
  *     sketch_text.c    a sketch that somebody wrote
  *
  * The numbers that the default machinery chose are among the choices, so that each sketch holds its best guess.
@@ -89,8 +89,6 @@ struct program *sketch_channels(const struct program *p, const struct machine *m
  * along them. */
 struct schedule *sketch_rows(const struct program *p, const struct machine *machine);
 
-/* sketch_winograd.c: of what the edit `winograd` makes of a program of one convolution; NULL: it is another one. */
-struct schedule *sketch_winograd(const struct program *p, int tile, const struct machine *machine);
 
 /* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,

@@ -10,6 +10,7 @@
 #include "row_programs.h"
 #include "same_values.h"
 #include "transform/default.h"
+#include "transform/winograd_nest.h"
 
 static canvas_context ctx;
 
@@ -504,7 +505,75 @@ static void takes_no_time(void **state) {
   program_free(p);
 }
 
-CHECK_MAIN(cmocka_unit_test(what_is_chosen), cmocka_unit_test(borders_keep_nan),
-           cmocka_unit_test(what_is_edited), cmocka_unit_test(rows_are_shared),
-           cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+// ---- Winograd's convolution ----
+
+#define CHANNELS(c) " in_channels=" #c " out_channels=" #c " kernel=3 padding=1"
+static const struct {
+  const char *call, *more;  // stages after it, in the place of its output
+  int machine;
+  const char *line;  // of the schedule; NULL: that of any other program
+} winograds[] = {
+    // weights of a tile stay in the first cache; a block of tiles beside all weights in the second
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 0, "    ni_n:1, hm:2:para, hi:1:peel =>\n"},
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 0, " wi:4:peel:unroll, ov:vec =>\n"},
+    // weights that come from the second cache are read once for more places
+    {"conv2d_nhwc height=16 width=16" CHANNELS(128), "", 0,
+     "m_ic:pf(20), hi:unroll, wi:4:peel:unroll, ov:vec"},
+    {"conv2d_nhwc height=16 width=16" CHANNELS(128), "", 0,
+     "    ni_n:1, hm:2:para, hi:2:peel =>\n"},
+    // images that share weights of more than the second cache, and the threads
+    {"conv2d_nhwc batch=10 height=14 width=14" CHANNELS(256), "", 0, "    ni_n:10:para, hm:"},
+    // fewer registers
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 1, "hi:unroll, wi:2:peel:unroll, ov:vec"},
+    // maps of it are computed in its place; not what reads it elsewhere
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64),
+     "Z[n:1, h:32, w:32, k:64] = max(Y[n, h, w, k], 0)\nV[n:1, h:32, w:32, k:64] = Z[n, h, w, k] * "
+     "Y[n, h, w, k]\nout V\n",
+     0, "            @V = {nb_n, ni_n}/n, {hb, hm, hi, y_i}/h, {y_w, y_j}/w, {sb, sv}/k\n"},
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64),
+     "Z[n:1, h:32, w:32, k:64] = Y[n, 31-h, w, k]\nout Z\n", 0, NULL},
+    {"conv2d_nhwc height=32 width=32" CHANNELS(64),
+     "Z[n:1] = Y[n, h, w, k] // sum h:32, w:32, k:64\nout Z\n", 0, NULL},
+    // channels across the lanes
+    {"conv2d_nchw height=32 width=32" CHANNELS(64), "", 0, NULL},
+};
+
+static struct program *in_tiles_of_4(const char *call, const char *more) {
+  struct program *given = called(call), *p;
+  struct buf text = {0};
+  program_print(given, &text);
+  if (*more) strstr(text.text, "out Y")[0] = '\0';
+  char *whole = mem_alloc(strlen(text.text) + strlen(more) + 1);
+  strcat(strcpy(whole, text.text), more);
+  program_free(given);
+  CHECK_INT(program_parse(&ctx, whole, strlen(whole), &given), CANVAS_OK, ctx.message);
+  p = winograd_of(given, 4);
+  assert_non_null(p);
+  program_free(given);
+  free(whole);
+  buf_free(&text);
+  return p;
+}
+
+static void winograd_in_blocks(void **state) {
+  CHECK_ROWS (winograds, row) {
+    struct program *p = in_tiles_of_4(row->call, row->more);
+    struct schedule *s = default_winograd(p, machines[row->machine]);
+    struct buf text = {0};
+    if (!row->line) CHECK(!s, row->more);
+    if (row->line) {
+      CHECK(s && !default_program(p, machines[row->machine]), row->line);
+      schedule_print(s, &text);
+      CHECK(strstr(text.text, row->line), text.text);
+    }
+    buf_free(&text);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(winograd_in_blocks), cmocka_unit_test(what_is_chosen),
+           cmocka_unit_test(borders_keep_nan), cmocka_unit_test(what_is_edited),
+           cmocka_unit_test(rows_are_shared), cmocka_unit_test(is_taken),
+           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
            cmocka_unit_test(takes_no_time))

@@ -4,11 +4,13 @@
 #include "check.h"
 #include "machines.h"
 #include "operator_calls.h"
+#include "program/program_edit.h"
 #include "random_program.h"
 #include "same_values.h"
 #include "sanitized.h"
 #include "tune/candidates.h"
 #include "tune/sketch.h"
+#include "transform/winograd_nest.h"
 #include "tune/space.h"
 
 static canvas_context ctx;
@@ -575,6 +577,14 @@ static void where_it_is_permitted(void **state) {
   }
 }
 
+static struct schedule *nest_of(const struct program *p) {
+  struct program *made = winograd_of(p, 4);
+  assert_non_null(made);
+  struct schedule *s = winograd_nest(made, &machine_avx512);
+  program_free(made);
+  return s;
+}
+
 // Transformed weights of more than the second cache are asked for where few tiles share them.
 static void weights_are_asked_for(void **state) {
   static const struct {
@@ -589,7 +599,7 @@ static void weights_are_asked_for(void **state) {
   };
   CHECK_ROWS (rows, row) {
     struct program *p = called(row->call);
-    struct schedule *s = sketch_winograd(p, 4, &machine_avx512);
+    struct schedule *s = nest_of(p);
     struct buf text = {0};
     assert_non_null(s);
     schedule_print(s, &text);
@@ -605,12 +615,12 @@ static void rows_are_transformed_one_by_one(void **state) {
   struct program *p = called(
       "conv2d_nhwc batch=10 height=14 width=14 in_channels=256 out_channels=256 kernel=3 "
       "padding=1");
-  struct schedule *s = sketch_winograd(p, 4, &machine_avx512);
+  struct schedule *s = nest_of(p);
   struct buf text = {0};
   assert_non_null(s);
   schedule_print(s, &text);
   assert_non_null(strstr(text.text, "hi:{1,2,4}:peel =>\n        r_w, "));
-  assert_non_null(strstr(text.text, "ni_n, hm, hi =>\n        s_w, "));
+  assert_non_null(strstr(text.text, "ni_n:para, hm, hi =>\n        s_w, "));
   buf_free(&text);
   schedule_free(s);
   program_free(p);
