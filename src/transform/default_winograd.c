@@ -22,6 +22,8 @@
 
 enum { LATENCY = 6, SECOND = 24 };
 static const double FAST = 48, SLOW = 8; /* bytes a cycle */
+/* Times as dear: a block that does not divide the rows, as what is left has code of its own. */
+static const double RAGGED = 2;
 
 struct choice {
   const struct winograd_axes *w;
@@ -30,6 +32,19 @@ struct choice {
   int lanes;
   int64_t hi, wi, vectors, hm, images;
 };
+
+static int64_t rows_of(const struct choice *c) {
+  return c->t->axes[c->w->own[0]].size;
+}
+
+static int64_t columns_of(const struct choice *c) {
+  return c->t->axes[c->w->own[1]].size;
+}
+
+/* Channels of the result that are lanes. */
+static int64_t outputs_of(const struct choice *c) {
+  return c->t->axes[c->w->others[c->w->other_count - 1]].size;
+}
 
 static double more(double a, double b) {
   return a > b ? a : b;
@@ -50,23 +65,23 @@ static double step(const struct choice *c, int64_t points) {
 
 /* Of some rows of tiles, all columns. */
 static double row_step(const struct choice *c, int64_t rows) {
-  int64_t columns = c->t->axes[c->w->own[1]].size, left = columns % c->wi;
+  int64_t columns = columns_of(c), left = columns % c->wi;
   double cycles = (double)(columns / c->wi) * step(c, rows * c->wi);
   return left ? cycles + step(c, rows * left) : cycles;
 }
 
 /* Cycles of all tiles of registers for one channel of one image. */
 static double products(const struct choice *c) {
-  int64_t rows = c->t->axes[c->w->own[0]].size, left = rows % c->hi;
-  int64_t channels = c->t->axes[c->w->others[c->w->other_count - 1]].size;
+  int64_t rows = rows_of(c), left = rows % c->hi;
+  int64_t channels = outputs_of(c);
   double cycles = (double)(rows / c->hi) * row_step(c, c->hi);
   if (left) cycles += row_step(c, left);
   return cycles * (double)((channels - 1) / (c->vectors * c->lanes) + 1);
 }
 
 static void choose_tile(struct choice *c) {
-  int64_t rows = c->t->axes[c->w->own[0]].size, columns = c->t->axes[c->w->own[1]].size;
-  int64_t channels = c->t->axes[c->w->others[c->w->other_count - 1]].size;
+  int64_t rows = rows_of(c), columns = columns_of(c);
+  int64_t channels = outputs_of(c);
   struct choice best = *c;
   double least = -1;
   for (c->vectors = WINOGRAD_VECTORS; c->vectors >= 1; c->vectors /= 2)
@@ -87,7 +102,7 @@ static void choose_tile(struct choice *c) {
 
 /* Of what comes to the first cache for the products. */
 static double traffic(const struct choice *c) {
-  int64_t rows = c->t->axes[c->w->own[0]].size, columns = c->t->axes[c->w->own[1]].size;
+  int64_t rows = rows_of(c), columns = columns_of(c);
   int64_t all = winograd_tiles(c->w), side = c->w->tile + 2, block = c->hm * c->hi;
   int64_t channels = channels_of(c);
   for (int i = 0; i < c->w->other_count; i++) channels += c->t->axes[c->w->others[i]].size;
@@ -97,7 +112,8 @@ static double traffic(const struct choice *c) {
   double again = (double)((all - 1) / tiles + 1) * (double)weights;
   bool both = weights + tiles * each <= room,
        alone = weights / (side * side) + tiles * each <= room;
-  return again / (both ? FAST : SLOW) + 2 * (double)(all * each) / (alone ? FAST : SLOW);
+  double cycles = again / (both ? FAST : SLOW) + 2 * (double)(all * each) / (alone ? FAST : SLOW);
+  return block < rows_of(c) && rows_of(c) % block ? RAGGED * cycles : cycles;
 }
 
 /* Images of a batch stand in the first axis of them. */
@@ -106,14 +122,13 @@ static int64_t image_count(const struct choice *c) {
 }
 
 static void choose_block(struct choice *c) {
-  int64_t rows = c->t->axes[c->w->own[0]].size, images = image_count(c);
+  int64_t rows = rows_of(c), images = image_count(c);
   struct choice best = *c;
   double least = -1;
   for (c->images = 1; c->images <= images && c->images <= WINOGRAD_IMAGES; c->images++)
     for (c->hm = 1; c->hm <= rows && c->hm <= WINOGRAD_ROWS; c->hm++) {
       int64_t block = c->hm * c->hi;
-      bool whole = block >= rows || rows % block == 0, some = block < rows && c->images > 1;
-      if (!winograd_may_be(rows, c->hm, false) || !whole || some) continue;
+      if (!winograd_may_be(rows, c->hm, false) || (block < rows && c->images > 1)) continue;
       if (!winograd_may_be(images, c->images, true)) continue;
       double cycles = traffic(c);
       if (least >= 0 && cycles >= least) continue;
@@ -163,7 +178,8 @@ struct schedule *default_winograd(const struct program *p, const struct machine 
   struct buf numbers = {0};
   canvas_context ctx;
   if (!winograd_axes_of(p, &w) || !channels_are_innermost(&w)) return NULL;
-  struct choice c = {.w = &w, .t = &p->tensors.data[w.products], .machine = machine, .hm = 1};
+  struct choice c = {
+      .w = &w, .t = &p->tensors.data[w.products], .machine = machine, .hm = 1, .images = 1};
   c.lanes = machine->vector_bytes / program_dtype_bytes(c.t->dtype);
   choose_tile(&c);
   choose_block(&c);

@@ -48,7 +48,7 @@ static int reader_of(const struct program *p, int stage) {
   return found;
 }
 
-/* The only stage that this one reads; -1 where it reads none or several, or one under an index of another. */
+/* The only stage that this one reads; -1 where it reads none or several. */
 static int source_of(const struct program *p, int stage) {
   int found = -1;
   for (int i = 0; i < stage; i++) {
@@ -88,33 +88,13 @@ static bool find_stages(struct winograd_axes *w) {
          source_of(p, w->back) == w->products && source_of(p, w->last) == w->back;
 }
 
-/* The load is of the element that the reader's axes say. */
-static bool loads_as_is(const struct program *p, const struct px_node *load, int rank) {
-  if (p->tensors.data[load->tensor].rank != rank) return false;
-  for (int i = 0; i < rank; i++) {
-    const struct px_node *at = &p->nodes.data[p->indices.data[load->first + i]];
-    if (at->op != PX_AXIS || at->integer != i) return false;
-  }
-  return true;
-}
-
-/* All loads of stages in the expression are of the convolution and of maps after it, as they are. */
-static bool reads_as_is(const struct winograd_axes *w, int expr, int rank) {
-  const struct program *p = w->p;
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_LOAD && !p->tensors.data[n->tensor].is_input)
-    return n->tensor >= w->last && loads_as_is(p, n, rank);
-  for (int i = 0; i < 3; i++)
-    if (n->arg[i] >= 0 && !reads_as_is(w, n->arg[i], rank)) return false;
-  return true;
-}
-
+/* A stage of the convolution's shape behind it; what it reads of it, and where, is for bind to say. */
 static bool is_map_of_it(const struct winograd_axes *w, int stage) {
   const struct program_tensor *t = &w->p->tensors.data[stage], *y = &w->p->tensors.data[w->last];
   if (t->reductions || t->rank != y->rank || stage < w->last) return false;
   for (int i = 0; i < t->rank; i++)
-    if (t->axes[i].size != y->axes[i].size || t->axes[i].low >= 0) return false;
-  return reads_as_is(w, t->body, t->rank);
+    if (t->axes[i].size != y->axes[i].size) return false;
+  return true;
 }
 
 static bool is_alone(const struct winograd_axes *w) {

@@ -7,7 +7,8 @@
 #include "program/program.h"
 #include "schedule/schedule.h"
 
-/* Most of what holes offer: places and rows of tiles in a tile of registers, rows of tiles in a block, images in one, vectors. */
+/* The most that holes offer: columns and rows of tiles in a tile of registers, rows of tiles and images in a block,
+ * vectors. */
 enum {
   WINOGRAD_TILE = 14,
   WINOGRAD_TILE_ROWS = 4,
@@ -19,13 +20,15 @@ enum {
 /* The stages of a convolution that the edit `winograd` made, and what their axes are to it. */
 struct winograd_axes {
   const struct program *p;
-  int weights, image, rows, tiles, products, back, last; /* Y_WT, Y_P, Y_R, Y_T, Y_M, Y_S, Y */
-  int half;                                              /* Y_WR */
-  int images[PROGRAM_AXES],
-      image_count; /* axes of the products: of the image, beside rows and columns */
-  int own[2];      /* ... rows and columns of tiles */
-  int others[PROGRAM_AXES], other_count; /* ... of the weights alone; the last has the lanes */
-  int sums[PROGRAM_AXES], sum_count;     /* ... channels; the last has the lanes of the image */
+  int half, weights;        /* Y_WR, Y_WT */
+  int image, rows, tiles;   /* Y_P, Y_R, Y_T */
+  int products, back, last; /* Y_M, Y_S, Y */
+  /* Axes of the products: of the image, those of rows and columns of tiles, and of the weights alone, of which
+   * the last has the lanes; channels, which they sum up and of which the last has the lanes of the image. */
+  int images[PROGRAM_AXES], image_count;
+  int own[2];
+  int others[PROGRAM_AXES], other_count;
+  int sums[PROGRAM_AXES], sum_count;
   int64_t tile;
 };
 

@@ -89,7 +89,6 @@ struct program *sketch_channels(const struct program *p, const struct machine *m
  * along them. */
 struct schedule *sketch_rows(const struct program *p, const struct machine *machine);
 
-
 /* sketch_text.c: a schedule with holes, and before it lines `edit ...` of edits of the program. */
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,
                                size_t length, struct sketch *out);

@@ -523,6 +523,9 @@ static const struct {
      "    ni_n:1, hm:2:para, hi:2:peel =>\n"},
     // images that share weights of more than the second cache, and the threads
     {"conv2d_nhwc batch=10 height=14 width=14" CHANNELS(256), "", 0, "    ni_n:10:para, hm:"},
+    // blocks divide the rows of tiles where some do
+    {"conv2d_nhwc height=56 width=56" CHANNELS(64), "", 0, ", hm:1:para, hi:2:peel =>\n"},
+    {"conv2d_nhwc height=148 width=16" CHANNELS(128), "", 0, ", hm:8:para, hi:2:peel =>\n"},
     // fewer registers
     {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 1, "hi:unroll, wi:2:peel:unroll, ov:vec"},
     // maps of it are computed in its place; not what reads it elsewhere

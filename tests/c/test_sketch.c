@@ -8,9 +8,9 @@
 #include "random_program.h"
 #include "same_values.h"
 #include "sanitized.h"
+#include "transform/winograd_nest.h"
 #include "tune/candidates.h"
 #include "tune/sketch.h"
-#include "transform/winograd_nest.h"
 #include "tune/space.h"
 
 static canvas_context ctx;
