@@ -3,13 +3,15 @@ candidate; and what a candidate costs from its schedule to its verdict, by phase
 
     ./dev bench compiler [--candidates 200] [--json]
     ./dev bench compiler --screen 1000
+    ./dev bench compiler --checks
 
 Programs are those of examples/programs under the schedules of examples/schedules (E1 to E6, with
 the numbers that their comments give) and under their default schedules. bench/compiler_speed.c
 does the work: rates are calls per second of processor time, the median of five rounds; the last
 column is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
 bench/candidates_speed.c does the phases: --candidates of them (0: none), all different, of kernels
-of about a millisecond, twenty to a file.
+of about a millisecond, twenty to a file. --checks: the seconds that it takes to find out what the outputs of
+each convolution of ResNet-18 at batch 16 have to be (docs/native.md), with an empty cache and again.
 """
 
 from __future__ import annotations
@@ -87,6 +89,44 @@ def screen(count: int) -> str:
     )
 
 
+def resnet18_layers() -> list[tuple[str, list[str]]]:
+    """The different convolutions of ResNet-18 at 224 x 224, 16 images: names and arguments."""
+    sizes = [(3, 64, 224, 7, 2), (64, 64, 56, 3, 1)]
+    for channels, size in ((64, 56), (128, 28), (256, 14)):
+        sizes += [(channels, 2 * channels, size, kernel, 2) for kernel in (3, 1)]
+        sizes += [(2 * channels, 2 * channels, size // 2, 3, 1)]
+    names = ("in_channels", "out_channels", "height", "kernel", "stride")
+    found = []
+    for row in sizes:
+        given = [f"{name}={value}" for name, value in zip(names, row)]
+        given += [f"width={row[2]}", f"padding={row[3] // 2}", "batch=16"]
+        found.append((f"{row[3]}x{row[3]} s{row[4]} {row[0]}-{row[1]}@{row[2]}", given))
+    return found
+
+
+def check(given: list[str], folder: str) -> list[dict[str, Any]]:
+    """`canvas run` of the convolution: with an empty cache, and again."""
+    canvas, path = str(built("canvas")), Path(folder) / "layer.program"
+    command = [canvas, "operator", "conv2d_nchw", *given]
+    path.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    os.environ["XDG_CACHE_HOME"] = folder
+    return [answer(canvas, "run", str(path), "--repeats", "5", "--json") for _ in range(2)]
+
+
+def checks(as_json: bool) -> None:
+    rows = {}
+    for name, given in resnet18_layers():
+        with tempfile.TemporaryDirectory() as folder:
+            rows[name] = check(given, folder)
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    print("seconds to find what the outputs are, 16 images: with an empty cache, and again")
+    for name, runs in rows.items():
+        counts = f"{runs[0]['compared']:,} of {runs[0]['elements']:,} compared"
+        print(f"{name:20}{runs[0]['reference']:6.2f}{runs[1]['reference']:6.2f}  {counts}")
+
+
 def print_phases(found: dict[str, Any]) -> None:
     print(f"\n{found['candidates']} candidates of one matrix product, wall time of each")
     print(f"  schedule to C              {found['write_ms']:7.2f} ms")
@@ -108,8 +148,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="time the compiler's own steps")
     parser.add_argument("--candidates", type=int, default=200, metavar="N")
     parser.add_argument("--screen", type=int, metavar="N", help="N candidates, nothing else")
+    parser.add_argument("--checks", action="store_true", help="ResNet-18's layers, nothing else")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.checks:
+        checks(options.json)
+        return
     if options.screen:
         print(screen(options.screen))
         return

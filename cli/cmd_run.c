@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "command.h"
 
@@ -20,6 +21,7 @@ struct outcome {
   int64_t elements; /* of all outputs */
   int64_t threads;
   int64_t flops;
+  double reference; /* seconds of wall-clock that it took to find out what outputs have to be */
 };
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -80,7 +82,7 @@ static void print_json(const struct outcome *o, const char *compiler) {
   if (!v->failure)
     printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g", v->median, v->lower, v->upper);
   if (v->cold > 0) printf(", \"cold\": %.6g", v->cold);
-  printf(", \"compiler\": ");
+  printf(", \"reference\": %.3g, \"compiler\": ", o->reference);
   put_json_string(compiler);
   printf("}\n");
 }
@@ -97,8 +99,16 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
                                       .cold = option_given(a, "--cold")};
   canvas_count count = {0};
   canvas_measurer *measurer = NULL;
+  struct timespec start, end;
+  clock_gettime(CLOCK_MONOTONIC, &start);
   canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  out->reference =
+      (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
   if (status == CANVAS_OK) status = canvas_measurer_run(a->ctx, measurer, &bound, 1, &out->verdict);
+  if (status == CANVAS_OK && *canvas_measurer_no_reference(measurer))
+    report_note("%.100s: compared with the interpreter alone: %s", out->name,
+                canvas_measurer_no_reference(measurer));
   canvas_measurer_free(measurer);
   if (status != CANVAS_OK) return status;
   for (int i = 0; i < canvas_program_outputs(program); i++)

@@ -623,6 +623,9 @@ canvas_status canvas_measurer_new(canvas_context *ctx, const canvas_program *pro
                                   const canvas_run_options *options, canvas_measurer **out);
 void canvas_measurer_free(canvas_measurer *measurer);
 const char *canvas_measurer_compiler(const canvas_measurer *measurer); /* with flags and version */
+/* Why the interpreter alone says what outputs have to be, at some elements of a large one; "" where a
+ * compiled reference gives all of them, or none was needed. */
+const char *canvas_measurer_no_reference(const canvas_measurer *measurer);
 /* While `asked` answers true, whatever this thread compiles, runs or times ends as if its time were up. It is
  * asked every few milliseconds, by the process that set it alone; NULL takes it back. So a measurer judges no
  * further candidates (CANVAS_FAILED_TIMEOUT), and canvas_tune answers the best trial that there was. */

@@ -75,6 +75,10 @@ const char *canvas_measurer_compiler(const canvas_measurer *measurer) {
   return compiler_text(measurer->compiler);
 }
 
+const char *canvas_measurer_no_reference(const canvas_measurer *measurer) {
+  return measurer->expected->without;
+}
+
 void canvas_stop_when(bool (*asked)(void *data), void *data) {
   child_stop_when(asked, data);
 }

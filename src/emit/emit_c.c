@@ -102,22 +102,29 @@ static unsigned used_functions(const struct printer *p, int lanes) {
   return used;
 }
 
+/* A bit for each number of lanes, less one, of which vectors of whole numbers are needed. */
+static uint64_t used_masks(const struct printer *p, bool wide) {
+  const int users[] = {VECTOR_PICK,
+                       VECTOR_PERMUTE,
+                       VECTOR_PERMUTE_TWO,
+                       VECTOR_BF16_LOAD,
+                       VECTOR_BF16_READ,
+                       VECTOR_BF16_WRITE + 1 + PX_MAX,
+                       VECTOR_BF16_WRITE + 1 + PX_MIN,
+                       VECTOR_BF16_WRITE + 1 + PX_ABS};
+  uint64_t used = 0;
+  for (size_t i = 0; i < sizeof users / sizeof *users; i++) used |= p->used_vectors[users[i]][wide];
+  for (int op = 0; op < PX_OPS && !wide; op++)
+    if (vector_math_of((enum px_op)op)) used |= p->used_vectors[VECTOR_BF16_WRITE + 1 + op][0];
+  return used;
+}
+
 /* typedef float v16, its masks, its unaligned form V16(place) */
 static void put_type(const struct printer *p, bool wide, int lanes, struct buf *out) {
-  int bytes = lanes * (wide ? 8 : 4), masked = 0;
+  int bytes = lanes * (wide ? 8 : 4);
   const char *v = letters(wide, false), *type = p->words->type[wide ? PROGRAM_F64 : PROGRAM_F32];
-  const int mask_users[] = {VECTOR_PICK,
-                            VECTOR_PERMUTE,
-                            VECTOR_PERMUTE_TWO,
-                            VECTOR_BF16_LOAD,
-                            VECTOR_BF16_READ,
-                            VECTOR_BF16_WRITE + 1 + PX_MAX,
-                            VECTOR_BF16_WRITE + 1 + PX_MIN};
-  for (size_t i = 0; i < sizeof mask_users / sizeof *mask_users; i++)
-    masked |= p->used_vectors[mask_users[i]][wide] >> (lanes - 1) & 1;
-  masked |= !wide && used_functions(p, lanes);
   buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n", type, v, lanes, bytes);
-  if (masked)
+  if (used_masks(p, wide) >> (lanes - 1) & 1)
     buf_printf(out, "typedef %s %s%d __attribute__((vector_size(%d)));\n",
                wide ? "int64_t" : "int32_t", letters(wide, true), lanes, bytes);
   buf_printf(out,
@@ -125,6 +132,12 @@ static void put_type(const struct printer *p, bool wide, int lanes, struct buf *
              type, v, lanes, bytes, wide ? 8 : 4);
   buf_printf(out, "#define %c%d(place) (*(%s%d_anywhere *)&(place))\n", wide ? 'D' : 'V', lanes, v,
              lanes);
+}
+
+/* As a loop over lanes gcc stores halves of 64 bytes and loads the whole again, which waits for both. */
+static void put_wide_abs(int lanes, struct buf *out) {
+  buf_printf(out, "#define ABS_D%d(x) ((d%d)((n%d)(d%d)(x) & 0x7fffffffffffffff))\n", lanes, lanes,
+             lanes, lanes);
 }
 
 /* A function of fp64, or one without a polynomial: libm's, lane by lane. */
@@ -413,6 +426,9 @@ static void put_vector_helper(const struct printer *p, int helper, bool wide, in
     case VECTOR_BF16_WRITE: put_bf16(helper, lanes, out); return;
     case VECTOR_BF16_WRITE + 1 + PX_MAX: put_extremum(true, wide, lanes, out); return;
     case VECTOR_BF16_WRITE + 1 + PX_MIN: put_extremum(false, wide, lanes, out); return;
+    case VECTOR_BF16_WRITE + 1 + PX_ABS:
+      if (wide) put_wide_abs(lanes, out);
+      return; /* of fp32 vector_math has one */
     default:
       if (helper >= VECTOR_LANES)
         put_lanes_helper(helper - VECTOR_LANES, wide, lanes, out);
@@ -443,13 +459,7 @@ static bool needs_stdint(const struct printer *p) {
     bool narrow = v->type.element == PROGRAM_BF16 || v->type.element == PROGRAM_I32;
     if (narrow && v->storage != CODE_COUNTER) return true;
   }
-  for (int wide = 0; wide < 2; wide++)
-    if (p->used_vectors[VECTOR_PICK][wide] | p->used_vectors[VECTOR_PERMUTE][wide] |
-        p->used_vectors[VECTOR_PERMUTE_TWO][wide] |
-        p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MAX][wide] |
-        p->used_vectors[VECTOR_BF16_WRITE + 1 + PX_MIN][wide])
-      return true;
-  return p->used & bf16 || used_functions(p, 0);
+  return p->used & bf16 || used_masks(p, false) | used_masks(p, true);
 }
 
 static void put_includes(const struct printer *p, struct buf *out) {

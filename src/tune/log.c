@@ -20,7 +20,7 @@ struct log {
 bool log_begins(const char *bytes, size_t size) {
   static const char wanted[] = "{\"canvas_log\"";
   const char *p = bytes, *end = bytes + (size < LOG_HEAD ? size : LOG_HEAD);
-  if (size < sizeof RECORD_BEGIN - 1) return !memcmp(bytes, RECORD_BEGIN, size);
+  if (size < sizeof RECORD_BEGIN - 1 && !memcmp(bytes, RECORD_BEGIN, size)) return true;
   for (const char *w = wanted; *w; w++) {
     while (p < end && (*p == ' ' || *p == '\t') && (w == wanted || w == wanted + 1)) p++;
     if (p == end || *p++ != *w) return false;
