@@ -10,8 +10,9 @@ the numbers that their comments give) and under their default schedules. bench/c
 does the work: rates are calls per second of processor time, the median of five rounds; the last
 column is the wall time that an installed C compiler takes per candidate, ten candidates to a file.
 bench/candidates_speed.c does the phases: --candidates of them (0: none), all different, of kernels
-of about a millisecond, twenty to a file. --checks: the seconds that it takes to find out what the outputs of
-each convolution of ResNet-18 at batch 16 have to be (docs/native.md), with an empty cache and again.
+of about a millisecond, twenty to a file. --checks: the seconds that it takes to find out what the
+outputs of each convolution of ResNet-18 at batch 16 have to be (docs/native.md), with an empty
+cache and again.
 """
 
 from __future__ import annotations
