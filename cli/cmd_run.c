@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "command.h"
 
@@ -99,12 +98,9 @@ static canvas_status measure(struct arguments *a, const canvas_program *program,
                                       .cold = option_given(a, "--cold")};
   canvas_count count = {0};
   canvas_measurer *measurer = NULL;
-  struct timespec start, end;
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  double start = wall_clock();
   canvas_status status = canvas_measurer_new(a->ctx, program, &options, &measurer);
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  out->reference =
-      (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+  out->reference = wall_clock() - start;
   if (status == CANVAS_OK) status = canvas_measurer_run(a->ctx, measurer, &bound, 1, &out->verdict);
   if (status == CANVAS_OK && *canvas_measurer_no_reference(measurer))
     report_note("%.100s: compared with the interpreter alone: %s", out->name,

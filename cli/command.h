@@ -209,5 +209,7 @@ struct time_unit {
   const char *name;
 };
 const struct time_unit *time_unit_of(double seconds);
+/* Seconds of wall-clock since some moment. */
+double wall_clock(void);
 
 #endif

@@ -152,7 +152,8 @@ static canvas_status check(struct job *j, struct difference *worst) {
 
 static double now(const struct job *j) {
   struct timespec t;
-  clock_gettime(j->threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
+  if (j->threads > 1) return wall_clock();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -321,12 +322,10 @@ static canvas_network_options options_of(const struct job *j) {
 
 static canvas_status job_compile(struct job *j) {
   const canvas_network_options options = options_of(j);
-  struct timespec start, end;
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  double start = wall_clock();
   canvas_status status = canvas_network_compile(j->a->ctx, j->network, &options, &j->code);
-  clock_gettime(CLOCK_MONOTONIC, &end);
   if (status != CANVAS_OK) return status;
-  j->compiling = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+  j->compiling = wall_clock() - start;
   j->facts = canvas_network_code_describe(j->code);
   return canvas_network_code_load(j->a->ctx, j->code, (const void *const *)j->weights.memory);
 }

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "command.h"
 
@@ -88,4 +89,10 @@ const struct time_unit *time_unit_of(double seconds) {
   int i = 0;
   while (i < 3 && seconds < units[i].seconds) i++;
   return &units[i];
+}
+
+double wall_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

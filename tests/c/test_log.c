@@ -435,6 +435,26 @@ static void what_others_tear_is_cut_off(void **state) {
   unlink(path);
 }
 
+// A first line that ends within its first word is a damaged one, before the torn end is cut off and after.
+static void a_first_line_cut_short_is_damaged(void **state) {
+  const char *path = path_of("short.log");
+  struct records all = {0};
+  struct record r = made(0);
+  struct log *log;
+  FILE *file = fopen(path, "w");
+  fputs("{\"canvas_log\"\n" RECORD_BEGIN "1, \"ta", file);
+  fclose(file);
+  CHECK_INT(log_open(&ctx, path, &log), CANVAS_OK, ctx.message);
+  CHECK_INT(log_append(&ctx, log, &r), CANVAS_OK, ctx.message);
+  log_close(log);
+  CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
+  CHECK_INT(all.count, 1, path);
+  CHECK_INT(all.damaged, 1, all.why);
+  records_free(&all);
+  record_free(&r);
+  unlink(path);
+}
+
 // What is no log is refused, and is as it was.
 static void other_files_are_not_touched(void **state) {
   static const struct {
@@ -935,6 +955,7 @@ CHECK_MAIN(
     cmocka_unit_test_setup_teardown(a_torn_end_is_cut_off, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(every_end_of_a_line, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(what_others_tear_is_cut_off, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(a_first_line_cut_short_is_damaged, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(other_files_are_not_touched, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(damaged_lines_are_counted, make_folder, remove_folder),
