@@ -8,6 +8,7 @@ from canvas.errors import CanvasError
 from canvas.nn.network import Plan
 from canvas.options import read_options
 from canvas.reporting.progress import Display
+from canvas.runner.finals import expected_seconds
 from canvas.runner.search_run import Run
 from canvas.runner.trials import Trials
 from canvas.study import Study
@@ -122,7 +123,8 @@ def test_a_pruned_training_has_nothing_more_to_say(driver):
     epoch(driver, late, 1, 0.1)
     hear(driver, late, event="failed", kind="crashed(SIGKILL)", reason="it died on the way out")
     driver.pool.under_way = [late]
-    driver._stop_all(driver.pool)
+    driver.run.deadline = time.monotonic()
+    driver._stop_late(driver.pool)
     assert status(driver, late) == "pruned"
 
 
@@ -160,10 +162,40 @@ def test_when_the_time_is_up_what_is_under_way_is_new_again(driver):
     id = add(driver, "0")
     epoch(driver, id, 0, 0.5)
     driver.pool.under_way = [id]
-    driver._stop_all(driver.pool)
+    driver._stop_late(driver.pool)
+    assert status(driver, id) == "running"  # without a limit
+    driver.run.deadline = time.monotonic()
+    driver._stop_late(driver.pool)
     row = driver.study.candidate(id)
     assert (row.status, row.val_accuracy, driver.study.curve(id)) == ("new", None, [])
+    driver._settle()
     assert "time limit" in driver.run.ended
+
+
+def test_the_first_find_of_a_budget_may_take_the_time_that_is_kept_for_finals(driver):
+    """On a slow machine that is all that is left: without a find there are no finals."""
+    train(driver, add(driver, "baseline", "baseline"), 0.9, 0.9, 0.9, 0.9)
+    train(driver, add(driver, "1x1", "control"), 0.9, 0.9, 0.9, 0.9)
+    first, second, control = add(driver, "0"), add(driver, "1"), add(driver, "fc", "control")
+    driver.pool.under_way = [first, second, control]
+
+    def finals_are_due():
+        kept = driver.run.timing_seconds() + expected_seconds(driver.run)
+        driver.run.deadline = time.monotonic() + kept - 0.1
+
+    finals_are_due()
+    assert not driver.clock.time_for_new()
+    driver._stop_late(driver.pool)
+    assert [status(driver, id) for id in (first, second, control)] == ["running", "running", "new"]
+    finals_are_due()
+    assert driver._in_time([control, first]) == [first]
+    train(driver, first, 0.5, 0.5, 0.5, 0.5)
+    driver.pool.under_way = [second]
+    finals_are_due()
+    driver._stop_late(driver.pool)
+    assert (status(driver, first), status(driver, second)) == ("done", "new")
+    finals_are_due()
+    assert driver._in_time([second]) == [] and driver.closing
 
 
 def test_a_training_may_take_six_times_what_the_unchanged_network_took(driver):

@@ -5,7 +5,8 @@
                             ^ last_moment
 
 A find that could not be trained to the end is not begun: the time is better spent on those that
-are there.  Second seeds are trained in what time is left.
+are there.  Second seeds are trained in what time is left.  Finals compare finds that were trained
+to the end, so the first one of a budget may take the time that is kept for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import time
 from statistics import median
 
-from ..study import FIRST, SECOND
+from ..study import FIRST, SECOND, Candidate
 from .finals import expected_seconds
 from .search_run import Run
 from .strategy import first_epochs
@@ -27,13 +28,23 @@ class Clock:
         self.epochs: int = run.options["epochs"]
         self.first: int = first_epochs(self.epochs, run.options["grace"])
 
-    def last_moment(self) -> float:
-        """When training must have ended so that finals, latency and table are ready in time."""
+    def last_moment(self, candidate: Candidate | None = None) -> float:
+        """When training, or that of `candidate`, must have ended so that finals, latency and table
+        are ready in time.
+        """
+        if candidate is not None and self._is_first(candidate):
+            return self.run.timing_moment()
         return self.run.timing_moment() - expected_seconds(self.run)
 
-    def in_time(self, rung: int, find: bool) -> bool:
-        """Whether a training to `rung` could end in time; the first one always gets its chance."""
-        return time.monotonic() + self._seconds(rung, find) < self.last_moment()
+    def _is_first(self, candidate: Candidate) -> bool:
+        """Whether it is a find of a budget of which none was trained to the end."""
+        done = self.run.study.select("find", "done") if candidate.kind == "find" else []
+        return candidate.kind == "find" and all(row.budget != candidate.budget for row in done)
+
+    def in_time(self, candidate: Candidate, rung: int) -> bool:
+        """Whether its training to `rung` could end in time; a first one always gets its chance."""
+        seconds = self._seconds(rung, candidate.kind == "find")
+        return time.monotonic() + seconds < self.last_moment(candidate)
 
     def time_for_new(self) -> bool:
         """Whether a new find could be trained to the end."""

@@ -117,8 +117,7 @@ class Trials:
             for id, message in pool.wait(0.5):
                 self._hear(pool, id, message)
             self._judge(pool)
-            if time.monotonic() > self.clock.last_moment():
-                self._stop_all(pool)
+            self._stop_late(pool)
         self._settle()
 
     # ---- what comes next ----------------------------------------------------------------------
@@ -136,12 +135,12 @@ class Trials:
         left = [row.id for row in self.study.select(status="new")]
         left += [id for id in seconds if id in asked]
         controls = [id for id in seconds if id not in asked]
-        if left:
-            return self._in_time(left[0])
-        id = self._ask() if self._controls_ended() else None
-        if id is None and controls:
-            id = controls[0]
-        return None if id is None else self._in_time(id)
+        if early := self._in_time(left):
+            return early[0]
+        while self._controls_ended() and (id := self._ask()) is not None:
+            if self._in_time([id]):
+                return id
+        return next(iter(self._in_time(controls[:1])), None)
 
     def _ask(self) -> int | None:
         self.closing = self.closing or not self.clock.time_for_new()
@@ -156,13 +155,12 @@ class Trials:
         under_way = self.study.select(status=("new", "running"))
         return all(row.kind == "find" for row in under_way)
 
-    def _in_time(self, id: int) -> int | None:
-        """The candidate, unless no time is left to train it."""
-        candidate = self.study.candidate(id)
-        if self.clock.in_time(self._rung(candidate), candidate.kind == "find"):
-            return id
-        self.run.time_is_up("all trials were done")
-        return None
+    def _in_time(self, ids: list[int]) -> list[int]:
+        """Those that there is time left to train; where that is not all, no new find is begun."""
+        rows = [self.study.candidate(id) for id in ids]
+        early = [row.id for row in rows if self.clock.in_time(row, self._rung(row))]
+        self.closing = self.closing or len(early) < len(ids)
+        return early
 
     def _rung(self, candidate: Candidate) -> int:
         """What the candidate is to be trained to next."""
@@ -373,16 +371,18 @@ class Trials:
         if not self.closing:
             remove_kept(self.study.folder)
 
-    def _stop_all(self, pool: Pool) -> None:
-        """The time is up: what is under way is to be done again."""
+    def _stop_late(self, pool: Pool) -> None:
+        """What is under way and has no more time is to be done again."""
         for id in pool.busy():
+            if time.monotonic() <= self.clock.last_moment(self.study.candidate(id)):
+                continue
+            self.closing = True
             pool.stop(id)
             self.waiting.pop(id, None)
             if id not in self.courses:
                 continue
             self.display.ended(self._name(self.study.candidate(id)))
             self.study.put_back(id, self.courses.pop(id).rung == SECOND)
-        self.run.time_is_up("all trials were done")
 
 
 def second_seed(seed: int) -> int:
