@@ -1,10 +1,11 @@
 /* Code as data: one function as a tree of statements, between a bound schedule and a language.
  *
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
- * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered into vectors
- * that are permuted, code_pieces.c those that are set piece by piece into loads, code_transpose.c
- * those that are stored across into ones that are not, code_gathers.c, code_loads.c and code_common.c name
- * what gathers, loads and indices have in common, code_verify.c checks it, src/emit prints it.
+ * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered
+ * into vectors that are permuted, code_pieces.c those that are set piece by piece into loads,
+ * code_transpose.c those that are stored across into ones that are not, code_sums.c divides long sums
+ * into blocks, code_gathers.c, code_loads.c and code_common.c name what gathers, loads and indices
+ * have in common, code_verify.c checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
  *
@@ -241,6 +242,9 @@ void code_part_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
 void code_join_remainders(struct code *c);
+
+/* code_sums.c: the same, sums of many steps in two levels, with a smaller error. */
+void code_shorten_sums(struct code *c);
 
 /* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were
  * any. */

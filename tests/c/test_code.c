@@ -769,6 +769,71 @@ static void across_in_one_place(struct sample *s) {
   store_across(s, 4, 9, (int[]){0, 1, 2, 3, 9, 10, 11, 12}, 8);
 }
 
+// ---- long sums ----
+
+// let a = 0; for j in 0..times, for i in 0..steps: a += X[0], or X[0] * X[0]; Y[0] = a
+static void sum_up(struct sample *s, int64_t times, int64_t steps, bool product) {
+  struct code *c = s->c;
+  int a = code_variable_at(c, s->a, 0), x = code_element(c, s->X, code_int(c, 0));
+  code_declare(c, s->a, zero(s));
+  int outer = times > 1 ? code_open_for(c, s->j, code_int(c, 0), code_int(c, times), 1, 0) : -1;
+  int loop = open_loop(s, 0, steps);
+  int value = product ? code_operation(c, PX_MUL, code_type(PROGRAM_F32, 1), x, x, -1) : x;
+  code_assign(c, a, CODE_ADD, value);
+  code_close(c, loop);
+  if (outer >= 0) code_close(c, outer);
+  code_assign(c, code_element(c, s->Y, code_int(c, 0)), CODE_SET, a);
+}
+
+static void long_sum(struct sample *s) {
+  sum_up(s, 1, 1300, false);
+}
+
+static void long_sum_of_a_prime_number(struct sample *s) {
+  sum_up(s, 1, 521, false);
+}
+
+static void very_long_sum(struct sample *s) {
+  sum_up(s, 1, 1 << 20, true);
+}
+
+static void long_inner_sum(struct sample *s) {
+  sum_up(s, 3, 256, false);
+}
+
+static void long_sum_of_short_ones(struct sample *s) {
+  sum_up(s, 700, 4, false);
+}
+
+static void long_enough(struct sample *s) {
+  sum_up(s, 8, 64, false);
+}
+
+static void products(struct sample *s) {
+  sum_up(s, 8, 1024, true);
+}
+
+// What is summed up so far is seen.
+static void long_sum_that_is_read(struct sample *s) {
+  struct code *c = s->c;
+  int a = code_variable_at(c, s->a, 0);
+  code_declare(c, s->a, zero(s));
+  int loop = open_loop(s, 0, 2000);
+  code_assign(c, a, CODE_ADD, code_element(c, s->X, code_int(c, 0)));
+  code_assign(c, code_element(c, s->Y, code_int(c, 0)), CODE_SET, a);
+  code_close(c, loop);
+}
+
+static void long_sum_in_double(struct sample *s) {
+  struct code *c = s->c;
+  c->variables.data[s->a].type.element = PROGRAM_F64;
+  int x = code_element(c, s->X, code_int(c, 0));
+  code_declare(c, s->a, code_number(c, PROGRAM_F64, 0));
+  int loop = open_loop(s, 0, 2000);
+  code_assign(c, code_variable_at(c, s->a, 0), CODE_ADD, code_convert(c, x, PROGRAM_F64));
+  code_close(c, loop);
+}
+
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
 #define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
 
@@ -927,6 +992,41 @@ static void joins_remainders(void **state) {
       {divided_for_nothing, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_join_remainders);
+}
+
+static void shortens_sums(void **state) {
+#define BEGIN     HEAD "  let a f32 = 0\n  let a_sum f32 = 0\n"
+#define BLOCK_END "    a_sum += a\n    a = 0\n"
+#define END       "  a += a_sum\n  Y[0] = a\n"
+  static const struct pass_row rows[] = {
+      {long_sum, BEGIN "  for i_block in 0..1300 step 100\n"
+                       "    for i in i_block..i_block + 100\n"
+                       "      a += X[0]\n" BLOCK_END END},
+      {long_sum_of_a_prime_number, BEGIN "  for i_block in 0..521 step 128\n"
+                                         "    for i in i_block..min(i_block + 128, 521)\n"
+                                         "      a += X[0]\n" BLOCK_END END},
+      {very_long_sum, BEGIN "  for i_block in 0..1048576 step 1024\n"
+                            "    for i in i_block..i_block + 1024\n"
+                            "      a += (X[0] * X[0])\n" BLOCK_END END},
+      {long_inner_sum, BEGIN "  for j in 0..3\n"
+                             "    for i_block in 0..256 step 128\n"
+                             "      for i in i_block..i_block + 128\n"
+                             "        a += X[0]\n"
+                             "      a_sum += a\n"
+                             "      a = 0\n" BLOCK_END END},
+      {long_sum_of_short_ones, BEGIN "  for j_block in 0..700 step 28\n"
+                                     "    for j in j_block..j_block + 28\n"
+                                     "      for i in 0..4\n"
+                                     "        a += X[0]\n" BLOCK_END END},
+      {long_enough, NULL},
+      {products, NULL},
+      {long_sum_that_is_read, NULL},
+      {long_sum_in_double, NULL},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_shorten_sums);
+#undef BEGIN
+#undef BLOCK_END
+#undef END
 }
 
 static void join_pieces(struct code *c) {
@@ -1677,9 +1777,10 @@ static void is_readable(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(permutes_gathers),
-           cmocka_unit_test(joins_remainders), cmocka_unit_test(joins_pieces),
-           cmocka_unit_test(transposes), cmocka_unit_test(names_loads),
-           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(joins_remainders), cmocka_unit_test(shortens_sums),
+           cmocka_unit_test(joins_pieces), cmocka_unit_test(transposes),
+           cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
+           cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
+           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
