@@ -150,7 +150,8 @@ def _ratio(name: str, n: int, o: int) -> str:
 
 
 def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, count: int) -> Any:
-    """Between two neighbours along each axis in turn: place t/d of the image, in whole numbers."""
+    """Between two neighbours along each axis in turn: place t/d of the image, in whole numbers.
+    Each neighbour has a weight, so that between two infinities is another one, as in PyTorch."""
     x = w.value(x)
     out = _targets(x, size, scales, count)
     rest, names, shape = x.rank - count, axes(x.rank), list(x.shape)
@@ -166,10 +167,10 @@ def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, c
         high = f"min({t}/{d}+1, {n - 1})"
         a = ", ".join(low if i == axis else name for i, name in enumerate(names))
         b = ", ".join(high if i == axis else name for i, name in enumerate(names))
-        part = f"real({t}%{d}) / {d}"
+        near, far = f"real({d}-{t}%{d}) / {d}", f"real({t}%{d}) / {d}"
         shape[axis] = o
         target = f"Y{axis}"
-        body = f"{source}[{a}] + {part} * ({source}[{b}] - {source}[{a}])"
+        body = f"{near} * {source}[{a}] + {far} * {source}[{b}]"
         if t == "0":
             body = f"{source}[{a}]"
         lines.append(stage(target, names, shape, body))

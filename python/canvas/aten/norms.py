@@ -1,4 +1,8 @@
-"""Normalisations: of a batch as it is in inference, of a layer, of groups, of an instance."""
+"""Normalisations: of a batch as it is in inference, of a layer, of groups, of an instance.
+
+Where a mean is subtracted, the first element is so before: what all elements have in common would
+leave little of their differences in float32, and of constant ones something else than 0.
+"""
 
 from __future__ import annotations
 
@@ -66,15 +70,21 @@ def _by_group(
     channel = "0" if channels == 1 else channel
     if groups == 1 and per == 1:
         channel = "0"
-    load = f"X[{', '.join([names[0], channel, *rest])}]"
     group = "0" if groups == 1 else (c if per == 1 else f"{c}/{per}")
+    corner = ["0" for _ in rest]
+
+    def less_first(own: str, group: str) -> str:
+        first = group if per == 1 or group == "0" else f"{group}*{per}"
+        begin = ", ".join([names[0], first, *corner])
+        return f"X[{', '.join([names[0], own, *rest])}] - X[{begin}]"
+
+    within = less_first(channel, "0" if groups == 1 else "g")
+    square = f"({within} - M[{names[0]}, g]) * ({within} - M[{names[0]}, g])"
     at = f"{names[0]}, {group}"
-    square = f"({load} - M[{names[0]}, g]) * ({load} - M[{names[0]}, g])"
-    own = f"X[{', '.join(names)}]"
-    body = f"({own} - M[{at}]) / sqrt(V[{at}] + {number(eps)})"
+    body = f"({less_first(c, group)} - M[{at}]) / sqrt(V[{at}] + {number(eps)})"
     body = _affine(body, weight is not None, bias is not None, c)
     lines = [
-        stage("M", [names[0], "g"], (n, groups), load, "mean", over),
+        stage("M", [names[0], "g"], (n, groups), within, "mean", over),
         stage("V", [names[0], "g"], (n, groups), square, "mean", over),
         stage("Y", names, x.shape, body),
     ]
@@ -133,10 +143,13 @@ def _layer(
     lead, last = names[:first], names[first:]
     load, over = f"X[{', '.join(names)}]", list(zip(last, x.shape[first:]))
     at = ", ".join(lead)
-    less = f"({load} - M[{at}])" if centred else load
+    begin = f"X[{', '.join([*lead, *('0' for _ in last)])}]"
+    less = f"({load} - {begin} - M[{at}])" if centred else load
     body = f"{less} / sqrt(V[{at}] + {number(eps)})"
     body = _affine(body, weight is not None, bias is not None, ", ".join(last))
-    lines = [stage("M", lead, x.shape[:first], load, "mean", over)] if centred else []
+    lines = (
+        [stage("M", lead, x.shape[:first], f"{load} - {begin}", "mean", over)] if centred else []
+    )
     lines += [
         stage("V", lead, x.shape[:first], f"{less} * {less}", "mean", over),
         stage("Y", names, x.shape, body),

@@ -27,6 +27,8 @@ class Reduced:
         self.shape = tuple(size for _, size in (whole if keep else kept))
         self.count = prod(size for _, size in self.over)
         self.load = f"X[{', '.join(self.names)}]"
+        begin = ["0" if at in self.gone else row[0] for at, row in rows]
+        self.first = f"X[{', '.join(begin)}]"  # of what is reduced
 
 
 def reduce(
@@ -77,10 +79,11 @@ def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, root: boo
     if less <= 0:
         raise Unsupported("it divides by no degrees of freedom")
     inner = ", ".join(r.inner)
-    square = f"({r.load} - M[{inner}]) * ({r.load} - M[{inner}])"
+    less_first = f"{r.load} - {r.first}"  # see norms.py
+    square = f"({less_first} - M[{inner}]) * ({less_first} - M[{inner}])"
     mean = f"S[{inner}] / {number(less)}"
     lines = [
-        stage("M", r.inner, r.inner_shape, r.load, "mean", r.over),
+        stage("M", r.inner, r.inner_shape, less_first, "mean", r.over),
         stage("S", r.inner, r.inner_shape, square, "sum", r.over),
         stage("Y", r.out, r.shape, f"sqrt({mean})" if root else mean),
     ]

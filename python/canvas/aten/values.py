@@ -56,7 +56,8 @@ def number(value: Any) -> str:
     elif math.isinf(value):
         text = "inf" if value > 0 else "-inf"
     else:
-        text = repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+        whole = value.is_integer() and abs(value) < 1e15 and (value or math.copysign(1, value) > 0)
+        text = repr(int(value)) if whole else repr(value)
     return f"({text})" if text.startswith("-") else text
 
 
@@ -89,4 +90,5 @@ def uniform(tensor: Tensor) -> float | int | bool | None:
     if tensor.numel() == 0:
         return None
     first = tensor.reshape(-1)[0]
-    return first.item() if bool((tensor == first).all()) else None
+    alike = (tensor == first) & (tensor.signbit() == first.signbit())  # 0 and -0 are not
+    return first.item() if bool(alike.all()) else None

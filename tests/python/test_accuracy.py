@@ -1,0 +1,134 @@
+"""What rounds badly in float32 when it is written down naively: long sums, means of large numbers,
+interpolation between infinities, and the sign of 0.  Compiled networks beside PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import canvas
+
+
+class Network(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def compiled(function: Callable[..., Any], x: Tensor, check: bool = True) -> Any:
+    model = function if isinstance(function, nn.Module) else Network(function)
+    return canvas.compile(model.eval(), x, check=check)(x)
+
+
+def relative_error(got: Tensor, exact: Tensor) -> float:
+    return float((got.double() - exact).abs().max() / exact.abs().max())
+
+
+LONG_SUMS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
+    "columns": (lambda x: x.sum(0), (100000, 4)),
+    "all": (lambda x: x.mean(), (1, 3, 512, 512)),
+    "pixels": (lambda x: x.mean((1, 2)), (1, 300, 300, 16)),
+    "the middle": (lambda x: x.sum(1), (2, 50021, 5)),
+    "odd rows": (lambda x: F.adaptive_avg_pool2d(x, 1), (2, 8, 301, 299)),
+    "squares": (lambda x: (x * x).mean((0, 1)), (300, 300, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LONG_SUMS)
+def test_long_sums_are_as_exact_as_those_of_pytorch(name: str) -> None:
+    function, shape = LONG_SUMS[name]
+    x = torch.full(shape, 0.3)  # each addition is rounded the same way
+    assert relative_error(compiled(function, x), function(x.double())) < 4e-6
+
+
+def test_a_long_product_of_matrices() -> None:
+    x = torch.full((40000, 3), 0.3)
+    exact = x.double().t() @ x.double()
+    assert relative_error(compiled(lambda x: x.t() @ x, x), exact) < 1e-5
+
+
+NORMS: dict[str, Callable[[], nn.Module]] = {
+    "layer": lambda: nn.LayerNorm((6, 30)),
+    "groups": lambda: nn.GroupNorm(2, 4),
+    "one group": lambda: nn.GroupNorm(1, 4),
+    "instance": lambda: nn.InstanceNorm2d(4, affine=True),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_of_what_is_constant_is_its_bias(name: str) -> None:
+    norm = NORMS[name]().eval()
+    with torch.no_grad():
+        norm.get_parameter("bias").uniform_(-1, 1)
+        x = torch.full((2, 4, 6, 30), 117.3)
+        wanted = norm(torch.zeros_like(x))
+        assert torch.equal(compiled(norm, x, check=False), wanted)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_norm_of_what_differs_little(name: str) -> None:
+    torch.manual_seed(0)
+    norm = NORMS[name]().eval()
+    x = torch.randn(2, 4, 6, 30) * 1e-2 + 1000.0
+    with torch.no_grad():
+        exact = norm.double()(x.double())
+        assert relative_error(compiled(norm.float(), x), exact) < 1e-5
+
+
+@pytest.mark.parametrize("dims", [0, 1, (0, 1)])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_the_spread_of_what_differs_little(name: str, dims: Any) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(40, 70) * 1e-3 + 1000.0
+
+    def spread(x: Tensor) -> Tensor:
+        return getattr(x, name)(dims)  # type: ignore[no-any-return]
+
+    assert relative_error(compiled(spread, x), spread(x.double())) < 1e-5
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("values", [(torch.inf, torch.inf), (3e38, -3e38)])
+def test_interpolation_between_extremes(values: tuple[float, float], corners: bool) -> None:
+    x = torch.randn(1, 2, 5, 5)
+    x[0, 1, 2, 1:3] = torch.tensor(values)
+
+    def larger(x: Tensor) -> Tensor:
+        return F.interpolate(x, size=(8, 8), mode="bilinear", align_corners=corners)
+
+    torch.testing.assert_close(compiled(larger, x), larger(x), equal_nan=True)
+
+
+SIGNS: dict[str, Callable[[Tensor], Tensor]] = {
+    "division": lambda x: x / -0.0,
+    "product": lambda x: x * -0.0,
+    "sum": lambda x: x + -0.0,
+    "clamp": lambda x: x.clamp(max=-0.0),
+    "choice": lambda x: x.masked_fill(x > 0, -0.0),
+    "border": lambda x: F.pad(x, (1, 1), value=-0.0),
+    "tensor": lambda x: x * torch.full((5,), -0.0),
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_a_constant_zero_keeps_its_sign(name: str) -> None:
+    x = torch.tensor([1.0, -2.0, 0.0, -0.0, 3.0])
+    wanted, got = SIGNS[name](x), compiled(SIGNS[name], x)
+    assert torch.equal(got.isnan(), wanted.isnan())
+    assert torch.equal(got.signbit()[~got.isnan()], wanted.signbit()[~got.isnan()])
+
+
+def test_zeros_of_both_signs_are_no_constant() -> None:
+    zeros = torch.tensor([0.0, -0.0, 0.0, 0.0])
+    x = torch.ones(4)
+    model = Network(lambda x: x / model.get_buffer("zeros"))
+    model.register_buffer("zeros", zeros)
+    assert torch.equal(compiled(model, x), x / zeros)
