@@ -28,7 +28,7 @@ static canvas_status bind_edited(canvas_context *ctx, const struct program *prog
   struct program *edited = default_program(program, machine);
   if (edited && bind_default(ctx, edited, machine, b) == CANVAS_OK) {
     b->edited = mem_alloc(sizeof *b->edited);
-    *b->edited = (struct shared_program){edited, 1};
+    *b->edited = (struct shared_program){edited, NULL, 1};
     return CANVAS_OK;
   }
   program_free(edited);
@@ -38,7 +38,7 @@ static canvas_status bind_edited(canvas_context *ctx, const struct program *prog
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
                                const canvas_schedule *schedule, const canvas_machine *machine,
                                canvas_bound **out) {
-  struct canvas_bound b = {0};
+  struct canvas_bound b = {.given = program_of(program)};
   if (schedule)
     TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), machine_of(machine),
                        &b.tree));
@@ -54,6 +54,7 @@ canvas_status canvas_bound_edit(canvas_context *ctx, const canvas_bound *bound, 
   struct canvas_bound b = {0};
   TRY(schedule_edit_text(ctx, bound->tree, edit, length, &b.tree));
   b.edited = bound->edited;
+  b.given = bound->given;
   if (b.edited) __atomic_add_fetch(&b.edited->users, 1, __ATOMIC_RELAXED);
   *out = mem_alloc(sizeof **out);
   **out = b;
@@ -66,6 +67,7 @@ void canvas_bound_free(canvas_bound *bound) {
   schedule_free(bound->made);
   if (bound->edited && !__atomic_sub_fetch(&bound->edited->users, 1, __ATOMIC_ACQ_REL)) {
     program_free(bound->edited->program);
+    program_free(bound->edited->given);
     free(bound->edited);
   }
   free(bound);
@@ -182,8 +184,8 @@ canvas_status canvas_bound_emit(canvas_context *ctx, const canvas_bound *bound,
   if (function && !is_c_name(function))
     return fail(ctx, CANVAS_BAD_INPUT,
                 "'%.200s' is no name of a C function, give letters, digits and '_'", function);
-  const struct emit_options given = {.function = function,
-                                     .source = options ? options->source : NULL};
+  const struct emit_options given = {
+      .function = function, .source = options ? options->source : NULL, .given = bound->given};
   bool prepare = options && options->prepare, header = options && options->header;
   canvas_status status = prepared_code(ctx, bound->tree, &given, prepare, header, &text);
   if (status == CANVAS_OK) *out = buf_take(&text);

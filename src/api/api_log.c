@@ -137,8 +137,8 @@ canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int re
   struct recorded r;
   TRY(record_bind(ctx, record_at(log, record), &r));
   struct canvas_bound *b = mem_alloc(sizeof *b);
-  *b = (struct canvas_bound){r.tree, r.schedule, mem_alloc(sizeof *b->edited)};
-  *b->edited = (struct shared_program){r.program, 1};
+  *b = (struct canvas_bound){r.tree, r.schedule, mem_alloc(sizeof *b->edited), r.given};
+  *b->edited = (struct shared_program){r.program, r.given, 1};
   *out = b;
   return CANVAS_OK;
 }

@@ -92,12 +92,14 @@ static void tell(const struct tuned *t, canvas_tuned *out) {
 }
 
 /* Takes what `t` owns. */
-static canvas_bound *take_bound(struct tuned *t, canvas_tuned *tuned) {
+static canvas_bound *take_bound(struct tuned *t, const struct program *of, canvas_tuned *tuned) {
   canvas_bound *out = mem_alloc(sizeof *out);
+  struct program *given = program_copy(of);
   if (tuned) tell(t, tuned);
   free(t->rule);
-  *out = (struct canvas_bound){.tree = t->tree, .edited = mem_alloc(sizeof *out->edited)};
-  *out->edited = (struct shared_program){t->program, 1};
+  *out = (struct canvas_bound){
+      .tree = t->tree, .edited = mem_alloc(sizeof *out->edited), .given = given};
+  *out->edited = (struct shared_program){t->program, given, 1};
   return out;
 }
 
@@ -111,14 +113,14 @@ canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
   struct tuned t;
   TRY(read_options(ctx, &c, &how));
   TRY(tune(ctx, program_of(program), machine_of(machine), &how, &t));
-  *out = take_bound(&t, tuned);
+  *out = take_bound(&t, program_of(program), tuned);
   return CANVAS_OK;
 }
 
 static void take_task(struct tune_task *t, canvas_bound **out, canvas_tuned *tuned) {
   *out = NULL;
   if (t->status == CANVAS_OK) {
-    *out = take_bound(&t->tuned, tuned);
+    *out = take_bound(&t->tuned, t->program, tuned);
   } else {
     *tuned = (canvas_tuned){.verdict = {.failure = CANVAS_FAILED_CHECK}};
     memcpy(tuned->verdict.message, t->message, sizeof tuned->verdict.message);

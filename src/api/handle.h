@@ -21,9 +21,10 @@ struct canvas_budget {
   struct budget budget;
 };
 
-/* A program that edits before the default schedule made, of all bounds that came from it. */
+/* A program that edits made, those before the default schedule or a record's, of all bounds that came from it. */
 struct shared_program {
   struct program *program;
+  struct program *given; /* before them, if it is the bounds' own; else NULL */
   int users;
 };
 
@@ -31,6 +32,7 @@ struct canvas_bound {
   struct loop_tree *tree;
   struct schedule *made;         /* the default schedule, where none was given; else NULL */
   struct shared_program *edited; /* what it is of, where edits came before it; else NULL */
+  const struct program *given;   /* before them */
 };
 
 static inline const struct kernel *kernel_of(const canvas_kernel *kernel) {

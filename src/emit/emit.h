@@ -33,6 +33,8 @@ struct emit_options {
       *shared; /* by tensor of the parameters: an output may be written in the place of an input, so
                          that neither is `restrict`; NULL: none */
   bool local;  /* the function is `static` */
+  /* Whose axes a header shows, of tensors with these names, as edits merge some; NULL: those of the tree. */
+  const struct program *given;
   /* Not NULL: the function takes memory for its buffers as its last argument, `void *workspace`, and
    * these are its bytes, at a multiple of 64; with 0 it takes none. */
   int64_t *workspace;

@@ -17,9 +17,17 @@ static void put_tensor(const struct program_tensor *t, const char *name, struct 
   buf_puts(out, "\n");
 }
 
-/* What the comment says of the tensors, and the parameters of the declaration. */
+static const struct program_tensor *shown_tensor(const struct program *p, int tensor,
+                                                 const struct program *given) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int found = given ? program_find(given, t->name) : -1;
+  return found >= 0 ? &given->tensors.data[found] : t;
+}
+
+/* What the comment says of the tensors, with the axes of `given`, and the parameters of the declaration. */
 static void put_parameters(const struct program *p, const struct emit_packed *packed,
-                           struct names *names, struct buf *comment, struct buf *out) {
+                           const struct program *given, struct names *names, struct buf *comment,
+                           struct buf *out) {
   int first = p->inputs.count - (packed && !packed->outputs ? packed->count : 0);
   for (int i = 0; i < p->inputs.count + p->outputs.count; i++) {
     bool input = i < p->inputs.count;
@@ -31,7 +39,7 @@ static void put_parameters(const struct program *p, const struct emit_packed *pa
       continue;
     }
     int tensor = input ? p->inputs.data[i] : p->outputs.data[i - p->inputs.count];
-    const struct program_tensor *t = &p->tensors.data[tensor];
+    const struct program_tensor *t = shown_tensor(p, tensor, given);
     const char *name = names_choose(names, t->name, false);
     if (i == p->inputs.count) buf_puts(comment, " * to\n");
     put_tensor(t, name, comment);
@@ -42,7 +50,7 @@ static void put_parameters(const struct program *p, const struct emit_packed *pa
 
 /* int NAME_prepare(..., void *packed); and what is said of it */
 static void put_prepare(const struct program *p, const char *function, int64_t bytes,
-                        struct buf *comment, struct buf *out) {
+                        const struct program *given, struct buf *comment, struct buf *out) {
   const struct emit_packed packed = {.count = p->outputs.count, .outputs = true};
   struct names names = {0};
   struct buf line = {0};
@@ -52,7 +60,7 @@ static void put_prepare(const struct program *p, const char *function, int64_t b
       " * of 64: anew whenever what it takes has changed. Of\n",
       function, function, function);
   buf_printf(&line, "int %s_prepare(", function);
-  put_parameters(p, &packed, &names, comment, &line);
+  put_parameters(p, &packed, given, &names, comment, &line);
   buf_puts(&line, ");");
   buf_printf(out, "#define %s_packed_bytes %" PRId64 "\n", function, bytes);
   print_wrapped(line.text, line.length, 0, out);
@@ -104,14 +112,15 @@ canvas_status emit_c_header(canvas_context *ctx, const struct loop_tree *tree,
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the schedule has %d holes without a number, give them with --set", tree->open);
   TRY(workspace_of(ctx, tree, &workspace));
+  const struct program *given = options ? options->given : NULL;
   const char *function =
       names_choose(&names, options && options->function ? options->function : p->name, true);
   buf_printf(&line, "int %s(", function);
   if (prepare) {
-    put_prepare(prepare->program, function, prepare->bytes, &comment, &before);
+    put_prepare(prepare->program, function, prepare->bytes, given, &comment, &before);
     buf_printf(&comment, " * %s takes\n", function);
   }
-  put_parameters(p, options ? options->packed : NULL, &names, &comment, &line);
+  put_parameters(p, options ? options->packed : NULL, given, &names, &comment, &line);
   buf_puts(&line, ");");
   buf_printf(out, "/* %s, written by canvas %s.\n *\n", function, canvas_version());
   buf_puts(out,

@@ -95,6 +95,7 @@ static bool take_tuned(const struct program *p, const struct network_options *o,
     recorded_free(&r);
     return false;
   }
+  program_free(r.given);
   form->edited = r.program;
   form->schedule = r.schedule;
   form->tree = r.tree;

@@ -259,7 +259,8 @@ int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation
 bool px_same(const struct program *p, int a, int b);
 
 /* program_same.c: inputs and outputs agree one by one in type, sizes and what they may hold: code for one
- * can be called with the tensors of the other. Names, and which inputs are constant, may differ. */
+ * can be called with the tensors of the other. Names, and which inputs are constant, may differ, and axes of one
+ * may be merged in the other. */
 bool program_same_tensors(const struct program *p, const struct program *q);
 
 /* Without simplification, with a place in the text: what the parser builds with. */

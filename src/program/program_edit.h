@@ -58,4 +58,8 @@ canvas_status program_columns(canvas_context *ctx, const struct program *p, int 
  * is that load there; NULL where there is none. */
 struct program *program_straight(const struct program *p, int stage, int node, int axis);
 
+/* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first
+ * output's first axis: tensors have fewer axes and lie in memory as before. NULL where there are none. */
+struct program *program_merged(const struct program *p);
+
 #endif

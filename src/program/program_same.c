@@ -1,10 +1,23 @@
 /* Whether two programs take and give the same tensors. See program.h. */
 #include "program/program.h"
 
+/* Sizes, in order, where axes of one may be several of the other: 64, 3249 and 64, 57, 57. */
+static bool same_sizes(const struct program_tensor *a, const struct program_tensor *b) {
+  int64_t left = 1, right = 1;
+  for (int i = 0, j = 0; i < a->rank || j < b->rank || left != right;) {
+    if (left <= right && i < a->rank)
+      left *= a->axes[i++].size;
+    else if (right <= left && j < b->rank)
+      right *= b->axes[j++].size;
+    else
+      return false;
+    if (left == right) left = right = 1;
+  }
+  return true;
+}
+
 static bool same_tensor(const struct program_tensor *a, const struct program_tensor *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  for (int i = 0; i < a->rank; i++)
-    if (a->axes[i].size != b->axes[i].size) return false;
+  if (a->dtype != b->dtype || !same_sizes(a, b)) return false;
   return a->least == b->least && a->most == b->most && a->rising == b->rising;
 }
 

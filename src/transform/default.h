@@ -18,6 +18,7 @@
  *     default_wish.c     what a sketch wants of them instead
  *     default_rows.c     rows that several stages share: one loop around all of them
  *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
+ *     default_along.c    sums whose lanes go along them, of rows that no whole vectors divide
  *     default_nest.c     the loops of it and of what is computed in its tile
  *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
  *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
@@ -205,6 +206,7 @@ enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 16 };
 enum default_kind {
   DEFAULT_UNUSED,   /* an input, or no output needs it */
   DEFAULT_LONG,     /* no reduction, and its axes from `first` on are one vector */
+  DEFAULT_ALONG,    /* a reduction whose lanes go along its axis `first` */
   DEFAULT_TILED,    /* a tile */
   DEFAULT_WITHIN,   /* computed in the tile of a stage that it reads */
   DEFAULT_DEFERRED, /* a reduction whose tile stands where `reader` does */
@@ -236,6 +238,12 @@ struct default_shared {
   int axis[DEFAULT_ROWS]; /* its own */
   bool seen;              /* by a stage outside the group, or it is an output */
 };
+
+/* The reduction along which lanes go, summed up in each step, as no whole vectors divide it; -1: there is none, or
+ * something else is better. */
+int default_along(const struct default_facts *f, const struct machine *machine);
+int64_t default_along_steps(const struct default_facts *f, const struct machine *machine);
+double default_along_cycles(const struct default_facts *f, const struct machine *machine, int axis);
 
 /* All stages: kept, plan and shared by tensor. */
 struct default_plans {
@@ -303,6 +311,9 @@ void default_open_rows(struct default_maker *m, int stage);
 /* The stage in its tile, and there what plan->reader makes of it. */
 void default_tiled(struct default_maker *m, const struct default_facts *f,
                    const struct default_plan *plan);
+/* A reduction element by element, in lanes along its axis plan->first. */
+void default_reduced_along(struct default_maker *m, const struct default_facts *f,
+                           const struct default_plan *plan);
 /* A stage without a reduction as one long vector along its axes from plan->first on. */
 void default_long(struct default_maker *m, const struct default_facts *f,
                   const struct default_plan *plan);
@@ -312,7 +323,13 @@ struct schedule *default_odd_rows(const struct program *p, const struct machine 
 /* Edits of its maps may make it one. */
 bool default_may_have_odd_rows(const struct program *p, const struct machine *machine);
 
-/* The program after the edits; NULL where it stays as it is. */
+/* schedule_default.c: of all stages of a program after its edits, by the formula. */
+double default_cycles(const struct program *p, const struct machine *machine);
+
+/* The program with merged axes (program_merged), where it takes less then by the formula; NULL: it does not. */
+struct program *default_merged(const struct program *p, const struct machine *machine);
+
+/* The program after the edits, merged axes among them; NULL where it stays as it is. */
 struct program *default_program(const struct program *p, const struct machine *machine);
 
 /* ---- default_wish.c ---- */

@@ -421,6 +421,39 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
     add_layout(m, leaf, f->stage, n.parts);
 }
 
+/* ---- lanes along a reduction ------------------------------------------------------------------ */
+
+/* Its steps in vectors that are summed up at once, and what is left of it in code of its own. */
+static struct parts split_along(struct nest *n, int axis) {
+  int64_t size = n->f->t->axes[axis].size, steps = default_along_steps(n->f, n->m->machine);
+  if (size > steps) return split(n, axis, steps, TAIL_PEEL, "_v");
+  return (struct parts){-1, -1, part_level(n, axis, "_v", size, TAIL_MASK, true)};
+}
+
+void default_reduced_along(struct default_maker *m, const struct default_facts *f,
+                           const struct default_plan *plan) {
+  const struct program_tensor *t = f->t;
+  struct nest n = {.m = m, .f = f, .tile = &plan->tile, .across = -1};
+  bool parallel = plan->tile.cycles >= PARALLEL && !m->around;
+  int node = m->around;
+  for (int i = 0; i < t->rank + t->reductions; i++) {
+    int shared = i < t->rank ? shared_level(m, f->stage, i) : -1;
+    n.parts[i] = (struct parts){-1, shared, -1};
+    if (i == plan->first) n.parts[i] = split_along(&n, i);
+    if (shared >= 0 || i == plan->first) continue;
+    bool para = parallel && i < t->rank && t->axes[i].size > 1;
+    n.parts[i].outer = default_axis_level(m, t, i);
+    node = schedule_add_loop(m->s, node, n.parts[i].outer, para ? LOOP_PARA : 0);
+    parallel = parallel && !para;
+  }
+  const struct parts *along = &n.parts[plan->first];
+  if (along->outer >= 0) node = schedule_add_loop(m->s, node, along->outer, 0);
+  int leaf =
+      schedule_add_leaf(m->s, schedule_add_loop(m->s, node, along->inner, LOOP_VEC), t->name);
+  for (int i = 0; i < t->rank + t->reductions; i++) add_axis(m, leaf, t->axes[i].name, n.parts[i]);
+  m->s->nodes.data[leaf].leaf.reductions = t->reductions;
+}
+
 /* ---- long vectors ---------------------------------------------------------------------------- */
 
 void default_long(struct default_maker *m, const struct default_facts *f,

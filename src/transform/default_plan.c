@@ -281,10 +281,16 @@ static void plan_stage(struct default_plans *all, int stage) {
   struct default_facts f;
   if (!t->reductions) keep_as_read(all, stage);
   default_facts(all->p, stage, all->kept, &f);
-  plan->first = too_deep(t) || stage == all->wished ? -1 : first_of_long(all, &f);
+  bool open = !too_deep(t) && stage != all->wished;
+  plan->first = open ? first_of_long(all, &f) : -1;
+  int along = open ? default_along(&f, all->machine) : -1;
   if (plan->first >= 0) {
     plan->kind = DEFAULT_LONG;
     plan->tile.cycles = default_long_cycles(&f);
+  } else if (along >= 0) {
+    plan->kind = DEFAULT_ALONG;
+    plan->first = along;
+    plan->tile.cycles = default_along_cycles(&f, all->machine, along);
   } else {
     plan_tile(all, &f);
   }

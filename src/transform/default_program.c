@@ -25,6 +25,7 @@ enum {
 static const double PARTIAL = 0.7; /* of the cycles without: less than that is worth partial sums */
 static const double RAGGED = 1.2;  /* what they take where they do not divide the axis */
 static const double FEWER = 0.98;  /* ... and of those with more of them, worth fewer */
+static const double MERGED = 1.2;  /* lines of pixels take a product more than the formula says */
 
 /* ---- maps that are read once: no stage of their own ------------------------------------------- */
 
@@ -335,17 +336,85 @@ static bool are_odd_rows(const struct program *p, const struct machine *machine)
   return s != NULL;
 }
 
-struct program *default_program(const struct program *p, const struct machine *machine) {
-  struct schedule *winograd = default_winograd(p, machine);
-  schedule_free(winograd);
-  if (winograd) return NULL;
+/* The program after the edits; NULL where there are none. Sets `odd` where its schedule is that of odd rows. */
+static struct program *edited_program(const struct program *p, const struct machine *machine,
+                                      bool *odd) {
+  *odd = false;
   if (!default_may_have_odd_rows(p, machine)) return edited_for(p, machine, NULL);
   struct editor e = editor_open(p, machine, NULL, false);
   edit_maps(&e); /* partial sums and panels there are none */
   editor_close(&e);
-  if (are_odd_rows(program_of(&e), machine)) return e.p;
+  *odd = are_odd_rows(program_of(&e), machine);
+  if (*odd) return e.p;
   program_free(e.p);
   return edited_for(p, machine, NULL);
+}
+
+/* A sum of products whose rows share what they load. */
+static bool has_product(const struct program *p, const struct machine *machine) {
+  struct default_plans all;
+  bool found = false;
+  default_plan_all(&all, p, machine, (struct default_mode){0});
+  for (int i = 0; i < p->tensors.count && !found; i++) {
+    struct default_facts f;
+    if (all.plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
+    default_facts(p, i, all.kept, &f);
+    found = f.loads > 1 && rows_share(&f);
+  }
+  default_plan_free(&all);
+  return found;
+}
+
+/* What the first output has side by side is an axis that was merged. */
+static bool merges_last(const struct program *p, const struct program *merged) {
+  const struct program_tensor *a = &p->tensors.data[p->outputs.data[0]],
+                              *b = &merged->tensors.data[merged->outputs.data[0]];
+  return b->rank && b->axes[b->rank - 1].size != a->axes[a->rank - 1].size;
+}
+
+static double cycles_after(const struct program *p, const struct program *edited,
+                           const struct machine *machine) {
+  return default_cycles(edited ? edited : p, machine);
+}
+
+/* The program with merged axes where that takes less: they leave no rows for stages to share. NULL: it does not. Sets
+ * what the edits make of the one that takes less, NULL: nothing. */
+static struct program *merged_if_less(const struct program *p, const struct machine *machine,
+                                      struct program **edited) {
+  struct program *merged = program_merged(p), *other = NULL;
+  bool odd, odd_merged = false;
+  if (merged) other = edited_program(merged, machine, &odd_merged);
+  if (odd_merged) { /* rows, each through all stages */
+    *edited = other;
+    return merged;
+  }
+  *edited = edited_program(p, machine, &odd);
+  if (!merged) return NULL;
+  double slack = merges_last(p, merged) && has_product(p, machine) ? MERGED : 1;
+  bool less =
+      !odd && cycles_after(merged, other, machine) <= slack * cycles_after(p, *edited, machine);
+  program_free(less ? *edited : merged);
+  if (less)
+    *edited = other;
+  else
+    program_free(other);
+  return less ? merged : NULL;
+}
+
+struct program *default_merged(const struct program *p, const struct machine *machine) {
+  struct program *edited, *merged = merged_if_less(p, machine, &edited);
+  program_free(edited);
+  return merged;
+}
+
+struct program *default_program(const struct program *p, const struct machine *machine) {
+  struct schedule *winograd = default_winograd(p, machine);
+  schedule_free(winograd);
+  if (winograd) return NULL;
+  struct program *edited, *merged = merged_if_less(p, machine, &edited);
+  if (!edited) return merged;
+  program_free(merged);
+  return edited;
 }
 
 static struct program *copy_of(const struct program *p) {

@@ -62,7 +62,8 @@ canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
 
 /* What a record says, parsed again, checked and bound for the machine it was bound for then. */
 struct recorded {
-  struct program *program; /* after the edits */
+  struct program *given;   /* before the edits */
+  struct program *program; /* after them */
   struct schedule *schedule;
   struct machine machine;
   struct loop_tree *tree; /* of these three */

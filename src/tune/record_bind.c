@@ -16,22 +16,19 @@ static canvas_status parse(canvas_context *ctx, const char *part, const char *te
   return within(ctx, part, program_parse(ctx, text, strlen(text), out));
 }
 
-/* Edits leave inputs and outputs as they are. */
-static canvas_status check_edited(canvas_context *ctx, const struct record *r,
-                                  const struct program *edited) {
-  struct program *given = NULL;
-  TRY(parse(ctx, "the program", r->program, &given));
-  bool same = program_same_tensors(given, edited);
-  program_free(given);
-  return same ? CANVAS_OK
-              : fail(ctx, CANVAS_BAD_INPUT,
-                     "the edited program of the record has other inputs and outputs than the "
-                     "program");
+/* Edits leave inputs and outputs where they are in memory. */
+static canvas_status check_edited(canvas_context *ctx, const struct recorded *r) {
+  return program_same_tensors(r->given, r->program)
+             ? CANVAS_OK
+             : fail(ctx, CANVAS_BAD_INPUT,
+                    "the edited program of the record has other inputs and outputs than the "
+                    "program");
 }
 
 static canvas_status bind(canvas_context *ctx, const struct record *r, struct recorded *out) {
   TRY(parse(ctx, "the edited program", r->edited, &out->program));
-  TRY(check_edited(ctx, r, out->program));
+  TRY(parse(ctx, "the program", r->program, &out->given));
+  TRY(check_edited(ctx, out));
   TRY(within(ctx, "the machine",
              machine_parse(ctx, r->machine, strlen(r->machine), &out->machine)));
   TRY(within(ctx, "the schedule",
@@ -53,5 +50,6 @@ void recorded_free(struct recorded *r) {
   loop_tree_free(r->tree);
   schedule_free(r->schedule);
   program_free(r->program);
+  program_free(r->given);
   *r = (struct recorded){0};
 }

@@ -510,6 +510,8 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   (void)ctx;
   *out = (struct sketches){0};
   add_default(&m, p);
+  struct program *merged = default_merged(p, machine);
+  if (merged) p = merged;
   add_kinds(&m, p, &plain);
   add_sums(&m, p);
   if (!is_all(&m, p)) {
@@ -521,6 +523,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   }
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);
+  program_free(merged);
   qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
   while (out->count > LEAST && is_poor(out)) sketch_free(&out->data[--out->count]);
   while (out->count > SKETCHES) drop_one(out);

@@ -61,13 +61,13 @@ static const struct {
     {"mean shape=300x33 dim=-1", 0, "row0, Y_v:33:mask:vec =>"},
     {"gemv m=200 k=19", 1, "row0, Y_v:19:mask:vec =>"},
     {"gemv m=12 k=333", 0, "Y_r[m:12, k_i:64] ="},
-    {"softmax shape=1024x67", 0, "total_r[i0:1024, i1_i:32] ="},
+    {"softmax shape=1024x67", 0, "@total = i0 // {i1_v}/i1"},
     {"softmax shape=1024x63", 0, "total[i0:1024] = raised[i0, i1] // sum i1:63"},
     // a loop over rows for all stages; none where a row is too large for the first cache, or all are small
     {"softmax shape=1024x1024", 1, "\ni0:para =>\n    i1_o, i1_i:vec =>"},
     {"softmax shape=64x16384", 1, "\ni0:para, i1:vec =>"},
     {"softmax shape=4x512", 1, "\ni0, i1:vec =>"},
-    {"zero_pad1d channels=64 length=100", 0, "n, {c, l}:fold:vec =>"},
+    {"zero_pad1d channels=64 length=100", 0, "n, c_l:vec =>"},
     // rows of a window share their loads
     {"depthwise_conv2d_nchw in_channels=32 height=112 width=112 kernel=3 padding=1", 0,
      "kw:unroll, kh:unroll, h_i:14:unroll, Y_w_v:16:vec =>"},
@@ -151,10 +151,10 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      "kw, kh:unroll, h:unroll, c_v:8:vec =>", 1},
-    // rows read each other: partial sums whose number does not divide them
+    // rows read each other, and each is summed up along its lanes
     {BEGIN "in X f32 [r:64, c:103]\nS[r:64] = X[r, c] // sum c:103\nY[r:64, c:103] = X[r, c] + "
            "S[63-r]\nout Y\n",
-     "@S_r = {r_o, r_i}/r, c_i // c_o", 1},
+     "r, c_o, c_v:64:peel:vec =>\n    @S = r // {c_o, c_v}/c", 1},
 #define DEPTHWISE(n, size, channels)                                                               \
   BEGIN "in X f32 [n:" n ", h:" size ", w:" size ", c:" channels                                   \
         "]\nin W f32 [kh:3, kw:3, c:" channels "]\nY[n:" n ", h:" size ", w:" size ", c:" channels \
@@ -295,9 +295,29 @@ static const struct {
      "X[c, l] * exp(S[c])", 0},
     // sums over an axis of less than a vector, one for each of its steps
     {BEGIN "in X f32 [c:64, h:14, w:14]\nY[c:64] = X[c, h, w] // sum h:14, w:14\nout Y\n",
+     "row0, Y_o, Y_v:128:peel:vec =>\n    @Y = {row0}/c // {Y_o, Y_v}/h_w", 0},
+    {BEGIN "in X f32 [c:64, h:28, w:14]\nY[c:64] = X[c, h*2, w] // sum h:14, w:14\nout Y\n",
      "Y_r[c:64, w_i:14] =", 0},
     {BEGIN "in X f32 [c:64, h:7, w:7]\nY[c:64] = X[c, h, w] // sum h:7, w:7\nout Y\n",
-     "Y[c:64] = X[c, h, w] // sum h:7, w:7", 0},
+     "Y[c:64] = X[c, h_w] // sum h_w:49", 0},
+    // sums along rows of a program that has others, too; not of short rows, nor where lanes go elsewhere
+    {BEGIN "in X f32 [c:64, g:8, p:196]\nM[c:64] = X[c, g, p] // mean g:8, p:196\n"
+           "Y[c:64, g:8, p:196] = X[c, 7-g, p] - M[c]\nout Y\n",
+     "g, p_o, p_v:128:peel:vec =>\n        @M = c // g, {p_o, p_v}/p", 0},
+    {BEGIN "in X f32 [c:64, g:8, p:56]\nM[c:64] = X[c, g, p] // mean g:8, p:56\n"
+           "Y[c:64, g:8, p:56] = X[c, 7-g, p] - M[c]\nout Y\n",
+     "M_r[c:64, p_i:", 0},
+    {BEGIN "in X f32 [p:196, c:64]\nM[c:64] = X[p, c] // mean p:196\nout M\n", "c:vec =>", 0},
+    // pixels that are read as pixels are one axis, unless that leaves no rows for stages to share
+    {BEGIN "in X f32 [n:1, c:64, h:57, w:57]\nin W f32 [o:96, c:64]\n"
+           "Y[n:1, o:96, h:57, w:57] = X[n, c, h, w] * W[o, c] // sum c:64\nout Y\n",
+     "Y[n:1, o:96, h_w:3249] =", 0},
+    {BEGIN "in X f32 [n:1, c:96, h:56, w:56]\nM[n:1, h:56, w:56] = X[n, c, h, w] // mean c:96\n"
+           "Y[n:1, c:96, h:56, w:56] = X[n, c, h, w] - M[n, h, w]\nout Y\n",
+     "\nh:para =>\n", 1},
+    {BEGIN "in X f32 [n:2, h:56, w:56]\nin S f32 [p:3136]\n"
+           "Y[n:2, h:56, w:56] = X[n, h, w] * S[h*56+w]\nout Y\n",
+     "n, {h, w}:fold:vec =>", 0},
     // a padded image is kept as the lanes of its reader want it
     {BEGIN "in X f32 [h:30, w:32, c:64]\nin W f32 [o:16, c:8, k:3]\n"
            "P[h:30, w:34, c:64] = if 1 <= w && w < 33 then X[h, w-1, c] else 0\n"

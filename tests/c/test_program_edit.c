@@ -614,8 +614,117 @@ static void edits_keep_values(void **state) {
   for (int i = 0; i < 6; i++) CHECK(kinds[i] > rounds / 20, "too few edits of a kind mean little");
 }
 
-CHECK_MAIN(cmocka_unit_test(edits_print), cmocka_unit_test(partial_sums_print),
-           cmocka_unit_test(borders_move), cmocka_unit_test(borders_are_kept),
-           cmocka_unit_test(sums_stay_whole), cmocka_unit_test(caches_are_undone),
-           cmocka_unit_test(names_of_sums), cmocka_unit_test(edits_reject),
-           cmocka_unit_test(expressions_that_grow), cmocka_unit_test(edits_keep_values))
+// ---- merged axes ----
+
+#define MERGE "canvas 1\nprogram p\nin X f32 [n:2, c:4, h:3, w:5]\n"
+// The program and what it is with merged axes; NULL: there are none.
+static const struct {
+  const char *program, *merged;
+} merges[] = {
+    // pixels, of a window of one of them, too
+    {MERGE "in W f32 [o:6, c:4, kh:1, kw:1]\n"
+           "Y[n:2, o:6, h:3, w:5] = X[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:4, kh:1, kw:1\n"
+           "out Y\n",
+     "canvas 1\nprogram p\nin X f32 [n:2, c:4, h_w:15]\nin W f32 [o:6, c:4, kh:1, kw:1]\n"
+     "Y[n:2, o:6, h_w:15] = X[n, c, h_w] * W[o, c, 0, 0] // sum c:4, kh:1, kw:1\nout Y\n"},
+    // what stands beside them stays, weights are weights
+    {MERGE "in C f32 [h:3, w:5] const\nM[n:2] = X[n, c, h, w] // mean c:4, h:3, w:5\n"
+           "Y[n:2, c:4, h:3, w:5] = X[n, c, h, w] * C[h, w] - M[n]\nout Y\n",
+     "canvas 1\nprogram p\nin X f32 [n:2, c:4, h_w:15]\nin C f32 [h_w:15] const\n"
+     "M[n:2] = X[n, c, h_w] // mean c:4, h_w:15\nY[n:2, c:4, h_w:15] = X[n, c, h_w] * C[h_w] - "
+     "M[n]\nout Y\n"},
+    // three axes
+    {MERGE "Y[n:2] = X[n, c, h, w] // max c:4, h:3, w:5\nout Y\n",
+     "canvas 1\nprogram p\nin X f32 [n:2, c_h_w:60]\n"
+     "Y[n:2] = X[n, c_h_w] // max c_h_w:60\nout Y\n"},
+    // the first lines
+    {MERGE "Y[n:2, h:2, w:5] = X[n, 0, h, w]\nout Y\n",
+     "canvas 1\nprogram p\nin X f32 [n:2, c:4, h_w:15]\nY[n:2, h_w:10] = X[n, 0, h_w]\nout Y\n"},
+    // a name that the stage has
+    {MERGE "Y[n:2, h:3, w:5] = X[n, h_w, h, w] // sum h_w:4\nout Y\n",
+     "canvas 1\nprogram p\nin X f32 [n:2, c:4, h_w:15]\n"
+     "Y[n:2, h_w_:15] = X[n, h_w, h_w_] // sum h_w:4\nout Y\n"},
+    // between what data say
+    {"canvas 1\nprogram p\nin P i32 [n:3] 0..4 rising\nin X f32 [k:4, h:3, w:5]\n"
+     "Y[n:2, h:3, w:5] = X[k, h, w] // sum k:P[n]..P[n+1]\nout Y\n",
+     "canvas 1\nprogram p\nin P i32 [n:3] 0..4 rising\nin X f32 [k:4, h_w:15]\n"
+     "Y[n:2, h_w:15] = X[k, h_w] // sum k:P[n]..P[n+1]\nout Y\n"},
+    // in another order, shifted, twice, as numbers, under conditions, one of them alone
+    {MERGE "Y[n:2, h:3, w:5] = X[n, 0, 2-h, w]\nout Y\n", NULL},
+    {MERGE "Y[n:2, h:3, w:4] = X[n, 0, h, w+1]\nout Y\n", NULL},
+    {MERGE "Y[n:2, w:5, h:3, c:4] = X[n, c, h, w]\nout Y\n", NULL},
+    {MERGE "Y[n:2, h:3, w:5] = X[n, h, h, w]\nout Y\n", NULL},
+    {MERGE "Y[n:2, h:3, w:5] = X[n, 0, h, w] * real(w)\nout Y\n", NULL},
+    {MERGE "Y[n:2, h:3, w:5] = if w < 3 then X[n, 0, h, w] else 0\nout Y\n", NULL},
+    {MERGE "B[h:3] = X[0, 0, h, 0]\nY[n:2, h:3, w:5] = X[n, 0, h, w] * B[h]\nout Y\n", NULL},
+    // sizes that differ; images
+    {MERGE "Y[n:2, h:3, w:4] = X[n, 0, h, w]\nout Y\n", NULL},
+    {MERGE "Y[h:3, w:5] = X[1, 2, h, w]\nout Y\n", NULL},
+};
+
+// The merged program gives the same.
+static void check_merged(const struct program *p, const struct program *q, const char *label) {
+  int64_t count, again;
+  double *x = evaluate(p, &count), *y = evaluate(q, &again);
+  CHECK(program_same_tensors(p, q), label);
+  CHECK_INT(again, count, label);
+  CHECK(same_values(x, y, count, false), label);
+  free(x);
+  free(y);
+}
+
+static void axes_merge(void **state) {
+  CHECK_ROWS (merges, row) {
+    struct program *p = parse(row->program), *q = program_merged(p);
+    struct buf text = {0};
+    if (q) program_print(q, &text);
+    CHECK_TEXT(q ? text.text : "", row->merged ? row->merged : "", row->program);
+    /* what weights are filled with depends on their axes */
+    if (q && !strstr(row->program, "const")) check_merged(p, q, row->program);
+    buf_free(&text);
+    program_free(q);
+    program_free(p);
+  }
+}
+
+static void axes_of_random_programs_merge(void **state) {
+  int merged = 0, rounds = getenv("CANVAS_TEST_ALL") ? 20000 : 2000;
+  for (int round = 0; round < rounds; round++) {
+    struct program *p = random_program((uint64_t)round), *q = program_merged(p);
+    char label[32];
+    snprintf(label, sizeof label, "random program %d", round);
+    if (q) check_merged(p, q, label);
+    merged += q != NULL;
+    program_free(q);
+    program_free(p);
+  }
+  printf("             %d of %d programs have axes that merge\n", merged, rounds);
+  CHECK(merged > 0, "some have axes that merge");
+}
+
+// Tensors of other sizes are not taken for merged ones.
+static void merged_tensors(void **state) {
+  struct program *p = parse(MERGE "Y[n:2, c:4] = X[n, c, 0, 0]\nout Y\n");
+  static const char *const others[] = {"[n:4, c:2, h_w:15]", "[n:2, c:4, h_w:16]",
+                                       "[n_c:8, h:5, w:3]", "[n:2, c:4, h:3]",
+                                       "[n:2, c:4, h:3, w:5, d:2]"};
+  char text[256];
+  CHECK_ROWS (others, other) {
+    snprintf(text, sizeof text,
+             "canvas 1\nprogram p\nin X f32 %s\nin Z f32 [n:2, c:4]\nY[n:2, c:4] = Z[n, c]\n"
+             "out Y\n",
+             *other);
+    struct program *q = parse(text);
+    CHECK(!program_same_tensors(p, q), *other);
+    program_free(q);
+  }
+  program_free(p);
+}
+
+CHECK_MAIN(cmocka_unit_test(axes_merge), cmocka_unit_test(axes_of_random_programs_merge),
+           cmocka_unit_test(merged_tensors), cmocka_unit_test(edits_print),
+           cmocka_unit_test(partial_sums_print), cmocka_unit_test(borders_move),
+           cmocka_unit_test(borders_are_kept), cmocka_unit_test(sums_stay_whole),
+           cmocka_unit_test(caches_are_undone), cmocka_unit_test(names_of_sums),
+           cmocka_unit_test(edits_reject), cmocka_unit_test(expressions_that_grow),
+           cmocka_unit_test(edits_keep_values))
