@@ -131,6 +131,20 @@ def test_a_compiler_that_is_missing_or_dies(given, monkeypatch, tmp_path):
         assert "compiler" in str(raised.value) and "\n" not in str(raised.value)
 
 
+CLOSED = """
+import torch, canvas
+model, x = torch.nn.Linear(4, 4).eval(), torch.randn(2, 4)
+assert torch.allclose(canvas.compile(model, x)(x), model(x), atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize("closed", ["0<&- 1>&- 2>&-", "2>/dev/full"])
+def test_standard_streams_that_take_nothing(monkeypatch, tmp_path, closed):
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path))
+    command = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, CLOSED]
+    assert subprocess.run(command, timeout=120).returncode == 0
+
+
 def test_a_log_that_is_none(given, tmp_path):
     (tmp_path / "log").write_text("nonsense\n")
     with pytest.raises(canvas.CanvasError):

@@ -81,10 +81,17 @@ def _quiet() -> Iterator[None]:
         with warnings.catch_warnings(), contextlib.redirect_stderr(said):
             warnings.simplefilter("ignore")
             yield
-        sys.stderr.write(said.getvalue())  # of the model's own code
+        _say(said.getvalue())
     finally:
         for logger, level in zip(talkative, levels):
             logger.setLevel(level)
+
+
+def _say(text: str) -> None:
+    """What the model's own code wrote; standard error may be closed, or full."""
+    with contextlib.suppress(OSError, ValueError):
+        if text and sys.stderr is not None:
+            sys.stderr.write(text)
 
 
 def export(
