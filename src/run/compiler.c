@@ -49,7 +49,8 @@ static const char *const quick_clang_flags[] = {
 static const char *const other_flags[] = {"-O2", "-O2 -march=native", NULL};
 
 struct compiler {
-  char *command; /* as it was given */
+  char *command;  /* as it was given */
+  size_t program; /* the length of its first word, a path that may hold blanks */
   char *cache;
   double seconds;
   char version[256]; /* the first line of --version */
@@ -61,17 +62,21 @@ struct compiler {
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
+static const char blanks[] = " \t\n";
+
 /* Runs the compiler's command with these words more. */
-static canvas_status run_words(canvas_context *ctx, const char *command, const char *more,
+static canvas_status run_words(canvas_context *ctx, const struct compiler *c, const char *more,
                                const char *folder, double seconds, struct child_end *end) {
   const struct child_limits limits = {
       .seconds = seconds, .memory = (int64_t)MEMORY_MOST << 30, .file = OBJECT_MOST};
   struct buf line = {0};
   char *words[WORDS + 1], *rest;
   int count = 0;
-  buf_printf(&line, "%s %s", command, more);
-  for (char *p = strtok_r(line.text, " \t\n", &rest); p && count < WORDS;
-       p = strtok_r(NULL, " \t\n", &rest))
+  buf_printf(&line, "%s %s", c->command, more);
+  words[count++] = line.text;
+  line.text[c->program] = '\0';
+  for (char *p = strtok_r(line.text + c->program + 1, blanks, &rest); p && count < WORDS;
+       p = strtok_r(NULL, blanks, &rest))
     words[count++] = p;
   words[count] = NULL;
   canvas_status status = child_exec(ctx, words, folder, &limits, end);
@@ -204,7 +209,7 @@ static canvas_status compile(canvas_context *ctx, const struct compiler *c,
   struct buf words = {0};
   *made = false;
   buf_printf(&words, "%.*s %s", flags_length(c, threads), c->flags, making->words);
-  canvas_status status = run_words(ctx, c->command, words.text, work, seconds, &end);
+  canvas_status status = run_words(ctx, c, words.text, work, seconds, &end);
   buf_free(&words);
   if (status != CANVAS_OK) return status;
   memcpy(out->said, end.said, sizeof out->said);
@@ -472,17 +477,40 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
   return CANVAS_OK;
 }
 
+static bool is_file(const char *path, size_t length) {
+  char *copy = mem_strdup(path);
+  struct stat s;
+  copy[length] = '\0';
+  bool is = !stat(copy, &s) && S_ISREG(s.st_mode);
+  free(copy);
+  return is;
+}
+
+/* The length of a command's first word: up to the first blank, or, where these words are the path of a
+ * file, up to a later one. */
+static size_t program_length(const char *command) {
+  size_t first = strcspn(command, blanks), length = first;
+  while (!memchr(command, '/', length) || !is_file(command, length)) {
+    if (!command[length]) return first;
+    length += strspn(command + length, blanks);
+    length += strcspn(command + length, blanks);
+  }
+  return length;
+}
+
 /* Asks one command who it is and what it can. */
 static canvas_status try_command(canvas_context *ctx, struct compiler *c, const char *command,
                                  const char *target, bool *works, char *why, size_t size) {
   struct child_end end;
   free(c->command);
-  command += strspn(command, " \t\n");
+  command += strspn(command, blanks);
+  size_t length = program_length(command);
   /* A path, as opposed to a name that is looked for. */
-  bool path = memchr(command, '/', strcspn(command, " \t\n")) != NULL;
+  bool path = memchr(command, '/', length) != NULL;
   c->command = path ? path_absolute(command) : mem_strdup(command);
+  c->program = strlen(c->command) - strlen(command) + length;
   *works = false;
-  TRY(run_words(ctx, c->command, "--version", c->cache, c->seconds, &end));
+  TRY(run_words(ctx, c, "--version", c->cache, c->seconds, &end));
   if (end.how != CHILD_EXITED || end.code) {
     explain_end(c->command, &end, c->seconds, why, size);
     return CANVAS_OK;
@@ -500,7 +528,7 @@ static canvas_status choose(canvas_context *ctx, struct compiler *c, const char 
   bool works = false;
   const char *advice = command ? "" : " (CANVAS_CC names it: set it to gcc or clang)";
   if (!command) command = getenv("CANVAS_CC");
-  if (command && command[strspn(command, " \t\n")]) {
+  if (command && command[strspn(command, blanks)]) {
     TRY(try_command(ctx, c, command, target, &works, why, sizeof why));
     if (works) return CANVAS_OK;
     TRY(cache_has_room(ctx, c->cache));

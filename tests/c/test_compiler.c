@@ -462,6 +462,40 @@ static void the_quick_one(void **state) {
   }
 }
 
+// A path may hold blanks, and flags stand behind it; the shortest that is a file is the program.
+static void blanks_in_paths(void **state) {
+  static const struct {
+    const char *command, *given;  // what the program is called with at first
+  } rows[] = {
+      {"%s/my own/cc", "--version"},
+      {"  %s/my own/cc ", "--version"},
+      {"%s/my own/cc -m64 -O1", "-m64 -O1 --version"},
+      {"%s/my own/c  c\t-m64", "-m64 --version"},
+      {"%s/first of/two", "of/two --version"},
+  };
+  static const char *const paths[] = {"my own/cc", "my own/c  c", "first of/two", "first"};
+  char path[128], script[256], command[256], said[64];
+  snprintf(script, sizeof script,
+           "#!/bin/sh\necho \"$*\" >>%s/given\n[ \"$1\" = of/two ] && shift\nexec gcc \"$@\"\n",
+           folder);
+  for (int i = 0; i < 4; i++) {
+    snprintf(path, sizeof path, "%s/%.*s", folder, (int)strcspn(paths[i], "/"), paths[i]);
+    if (strchr(paths[i], '/')) mkdir(path, 0755);
+    write_script(paths[i], script, path);
+  }
+  CHECK_ROWS (rows, row) {
+    snprintf(command, sizeof command, row->command, folder);
+    compiler_close(open_compiler(command, 20));
+    snprintf(path, sizeof path, "%s/given", folder);
+    FILE *file = fopen(path, "r");
+    assert_true(file && fgets(said, sizeof said, file));
+    fclose(file);
+    unlink(path);
+    said[strcspn(said, "\n")] = '\0';
+    CHECK_TEXT(said, row->given, command);
+  }
+}
+
 int main(void) {
   unsetenv("CANVAS_CC");
   const struct CMUnitTest tests[] = {
@@ -470,7 +504,7 @@ int main(void) {
       cmocka_unit_test(full_cache),  cmocka_unit_test(none_works),
       cmocka_unit_test(out_of_time), cmocka_unit_test(where),
       cmocka_unit_test(vanished),    cmocka_unit_test(the_quick_one),
-      cmocka_unit_test(hangs_again),
+      cmocka_unit_test(hangs_again), cmocka_unit_test(blanks_in_paths),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_all);
 }
