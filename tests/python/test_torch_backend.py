@@ -207,7 +207,15 @@ def test_options():
     cases = [
         ({"options": {"thread": 2}}, "has no option 'thread'; did you mean 'threads'"),
         ({"options": {"winograd": 3}}, "winograd is False, True, 2 or 4, not 3"),
-        ({"options": {"threads": 0}}, "threads is a whole number from 1 on, not 0"),
+        ({"options": {"threads": 0}}, "threads is from 1 to 256, not 0"),
+        ({"options": {"threads": 300}}, "threads is from 1 to 256, not 300"),
+        ({"options": {"threads": True}}, "threads is a whole number, not True"),
+        ({"options": {"log": 3}}, "log is a path, not 3"),
+        ({"options": {"log": "a\0b"}}, r"log is a path, not 'a\x00b'"),
+        ({"options": {"check": 3}}, "check is True or False, not 3"),
+        ({"options": {"check": None}}, "check is True or False, not None"),
+        ({"options": {3: 1}}, "the backend 'canvas' has no option 3"),
+        ({"options": 3}, "options is a dict of threads, log, check, winograd, not 3"),
         (
             {"mode": "max-autotune"},
             "the backend 'canvas' has no mode 'max-autotune': leave it out",
@@ -215,9 +223,9 @@ def test_options():
     ]
     for named, words in cases:
         torch._dynamo.reset()
-        with pytest.raises(Exception) as raised:
+        with pytest.raises(canvas.CanvasError) as raised:
             torch.compile(model, backend="canvas", **named)(x4)
-        assert words in str(raised.value)
+        assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
 ORDERS = [

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree
 
-from ..arguments import PATH, SWITCH, TEXT, TILES, WHOLE, checked, shown
+from ..arguments import PATH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, one_line
 from .arguments_flat import (
     FlatArguments,
@@ -23,16 +23,16 @@ from .arguments_flat import (
     sizes_of,
 )
 from .at_work import AT_WORK
+from .compile_options import Options, options_of
 from .lifted_graph import CannotExport
 from .model_state import ModelState, check_weights
 from .native_part import OtherWeights
 from .network_report import NetworkReport, report_of
-from .specialised import Options, Specialised, Strides
+from .specialised import Specialised, Strides
 from .take_home import save_network
 from .told import tell
 
 SIZES = 8  # kept compiled; the one that was called longest ago goes first
-THREADS = 256
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _only(leaves: list[Any]) -> Any:
     return leaves[0]
 
 
-@checked(threads=WHOLE, log=PATH, check=SWITCH, winograd=TILES)
+@checked()
 def compile(
     model: nn.Module,
     example_input: Any,
@@ -278,6 +278,4 @@ def compile(
         raise CanvasError(f"model is a torch.nn.Module, not {shown(model)}")
     if isinstance(model, torch.jit.ScriptModule):
         raise CanvasError("model is a module of TorchScript: give the one that it was made of")
-    if not 1 <= threads <= THREADS:
-        raise CanvasError(f"threads is from 1 to {THREADS}, not {threads}")
-    return CompiledNetwork(model, example_input, Options(threads, log, check, winograd))
+    return CompiledNetwork(model, example_input, options_of(threads, log, check, winograd))

@@ -5,9 +5,7 @@ which PyTorch gives its outputs.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +15,7 @@ from torch.utils import _pytree
 from ..errors import CanvasError
 from . import lowering
 from .arguments_flat import layout_of
+from .compile_options import Options
 from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
 from .first_call import FACTOR, FACTOR_IN_TILES, check_first
@@ -26,14 +25,6 @@ from .native_part import NativePart, in_strides
 
 Strides = Sequence["tuple[int, ...] | None"]
 Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in float64 -> outputs
-
-
-@dataclass(frozen=True)
-class Options:
-    threads: int = 1
-    log: str | os.PathLike[str] | None = None
-    check: bool = True
-    winograd: bool | int = False
 
 
 class Specialised:

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ..arguments import TILES, WHOLE, did_you_mean, shown
 from ..errors import CanvasError
 from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
 from .at_work import AT_WORK
+from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
-from .specialised import Options, Specialised
+from .specialised import Specialised
 from .told import tell
 from .watched_weights import WatchedWeights
 
@@ -38,23 +38,18 @@ def canvas(
 ) -> Any:
     """The backend; options are those of canvas.compile: threads, log, check,
     winograd."""
-    return DynamoGraph(graph, example_inputs, _options(options, mode))
+    try:
+        made = backend_options(options, mode)
+    except CanvasError as error:
+        return _refusing(error)  # Dynamo would wrap it in one of its own
+    return DynamoGraph(graph, example_inputs, made)
 
 
-def _options(given: Any, mode: Any) -> Options:
-    if mode not in (None, "default"):
-        raise CanvasError(f"the backend 'canvas' has no mode '{mode}': leave it out")
-    known = ("threads", "log", "check", "winograd")
-    for name in given or {}:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            raise CanvasError(f"the backend 'canvas' has no option '{name}'{hint}")
-    made = Options(**(given or {}))
-    if not WHOLE.holds(made.threads) or made.threads < 1:
-        raise CanvasError(f"threads is a whole number from 1 on, not {shown(made.threads)}")
-    if not TILES.holds(made.winograd):
-        raise CanvasError(f"winograd is {TILES.words}, not {shown(made.winograd)}")
-    return made
+def _refusing(error: CanvasError) -> Any:
+    def call(*_: Any) -> Any:
+        raise CanvasError(str(error))
+
+    return call
 
 
 class DynamoGraph:
