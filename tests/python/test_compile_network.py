@@ -14,6 +14,9 @@ import fake_native
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import canvas
 from canvas.inference import first_call, specialised, tensor_access, told, watched_weights
@@ -586,6 +589,59 @@ def test_a_call_within_torch_compile():
     for _ in range(2):
         torch.testing.assert_close(function(x), model(x * 2).detach() + 1)
     assert len(graphs) == 2
+
+
+def _dual(call, x):
+    with forward_ad.dual_level():
+        return call(forward_ad.make_dual(x, x))
+
+
+def _fake(call, x):
+    with FakeTensorMode() as mode:
+        return call(mode.from_tensor(x))
+
+
+def _fake_outside(call, x):
+    return call(FakeTensorMode().from_tensor(x))
+
+
+OF_FUNC = "input 'input' is one of a transform of torch.func, as vmap and grad are, which cannot"
+TRACED = "PyTorch is tracing, as torch.export and make_fx do, and cannot follow a compiled network"
+TRANSFORMS = [
+    (lambda call, x: torch.vmap(call)(x), OF_FUNC),
+    (lambda call, x: torch.func.grad(lambda y: call(y).sum())(x), OF_FUNC),
+    (lambda call, x: torch.func.jvp(call, (x,), (x,)), OF_FUNC),
+    (lambda call, x: torch.func.vjp(call, x), OF_FUNC),
+    (lambda call, x: torch.func.jacrev(call)(x), OF_FUNC),
+    (lambda call, x: torch.func.functionalize(call)(x), OF_FUNC),
+    (_dual, "input 'input' has a tangent of forward-mode differentiation, which a compiled netwo"),
+    (_fake, TRACED),
+    (lambda call, x: make_fx(call)(x), TRACED),
+    (lambda call, x: torch.jit.trace(lambda y: call(y), x), TRACED),
+    (lambda call, x: torch.export.export(returns(lambda self, y: call(y)), (x,)), TRACED),
+    (_fake_outside, "input 'input' is of the class FakeTensor, whose operators are its own: give"),
+]
+
+
+@pytest.mark.parametrize("row", range(len(TRANSFORMS)))
+@pytest.mark.parametrize("called", [False, True])
+def test_transforms_of_pytorch_are_refused(row, called):
+    transform, words = TRANSFORMS[row]
+    model = nn.Linear(4, 4).eval()
+    compiled = canvas.compile(model, x4)
+    if called:
+        compiled(x4)
+    with pytest.raises(canvas.CanvasError) as raised:
+        transform(compiled, x4)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
+    same(compiled(x4), model(x4))
+
+
+def test_a_tensor_beside_a_transform():
+    model = nn.Linear(4, 4).eval()
+    compiled = canvas.compile(model, x4)
+    got = torch.vmap(lambda y: y + compiled(x4)[0])(x4)
+    same(got, x4 + model(x4)[0].detach())
 
 
 def test_copies_are_refused():

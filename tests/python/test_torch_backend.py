@@ -10,6 +10,7 @@ import fake_native
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 import canvas
 from canvas.inference import told, torch_backend
@@ -198,6 +199,29 @@ def test_what_is_refused():
     lone.eval().to("meta")
     with pytest.raises(canvas.CanvasError, match="is on the device 'meta'"):
         compiled(x4.to("meta"))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda f, x: torch.vmap(f)(x),
+        lambda f, x: torch.func.grad(lambda y: f(y).sum())(x) + f(x),
+        lambda f, x: torch.func.jvp(f, (x,), (x,))[1],
+    ],
+)
+def test_transforms_within_a_graph_stay_in_pytorch(function):
+    layer = nn.Linear(4, 4).eval()
+    compiled = torch.compile(lambda x: function(layer, x), backend="canvas")
+    got = compiled(x4)
+    same(got, function(layer, x4).detach())
+    assert not got.requires_grad
+
+
+def test_forward_mode_is_refused():
+    compiled = torch.compile(nn.Linear(4, 4).eval(), backend="canvas")
+    compiled(x4)
+    with forward_ad.dual_level(), pytest.raises(canvas.CanvasError, match="has a tangent of forw"):
+        compiled(forward_ad.make_dual(x4, x4))
 
 
 def test_options():

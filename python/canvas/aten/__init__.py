@@ -1,7 +1,8 @@
 """A graph of PyTorch as the text of a network (docs/aten.md): `export` a model, `import_graph`."""
 
-from .exporting import decompositions, export
+from .exporting import decompositions, export, transforms
 from .graph import Imported, import_graph
 from .supported import constant, unsupported
 
-__all__ = ["Imported", "constant", "decompositions", "export", "import_graph", "unsupported"]
+__all__ = ["Imported", "constant", "decompositions", "export", "import_graph", "transforms",
+           "unsupported"]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ..errors import CanvasError, one_line
@@ -94,6 +94,12 @@ def _say(text: str) -> None:
             sys.stderr.write(text)
 
 
+def transforms(graph: Graph) -> bool:
+    """Whether torch.vmap, torch.func.grad or the like are in it: calls that begin and end."""
+    targets = [node.target for node in graph.nodes if node.op == "call_function"]
+    return any("functorch" in str(target.__module__) for target in targets)
+
+
 def export(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> ExportedProgram:
@@ -103,6 +109,11 @@ def export(
     with torch.no_grad(), _quiet(), kernels_as_nodes(model):
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            if transforms(exported.graph):
+                raise CanvasError(
+                    "PyTorch cannot export the model: its code transforms functions, as "
+                    "torch.vmap and torch.func.grad do"
+                )
             without_in_place(exported)
             return _with_inputs_marked(decomposed(exported))
         except CanvasError:

@@ -14,6 +14,7 @@ from torch.utils import _pytree
 
 from ..arguments import shown
 from ..errors import CanvasError
+from .transforms import check_plain
 
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -129,6 +130,7 @@ def check_leaf(name: str, value: Any) -> None:
                 f"input '{name}' is {shown(value)}, not a tensor, number or text{hint}"
             )
         return
+    check_plain(f"input '{name}'", value)
     if value.device.type != "cpu":
         raise CanvasError(
             f"input '{name}' is on the device '{value.device}': compiled networks run on the CPU"
@@ -152,7 +154,14 @@ def layout_of(flat: Sequence[Any]) -> Any:
     """What decides which code a call takes and how its outputs lie in memory."""
     return tuple(
         [
-            (value.dtype, value.shape, value.stride(), value.is_cpu, value.requires_grad)
+            (
+                type(value),
+                value.dtype,
+                value.shape,
+                value.stride(),
+                value.is_cpu,
+                value.requires_grad,
+            )
             if isinstance(value, Tensor) and value.layout == torch.strided
             else _value(value)
             for value in flat

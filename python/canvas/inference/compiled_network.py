@@ -31,6 +31,7 @@ from .network_report import NetworkReport, report_of
 from .specialised import Specialised, Strides
 from .take_home import save_network
 from .told import tell
+from .transforms import check_transforms
 
 SIZES = 8  # kept compiled; the one that was called longest ago goes first
 
@@ -60,6 +61,7 @@ class CompiledNetwork:
         self._options = options
         self._example = example_of(example_input)
         self._arguments = FlatArguments(model, self._example)
+        check_transforms(self._arguments.names, _pytree.tree_leaves(self._example))
         self._clock = itertools.count()
         self._told = False
         with AT_WORK:
@@ -72,6 +74,7 @@ class CompiledNetwork:
             return self._opaque(*args, **kwargs)
         plain = not kwargs and len(args) == self._arguments.plain
         flat = args if plain else self._arguments.flatten(args, kwargs)
+        check_transforms(self._arguments.names, flat)
         self._state.check_training()
         if torch.is_autocast_enabled("cpu"):
             raise CanvasError(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..errors import CanvasError
+from .transforms import check_plain
 from .watched_weights import WatchedWeights, check_counted
 
 
@@ -74,6 +75,7 @@ class ModelState:
 
 def check_weights(model: nn.Module) -> None:
     for name, tensor in chain(model.named_parameters(), model.named_buffers()):
+        check_plain(f"'{name}'", tensor)
         check_counted(name, tensor)
         if tensor.device.type != "cpu":
             raise CanvasError(

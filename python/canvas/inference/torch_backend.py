@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from .. import aten
 from ..errors import CanvasError
 from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
 from .at_work import AT_WORK
@@ -25,6 +26,7 @@ from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
 from .specialised import Specialised
 from .told import tell
+from .transforms import check_transforms
 from .watched_weights import WatchedWeights
 
 SIZES = 8  # of one graph; the one that was called longest ago goes first
@@ -67,6 +69,7 @@ class DynamoGraph:
         self._ready: dict[Any, Any] = {}
         self._clock = itertools.count()
         self._dropped = 0
+        self._differentiates = aten.transforms(graph.graph)  # then it may, itself
 
     def __call__(self, *given: Any) -> Any:
         inputs = [given[i] for i in self._inputs]
@@ -84,6 +87,7 @@ class DynamoGraph:
         return tuple(size.run(bound.of(given), inputs, strides))
 
     def _refuse(self, inputs: Sequence[Any]) -> None:
+        check_transforms(self._names, inputs)
         for root in self._roots:
             module = root()
             if module is not None and module.training:
@@ -100,8 +104,10 @@ class DynamoGraph:
             check_gradients(self._names, inputs)
 
     def _eager(self, given: Sequence[Any]) -> Any:
-        with torch.no_grad():
-            return self._graph(*given)
+        with torch.set_grad_enabled(self._differentiates):
+            results = self._graph(*given)
+        return tuple([y.detach() if isinstance(y, Tensor) and y.requires_grad else y
+                      for y in results])  # fmt: skip
 
     def _first(self, given: Sequence[Any], inputs: list[Any]) -> Any:
         weights = [given[i] for i in self._weights]
