@@ -536,6 +536,74 @@ def test_what_is_no_model(capfd):
     assert not capfd.readouterr().err
 
 
+def _generator(self, x):
+    return self.layer(x) + torch.rand(2, 4, generator=torch.Generator())
+
+
+def _data(self, x):
+    y = x * 1
+    y.data = x * 2
+    return self.layer(y)
+
+
+def _data_of_weight(self, x):
+    self.layer.weight.data = self.layer.weight.data * 2
+    return self.layer(x)
+
+
+def _view_of_data(self, x):
+    y = x * 1
+    y.data.add_(1)
+    return self.layer(y)
+
+
+def _after(name, *given):
+    """A change in place of the input."""
+    return lambda self, x: (getattr(x, name)(*given), self.layer(x.reshape(2, 4)))[1]
+
+
+OF_SIZES = "its code calls '{}', which changes the sizes of a tensor in place: take a new tensor"
+OF_DATA = "its code uses .data or .set_() of a tensor, which a graph does not hold: read .deta"
+FORWARDS = [
+    (_generator, "its code gives 'rand' a torch.Generator, which a graph does not hold: draw"),
+    (_data, OF_DATA),
+    (_data_of_weight, OF_DATA),
+    (_view_of_data, OF_DATA),
+    (_after("set_", torch.zeros(2, 4)), OF_DATA),
+    (_after("t_"), OF_SIZES.format("t_")),
+    (_after("resize_", 4, 2), OF_SIZES.format("resize_")),
+    (_after("unsqueeze_", 0), OF_SIZES.format("unsqueeze_")),
+]
+
+
+@pytest.mark.parametrize("row", range(len(FORWARDS)))
+def test_what_a_graph_does_not_hold(row):
+    function, words = FORWARDS[row]
+    with pytest.raises(canvas.CanvasError) as raised:
+        canvas.compile(returns(function), x4.clone())
+    assert str(raised.value).startswith("PyTorch cannot export the model: " + words)
+
+
+def test_sizes_of_new_tensors_may_change_in_place():
+    model = returns(lambda self, x: self.layer((x * 1).t_().t_()).unsqueeze_(0))
+    same(canvas.compile(model, x4)(x4), model(x4))
+
+
+def test_an_input_given_twice():
+    model = returns(lambda self, a, b: self.layer(a.add_(b)))
+    words = (
+        r"'\w+' and '\w+' share memory, and the model changes one of them in place: give it a co"
+    )
+    both = torch.randn(2, 4)
+    for given in [(both, both), (both, both[:]), (both[:], both)]:
+        with pytest.raises(canvas.CanvasError, match=words):
+            canvas.compile(model, given)
+    with pytest.raises(canvas.CanvasError, match=words):
+        canvas.compile(model, (both, both.clone()))(both, both)
+    model = returns(lambda self, a, b: self.layer(a + b))
+    same(canvas.compile(model, (both, both))(both, both), model(both, both))
+
+
 def test_calls_that_do_not_fit():
     model, x = net(), image()
     compiled = canvas.compile(model, x)
@@ -573,6 +641,12 @@ def test_weights_without_meaning():
         model.head.weight[0, 0] = torch.nan
     with pytest.raises(canvas.CanvasError, match=r"weight '(head|tied).weight' holds NaN"):
         compiled(x)
+    model = returns(lambda self, x: self.layer(x) + torch.tensor([1, torch.nan, 1, 1]))
+    words = (
+        r"a constant of sizes \[4\] in the code of forward in the model itself \(Returns\) holds N"
+    )
+    with pytest.raises(canvas.CanvasError, match=words):
+        canvas.compile(model, x4)(x4)
     with torch.inference_mode():
         model = net()
     with pytest.raises(canvas.CanvasError, match=r"was made under torch.inference_mode\(\)"):
@@ -731,6 +805,9 @@ def test_parts_that_gain_nothing_stay_in_pytorch(caplog):
 def test_reports():
     compiled = canvas.compile(net(), image())
     report = compiled.report(3)
+    for rounds in (0, -1):
+        with pytest.raises(canvas.CanvasError, match=f"rounds is from 1 on, not {rounds}"):
+            compiled.report(rounds)
     rows = report.to_json()["groups"]
     assert len(rows) == len(str(report).splitlines()) - 2
     assert abs(sum(row["share"] for row in rows) - 1) < 1e-6

@@ -145,6 +145,23 @@ def test_standard_streams_that_take_nothing(monkeypatch, tmp_path, closed):
     assert subprocess.run(command, timeout=120).returncode == 0
 
 
+LIMITED = """
+import resource, tempfile, torch, canvas
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    canvas.compile(torch.nn.Linear(4, 4).eval(), torch.randn(2, 4))
+except canvas.CanvasError as error:
+    print(error)
+"""
+
+
+def test_files_that_may_not_be_written(monkeypatch, tmp_path):
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path))
+    run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)
+    words = "PyTorch cannot write its temporary files: make room, raise the limit of file sizes ("
+    assert run.stdout.startswith(words) and run.stdout.count("\n") == 1, run.stderr
+
+
 def test_a_log_that_is_none(given, tmp_path):
     (tmp_path / "log").write_text("nonsense\n")
     with pytest.raises(canvas.CanvasError):

@@ -20,6 +20,7 @@ from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
 from .families import ROWS
 from .in_place import without_in_place
+from .watched_code import WatchedCode
 
 
 def decompositions() -> Any:
@@ -97,7 +98,7 @@ def _say(text: str) -> None:
 def transforms(graph: Graph) -> bool:
     """Whether torch.vmap, torch.func.grad or the like are in it: calls that begin and end."""
     targets = [node.target for node in graph.nodes if node.op == "call_function"]
-    return any("functorch" in str(target.__module__) for target in targets)
+    return any("functorch" in str(getattr(one, "__module__", "")) for one in targets)
 
 
 def export(
@@ -106,7 +107,8 @@ def export(
     """A model as import_graph reads it best: kernels of canvas and the operators of the table are
     one node each. Raises CanvasError where PyTorch cannot export it.
     """
-    with torch.no_grad(), _quiet(), kernels_as_nodes(model):
+    watched = WatchedCode()
+    with torch.no_grad(), _quiet(), kernels_as_nodes(model), watched:
         try:
             exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
             if transforms(exported.graph):
@@ -125,4 +127,10 @@ def export(
                 "is before and after that"
             ) from None
         except Exception as error:  # whatever the code of a stranger's model raises
-            raise CanvasError(f"PyTorch cannot export the model: {one_line(error)}") from None
+            if isinstance(error, OSError) and "temporary directory" in str(error):
+                raise CanvasError(
+                    "PyTorch cannot write its temporary files: make room, raise the limit of file "
+                    "sizes (ulimit -f), or set TMPDIR to another folder"
+                ) from None
+            why = watched.reason(error) or one_line(error)
+            raise CanvasError(f"PyTorch cannot export the model: {why}") from None

@@ -95,6 +95,8 @@ class CompiledNetwork:
     @checked(rounds=WHOLE)
     def report(self, rounds: int = 30) -> NetworkReport:
         """Where the time goes for the example's sizes: docs/networks.md."""
+        if rounds < 1:
+            raise CanvasError(f"rounds is from 1 on, not {rounds}")
         size = self._example_size()
         return report_of(size, self._weights(size), _pytree.tree_leaves(self._example), rounds)
 

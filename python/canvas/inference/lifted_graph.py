@@ -4,6 +4,7 @@ are placeholders, nothing is changed in place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree
 
 from .. import aten
 from ..errors import CanvasError
@@ -26,7 +28,8 @@ class CannotExport(CanvasError):
 class LiftedGraph:
     """`weights`: the names in the module of what the first placeholders stand for, parameters and
     buffers, and their tensors; `constants` are tensors of the graph itself. `mutated`: for each of
-    the first outputs the weight or input into which it is written back.
+    the first outputs the weight or input into which it is written back; `made`: what messages call
+    tensors that the model's code makes, to which PyTorch gives numbers.
     """
 
     exported: Any
@@ -34,6 +37,7 @@ class LiftedGraph:
     tensors: list[torch.Tensor]
     inputs: list[str]
     mutated: list[str]
+    made: dict[str, str]
 
     @property
     def graph_module(self) -> Any:
@@ -52,11 +56,29 @@ class LiftedGraph:
 def lift_graph(
     module: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], what: str = "the model"
 ) -> LiftedGraph:
-    """Raises CanvasError where PyTorch cannot export it."""
+    """Raises CanvasError where PyTorch cannot export it.  Of inputs that share memory others are
+    given: who runs the graph looks at that.
+    """
+    args, kwargs = _apart(module, (tuple(args), dict(kwargs)))
     try:
         return _read(aten.export(module, args, kwargs), what)
     except CanvasError as error:
         raise CannotExport(str(error).replace("the model", what, 1)) from None
+
+
+def _apart(module: nn.Module, given: Any) -> Any:
+    leaves, spec = _pytree.tree_flatten(given)
+    taken = {_memory(held) for held in (*module.parameters(), *module.buffers())}
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor) and leaf.numel():
+            if _memory(leaf) in taken:
+                leaves[place] = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
+            taken.add(_memory(leaf))
+    return _pytree.tree_unflatten(leaves, spec)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def _read(exported: Any, what: str) -> LiftedGraph:
@@ -74,6 +96,22 @@ def _read(exported: Any, what: str) -> LiftedGraph:
             weights.append(spec.target)
             tensors.append(exported.constants[spec.target])
         else:
-            raise CanvasError(f"{what} holds '{spec.target}', which is no tensor")
+            kind = type(exported.constants.get(spec.target)).__name__
+            raise CanvasError(
+                f"{what} reads '{spec.target}', a {kind}, and a graph holds tensors alone"
+            )
     mutated = [spec.target for spec in signature.output_specs if spec.kind in MUTATED]
-    return LiftedGraph(exported, weights, tensors, inputs, mutated)
+    return LiftedGraph(exported, weights, tensors, inputs, mutated, _made(exported))
+
+
+def _made(exported: Any) -> dict[str, str]:
+    words = {}
+    nodes = {node.name: node for node in exported.graph.nodes}
+    for spec in exported.graph_signature.input_specs:
+        if re.fullmatch(r"lifted_tensor_\d+", spec.target or ""):
+            node = nodes[spec.arg.name]
+            sizes = list(exported.constants[spec.target].shape)
+            place = next((aten.where(user) for user in node.users), "")
+            place = "" if "(Wrapper)" in place else place  # of PyTorch, around a graph of Dynamo
+            words[spec.target] = f"a constant of sizes {sizes} in the code of forward{place}"
+    return words

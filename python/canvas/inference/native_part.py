@@ -4,7 +4,7 @@ inputs brought into the form that the code reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ class NativePart(nn.Module):
     """Called with all that the part reads, weights too.  `roles`: for each argument the name of
     the weight that it is, or None; `order`: for each weight of the network the place of its
     argument, or the tensor where it is a constant; `strides`: those in which PyTorch wants an
-    output, None: as it comes.
+    output, None: as it comes; `made`: words for weights that are none of the model's.
     """
 
     def __init__(
@@ -38,11 +38,13 @@ class NativePart(nn.Module):
         order: Sequence[int | Tensor],
         strides: Sequence[tuple[int, ...] | None],
         alone: bool,
+        made: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.network = network
         named = [place if isinstance(place, int) else None for place in order]
         self.names = ["a constant" if at is None else roles[at] or "" for at in named]
+        self._words = [made.get(name, f"weight '{name}'") for name in self.names]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
         self._forms = [_form(row) for row in network.inputs]
@@ -80,7 +82,7 @@ class NativePart(nn.Module):
         with AT_WORK:
             self.check_form(weights)
             held = [at for at, place in enumerate(self._order) if isinstance(place, int)]
-            check_numbers([weights[at] for at in held], [self.names[at] for at in held])
+            check_numbers([weights[at] for at in held], [self._words[at] for at in held])
             macs = sum(call[2] for call in network.calls)
             watched = WatchedWeights(weights, self.names, macs)
             packed = network.pack(weights)

@@ -64,7 +64,6 @@ class NetworkReport:
 def report_of(
     size: Specialised, weights: Sequence[Any], example: Sequence[Any], rounds: int
 ) -> NetworkReport:
-    rounds = max(1, rounds)
     inputs = [value.clone() if isinstance(value, Tensor) else value for value in example]
     strides = [None] * size.lifted.out_spec.num_leaves
     bound = size.bind(weights)

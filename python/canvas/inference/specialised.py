@@ -44,6 +44,10 @@ class Specialised:
         given = row_major_bytes(_pytree.tree_leaves((tuple(args), dict(kwargs))))
         check_memory(f"the inputs of {what} take", given)
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
+        if self.lifted.mutated:
+            self._check_apart(
+                self.lifted.tensors, _pytree.tree_leaves((tuple(args), dict(kwargs)))
+            )
         check_memory(f"the outputs of {what} take", row_major_bytes(self.lifted.output_values()))
         self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
         self.written: list[str] = []  # weights that the text has as numbers
@@ -152,7 +156,7 @@ class Specialised:
             if not isinstance(value, Tensor) or not value.numel():
                 continue
             other = memory.setdefault(value.untyped_storage().data_ptr(), name)
-            if other != name and {name, other} & set(self._mutated):
+            if other != name and {name, other} & set(self.lifted.mutated):
                 raise CanvasError(
                     f"'{other}' and '{name}' share memory, and the model changes one of them in "
                     "place: give it a copy, .clone()"
@@ -174,7 +178,7 @@ class Specialised:
         read_at = {place for place in order if isinstance(place, int)}
         self.written += [name for at, name in enumerate(roles) if name and at not in read_at]
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
-        return NativePart(network, roles, order, strides, alone)
+        return NativePart(network, roles, order, strides, alone, self.lifted.made)
 
 
 def _identity(tensor: Tensor) -> Any:

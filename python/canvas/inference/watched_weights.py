@@ -87,9 +87,7 @@ def check_counted(name: str, weight: Tensor) -> None:
         )
 
 
-def check_numbers(weights: Sequence[Tensor], names: Sequence[str]) -> None:
-    for weight, name in zip(weights, names):
+def check_numbers(weights: Sequence[Tensor], words: Sequence[str]) -> None:
+    for weight, word in zip(weights, words):
         if weight.is_floating_point() and bool(weight.isnan().any()):
-            raise CanvasError(
-                f"weight '{name}' holds NaN: a network with it has no meaning to compile"
-            )
+            raise CanvasError(f"{word} holds NaN: a network with it has no meaning to compile")
