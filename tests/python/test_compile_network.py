@@ -166,6 +166,25 @@ def test_what_is_changed_in_place():
     assert model.count == 3
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_weights_that_are_changed_in_place(check, tmp_path):
+    """As embedding does with max_norm."""
+    model = nn.Sequential(nn.Embedding(9, 4, max_norm=0.5), nn.Linear(4, 4)).eval()
+    other = copy.deepcopy(model)
+    words = torch.tensor([[1, 2], [3, 4]])
+    compiled = canvas.compile(model, words, check=check)
+    for given in (words, words, words + 2, words + 4):
+        same(compiled(given), other(given))
+        same(model[0].weight.detach(), other[0].weight)
+    assert model[0].weight.norm(dim=1).max() > 0.6  # of rows that nobody read
+    with pytest.raises(canvas.CanvasError, match="the model changes '0\\.weight'"):
+        compiled.save(tmp_path / "saved")
+    model[1] = nn.Linear(4, 9)
+    model[1].weight = model[0].weight
+    with pytest.raises(canvas.CanvasError, match="shares memory with another one of the model, a"):
+        canvas.compile(model.eval(), words)
+
+
 def test_strides():
     model = returns(None)
     model.layer = nn.Conv2d(4, 4, 3).eval()

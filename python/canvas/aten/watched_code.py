@@ -55,6 +55,11 @@ class WatchedCode(TorchFunctionMode):
         """Why an export failed with this error, as far as what was called says so; else ""."""
         if any(words in str(error) for words in OF_DATA):
             return DATA
+        if "expected compiled_fn to be GraphModule" in str(error):
+            return (
+                "its code changes a tensor in place that shares memory with another one of the "
+                "model, as tied weights do"
+            )
         if self._resized and isinstance(error, (AssertionError, IndexError)):
             return (
                 f"its code calls '{self._resized}', which changes the sizes of a tensor in place: "

@@ -108,6 +108,11 @@ class CompiledNetwork:
         """
         with AT_WORK:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
+            if size.lifted.mutated:
+                raise CanvasError(
+                    f"the model changes '{size.lifted.mutated[0]}' when it is called, and what is "
+                    "saved only answers: leave that away"
+                )
             if size.direct is None:
                 left = "; ".join(size.cut.left) or "it answers an input or a weight as it is"
                 raise CanvasError(

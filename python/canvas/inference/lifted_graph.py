@@ -17,7 +17,8 @@ from torch.utils import _pytree
 from .. import aten
 from ..errors import CanvasError
 
-MUTATED = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+MUTATED = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION,
+           OutputKind.USER_INPUT_MUTATION)  # fmt: skip
 
 
 class CannotExport(CanvasError):
