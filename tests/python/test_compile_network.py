@@ -166,6 +166,88 @@ def test_what_is_changed_in_place():
     assert model.count == 3
 
 
+class Counts(nn.Module):
+    """Buffers that get other tensors, the first of which is None."""
+
+    def __init__(self, function, persistent=True):
+        super().__init__()
+        self.register_buffer("none", None)
+        self.register_buffer("n", torch.ones(()), persistent)
+        self.register_buffer("last", torch.zeros(2, 4))
+        self.layer = nn.Linear(4, 4)
+        self.function = function
+
+    def forward(self, x):
+        return self.layer(self.function(self, x))
+
+
+def _plus_one(self, x):
+    self.n = self.n + 1
+    return x * self.n
+
+
+def _in_place_too(self, x):
+    self.n.add_(1)
+    self.n = self.n * 2
+    self.n.sub_(1)
+    return x + self.n
+
+
+def _keeps(self, x):
+    y = x + self.last
+    self.last = x
+    return y
+
+
+def _swaps(self, x):
+    self.n, self.last = self.last, self.n
+    return x + self.n
+
+
+def _grows(self, x):
+    self.last = torch.cat([self.last, x])
+    return x + self.last.sum()
+
+
+REBOUND = [_plus_one, _in_place_too, _keeps, _swaps, _grows]
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("place", ["root", "within"])
+@pytest.mark.parametrize("function", REBOUND)
+def test_buffers_that_forward_rebinds(function, place, check, caplog):
+    """Tensors that were a buffer before keep their values."""
+    model = Counts(function, persistent=check).eval()
+    model = nn.Sequential(nn.ReLU(), model).eval() if place == "within" else model
+    other = copy.deepcopy(model)
+    compiled = canvas.compile(model, x4, check=check)
+    before = fake_native.FakeNetwork.made
+    seen, wanted = [], []
+    for turn in range(3):
+        same(compiled(x4 + turn), other(x4 + turn))
+        seen += model.buffers()
+        wanted += other.buffers()
+        for got, tensor in zip(seen, wanted):
+            torch.testing.assert_close(got, tensor)
+    assert compiled.report(2).rounds == 2
+    for got, tensor in zip(model.buffers(), other.buffers()):
+        torch.testing.assert_close(got, tensor)
+    once = function not in (_swaps, _grows)
+    assert (fake_native.FakeNetwork.made == before) == once == (not caplog.messages)
+
+
+def test_buffers_that_are_tensors_at_times():
+    words = "is a tensor only before a call of the model or only after it, which a graph cannot s"
+    for function in (
+        lambda self, x: (setattr(self, "n", None), x)[1],
+        lambda self, x: (setattr(self, "none", x * 2), x)[1],
+        lambda self, x: (self.register_buffer("other", x * 2), x)[1],
+        lambda self, x: (delattr(self, "n"), x)[1],
+    ):
+        with pytest.raises(canvas.CanvasError, match=words):
+            canvas.compile(Counts(function).eval(), x4)
+
+
 @pytest.mark.parametrize("check", [True, False])
 def test_weights_that_are_changed_in_place(check, tmp_path):
     """As embedding does with max_norm."""
@@ -857,6 +939,97 @@ def test_calls_from_several_threads():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert not failures
+
+
+class Slots(nn.Module):
+    __slots__ = ("factor",)
+
+    def __init__(self, up):
+        super().__init__()
+        self.factor, self.layer, self.up = 2.0, nn.Linear(4, 4), [up]
+
+    def forward(self, x):
+        return self.layer(x) * self.factor + self.up[0].first(x)
+
+
+class Knots(nn.Module):
+    """Modules in lists, methods, a parent, tied weights, parametrizations, hooks."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.lists = {"all": [self.first, (self.second,)]}
+        self.act = self._act
+        self.below = Slots(self)
+        self.unseen = [nn.Linear(4, 4)]
+        self.norm = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        self.first.register_forward_hook(lambda module, given, result: result + module.bias)
+
+    def _act(self, x):
+        return self.second(x).relu()
+
+    def forward(self, x):
+        x = self.act(self.below(self.lists["all"][0](x))) + self.unseen[0](x)
+        return self.norm(self.lists["all"][1][0](x))
+
+
+def test_modules_that_lead_to_one_another():
+    model = Knots().eval()
+    compiled = canvas.compile(model, x4)
+    weights = compiled._example_size().lifted.weights
+    assert {"first.weight", "below.layer.bias", "norm.bias"} <= set(weights)
+    same(compiled(x4), model(x4))
+    with torch.no_grad():
+        [p.add_(1) for p in (*model.parameters(), *model.unseen[0].parameters())]
+    same(compiled(x4), model(x4))
+
+
+def test_eager_calls_while_sizes_are_compiled():
+    model = Knots().eval()
+    wanted, failures, ended = model(x4).detach(), [], threading.Event()
+
+    def work():
+        while not ended.is_set():
+            try:
+                torch.testing.assert_close(model(x4).detach(), wanted)
+            except BaseException as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        compiled = canvas.compile(model, x4)
+        for n in (1, 3):
+            compiled(torch.randn(n, 4))
+    finally:
+        ended.set()
+        thread.join()
+    assert not failures
+
+
+def test_forward_made_of_the_model_itself():
+    """Code that a copy does not change: the model itself is exported."""
+    model = nn.Module()
+    model.layer = nn.Linear(4, 4)
+    model.register_buffer("n", torch.ones(()))
+    model.forward = lambda x: model.layer(x) * model.n
+    compiled = canvas.compile(model.eval(), x4)
+    assert "layer.weight" in compiled._example_size().lifted.weights
+    with torch.no_grad():
+        model.layer.weight.add_(1)
+    same(compiled(x4), model(x4))
+
+    def counts(x):
+        model.n = model.n + 1
+        return model.layer(x) * model.n
+
+    model.forward = counts
+    with pytest.raises(
+        canvas.CanvasError, match="the buffer 'n' gets another tensor by a functio"
+    ):
+        canvas.compile(model, x4)
+    assert type(model.n) is torch.Tensor
 
 
 def test_tiles_of_four_may_be_further_off():

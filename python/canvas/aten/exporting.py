@@ -20,6 +20,8 @@ from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
 from .families import ROWS
 from .in_place import without_in_place
+from .rebound_buffers import ReboundBuffers, none_rebound
+from .shared_copy import escaped, shared_copy, without_fakes
 from .watched_code import WatchedCode
 
 
@@ -107,10 +109,47 @@ def export(
     """A model as import_graph reads it best: kernels of canvas and the operators of the table are
     one node each. Raises CanvasError where PyTorch cannot export it.
     """
-    watched = WatchedCode()
-    with torch.no_grad(), _quiet(), kernels_as_nodes(model), watched:
+    exported, rebound = export_with_buffers(model, args, kwargs)
+    if rebound:
+        raise CanvasError(
+            f"the model writes to '{rebound[0]}' when it is called, which a network cannot: leave "
+            "that away"
+        )
+    return exported
+
+
+def export_with_buffers(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> tuple[ExportedProgram, list[str]]:
+    """(the graph, the buffers that get other tensors in forward); where there are any, the model's
+    answer is a pair: its own and these tensors.
+    """
+    given = (tuple(args), dict(kwargs or {}))
+    with _quiet():
+        copy = shared_copy(model)
+        if copy is not None:
+            rebound = ReboundBuffers(copy)
+            with contextlib.suppress(_Untold):
+                with without_fakes(model) as left:
+                    exported = _exported(copy, *given)
+                if not left and not escaped(model, exported):
+                    return exported, rebound.names
         try:
-            exported = torch.export.export(model, tuple(args), dict(kwargs or {}), strict=False)
+            with without_fakes(model), none_rebound(model):
+                return _exported(model, *given), []
+        except _Untold as error:
+            raise CanvasError(f"PyTorch cannot export the model: {error}") from None
+
+
+class _Untold(Exception):
+    """An export failed, of what another try may not."""
+
+
+def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
+    watched = WatchedCode()
+    with torch.no_grad(), kernels_as_nodes(model), watched:
+        try:
+            exported = torch.export.export(model, args, kwargs, strict=False)
             if transforms(exported.graph):
                 raise CanvasError(
                     "PyTorch cannot export the model: its code transforms functions, as "
@@ -132,5 +171,4 @@ def export(
                     "PyTorch cannot write its temporary files: make room, raise the limit of file "
                     "sizes (ulimit -f), or set TMPDIR to another folder"
                 ) from None
-            why = watched.reason(error) or one_line(error)
-            raise CanvasError(f"PyTorch cannot export the model: {why}") from None
+            raise _Untold(watched.reason(error) or one_line(error)) from None

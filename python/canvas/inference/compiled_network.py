@@ -108,9 +108,9 @@ class CompiledNetwork:
         """
         with AT_WORK:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
-            if size.lifted.mutated:
+            if size.changes:
                 raise CanvasError(
-                    f"the model changes '{size.lifted.mutated[0]}' when it is called, and what is "
+                    f"the model changes '{size.changes[0]}' when it is called, and what is "
                     "saved only answers: leave that away"
                 )
             if size.direct is None:
@@ -215,6 +215,7 @@ class CompiledNetwork:
             except CannotExport:
                 self._check_runs(args, kwargs)
                 raise
+            size.buffers.follow = self._state.follow
             if not self._told:
                 tell(size.cut.told())
             self._told = True

@@ -29,7 +29,8 @@ class CannotExport(CanvasError):
 class LiftedGraph:
     """`weights`: the names in the module of what the first placeholders stand for, parameters and
     buffers, and their tensors; `constants` are tensors of the graph itself. `mutated`: for each of
-    the first outputs the weight or input into which it is written back; `made`: what messages call
+    the first outputs the weight or input into which it is written back; `rebound`: the
+    buffers that get the last outputs; `made`: what messages call
     tensors that the model's code makes, to which PyTorch gives numbers.
     """
 
@@ -38,6 +39,7 @@ class LiftedGraph:
     tensors: list[torch.Tensor]
     inputs: list[str]
     mutated: list[str]
+    rebound: list[str]
     made: dict[str, str]
 
     @property
@@ -46,7 +48,8 @@ class LiftedGraph:
 
     @property
     def out_spec(self) -> Any:
-        return self.exported.call_spec.out_spec
+        spec = self.exported.call_spec.out_spec
+        return spec.children()[0] if self.rebound else spec
 
     def output_values(self) -> list[Any]:
         """What PyTorch says of each output: a tensor without memory, with its sizes."""
@@ -62,7 +65,7 @@ def lift_graph(
     """
     args, kwargs = _apart(module, (tuple(args), dict(kwargs)))
     try:
-        return _read(aten.export(module, args, kwargs), what)
+        return _read(*aten.export_with_buffers(module, args, kwargs), what)
     except CanvasError as error:
         raise CannotExport(str(error).replace("the model", what, 1)) from None
 
@@ -82,7 +85,7 @@ def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _read(exported: Any, what: str) -> LiftedGraph:
+def _read(exported: Any, rebound: list[str], what: str) -> LiftedGraph:
     signature = exported.graph_signature
     weights: list[str] = []
     tensors: list[torch.Tensor] = []
@@ -102,7 +105,7 @@ def _read(exported: Any, what: str) -> LiftedGraph:
                 f"{what} reads '{spec.target}', a {kind}, and a graph holds tensors alone"
             )
     mutated = [spec.target for spec in signature.output_specs if spec.kind in MUTATED]
-    return LiftedGraph(exported, weights, tensors, inputs, mutated, _made(exported))
+    return LiftedGraph(exported, weights, tensors, inputs, mutated, rebound, _made(exported))
 
 
 def _made(exported: Any) -> dict[str, str]:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..errors import CanvasError
+from .held_buffers import alike
+from .told import tell
 from .transforms import check_plain
 from .watched_weights import WatchedWeights, check_counted
 
@@ -37,6 +39,9 @@ class ModelState:
         self._watched = [value for _, _, value in plain]
         self._watched_as = WatchedWeights(self._watched, [name for _, name, _ in plain])
         self._held = [*chain.from_iterable(map(dict.values, self._tables))]
+        self._places: dict[int, list[int]] = {}
+        for at, value in enumerate(self._held):
+            self._places.setdefault(id(value), []).append(at)
         self._plain_tables, self._plain_names, self._plain = (
             [row[column] for row in plain] for column in range(3)
         )
@@ -58,6 +63,21 @@ class ModelState:
         found = map(dict.get, self._plain_tables, self._plain_names)
         same = all(map(operator.is_, found, self._plain))
         return same and self._watched_as.same(self._watched)
+
+    def follow(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Calls of what was compiled have put these tensors into the places of those; of another
+        form they are a change, for which it is compiled anew.
+        """
+        for old, new in zip(before, after):
+            places = self._places.get(id(old), [])
+            if old is new or not places:
+                continue
+            if not alike(old, new):
+                tell("canvas: a buffer has other sizes after a call: the next one compiles anew")
+                continue
+            for at in places:
+                self._held[at] = new
+            self._places[id(new)] = self._places.pop(id(old))
 
     def watch(self, names: Sequence[str]) -> None:
         """These tensors may not change either."""

@@ -65,9 +65,14 @@ def report_of(
     size: Specialised, weights: Sequence[Any], example: Sequence[Any], rounds: int
 ) -> NetworkReport:
     inputs = [value.clone() if isinstance(value, Tensor) else value for value in example]
-    strides = [None] * size.lifted.out_spec.num_leaves
+    strides = [None] * (size.lifted.out_spec.num_leaves + len(size.lifted.rebound))
     bound = size.bind(weights)
-    whole = _timed(lambda: size.run(bound, inputs, strides), rounds)
+
+    def call() -> None:
+        with size.unchanged(weights):
+            size.run(bound, inputs, strides)
+
+    whole = _timed(call, rounds)
     rows: list[tuple[str, str, float, int, int]] = []
     for part in size.parts:
         rows += _part_rows(part, rounds)

@@ -5,7 +5,8 @@ which PyTorch gives its outputs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from .compile_options import Options
 from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
 from .first_call import FACTOR, FACTOR_IN_TILES, check_first
+from .held_buffers import HeldBuffers
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
@@ -57,9 +59,15 @@ class Specialised:
             setattr(self.cut.outer, name, part)
         self._forward = self.cut.outer.forward
         self._mutated = self.lifted.mutated
-        self.direct = direct_of(self.cut, self.lifted) if not self._mutated else None
+        self.buffers = HeldBuffers(module, self.lifted.rebound, self.lifted.weights)
+        self.direct = None if self.changes else direct_of(self.cut, self.lifted)
         self._layout = layout_of(_pytree.tree_leaves((tuple(args), dict(kwargs))))
         self.used = 0
+
+    @property
+    def changes(self) -> list[str]:
+        """The weights and inputs that a call changes, in place or by giving others."""
+        return [*self.lifted.mutated, *self.lifted.rebound]
 
     def fits(self, inputs: Sequence[Any]) -> bool:
         """Native code takes its inputs however they lie; PyTorch's operators of the graph are
@@ -74,20 +82,22 @@ class Specialised:
         return self.direct.part.weights_of(self.direct.given(weights, self.lifted.inputs))
 
     def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
-        """What the module changes in place is written back."""
-        if self._mutated:
-            self._check_apart(bound, inputs)
+        """What the module changes is changed; `strides` are of outputs and of new buffers."""
         if self.direct is not None:
-            results = self.direct.run(bound, inputs)
-        else:
-            with torch.no_grad():
-                results = [_no_weight(y) for y in self._forward(*bound, *inputs)]
-                if self._mutated:
-                    results = self._write_back(bound, inputs, results)
-        return [
-            y if s is None or y.stride() == s else in_strides(y, s)
-            for y, s in zip(results, strides)
-        ]
+            return _laid_out(self.direct.run(bound, inputs), strides)
+        weights = self.buffers.of_now(bound)
+        if self._mutated:
+            self._check_apart(weights, inputs)
+        with torch.no_grad():
+            results = [_no_weight(y) for y in self._forward(*weights, *inputs)]
+            if self._mutated:
+                results = self._write_back(weights, inputs, results)
+            results = _laid_out(results, strides)
+        if self.lifted.rebound:
+            outputs = len(results) - len(self.lifted.rebound)
+            self.buffers.set(results[outputs:])
+            results = results[:outputs]
+        return results
 
     def first(
         self, weights: Sequence[Any], inputs: Sequence[Any], eager: Eager
@@ -96,23 +106,36 @@ class Specialised:
         says in which strides its outputs lie.
         """
         given, exact = self._copies(inputs), self._copies(inputs)
-        buffers = [(weights[at], weights[at].clone()) for at in self._changed(self.lifted.weights)]
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        changed = [weights[at] for at in self._changed(self.lifted.weights)]
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), self.unchanged(weights):
             wanted = list(eager(given, False))
+            rebound = self.buffers.tensors()
             wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
-            for buffer, before in buffers:
-                wanted_changes.append(buffer.clone())
-                buffer.copy_(before)
-        strides = [_strides(value) for value in wanted]
+            wanted_changes += [weight.clone() for weight in changed]
+        strides = [_strides(value) for value in (*wanted, *rebound)]
         results = self.run(self.bind(weights), inputs, strides)
         if self.options.check:
-            changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
-            got = [*results, *changed, *(buffer for buffer, _ in buffers)]
-            names = [*map(str, range(len(results))), *self.lifted.mutated]
+            inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
+            got = [*results, *inputs_changed, *changed, *self.buffers.tensors()]
+            names = [*map(str, range(len(results))), *self._changed_names(), *self.lifted.rebound]
             factor = FACTOR_IN_TILES if self.options.winograd == 4 else FACTOR
             reference = functools.partial(self._exact, eager, exact)
-            check_first(names, got, [*wanted, *wanted_changes], reference, factor)
+            check_first(names, got, [*wanted, *wanted_changes, *rebound], reference, factor)
         return results, strides
+
+    @contextmanager
+    def unchanged(self, weights: Sequence[Any]) -> Iterator[None]:
+        """Calls within change nothing of the model."""
+        held = self.buffers.tensors()
+        changed = [weights[at] for at in self._changed(self.lifted.weights)]
+        before = [weight.clone() for weight in changed]
+        try:
+            yield
+        finally:
+            self.buffers.set(held)
+            with torch.no_grad():
+                for weight, value in zip(changed, before):
+                    weight.copy_(value)
 
     def _copies(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs for a run that may change them."""
@@ -124,7 +147,7 @@ class Specialised:
         """What PyTorch answers in float64; None where the model cannot be run in it, or draws or
         changes something.
         """
-        if self._mutated:
+        if self.changes:
             return None
         double = [
             value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
@@ -138,6 +161,11 @@ class Specialised:
 
     def _changed(self, names: Sequence[str]) -> list[int]:
         return [names.index(name) for name in self._mutated if name in names]
+
+    def _changed_names(self) -> list[str]:
+        """Inputs first, then weights."""
+        names = [self.lifted.inputs, self.lifted.weights]
+        return [group[at] for group in names for at in self._changed(group)]
 
     def _write_back(
         self, weights: Sequence[Any], inputs: Sequence[Any], results: list[Any]
@@ -184,6 +212,12 @@ class Specialised:
 def _identity(tensor: Tensor) -> Any:
     """Equal for tensors that are the same elements of the same memory."""
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def _laid_out(results: list[Any], strides: Strides) -> list[Any]:
+    return [
+        y if s is None or y.stride() == s else in_strides(y, s) for y, s in zip(results, strides)
+    ]
 
 
 def _no_weight(value: Any) -> Any:

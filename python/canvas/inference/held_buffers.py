@@ -1,0 +1,53 @@
+"""The places in a model's modules of the buffers that forward gives other tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class HeldBuffers:
+    """`rebound`: names of buffers, `weights`: of all that the graph reads.  `follow` is told which
+    tensors have come into the places of which.
+    """
+
+    follow: Callable[[Sequence[Any], Sequence[Any]], None] | None = None
+
+    def __init__(self, module: nn.Module, rebound: Sequence[str], weights: Sequence[str]) -> None:
+        paths = dict(module.named_modules(remove_duplicate=False)) if rebound else {}
+        places = [_place(paths, name) for name in rebound]
+        known = {(id(table), name) for table, name in places}
+        read = [(at, _place(paths, name)) for at, name in enumerate(weights if rebound else ())]
+        self._places = places
+        self._read = [(at, table, n) for at, (table, n) in read if (id(table), n) in known]
+
+    def tensors(self) -> list[Any]:
+        """Those that the modules hold now."""
+        return [table[name] for table, name in self._places]
+
+    def set(self, tensors: Sequence[Any]) -> None:
+        before = self.tensors()
+        for (table, name), tensor in zip(self._places, tensors):
+            table[name] = tensor
+        if self.follow is not None:
+            self.follow(before, tensors)
+
+    def of_now(self, weights: Sequence[Any]) -> list[Any]:
+        """The weights of the graph with those in their places that the modules hold now."""
+        held = list(weights)
+        for at, table, name in self._read:
+            held[at] = table[name]
+        return held
+
+
+def _place(paths: dict[str, nn.Module], name: str) -> tuple[dict[str, Any], str]:
+    path, _, last = name.rpartition(".")
+    module = paths.get(path)
+    return ({} if module is None else module._buffers), last
+
+
+def alike(first: Tensor, second: Tensor) -> bool:
+    """Whether what was compiled for one serves the other."""
+    return first.shape == second.shape and first.dtype == second.dtype
