@@ -77,6 +77,8 @@ PYTHON_OWN = {
     "python/canvas/aten/writer.py": "test_aten_networks",
     "python/canvas/aten/graph.py": "test_aten_networks",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
+    "python/canvas/aten/exporting.py": "test_compile_network",
+    "python/canvas/aten/norms.py": "test_accuracy",
     "python/canvas/inference/watched_weights.py": "test_compile_network",
     "python/canvas/inference/tensor_access.py": "test_compile_network",
     "python/canvas/inference/model_state.py": "test_compile_network",
@@ -86,6 +88,7 @@ PYTHON_OWN = {
     "python/canvas/inference/specialised.py": "test_compile_network",
     "python/canvas/inference/compiled_network.py": "test_compile_network",
     "python/canvas/inference/torch_backend.py": "test_torch_backend",
+    "python/canvas/inference/compile_options.py": "test_torch_backend",
     "python/canvas/inference/native_network.py": "test_native_network",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
