@@ -3,14 +3,14 @@
  *
  *     let acc f32 = 0                          let acc f32 = 0
  *     for k in 0..65536                        let acc_sum f32 = 0
- *       acc += X[k]                      ->    for k_block in 0..65536 by 512
- *                                                for k in k_block..k_block + 512
+ *       acc += X[k]                      ->    for k_block in 0..65536 step 256
+ *                                                for k in k_block..k_block + 256
  *                                                  acc += X[k]
  *                                                acc_sum += acc
  *                                                acc = 0
  *                                              acc += acc_sum
  *
- * Sums of f64 are long enough, and those in memory are left alone.
+ * Sums of f64 are exact enough without, and those in memory are left alone.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@
 
 enum { NUMBERS = 64 }; /* variables of a name */
 
-/* Additions from which on there are two levels, and of a block: more of them where there are more blocks than that.
- * Those of products take less of the time than there is to win, and libraries sum these up in blocks as long. */
+/* Additions from which on there are two levels, and those of a block: more where there are more blocks than that.
+ * Products, whose sums have to be fast, are in longer blocks, as in other libraries. */
 enum { LONG = 512, BLOCK = 128, LONG_OF_PRODUCTS = 8192, BLOCK_OF_PRODUCTS = 512 };
 
 /* The variables of one name that a loop adds to and does nothing else with. */

@@ -116,6 +116,11 @@ struct default_kept {
 void default_facts(const struct program *p, int stage, const struct default_kept *kept,
                    struct default_facts *out);
 void default_keep_plain(const struct program_tensor *t, struct default_kept *out);
+int default_lanes(const struct program_tensor *t, const struct machine *machine); /* of a vector */
+/* Data move along the axis, all of them by one or not at all, and under no condition of it. */
+bool default_is_straight(const struct default_facts *f, int axis);
+/* Several rows may use what one of them loads, as those of a product do. */
+bool default_rows_share(const struct default_facts *f);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,
                      int64_t *stride);
 /* default_inside.c: how many numbers a reduction adds; the share of places for which a condition holds, as far

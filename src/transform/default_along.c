@@ -7,7 +7,6 @@
  * Partial sums of such a row (default_program.c) would have a part under a condition, and to be added up across the
  * lanes.
  */
-#include "program/program_cost.h"
 #include "transform/default_chooser.h"
 
 enum {
@@ -18,30 +17,6 @@ enum {
   LANES = 12,      /* cycles until the lanes are summed up */
   SUMS = 4         /* the fewest partial sums */
 };
-
-static int64_t lanes_of(const struct default_facts *f, const struct machine *machine) {
-  return machine->vector_bytes / program_dtype_bytes(f->t->dtype);
-}
-
-/* What is loaded moves by one with each step of the axis, or stands still. */
-static bool is_straight(const struct default_facts *f, int axis) {
-  bool moves = false;
-  for (int i = 0; i < f->loads; i++) {
-    const struct default_load *l = &f->load[i];
-    if (l->twisted >> axis & 1 || l->block[axis] || l->stride[axis] < 0 || l->stride[axis] > 1)
-      return false;
-    moves = moves || l->stride[axis] == 1;
-  }
-  return moves;
-}
-
-/* Several rows use what one of them loads, as in a product: a tile loads it once. */
-static bool is_shared(const struct default_facts *f) {
-  for (int i = 0; i < f->loads; i++)
-    for (int j = 0; j < f->t->rank; j++)
-      if (f->t->axes[j].size > 1 && !(f->load[i].moves >> j & 1) && f->load[i].moves) return true;
-  return false;
-}
 
 /* What moves along the axis has lanes along another one, too. */
 static bool has_others(const struct default_facts *f, int axis) {
@@ -54,28 +29,30 @@ static bool has_others(const struct default_facts *f, int axis) {
 int default_along(const struct default_facts *f, const struct machine *machine) {
   const struct program_tensor *t = f->t;
   if (t->dtype != PROGRAM_F32 && t->dtype != PROGRAM_F64) return -1;
-  int64_t lanes = lanes_of(f, machine);
+  int64_t lanes = default_lanes(f->t, machine);
   int64_t least = machine->vector_bytes <= NARROW ? LONG_ENOUGH * lanes : lanes;
-  if (f->many || f->asked || f->rough || f->bounds || is_shared(f)) return -1;
+  if (f->asked || f->rough || f->bounds || default_rows_share(f)) return -1;
   for (int i = 0; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0) return -1;
   for (int i = t->rank; i < t->rank + t->reductions; i++) {
     int64_t size = t->axes[i].size;
     /* the lanes are summed up seldom, or no partial sums divide it */
     bool pays = f->reduction == size || size >= WHOLE * lanes || size % SUMS;
-    if (size % lanes && size >= least && pays && is_straight(f, i) && !has_others(f, i)) return i;
+    if (size % lanes && size >= least && pays && default_is_straight(f, i) && !has_others(f, i))
+      return i;
   }
   return -1;
 }
 
 int64_t default_along_steps(const struct default_facts *f, const struct machine *machine) {
-  return lanes_of(f, machine) * (f->operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
+  return default_lanes(f->t, machine) * (f->operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
 }
 
 double default_along_cycles(const struct default_facts *f, const struct machine *machine,
                             int axis) {
   int64_t size = f->t->axes[axis].size, steps = default_along_steps(f, machine);
   double work = f->loads > f->operations ? f->loads : f->operations;
-  double row = (double)up(size, lanes_of(f, machine)) * work / 2 + LANES * (double)up(size, steps);
+  double row =
+      (double)up(size, default_lanes(f->t, machine)) * work / 2 + LANES * (double)up(size, steps);
   return (double)f->points * (double)f->reduction / (double)size * row;
 }

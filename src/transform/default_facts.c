@@ -299,3 +299,27 @@ bool default_long_axis(const struct default_facts *f, int first) {
   }
   return true;
 }
+
+/* ---- lanes and rows ---- */
+
+int default_lanes(const struct program_tensor *t, const struct machine *machine) {
+  return machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
+}
+
+bool default_is_straight(const struct default_facts *f, int axis) {
+  bool moves = false, straight = !f->many && !(f->asked >> axis & 1) && f->t->axes[axis].low < 0;
+  for (int i = 0; i < f->loads; i++) {
+    const struct default_load *l = &f->load[i];
+    straight = straight && !(l->twisted >> axis & 1) && !l->block[axis] && l->stride[axis] >= 0 &&
+               l->stride[axis] <= 1;
+    moves = moves || l->stride[axis] == 1;
+  }
+  return straight && moves;
+}
+
+bool default_rows_share(const struct default_facts *f) {
+  for (int i = 0; i < f->loads; i++)
+    for (int j = 0; j < f->t->rank; j++)
+      if (!(f->load[i].moves >> j & 1) && f->t->axes[j].size > 1) return true;
+  return false;
+}

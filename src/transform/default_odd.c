@@ -52,38 +52,15 @@ static struct rows rows_open(const struct program *p, const struct machine *mach
   return r;
 }
 
-/* Data move along the axis, all of them by one or not at all. */
-static bool is_straight(const struct default_facts *f, int axis) {
-  bool moves = false, straight = !f->many && !(f->asked >> axis & 1) && f->t->axes[axis].low < 0;
-  for (int i = 0; i < f->loads; i++) {
-    const struct default_load *l = &f->load[i];
-    straight = straight && !(l->twisted >> axis & 1) && !l->block[axis] && l->stride[axis] >= 0 &&
-               l->stride[axis] <= 1;
-    moves = moves || l->stride[axis] == 1;
-  }
-  return straight && moves;
-}
-
-/* A sum of several rows uses what one of them loads, as a product does. */
-static bool is_shared(const struct default_facts *f) {
-  for (int i = 0; i < f->loads && f->t->reductions; i++)
-    for (int j = 0; j < f->t->rank; j++)
-      if (f->t->axes[j].size > 1 && !(f->load[i].moves >> j & 1)) return true;
-  return false;
-}
-
-static int64_t lanes_of(const struct rows *r, const struct program_tensor *t) {
-  return r->machine->vector_bytes / program_dtype_bytes(t->dtype);
-}
-
 static bool is_worth_it(const struct rows *r, const struct default_facts *f) {
-  int64_t size = f->t->axes[r->count].size, lanes = lanes_of(r, f->t);
+  int64_t size = f->t->axes[r->count].size, lanes = default_lanes(f->t, r->machine);
   int64_t waste = up(size, lanes) * lanes - size;
   bool functions = !r->any && f->operations >= DEFAULT_CALLS;
   bool chained = functions || (r->sums > 1 && r->machine->vector_bytes <= NARROW);
   if (size % lanes == 0 || size < (chained ? CHAINED : SHORTEST) * lanes) return false;
   if (functions && WASTE * waste > size) return false;
-  return !is_shared(f) || size < SHARED * lanes;
+  bool shared = f->t->reductions && default_rows_share(f);
+  return !shared || size < SHARED * lanes;
 }
 
 /* The stage has the rows of the first one that sums, and goes along them, or is one number of each. */
@@ -97,7 +74,7 @@ static bool is_of_rows(const struct rows *r, int stage) {
     if (t->axes[i].size != r->first->axes[i].size || t->axes[i].low >= 0) return false;
   if (!beyond) return true;
   default_facts(r->p, stage, r->kept, &f);
-  return is_straight(&f, r->count) && is_worth_it(r, &f);
+  return default_is_straight(&f, r->count) && is_worth_it(r, &f);
 }
 
 /* What depends on constant inputs alone is prepared, and has loops of its own. */
@@ -127,7 +104,8 @@ static void put_stage(const struct rows *r, int stage, struct buf *out) {
   }
   default_facts(r->p, stage, r->kept, &f);
   const struct program_axis *a = &t->axes[r->count];
-  int64_t steps = lanes_of(r, t) * (f.operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
+  int64_t steps =
+      default_lanes(t, r->machine) * (f.operations >= DEFAULT_CALLS ? FUNCTIONS : WHOLE);
   bool split = a->size > steps;
   if (split)
     buf_printf(out, "%s_o, %s_v:%lld:peel:vec =>\n        ", name, name, (long long)steps);
@@ -147,7 +125,8 @@ static double cycles_of(const struct rows *r) {
     struct default_facts f;
     if (r->p->tensors.data[i].is_input) continue;
     default_facts(r->p, i, r->kept, &f);
-    cycles += (double)(f.points * f.reduction * f.operations) / (double)lanes_of(r, f.t);
+    cycles +=
+        (double)(f.points * f.reduction * f.operations) / (double)default_lanes(f.t, r->machine);
   }
   return cycles;
 }

@@ -147,10 +147,6 @@ static void keep_as_read(struct default_plans *all, int stage) {
 
 /* ---- one stage ---- */
 
-static int lanes_of_type(const struct default_plans *all, const struct program_tensor *t) {
-  return all->machine->vector_bytes / (t->dtype == PROGRAM_F64 ? 8 : 4);
-}
-
 /* Something that it reads is kept in parts of axes, of which a long vector follows one only. */
 static bool reads_parts(const struct default_plans *all, const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++) {
@@ -170,7 +166,7 @@ static uint32_t shared_axes(const struct default_plans *all, int stage) {
 /* From which of its axes, as they are kept, a stage is one vector; -1. */
 static int first_of_long(const struct default_plans *all, const struct default_facts *f) {
   const struct program_tensor *t = f->t;
-  int lanes = lanes_of_type(all, t), first = -1, members = 0;
+  int lanes = default_lanes(t, all->machine), first = -1, members = 0;
   int64_t size = 1;
   if (t->reductions || t->rank == 0) return -1;
   int most = reads_parts(all, f) ? 1 : GROUP_MOST;
@@ -213,7 +209,7 @@ static bool is_apart(const struct default_facts *f, const struct default_plan *p
 static bool fit_registers(const struct default_plans *all, const struct default_facts *f,
                           int axis) {
   int64_t size = f->t->axes[axis].size;
-  int lanes = lanes_of_type(all, f->t);
+  int lanes = default_lanes(f->t, all->machine);
   if (size % lanes) return size >= 4 && size < lanes && !(size & (size - 1));
   return size / lanes <= all->machine->registers / 2 && size / lanes <= 8;
 }
@@ -234,7 +230,7 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
  * every tile has them all; -1. */
 static int across(const struct default_plans *all, const struct default_facts *f,
                   const struct default_plan *plan) {
-  int lanes = lanes_of_type(all, f->t);
+  int lanes = default_lanes(f->t, all->machine);
   uint32_t turned = turned_axes(all, plan);
   if (lanes < DEFAULT_WIDE) return -1;
   for (int i = 0; i < f->t->rank; i++) {

@@ -25,7 +25,6 @@ enum {
 static const double PARTIAL = 0.7; /* of the cycles without: less than that is worth partial sums */
 static const double RAGGED = 1.2;  /* what they take where they do not divide the axis */
 static const double FEWER = 0.98;  /* ... and of those with more of them, worth fewer */
-static const double MERGED = 1.2;  /* lines of pixels take a product more than the formula says */
 
 /* ---- maps that are read once: no stage of their own ------------------------------------------- */
 
@@ -149,10 +148,6 @@ static double partial_cycles(const struct default_facts *f, int64_t sums, int la
   return (double)f->points * (vectors * work / 2 + 20);
 }
 
-static int lanes_of(const struct default_facts *f, const struct machine *machine) {
-  return machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
-}
-
 static struct program *with_partial_sums(const struct default_facts *f, int axis, int64_t sums) {
   char text[4 * PROGRAM_NAME], name[PROGRAM_NAME];
   canvas_context ctx;
@@ -161,14 +156,6 @@ static struct program *with_partial_sums(const struct default_facts *f, int axis
   int length = snprintf(text, sizeof text, "rfactor %s %s %lld as %s", f->t->name,
                         f->t->axes[axis].name, (long long)sums, name);
   return program_edit(&ctx, f->p, text, (size_t)length, &out) == CANVAS_OK ? out : NULL;
-}
-
-/* Rows of a tile may use what one of them loads. */
-static bool rows_share(const struct default_facts *f) {
-  for (int i = 0; i < f->loads; i++)
-    for (int j = 0; j < f->t->rank; j++)
-      if (!(f->load[i].moves >> j & 1) && f->t->axes[j].size > 1) return true;
-  return false;
 }
 
 /* Where no number of whole vectors divides the axis, the last steps are under a condition, which splits their
@@ -200,13 +187,13 @@ static struct program *whole_sums(struct editor *e, const struct default_facts *
 static struct program *partial_sums(struct editor *e, const struct default_facts *f, int axis,
                                     double least) {
   int64_t size = f->t->axes[axis].size;
-  int lanes = lanes_of(f, e->machine);
+  int lanes = default_lanes(f->t, e->machine);
   struct program *best = ragged_sums(f, axis, lanes, least);
   double cycles = 0;
   if (!best) best = whole_sums(e, f, axis, lanes);
   if (best) return best;
   for (int64_t sums = MOST_SUMS * lanes; sums >= 4; sums /= 2) {
-    if (size % sums || (best && (sums < lanes || !rows_share(f)))) continue;
+    if (size % sums || (best && (sums < lanes || !default_rows_share(f)))) continue;
     if (!best && partial_cycles(f, sums, lanes) >= least) return NULL;
     struct program *p = with_partial_sums(f, axis, sums);
     double taken = p ? editor_cycles(e, p) : 0;
@@ -351,17 +338,17 @@ static struct program *edited_program(const struct program *p, const struct mach
 }
 
 /* A sum of products whose rows share what they load. */
-static bool has_product(const struct program *p, const struct machine *machine) {
-  struct default_plans all;
+static bool has_product(const struct program *p) {
+  struct default_kept *kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *kept);
   bool found = false;
-  default_plan_all(&all, p, machine, (struct default_mode){0});
+  for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
   for (int i = 0; i < p->tensors.count && !found; i++) {
     struct default_facts f;
-    if (all.plan[i].kind == DEFAULT_UNUSED || !p->tensors.data[i].reductions) continue;
-    default_facts(p, i, all.kept, &f);
-    found = f.loads > 1 && rows_share(&f);
+    if (!p->tensors.data[i].reductions) continue;
+    default_facts(p, i, kept, &f);
+    found = f.loads > 1 && default_rows_share(&f);
   }
-  default_plan_free(&all);
+  free(kept);
   return found;
 }
 
@@ -377,22 +364,26 @@ static double cycles_after(const struct program *p, const struct program *edited
   return default_cycles(edited ? edited : p, machine);
 }
 
-/* The program with merged axes where that takes less: they leave no rows for stages to share. NULL: it does not. Sets
- * what the edits make of the one that takes less, NULL: nothing. */
+/* The program with merged axes where that takes less: they leave no rows for stages to share. A product has them where
+ * its lanes are lines then; that is not asked for, as the formula takes lines for faster than they are. NULL: it does
+ * not. Sets what the edits make of the one that takes less, NULL: nothing. */
 static struct program *merged_if_less(const struct program *p, const struct machine *machine,
                                       struct program **edited) {
   struct program *merged = program_merged(p), *other = NULL;
-  bool odd, odd_merged = false;
+  bool odd = false, odd_merged = false;
+  bool product = merged && has_product(p);
+  if (product && !merges_last(p, merged)) {
+    program_free(merged);
+    merged = NULL;
+  }
   if (merged) other = edited_program(merged, machine, &odd_merged);
-  if (odd_merged) { /* rows, each through all stages */
+  if (merged && (product || odd_merged)) {
     *edited = other;
     return merged;
   }
   *edited = edited_program(p, machine, &odd);
   if (!merged) return NULL;
-  double slack = merges_last(p, merged) && has_product(p, machine) ? MERGED : 1;
-  bool less =
-      !odd && cycles_after(merged, other, machine) <= slack * cycles_after(p, *edited, machine);
+  bool less = !odd && cycles_after(merged, other, machine) <= cycles_after(p, *edited, machine);
   program_free(less ? *edited : merged);
   if (less)
     *edited = other;
@@ -415,16 +406,6 @@ struct program *default_program(const struct program *p, const struct machine *m
   if (!edited) return merged;
   program_free(merged);
   return edited;
-}
-
-static struct program *copy_of(const struct program *p) {
-  struct buf text = {0};
-  struct program *out = NULL;
-  canvas_context ctx;
-  program_print(p, &text);
-  program_parse(&ctx, text.text, text.length, &out);
-  buf_free(&text);
-  return out;
 }
 
 /* What conditions of indices choose is multiplied only where they do, what a weight that is not finite makes of
@@ -458,7 +439,7 @@ static double cycles_of(const struct program *p, const struct machine *machine,
 bool default_make(const struct program *p, const struct machine *machine,
                   const struct default_wish *wish, struct default_made *out) {
   *out = (struct default_made){.program = edited_for(p, machine, wish)};
-  if (!out->program) out->program = copy_of(p);
+  if (!out->program) out->program = program_copy(p);
   out->cycles = cycles_of(out->program, machine, wish);
   if (wish->borders) border_sums(&out->program);
   out->schedule = schedule_wished(out->program, machine, wish, out);

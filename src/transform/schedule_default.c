@@ -12,10 +12,7 @@
 #include "transform/default.h"
 #include "transform/winograd_nest.h"
 
-enum {
-  SHORTEST = 4, /* lanes that are worth a vector */
-  WRITTEN = 2   /* cycles: default_cycles */
-};
+enum { SHORTEST = 4 }; /* lanes that are worth a vector */
 
 /* Own axes and reductions in the order of the program. */
 static struct default_tile untiled(const struct program_tensor *t) {
@@ -36,7 +33,7 @@ static void add_lanes(const struct default_facts *f, const struct machine *machi
     if (l->twisted >> last & 1 || l->stride[last] > 1 || l->stride[last] < 0) return;
   }
   int64_t size = f->t->axes[last].size;
-  int lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
+  int lanes = default_lanes(f->t, machine);
   for (int64_t steps = lanes; steps >= SHORTEST && tile->vec < 0; steps /= 2)
     if (size % steps == 0) {
       tile->vec = last;
@@ -134,15 +131,10 @@ static void plan_best(struct default_plans *out, const struct program *p,
   default_plan_free(&told);
 }
 
-/* Elements that are written one by one out of a tile take more than its formula says, as compilers make vectors of
- * some of them: 4 to 8 cycles each of 57x57. */
 double default_cycles(const struct program *p, const struct machine *machine) {
   struct default_plans all;
   plan_best(&all, p, machine, NULL, true);
   double cycles = default_plan_cycles(&all);
-  for (int i = 0; i < p->tensors.count; i++)
-    if (all.plan[i].kind == DEFAULT_DEFERRED && all.plan[i].apart && all.plan[i].across < 0)
-      cycles += WRITTEN * (double)program_elements(p, i);
   default_plan_free(&all);
   return cycles;
 }

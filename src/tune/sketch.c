@@ -65,19 +65,9 @@ static void add(struct maker *m, struct sketch s) {
   VEC_PUSH(m->out, s);
 }
 
-static struct program *copy_of(const struct program *p) {
-  struct buf text = {0};
-  struct program *out = NULL;
-  canvas_context ctx;
-  program_print(p, &text);
-  program_parse(&ctx, text.text, text.length, &out);
-  buf_free(&text);
-  return out;
-}
-
 static void add_default(struct maker *m, const struct program *p) {
   struct program *edited = default_program(p, m->machine);
-  if (!edited) edited = copy_of(p);
+  if (!edited) edited = program_copy(p);
   struct schedule *s = schedule_default(edited, true, m->machine);
   add(m, (struct sketch){mem_strdup("default"), edited, s, 0, FAMILY_PLAIN, BLOCKS_FORMULA});
 }
@@ -376,7 +366,7 @@ static bool take(struct program **p, struct program *next) {
 
 /* The program without padded copies: what reads them asks where it is instead. NULL: there are none. */
 static struct program *without_padding(const struct program *given) {
-  struct program *p = copy_of(given);
+  struct program *p = program_copy(given);
   bool any = false;
   for (int i = 0; i < p->tensors.count; i++)
     if (is_padding(p, i) && take(&p, edited(p, "inline", p->tensors.data[i].name))) {
@@ -448,7 +438,7 @@ static void add_row_by_row(struct maker *m, const struct program *given) {
   struct default_made made = {0};
   bool edited = default_make(given, m->machine, &whole, &made);
   struct schedule *s = edited ? rows_of(made.program, m->machine) : NULL;
-  struct program *p = s ? made.program : copy_of(given);
+  struct program *p = s ? made.program : program_copy(given);
   if (edited) schedule_free(made.schedule);
   if (edited && !s) program_free(made.program);
   if (!s) s = rows_of(p, m->machine);

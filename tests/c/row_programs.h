@@ -66,7 +66,7 @@ static const struct {
                 "G[t:67, g:3, c:16] = X[t, g, c] / (1 + exp(-X[t, g, c]))\n"
                 "S[t:67, o:48] = G[t, g, c] * W[g, c, o] // sum g:3, c:16\n"
                 "Y[t:67, o:48] = max(S[t, o] + B[o], 0)\nout Y\n",
-     "@G = {t_o, t_i}/t, g_c"},
+     "@G = {t_o, t_i}/t, g, c"},
     // ... not where others read it, too
     {ROWS_BEGIN "in X f32 [t:67, c:48]\nin W f32 [c:48, o:48]\n"
                 "G[t:67, c:48] = X[t, c] / (1 + exp(-X[t, c]))\n"
