@@ -119,6 +119,8 @@ void default_keep_plain(const struct program_tensor *t, struct default_kept *out
 int default_lanes(const struct program_tensor *t, const struct machine *machine); /* of a vector */
 /* Data move along the axis, all of them by one or not at all, and under no condition of it. */
 bool default_is_straight(const struct default_facts *f, int axis);
+/* What moves along the axis is contiguous along an own one, too, as a window of a line is. */
+bool default_has_other_lanes(const struct default_facts *f, int axis);
 /* Several rows may use what one of them loads, as those of a product do. */
 bool default_rows_share(const struct default_facts *f);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,

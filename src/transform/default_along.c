@@ -18,14 +18,6 @@ enum {
   SUMS = 4         /* the fewest partial sums */
 };
 
-/* What moves along the axis has lanes along another one, too. */
-static bool has_others(const struct default_facts *f, int axis) {
-  for (int i = 0; i < f->loads; i++)
-    for (int j = 0; j < f->t->rank && f->load[i].stride[axis]; j++)
-      if (f->load[i].stride[j] == 1 && f->t->axes[j].size > 1) return true;
-  return false;
-}
-
 int default_along(const struct default_facts *f, const struct machine *machine) {
   const struct program_tensor *t = f->t;
   if (t->dtype != PROGRAM_F32 && t->dtype != PROGRAM_F64) return -1;
@@ -38,7 +30,8 @@ int default_along(const struct default_facts *f, const struct machine *machine) 
     int64_t size = t->axes[i].size;
     /* the lanes are summed up seldom, or no partial sums divide it */
     bool pays = f->reduction == size || size >= WHOLE * lanes || size % SUMS;
-    if (size % lanes && size >= least && pays && default_is_straight(f, i) && !has_others(f, i))
+    if (size % lanes && size >= least && pays && default_is_straight(f, i) &&
+        !default_has_other_lanes(f, i))
       return i;
   }
   return -1;

@@ -317,6 +317,13 @@ bool default_is_straight(const struct default_facts *f, int axis) {
   return straight && moves;
 }
 
+bool default_has_other_lanes(const struct default_facts *f, int axis) {
+  for (int i = 0; i < f->loads; i++)
+    for (int j = 0; j < f->t->rank && f->load[i].stride[axis]; j++)
+      if (j != axis && f->load[i].stride[j] == 1 && f->t->axes[j].size > 1) return true;
+  return false;
+}
+
 bool default_rows_share(const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++)
     for (int j = 0; j < f->t->rank; j++)

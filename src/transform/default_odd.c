@@ -74,7 +74,8 @@ static bool is_of_rows(const struct rows *r, int stage) {
     if (t->axes[i].size != r->first->axes[i].size || t->axes[i].low >= 0) return false;
   if (!beyond) return true;
   default_facts(r->p, stage, r->kept, &f);
-  return default_is_straight(&f, r->count) && is_worth_it(r, &f);
+  return default_is_straight(&f, r->count) && !default_has_other_lanes(&f, r->count) &&
+         is_worth_it(r, &f);
 }
 
 /* What depends on constant inputs alone is prepared, and has loops of its own. */

@@ -308,6 +308,10 @@ static const struct {
            "Y[c:64, g:8, p:56] = X[c, 7-g, p] - M[c]\nout Y\n",
      "M_r[c:64, p_i:", 0},
     {BEGIN "in X f32 [p:196, c:64]\nM[c:64] = X[p, c] // mean p:196\nout M\n", "c:vec =>", 0},
+    {BEGIN "in X f32 [i:1048]\nY[i:1000] = X[i+k] // mean k:49\nout Y\n", "k, i_v:", 0},
+    {BEGIN "in X f32 [c:64, i:1048]\nM[c:64, i:1000] = X[c, i+k] // mean k:49\n"
+           "Y[c:64, i:1000] = X[c, 1047-i] - M[c, 999-i]\nout Y\n",
+     "k, i_v:128:mask:vec =>\n        @M", 0},
     // pixels that are read as pixels are one axis, unless that leaves no rows for stages to share
     {BEGIN "in X f32 [n:1, c:64, h:57, w:57]\nin W f32 [o:96, c:64]\n"
            "Y[n:1, o:96, h:57, w:57] = X[n, c, h, w] * W[o, c] // sum c:64\nout Y\n",
