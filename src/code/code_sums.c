@@ -1,10 +1,11 @@
-/* Long sums in two levels: what a variable has summed up over a block of steps is added to another one, so that
- * the error grows with the steps of a block and the number of blocks, not with all steps. See code.h.
+/* Long sums in several levels: what a variable has summed up over a block of steps is added to another one, so that
+ * the error grows with the steps of a block and the number of blocks, not with all steps; and that in blocks again
+ * where there are many. See code.h.
  *
  *     let acc f32 = 0                          let acc f32 = 0
- *     for k in 0..65536                        let acc_sum f32 = 0
- *       acc += X[k]                      ->    for k_block in 0..65536 step 256
- *                                                for k in k_block..k_block + 256
+ *     for k in 0..16384                        let acc_sum f32 = 0
+ *       acc += X[k]                      ->    for k_block in 0..16384 step 128
+ *                                                for k in k_block..k_block + 128
  *                                                  acc += X[k]
  *                                                acc_sum += acc
  *                                                acc = 0
@@ -20,8 +21,8 @@
 
 enum { NUMBERS = 64 }; /* variables of a name */
 
-/* Additions from which on there are two levels, and those of a block: more where there are more blocks than that.
- * Products, whose sums have to be fast, are in longer blocks, as in other libraries. */
+/* Additions from which on there is one level more, and those of a block.
+ * Those of matrices and convolutions, which have to be fast, are in longer blocks, as in other libraries. */
 enum { LONG = 512, BLOCK = 128, LONG_OF_PRODUCTS = 8192, BLOCK_OF_PRODUCTS = 512 };
 
 /* The variables of one name that a loop adds to and does nothing else with. */
@@ -110,14 +111,18 @@ static double most_additions(const struct sums *s, int at) {
   return most;
 }
 
+/* One number times a vector, as where a row of a matrix meets a panel: others share what is loaded. A product of two
+ * vectors, or of two numbers, waits for memory. */
 static bool multiplies(const struct code *c, int expr) {
   if (expr < 0) return false;
   const struct code_expr *e = expr_at(c, expr);
-  if (e->op == PX_MUL && code_is_value(e->type)) return true;
+  if (e->op == PX_MUL && code_is_value(e->type) &&
+      expr_at(c, e->arg[0])->type.lanes != expr_at(c, e->arg[1])->type.lanes)
+    return true;
   return multiplies(c, e->arg[0]) || multiplies(c, e->arg[1]) || multiplies(c, e->arg[2]);
 }
 
-/* Products are added to the variable at or below the statement. */
+/* Such products are added to the variable at or below the statement. */
 static bool adds_products(const struct code *c, int at, int variable) {
   const struct code_statement *s = statement(c, at);
   if (is_addition(c, s, variable)) return multiplies(c, s->value);
@@ -134,7 +139,7 @@ static bool is_long(struct sums *s, int loop, int variable) {
   if (count <= LONG || is_used(s->c, loop, variable)) return false;
   bool products = adds_products(s->c, loop, variable);
   if (count <= (products ? LONG_OF_PRODUCTS : LONG)) return false;
-  s->block = fmax(s->block, fmax(products ? BLOCK_OF_PRODUCTS : BLOCK, sqrt(count)));
+  s->block = fmax(s->block, products ? BLOCK_OF_PRODUCTS : BLOCK);
   return true;
 }
 
@@ -286,22 +291,25 @@ static void end_totals(struct sums *s, int parent, int loop) {
   }
 }
 
-/* The loop, which stands behind `before`. */
-static void shorten(struct code *c, int parent, int before, int loop) {
+/* The loop, which stands behind `before`; whether it adds less now. What is added to in each block may be a long sum
+ * again. */
+static bool shorten(struct code *c, int parent, int before, int loop) {
   struct sums s = {.c = c};
   find_long(&s, loop);
-  if (s.all.count) {
+  bool any = s.all.count > 0;
+  if (any) {
     declare_totals(&s, parent, before);
     divide_loop(&s, loop);
     end_totals(&s, parent, loop);
   }
   free(s.all.data);
+  return any;
 }
 
 static void shorten_in(struct code *c, int parent) {
   for (int at = statement(c, parent)->first, before = -1; at >= 0; at = statement(c, at)->next) {
     if (statement(c, at)->kind == CODE_FOR && !statement(c, at)->parallel)
-      shorten(c, parent, before, at);
+      while (shorten(c, parent, before, at)) continue;
     shorten_in(c, at);
     if (statement(c, at)->other >= 0) shorten_in(c, statement(c, at)->other);
     before = at;

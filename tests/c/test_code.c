@@ -809,8 +809,29 @@ static void long_enough(struct sample *s) {
   sum_up(s, 8, 64, false);
 }
 
+static void long_sum_of_squares(struct sample *s) {
+  sum_up(s, 1, 1300, true);
+}
+
+// v += X[0] * f32x4(X[0]), as a row of a matrix times a panel
+static void add_products(struct sample *s, int64_t steps) {
+  struct code *c = s->c;
+  struct code_type v4 = code_type(PROGRAM_F32, 4);
+  int v = code_variable(c, "v", CODE_LOCAL, v4, 1), x = code_element(c, s->X, code_int(c, 0));
+  int sum = code_variable_at(c, v, 0), panel = code_vector(c, x, 4);
+  code_declare(c, v, code_broadcast(c, zero(s), 4));
+  int loop = open_loop(s, 0, steps);
+  code_assign(c, sum, CODE_ADD, code_operation(c, PX_MUL, v4, x, panel, -1));
+  code_close(c, loop);
+  code_assign(c, code_vector(c, code_element(c, s->Y, code_int(c, 0)), 4), CODE_SET, sum);
+}
+
 static void products(struct sample *s) {
-  sum_up(s, 8, 1024, true);
+  add_products(s, 8192);
+}
+
+static void long_sum_of_products(struct sample *s) {
+  add_products(s, 16384);
 }
 
 // What is summed up so far is seen.
@@ -1005,9 +1026,28 @@ static void shortens_sums(void **state) {
       {long_sum_of_a_prime_number, BEGIN "  for i_block in 0..521 step 128\n"
                                          "    for i in i_block..min(i_block + 128, 521)\n"
                                          "      a += X[0]\n" BLOCK_END END},
-      {very_long_sum, BEGIN "  for i_block in 0..1048576 step 1024\n"
-                            "    for i in i_block..i_block + 1024\n"
-                            "      a += (X[0] * X[0])\n" BLOCK_END END},
+      {long_sum_of_squares, BEGIN "  for i_block in 0..1300 step 100\n"
+                                  "    for i in i_block..i_block + 100\n"
+                                  "      a += (X[0] * X[0])\n" BLOCK_END END},
+      {very_long_sum, HEAD "  let a f32 = 0\n  let a_sum_sum f32 = 0\n  let a_sum f32 = 0\n"
+                           "  for i_block_block in 0..1048576 step 16384\n"
+                           "    for i_block in i_block_block..i_block_block + 16384 step 128\n"
+                           "      for i in i_block..i_block + 128\n"
+                           "        a += (X[0] * X[0])\n"
+                           "      a_sum += a\n"
+                           "      a = 0\n"
+                           "    a_sum_sum += a_sum\n"
+                           "    a_sum = 0\n"
+                           "  a_sum += a_sum_sum\n" END},
+      {long_sum_of_products, HEAD "  let v f32x4 = f32x4.all(0)\n"
+                                  "  let v_sum f32x4 = f32x4.all(0)\n"
+                                  "  for i_block in 0..16384 step 512\n"
+                                  "    for i in i_block..i_block + 512\n"
+                                  "      v += (X[0] * f32x4(X[0]))\n"
+                                  "    v_sum += v\n"
+                                  "    v = f32x4.all(0)\n"
+                                  "  v += v_sum\n"
+                                  "  f32x4(Y[0]) = v\n"},
       {long_inner_sum, BEGIN "  for j in 0..3\n"
                              "    for i_block in 0..256 step 128\n"
                              "      for i in i_block..i_block + 128\n"
