@@ -54,8 +54,8 @@ canvas_status program_outline(canvas_context *ctx, const struct program *p, int 
 canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out);
 
-/* The load `node` of a stage, one of whose indices is the axis plus a constant in three of four of its places,
- * is that load there; NULL where there is none. */
+/* The load `node` of a stage, one of whose indices depends on the axis alone, as a load for each of few straight
+ * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */
 struct program *program_straight(const struct program *p, int stage, int node, int axis);
 
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first

@@ -3,6 +3,7 @@
 #ifndef CANVAS_PROGRAM_PROGRAM_REBUILD_H
 #define CANVAS_PROGRAM_PROGRAM_REBUILD_H
 
+#include "program/index_pieces.h"
 #include "program/program_layout.h"
 
 enum change_kind {
@@ -50,10 +51,13 @@ struct beyond {
       summed; /* axes of the stage that holds it; reductions that its conditions do not ask */
 };
 
-/* Index `at` of a load is `axis` + step where low <= axis < high. */
+/* Index `at` of a load is a line in each of these pieces of `axis`. */
+enum { STRAIGHT_PIECES = 4 };
 struct straight {
   int at, axis;
-  int64_t low, high, step;
+  struct index_piece piece[STRAIGHT_PIECES];
+  int count;
+  bool whole; /* there are no other places */
 };
 
 struct change {

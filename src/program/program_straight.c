@@ -1,46 +1,18 @@
-/* A load whose index goes straight through most of an axis becomes two: one that moves by one with each step,
- * for vectors, and what it was for the other places. See program_edit.h.
+/* A load whose index goes straight through pieces of an axis becomes one for each piece, or where these are
+ * many, one for the longest of them, which moves by one with each step, and what it was for the other places. See
+ * program_edit.h.
  *
- *     Y[w:58] = X[min(max(max(1-w, w-1), 0), 55-max(w-56, 0))]
+ *     Y[w:56] = X[(w+20)%56]   ->   if w < 36 then X[w+20] else X[w-36]
  *
- *     Y[w:58] = if 1 <= w && w < 57 then X[w-1] else X[min(max(max(1-w, w-1), 0), 55-max(w-56, 0))]
+ *     Y[w:56] = X[w*5%8 + w/8*8]   stays: there is no piece that is most of it
  */
+#include "program/index_pieces.h"
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 
-enum { MOST = 4096 }; /* steps of an axis that are looked at */
+enum { SHORTEST = 4 }; /* steps of a piece, on average: shorter ones cost more than they save */
 
-/* The index where the axis, which is the only one in it, is at `place`. */
-static bool index_at(struct program *scratch, const struct program *p, int index, int axis,
-                     int64_t place, int64_t *value) {
-  int at[PROGRAM_AXES];
-  for (int i = 0; i < PROGRAM_AXES; i++) at[i] = px_int(scratch, i == axis ? place : 0);
-  const struct px_map map = {.axis = at};
-  int copy = px_copy(scratch, p, index, &map);
-  if (scratch->failed || scratch->nodes.data[copy].op != PX_INT) return false;
-  *value = scratch->nodes.data[copy].integer;
-  return true;
-}
-
-/* The longest run of places in which the index is one more with each step. */
-static bool find_run(const struct program *p, int index, int axis, int64_t size,
-                     struct straight *out) {
-  struct program *scratch = program_new("scratch");
-  int64_t begin = 0, before = 0, value = 0;
-  bool known = true;
-  out->low = out->high = 0;
-  for (int64_t i = 0; i < size && known; i++) {
-    known = index_at(scratch, p, index, axis, i, &value);
-    if (i && value != before + 1) begin = i;
-    before = value;
-    if (i + 1 - begin <= out->high - out->low) continue;
-    out->low = begin;
-    out->high = i + 1;
-    out->step = value - i;
-  }
-  program_free(scratch);
-  return known;
-}
+static const double MOSTLY = 0.75; /* of the axis: such a piece is worth it alone */
 
 /* The index of the load that depends on the axis, and on nothing else; -1. */
 static int index_of(const struct program *p, int node, int axis) {
@@ -55,22 +27,54 @@ static int index_of(const struct program *p, int node, int axis) {
   return found;
 }
 
+/* The longest first. */
+static void sort(struct straight *s) {
+  for (int i = 1; i < s->count; i++)
+    for (int j = i; j > 0; j--) {
+      struct index_piece *a = &s->piece[j - 1], *b = &s->piece[j], other = *a;
+      if (a->high - a->low >= b->high - b->low) break;
+      *a = *b;
+      *b = other;
+    }
+}
+
+/* Few pieces that move by one or not at all, or most of the axis in one of them. */
+static bool find_pieces(const struct program *p, int index, int axis, int64_t size,
+                        struct straight *out) {
+  struct index_pieces all;
+  bool even = true;
+  if (!index_pieces(p, index, axis, size, &all) || all.count < 2) return false;
+  for (int i = 0; i < all.count; i++)
+    even = even && all.piece[i].slope >= -1 && all.piece[i].slope <= 1;
+  out->whole = even && all.count <= STRAIGHT_PIECES && size >= SHORTEST * all.count;
+  if (out->whole) {
+    out->count = all.count;
+    for (int i = 0; i < all.count; i++) out->piece[i] = all.piece[i];
+    sort(out);
+    return true;
+  }
+  for (int i = 0; i < all.count; i++) {
+    const struct index_piece *x = &all.piece[i];
+    if (x->slope != 1 || (double)(x->high - x->low) < MOSTLY * (double)size) continue;
+    out->piece[0] = *x;
+    out->count = 1;
+    return true;
+  }
+  return false;
+}
+
 struct program *program_straight(const struct program *p, int stage, int node, int axis) {
-  const struct program_tensor *t = &p->tensors.data[stage];
   struct change c = change_open(CHANGE_STRAIGHT, p);
   struct program *out = NULL;
   canvas_context ctx;
-  int64_t size = t->axes[axis].size;
   c.tensor = -1;
   c.reader = stage;
   c.node = node;
   c.straight.axis = axis;
   c.straight.at = index_of(p, node, axis);
-  bool some = c.straight.at >= 0 && size <= MOST &&
-              find_run(p, p->indices.data[p->nodes.data[node].first + c.straight.at], axis, size,
-                       &c.straight);
-  int64_t run = c.straight.high - c.straight.low;
-  if (some && run < size && 4 * run >= 3 * size) {
+  int first = p->nodes.data[node].first;
+  if (c.straight.at >= 0 && find_pieces(p, p->indices.data[first + c.straight.at], axis,
+                                        p->tensors.data[stage].axes[axis].size, &c.straight)) {
     if (change_finish(&ctx, &c, &out) != CANVAS_OK) return NULL;
     return out;
   }
