@@ -262,7 +262,8 @@ bool code_join_lanes(struct code *c, int loop);
 /* code_permute.c: the elements in memory that the lanes 0 .. lanes-1 of a counter load, as vectors with their lanes
  * in another order; -1: lane by lane is no slower, or where they lie is not known. */
 int code_permuted(struct code *c, int element, int counter, int lanes);
-/* code_gathers.c: the same with such vectors in the place of those that are gathered; whether there were any. */
+/* code_gathers.c: the same with such vectors in the place of those that are gathered, or copied lane by lane; whether
+ * there were any. */
 bool code_permute_gathers(struct code *c);
 
 /* code_dead.c: the same without what is computed though nobody reads it; whether there was any. */

@@ -222,16 +222,19 @@ bool code_gather_once(struct code *c) {
 
 /* ---- vectors that are permuted ------------------------------------------------------------------ */
 
-static bool gathers(const struct code *c, const struct code_statement *s) {
+/* Into a vector, or into memory. */
+static bool sets_lanes(const struct code *c, const struct code_statement *s) {
   if (s->kind != CODE_FOR || !c->variables.data[s->variable].reserved || s->first < 0) return false;
   const struct code_statement *set = &c->statements.data[s->first];
-  return set->kind == CODE_ASSIGN && c->exprs.data[set->to].op == CODE_LANE;
+  if (set->kind != CODE_ASSIGN) return false;
+  int to = c->exprs.data[set->to].op;
+  return to == CODE_LANE || to == CODE_ELEMENT;
 }
 
 static bool permute_in(struct code *c, int parent) {
   bool any = false;
   for (int i = c->statements.data[parent].first; i >= 0; i = c->statements.data[i].next)
-    any |= gathers(c, &c->statements.data[i]) ? code_join_lanes(c, i) : permute_in(c, i);
+    any |= sets_lanes(c, &c->statements.data[i]) ? code_join_lanes(c, i) : permute_in(c, i);
   int other = c->statements.data[parent].other;
   return any | (other >= 0 && permute_in(c, other));
 }

@@ -6,7 +6,7 @@
  *                        across the lanes is computed beside its place and copied
  *     default_reciprocals.c  a division by what is the same for a row becomes a product
  *     default_moves.c    what a sum loads in a twisted way is laid out before it
- *     default_straight.c  ... of a map whose lanes mostly follow each other those that do are vectors
+ *     default_straight.c  ... of a map whose lanes follow each other piece by piece each piece is vectors
  *     default_borders.c  ... but no padded image where the products with its border are left out
  *     default_panels.c   operands are packed into panels
  *     default_plan.c     what becomes of each stage: where it stands, how it is kept
@@ -43,9 +43,10 @@
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2
  *
- * where 8 bytes of such a panel come in a cycle, and the tile with the least of it is taken; what is packed of
+ * where 8 bytes of such a panel come in a cycle, 6 from memory, fewer where less than four lines of each page are
+ * read, and the tile with the least of it is taken; what is packed of
  * constant inputs costs nothing, lanes that overshoot pay by their number, rows that are left over are a smaller
- * tile. A map takes the bytes that it moves. Outside the tile stand the loops over tiles: the panel of weights of
+ * tile. A map takes the bytes that it moves; what no whole vectors divide of it is code of its own. Outside the tile stand the loops over tiles: the panel of weights of
  * one block of lanes is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
  * Panels of more than L2 are asked for some steps before, where few tiles of rows use each of them. Where one tile
  * alone does, as in the product of a matrix and a vector, and they are in memory, two of them are read at once.
@@ -101,6 +102,7 @@ struct default_facts {
   int64_t period[PROGRAM_AXES]; /* the remainder of an own axis and a reduction says which terms
                                    there are, every so many; 0: it does not */
   int64_t points, reduction;
+  bool phased;                 /* some axis has such a period */
   double inside[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
   bool bordered;               /* ... of one of them not all */
   int64_t out[PROGRAM_AXES];   /* strides of what it writes */
@@ -179,7 +181,8 @@ struct default_tile {
   bool bands;       /* a block is outside the lanes, its tiles inside, around those of later axes */
   bool streams;     /* a block's panels are read at once: it is unrolled within the reduction */
   bool open;        /* numbers are: axes are split although there is one step outside */
-  bool masked;      /* they overshoot */
+  bool masked;      /* they overshoot ... */
+  bool peeled;      /* ... in code of their own */
   int64_t rows[PROGRAM_AXES]; /* unrolled steps of each own axis; 1 */
   int order[PROGRAM_AXES];    /* own axes, the outermost loop first; then reductions */
   uint32_t packed;            /* loads that are to be packed */

@@ -16,7 +16,8 @@ struct chooser {
   const struct default_facts *f;
   const struct machine *machine;
   struct default_options options;
-  int lanes; /* of a whole vector */
+  int lanes;      /* of a whole vector */
+  bool unbounded; /* phases may be unrolled into any number of statements */
   struct default_tile now, best;
 };
 

@@ -18,23 +18,26 @@ enum {
   IN_ORDER = 2,          /* rows of windows beside each other */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
+  LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
   PLACES = 4,            /* elements that a vector is put together of at little cost */
   SHORT = 9              /* steps of a reduction that count as one */
 };
 
-static const double TURNED = 3;     /* cycles of an element that is loaded in a twisted way */
-static const double TURNS = 1.5;    /* cycles of a vector that is permuted */
-static const double MASKED = 1.1;   /* what lanes cost that are not all there */
-static const double FILLED = 1.04;  /* ... for which panels are filled up */
-static const double GUARDED = 1.4;  /* ... and what is beyond a border is not */
-static const double BORDERED = 1.1; /* ... conditions of borders, which are tiles of their own */
-static const double BORDERS = 1.3;  /* ... which loops within a long sum are split at */
-static const double INSIDE = 1.03;  /* ... and which leave out terms of it */
-static const double PAGED = 2;      /* ... a line of a page of its own */
-static const double ASKED = 2.5;    /* ... of which none is known when the code is written */
-static const double SLID = 1.03;    /* ... code that is several times as long */
-static const double STREAMED = 6;   /* what a tile has of such lines above that, each */
-static const double FETCHED = 0.16; /* a byte of a window that comes from memory */
+static const double ONE_LINE = 0.55,
+                    TWO_LINES = 0.8; /* of these bytes, where fewer lines are read */
+static const double TURNED = 3;      /* cycles of an element that is loaded in a twisted way */
+static const double TURNS = 1.5;     /* cycles of a vector that is permuted */
+static const double MASKED = 1.1;    /* what lanes cost that are not all there */
+static const double FILLED = 1.04;   /* ... for which panels are filled up */
+static const double GUARDED = 1.4;   /* ... and what is beyond a border is not */
+static const double BORDERED = 1.1;  /* ... conditions of borders, which are tiles of their own */
+static const double BORDERS = 1.3;   /* ... which loops within a long sum are split at */
+static const double INSIDE = 1.03;   /* ... and which leave out terms of it */
+static const double PAGED = 2;       /* ... a line of a page of its own */
+static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
+static const double SLID = 1.03;     /* ... code that is several times as long */
+static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
+static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 static const double MOVED = 0.04;       /* a byte, in the second cache */
 
@@ -245,7 +248,8 @@ static double phases_of(const struct chooser *c, const struct default_load *l) {
 
 /* By a condition along the lanes, or one that leaves out no terms of a long sum. */
 static bool is_asked(const struct chooser *c, const struct default_load *l) {
-  return c->f->bordered && c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
+  bool rows = c->f->bordered || c->f->phased;
+  return rows && c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
 }
 
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
@@ -373,6 +377,11 @@ static double all_bytes(const struct chooser *c, const struct default_load *l) {
   return (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
 }
 
+/* Bytes of a load that come in a cycle from beyond the second cache. */
+static double stream(const struct chooser *c, const struct default_load *l) {
+  return chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
+}
+
 /* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
  * tile of rows, and so do lines of which a tile uses a part. */
 static double streaming(const struct chooser *c) {
@@ -386,25 +395,47 @@ static double streaming(const struct chooser *c) {
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l->tensor);
     double rate = STREAM;
-    if (rows * panel(c, l) > (double)c->machine->l2)
-      rate = chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
+    if (rows * panel(c, l) > (double)c->machine->l2) rate = stream(c, l);
     if (rows * panel(c, l) > (double)c->machine->l1) bytes += step * STREAM / rate;
   }
   return bytes / STREAM;
 }
 
+/* Bytes of a panel that come in a cycle: of each page a few lines come late. */
+static double arrival(const struct chooser *c, int load) {
+  const struct default_load *l = &c->f->load[load];
+  double rate = stream(c, l);
+  int64_t beside = 1;
+  if (c->now.packed >> load & 1 || paging(c, l) == 0) return rate;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (l->stride[i] == 1) beside = i == c->now.vec ? c->now.steps : c->now.rows[i];
+  int64_t lines = beside * chooser_bytes(c, l->tensor) / LINE;
+  if (lines >= LINES_OF_PAGE) return rate;
+  return lines < 2 ? rate * ONE_LINE : rate * TWO_LINES;
+}
+
+/* Tiles that have a panel of their own: blocks of lanes, or of rows where there are no lanes. */
+static double panels(const struct chooser *c, const struct default_load *l) {
+  double count = 1;
+  if (c->now.vec >= 0) return (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (l->moves >> i & 1) count *= (double)up(c->f->t->axes[i].size, c->now.rows[i]);
+  return count;
+}
+
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
 static double arriving(const struct chooser *c, double tile) {
-  double cycles = 0, blocks = (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+  double cycles = 0;
   if (c->f->reduction == 1) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double all = all_bytes(c, l), bytes = rows_moved(c, l) * panel(c, l);
-    if (lanes_along(c, l) == STILL || all <= (double)c->machine->l2) continue;
+    if (c->now.vec >= 0 && lanes_along(c, l) == STILL) continue;
+    if (all <= (double)c->machine->l2) continue;
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
-    double late = bytes / (chooser_is_far(c, all) ? FAR_STREAM : SHARED_STREAM) - tile;
-    if (late > 0) cycles += blocks * late;
+    double late = bytes / arrival(c, i) - tile;
+    if (late > 0) cycles += panels(c, l) * late;
   }
   return cycles;
 }
@@ -645,8 +676,7 @@ double chooser_cycles(struct chooser *c) {
   if (c->now.slide >= 0) step *= SLID;
   double tile =
       steps * step + fetching(c) + disorder(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
-  double first = c->now.vec < 0 ? 0 : arriving(c, tile);
-  return tiles_of(c) * tile + first + packing(c) + moving(c);
+  return tiles_of(c) * tile + arriving(c, tile) + packing(c) + moving(c);
 }
 
 double default_long_cycles(const struct default_facts *f) {

@@ -168,6 +168,10 @@ static enum level_tail tail_of_rows(const struct nest *n, int axis) {
   return rows & (rows - 1) ? TAIL_MASK : TAIL_NONE;
 }
 
+static enum level_tail tail_of_lanes(const struct nest *n) {
+  return n->tile->peeled ? TAIL_PEEL : TAIL_MASK;
+}
+
 static void split_axes(struct nest *n) {
   for (int i = 0; i < n->f->t->rank; i++) {
     int shared = shared_level(n->m, n->f->stage, i);
@@ -175,7 +179,7 @@ static void split_axes(struct nest *n) {
       n->parts[i] = (struct parts){-1, shared, -1};
       continue;
     }
-    n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, TAIL_MASK, "_v")
+    n->parts[i] = i == n->tile->vec ? split(n, i, n->tile->steps, tail_of_lanes(n), "_v")
                                     : split(n, i, inner_steps(n, i), tail_of_rows(n, i), "_i");
     if (has_phases(n, i)) n->parts[i] = (struct parts){n->parts[i].outer, n->parts[i].inner, -1};
   }

@@ -18,7 +18,8 @@ enum {
   ACROSS = 8,        /* ... and take so many cycles more */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
   MANY = 32,         /* registers */
-  AT_ONCE = 2        /* panels that are read from memory at once */
+  AT_ONCE = 2,       /* panels that are read from memory at once */
+  OFTEN = 3          /* times that rows of a copy repeat, where they leave a rest */
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
@@ -325,11 +326,10 @@ static uint32_t unrolled(const struct chooser *c) {
 static void unroll_copy(struct chooser *c, int last) {
   const struct default_facts *f = c->f;
   if (c->best.vec >= 0 || f->p->nodes.data[f->t->body].op != PX_LOAD || f->load[0].twisted) return;
-  for (int64_t steps = 16; steps >= 4 && !(c->options.outside >> last & 1); steps /= 2)
-    if (f->t->axes[last].size % steps == 0) {
-      c->best.rows[last] = steps;
-      return;
-    }
+  int64_t size = f->t->axes[last].size;
+  if (c->options.outside >> last & 1) return;
+  for (int64_t steps = 16; steps >= 4 && c->best.rows[last] == 1; steps /= 2)
+    if (size % steps == 0 || size >= OFTEN * steps) c->best.rows[last] = steps;
 }
 
 static int64_t largest_part(int64_t size, int64_t most) {
@@ -350,7 +350,7 @@ static void block_copy(struct chooser *c) {
   }
   c->best.vec = -1;
   c->best.steps = 1;
-  c->best.masked = false;
+  c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
   c->best.rows[from] = largest_part(f->t->axes[from].size, LINE);
   c->best.rolled = 1u << from;

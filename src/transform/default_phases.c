@@ -5,11 +5,13 @@
  * h and kh have the period 2. Both are split by it, and the inner loops unrolled: then each copy of the
  * statement knows its condition, and those of which it is false are gone.
  */
+#include "bind/storage.h"
 #include "program/affine.h"
 #include "transform/default.h"
 
 enum {
-  LONGEST = 8, /* steps that are unrolled */
+  LONGEST = 8, /* period ... */
+  STEPS = 16,  /* ... and steps of a reduction that are unrolled, where it does not divide them */
   COPIES = 64  /* of a statement, by three periods: in a window of 3x3x3 the outermost is left */
 };
 
@@ -51,7 +53,7 @@ bool default_is_phase(const struct default_facts *f, int condition) {
   return period && f->period[own] == period && f->period[reduction] == period;
 }
 
-/* Three periods make too many copies of a row's statements. */
+/* Copies of a row's statements: more than may be unrolled, or too many by three periods. */
 static bool are_too_many(const struct default_facts *f) {
   int64_t copies = 1, periods = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
@@ -59,7 +61,7 @@ static bool are_too_many(const struct default_facts *f) {
       copies *= f->period[i] * default_phase_steps(f, i);
       periods++;
     }
-  return periods > 2 && copies > COPIES;
+  return copies > UNROLLED_STATEMENTS / 2 || (periods > 2 && copies > COPIES);
 }
 
 /* The last of several conditions first: that of the innermost axis. */
@@ -75,8 +77,11 @@ static void find_all(struct default_facts *f, int condition) {
   if (period < 2 || f->period[own] || f->period[reduction]) return;
   if (f->t->axes[own].size < period || f->t->axes[reduction].low >= 0) return;
   f->period[own] = f->period[reduction] = period;
-  bool few = period <= LONGEST && default_phase_steps(f, reduction) <= LONGEST;
-  if (few && !are_too_many(f)) return;
+  bool few = period <= LONGEST && default_phase_steps(f, reduction) <= STEPS;
+  if (few && !are_too_many(f)) {
+    f->phased = true;
+    return;
+  }
   f->period[own] = f->period[reduction] = 0;
 }
 

@@ -1,9 +1,14 @@
 /* The tile of a stage: every lane axis, number of vectors and rows that the registers allow is put into
  * the formula of default.h.
  */
+#include "bind/storage.h"
 #include "transform/default_chooser.h"
 
-enum { MOST_VECTORS = 8 }; /* of a tile: more are no names */
+enum {
+  MOST_VECTORS = 8, /* of a tile: more are no names */
+  BESIDE = 2,       /* statements of a point beside its terms: it begins, and is written */
+  ELSEWHERE = 256   /* ... of other stages that are unrolled, too */
+};
 
 static void take_cheaper(struct chooser *c) {
   c->now.cycles = chooser_cycles(c);
@@ -11,9 +16,25 @@ static void take_cheaper(struct chooser *c) {
   if (c->best.cycles < 0 || c->now.cycles < 0.9995 * c->best.cycles) c->best = c->now;
 }
 
+/* Phases are unrolled, around the tile and inside: loops hold no more statements, with what they leave over. */
+static bool unrolls_few(const struct chooser *c) {
+  const struct default_facts *f = c->f;
+  int64_t tile = chooser_rows(c) * chooser_vectors(c), copies = 1, terms = 0;
+  for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
+    if (f->period[i]) terms = (terms ? terms : 1) * default_phase_steps(f, i);
+  if (!terms || c->unbounded) return true;
+  for (int i = 0; i < f->t->rank; i++) {
+    int64_t steps = c->now.rows[i] == 1 && f->period[i] ? f->period[i] : c->now.rows[i];
+    if (c->now.rows[i] == 1) tile *= steps;
+    if (i != c->now.vec && f->t->axes[i].size % steps) copies *= 2;
+  }
+  tile *= terms + BESIDE;
+  return tile <= UNROLLED_STATEMENTS && copies * tile <= MOST_STATEMENTS - ELSEWHERE;
+}
+
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
-  if (!chooser_fits_registers(c) || !chooser_wants(c)) return;
+  if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_wants(c)) return;
   c->now.slide = -1;
   take_cheaper(c);
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
@@ -66,11 +87,27 @@ static void try_rows(struct chooser *c) {
   }
 }
 
-static void try_steps(struct chooser *c, int64_t steps) {
+/* What maps have left over is code of its own: conditions and permuted loads are vectors in whole ones only. */
+static bool may_peel(const struct chooser *c) {
   int64_t size = c->f->t->axes[c->now.vec].size;
+  return !c->f->t->reductions && !c->options.wish && size > c->now.steps;
+}
+
+static void try_steps(struct chooser *c, int64_t steps) {
+  bool overshoot = c->f->t->axes[c->now.vec].size % steps != 0;
   c->now.steps = steps;
-  c->now.masked = size % steps != 0;
+  c->now.peeled = overshoot && may_peel(c);
+  c->now.masked = overshoot && !c->now.peeled;
   try_rows(c);
+}
+
+/* Something moves along the axis in blocks of so many steps, or of some such. */
+static bool has_blocks(const struct chooser *c, int axis, int64_t steps) {
+  for (int i = 0; i < c->f->loads; i++) {
+    int64_t block = c->f->load[i].block[axis];
+    if (block && block % steps == 0 && block % (2 * steps)) return true;
+  }
+  return false;
 }
 
 /* Whole vectors, or one that is less than a whole one, and more than half full. */
@@ -88,8 +125,10 @@ static void try_lanes(struct chooser *c, int axis) {
     if (vectors > 2 && c->f->reduction == 1) break;
     try_steps(c, vectors * lanes);
   }
-  for (lanes /= 2; lanes >= 4; lanes /= 2) /* shorter vectors that divide it */
-    if (size % lanes == 0 && size % (2 * lanes)) try_steps(c, lanes);
+  for (lanes /= 2; lanes >= 4;
+       lanes /= 2) /* shorter vectors that divide it, or what loads stand still for */
+    if (size % lanes == 0 && (size % (2 * lanes) || has_blocks(c, axis, lanes)))
+      try_steps(c, lanes);
 }
 
 static void try_all(struct chooser *c) {
@@ -110,8 +149,9 @@ void default_tile(const struct default_facts *f, const struct machine *machine,
   c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true, .blocked = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
   try_all(&c);
-  if (c.best.cycles < 0) { /* the wish cannot be */
+  if (c.best.cycles < 0) { /* the wish cannot be, nor few statements of all lanes */
     c.options.wish = NULL;
+    c.unbounded = true;
     try_all(&c);
   }
   chooser_order(&c);

@@ -82,7 +82,7 @@ static const struct {
     {"conv2d_nchw height=10 width=14 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "kh, kw, ic, w_i:14:mask:unroll, oc_v:32:vec =>"},
     // phases of a transposed convolution: of rows around the tile, of pixels in it, of windows in the sum
-    {TRANSPOSED, 0, "n, h_o:para, w_o, h_i:2:unroll =>"},
+    {TRANSPOSED, 0, "n, h_o:para, Y_c_w_o, h_i:2:unroll =>"},
     // ... whose weights for 96 channels are more than the second cache
     {"conv_transpose2d_nchw in_channels=512 height=4 width=4 out_channels=256 kernel=4 stride=2 "
      "padding=1",
@@ -97,6 +97,17 @@ static const struct {
     // one that does not divide its window, which is unrolled then
     {"conv_transpose1d in_channels=64 length=64 out_channels=64 kernel=3 stride=2", 0,
      "ic, kl:unroll, l_i:"},
+    // ... all of them in no more statements than may be unrolled: the tile is smaller, ...
+    {"conv_transpose2d_nchw in_channels=32 height=20 width=20 out_channels=16 kernel=5 stride=2 "
+     "padding=2",
+     0, "ic, kh:unroll, kw:unroll, w_i:14:peel:unroll, oc:vec =>"},
+    // ... or some windows are asked for in each step
+    {"conv_transpose2d_nchw in_channels=32 height=13 width=13 out_channels=16 kernel=9 stride=4 "
+     "padding=2",
+     0, "ic, kh, kw:unroll, w_i:28:peel:unroll, oc:vec =>"},
+    {"conv_transpose3d_ncdhw in_channels=16 depth=9 height=9 width=9 out_channels=16 kernel=3 "
+     "stride=2",
+     0, "kd, kh:unroll, kw:unroll, w_i:"},
 };
 
 // The program after the edits, and its schedule, hold the line.
@@ -245,6 +256,10 @@ static const struct {
            "o:64] = (if " WINDOW " then X[h+kh-1, w+kw-1, c] else 0) * W[kh, kw, c, o]"
            " // sum kh:3, kw:3, c:64\nout Y\n",
      "Y_b[kh:3, kw:3, o:64] = 0 * W_p", 0},
+    // as many lanes as pixels use the same element of an image
+    {BEGIN "in X f32 [c:64, h:14, w:14]\nin W f32 [c:64, o:32, kh:8, kw:8] const\nY[o:32, h:112, "
+           "w:112] = X[c, h/8, w/8] * W[c, o, h%8, w%8] // sum c:64\nout Y\n",
+     "h_i:8:unroll, w_v:8:vec =>", 0},
     // weights that two digits of an axis choose
     {BEGIN "in X f32 [r:2, k:64, w:98]\nin W f32 [r:2, t:64, k:64] const\nS[c:128, w:98] = "
            "X[c/64, k, w] * W[c/64, c%64, k] // sum k:64\nY[w:98, c:128] = S[c, w]\nout Y\n",
@@ -269,15 +284,33 @@ static const struct {
      "h, c_o, c_v:16:vec =>", 0},
     {BEGIN "in X f32 [c:64, w:56]\n"
            "Y[c:64, w:58] = if 1 <= w && w < 57 then X[c, w-1] else 0\nout Y\n",
-     "c, w_o, w_v:16:mask:vec =>", 0},
+     "c, w_o, w_v:16:peel:vec =>", 0},
     // ... and of a load that mostly goes straight along them, an image in a border of its reflection
     {BEGIN "in X f32 [c:64, w:56]\n"
            "Y[c:64, w:58] = X[c, min(max(max(1-w, w-1), 0), 55-max(w-56, 0))]\nout Y\n",
-     "Y[c:64, w:58] = if 1 <= w && w < 57 then X[c, w-1] else X[c, min(", 0},
-    {BEGIN "in X f32 [c:64, w:56]\nY[c:64, w:56] = X[c, (w+3)%56]\nout Y\n",
-     "Y[c:64, w:56] = if w < 53 then X[c, w+3] else X[c, (w+3)%56]", 0},
+     "Y[c:64, w:58] = if 1 <= w && w < 57 then X[c, w-1] else if w < 1 then X[c, 1] else X[c, 54]",
+     0},
+    {BEGIN "in X f32 [w:100001]\nY[w:100001] = X[(w+17)%100001]\nout Y\n",
+     "Y[w:100001] = if w < 99984 then X[w+17] else X[w-99984]", 0},
+    // ... of more pieces the longest, if it is most of them, and none where they are short
+    {BEGIN "in X f32 [w:100]\nY[w:100] = X[w + max(w-90, 0)*2]\nout Y\n",
+     "Y[w:100] = if w < 91 then X[w] else X[w+max(w-90, 0)*2]", 0},
+    {BEGIN "in X f32 [c:64, w:6]\nY[c:64, w:6] = X[c, (w+2)%6]\nout Y\n",
+     "Y[c:64, w:6] = X[c, (w+2)%6]", 0},
+    // what is left over of a copy across lanes, and of a vector that is turned round, is code of its own
+    {BEGIN "in X f32 [a:1001, b:1003]\nY[i:1003, j:1001] = X[j, i]\nout Y\n",
+     "j_o:para, i, j_i:16:peel:unroll =>", 0},
+    {BEGIN "in X f32 [i:1000, j:1001]\nY[i:1000, j:1001] = X[i, 1000-j]\nout Y\n",
+     "i:para, j_o, j_v:32:peel:vec =>", 0},
+    // rows of a matrix beyond the second cache: several lines of each page
+    {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
+           "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
+     "k:pf(18), m_v:112:mask:vec =>", 0},
+    {BEGIN "in A f32 [k:2048, m:2048]\nin x f32 [k:2048]\n"
+           "Y[m:2048] = A[k, m] * x[k] // sum k:2048\nout Y\n",
+     "m_o:para, k:pf(32), m_v:64:vec =>", 0},
     {BEGIN "in X f32 [c:64, w:56]\nY[c:64, w:56] = X[c, (w+20)%56]\nout Y\n",
-     "Y[c:64, w:56] = X[c, (w+20)%56]", 0},
+     "Y[c:64, w:56] = if w < 36 then X[c, w+20] else X[c, w-36]", 0},
     // windows of an image in the second cache: one block of lanes goes through all of them, ...
     {BEGIN "in X f32 [h:9, w:9, c:960]\nin W f32 [kh:3, kw:3, c:960] const\n"
            "Y[h:7, w:7, c:960] = X[h+kh, w+kw, c] * W[kh, kw, c] // sum kh:3, kw:3\nout Y\n",
