@@ -243,7 +243,7 @@ void code_part_lanes(struct code *c);
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
 void code_join_remainders(struct code *c);
 
-/* code_sums.c: the same, sums of many steps in two levels, with a smaller error. */
+/* code_sums.c: the same, sums of many steps in levels, with a smaller error. */
 void code_shorten_sums(struct code *c);
 
 /* code_pieces.c: the same, vectors that are set piece by piece from memory loaded at once; whether there were

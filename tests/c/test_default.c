@@ -108,6 +108,9 @@ static const struct {
     {"conv_transpose3d_ncdhw in_channels=16 depth=9 height=9 width=9 out_channels=16 kernel=3 "
      "stride=2",
      0, "kd, kh:unroll, kw:unroll, w_i:"},
+    {"conv_transpose3d_ncdhw in_channels=16 depth=9 height=9 width=9 out_channels=16 kernel=3 "
+     "stride=2",
+     0, "W_p[kh:3, kw:3, ic:16, kd:3, f:16] ="},
 };
 
 // The program after the edits, and its schedule, hold the line.

@@ -74,7 +74,14 @@ class FakeNetwork:
 
 def lower(exported: Any, threads: int, log: Any, winograd: bool) -> Any:
     network = FakeNetwork(exported, threads)
-    return network, network.tensors
+    return as_they_are(network, network.tensors)
+
+
+def as_they_are(network: Any, tensors: Any) -> Any:
+    """Lowered, with axes in the order of the model."""
+    from canvas.inference.lowering import Lowered
+
+    return Lowered(network, tensors, [None] * len(network.inputs), [None] * len(network.outputs))
 
 
 def unsupported(node: Any) -> str | None:

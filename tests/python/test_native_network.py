@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fake_native
 import pytest
 import torch
 from torch import nn
@@ -59,7 +60,7 @@ def given(monkeypatch):
     def lower(exported, threads, log, winograd):
         tensors = {"table": "words.weight", "w": "head.weight"}
         found = {name: exported.state_dict[source] for name, source in tensors.items()}
-        return NativeNetwork(TEXT, threads, log), found
+        return fake_native.as_they_are(NativeNetwork(TEXT, threads, log), found)
 
     monkeypatch.setattr(lowering, "lower", lower)
     monkeypatch.setattr(lowering, "unsupported", lambda node: None)
@@ -211,7 +212,8 @@ def test_two_threads_give_the_same_in_a_child_too(monkeypatch):
     monkeypatch.setattr(lowering, "unsupported", lambda node: None)
 
     def lower(exported, *options):
-        return NativeNetwork(LONG, *options), {"w": exported.state_dict["weight"]}
+        network = NativeNetwork(LONG, *options)
+        return fake_native.as_they_are(network, {"w": exported.state_dict["weight"]})
 
     monkeypatch.setattr(lowering, "lower", lower)
     model, x = nn.Conv2d(32, 32, 3, bias=False).eval(), torch.randn(1, 32, 24, 24)

@@ -20,8 +20,9 @@ from torch.fx import Node
 from ..errors import CanvasError
 from .exporting import decomposed, operator_name
 from .families import ROWS
-from .values import Unsupported, Value
-from .writer import Writer
+from .memory_order import Order, memory_order, ordered, restoring
+from .values import Unsupported, Value, axes
+from .writer import Writer, stage
 
 FLOATS = torch.float32
 WHOLE = (torch.int64, torch.int32)
@@ -45,20 +46,31 @@ class Imported:
     inputs: list[str]
     outputs: list[str]
     copied: list[str] = field(default_factory=list)
+    input_orders: list[Order] = field(default_factory=list)
+    output_orders: list[Order] = field(default_factory=list)
 
 
-def import_graph(exported: ExportedProgram, name: str = "model") -> Imported:
-    """Raises CanvasError, one sentence that names the operator and where it stands."""
+def import_graph(
+    exported: ExportedProgram, name: str = "model", in_memory_order: bool = False
+) -> Imported:
+    """`in_memory_order`: the axes of inputs and outputs of the text stand in the order in which
+    they lie in memory (channels_last: channels are the last one), and `input_orders`,
+    `output_orders` say which; without it they are as the model has them.
+
+    Raises CanvasError, one sentence that names the operator and where it stands.
+    """
     if not isinstance(exported, ExportedProgram):
         raise CanvasError(
             f"import_graph takes what torch.export.export gives, not {type(exported).__name__}"
         )
-    return _Import(decomposed(exported)).run(name)
+    return _Import(decomposed(exported), in_memory_order).run(name)
 
 
 class _Import:
-    def __init__(self, exported: ExportedProgram) -> None:
+    def __init__(self, exported: ExportedProgram, in_memory_order: bool) -> None:
         self.exported = exported
+        self._in_memory_order = in_memory_order
+        self._orders: list[Order] = []  # of inputs
         self.w = Writer()
         self.values: dict[Node, Any] = {}
         self.copied: list[str] = []
@@ -76,13 +88,21 @@ class _Import:
                 self.values[node] = write(self.w, node, self.values)
         output = next(node for node in self.exported.graph.nodes if node.op == "output")
         found = outputs(self.w, output.args[0], self.values)
+        orders = [self._order(_value_of(node)) for node in output.args[0]]
+        found = [_permuted(self.w, value, order, "output") for value, order in zip(found, orders)]
         return Imported(
             self.w.text(name, found),
             dict(self.w.weights),
             inputs,
             [value.name for value in found],
             self.copied,
+            self._orders,
+            orders,
         )
+
+    def _order(self, fake: Any) -> Order:
+        known = self._in_memory_order and isinstance(fake, Tensor) and fake.dtype == FLOATS
+        return memory_order(fake) if known else None
 
     def _check_signature(self) -> None:
         for spec in self.exported.graph_signature.output_specs:
@@ -122,11 +142,27 @@ class _Import:
                 f"input '{node.name}' is of {dtype_of(fake)}, inputs are of float32, or of whole "
                 "numbers that embedding reads"
             )
-        value = self.w.input(
-            node.name, tuple(fake.shape), "f32" if fake.dtype == FLOATS else "i32"
-        )
-        self.values[node] = value
+        order = self._order(fake)
+        shape = ordered(fake.shape, order)
+        value = self.w.input(node.name, shape, "f32" if fake.dtype == FLOATS else "i32")
+        self.values[node] = _permuted(self.w, value, restoring(order), "input")
         inputs.append(value.name)
+        self._orders.append(order)
+
+
+def _value_of(node: Any) -> Any:
+    return node.meta.get("val") if isinstance(node, Node) else node
+
+
+def _permuted(w: Writer, value: Value, order: Order, what: str) -> Value:
+    """The axes in that order."""
+    if order is None:
+        return value
+    w.begin(f"{value.name}_in_order")
+    names = axes(value.rank)
+    kept = [names[axis] for axis in order]
+    line = stage("Y", kept, ordered(value.shape, order), f"X[{', '.join(names)}]")
+    return w.call(f"{what}_order", [("X", value)], [line], ordered(value.shape, order))
 
 
 def outputs(w: Writer, wanted: Sequence[Any], values: Mapping[Node, Any]) -> list[Value]:

@@ -124,6 +124,7 @@ class CompiledNetwork:
             with torch.no_grad():
                 wanted = size.direct.results_of(self._eager(flat, False))
             part = size.direct.part
+            wanted = part.outputs_as_kept(wanted)
             given = part.forms_of(size.direct.inputs_of(flat))
             name = part.network.name if name is None else name
             save_network(part.network, weights, given, wanted, folder, name)

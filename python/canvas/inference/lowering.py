@@ -4,21 +4,33 @@ compiles it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from .. import aten
+from ..aten.memory_order import Order
 from .native_network import NativeNetwork
 
 
-def lower(
-    exported: Any, threads: int, log: Any, winograd: bool | int = False
-) -> tuple[NativeNetwork, Mapping[str, Tensor]]:
-    """(the network, the tensors of its weights by their names in its text)."""
-    imported = aten.import_graph(exported)
-    return NativeNetwork(imported.text, threads, log, winograd), imported.weights
+@dataclass(frozen=True)
+class Lowered:
+    """`tensors`: those of the network's weights by their names in its text; the orders of the axes
+    in which it has its inputs and outputs, as those lie in memory.
+    """
+
+    network: NativeNetwork
+    tensors: Mapping[str, Tensor]
+    input_orders: Sequence[Order]
+    output_orders: Sequence[Order]
+
+
+def lower(exported: Any, threads: int, log: Any, winograd: bool | int = False) -> Lowered:
+    imported = aten.import_graph(exported, in_memory_order=True)
+    network = NativeNetwork(imported.text, threads, log, winograd)
+    return Lowered(network, imported.weights, imported.input_orders, imported.output_orders)
 
 
 def unsupported(node: Any) -> str | None:

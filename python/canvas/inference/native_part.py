@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..aten.memory_order import Order, restoring
 from ..errors import CanvasError
 from .at_work import AT_WORK
 from .native_network import DTYPES, NativeNetwork
@@ -28,7 +29,8 @@ class NativePart(nn.Module):
     """Called with all that the part reads, weights too.  `roles`: for each argument the name of
     the weight that it is, or None; `order`: for each weight of the network the place of its
     argument, or the tensor where it is a constant; `strides`: those in which PyTorch wants an
-    output, None: as it comes; `made`: words for weights that are none of the model's.
+    output, None: as it comes; `made`: words for weights that are none of the model's; `orders`: of
+    the axes of the network's inputs and outputs, as they lie in memory.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class NativePart(nn.Module):
         strides: Sequence[tuple[int, ...] | None],
         alone: bool,
         made: Mapping[str, str],
+        orders: tuple[Sequence[Order], Sequence[Order]],
     ) -> None:
         super().__init__()
         self.network = network
@@ -47,7 +50,10 @@ class NativePart(nn.Module):
         self._words = [made.get(name, f"weight '{name}'") for name in self.names]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
-        self._forms = [_form(row) for row in network.inputs]
+        self._forms = [_form(row, order) for row, order in zip(network.inputs, orders[0])]
+        self.input_orders, self._output_orders = orders
+        back = [restoring(order) for order in orders[1]]
+        self._back = back if any(back) else None
         self._strides = strides if any(strides) else None
         self._alone = alone
         self._states: list[State] = []
@@ -69,11 +75,19 @@ class NativePart(nn.Module):
         network = self.network.here()
         if network is not self.network:
             self.network = network
-        return network.run(self._packed(network, weights), self.forms_of(inputs))
+        results = network.run(self._packed(network, weights), self.forms_of(inputs))
+        if self._back is None:
+            return results
+        return [y if order is None else y.permute(order) for y, order in zip(results, self._back)]
 
     def forms_of(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs as the code reads them."""
         return [form(tensor) for form, tensor in zip(self._forms, inputs)]
+
+    def outputs_as_kept(self, outputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs as the code writes them."""
+        pairs = zip(outputs, self._output_orders)
+        return [y if order is None else y.permute(order) for y, order in pairs]
 
     def _packed(self, network: Any, weights: list[Tensor]) -> Any:
         for watched, packed, of in self._states:
@@ -114,11 +128,11 @@ def _shares(state: State, weights: Sequence[Tensor]) -> bool:
     return any(old is new for old, new in zip(state[0].weights, weights))
 
 
-def _form(row: Any) -> Callable[[Tensor], Tensor]:
+def _form(row: Any, order: Order) -> Callable[[Tensor], Tensor]:
     """What brings a tensor into the form of an input of the network."""
     name, dtype = row[0], DTYPES[row[1]]
     if dtype != torch.int32:
-        return _contiguous
+        return _contiguous if order is None else lambda x: _contiguous(x.permute(order))
     least, most = row[3], row[4]
 
     def whole(tensor: Tensor) -> Tensor:
@@ -144,6 +158,8 @@ def in_strides(tensor: Tensor, strides: tuple[int, ...] | None) -> Tensor:
     """
     if strides is None or tensor.stride() == strides:
         return tensor
+    if all(a == b or n == 1 for a, b, n in zip(tensor.stride(), strides, tensor.shape)):
+        return tensor.as_strided(tensor.shape, strides)
     made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
     once = tuple(slice(1) if stride == 0 else slice(None) for stride in strides)
     made[once].copy_(tensor[once])

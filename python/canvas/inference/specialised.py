@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
+from ..aten.memory_order import Order, memory_order
 from ..errors import CanvasError
 from . import lowering
 from .arguments_flat import layout_of
@@ -61,7 +62,8 @@ class Specialised:
         self._mutated = self.lifted.mutated
         self.buffers = HeldBuffers(module, self.lifted.rebound, self.lifted.weights)
         self.direct = None if self.changes else direct_of(self.cut, self.lifted)
-        self._layout = layout_of(_pytree.tree_leaves((tuple(args), dict(kwargs))))
+        leaves = _pytree.tree_leaves((tuple(args), dict(kwargs)))
+        self._layout, self._orders = layout_of(leaves), _orders(leaves)
         self.used = 0
 
     @property
@@ -70,10 +72,12 @@ class Specialised:
         return [*self.lifted.mutated, *self.lifted.rebound]
 
     def fits(self, inputs: Sequence[Any]) -> bool:
-        """Native code takes its inputs however they lie; PyTorch's operators of the graph are
-        those for the layout of the inputs that it was made for.
+        """Native code reads axes in the order in which those lay that it was made for, and takes
+        copies of what lies otherwise; PyTorch's operators of the graph are those for one layout.
         """
-        return not self.cut.left or layout_of(inputs) == self._layout
+        if self.cut.left:
+            return layout_of(inputs) == self._layout
+        return _orders(inputs) == self._orders
 
     def bind(self, weights: Sequence[Any]) -> Any:
         """What `run` wants of the weights; of the same tensors it need not be made again."""
@@ -196,22 +200,28 @@ class Specialised:
         for computed in sub.graph.nodes:
             check_elements(computed.name, computed.meta.get("val"))
         exported, roles = part_program(self.lifted, node)
-        network, tensors = lowering.lower(
+        lowered = lowering.lower(
             exported, self.options.threads, self.options.log, self.options.winograd
         )
+        network = lowered.network
         own = dict(zip(self.lifted.weights, self.lifted.tensors))
         places = {_identity(own[name]): at for at, name in enumerate(roles) if name}
-        read = [tensors[row[0]] for row in network.weights]
+        read = [lowered.tensors[row[0]] for row in network.weights]
         order = [places.get(_identity(tensor), tensor) for tensor in read]
         read_at = {place for place in order if isinstance(place, int)}
         self.written += [name for at, name in enumerate(roles) if name and at not in read_at]
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
-        return NativePart(network, roles, order, strides, alone, self.lifted.made)
+        orders = (lowered.input_orders, lowered.output_orders)
+        return NativePart(network, roles, order, strides, alone, self.lifted.made, orders)
 
 
 def _identity(tensor: Tensor) -> Any:
     """Equal for tensors that are the same elements of the same memory."""
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def _orders(inputs: Sequence[Any]) -> list[Order]:
+    return [memory_order(value) if isinstance(value, Tensor) else None for value in inputs]
 
 
 def _laid_out(results: list[Any], strides: Strides) -> list[Any]:

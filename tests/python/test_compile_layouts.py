@@ -1,0 +1,86 @@
+"""Compiled models whose inputs and outputs lie in memory in every way."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+import torch
+from torch import nn
+
+import canvas
+
+
+def same(got, wanted):
+    assert type(got) is type(wanted)
+    for key in wanted if isinstance(wanted, dict) else [...]:
+        torch.testing.assert_close(got[key], wanted[key].detach(), rtol=1e-4, atol=1e-5)
+        assert got[key].stride() == wanted[key].stride()
+
+
+class Branches(nn.Module):
+    """Several inputs and outputs, some of which lie otherwise in memory than their axes stand."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(6, 5, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+
+    def forward(self, x, y):
+        z = self.conv(x)
+        twice = self.norm(x) + y
+        return {"conv": z, "mean": x.mean((2, 3)), "turned": y.transpose(2, 3) + 1,
+                "sum": twice, "one": z[:, :1] * 2}  # fmt: skip
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "channels last": lambda x: x.to(memory_format=torch.channels_last),
+    "columns": lambda x: x.transpose(2, 3).contiguous().transpose(2, 3),
+    "images last": lambda x: x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
+    "every second": lambda x: x.repeat_interleave(2, 3)[..., ::2],
+    "one image": lambda x: x[:1].expand(3, -1, -1, -1),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_inputs_in_every_layout(layout):
+    torch.manual_seed(1)
+    model, x, y = Branches().eval(), torch.randn(3, 6, 7, 9), torch.randn(3, 6, 7, 9)
+    put = LAYOUTS[layout]
+    for example in ((x, y), (put(x), y), (put(x), put(y))):
+        compiled = canvas.compile(model, example)
+        for given in ((put(x), y), (x, put(y)), (put(x), put(y)), (x, y)):
+            for _ in range(2):
+                same(compiled(*given), model(*given))
+
+
+def test_channels_last_is_not_copied(monkeypatch):
+    from canvas.inference import native_part
+
+    model = nn.Sequential(nn.Conv2d(6, 5, 1), nn.ReLU()).eval()
+    x = torch.randn(2, 6, 7, 7).to(memory_format=torch.channels_last)
+    compiled = canvas.compile(model, x)
+    wanted = compiled(x)
+    assert "input_1 f32 [2, 7, 7, 6]" in compiled.text and "out " in compiled.text
+    seen = []
+    monkeypatch.setattr(
+        native_part.NativeNetwork, "run",
+        lambda self, packed, inputs, run=native_part.NativeNetwork.run:
+            seen.extend(inputs) or run(self, packed, inputs),
+    )  # fmt: skip
+    monkeypatch.setattr(torch.Tensor, "contiguous", lambda *_: pytest.fail("a copy"))
+    assert torch.equal(compiled(x), wanted)
+    assert [given.data_ptr() for given in seen] == [x.data_ptr()]
+
+
+def test_what_is_saved_of_channels_last(tmp_path):
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU()).eval()
+    x = torch.randn(1, 3, 8, 8).to(memory_format=torch.channels_last)
+    canvas.compile(model, x).save(tmp_path / "home")
+    example = (tmp_path / "home/example.bin").read_bytes()
+    assert example[: 4 * x.numel()] == x.permute(0, 2, 3, 1).numpy().tobytes()
+    for line in (tmp_path / "home/README.md").read_text().splitlines():
+        if line.startswith("    "):
+            subprocess.run(line.split(), cwd=tmp_path / "home", check=True, capture_output=True)
