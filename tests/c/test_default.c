@@ -423,6 +423,27 @@ static void what_is_edited(void **state) {
   }
 }
 
+// Each element of what a map loads piece by piece.
+static void pieces_keep(void **state) {
+  static const char *const loads[] = {"(w+13)%40",
+                                      "(w+39)%40 ",
+                                      "min(max(max(3-w, w-3), 0), 39-max(w-42, 0))",
+                                      "min(max(w-3, 0), 39)",
+                                      "39-min(w, 39)",
+                                      "w/2 + max(w-30, 0)/2"};
+  CHECK_ROWS (loads, load) {
+    char text[256];
+    struct program *p;
+    snprintf(text, sizeof text, BEGIN "in X f32 [c:2, w:40]\nY[c:2, w:46] = X[c, %s]\nout Y\n",
+             *load);
+    CHECK_INT(program_parse(&ctx, text, strlen(text), &p), CANVAS_OK, ctx.message);
+    struct program *q = default_program(p, &machine_avx512);
+    if (q) same_outputs(p, q, *load, 1);
+    program_free(q);
+    program_free(p);
+  }
+}
+
 // A weight that is not finite makes nan of the zeros around an image, also where no product with them is left.
 static void borders_keep_nan(void **state) {
   struct program *p = called(
@@ -642,7 +663,7 @@ static void winograd_in_blocks(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(winograd_in_blocks), cmocka_unit_test(what_is_chosen),
-           cmocka_unit_test(borders_keep_nan), cmocka_unit_test(what_is_edited),
-           cmocka_unit_test(rows_are_shared), cmocka_unit_test(is_taken),
-           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+           cmocka_unit_test(pieces_keep), cmocka_unit_test(borders_keep_nan),
+           cmocka_unit_test(what_is_edited), cmocka_unit_test(rows_are_shared),
+           cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
            cmocka_unit_test(takes_no_time))
