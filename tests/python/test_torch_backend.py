@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
+import threading
+import time
 
 import fake_native
 import pytest
@@ -13,7 +16,7 @@ from torch import nn
 from torch.autograd import forward_ad
 
 import canvas
-from canvas.inference import told, torch_backend
+from canvas.inference import at_work, told, torch_backend
 
 
 @pytest.fixture(autouse=True)
@@ -263,3 +266,84 @@ def test_registered_by_import_of_canvas(order):
     look = "from torch._dynamo.backends.registry import lookup_backend, _COMPILER_FNS as known"
     code = f"{order}\n{look}\nassert 'canvas' in known and lookup_backend('canvas')"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+class Excited(nn.Module):
+    """Squeeze and excitation: Dynamo and exports are at work on it for some time."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 1)
+        self.norm = nn.BatchNorm2d(8)
+        self.down, self.up = nn.Conv2d(8, 2, 1), nn.Conv2d(2, 8, 1)
+        self.last = nn.Conv2d(8, 4, 3, padding=1)
+
+    def forward(self, x):
+        y = self.norm(self.first(x))
+        mean = nn.functional.adaptive_avg_pool2d(y, 1)
+        return self.last(y * torch.sigmoid(self.up(nn.functional.silu(self.down(mean)))))
+
+
+def test_threads_compile_other_sizes_at_once():
+    """An export in one thread while Dynamo traces in another one."""
+    wrong = []
+
+    def call(fast, model, sizes):
+        try:
+            for n in sizes:
+                x = torch.randn(n, 3, 9, 9)
+                with torch.no_grad():
+                    same(fast(x), model(x))
+        except BaseException as error:
+            wrong.append(error)
+
+    for _ in range(3):
+        torch._dynamo.reset()
+        model = Excited().eval()
+        fast = torch.compile(model, backend="canvas")
+        threads = [
+            threading.Thread(target=call, args=(fast, model, sizes))
+            for sizes in ((1, 2, 1), (3, 4, 3))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_a_fork_while_dynamo_is_at_work():
+    """A child, where the thread that held Dynamo's lock is not there, compiles all the same."""
+    from torch._dynamo import convert_frame
+
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with convert_frame.compile_lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        try:
+            with at_work.EXPORTING, at_work.EXPORTING, at_work.PACKING:
+                os._exit(0)
+        finally:
+            os._exit(1)
+    done.set()
+    thread.join()
+    for _ in range(100):
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child waits for a lock that nobody has")
+    assert status == 0
+    with at_work.EXPORTING:
+        pass

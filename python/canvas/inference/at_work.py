@@ -1,14 +1,20 @@
-"""One lock for what changes what calls share: exports, compilations, packing.  Calls of what is
-ready take none.  A child of a fork gets a fresh one: a thread that held it is not there.
+"""Locks for what changes what calls share: EXPORTING for exports and compilations, PACKING for the
+packing of weights alone.  Calls of what is ready take none.  A child of a fork gets fresh ones: a
+thread that held them is not there.
+
+Dynamo and exports change the state of PyTorch that is one for all threads, so that an export takes
+Dynamo's own lock first, under which that traces and calls this backend.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from typing import Any
 
 
-class _Lock:
+class _Packing:
     def __init__(self) -> None:
         self.renew()
         os.register_at_fork(after_in_child=self.renew)
@@ -23,4 +29,41 @@ class _Lock:
         self._lock.release()
 
 
-AT_WORK = _Lock()
+class _Exporting:
+    def __init__(self) -> None:
+        self._taken: list[Any] = []  # of the thread that holds PACKING, one for each level
+        self._lost: Any = None
+        os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        """Dynamo's lock may be held by a thread that is not there: nobody else is, either."""
+        self._taken, lock = [], _of_dynamo(sys.modules.get("torch._dynamo.convert_frame"))
+        if lock is not None and lock.acquire(blocking=False):
+            lock.release()
+        else:
+            self._lost = lock
+
+    def __enter__(self) -> None:
+        import torch._dynamo.convert_frame as dynamo
+
+        lock = _of_dynamo(dynamo)
+        if lock is not None and lock is not self._lost:
+            lock.acquire()
+        else:
+            lock = None
+        PACKING.__enter__()
+        self._taken.append(lock)
+
+    def __exit__(self, *_: object) -> None:
+        lock = self._taken.pop()
+        PACKING.__exit__()
+        if lock is not None:
+            lock.release()
+
+
+def _of_dynamo(module: Any) -> Any:
+    return getattr(module, "compile_lock", None)
+
+
+PACKING = _Packing()
+EXPORTING = _Exporting()

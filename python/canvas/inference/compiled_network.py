@@ -22,7 +22,7 @@ from .arguments_flat import (
     layout_of,
     sizes_of,
 )
-from .at_work import AT_WORK
+from .at_work import EXPORTING
 from .compile_options import Options, options_of
 from .lifted_graph import CannotExport
 from .model_state import ModelState, check_weights
@@ -64,7 +64,7 @@ class CompiledNetwork:
         check_transforms(self._arguments.names, _pytree.tree_leaves(self._example))
         self._clock = itertools.count()
         self._told = False
-        with AT_WORK:
+        with EXPORTING:
             self._start()
             self._example_size()
         self._opaque = torch.compiler.disable(self.__call__)  # torch.compile does not look inside
@@ -88,7 +88,7 @@ class CompiledNetwork:
         try:
             return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides))
         except OtherWeights:
-            with AT_WORK:
+            with EXPORTING:
                 self._start()
                 return self._first(flat)
 
@@ -106,7 +106,7 @@ class CompiledNetwork:
         without Python: docs/deploy.md.  `name` is what its files and functions begin with (None:
         "model").  Raises CanvasError where a part stays in PyTorch.
         """
-        with AT_WORK:
+        with EXPORTING:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
             if size.changes:
                 raise CanvasError(
@@ -140,7 +140,7 @@ class CompiledNetwork:
         """Weights are packed anew: for changes of few elements that torch does not count, through
         ``.data`` or ``.numpy()``.
         """
-        with AT_WORK:
+        with EXPORTING:
             for size in self._sizes.values():
                 for part in size.parts:
                     part.forget()
@@ -170,7 +170,7 @@ class CompiledNetwork:
 
     def _first(self, flat: Sequence[Any]) -> Any:
         """A call whose inputs are of other sizes, or lie in memory in another way, than before."""
-        with AT_WORK:
+        with EXPORTING:
             if not self._state.same():
                 self._start()
             self._arguments.check(flat)
@@ -196,7 +196,7 @@ class CompiledNetwork:
         return rebuild(results)
 
     def _example_size(self) -> Specialised:
-        with AT_WORK:
+        with EXPORTING:
             if not self._state.same():
                 self._start()
             return self._size(_pytree.tree_leaves(self._example))

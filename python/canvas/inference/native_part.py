@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..aten.memory_order import Order, restoring
 from ..errors import CanvasError
-from .at_work import AT_WORK
+from .at_work import PACKING
 from .native_network import DTYPES, NativeNetwork
 from .watched_weights import WatchedWeights, check_numbers
 
@@ -93,7 +93,7 @@ class NativePart(nn.Module):
         for watched, packed, of in self._states:
             if of is network and watched.same(weights):
                 return packed
-        with AT_WORK:
+        with PACKING:
             self.check_form(weights)
             held = [at for at, place in enumerate(self._order) if isinstance(place, int)]
             check_numbers([weights[at] for at in held], [self._words[at] for at in held])

@@ -21,7 +21,7 @@ from torch import Tensor, fx, nn
 from .. import aten
 from ..errors import CanvasError
 from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
-from .at_work import AT_WORK
+from .at_work import EXPORTING
 from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
 from .specialised import Specialised
@@ -111,7 +111,7 @@ class DynamoGraph:
 
     def _first(self, given: Sequence[Any], inputs: list[Any]) -> Any:
         weights = [given[i] for i in self._weights]
-        with AT_WORK:
+        with EXPORTING:
             size = self._size(given, inputs)
             layout = layout_of(inputs)
             if size is None:
