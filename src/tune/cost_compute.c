@@ -190,9 +190,10 @@ static bool is_apart(const struct nest *n, const struct access *a) {
   return in_lanes(n, a->moves) && (a->stride[n->lane] != 1 || a->strewn >> n->lane & 1);
 }
 
-/* Data do not say which lanes there are. */
+/* Nothing says which lanes there are, but for what is peeled. */
 static bool is_turned(const struct nest *n, const struct access *a) {
-  return a->permuted && !(n->stage->tail[n->stage->path[n->lane].axis]);
+  int axis = n->stage->path[n->lane].axis;
+  return a->permuted && (!n->stage->tail[axis] || n->stage->how[axis] == TAIL_PEEL);
 }
 
 static double stored_in_a_cycle(const struct counted *c, bool lanes) {

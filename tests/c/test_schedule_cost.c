@@ -85,6 +85,9 @@ static double predicted(const struct program *p, const char *text) {
   "P[i:64, j:15] = A[i, k] * W[k, j] // sum k:256\nout P\n"
 #define ODD_LOOPS "k, j => @W = k, j\ni, k, j:16:mask:vec => @P = i, j // k\n"
 
+#define TURNED(j) "canvas 1\nprogram p\nin X f32 [i:64, j:57]\nY[i:64, j:57] = X[i, " j "]\nout Y\n"
+#define TURNED_LOOPS "i, j_o, j:16:peel:vec => @Y = i, {j_o, j}/j\n"
+
 #define SHORT(j)                                                                           \
   "canvas 1\nprogram few\nin A f32 [i:64, k:256]\nin B f32 [k:256, j:" j "]\nP[i:64, j:" j \
   "] = A[i, k] * B[k, j] // sum k:256\nout P\n"
@@ -122,6 +125,8 @@ static const struct {
      GROUPED_LOOPS, 0.9, 1.1},
     {"lanes of a few places", GROUPED("c"), GROUPED_LOOPS, GROUPED("o/4%4*16+c"), GROUPED_LOOPS,
      1.5, 8},
+    {"lanes the other way round, and a rest", TURNED("j"), TURNED_LOOPS, TURNED("56-j"),
+     TURNED_LOOPS, 1, 1.8},
     {"a part of what was prepared", ODD(""), ODD_LOOPS, ODD(" const"), ODD_LOOPS, 0.8, 1.2},
     {"a part of a short vector", SHORT("4"), "i, k, j:vec => @P = i, j // k\n", SHORT("3"),
      "i, k, j:4:mask:vec => @P = i, j // k\n", 2.5, 8},
