@@ -195,5 +195,49 @@ def sums() -> list[Case]:
     ]  # fmt: skip
 
 
+def transposed(
+    name: str, channels: int, size: int, out: int, kernel: int, stride: int, padding: int
+) -> Case:
+    return call(
+        name, "conv_transpose2d_nchw",
+        f"in_channels={channels} height={size} width={size} out_channels={out} kernel={kernel} stride={stride} padding={padding}",
+        lambda x: F.conv_transpose2d(x[0], x[1], None, stride, padding),
+    )  # fmt: skip
+
+
+def sizes() -> list[Case]:
+    """Sizes that no vectors divide, and steps that go another way than one forward."""
+    return [
+        odd("transpose 1001x1003", "X [i:1001, j:1003]", "Y[j:1003, i:1001] = X[i, j]",
+            lambda x: x[0].t().contiguous()),
+        odd("nhwc to nchw 64@57", "X [n:1, h:57, w:57, c:64]",
+            "Y[n:1, c:64, h:57, w:57] = X[n, h, w, c]",
+            lambda x: channels_last(x[0]).contiguous()),
+        odd("flip of rows 100x1001", "X [i:100, j:1001]", "Y[i:100, j:1001] = X[i, 1000-j]",
+            lambda x: x[0].flip(1)),
+        odd("roll 17 of 100001", "X [i:100001]", "Y[i:100001] = X[(i+17)%100001]",
+            lambda x: x[0].roll(-17)),
+        odd("roll 20 64@56", "X [c:64, h:56, w:56]", "Y[c:64, h:56, w:56] = X[c, h, (w+20)%56]",
+            lambda x: x[0].roll(-20, 2)),
+        odd("matrix transposed times vector 1003x1001", "A [k:1003, m:1001]; X [k:1003]",
+            "Y[m:1001] = A[k, m] * X[k] // sum k:1003", lambda x: x[0].t() @ x[1]),
+        odd("matrix transposed times vector 2048", "A [k:2048, m:2048]; X [k:2048]",
+            "Y[m:2048] = A[k, m] * X[k] // sum k:2048", lambda x: x[0].t() @ x[1]),
+        odd("mean of columns 1003x1003", "A [k:1003, m:1003]", "Y[m:1003] = A[k, m] // mean k:1003",
+            lambda x: x[0].mean(0)),
+        conv("1x1 64->96@57 nchw", 64, 96, 57, 1, layout="nchw"),
+        transposed("transposed 5x5 s2 32-16@20", 32, 20, 16, 5, 2, 2),
+        transposed("transposed 5x5 s3 32-16@13", 32, 13, 16, 5, 3, 1),
+        transposed("transposed 4x4 s3 32-16@13", 32, 13, 16, 4, 3, 0),
+        transposed("transposed 9x9 s4 32-16@13", 32, 13, 16, 9, 4, 2),
+        odd("transposed 8x8 s8 64-32@14", "X [n:1, c:64, h:14, w:14]; W [c:64, o:32, kh:8, kw:8]",
+            "Y[n:1, o:32, h:112, w:112] = X[n, c, h/8, w/8] * W[c, o, h%8, w%8] // sum c:64",
+            lambda x: F.conv_transpose2d(x[0], x[1], None, 8)),
+        call("transposed 3x3x3 s2 16-16@9", "conv_transpose3d_ncdhw",
+             "in_channels=16 depth=9 height=9 width=9 out_channels=16 kernel=3 stride=2",
+             lambda x: F.conv_transpose3d(x[0], x[1], None, 2)),
+    ]  # fmt: skip
+
+
 def odd_programs() -> list[Case]:
-    return pools() + moves() + norms() + sums()
+    return pools() + moves() + norms() + sums() + sizes()
