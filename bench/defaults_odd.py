@@ -210,6 +210,8 @@ def sizes() -> list[Case]:
     return [
         odd("transpose 1001x1003", "X [i:1001, j:1003]", "Y[j:1003, i:1001] = X[i, j]",
             lambda x: x[0].t().contiguous()),
+        odd("transposed and added 1001x1003", "X [i:1001, j:1003]; B [j:1003, i:1001]",
+            "Y[j:1003, i:1001] = X[i, j] * 2 + B[j, i]", lambda x: torch.add(x[1], x[0].t(), alpha=2)),
         odd("nhwc to nchw 64@57", "X [n:1, h:57, w:57, c:64]",
             "Y[n:1, c:64, h:57, w:57] = X[n, h, w, c]",
             lambda x: channels_last(x[0]).contiguous()),

@@ -31,30 +31,32 @@
  *     + what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the
- * first cache holds; panels that more tiles use come with 8 bytes a cycle where one is more than the second cache, with 6
- * from memory), where an operand is loaded once for the tile's steps along the axes that it does not move along, as a
- * vector where it is contiguous along the lanes and as one number where it stands still; of a short window that is
- * unrolled, only what the row before has not loaded. Operands that go from page to page, conditions of borders and lanes that are not all there cost
- * more. The tile's vectors, one row of operands and one more fit into the registers; rows that other vectors go
- * with are innermost, so that these are loaded once, where they fit, too, or are fewer than the numbers that go
- * with them. Of an image whose lines under a window are more than the first cache, what a tile loads for the first
- * time comes from the second one, and takes 0.024 cycles a byte. A stage takes
+ * first cache holds; panels that more tiles use come with 8 bytes a cycle where one is more than the second
+ * cache, with 6 from memory), where an operand is loaded once for the tile's steps along the axes that it does
+ * not move along, as a vector where it is contiguous along the lanes and as one number where it stands still;
+ * of a short window that is unrolled, only what the row before has not loaded. Operands that go from page to
+ * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
+ * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these
+ * are loaded once, where they fit, too, or are fewer than the numbers that go with them. Of an image whose
+ * lines under a window are more than the first cache, what a tile loads for the first time comes from the
+ * second one, and takes 0.024 cycles a byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2
  *
  * where 8 bytes of such a panel come in a cycle, 6 from memory, fewer where less than four lines of each page are
- * read, and the tile with the least of it is taken; what is packed of
- * constant inputs costs nothing, lanes that overshoot pay by their number, rows that are left over are a smaller
- * tile. A map takes the bytes that it moves; what no whole vectors divide of it is code of its own. Outside the tile stand the loops over tiles: the panel of weights of
- * one block of lanes is used for all rows, unless it is larger than half of L2 and the rows' operands are smaller.
- * Panels of more than L2 are asked for some steps before, where few tiles of rows use each of them. Where one tile
- * alone does, as in the product of a matrix and a vector, and they are in memory, two of them are read at once.
+ * read, and the tile with the least of it is taken; what is packed of constant inputs costs nothing, lanes that
+ * overshoot pay by their number, rows that are left over are a smaller tile. A map takes the bytes that it
+ * moves; what no whole vectors divide of it is code of its own. Outside the tile stand the loops over tiles:
+ * the panel of weights of one block of lanes is used for all rows, unless it is larger than half of L2 and the
+ * rows' operands are smaller. Panels of more than L2 are asked for some steps before, where few tiles of rows
+ * use each of them. Where one tile alone does, as in the product of a matrix and a vector, and they are in
+ * memory, two of them are read at once.
  *
- * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless these go
- * to another page in each step. Windows that do not overlap are read in order: a tile has two of them. What a tile
- * of rows reads may be computed before it: where that looks at a window of more than half of the first cache, rows lie
- * along it.
+ * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless
+ * these go to another page in each step. Windows that do not overlap are read in order: a tile has two of them.
+ * What a tile of rows reads may be computed before it: where that looks at a window of more than half of the
+ * first cache, rows lie along it.
  *
  * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where vectors have 16 lanes and four or
  * more rows follow each other in it, which are lanes there (code_transpose.c), else 0.8 or, without such rows, 2; what

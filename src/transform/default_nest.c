@@ -336,6 +336,11 @@ static bool moves_vectors(const struct nest *n, int axis) {
   return false;
 }
 
+/* Rows that leave a rest take less where they are unrolled. */
+static bool is_rolled(const struct nest *n, int axis) {
+  return n->tile->rolled >> axis & 1 && n->f->t->axes[axis].size % n->tile->rows[axis] == 0;
+}
+
 /* Those with other vectors are innermost where there is room to keep these: what is loaded for all lanes of one is
  * there for the next. Else they are outermost, each vector is there for its own rows. */
 static int add_rows(struct nest *n, int node) {
@@ -343,8 +348,8 @@ static int add_rows(struct nest *n, int node) {
     for (int i = 0; i < n->f->t->rank; i++)
       if (i != n->tile->vec && n->parts[i].inner >= 0 &&
           moves_vectors(n, i) == (turn == n->tile->kept))
-        node = schedule_add_loop(n->m->s, node, n->parts[i].inner,
-                                 n->tile->rolled >> i & 1 ? 0 : LOOP_UNROLL);
+        node =
+            schedule_add_loop(n->m->s, node, n->parts[i].inner, is_rolled(n, i) ? 0 : LOOP_UNROLL);
   return node;
 }
 

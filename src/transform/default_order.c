@@ -332,9 +332,11 @@ static void unroll_copy(struct chooser *c, int last) {
     if (size % steps == 0 || size >= OFTEN * steps) c->best.rows[last] = steps;
 }
 
-static int64_t largest_part(int64_t size, int64_t most) {
-  while (size % most) most--;
-  return most;
+/* A line, or what divides the axis and is more than half of one. */
+static int64_t rows_of_line(int64_t size) {
+  int64_t rows = size < LINE ? size : LINE;
+  while (size % rows && rows > LINE / 2) rows--;
+  return size % rows ? LINE : rows;
 }
 
 /* What is contiguous along one axis where it is read and along another where it is written, element by
@@ -352,7 +354,7 @@ static void block_copy(struct chooser *c) {
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
-  c->best.rows[from] = largest_part(f->t->axes[from].size, LINE);
+  c->best.rows[from] = rows_of_line(f->t->axes[from].size);
   c->best.rolled = 1u << from;
 }
 

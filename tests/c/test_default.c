@@ -305,6 +305,9 @@ static const struct {
      "j_o:para, i, j_i:16:peel:unroll =>", 0},
     {BEGIN "in X f32 [i:1000, j:1001]\nY[i:1000, j:1001] = X[i, 1000-j]\nout Y\n",
      "i:para, j_o, j_v:32:peel:vec =>", 0},
+    {BEGIN "in X f32 [a:1001, b:1003]\nin B f32 [i:1003, j:1001]\n"
+           "Y[i:1003, j:1001] = X[j, i]*2 + B[i, j]\nout Y\n",
+     "i_o:para, j, i_i:16:peel:unroll =>", 0},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
