@@ -75,6 +75,7 @@ PYTHON_OWN = {
     "python/canvas/aten/pooling.py": "test_aten_operators",
     "python/canvas/aten/products.py": "test_aten_operators",
     "python/canvas/aten/memory_order.py": "test_compile_layouts",
+    "python/canvas/aten/reductions.py": "test_aten_operators",
     "python/canvas/aten/writer.py": "test_aten_networks",
     "python/canvas/aten/graph.py": "test_aten_networks",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",

@@ -30,6 +30,9 @@ def B(*shape: int) -> Constant:
 
 
 X = R(2, 3, 5, 7)
+LEAST = torch.tensor(
+    [[torch.finfo(torch.float32).min] * 3, [0, torch.finfo(torch.float32).min, 0]]
+)
 HIDDEN = torch.tensor([[0.0, 1.0, -torch.inf], [-torch.inf] * 3])
 SIGNS = torch.tensor([[-30.0, -2.0, -0.5, 0.0], [0.5, 1.0, 3.5, 30.0]])
 BATCH = (Weight(R(3)), Weight(R(3)), R(3), Weight(R(3, low=0.1)))
@@ -282,6 +285,7 @@ CASES: dict[str, list[Case]] = {
         (R(1, 5, 4), R(1, 5, 4), R(1, 5, 4), Constant(torch.ones(5, 5).tril() > 0)),
         (R(1, 2, 4), R(1, 3, 4), R(1, 3, 4), HIDDEN),
         (R(1, 2, 4), R(1, 3, 4), R(1, 3, 4), Constant(HIDDEN > 0)),
+        (R(1, 2, 4), R(1, 3, 4), R(1, 3, 4), LEAST),
     ],
     "_scaled_dot_product_flash_attention_for_cpu": [(R(2, 3, 5, 4),) * 3],
     # index

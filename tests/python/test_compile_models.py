@@ -353,6 +353,8 @@ def test_what_is_changed_shares_no_memory():
         canvas.CanvasError, match=r"'given_\d' and 'given_\d' share memory, and the m"
     ):
         compiled(x, x)
+    with pytest.raises(canvas.CanvasError, match=r"elements of 'given_\d' share memory, as those"):
+        compiled(X4[:1].expand_as(X4), X4)
 
 
 def test_numbers_that_are_infinite_or_none():

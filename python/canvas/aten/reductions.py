@@ -10,6 +10,8 @@ from .operator_table import add, operator
 from .values import Unsupported, Value, axes, number, place, places
 from .writer import Writer, stage
 
+LEAST = "-3.4028234663852886e+38"  # of float32: masks of it hide nothing where all are that
+
 
 class Reduced:
     """Axes of a tensor of which some are reduced: names and shape of the result."""
@@ -153,7 +155,7 @@ def softmax(w: Writer, x: Any, dim: int, *_rest: Any, safe: bool = False) -> Val
     x = w.value(x)
     r = Reduced(x, [place(dim, x.rank)], False)
     inner, every = ", ".join(r.inner), ", ".join(r.names)
-    least = f"max(M[{inner}], -3e38)" if safe else f"M[{inner}]"
+    least = f"max(M[{inner}], {LEAST})" if safe else f"M[{inner}]"
     total = f"max(S[{inner}], 0.5)" if safe else f"S[{inner}]"  # 1 is one of its terms
     lines = [
         stage("M", r.inner, r.inner_shape, r.load, "max", r.over),

@@ -181,12 +181,19 @@ class Specialised:
         return results[len(self._mutated) :]
 
     def _check_apart(self, weights: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """What is changed in place has memory of its own: the graph reads others as they were."""
+        """What is changed in place has memory of its own, and each of its elements has: the graph
+        reads others as they were.
+        """
         names = [*self.lifted.weights, *self.lifted.inputs]
         memory: dict[int, str] = {}
         for name, value in zip(names, [*weights, *inputs]):
             if not isinstance(value, Tensor) or not value.numel():
                 continue
+            if name in self.lifted.mutated and _shares_memory(value):
+                raise CanvasError(
+                    f"elements of '{name}' share memory, as those of .expand(), and the model "
+                    "changes it in place: give it a copy, .contiguous()"
+                )
             other = memory.setdefault(value.untyped_storage().data_ptr(), name)
             if other != name and {name, other} & set(self.lifted.mutated):
                 raise CanvasError(
@@ -213,6 +220,11 @@ class Specialised:
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
         orders = (lowered.input_orders, lowered.output_orders)
         return NativePart(network, roles, order, strides, alone, self.lifted.made, orders)
+
+
+def _shares_memory(tensor: Tensor) -> bool:
+    """Several elements are one place."""
+    return any(step == 0 and n > 1 for step, n in zip(tensor.stride(), tensor.shape))
 
 
 def _identity(tensor: Tensor) -> Any:
