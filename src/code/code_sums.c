@@ -111,14 +111,18 @@ static double most_additions(const struct sums *s, int at) {
   return most;
 }
 
-/* One number times a vector, as where a row of a matrix meets a panel: others share what is loaded. A product of two
- * vectors, or of two numbers, waits for memory. */
+/* One number that is loaded times a vector, as where a row of a matrix meets a panel: others share what is loaded. A
+ * product of two vectors, or of two numbers, waits for memory. */
+static bool is_of_matrix(const struct code *c, const struct code_expr *e) {
+  if (e->op != PX_MUL || !code_is_value(e->type)) return false;
+  const struct code_expr *x = expr_at(c, e->arg[0]), *y = expr_at(c, e->arg[1]);
+  return x->type.lanes != y->type.lanes && x->op != PX_NUMBER && y->op != PX_NUMBER;
+}
+
 static bool multiplies(const struct code *c, int expr) {
   if (expr < 0) return false;
   const struct code_expr *e = expr_at(c, expr);
-  if (e->op == PX_MUL && code_is_value(e->type) &&
-      expr_at(c, e->arg[0])->type.lanes != expr_at(c, e->arg[1])->type.lanes)
-    return true;
+  if (is_of_matrix(c, e)) return true;
   return multiplies(c, e->arg[0]) || multiplies(c, e->arg[1]) || multiplies(c, e->arg[2]);
 }
 

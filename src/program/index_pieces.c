@@ -5,7 +5,8 @@
  */
 #include "program/index_pieces.h"
 
-struct pieces {
+/* Of which axis the pieces are. */
+struct along {
   const struct program *p;
   int axis;
   int64_t size;
@@ -42,6 +43,7 @@ static void give_crossing(struct index_piece *last, struct index_piece *x) {
   *x = part_of(x, last->high, x->high);
 }
 
+/* Behind the pieces that there are, of which the last one may go on; false: there are too many. */
 static bool add(struct index_pieces *out, struct index_piece x) {
   struct index_piece *last = out->count ? &out->piece[out->count - 1] : NULL;
   int64_t slope;
@@ -114,9 +116,9 @@ static bool add_operation(struct index_pieces *out, int op, struct index_piece x
 
 /* ---- expressions ---- */
 
-static bool pieces_of(const struct pieces *s, int expr, struct index_pieces *out);
+static bool pieces_of(const struct along *s, int expr, struct index_pieces *out);
 
-static bool operate(const struct pieces *s, const struct px_node *n, struct index_pieces *out) {
+static bool operate(const struct along *s, const struct px_node *n, struct index_pieces *out) {
   struct index_pieces a, b;
   if (!pieces_of(s, n->arg[0], &a) || !pieces_of(s, n->arg[1], &b)) return false;
   for (int i = 0, j = 0; i < a.count && j < b.count;) {
@@ -129,7 +131,7 @@ static bool operate(const struct pieces *s, const struct px_node *n, struct inde
   return true;
 }
 
-static bool negate(const struct pieces *s, const struct px_node *n, struct index_pieces *out) {
+static bool negate(const struct along *s, const struct px_node *n, struct index_pieces *out) {
   if (!pieces_of(s, n->arg[0], out)) return false;
   for (int i = 0; i < out->count; i++) {
     out->piece[i].at = -out->piece[i].at;
@@ -138,7 +140,7 @@ static bool negate(const struct pieces *s, const struct px_node *n, struct index
   return true;
 }
 
-static bool pieces_of(const struct pieces *s, int expr, struct index_pieces *out) {
+static bool pieces_of(const struct along *s, int expr, struct index_pieces *out) {
   const struct px_node *n = &s->p->nodes.data[expr];
   out->count = 0;
   switch (n->op) {
@@ -159,6 +161,6 @@ static bool pieces_of(const struct pieces *s, int expr, struct index_pieces *out
 
 bool index_pieces(const struct program *p, int expr, int axis, int64_t size,
                   struct index_pieces *out) {
-  struct pieces s = {p, axis, size};
+  struct along s = {p, axis, size};
   return size > 0 && !px_range(p, expr).overflow && pieces_of(&s, expr, out);
 }

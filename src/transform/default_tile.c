@@ -125,8 +125,8 @@ static void try_lanes(struct chooser *c, int axis) {
     if (vectors > 2 && c->f->reduction == 1) break;
     try_steps(c, vectors * lanes);
   }
-  for (lanes /= 2; lanes >= 4;
-       lanes /= 2) /* shorter vectors that divide it, or what loads stand still for */
+  /* shorter vectors that divide it, or the steps for which loads stand still */
+  for (lanes /= 2; lanes >= 4; lanes /= 2)
     if (size % lanes == 0 && (size % (2 * lanes) || has_blocks(c, axis, lanes)))
       try_steps(c, lanes);
 }

@@ -813,12 +813,13 @@ static void long_sum_of_squares(struct sample *s) {
   sum_up(s, 1, 1300, true);
 }
 
-// v += X[0] * f32x4(X[0]), as a row of a matrix times a panel
-static void add_products(struct sample *s, int64_t steps) {
+// v += number * f32x4(X[0]), with X[0] as a row of a matrix times a panel
+static void add_products(struct sample *s, int64_t steps, bool constant) {
   struct code *c = s->c;
   struct code_type v4 = code_type(PROGRAM_F32, 4);
   int v = code_variable(c, "v", CODE_LOCAL, v4, 1), x = code_element(c, s->X, code_int(c, 0));
   int sum = code_variable_at(c, v, 0), panel = code_vector(c, x, 4);
+  if (constant) x = code_number(c, PROGRAM_F32, 3);
   code_declare(c, v, code_broadcast(c, zero(s), 4));
   int loop = open_loop(s, 0, steps);
   code_assign(c, sum, CODE_ADD, code_operation(c, PX_MUL, v4, x, panel, -1));
@@ -827,11 +828,15 @@ static void add_products(struct sample *s, int64_t steps) {
 }
 
 static void products(struct sample *s) {
-  add_products(s, 8192);
+  add_products(s, 8192, false);
 }
 
 static void long_sum_of_products(struct sample *s) {
-  add_products(s, 16384);
+  add_products(s, 16384, false);
+}
+
+static void long_sum_of_multiples(struct sample *s) {
+  add_products(s, 1024, true);
 }
 
 // What is summed up so far is seen.
@@ -1039,6 +1044,15 @@ static void shortens_sums(void **state) {
                            "    a_sum_sum += a_sum\n"
                            "    a_sum = 0\n"
                            "  a_sum += a_sum_sum\n" END},
+      {long_sum_of_multiples, HEAD "  let v f32x4 = f32x4.all(0)\n"
+                                   "  let v_sum f32x4 = f32x4.all(0)\n"
+                                   "  for i_block in 0..1024 step 128\n"
+                                   "    for i in i_block..i_block + 128\n"
+                                   "      v += (3 * f32x4(X[0]))\n"
+                                   "    v_sum += v\n"
+                                   "    v = f32x4.all(0)\n"
+                                   "  v += v_sum\n"
+                                   "  f32x4(Y[0]) = v\n"},
       {long_sum_of_products, HEAD "  let v f32x4 = f32x4.all(0)\n"
                                   "  let v_sum f32x4 = f32x4.all(0)\n"
                                   "  for i_block in 0..16384 step 512\n"

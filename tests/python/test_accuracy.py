@@ -41,6 +41,7 @@ LONG_SUMS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
     "odd rows": (lambda x: F.adaptive_avg_pool2d(x, 1), (2, 8, 301, 299)),
     "squares": (lambda x: (x * x).mean((0, 1)), (300, 300, 3)),
     "all squares": (lambda x: (x * x).mean(), (1, 64, 57, 57)),
+    "squares and their mean": (lambda x: (x * x + 0 * x.mean(0)).mean(0), (4099, 33)),
     "many squares": (lambda x: (x * x).sum(0), (786432, 3)),
     "a norm of squares": (lambda x: F.rms_norm(x, [64, 57, 57], eps=1.0), (1, 64, 57, 57)),
 }

@@ -51,7 +51,12 @@ class _Exporting:
             lock.acquire()
         else:
             lock = None
-        PACKING.__enter__()
+        try:
+            PACKING.__enter__()
+        except BaseException:  # Ctrl-C while another thread packs
+            if lock is not None:
+                lock.release()
+            raise
         self._taken.append(lock)
 
     def __exit__(self, *_: object) -> None:

@@ -50,9 +50,9 @@ class NativePart(nn.Module):
         self._words = [made.get(name, f"weight '{name}'") for name in self.names]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
-        self._forms = [_form(row, order) for row, order in zip(network.inputs, orders[0])]
-        self.input_orders, self._output_orders = orders
-        back = [restoring(order) for order in orders[1]]
+        input_orders, self._output_orders = orders
+        self._forms = [_form(row, order) for row, order in zip(network.inputs, input_orders)]
+        back = [restoring(order) for order in self._output_orders]
         self._back = back if any(back) else None
         self._strides = strides if any(strides) else None
         self._alone = alone
