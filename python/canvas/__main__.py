@@ -19,8 +19,12 @@ with signals.loading("canvas"):
 
 def main() -> int:
     """Run the command line of this process; returns the exit code."""
-    code = cli.main()
-    signals.ignore_all()
+    code = 130
+    try:
+        code = cli.main()
+        signals.ignore_all()
+    except KeyboardInterrupt:  # one that came after the subcommand's end
+        signals.ignore_all()
     cli.drop_errors()
     return code
 

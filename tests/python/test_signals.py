@@ -42,3 +42,38 @@ def test_a_second_one_disturbs_nothing(number, before, first):
         timeout=60,
     )
     assert (done.stdout.split("\n"), done.returncode) == ([first, "ended", ""], 0), done.stderr
+
+
+# A subcommand has ended with this code; each signal comes before signals are ignored.
+AT_THE_END = """
+import os, signal, sys
+from canvas import __main__ as command
+from canvas.workers import signals
+number, code = int(sys.argv[1]), int(sys.argv[2])
+for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(each, signal.SIG_DFL)
+
+def subcommand():
+    signals.interrupt_at_any()
+    return code
+
+def ignore_all(real=signals.ignore_all):
+    os.kill(os.getpid(), number)
+    real()
+
+command.cli.main, signals.ignore_all = subcommand, ignore_all
+sys.exit(command.main())
+"""
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("code", [0, 130])
+def test_one_between_a_subcommand_and_the_end_disturbs_nothing(number, code):
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END, str(int(number)), str(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=60,
+    )
+    assert (done.stderr, done.returncode) == ("", code)
