@@ -435,6 +435,20 @@ static bool does_nothing(const struct splitter *s, const struct code_statement *
   }
 }
 
+/* to += 0 * x of a loaded x -> to += x - x, which is nan for the same x and keeps no register for the 0: a tile that
+ * has one register less puts a sum on the stack. */
+static int without_zero(struct splitter *s, const struct code_statement *t) {
+  const struct code_expr *e = expr_at(s, t->value);
+  if (t->how != CODE_ADD || e->op != PX_MUL) return t->value;
+  for (int i = 0; i < 2; i++) {
+    int x = e->arg[1 - i], op = expr_at(s, x)->op;
+    bool same = code_same_type(expr_at(s, x)->type, e->type);
+    if (same && is_number(s, e->arg[i], 0) && (op == CODE_ELEMENT || op == CODE_VECTOR))
+      return code_operation(s->c, PX_SUB, e->type, x, x, -1);
+  }
+  return t->value;
+}
+
 static void settle_values(struct splitter *s, int at) {
   struct code_statement t = *statement(s, at);
   s->decided = false;
@@ -442,6 +456,7 @@ static void settle_values(struct splitter *s, int at) {
   if (t.kind == CODE_ASSIGN || t.kind == CODE_DECLARE) t.value = decide(s, t.value);
   if (t.kind == CODE_IF) t.condition = decide(s, t.condition);
   if (t.kind == CODE_ASSIGN && s->decided && does_nothing(s, &t)) t.kind = CODE_BLOCK;
+  if (t.kind == CODE_ASSIGN && s->decided) t.value = without_zero(s, &t);
   *statement(s, at) = t;
 }
 

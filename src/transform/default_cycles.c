@@ -35,9 +35,12 @@ static const double BORDERS = 1.3;   /* ... which loops within a long sum are sp
 static const double INSIDE = 1.03;   /* ... and which leave out terms of it */
 static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
-static const double SLID = 1.03;     /* ... code that is several times as long */
-static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
-static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
+static const double HINDERED =
+    0.06; /* the share of the time until parts of lines come that nothing hides */
+static const double SLID = 1.03;        /* ... code that is several times as long */
+static const double SLID_FAR = 1.06;    /* ... and of long sums that have few registers left */
+static const double STREAMED = 6;       /* what a tile has of such lines above that, each */
+static const double FETCHED = 0.16;     /* a byte of a window that comes from memory */
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 static const double MOVED = 0.04;       /* a byte, in the second cache */
 
@@ -262,7 +265,7 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   *gathered += 0.8 * rows * split_lanes(c, l);
   enum along along = lanes_along(c, l);
   switch (along == PERMUTED && packable ? APART : along) {
-    case STILL: *ports += rows * spread(c, l); break;
+    case STILL: *ports += rows * spread(c, l) * new_rows(c, l); break;
     case CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
@@ -382,15 +385,24 @@ static double stream(const struct chooser *c, const struct default_load *l) {
   return chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
 }
 
-/* Cycles of a step until that has come: panels that do not fit into the first cache come again for each
- * tile of rows, and so do lines of which a tile uses a part. */
+/* Cycles of a step until lines have come of which a tile uses a part, where the first cache does not keep them. */
+static double partial_lines(const struct chooser *c) {
+  double bytes = 0;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
+    if (lines > (double)c->machine->l1) bytes += lines;
+  }
+  return bytes / terms(c) / LINES_STREAM;
+}
+
+/* Cycles of a step until panels have come, which for each tile of rows come again where they do not fit into the
+ * first cache. */
 static double streaming(const struct chooser *c) {
-  double bytes = 0, steps = terms(c);
+  double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double rows = rows_moved(c, l); /* blocks of lanes are rows of what goes with the lanes */
-    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
-    if (lines > (double)c->machine->l1) bytes += lines / steps * STREAM / LINES_STREAM;
     if (lanes_along(c, l) == STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l->tensor);
@@ -472,8 +484,9 @@ static double step_of(struct chooser *c) {
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
   if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
   if (c->f->reduction > 1 && step < latency) step = latency;
-  double late = c->f->reduction > 1 ? streaming(c) : 0;
-  if (step < late) step = late;
+  double parts = c->f->reduction > 1 ? partial_lines(c) : 0;
+  double late = c->f->reduction > 1 ? streaming(c) + parts : 0;
+  step = (step < late ? late : step) + parts * HINDERED;
   double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
   return step + gathered + around;
 }
@@ -673,7 +686,7 @@ double chooser_cycles(struct chooser *c) {
   if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
   if (c->now.masked) step *= c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) step *= border(c);
-  if (c->now.slide >= 0) step *= SLID;
+  if (c->now.slide >= 0) step *= c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
   double tile =
       steps * step + fetching(c) + disorder(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
   return tiles_of(c) * tile + arriving(c, tile) + packing(c) + moving(c);

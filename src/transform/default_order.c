@@ -1,6 +1,7 @@
 /* The order of a tile's loops, and what else follows once the tile is chosen: panels, windows that are
  * unrolled, copies across the lanes. See default.h.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "program/program_cost.h"
@@ -284,16 +285,26 @@ static void order_reductions(struct chooser *c) {
     }
 }
 
-/* Some load moves by a multiple along an own axis that has rows. */
-static bool is_window(const struct chooser *c, int reduction) {
+/* Elements that rows of a tile use of a window along the reduction, by the load that moves by a multiple of its steps
+ * along an own axis; 0: there is none. */
+static int64_t window_of_rows(const struct chooser *c, int reduction) {
+  int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++)
     for (int j = 0; j < c->f->t->rank; j++) {
-      int64_t step = c->f->load[i].stride[reduction];
-      if (j != c->now.vec && c->now.rows[j] > 1 && step && c->f->load[i].stride[j] &&
-          c->f->load[i].stride[j] % step == 0)
-        return true;
+      int64_t step = c->f->load[i].stride[reduction], rows = c->now.rows[j];
+      if (j == c->now.vec || rows == 1 || !step) continue;
+      int64_t moved = c->f->load[i].stride[j] / step;
+      if (!moved || c->f->load[i].stride[j] % step) continue;
+      int64_t elements = (rows - 1) * llabs(moved) + c->f->t->axes[reduction].size;
+      if (elements > most) most = elements;
     }
-  return false;
+  return most;
+}
+
+/* The loads of rows bind a long sum of one vector, each of which is for one multiply-add: what they share stays in
+ * registers, beside the sums. */
+static bool shares_rows(const struct chooser *c, int64_t window) {
+  return chooser_vectors(c) == 1 && chooser_rows(c) + window <= c->machine->registers;
 }
 
 bool chooser_slides(const struct chooser *c, int reduction) {
@@ -301,10 +312,11 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   if (size < 2 || size > SHORT || size * tile > DEFAULT_STATEMENTS) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
   int few = c->machine->registers < MANY || chooser_vectors(c) < chooser_rows(c);
-  if (c->f->reduction > DEFAULT_FEW || 2 * tile + few > c->machine->registers) return false;
+  if (2 * tile + few > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;
-  return is_window(c, reduction);
+  int64_t window = window_of_rows(c, reduction);
+  return window && (c->f->reduction <= DEFAULT_FEW || shares_rows(c, window));
 }
 
 /* All reductions where that is not much, or the one along which rows slide. */

@@ -486,6 +486,20 @@ static void edges_of_a_maximum(struct sample *s) {
   code_close(s->c, loop);
 }
 
+// Y[i] += (1 <= i < 9 ? X[i] : 0) * X[i + 1]
+static void edges_of_a_product(struct sample *s) {
+  int loop = open_loop(s, 0, 10);
+  struct affine_term after = {counter(s), 1};
+  int x = code_element(s->c, s->X, counter(s));
+  struct code_type f32 = code_type(PROGRAM_F32, 1);
+  int zero = code_number(s->c, PROGRAM_F32, 0),
+      next = code_element(s->c, s->X, code_sum(s->c, &after, 1, 1));
+  int value = code_operation(s->c, PX_SELECT, f32, within(s, 0, 1, 9), x, zero);
+  int to = code_element(s->c, s->Y, counter(s));
+  code_assign(s->c, to, CODE_ADD, code_operation(s->c, PX_MUL, f32, value, next, -1));
+  code_close(s->c, loop);
+}
+
 static void another_number(struct sample *s) {
   int loop = open_loop(s, 0, 10);
   choose(s, CODE_ADD, within(s, 0, 1, 10), counter(s), 2);
@@ -1333,6 +1347,10 @@ static void splits_borders(void **state) {
                             "    Y[i] += X[i]\n"},
       {edges_of_a_maximum, HEAD "  for i in 1..9\n"
                                 "    Y[i] = max(Y[i], X[i])\n"},
+      {edges_of_a_product, HEAD "  Y[0] += (X[1] - X[1])\n"
+                                "  for i in 1..9\n"
+                                "    Y[i] += (X[i] * X[i + 1])\n"
+                                "  Y[9] += (X[10] - X[10])\n"},
       {another_number, HEAD "  Y[0] += 2\n"
                             "  for i in 1..10\n"
                             "    Y[i] += X[i]\n"},

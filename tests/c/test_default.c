@@ -308,6 +308,24 @@ static const struct {
     {BEGIN "in X f32 [a:1001, b:1003]\nin B f32 [i:1003, j:1001]\n"
            "Y[i:1003, j:1001] = X[j, i]*2 + B[i, j]\nout Y\n",
      "i_o:para, j, i_i:16:peel:unroll =>", 0},
+    // loads of rows bind one vector of a long sum: they are shared by a window that stays in registers, ...
+    {BEGIN
+     "in X f32 [h:58, w:58, c:64]\nin W f32 [o:64, k:16, kh:3, kw:3] const\n"
+     "Y[h:56, w:56, o:64] = X[h+kh, w+kw, o/16*16+k] * W[o, k, kh, kw] // sum k:16, kh:3, kw:3"
+     "\nout Y\n",
+     "kh, k, kw:unroll, w_i:14:unroll, o_v:16:vec =>", 0},
+    // ... of as many rows as leave room for it
+    {BEGIN "in X f32 [h:229, w:229, c:3]\nin W f32 [o:16, c:3, kh:7, kw:7] const\n"
+           "Y[h:112, w:112, o:16] = X[h*2+kh, w*2+kw, c] * W[o, c, kh, kw] // sum kh:7, kw:7, c:3"
+           "\nout Y\n",
+     "kh, c, kw:unroll, w_i:8:unroll, o:vec =>", 0},
+    // rows along a line rather than one in a line each, of which the first cache keeps few
+    {BEGIN "in X f32 [k:256, h:14, w:14]\nin W f32 [c:64, k:256, kh:3, kw:3] const\n"
+           "in V f32 [o:256, c:64] const\n"
+           "D[c:64, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then "
+           "X[k, h+kh-1, w+kw-1] else 0) * W[c, k, kh, kw] // sum k:256, kh:3, kw:3\n"
+           "Y[o:256, h:14, w:14] = D[k, h, w] * V[o, k] // sum k:64\nout Y\n",
+     "c_o:para, h, kh, kw, k, w:unroll, c_v:8:vec =>", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",

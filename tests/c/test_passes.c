@@ -50,8 +50,8 @@ static struct network *network_from(const char *text) {
        ", c:4] const\nin W f32 [o:4, c:" inner ", k:3] const\nS[n:1, o:" inner ", h:" size         \
        ", w:" size "] = X[n, h, w, c] * V[o, c] // sum c:4\nR[n:1, o:" inner ", h:" size           \
        ", w:" size "] = max(S[n, o, h, w], 0)\nY[n:1, h:" size ", w:" size                         \
-       ", o:4] = (if 1 <= h+k && h+k < 1+" size                                                    \
-       " then R[n, c, h+k-1, w] else 0) * W[o, c, k] // sum c:" inner                              \
+       ", o:4] = (if 1 <= w+k && w+k < 1+" size                                                    \
+       " then R[n, c, h, w+k-1] else 0) * W[o, c, k] // sum c:" inner                              \
        ", k:3\nout Y\nend\n"                                                                       \
        "in x f32 [1, " size ", " size ", 4]\nweight v f32 [" inner ", 4]\nweight w f32 [4, " inner \
        ", 3]\ny f32 [1, " size ", " size ", 4] = kernel(x, v, w)\nout y\n"
@@ -631,15 +631,27 @@ static const struct {
      HEAD RELU RECT GIVEN "a f32 [2] = relu(x)\nb f32 [2] = rect(x)\nc f32 [2] = rect(b)\nout a\n",
      HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n"},
     // two sums of products, with what is between laid out as both are fastest; and where one call is faster
-    {"split", KERNEL("6", "16"),
-     HEAD "program kernel_R\nin X f32 [n:1, h:6, w:6, c:4]\nin V f32 [o:16, c:4] const\n"
-          "S[n:1, h:6, w:6, o:16] = X[n, h, w, c] * V[o, c] // sum c:4\n"
-          "R[n:1, h:6, w:6, o:16] = max(S[n, h, w, o], 0)\nout R\nend\n"
-          "program kernel_2\nin R f32 [n:1, h:6, w:6, o:16]\nin W f32 [o:4, c:16, k:3] const\n"
-          "Y[n:1, h:6, w:6, o:4] = (if 1 <= h+k && h+k < 7 then R[n, h+k-1, w, c] else 0) * "
-          "W[o, c, k] // sum c:16, k:3\nout Y\nend\n"
-          "in x f32 [1, 6, 6, 4]\nweight v f32 [16, 4]\nweight w f32 [4, 16, 3]\n"
-          "y_R f32 [1, 6, 6, 16] = kernel_R(x, v)\ny f32 [1, 6, 6, 4] = kernel_2(y_R, w)\nout y\n"},
+    {"split", KERNEL("16", "32"),
+     HEAD "program kernel_R\n"
+          "in X f32 [n:1, h:16, w:16, c:4]\n"
+          "in V f32 [o:32, c:4] const\n"
+          "S[n:1, w:16, o:32, h:16] = X[n, h, w, c] * V[o, c] // sum c:4\n"
+          "R[n:1, w:16, o:32, h:16] = max(S[n, w, o, h], 0)\n"
+          "out R\n"
+          "end\n"
+          "program kernel_2\n"
+          "in R f32 [n:1, w:16, o:32, h:16]\n"
+          "in W f32 [o:4, c:32, k:3] const\n"
+          "Y[n:1, h:16, w:16, o:4] = (if 1 <= w+k && w+k < 17 then R[n, w+k-1, c, h] else 0) * "
+          "W[o, c, k] // sum c:32, k:3\n"
+          "out Y\n"
+          "end\n"
+          "in x f32 [1, 16, 16, 4]\n"
+          "weight v f32 [32, 4]\n"
+          "weight w f32 [4, 32, 3]\n"
+          "y_R f32 [1, 16, 32, 16] = kernel_R(x, v)\n"
+          "y f32 [1, 16, 16, 4] = kernel_2(y_R, w)\n"
+          "out y\n"},
     {"split", KERNEL("4", "4"), NULL},
     {"", HEAD RECT RELU GIVEN "a f32 [2] = relu(x)\nout a\n", NULL},
 };
