@@ -50,6 +50,14 @@ TERMS = (
         4,
     ),
     Term(
+        "expm1(r) = r + r^2 p(r)",
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / mp.expm1(r),
+        -HALF_LOG_2,
+        HALF_LOG_2,
+        5,
+    ),
+    Term(
         "log(1 + f) = f - f^2/2 + f^3 p(f)",
         lambda f: (mp.log1p(f) - f + f * f / 2) / f**3,
         lambda f: f**3 / mp.log1p(f),

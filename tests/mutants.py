@@ -81,6 +81,7 @@ PYTHON_OWN = {
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
     "python/canvas/aten/exporting.py": "test_compile_network",
     "python/canvas/aten/norms.py": "test_accuracy",
+    "python/canvas/aten/pointwise.py": "test_accuracy",
     "python/canvas/inference/watched_weights.py": "test_compile_network",
     "python/canvas/inference/tensor_access.py": "test_compile_network",
     "python/canvas/inference/model_state.py": "test_compile_network",

@@ -6,7 +6,7 @@
  * Units in the last place, at most, over all numbers, with and without fused multiply-add; nan,
  * infinities, denormal numbers and signs of zero as libm has them:
  *
- *     abs floor 0     exp log 1.1     tanh sin cos 1.6     erf 1.8
+ *     abs floor 0     exp log 1.1     tanh sin cos expm1 log1p 1.6     erf 1.8
  *
  * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi.
  */
@@ -50,7 +50,41 @@ static const char exp_text[] =
     "  (v@)(some_ & (m@)(e_ * (v@)(j_ << 23) * (v@)((i_ - j_) << 23)));\n"
     "})";
 
+/* 2^n e^r - 1 = 2^n (e^r - 1) + (2^n - 1), the second of two factors after the sum: h (e^r - 1) + (h - 1/k).
+ * Below -18 it is -1 */
+static const char expm1_text[] =
+    "({\n"
+    "  v@ u_ = (x), x_, n_, r_, e_;\n"
+    "  x_ = LESSER_V@(GREATER_V@(u_, (v@){0} - 18.0f), (v@){0} + 89.0f);\n"
+    "  n_ = x_ * 0x1.715476p+0f + 0x1.8001fcp+23f;\n"
+    "  m@ i_ = (m@)n_, j_ = i_ >> 1;\n"
+    "  n_ -= 0x1.8001fcp+23f;\n"
+    "  r_ = x_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;\n"
+    "  e_ = r_ * 0x1.9e7826p-13f + 0x1.6d3a5ap-10f;\n"
+    "  e_ = r_ * e_ + 0x1.1112d6p-7f;\n"
+    "  e_ = r_ * e_ + 0x1.5554f8p-5f;\n"
+    "  e_ = r_ * e_ + 0x1.555554p-3f;\n"
+    "  e_ = r_ * e_ + 0.5f;\n"
+    "  e_ = r_ * r_ * e_ + r_;\n"
+    "  n_ = (v@)(j_ << 23);\n"
+    "  e_ = e_ * n_ + (n_ - (v@)((j_ - i_ + 254) << 23));\n"
+    "  e_ *= (v@)((i_ - j_) << 23);\n"
+    "  (v@)((m@)e_ | ((m@)u_ & (-0x7fffffff - 1)));\n"
+    "})";
+
 /* n log(2) + log(1 + f), 1 + f in sqrt(1/2)..sqrt(2) */
+#define LOG_SERIES                                            \
+  "  s_ = f_ * f_;\n"                                         \
+  "  y_ = f_ * 0x1.14737ep-4f - 0x1.de01f8p-4f;\n"            \
+  "  y_ = f_ * y_ + 0x1.e6c006p-4f;\n"                        \
+  "  y_ = f_ * y_ - 0x1.fc28c8p-4f;\n"                        \
+  "  y_ = f_ * y_ + 0x1.233ba2p-3f;\n"                        \
+  "  y_ = f_ * y_ - 0x1.555c44p-3f;\n"                        \
+  "  y_ = f_ * y_ + 0x1.99a476p-3f;\n"                        \
+  "  y_ = f_ * y_ - 0x1.000006p-2f;\n"                        \
+  "  y_ = f_ * y_ + 0x1.555548p-2f;\n"                        \
+  "  y_ = f_ * s_ * y_ + n_ * 0x1.7f7d1cp-20f - 0.5f * s_;\n" \
+  "  y_ = n_ * 0x1.62e4p-1f + (y_ + f_);\n"
 static const char log_text[] =
     "({\n"
     "  v@ x_ = (x), f_, n_, y_, s_;\n"
@@ -58,21 +92,23 @@ static const char log_text[] =
     "  f_ = (v@)((tiny_ & ~less_ & (m@)(x_ * 0x1p+25f)) | (~tiny_ & (m@)x_));\n"
     "  i_ = ((m@)f_ - 0x3f3504f3) >> 23;\n"
     "  f_ = (v@)((m@)f_ - (i_ << 23)) - 1.0f;\n"
-    "  n_ = __builtin_convertvector(i_ - (tiny_ & 25), v@);\n"
-    "  s_ = f_ * f_;\n"
-    "  y_ = f_ * 0x1.14737ep-4f - 0x1.de01f8p-4f;\n"
-    "  y_ = f_ * y_ + 0x1.e6c006p-4f;\n"
-    "  y_ = f_ * y_ - 0x1.fc28c8p-4f;\n"
-    "  y_ = f_ * y_ + 0x1.233ba2p-3f;\n"
-    "  y_ = f_ * y_ - 0x1.555c44p-3f;\n"
-    "  y_ = f_ * y_ + 0x1.99a476p-3f;\n"
-    "  y_ = f_ * y_ - 0x1.000006p-2f;\n"
-    "  y_ = f_ * y_ + 0x1.555548p-2f;\n"
-    "  y_ = f_ * s_ * y_ + n_ * 0x1.7f7d1cp-20f - 0.5f * s_;\n"
-    "  y_ = n_ * 0x1.62e4p-1f + (y_ + f_);\n"
+    "  n_ = __builtin_convertvector(i_ - (tiny_ & 25), v@);\n" LOG_SERIES
     "  i_ = ~(x_ < __builtin_inff()) & ~(zero_ | less_); /* inf and nan */\n"
     "  (v@)((~(i_ | zero_ | less_) & (m@)y_) | (i_ & (m@)x_) | (zero_ & -0x800000) |\n"
     "       (less_ & 0x7fc00000));\n"
+    "})";
+
+/* the same of 1 + x, and f = 2^-n x + (2^-n - 1), which is x where n is 0: nothing of it is lost in 1 + x */
+static const char log1p_text[] =
+    "({\n"
+    "  v@ x_ = (x), u_ = x_ + 1.0f, f_, n_, y_, s_;\n"
+    "  m@ zero_ = u_ == 0.0f, less_ = u_ < 0.0f, i_ = ((m@)u_ - 0x3f3504f3) >> 23;\n"
+    "  n_ = __builtin_convertvector(i_, v@);\n"
+    "  f_ = (v@)((u_ < 0x1p+64f) & (0x3f800000 - (i_ << 23)));\n"
+    "  f_ = (v@)((m@)x_ - (i_ << 23)) + (f_ - 1.0f);\n" LOG_SERIES
+    "  i_ = ~(x_ < __builtin_inff()) & ~(zero_ | less_); /* inf and nan */\n"
+    "  (v@)((~(i_ | zero_ | less_) & ((m@)y_ | ((m@)x_ & (-0x7fffffff - 1)))) | (i_ & (m@)x_) |\n"
+    "       (zero_ & -0x800000) | (less_ & 0x7fc00000));\n"
     "})";
 
 /* x + x^3 P(x^2), from 5/8 on 1 - 2 / (e^2x + 1) */
@@ -180,7 +216,22 @@ static const char far_angle_text[] =
 
 /* ---- which are there ---- */
 
-enum function { GREATER, LESSER, ABS, FLOOR, EXP, LOG, TANH, ERF, REDUCE, TURNED, SIN, COS };
+enum function {
+  GREATER,
+  LESSER,
+  ABS,
+  FLOOR,
+  EXP,
+  LOG,
+  EXPM1,
+  LOG1P,
+  TANH,
+  ERF,
+  REDUCE,
+  TURNED,
+  SIN,
+  COS
+};
 enum { FUNCTIONS = COS + 1 };
 
 /* What a text uses stands before it. */
@@ -194,6 +245,8 @@ static const struct {
     [FLOOR] = {"FLOOR", "x", floor_text, 1 << ABS},
     [EXP] = {"EXP", "x", exp_text, 1 << LESSER},
     [LOG] = {"LOG", "x", log_text, 0},
+    [EXPM1] = {"EXPM1", "x", expm1_text, 1 << GREATER | 1 << LESSER},
+    [LOG1P] = {"LOG1P", "x", log1p_text, 0},
     [TANH] = {"TANH", "x", tanh_text, 1 << ABS | 1 << EXP | 1 << LESSER},
     [ERF] = {"ERF", "x", erf_text, 1 << ABS | 1 << LESSER},
     [REDUCE] = {"REDUCE", "x, r, n", reduce_text, 1 << ABS},
@@ -210,6 +263,8 @@ static int function_of(enum px_op op) {
     case PX_FLOOR: return FLOOR;
     case PX_EXP: return EXP;
     case PX_LOG: return LOG;
+    case PX_EXPM1: return EXPM1;
+    case PX_LOG1P: return LOG1P;
     case PX_TANH: return TANH;
     case PX_ERF: return ERF;
     case PX_SIN: return SIN;

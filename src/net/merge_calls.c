@@ -73,8 +73,9 @@ static void put_together(const struct network *n, int producer, int consumer, bo
 /* ---- where they meet -------------------------------------------------------------------------- */
 
 static bool is_costly(enum px_op op) {
-  return op == PX_EXP || op == PX_LOG || op == PX_SIN || op == PX_COS || op == PX_TANH ||
-         op == PX_SQRT || op == PX_ERF || op == PX_POW || op == PX_DIV;
+  return op == PX_EXP || op == PX_EXPM1 || op == PX_LOG || op == PX_LOG1P || op == PX_SIN ||
+         op == PX_COS || op == PX_TANH || op == PX_SQRT || op == PX_ERF || op == PX_POW ||
+         op == PX_DIV;
 }
 
 static int operations(const struct program *p, int expr) {

@@ -48,6 +48,8 @@
   X(NOT,    "!",     NOT,     1, LOGIC,   0, !a,                NEVER,          NONE,     0,   EXACT)   \
   X(EXP,    "exp",   CALL,    1, VALUES,  1, NEVER,             exp(a),         EXP,      0,   LIBRARY) \
   X(LOG,    "log",   CALL,    1, VALUES,  1, NEVER,             log(a),         LOG,      0,   LIBRARY) \
+  X(EXPM1,  "expm1", CALL,    1, VALUES,  1, NEVER,             expm1(a),       EXP,      0,   LIBRARY) \
+  X(LOG1P,  "log1p", CALL,    1, VALUES,  1, NEVER,             log1p(a),       LOG,      0,   LIBRARY) \
   X(SIN,    "sin",   CALL,    1, VALUES,  1, NEVER,             sin(a),         WAVE,     1,   LIBRARY) \
   X(COS,    "cos",   CALL,    1, VALUES,  1, NEVER,             cos(a),         WAVE,     1,   LIBRARY) \
   X(TANH,   "tanh",  CALL,    1, VALUES,  1, NEVER,             tanh(a),        SLOPE,    1,   LIBRARY) \
@@ -96,8 +98,8 @@ enum px_error {
   ERROR_SLOPE,    /* slope * e */
   ERROR_WAVE,     /* slope * e; the result's own rounding is one of 1 too, near zeros */
   ERROR_RISING,   /* f(a + e) - f(a - e): of any function that never falls */
-  ERROR_EXP,      /* exp(a) (exp(e) - 1) */
-  ERROR_LOG,      /* e / (a - e) */
+  ERROR_EXP,      /* exp(a) (exp(e) - 1): of exp and expm1 */
+  ERROR_LOG,      /* e / (a - e), of log1p e / (1 + a - e) */
   ERROR_SQRT      /* e / sqrt(a) */
 };
 

@@ -135,6 +135,19 @@ static int power_error(struct writer *w, struct both a, struct both b, int value
   return scaled(w, value, px_sub(to, px_call(to, PX_EXP, shift), px_number(to, 1)));
 }
 
+/* exp(a) moves by that, and so does expm1(a), which loses nothing of a small e. */
+static int exp_error(struct writer *w, enum px_op op, struct both a, int value) {
+  int raised = op == PX_EXP ? value : px_call(w->to, PX_EXP, a.value);
+  return scaled(w, raised, px_call(w->to, PX_EXPM1, a.error));
+}
+
+static int log_error(struct writer *w, enum px_op op, struct both a) {
+  struct program *to = w->to;
+  int of = op == PX_LOG ? a.value : px_add(to, px_number(to, 1), a.value);
+  return when(w, exceeds(w, of, a.error), px_div(to, a.error, px_sub(to, of, a.error)),
+              px_number(to, HUGE_VAL));
+}
+
 /* By how much the operation of these operands may move; `value` is what it gives. Of more than one
  * operand b is the second. */
 static int operand_error(struct writer *w, enum px_op op, struct both a, struct both b, int value) {
@@ -153,10 +166,8 @@ static int operand_error(struct writer *w, enum px_op op, struct both a, struct 
     case ERROR_RISING:
       return px_sub(to, px_call(to, op, px_add(to, a.value, e)),
                     px_call(to, op, px_sub(to, a.value, e)));
-    case ERROR_EXP: return scaled(w, value, px_sub(to, px_call(to, PX_EXP, e), px_number(to, 1)));
-    case ERROR_LOG:
-      return when(w, exceeds(w, a.value, e), px_div(to, e, px_sub(to, a.value, e)),
-                  px_number(to, HUGE_VAL));
+    case ERROR_EXP: return exp_error(w, op, a, value);
+    case ERROR_LOG: return log_error(w, op, a);
     case ERROR_SQRT:
       return when(w, exceeds(w, a.value, e), px_div(to, e, value),
                   px_call(to, PX_SQRT, times(w, 2, e)));

@@ -193,7 +193,9 @@ static bool has_function(const struct program *p, int expr) {
   if (n->sort != PX_VALUE || n->op == PX_LOAD) return false;
   switch (n->op) {
     case PX_EXP:
+    case PX_EXPM1:
     case PX_LOG:
+    case PX_LOG1P:
     case PX_SIN:
     case PX_COS:
     case PX_TANH:

@@ -65,6 +65,8 @@ static int call_of(int op) {
   case PX_##name: return RATE_##name;
     RATE_CALLS(X)
 #undef X
+    case PX_EXPM1: return RATE_EXP; /* the same with a few operations more */
+    case PX_LOG1P: return RATE_LOG;
     default: return -1;
   }
 }

@@ -72,7 +72,7 @@ static const struct {
     {"1.50 + 2.0 + 1.0e2", "1.5 + 2 + 100"},
     {"-0 + -0.0", "-0.0 + -0.0"},
     {"max(X[i, j], -inf) + inf", NULL},
-    {"exp(log(sin(cos(tanh(sqrt(erf(abs(floor(pow(X[i, j], 2))))))))))", NULL},
+    {"exp(log(expm1(log1p(sin(cos(tanh(sqrt(erf(abs(floor(pow(X[i, j], 2))))))))))))", NULL},
     {"min(max(X[i, j], 0), 6)", NULL},
     {"X[i / 2 * 2, (j + 1) % 4]", "X[i/2*2, (j+1)%4]"},
     {"X[(i+1)/2*2 - 2 + 2, j]", "X[(i+1)/2*2-2+2, j]"},
@@ -573,8 +573,8 @@ static const struct {
     {HEAD "Y[i:3] = X[i, 0] + real(i) * i",
      "line 3, column 30: axis 'i' is an index, write real(i) for its value"},
     {HEAD "Y[i:3] = foo(i)",
-     "line 3, column 10: unknown function 'foo', there are min, max, exp, log, sin, cos, "
-     "tanh, sqrt, erf, abs, floor, pow, real"},
+     "line 3, column 10: unknown function 'foo', there are min, max, exp, log, expm1, "
+     "log1p, sin, cos, tanh, sqrt, erf, abs, floor, pow, real"},
     {HEAD "Y[i:3] = exp(1, 2)", "line 3, column 10: 'exp' takes 1 argument, found 2"},
     {HEAD "Y[i:3] = min(1)", "line 3, column 10: 'min' takes 2 arguments, found 1"},
     {HEAD "Y[i:3] = exp()", "line 3, column 10: 'exp' takes 1 argument, found 0"},

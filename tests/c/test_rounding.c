@@ -65,6 +65,9 @@ static float functions(const float *x, const float *w, int i) {
   float s = sum(x, w, i);
   return sinf(s) + cosf(s) * tanhf(s) - erff(s) + sqrtf(fabsf(s)) * logf(fabsf(s) + 2);
 }
+static float near_zero(const float *x, const float *w, int i) {
+  return expm1f(log1pf(sum(x, w, i) * 0x1p-60f) * 2);
+}
 static float power(const float *x, const float *w, int i) {
   return powf(fabsf(sum(x, w, i)) + 1, 1.7f);
 }
@@ -107,6 +110,7 @@ static const struct {
      "Y[i:64] = sin(S[i]) + cos(S[i]) * tanh(S[i]) - erf(S[i]) + sqrt(abs(S[i])) * log(abs(S[i]) "
      "+ 2)",
      functions, 1e7},  // a root near zero
+    {SUM "Y[i:64] = expm1(log1p(S[i] * 8.673617379884035e-19) * 2)", near_zero, 100},
     {SUM "Y[i:64] = pow(abs(S[i]) + 1, 1.7)", power, 120},
     {SUM "Y[i:64] = floor(S[i] * 4)", floors, 1e7},  // off by one where the value is nearly whole
     {"Y[i:64] = X[63 - i, 0]", copy, 0},

@@ -137,6 +137,8 @@ static double walk_value(struct walk *w, int expr, const int64_t *at) {
     case PX_NEG: return -a;
     case PX_EXP: return exp(a);
     case PX_LOG: return log(a);
+    case PX_EXPM1: return expm1(a);
+    case PX_LOG1P: return log1p(a);
     case PX_SIN: return sin(a);
     case PX_COS: return cos(a);
     case PX_TANH: return tanh(a);

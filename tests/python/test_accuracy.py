@@ -152,3 +152,36 @@ def test_a_mask_of_infinities_takes_no_longer() -> None:
             taken[name].append(time.thread_time() - start)
     assert min(taken["masked"]) < 2 * min(taken["plain"])
     torch.testing.assert_close(network(masked), masked.softmax(-1))
+
+
+NEAR_ZERO: dict[str, Callable[[Tensor], Tensor]] = {
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "elu": lambda x: F.elu(x, alpha=0.7),
+    "celu": lambda x: F.celu(x, alpha=0.7),
+    "selu": F.selu,
+    "softplus": F.softplus,
+    "sharp softplus": lambda x: F.softplus(x, beta=4.0),
+    "logsigmoid": F.logsigmoid,
+    "mish": F.mish,
+}
+SPECIAL = [0.0, -0.0, torch.inf, -torch.inf, torch.nan, -1.0, -1.0000001, -0.9999999, 88.7, 89.0,
+           1e-45, -1e-45, 1e-40, -1e-40, 3.4e38, -3.4e38, -17.4, -104.5, 20.0, 20.1]  # fmt: skip
+
+
+def test_functions_that_are_small_near_zero() -> None:
+    """The error is relative to each result."""
+    size = torch.logspace(-38, 1, 4001)
+    x = torch.cat([size, -size, torch.tensor(SPECIAL)])
+    model = Network(lambda x: [function(x) for function in NEAR_ZERO.values()]).eval()
+    with torch.no_grad():
+        results = zip(NEAR_ZERO, canvas.compile(model, x)(x), model(x.double()))
+    for name, got, exact in results:
+        wanted = exact.float()  # with its infinities
+        finite = wanted.isfinite()
+        assert torch.equal(got[~finite].isnan(), wanted[~finite].isnan()), name
+        assert torch.equal(got[wanted.isinf()], wanted[wanted.isinf()]), name
+        off = (got - exact)[finite].abs()
+        allowed = 2**-21 * exact[finite].abs() + 2**-142
+        assert bool((off <= allowed).all()), (name, x[finite][off > allowed])
+        assert torch.equal(got.signbit()[finite], wanted.signbit()[finite]), name

@@ -247,7 +247,7 @@ def test_functions_of_programs() -> None:
     text = (ROOT / "docs/program.md").read_text()
     told = re.search(r"and functions:(.*?), an index", text, re.S)
     assert known and told, done.stderr
-    spans = re.findall(r"`([a-z ]+)(?:\(INDEX\))?`", told[1])
+    spans = re.findall(r"`([a-z0-9 ]+)(?:\(INDEX\))?`", told[1])
     assert sorted(" ".join(spans).split()) == sorted(known[1].split(", "))
 
 

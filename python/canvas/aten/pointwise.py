@@ -21,15 +21,15 @@ UNARY = {
     "silu": "{X} / (1 + exp(-{X}))",
     "hardsigmoid": "min(max({X} + 3, 0), 6) / 6",
     "hardswish": "{X} * min(max({X} + 3, 0), 6) / 6",
-    "mish": "{X} * tanh(if {X} > 20 then {X} else log(1 + exp({X})))",
-    "selu": "1.0507009873554805 * (if {X} > 0 then {X} else 1.6732632423543772 * (exp({X}) - 1))",
-    "log_sigmoid": "min({X}, 0) - log(1 + exp(-abs({X})))",
+    "mish": "{X} * tanh(if {X} > 20 then {X} else log1p(exp({X})))",
+    "selu": "1.0507009873554805 * (if {X} > 0 then {X} else 1.6732632423543772 * expm1({X}))",
+    "log_sigmoid": "min({X}, 0) - log1p(exp(-abs({X})))",
     "neg": "-{X}",
     "abs": "abs({X})",
     "exp": "exp({X})",
-    "expm1": "exp({X}) - 1",
+    "expm1": "expm1({X})",
     "log": "log({X})",
-    "log1p": "log(1 + {X})",
+    "log1p": "log1p({X})",
     "log2": "log({X}) / 0.6931471805599453",
     "log10": "log({X}) / 2.302585092994046",
     "sqrt": "sqrt({X})",
@@ -95,13 +95,13 @@ def leaky_relu(w: Writer, x: Any, slope: Any) -> Value:
 
 @operator("element by element", "elu")
 def elu(w: Writer, x: Any, alpha: Any, scale: Any, input_scale: Any) -> Value:
-    body = "if {X} > 0 then {X} * {C} else {A} * (exp({X} * {S}) - 1)"
+    body = "if {X} > 0 then {X} * {C} else {A} * expm1({X} * {S})"
     return elements(w, "elu", body, X=x, A=alpha * scale, C=scale, S=input_scale)
 
 
 @operator("element by element", "celu")
 def celu(w: Writer, x: Any, alpha: Any) -> Value:
-    return elements(w, "celu", "if {X} > 0 then {X} else {A} * (exp({X} / {A}) - 1)", X=x, A=alpha)
+    return elements(w, "celu", "if {X} > 0 then {X} else {A} * expm1({X} / {A})", X=x, A=alpha)
 
 
 @operator("element by element", "prelu")
@@ -118,7 +118,7 @@ def prelu(w: Writer, x: Any, slope: Any) -> Value:
 
 @operator("element by element", "softplus")
 def softplus(w: Writer, x: Any, beta: Any, threshold: Any) -> Value:
-    body = "if {X} * {B} > {T} then {X} else log(1 + exp({X} * {B})) / {B}"
+    body = "if {X} * {B} > {T} then {X} else log1p(exp({X} * {B})) / {B}"
     return elements(w, "softplus", body, X=x, B=beta, T=threshold)
 
 
