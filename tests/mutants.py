@@ -79,7 +79,7 @@ PYTHON_OWN = {
     "python/canvas/aten/writer.py": "test_aten_networks",
     "python/canvas/aten/graph.py": "test_aten_networks",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
-    "python/canvas/aten/exporting.py": "test_compile_network",
+    "python/canvas/aten/exporting.py": "test_compile_network test_compile_models",
     "python/canvas/aten/norms.py": "test_accuracy",
     "python/canvas/aten/pointwise.py": "test_accuracy",
     "python/canvas/inference/watched_weights.py": "test_compile_network",

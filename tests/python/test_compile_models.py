@@ -6,6 +6,7 @@ import logging
 import re
 import struct
 import subprocess
+import warnings
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 import canvas
-from canvas import _core
+from canvas import _core, aten
 from canvas.inference import memory_bound
 
 
@@ -307,6 +308,15 @@ def test_constants_are_computed_where_they_are_read():
     assert [why.partition(":")[0] for why in compiled._example_size().cut.left] == [
         "aten.sort.default"
     ]
+
+
+def test_nobody_is_warned_of_what_pytorch_does():
+    model = Does(lambda s, x: s.layer(x) + torch.arange(4)).eval()
+    exported = torch.export.export(model, (X4,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        canvas.compile(model, X4)
+        aten.import_graph(exported)
 
 
 def test_numbers_that_a_model_holds_may_change():
