@@ -77,7 +77,7 @@ PYTHON_OWN = {
     "python/canvas/aten/memory_order.py": "test_compile_layouts",
     "python/canvas/aten/reductions.py": "test_aten_operators",
     "python/canvas/aten/writer.py": "test_aten_networks",
-    "python/canvas/aten/graph.py": "test_aten_networks",
+    "python/canvas/aten/graph.py": "test_aten_networks test_compile_models",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
     "python/canvas/aten/exporting.py": "test_compile_network test_compile_models",
     "python/canvas/aten/norms.py": "test_accuracy",

@@ -319,6 +319,19 @@ def test_nobody_is_warned_of_what_pytorch_does():
         aten.import_graph(exported)
 
 
+def test_parts_are_not_decomposed_again(monkeypatch):
+    model = Does(lambda s, x: (s.layer(x) + torch.arange(4)).sort(1)[0]).eval()
+    runs = []
+    decompose = torch.export.ExportedProgram.run_decompositions
+    monkeypatch.setattr(
+        torch.export.ExportedProgram,
+        "run_decompositions",
+        lambda exported, table: runs.append(exported) or decompose(exported, table),
+    )
+    canvas.compile(model, X4)
+    assert len(runs) == 1
+
+
 def test_numbers_that_a_model_holds_may_change():
     model = Does(lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3]).eval()
     compiled = canvas.compile(model, X4)

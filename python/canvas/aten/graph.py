@@ -66,6 +66,13 @@ def import_graph(
     return _Import(decomposed(exported), in_memory_order).run(name)
 
 
+def import_part(exported: ExportedProgram) -> Imported:
+    """Operators of a graph that `export` gave, as a program of their own, in memory order.  They
+    are known or constants: that they are not decomposed again saves its time.
+    """
+    return _Import(exported, True).run("model")
+
+
 class _Import:
     def __init__(self, exported: ExportedProgram, in_memory_order: bool) -> None:
         self.exported = exported

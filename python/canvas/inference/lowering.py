@@ -28,7 +28,7 @@ class Lowered:
 
 
 def lower(exported: Any, threads: int, log: Any, winograd: bool | int = False) -> Lowered:
-    imported = aten.import_graph(exported, in_memory_order=True)
+    imported = aten.import_part(exported)
     network = NativeNetwork(imported.text, threads, log, winograd)
     return Lowered(network, imported.weights, imported.input_orders, imported.output_orders)
 
