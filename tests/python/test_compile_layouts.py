@@ -84,3 +84,39 @@ def test_what_is_saved_of_channels_last(tmp_path):
     for line in (tmp_path / "home/README.md").read_text().splitlines():
         if line.startswith("    "):
             subprocess.run(line.split(), cwd=tmp_path / "home", check=True, capture_output=True)
+
+
+class ChangesInputs(nn.Module):
+    """Answers what it changed, and a part of what it did not."""
+
+    def forward(self, x, z):
+        x.add_(1)
+        part = x[:, 1:]
+        part.mul_(z)
+        return {"x": x, "turned": x.transpose(2, 3), "part": part, "sum": part + z, "z": z[:, ::2]}
+
+
+GAPS = {
+    **LAYOUTS,
+    "a part": lambda x: torch.cat([x, x], 3)[..., 3 : 3 + x.shape[3]],
+    "images apart": lambda x: torch.stack([x, x], 1)[:, 1],
+}
+del GAPS["one image"]  # elements that share memory are not changed
+
+
+@pytest.mark.parametrize("backend", [False, True])
+@pytest.mark.parametrize("layout", GAPS)
+def test_inputs_with_gaps_are_changed_and_answered(layout, backend):
+    torch.compiler.reset()
+    torch.manual_seed(1)
+    put, model = GAPS[layout], ChangesInputs().eval()
+    x, z = torch.randn(3, 6, 7, 9), torch.randn(3, 1, 1, 1)
+    compiled = (
+        torch.compile(model, backend="canvas")
+        if backend
+        else canvas.compile(model, (put(x), z.expand(3, 5, 7, 9)))
+    )
+    for _ in range(2):
+        ours, theirs, given = put(x.clone()), put(x.clone()), z.expand(3, 5, 7, 9)
+        same(compiled(ours, given), model(theirs, given))
+        torch.testing.assert_close(ours, theirs)

@@ -145,7 +145,7 @@ class Specialised:
         """The inputs for a run that may change them."""
         if not self._mutated:
             return list(inputs)
-        return [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+        return [_copied(value) for value in inputs]
 
     def _exact(self, eager: Eager, inputs: list[Any]) -> Sequence[Any] | None:
         """What PyTorch answers in float64; None where the model cannot be run in it, or draws or
@@ -220,6 +220,15 @@ class Specialised:
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
         orders = (lowered.input_orders, lowered.output_orders)
         return NativePart(network, roles, order, strides, alone, self.lifted.made, orders)
+
+
+def _copied(value: Any) -> Any:
+    """A tensor that lies as this one does, with the gaps between its elements."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or not value.numel():
+        return value.clone() if isinstance(value, Tensor) else value
+    span = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride()))
+    line = value.detach().as_strided((span,), (1,)).clone()
+    return line.as_strided(value.shape, value.stride(), 0)
 
 
 def _shares_memory(tensor: Tensor) -> bool:
