@@ -120,3 +120,63 @@ def test_inputs_with_gaps_are_changed_and_answered(layout, backend):
         ours, theirs, given = put(x.clone()), put(x.clone()), z.expand(3, 5, 7, 9)
         same(compiled(ours, given), model(theirs, given))
         torch.testing.assert_close(ours, theirs)
+
+
+class Views(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 6))
+
+    def forward(self, x, z):
+        y = x[:, ::2]
+        y.add_(1)
+        return {"self": x, "part": y, "sum": x + z, "turned": z.t(), "other": z,
+                "flat": z.reshape(-1), "weight": self.weight[1:]}  # fmt: skip
+
+
+def memory(result, *given):
+    """For each output the inputs whose memory it has, and where."""
+    places = {t.untyped_storage().data_ptr(): i for i, t in enumerate(given)}
+    return {
+        key: (places.get(t.untyped_storage().data_ptr()), t.storage_offset() * (key in SHARED))
+        for key, t in result.items()
+    }
+
+
+SHARED = {"self", "part", "turned", "other", "flat"}
+
+
+@pytest.mark.parametrize("backend", [False, True])
+def test_views_of_inputs_are_views(backend):
+    torch.compiler.reset()
+    model, x, z = Views().eval(), torch.randn(4, 6), torch.randn(5, 6)[1:]
+    made = torch.compile(model, backend="canvas") if backend else canvas.compile(model, (x, z))
+    for _ in range(2):
+        with torch.no_grad():
+            ours, theirs = x.clone(), x.clone()
+            got, wanted = made(ours, z), model(theirs, z)
+        same(got, wanted)
+        kept = memory(wanted, theirs, z)
+        assert {**memory(got, ours, z), "weight": None} == {**kept, "weight": None}
+        got["part"].zero_()
+        assert not ours[:, ::2].any() and got["self"] is ours
+
+
+class Turned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x, z):
+        return z.t(), x * self.weight
+
+
+@pytest.mark.parametrize("shared", ["inputs", "weight"])
+def test_views_of_what_is_shared_are_copies(shared):
+    """Another call may have inputs of which each has memory of its own."""
+    model = Turned().eval()
+    x, z = torch.randn(3, 4), torch.randn(3, 4)
+    first = (x, x) if shared == "inputs" else (x, model.weight.detach())
+    compiled = canvas.compile(model, first)
+    for given in (first, (x, z), (z, x)):
+        assert torch.equal(compiled(*given)[0], given[1].t())
