@@ -94,7 +94,7 @@ PYTHON_OWN = {
     "python/canvas/inference/at_work.py": "test_torch_backend",
     "python/canvas/inference/torch_backend.py": "test_torch_backend",
     "python/canvas/inference/compile_options.py": "test_torch_backend",
-    "python/canvas/inference/native_network.py": "test_native_network",
+    "python/canvas/inference/native_network.py": "test_native_network test_compile_models",
 }
 SECONDS = 180  # of the processor for one test; a mutant that hangs is noticed, too
 MEMORY = 8 << 30  # bytes of address space of one test

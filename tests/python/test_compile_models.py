@@ -332,6 +332,18 @@ def test_parts_are_not_decomposed_again(monkeypatch):
     assert len(runs) == 1
 
 
+def test_another_default_device_is_not_that_of_outputs():
+    model = Does(lambda s, x: (s.layer(x).t() + 1).reshape(-1, 1)).eval()
+    with torch.device("meta"):
+        compiled = canvas.compile(model, X4)
+        answers = [compiled(X4) for _ in range(2)]
+        backend = torch.compile(model, backend="canvas")
+        answers += [backend(X4) for _ in range(2)]
+    for got in answers:
+        assert got.device.type == "cpu"
+        torch.testing.assert_close(got, model(X4))
+
+
 def test_numbers_that_a_model_holds_may_change():
     model = Does(lambda s, x: s.layer(x)[:, s.order + 1] + s.table(s.order)[:2, :3]).eval()
     compiled = canvas.compile(model, X4)

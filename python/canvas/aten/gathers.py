@@ -123,7 +123,7 @@ def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> 
     at, picked = dict(enumerate(names)), {}
     for axis, (n, o) in enumerate(zip(x.shape[rest:], out), rest):
         scale = scales[axis - rest] if scales is not None else None
-        row = torch.arange(n, dtype=torch.float32)[None, None]
+        row = torch.arange(n, dtype=torch.float32, device="cpu")[None, None]
         if scale is None or size is not None:
             answer = F.interpolate(row, size=o, mode="nearest")
         else:

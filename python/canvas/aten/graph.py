@@ -294,7 +294,7 @@ def is_constant(node: Node, args: list[Any], values: Mapping[Node, Any]) -> bool
 def computed(node: Node, values: Mapping[Node, Any]) -> Any:
     if node.target._opname in OF_SIZES:
         shape = tuple(results_of(node)[0].shape)
-        like = torch.empty(shape, dtype=results_of(node)[0].dtype)
+        like = torch.empty(shape, dtype=results_of(node)[0].dtype, device="cpu")
         fixed = {nodes_in(node.args[0])[0]: like}
         values = {**values, **fixed}
     args, kwargs = torch.fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: values[n])

@@ -102,7 +102,7 @@ class Writer:
                 raise Unsupported("it computes with int64, only float32 is known")
             return x
         if not isinstance(x, Tensor):
-            x = torch.tensor(x)
+            x = torch.tensor(x, device="cpu")
         if x.dtype == torch.float64 or not x.numel():
             raise Unsupported(f"it reads a constant of {_plain(x.dtype)} {list(x.shape)}")
         return self.weight(x if x.dtype == torch.float32 else self._kept_as(x, torch.float32))

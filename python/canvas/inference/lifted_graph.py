@@ -76,7 +76,9 @@ def _apart(module: nn.Module, given: Any) -> Any:
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, torch.Tensor) and leaf.numel():
             if _memory(leaf) in taken:
-                leaves[place] = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
+                leaves[place] = torch.empty_strided(
+                    leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device
+                )
             taken.add(_memory(leaf))
     return _pytree.tree_unflatten(leaves, spec)
 

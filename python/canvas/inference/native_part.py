@@ -160,7 +160,7 @@ def in_strides(tensor: Tensor, strides: tuple[int, ...] | None) -> Tensor:
         return tensor
     if all(a == b or n == 1 for a, b, n in zip(tensor.stride(), strides, tensor.shape)):
         return tensor.as_strided(tensor.shape, strides)
-    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
     once = tuple(slice(1) if stride == 0 else slice(None) for stride in strides)
     made[once].copy_(tensor[once])
     return made
