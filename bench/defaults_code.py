@@ -280,7 +280,7 @@ def nests(program: str, arrays: Arrays, machine: str | None = None, calls: int =
 
 
 FUNCTIONS = re.compile(
-    r"\b(EXP|LOG|TANH|ERF|SIN|COS|SQRT)_V\d+\(|\b(exp|log|tanh|erf|sin|cos)f?\("
+    r"\b(EXP|LOG|EXPM1|LOG1P|TANH|ERF|SIN|COS|SQRT)_V\d+\(|\b(exp|log|expm1|log1p|tanh|erf|sin|cos)f?\("
 )
 
 
