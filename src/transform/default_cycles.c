@@ -20,11 +20,13 @@ enum {
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
   PLACES = 4,            /* elements that a vector is put together of at little cost */
-  SHORT = 9              /* steps of a reduction that count as one */
+  SHORT = 9,             /* steps of a reduction that count as one */
+  MANY = 32              /* registers */
 };
 
 static const double ONE_LINE = 0.55,
                     TWO_LINES = 0.8; /* of these bytes, where fewer lines are read */
+static const double APIECE = 1.5;    /* ... that is stored as one of a vector's lanes */
 static const double TURNED = 3;      /* cycles of an element that is loaded in a twisted way */
 static const double TURNS = 1.5;     /* cycles of a vector that is permuted */
 static const double MASKED = 1.1;    /* what lanes cost that are not all there */
@@ -35,6 +37,7 @@ static const double BORDERS = 1.3;   /* ... which loops within a long sum are sp
 static const double INSIDE = 1.03;   /* ... and which leave out terms of it */
 static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
+static const double LOADED = 1.04;   /* the loads of a long sum that few registers share */
 static const double HINDERED =
     0.06; /* the share of the time until parts of lines come that nothing hides */
 static const double SLID = 1.03;        /* ... code that is several times as long */
@@ -311,7 +314,7 @@ static double lane_across(const struct chooser *c) {
   int64_t rows = c->now.rows[axis];
   bool wide = c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
   bool transposed = wide && rows >= DEFAULT_ACROSS && !(c->options.turned >> axis & 1);
-  return transposed ? 0.3 + 2.6 / (double)rows : 0.8;
+  return transposed ? 0.3 + 2.6 / (double)rows : APIECE;
 }
 
 static double stores(const struct chooser *c) {
@@ -480,7 +483,9 @@ static double step_of(struct chooser *c) {
   double work = points * c->f->operations / PORTS;
   c->now.packed = 0;
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
-  double step = ports / 2 > work ? ports / 2 + work / 32 : work + ports / 64;
+  bool few = c->f->reduction > DEFAULT_FEW && c->machine->registers < MANY;
+  double loading = few ? LOADED * ports / 2 : ports / 2;
+  double step = loading > work ? loading + work / 32 : work + ports / 64;
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
   if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
   if (c->f->reduction > 1 && step < latency) step = latency;

@@ -78,6 +78,9 @@ static const struct {
      "oc_v, w_i:vec =>"},  // ... in vectors along the rows, which every tile has
     {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "ic, kh, kw, w_i:14:mask:unroll, oc_v:32:vec =>"},
+    // few registers: two vectors, so that each row that is loaded is for two multiply-adds
+    {"conv2d_nchw height=56 width=56 in_channels=64 out_channels=64 kernel=3 padding=1", 1,
+     "ic, kh, kw, w_i:6:peel:unroll, oc_v:16:vec =>"},
     // ... of a small image it is outside
     {"conv2d_nchw height=10 width=14 in_channels=64 out_channels=64 kernel=3 padding=1", 0,
      "kh, kw, ic, w_i:14:mask:unroll, oc_v:32:vec =>"},
@@ -153,6 +156,13 @@ static void what_is_chosen(void **state) {
 #define GROUPED                                              \
   "in X f32 [h:16, w:16, c:16]\nin W f32 [o:8, k:4] const\n" \
   "Y[h:16, w:16, o:8] = X[h, w, o/2*4+k] * W[o, k] // sum k:4\nout Y\n"
+#define TWO_CONVOLUTIONS                                                             \
+  BEGIN                                                                              \
+  "in X f32 [k:256, h:14, w:14]\nin W f32 [c:64, k:256, kh:3, kw:3] const\n"         \
+  "in V f32 [o:256, c:64] const\n"                                                   \
+  "D[c:64, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then " \
+  "X[k, h+kh-1, w+kw-1] else 0) * W[c, k, kh, kw] // sum k:256, kh:3, kw:3\n"        \
+  "Y[o:256, h:14, w:14] = D[k, h, w] * V[o, k] // sum k:64\nout Y\n"
 static const struct {
   const char *program, *line;
   int machine;
@@ -320,12 +330,9 @@ static const struct {
            "\nout Y\n",
      "kh, c, kw:unroll, w_i:8:unroll, o:vec =>", 0},
     // rows along a line rather than one in a line each, of which the first cache keeps few
-    {BEGIN "in X f32 [k:256, h:14, w:14]\nin W f32 [c:64, k:256, kh:3, kw:3] const\n"
-           "in V f32 [o:256, c:64] const\n"
-           "D[c:64, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then "
-           "X[k, h+kh-1, w+kw-1] else 0) * W[c, k, kh, kw] // sum k:256, kh:3, kw:3\n"
-           "Y[o:256, h:14, w:14] = D[k, h, w] * V[o, k] // sum k:64\nout Y\n",
-     "c_o:para, h, kh, kw, k, w:unroll, c_v:8:vec =>", 1},
+    {TWO_CONVOLUTIONS, "h:para, c_o, kh, kw, k, w:unroll, c_v:32:vec =>", 0},
+    // lanes along what is written, where short vectors would be stored lane by lane
+    {TWO_CONVOLUTIONS, "o_o:para, h, Y_k, o_i:6:peel:unroll, w_v:16:mask:vec =>", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
@@ -429,7 +436,7 @@ static const struct {
            "S[n:1, c:64, h:56, w:56] = X[n, k, h, w] * W[c, k] // sum k:64\n"
            "Y[n:1, c:64, h:56, w:56] = min(X[n, c, (h+1)%56, (w+1)%56] * V[c], "
            "1 / (1 + exp(-max(S[n, c, h, w], 0))))\nout Y\n",
-     "w_i:unroll, c_v:vec =>", 1},
+     "n, c:para, Y_h, w_o, w_v:vec =>\n    @Y =", 2},
 };
 
 static void what_is_edited(void **state) {
