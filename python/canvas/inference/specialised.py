@@ -1,5 +1,5 @@
-"""A module compiled for inputs of certain sizes: its graph, the native parts, and how PyTorch
-gives its outputs: in which strides, or as which views of inputs.
+"""A module compiled for inputs of certain sizes: its graph, the native parts, and the strides in
+which PyTorch gives its outputs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from .cut_graph import Cut, cut_graph, part_program
 from .direct_part import direct_of
 from .first_call import FACTOR, FACTOR_IN_TILES, check_first
 from .held_buffers import HeldBuffers
-from .input_views import InputView, view_of
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
 
-Strides = Sequence["tuple[int, ...] | InputView | None"]
+Strides = Sequence["tuple[int, ...] | None"]
 Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in float64 -> outputs
 
 
@@ -87,11 +86,9 @@ class Specialised:
         return self.direct.part.weights_of(self.direct.given(weights, self.lifted.inputs))
 
     def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
-        """What the module changes is changed; `strides` are of outputs, or say of which input one
-        is a view, and of new buffers.
-        """
+        """What the module changes is changed; `strides` are of outputs and of new buffers."""
         if self.direct is not None:
-            return _laid_out(self.direct.run(bound, inputs), strides, inputs)
+            return _laid_out(self.direct.run(bound, inputs), strides)
         weights = self.buffers.of_now(bound)
         if self._mutated:
             self._check_apart(weights, inputs)
@@ -99,7 +96,7 @@ class Specialised:
             results = [_no_weight(y) for y in self._forward(*weights, *inputs)]
             if self._mutated:
                 results = self._write_back(weights, inputs, results)
-            results = _laid_out(results, strides, inputs)
+            results = _laid_out(results, strides)
         if self.lifted.rebound:
             outputs = len(results) - len(self.lifted.rebound)
             self.buffers.set(results[outputs:])
@@ -110,7 +107,7 @@ class Specialised:
         self, weights: Sequence[Any], inputs: Sequence[Any], eager: Eager
     ) -> tuple[list[Any], Strides]:
         """A call with inputs that lie in memory as none before: PyTorch runs on them, too, and
-        says how its outputs lie in memory.
+        says in which strides its outputs lie.
         """
         given, exact = self._copies(inputs), self._copies(inputs)
         changed = [weights[at] for at in self._changed(self.lifted.weights)]
@@ -119,10 +116,7 @@ class Specialised:
             rebound = self.buffers.tensors()
             wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
             wanted_changes += [weight.clone() for weight in changed]
-        held = [*weights, *self.lifted.tensors, *rebound]
-        views = [view_of(value, given, held) for value in wanted]
-        strides = [view or _strides(value) for view, value in zip(views, wanted)]
-        strides += [_strides(value) for value in rebound]
+        strides = [_strides(value) for value in (*wanted, *rebound)]
         results = self.run(self.bind(weights), inputs, strides)
         if self.options.check:
             inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
@@ -251,15 +245,10 @@ def _orders(inputs: Sequence[Any]) -> list[Order]:
     return [memory_order(value) if isinstance(value, Tensor) else None for value in inputs]
 
 
-def _laid_out(results: list[Any], strides: Strides, inputs: Sequence[Any]) -> list[Any]:
+def _laid_out(results: list[Any], strides: Strides) -> list[Any]:
     return [
-        y if s is None or y.stride() == s else _placed(y, s, inputs)
-        for y, s in zip(results, strides)
+        y if s is None or y.stride() == s else in_strides(y, s) for y, s in zip(results, strides)
     ]
-
-
-def _placed(y: Any, s: tuple[int, ...] | InputView, inputs: Sequence[Any]) -> Any:
-    return s.of(inputs) if isinstance(s, InputView) else in_strides(y, s)
 
 
 def _no_weight(value: Any) -> Any:
