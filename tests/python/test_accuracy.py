@@ -158,6 +158,7 @@ NEAR_ZERO: dict[str, Callable[[Tensor], Tensor]] = {
     "log1p": torch.log1p,
     "expm1": torch.expm1,
     "elu": lambda x: F.elu(x, alpha=0.7),
+    "elu of negative slope": lambda x: F.elu(x, alpha=-0.7),
     "celu": lambda x: F.celu(x, alpha=0.7),
     "selu": F.selu,
     "softplus": F.softplus,

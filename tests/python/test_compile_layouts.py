@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -120,3 +121,52 @@ def test_inputs_with_gaps_are_changed_and_answered(layout, backend):
         ours, theirs, given = put(x.clone()), put(x.clone()), z.expand(3, 5, 7, 9)
         same(compiled(ours, given), model(theirs, given))
         torch.testing.assert_close(ours, theirs)
+
+
+class Picked(nn.Module):
+    def forward(self, x, row):
+        return x[row], x[:, row], x.as_strided((2,), (1,), 3), torch.relu(x @ x.t())
+
+
+@pytest.mark.parametrize("backend", [False, True])
+def test_where_a_view_begins_is_asked_in_each_call(backend):
+    """By the data, or by the storage."""
+    torch.compiler.reset()
+    model, x = Picked().eval(), torch.randn(4, 4)
+    apart = torch.randn(25)[5:21].view(4, 4)
+    made = (
+        torch.compile(model, backend="canvas")
+        if backend
+        else canvas.compile(model, (x, torch.tensor(0)))
+    )
+    for given in (x, apart):
+        for row in (0, 2, 1):
+            at = torch.tensor(row)
+            for got, wanted in zip(made(given, at)[:2], model(given, at)[:2]):
+                assert torch.equal(got, wanted)
+
+
+def test_arrays_that_overlap_are_inputs_that_share_memory():
+    z = np.arange(10, dtype="f4")
+    a, b, apart = (torch.from_numpy(part) for part in (z[:5], z[3:8], z[5:]))
+    compiled = canvas.compile(AddsAndDoubles().eval(), (a.clone(), b.clone()))
+    with pytest.raises(canvas.CanvasError, match=r"'[ab]' and '[ab]' share memory"):
+        compiled(a, b)
+    doubled = 2 * apart
+    assert torch.equal(compiled(a, apart)[1], doubled)
+
+
+class AddsAndDoubles(nn.Module):
+    def forward(self, a, b):
+        return a.add_(1), b * 2
+
+
+def test_conjugates_are_compared():
+    c = torch.complex(torch.randn(3), torch.randn(3))
+    for model, given in ((Conjugate(), c), (Conjugate(), c.conj())):
+        assert torch.equal(canvas.compile(model.eval(), (given,))(given), model(given))
+
+
+class Conjugate(nn.Module):
+    def forward(self, a):
+        return a[1:].conj()

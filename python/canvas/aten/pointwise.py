@@ -95,7 +95,7 @@ def leaky_relu(w: Writer, x: Any, slope: Any) -> Value:
 
 @operator("element by element", "elu")
 def elu(w: Writer, x: Any, alpha: Any, scale: Any, input_scale: Any) -> Value:
-    body = "if {X} > 0 then {X} * {C} else {A} * expm1({X} * {S})"
+    body = "if {X} < 0 then {A} * expm1({X} * {S}) else {X} * {C}"
     return elements(w, "elu", body, X=x, A=alpha * scale, C=scale, S=input_scale)
 
 

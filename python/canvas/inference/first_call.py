@@ -84,7 +84,7 @@ def _largest(got: Any, wanted: Any) -> float:
     if not wanted.numel():
         return 0.0
     if wanted.is_complex():
-        got, wanted = torch.view_as_real(got), torch.view_as_real(wanted)
+        got, wanted = (torch.view_as_real(value.resolve_conj()) for value in (got, wanted))
     a, b = got.detach().double(), wanted.detach().double()
     same = (a == b) | (a.isnan() & b.isnan())
     off = (a - b).abs().masked_fill(same, 0.0)

@@ -185,21 +185,24 @@ class Specialised:
         reads others as they were.
         """
         names = [*self.lifted.weights, *self.lifted.inputs]
-        memory: dict[int, str] = {}
-        for name, value in zip(names, [*weights, *inputs]):
-            if not isinstance(value, Tensor) or not value.numel():
-                continue
-            if name in self.lifted.mutated and _shares_memory(value):
+        changed = set(self.lifted.mutated)
+        held = {
+            name: value
+            for name, value in zip(names, [*weights, *inputs])
+            if isinstance(value, Tensor) and value.numel()
+        }
+        for name in (name for name in held if name in changed):
+            if _shares_memory(held[name]):
                 raise CanvasError(
                     f"elements of '{name}' share memory, as those of .expand(), and the model "
                     "changes it in place: give it a copy, .contiguous()"
                 )
-            other = memory.setdefault(value.untyped_storage().data_ptr(), name)
-            if other != name and {name, other} & set(self.lifted.mutated):
-                raise CanvasError(
-                    f"'{other}' and '{name}' share memory, and the model changes one of them in "
-                    "place: give it a copy, .clone()"
-                )
+            for other in held:
+                if other != name and _overlap(held[name], held[other]):
+                    raise CanvasError(
+                        f"'{other}' and '{name}' share memory, and the model changes one of them "
+                        "in place: give it a copy, .clone()"
+                    )
 
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)
@@ -239,6 +242,20 @@ def _shares_memory(tensor: Tensor) -> bool:
 def _identity(tensor: Tensor) -> Any:
     """Equal for tensors that are the same elements of the same memory."""
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    """They have one storage, or two on the same memory, as arrays of NumPy may."""
+    if a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr():
+        return True
+    (a_first, a_end), (b_first, b_end) = _extent(a), _extent(b)
+    return a_first < b_end and b_first < a_end
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """Its first byte in memory, and the one behind its last."""
+    span = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + span * tensor.itemsize
 
 
 def _orders(inputs: Sequence[Any]) -> list[Order]:
