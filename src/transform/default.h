@@ -28,13 +28,14 @@
  * registers while the reduction runs. One step of the reduction takes
  *
  *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24 + line bytes / 48)
- *     + what is gathered
+ *     + line bytes / 800  +  what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the
- * first cache holds; panels that more tiles use come with 8 bytes a cycle where one is more than the second
+ * first cache holds; accesses of a long sum that fewer than 32 registers share count 1.04 times; panels that more tiles use come with 8 bytes a cycle where one is more than the second
  * cache, with 6 from memory), where an operand is loaded once for the tile's steps along the axes that it does
  * not move along, as a vector where it is contiguous along the lanes and as one number where it stands still;
- * of a short window that is unrolled, only what the row before has not loaded. Operands that go from page to
+ * of a short window that is unrolled, only what the row before has not loaded: of short sums, and of long ones of
+ * one vector whose rows' window fits into the registers beside the sums. Operands that go from page to
  * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
  * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these
  * are loaded once, where they fit, too, or are fewer than the numbers that go with them. Of an image whose
@@ -59,7 +60,7 @@
  * first cache, rows lie along it.
  *
  * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where vectors have 16 lanes and four or
- * more rows follow each other in it, which are lanes there (code_transpose.c), else 0.8 or, without such rows, 2; what
+ * more rows follow each other in it, which are lanes there (code_transpose.c), else 1.5 or, without such rows, 2; what
  * is read lane by lane beside it 0.7, an operation of a function that is called for each element 2.
  *
  * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
