@@ -26,6 +26,11 @@ from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, row_major_bytes
 from .native_part import NativePart, in_strides
 
+_SHARED = (
+    "'{}' and '{}' share memory, and the model changes one of them in place: "
+    "give it a copy, .clone()"
+)
+
 Strides = Sequence["tuple[int, ...] | None"]
 Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in float64 -> outputs
 
@@ -109,6 +114,8 @@ class Specialised:
         """A call with inputs that lie in memory as none before: PyTorch runs on them, too, and
         says in which strides its outputs lie.
         """
+        if self._mutated:
+            self._check_apart(weights, inputs)
         given, exact = self._copies(inputs), self._copies(inputs)
         changed = [weights[at] for at in self._changed(self.lifted.weights)]
         with torch.no_grad(), torch.random.fork_rng(devices=[]), self.unchanged(weights):
@@ -186,23 +193,23 @@ class Specialised:
         """
         names = [*self.lifted.weights, *self.lifted.inputs]
         changed = set(self.lifted.mutated)
-        held = {
-            name: value
-            for name, value in zip(names, [*weights, *inputs])
-            if isinstance(value, Tensor) and value.numel()
-        }
-        for name in (name for name in held if name in changed):
-            if _shares_memory(held[name]):
+        memory: dict[int, str] = {}
+        for name, value in zip(names, [*weights, *inputs]):
+            if not isinstance(value, Tensor) or not value.numel():
+                continue
+            if name in changed and _shares_memory(value):
                 raise CanvasError(
                     f"elements of '{name}' share memory, as those of .expand(), and the model "
                     "changes it in place: give it a copy, .contiguous()"
                 )
-            for other in held:
-                if other != name and _overlap(held[name], held[other]):
-                    raise CanvasError(
-                        f"'{other}' and '{name}' share memory, and the model changes one of them "
-                        "in place: give it a copy, .clone()"
-                    )
+            other = memory.setdefault(value.untyped_storage().data_ptr(), name)
+            if other != name and {name, other} & changed:
+                raise CanvasError(_SHARED.format(other, name))
+        given = list(zip(self.lifted.inputs, inputs))
+        for name, value in zip(names, [*weights, *inputs]):
+            for other, tensor in given if name in changed else ():
+                if other != name and _overlap(value, tensor):
+                    raise CanvasError(_SHARED.format(other, name))
 
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)
@@ -244,10 +251,10 @@ def _identity(tensor: Tensor) -> Any:
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
-def _overlap(a: Tensor, b: Tensor) -> bool:
-    """They have one storage, or two on the same memory, as arrays of NumPy may."""
-    if a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr():
-        return True
+def _overlap(a: Any, b: Any) -> bool:
+    """They are on the same memory, as arrays of NumPy may be, whose storages are two."""
+    if not all(isinstance(value, Tensor) and value.numel() for value in (a, b)):
+        return False
     (a_first, a_end), (b_first, b_end) = _extent(a), _extent(b)
     return a_first < b_end and b_first < a_end
 
