@@ -30,17 +30,18 @@
  *     max(points * operations / ports,  accesses / 2,  latency,  panel bytes / 24 + line bytes / 48)
  *     + line bytes / 800  +  what is gathered
  *
- * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than the
- * first cache holds; accesses of a long sum that fewer than 32 registers share count 1.04 times; panels that more tiles use come with 8 bytes a cycle where one is more than the second
- * cache, with 6 from memory), where an operand is loaded once for the tile's steps along the axes that it does
- * not move along, as a vector where it is contiguous along the lanes and as one number where it stands still;
- * of a short window that is unrolled, only what the row before has not loaded: of short sums, and of long ones of
- * one vector whose rows' window fits into the registers beside the sums. Operands that go from page to
- * page, conditions of borders and lanes that are not all there cost more. The tile's vectors, one row of
- * operands and one more fit into the registers; rows that other vectors go with are innermost, so that these
- * are loaded once, where they fit, too, or are fewer than the numbers that go with them. Of an image whose
- * lines under a window are more than the first cache, what a tile loads for the first time comes from the
- * second one, and takes 0.024 cycles a byte. A stage takes
+ * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than
+ * the first cache holds; accesses of a long sum that fewer than 32 registers share count 1.04 times; panels
+ * that more tiles use come with 8 bytes a cycle where one is more than the second cache, with 6 from memory),
+ * where an operand is loaded once for the tile's steps along the axes that it does not move along, as a vector
+ * where it is contiguous along the lanes and as one number where it stands still; of a short window that is
+ * unrolled, only what the row before has not loaded: of short sums, and of long ones of one vector whose rows'
+ * window fits into the registers beside the sums. Operands that go from page to page, conditions of borders
+ * and lanes that are not all there cost more. The tile's vectors, one row of operands and one more fit into
+ * the registers; rows that other vectors go with are innermost, so that these are loaded once, where they fit,
+ * too, or are fewer than the numbers that go with them. Of an image whose lines under a window are more than
+ * the first cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a
+ * byte. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2

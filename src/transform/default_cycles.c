@@ -20,14 +20,13 @@ enum {
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
   PLACES = 4,            /* elements that a vector is put together of at little cost */
-  SHORT = 9,             /* steps of a reduction that count as one */
-  MANY = 32              /* registers */
+  SHORT = 9              /* steps of a reduction that count as one */
 };
 
 static const double ONE_LINE = 0.55,
                     TWO_LINES = 0.8; /* of these bytes, where fewer lines are read */
-static const double APIECE = 1.5;    /* ... that is stored as one of a vector's lanes */
 static const double TURNED = 3;      /* cycles of an element that is loaded in a twisted way */
+static const double APIECE = 1.5;    /* ... that is stored as one of a vector's lanes */
 static const double TURNS = 1.5;     /* cycles of a vector that is permuted */
 static const double MASKED = 1.1;    /* what lanes cost that are not all there */
 static const double FILLED = 1.04;   /* ... for which panels are filled up */
@@ -37,13 +36,12 @@ static const double BORDERS = 1.3;   /* ... which loops within a long sum are sp
 static const double INSIDE = 1.03;   /* ... and which leave out terms of it */
 static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
-static const double LOADED = 1.04;   /* the loads of a long sum that few registers share */
-static const double HINDERED =
-    0.06; /* the share of the time until parts of lines come that nothing hides */
-static const double SLID = 1.03;        /* ... code that is several times as long */
-static const double SLID_FAR = 1.06;    /* ... and of long sums that have few registers left */
-static const double STREAMED = 6;       /* what a tile has of such lines above that, each */
-static const double FETCHED = 0.16;     /* a byte of a window that comes from memory */
+static const double SLID = 1.03;     /* ... code that is several times as long */
+static const double SLID_FAR = 1.06; /* ... and of long sums that have few registers left */
+static const double LOADED = 1.04;   /* what loads of a long sum take where registers are few */
+static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
+static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
+static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 static const double MOVED = 0.04;       /* a byte, in the second cache */
 
@@ -483,7 +481,7 @@ static double step_of(struct chooser *c) {
   double work = points * c->f->operations / PORTS;
   c->now.packed = 0;
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
-  bool few = c->f->reduction > DEFAULT_FEW && c->machine->registers < MANY;
+  bool few = c->f->reduction > DEFAULT_FEW && c->machine->registers < DEFAULT_REGISTERS;
   double loading = few ? LOADED * ports / 2 : ports / 2;
   double step = loading > work ? loading + work / 32 : work + ports / 64;
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;

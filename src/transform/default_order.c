@@ -18,7 +18,6 @@ enum {
   APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
   ACROSS = 8,        /* ... and take so many cycles more */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
-  MANY = 32,         /* registers */
   AT_ONCE = 2,       /* panels that are read from memory at once */
   OFTEN = 3          /* times that rows of a copy repeat, where they leave a rest */
 };
@@ -311,7 +310,7 @@ bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
   if (size < 2 || size > SHORT || size * tile > DEFAULT_STATEMENTS) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
-  int few = c->machine->registers < MANY || chooser_vectors(c) < chooser_rows(c);
+  int few = c->machine->registers < DEFAULT_REGISTERS || chooser_vectors(c) < chooser_rows(c);
   if (2 * tile + few > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;
