@@ -494,11 +494,6 @@ static double step_of(struct chooser *c) {
   return step + gathered + around;
 }
 
-bool chooser_fits_registers(const struct chooser *c) {
-  int64_t vectors = chooser_vectors(c), rows = chooser_rows(c);
-  return vectors * rows + (rows > 1 ? vectors : 0) + 1 <= c->machine->registers;
-}
-
 /* Rows along whose axes a vector is another one that others share. */
 static int64_t rows_of_vectors(const struct chooser *c) {
   int64_t most = 1, rows = chooser_rows(c);
@@ -510,10 +505,29 @@ static int64_t rows_of_vectors(const struct chooser *c) {
   return most;
 }
 
+/* Registers beside the sums: for the vectors that all rows share and one element that is broadcast ... */
+static int64_t registers_of_vectors(const struct chooser *c) {
+  return chooser_vectors(c) * rows_of_vectors(c) + 1;
+}
+
+/* ... or for what is broadcast and the vectors of one block of lanes. */
+static int64_t registers_of_rows(const struct chooser *c) {
+  return chooser_rows(c) / rows_of_vectors(c) + chooser_vectors(c);
+}
+
+/* Of many registers the compiler finds some that are not counted. */
+bool chooser_fits_registers(const struct chooser *c) {
+  int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), more = vectors + 1;
+  if (c->machine->registers < DEFAULT_REGISTERS && rows_of_vectors(c) > 1) {
+    more = registers_of_vectors(c);
+    if (registers_of_rows(c) < more) more = registers_of_rows(c);
+  }
+  return vectors * rows + (rows > 1 ? more : 1) <= c->machine->registers;
+}
+
 bool chooser_keeps_vectors(const struct chooser *c) {
-  int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), moved = rows_of_vectors(c);
-  bool fits = vectors * (rows + moved) + 1 <= c->machine->registers;
-  return fits || moved <= rows / moved;
+  int64_t sums = chooser_vectors(c) * chooser_rows(c), more = registers_of_vectors(c);
+  return sums + more <= c->machine->registers || more <= registers_of_rows(c);
 }
 
 /* Lanes that are not all there are loaded one by one, unless panels are filled up for them: then only what

@@ -329,6 +329,14 @@ static const struct {
            "Y[h:112, w:112, o:16] = X[h*2+kh, w*2+kw, c] * W[o, c, kh, kw] // sum kh:7, kw:7, c:3"
            "\nout Y\n",
      "kh, c, kw:unroll, w_i:8:unroll, o:vec =>", 0},
+    // few registers: as many sums as leave room for the vectors of both blocks and what is broadcast, ...
+    {BEGIN "in X f32 [h:6, w:12, k:256]\nin W f32 [r:2, o:64, k:256, v:8] const\n"
+           "Y[r:2, h:6, w:12, o:64, v:8] = X[h, w, k] * W[r, o, k, v] // sum k:256\nout Y\n",
+     "h:para, w_o, o, k, w_i:6:unroll, r:unroll, v:vec =>", 1},
+    // ... not 7 rows of them: one sum would be on the stack
+    {BEGIN "in X f32 [h:7, w:7, k:256]\nin W f32 [r:2, o:64, k:256, v:8] const\n"
+           "Y[r:2, h:7, w:7, o:64, v:8] = X[h, w, k] * W[r, o, k, v] // sum k:256\nout Y\n",
+     "h:para, w_o, o, k, w_i:4:peel:unroll, r:unroll, v:vec =>", 1},
     // rows along a line rather than one in a line each, of which the first cache keeps few
     {TWO_CONVOLUTIONS, "h:para, c_o, kh, kw, k, w:unroll, c_v:32:vec =>", 0},
     // lanes along what is written, where short vectors would be stored lane by lane
