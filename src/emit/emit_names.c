@@ -34,7 +34,8 @@ static const char reserved[] =
     "d4_anywhere d8_anywhere d16_anywhere d32_anywhere d64_anywhere V2 V4 V8 V16 V32 V64 D2 D4 "
     "D8 D16 D32 D64 ALL_* BF16_* PICK_* LOAD_* SOME_* STORE_* STREAM_* STREAMED PERMUTE_* ZIP_* "
     "QUARTERS_* REDUCE_* SUM_OF_* PRODUCT_OF_* MAX_OF_* MIN_OF_* TURNED_* FAR_ANGLE far_angle_ "
-    "LEAST_OF MOST_OF GREATER_* LESSER_* CLAMP_F32 PRAGMA SCALAR SCALAR_ALONE x_ y_ u_ i_ j_ most_ "
+    "LEAST_OF MOST_OF GREATER_* LESSER_* CLAMP_F32 PRAGMA SCALAR SCALAR_ALONE LANES TUNED x_ y_ u_ "
+    "i_ j_ most_ "
     "least_ "
     "mask_ nan_ take_ to_ from_ n_ part_ bits_ half4_ half8_ half16_ half32_ half64_ pair_ lane "
     "lanes* points status done failed ";

@@ -162,14 +162,30 @@ static void put_pragma(struct printer *p, int loops, int depth, struct buf *out)
 
 static void put_assignment(struct printer *p, const struct code_statement *s, struct buf *out);
 
-/* A loop that gathers a vector stands on one line, if there is room. */
+/* The one statement of a loop that gathers a vector; NULL: it does something else. */
+static const struct code_statement *gathered(const struct printer *p,
+                                             const struct code_statement *s) {
+  const struct code_statement *only = s->first >= 0 ? statement_at(p, s->first) : NULL;
+  if (!only || s->first != s->last || only->kind != CODE_ASSIGN) return NULL;
+  const struct code_expr *to = &p->code->exprs.data[only->to];
+  if (to->op != CODE_LANE) return NULL;
+  return variable_at(p, p->code->exprs.data[to->arg[0]].variable)->reserved ? only : NULL;
+}
+
+/* gcc puts a vector into memory where its elements come from a loop, and waits for all of them to arrive there. */
+static void put_lanes(struct printer *p, const struct code_statement *s, struct buf *head) {
+  bool known =
+      p->code->exprs.data[s->low].op == PX_INT && p->code->exprs.data[s->high].op == PX_INT;
+  if (!known || !gathered(p, s)) return;
+  p->used |= HELP_LANES_LOOP;
+  buf_puts(head, "LANES ");
+}
+
+/* It stands on one line, if there is room. */
 static bool put_gather(struct printer *p, const struct code_statement *s, const struct buf *head,
                        int depth, struct buf *out) {
-  const struct code_statement *only = s->first >= 0 ? statement_at(p, s->first) : NULL;
-  if (!only || s->first != s->last || only->kind != CODE_ASSIGN) return false;
-  const struct code_expr *to = &p->code->exprs.data[only->to];
-  if (to->op != CODE_LANE || !variable_at(p, p->code->exprs.data[to->arg[0]].variable)->reserved)
-    return false;
+  const struct code_statement *only = gathered(p, s);
+  if (!only) return false;
   struct buf line = {0};
   buf_printf(&line, "%s ", head->text);
   put_assignment(p, only, &line);
@@ -245,6 +261,7 @@ static int put_for(struct printer *p, const struct code_statement *s, int at, in
     if (p->region) p->asking = s->parallel;
   }
   put_scalar(p, s, at, depth, out);
+  put_lanes(p, s, &head);
   buf_printf(&head, "for (%s %s = ", narrow ? p->words->narrow : p->words->index, name);
   print_expr(p, s->low, BOUND_NONE, &head);
   buf_printf(&head, "; %s < ", name);

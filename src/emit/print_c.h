@@ -48,7 +48,8 @@ enum helper {
   HELP_CLAMP_F32 = 1 << 14,
   HELP_SCALAR = 1 << 15,
   HELP_SCALAR_ALONE = 1 << 16,
-  HELP_STREAMED = 1 << 17
+  HELP_STREAMED = 1 << 17,
+  HELP_LANES_LOOP = 1 << 18
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
