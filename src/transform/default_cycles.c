@@ -16,6 +16,7 @@ enum {
   FAR_STREAM = 6,        /* ... from memory */
   FAR = 8,               /* times the second cache: more than that is in memory */
   IN_ORDER = 2,          /* rows of windows beside each other */
+  ADDRESSES = 8,         /* registers for them */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
@@ -118,6 +119,16 @@ static double new_rows(const struct chooser *c, const struct default_load *l) {
     return once < rows ? once / rows : 1;
   }
   return 1;
+}
+
+/* Rows that may begin anywhere in blocks of the load have an address each: so many of these are on the stack, and
+ * loaded, too. */
+static double addresses(const struct chooser *c, const struct default_load *l, double rows) {
+  bool crosses = false;
+  for (int i = 0; i < c->f->t->rank; i++)
+    crosses = crosses || (i != c->now.vec && c->now.rows[i] > 1 && l->block[i] && l->stride[i] &&
+                          l->block[i] % c->now.rows[i]);
+  return crosses && rows > ADDRESSES ? rows - ADDRESSES : 0;
 }
 
 enum along { STILL, CONTIGUOUS, PERMUTED, APART };
@@ -266,7 +277,9 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   *gathered += 0.8 * rows * split_lanes(c, l);
   enum along along = lanes_along(c, l);
   switch (along == PERMUTED && packable ? APART : along) {
-    case STILL: *ports += rows * spread(c, l) * new_rows(c, l); break;
+    case STILL:
+      *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows);
+      break;
     case CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;

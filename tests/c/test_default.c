@@ -337,6 +337,10 @@ static const struct {
     {BEGIN "in X f32 [h:7, w:7, k:256]\nin W f32 [r:2, o:64, k:256, v:8] const\n"
            "Y[r:2, h:7, w:7, o:64, v:8] = X[h, w, k] * W[r, o, k, v] // sum k:256\nout Y\n",
      "h:para, w_o, o, k, w_i:4:peel:unroll, r:unroll, v:vec =>", 1},
+    // rows that divide the blocks which they are in: 14 of them would have as many addresses
+    {BEGIN "in X f32 [h:56, w_o:7, k:64, w_i:8]\nin W f32 [o:16, k:64, v:16]\n"
+           "Y[o:256, h:56, w:56] = X[h, w/8, k, w%8] * W[o/16, k, o%16] // sum k:64\nout Y\n",
+     "w_o:para, o_o, h, k, o_i:8:unroll, w_v:8:vec =>", 1},
     // rows along a line rather than one in a line each, of which the first cache keeps few
     {TWO_CONVOLUTIONS, "h:para, c_o, kh, kw, k, w:unroll, c_v:32:vec =>", 0},
     // lanes along what is written, where short vectors would be stored lane by lane
