@@ -330,7 +330,6 @@ ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_th
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
 THIN_STREAM, GROUPS_STREAM = "conv_thin_stream", "conv_groups_stream"
 MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
-MIX_LANES = "figure6_lanes"
 
 DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
          "3x3 256@14": Conv(256, 14, 256), "3x3 512@7": Conv(512, 7, 512),
@@ -351,7 +350,8 @@ BY_HAND = {
     "3x3 256@14": (Hand(BLOCKS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
     "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=7"),
                   Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
-    "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4")),
+    "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4"),
+                         Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=6")),
     "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN, 16, "wi=6"),
                         Hand(THIN_STREAM, 32, "wi=14"), Hand(THIN_STREAM, 16, "wi=6")),
     "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6"),
@@ -363,8 +363,8 @@ BY_HAND = {
     "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16"),
                          Hand(WIDE, 0, "wi=14,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=16")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
-    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX, 32, "tv=64,wi=3"),
-                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX_LANES, 16, "tv=64,wi=3")),
+    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4"),
+                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4")),
     "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
 }  # fmt: skip
 
@@ -391,7 +391,7 @@ def cases() -> list[Case]:
             1024,
             1024,
             1024,
-            hands(Hand("gemm", 64, "oi=4,mi=6"), Hand("gemm", 16, "oi=8,mi=6")),
+            hands(Hand("gemm", 64, "oi=4,mi=6"), Hand("gemm", 16, "oi=4,mi=6")),
         ),
         gemm_case(
             "gemm 1000x1003x1017",
