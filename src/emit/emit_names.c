@@ -37,7 +37,8 @@ static const char reserved[] =
     "LEAST_OF MOST_OF GREATER_* LESSER_* CLAMP_F32 PRAGMA SCALAR SCALAR_ALONE LANES TUNED x_ y_ u_ "
     "i_ j_ most_ "
     "least_ "
-    "mask_ nan_ take_ to_ from_ n_ part_ bits_ half4_ half8_ half16_ half32_ half64_ pair_ lane "
+    "mask_ nan_ take_ to_ from_ n_ part_ rest_ bits_ half4_ half8_ half16_ half32_ half64_ pair_ "
+    "lane "
     "lanes* points status done failed ";
 
 /* What a function must not be called beside those: of the C library's headers that are included. */

@@ -277,9 +277,7 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   *gathered += 0.8 * rows * split_lanes(c, l);
   enum along along = lanes_along(c, l);
   switch (along == PERMUTED && packable ? APART : along) {
-    case STILL:
-      *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows);
-      break;
+    case STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
     case CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
