@@ -282,8 +282,8 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
     case PERMUTED:
-      *ports += 2 * rows * (double)chooser_vectors(c);
-      *gathered += TURNS * rows * (double)chooser_vectors(c);
+      *ports += 2 * rows * new_rows(c, l) * (double)chooser_vectors(c);
+      *gathered += TURNS * rows * new_rows(c, l) * (double)chooser_vectors(c);
       break;
     case APART:
       if (packable) {

@@ -341,6 +341,10 @@ static const struct {
     {BEGIN "in X f32 [h:56, w_o:7, k:64, w_i:8]\nin W f32 [o:16, k:64, v:16]\n"
            "Y[o:256, h:56, w:56] = X[h, w/8, k, w%8] * W[o/16, k, o%16] // sum k:64\nout Y\n",
      "w_o:para, o_o, h, k, o_i:8:unroll, w_v:8:vec =>", 1},
+    // ... and rows of a window share the vectors that are permuted for them
+    {BEGIN "in X f32 [c:64, h:114, w:114]\n"
+           "Y[c:64, h:56, w:56] = X[c, h*2+kh, w*2+kw] // max kh:3, kw:3\nout Y\n",
+     "kw:unroll, kh:unroll, h_i:7:unroll, w_v:8:vec =>", 1},
     // rows along a line rather than one in a line each, of which the first cache keeps few
     {TWO_CONVOLUTIONS, "h:para, c_o, kh, kw, k, w:unroll, c_v:32:vec =>", 0},
     // lanes along what is written, where short vectors would be stored lane by lane
