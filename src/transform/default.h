@@ -38,8 +38,10 @@
  * unrolled, only what the row before has not loaded: of short sums, and of long ones of one vector whose rows'
  * window fits into the registers beside the sums. Operands that go from page to page, conditions of borders
  * and lanes that are not all there cost more. The tile's vectors, one row of operands and one more fit into
- * the registers; rows that other vectors go with are innermost, so that these are loaded once, where they fit,
- * too, or are fewer than the numbers that go with them. Of an image whose lines under a window are more than
+ * the registers, of fewer than 32 also the vectors of all blocks of lanes, or the numbers that go with them;
+ * rows that other vectors go with are innermost, so that these are loaded once, where they fit,
+ * too, or are fewer than the numbers that go with them. Rows that do not divide the blocks which they are in
+ * have an address each, and load those of more than 8. Of an image whose lines under a window are more than
  * the first cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a
  * byte. A stage takes
  *
