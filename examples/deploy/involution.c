@@ -45,6 +45,10 @@
 
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)
 #pragma GCC optimize("no-predictive-commoning", "ira-region=all") /* no sums on the stack */
+#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(TUNED)
+#define TUNED /* gcc takes it once */
+#pragma GCC target("tune=skylake") /* vectors that are shared stay in registers */
+#endif
 #endif
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t m16 __attribute__((vector_size(64)));
