@@ -281,10 +281,12 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
     case CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
-    case PERMUTED:
-      *ports += 2 * rows * new_rows(c, l) * (double)chooser_vectors(c);
-      *gathered += TURNS * rows * new_rows(c, l) * (double)chooser_vectors(c);
+    case PERMUTED: {
+      double vectors = rows * new_rows(c, l) * (double)chooser_vectors(c);
+      *ports += 2 * vectors;
+      *gathered += TURNS * vectors;
       break;
+    }
     case APART:
       if (packable) {
         c->now.packed |= 1u << load;
