@@ -13,7 +13,7 @@
 enum { STACK = 256 << 10 }; /* bytes of all buffers that are put into L1 without being told */
 
 static void add_dimension(struct bound_stage *stage, int axis, int64_t weight, int64_t extent) {
-  stage->layout[stage->dims++] = (struct buffer_axis){axis, weight, extent};
+  stage->layout[stage->dims++] = (struct buffer_axis){axis, weight, extent, extent};
 }
 
 /* Marks the own parts of an axis as laid out; how many there are, and their product. */
@@ -110,6 +110,33 @@ static canvas_status told_layout(const struct binder *b, struct bound_stage *sta
   return CANVAS_OK;
 }
 
+/* Some stage has lanes along the level. */
+static bool has_lanes(const struct binder *b, int level) {
+  for (int i = 1; i < b->s->nodes.count; i++) {
+    const struct schedule_node *n = &b->s->nodes.data[i];
+    for (int j = 0; n->parent >= 0 && n->kind == NODE_LOOP && j < n->loop.count; j++)
+      if (n->loop.level[j] == level && n->loop.marks & LOOP_VEC) return true;
+  }
+  return false;
+}
+
+/* Rows of a tile that are lanes of what reads it, of more than half a vector, take whole ones: all lanes are loaded,
+ * and where the rows were transposed all are stored. */
+static void give_room(const struct binder *b, struct bound_stage *stage) {
+  enum program_dtype dtype = stage_tensor(b, stage)->dtype;
+  int64_t lanes = lanes_of(&b->tree->machine, dtype);
+  if (stage->is_output || !stage->compute_at || stage->dims < 2 || dtype != PROGRAM_F32) return;
+  struct buffer_axis *last = &stage->layout[stage->dims - 1];
+  for (int i = 0; i < stage->steps; i++) {
+    const struct step *step = &stage->path[i];
+    bool is_row = step->own && step->axis == last->axis && step->weight == 1 &&
+                  step->extent == last->extent && last->weight == 1;
+    if (!is_row || loop_marks(b->tree, step->node) & LOOP_VEC || !has_lanes(b, step->level))
+      continue;
+    if (2 * (last->extent % lanes) > lanes) last->room = (last->extent + lanes - 1) / lanes * lanes;
+  }
+}
+
 /* What is read again is wanted in a cache. */
 static canvas_status check_streamed(const struct binder *b, int index) {
   const struct bound_stage *stage = &b->tree->stages[index];
@@ -138,6 +165,7 @@ static canvas_status bind_layout(const struct binder *b, int index) {
     TRY(told_layout(b, stage, leaf));
   else
     plain_layout(b, index);
+  give_room(b, stage);
   stage->scope = streamed ? SCOPE_AUTO : leaf->scope;
   stage->streamed = streamed;
   return CANVAS_OK;
@@ -147,7 +175,7 @@ static canvas_status bind_layout(const struct binder *b, int index) {
 static void set_elements(struct bound_stage *stage) {
   stage->elements = 1;
   for (int i = 0; i < stage->dims; i++)
-    stage->elements = saturating_mul(stage->elements, stage->layout[i].extent);
+    stage->elements = saturating_mul(stage->elements, stage->layout[i].room);
 }
 
 /* What the text leaves open: small buffers to L1, others to the heap. */

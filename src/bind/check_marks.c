@@ -38,10 +38,11 @@ static canvas_status check_loop(const struct binder *b, int node) {
 
 /* A loop and the stages inside it. */
 
-static bool is_masked(const struct binder *b, int node) {
+/* Its vectors may have fewer lanes than there are. */
+static bool has_tail(const struct binder *b, int node) {
   const struct schedule_loop *loop = &b->s->nodes.data[node].loop;
   for (int i = 0; i < loop->count; i++)
-    if (b->s->levels.data[loop->level[i]].tail == TAIL_MASK) return true;
+    if (b->s->levels.data[loop->level[i]].tail != TAIL_NONE) return true;
   return false;
 }
 
@@ -50,12 +51,12 @@ static canvas_status check_lanes(const struct binder *b, const struct bound_stag
   int lanes = lanes_of(&b->tree->machine, stage_tensor(b, stage)->dtype);
   int64_t extent = b->tree->loops[step->node].extent;
   bool power = (extent & (extent - 1)) == 0;
-  if (!extent || extent % lanes == 0 || (power && extent < lanes) || is_masked(b, step->node))
+  if (!extent || extent % lanes == 0 || (power && extent < lanes) || has_tail(b, step->node))
     return CANVAS_OK;
   return reject(
       b, node_place(b, step->node),
       "vec loop '%s' has %lld steps: '%s' needs a multiple of its %d lanes, a power of two "
-      "below, or ':mask'",
+      "below, ':mask' or ':peel'",
       level_name(b, step->level), (long long)extent, stage_name(b, stage), lanes);
 }
 

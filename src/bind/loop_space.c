@@ -107,7 +107,7 @@ static int place_of(struct loop_space *space, int tensor, const int *indices) {
     if (d->weight > 1) at = px_div(p, at, px_int(p, d->weight));
     if (d->weight * d->extent < t->axes[d->axis].size) /* more digits of the axis stand outside */
       at = px_mod(p, at, px_int(p, d->extent));
-    flat = row_major(p, flat, d->extent, at);
+    flat = row_major(p, flat, d->room, at);
   }
   return flat;
 }

@@ -20,7 +20,7 @@
  * then the stage is computed again and again (`recomputed` says how often).
  *
  * Within a vec loop only unrolled loops and loops of an explicit INT may stand; it is a spatial
- * axis; its extent is a multiple of the lanes, or a power of two below them, or masked, and then it
+ * axis; its extent is a multiple of the lanes, or a power of two below them, or masked or peeled, and then it
  * may be longer than its axis. A folded group of such axes is a vec loop, too. A dyn loop
  * is neither vec nor unroll nor para, and stands inside all the digits of the axis it is a function
  * of. A para loop reduces nothing and has no para loop above it.
@@ -50,6 +50,7 @@ struct buffer_axis {
   int axis;
   int64_t weight; /* place = value / weight % extent; 1 for the innermost digits */
   int64_t extent;
+  int64_t room; /* elements that it takes of the buffer: extent, or whole vectors */
 };
 
 struct bound_stage {

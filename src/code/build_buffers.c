@@ -70,6 +70,13 @@ static int own(struct builder *b, const char *name, enum code_storage storage,
   return variable;
 }
 
+static void give_rows(struct builder *b, const struct bound_stage *bound, int variable) {
+  const struct buffer_axis *last = bound->layout + bound->dims - 1;
+  if (bound->dims == 0 || last->room == last->extent) return;
+  b->code->variables.data[variable].row = last->room;
+  b->code->variables.data[variable].used = last->extent;
+}
+
 /* Parameters first, then loops, then buffers: in names, who comes later yields. */
 void build_variables(struct builder *b) {
   const struct program *p = b->program;
@@ -89,6 +96,7 @@ void build_variables(struct builder *b) {
   for (int i = 0; i < b->tree->count; i++) {
     int variable = b->tensor_variable[b->tree->stages[i].tensor];
     b->stages[i].value.variable = variable;
+    give_rows(b, &b->tree->stages[i], variable);
     if (b->tree->stages[i].streamed) b->code->variables.data[variable].streamed = true;
   }
   name_loops(b);

@@ -101,7 +101,8 @@ struct code_variable {
   int64_t count;
   int64_t
       written; /* ... that statements may write; those behind are loaded in whole vectors, and 0 */
-  bool streamed; /* CODE_OUTPUT: whole vectors are written around the caches */
+  int64_t row, used; /* its rows have so many elements, of which so many are used; 0: all are */
+  bool streamed;     /* CODE_OUTPUT: whole vectors are written around the caches */
 };
 
 /* ---- statements ---- */

@@ -175,6 +175,17 @@ static void transpose(struct transposer *t, const int *in, int lanes, int *out) 
 
 /* ---- in place of the statements ---- */
 
+/* What `lanes` lanes from there on have too much, after `count` of them, lies in what is not used of a row. */
+static bool is_unused(const struct transposer *t, const struct across *a, int count, int lanes) {
+  const struct code_variable *v = &t->c->variables.data[a->array];
+  const struct code_expr *at = expr_at(t, a->index);
+  if (!v->row || a->stride % v->row || (at->op != CODE_SUM && at->op != PX_INT)) return false;
+  for (int i = 0; at->op == CODE_SUM && i < at->count; i++)
+    if (t->c->terms.data[at->first + i].coef % v->row) return false;
+  int64_t begin = (at->integer + a->constant) % v->row;
+  return begin + count == v->used && begin + lanes <= v->row;
+}
+
 static void store(struct transposer *t, const struct across *a, int lane, int count, int value) {
   int lanes = expr_at(t, value)->type.lanes;
   const struct code_expr at = *expr_at(t, a->index); /* a copy: the array may move */
@@ -187,7 +198,8 @@ static void store(struct transposer *t, const struct across *a, int lane, int co
   /* where the next one follows at once it covers what is too much */
   bool streamed = t->c->variables.data[a->array].streamed;
   bool covered = a->stride == count && (lanes - lane) * count >= lanes && !streamed;
-  int first = covered || count == lanes ? -1 : code_int(t->c, count);
+  bool whole = covered || count == lanes || is_unused(t, a, count, lanes);
+  int first = whole ? -1 : code_int(t->c, count);
   int to = code_first_lanes(t->c, code_element(t->c, a->array, place), lanes, first);
   code_assign(t->c, to, CODE_SET, value);
 }

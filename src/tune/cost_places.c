@@ -134,8 +134,8 @@ static void frame_of(const struct cost_walk *w, int tensor, struct frame *f) {
   f->kept = buffer;
   f->dims = buffer ? w->tree->stages[stage].dims : t->rank;
   for (int i = 0; i < f->dims; i++)
-    f->dim[i] =
-        buffer ? w->tree->stages[stage].layout[i] : (struct buffer_axis){i, 1, t->axes[i].size};
+    f->dim[i] = buffer ? w->tree->stages[stage].layout[i]
+                       : (struct buffer_axis){i, 1, t->axes[i].size, t->axes[i].size};
 }
 
 static void place_at(const struct cost_walk *w, const struct frame *f, const double *axis,
@@ -156,7 +156,7 @@ static double flat(const struct frame *f, const double *from, const double *to, 
     double extent = (double)f->dim[i].extent;
     move[i] = to[i] - from[i];
     if (f->kept && fabs(move[i]) >= extent) move[i] = fmod(move[i], extent);
-    elements = elements * extent + move[i];
+    elements = elements * (double)f->dim[i].room + move[i];
   }
   return elements;
 }

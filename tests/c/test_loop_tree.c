@@ -242,14 +242,14 @@ static const struct {
     {GEMM, "i, j, k:para => @C = i, j // k\n" D, "line 1, column 7: parallel loop 'k' reduces 'C'"},
     {GEMM, "j, k, i:vec => @C = i, j // k\n" D,
      "line 1, column 7: vec loop 'i' has 12 steps: 'C' needs a multiple of its 16 lanes, a power "
-     "of two below, or ':mask'"},
+     "of two below, ':mask' or ':peel'"},
     {CONV, "c, {h, w}:fold:vec => @P = c, h, w\no, y, x, c, r, s => @Y = o, y/h, x/w // c, r, s\n",
      "line 1, column 4: vec loop 'h' has 72 steps: 'P' needs a multiple of its 16 lanes, a power "
-     "of two below, or ':mask'"},
+     "of two below, ':mask' or ':peel'"},
     {CONV, "c, h, w => @P = c, h, w\no, y, x, c, {r, s}:fold:vec => @Y = o, y/h, x/w // c, r, s\n",
      "line 2, column 13: vec loop 'r' has 9 steps: 'Y' needs a multiple of its 16 lanes, a power "
      "of "
-     "two below, or ':mask'"},
+     "two below, ':mask' or ':peel'"},
     {GEMM, "i:para, j:para, k => @C = i, j // k\n" D,
      "line 1, column 9: parallel loop 'j' stands inside parallel loop 'i'"},
     {CHAIN, "i:vec =>\n  j:unroll => @A = {j}/i\n  @B = i\n  @Z = i\n",
@@ -446,6 +446,50 @@ static void defaults(void **state) {
   }
 }
 
+#define MAP                                                                                   \
+  "canvas 1\nprogram map\nin X f32 [r:6, c:32]\nS[r:6, c:32] = X[r, c]\nY[c:32, r:6] = S[r, " \
+  "c]\nout Y\n"
+
+// What the stage S takes, with vectors of 8 lanes: rows of a tile that are lanes of what reads them take whole vectors.
+static const struct {
+  const char *program, *schedule;
+  int64_t elements;
+} rooms[] = {
+    {MAP,
+     "co =>\n  r:mask:unroll, ci:8:vec => @S[ci][r] = r, {co, ci}/c\n"
+     "  ci, r:6:vec => @Y = {co, ci}/c, r\n",
+     64},
+    {MAP,
+     "co =>\n  r:unroll, ci:8:vec => @S[ci][r] = r, {co, ci}/c\n"
+     "  ci, r:6 => @Y = {co, ci}/c, r\n",
+     48},  // not lanes
+    {MAP,
+     "co =>\n  ro, ri:5:peel:unroll, ci:8:vec => @S[ro][ci][ri] = {ro, ri}/r, {co, ci}/c\n"
+     "  ci, ro, ri:vec => @Y = {co, ci}/c, {ro, ri}/r\n",
+     128},
+    {MAP,
+     "co =>\n  ro, ri:4:peel:unroll, ci:8:vec => @S[ro][ci][ri] = {ro, ri}/r, {co, ci}/c\n"
+     "  ci, ro, ri:vec => @Y = {co, ci}/c, {ro, ri}/r\n",
+     64},  // half of a vector, no more
+    {MAP, "r:mask, c => @S[c][r] = r, c\nc, r:6:vec => @Y = c, r\n", 192},  // no tile
+};
+
+static void gives_room(void **state) {
+  CHECK_ROWS (rooms, row) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = parse_program(row->program);
+    struct schedule *s = parse_schedule(row->schedule);
+    struct loop_tree *tree;
+    if (loop_tree_bind(&ctx, p, s, &machine_avx2, &tree) != CANVAS_OK)
+      fail_msg("%s for \"%s\"", ctx.message, row->schedule);
+    CHECK_INT(tree->stages[0].elements, row->elements, row->schedule);
+    CHECK_TEXT(walk_tree(tree, 1), NULL, row->schedule);
+    loop_tree_free(tree);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
 // What Y[i:700, j:9] loads of X f32 [x:10], a i32 [n:50] -9..99, F f32 [i:700]: so many loads are
 // guarded, or it is rejected with these words.
 static const struct {
@@ -539,4 +583,5 @@ static void loads_in_range(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(warns), cmocka_unit_test(rejects),
-           cmocka_unit_test(too_deep), cmocka_unit_test(defaults), cmocka_unit_test(loads_in_range))
+           cmocka_unit_test(too_deep), cmocka_unit_test(defaults), cmocka_unit_test(gives_room),
+           cmocka_unit_test(loads_in_range))
