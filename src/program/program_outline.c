@@ -5,8 +5,8 @@
  *     X_m[h:58] = if 1 <= h && h < 57 then X[h-1] else 0
  *     Y[h:56] = X_m[h+kh] * W[kh] // sum kh:3
  *
- * h and kh become one axis because every sum that has one of them is a multiple of h+kh, and a constant;
- * and so do c and k of c/16*16+k, where k has 16 steps.
+ * h and kh become one axis because every sum that has one of them is a multiple of h+kh, and a constant, as
+ * that of a remainder, (h+kh)%56, is, too; and so do c and k of c/16*16+k, where k has 16 steps.
  */
 #include "program/affine.h"
 #include "program/program_edit.h"
@@ -47,10 +47,25 @@ static bool block_stride(const struct program *p, const struct affine *sum, stru
   return true;
 }
 
+static void see_sum(const struct program *p, int expr, struct pair *pair);
+
+/* (axis+with)%56 is what axis+with makes it, as a quotient is: what is left of the sum. */
+static void see_remainders(const struct program *p, struct affine *sum, struct pair *pair) {
+  for (int i = sum->count - 1; i >= 0; i--) {
+    const struct px_node *n = &p->nodes.data[sum->term[i].expr];
+    if ((n->op != PX_DIV && n->op != PX_MOD) || p->nodes.data[n->arg[1]].op != PX_INT) continue;
+    if (!px_mentions(p, n->arg[0], pair->axis) || !px_mentions(p, n->arg[0], pair->with)) continue;
+    see_sum(p, n->arg[0], pair);
+    affine_drop(sum, i);
+  }
+}
+
 static void see_sum(const struct program *p, int expr, struct pair *pair) {
   struct affine sum;
   int64_t step, with_step;
-  bool known = affine_of(p, expr, &sum) && affine_stride(p, &sum, pair->with, &with_step);
+  bool known = affine_of(p, expr, &sum);
+  if (known) see_remainders(p, &sum, pair);
+  known = known && affine_stride(p, &sum, pair->with, &with_step);
   if (known && (pair->block || !affine_stride(p, &sum, pair->axis, &step)))
     known = (pair->block || !pair->step) && block_stride(p, &sum, pair, &step);
   if (known && !step && !with_step) return;

@@ -31,7 +31,8 @@
  *     + line bytes / 800  +  what is gathered
  *
  * cycles (lines are those of numbers that stand still along the lanes, where a tile finds them in more than
- * the first cache holds; accesses of a long sum that fewer than 32 registers share count 1.04 times; panels
+ * the first cache holds, with fewer than 32 registers together with its panels, and then come with 18 bytes a cycle, not
+ * 48; accesses of a long sum that so few registers share count 1.04 times; panels
  * that more tiles use come with 8 bytes a cycle where one is more than the second cache, with 6 from memory),
  * where an operand is loaded once for the tile's steps along the axes that it does not move along, as a vector
  * where it is contiguous along the lanes and as one number where it stands still; of a short window that is
@@ -62,9 +63,10 @@
  * What a tile of rows reads may be computed before it: where that looks at a window of more than half of the
  * first cache, rows lie along it.
  *
- * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where vectors have 16 lanes and four or
- * more rows follow each other in it, which are lanes there (code_transpose.c), else 1.5 or, without such rows, 2; what
- * is read lane by lane beside it 0.7, an operation of a function that is called for each element 2.
+ * An output that has the lanes elsewhere costs 0.3 + 2.6 / rows cycles a lane where four or more rows, no more than a
+ * vector has lanes or whole vectors of them, follow each other in it, which are lanes there (code_transpose.c), more where
+ * parts of vectors are stored by halves, else 1.5 or, without such rows, 2; what is read lane by lane beside it 0.7, an
+ * operation of a function that is called for each element 2.
  *
  * Stages that read each other row by row, as those of softmax, share the loop over rows where what a row
  * touches fits into two first caches and all rows do not: that saves 0.03 cycles of each byte that comes
@@ -217,7 +219,12 @@ void default_tile(const struct default_facts *f, const struct machine *machine,
 /* ---- default_plan.c: what becomes of a stage ---- */
 
 /* Rows of vectors, and lanes of these, from which on a tile is transposed. */
-enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 16 };
+enum { DEFAULT_ACROSS = 4, DEFAULT_WIDE = 8 };
+
+/* ... of part of a vector, or of whole ones. */
+static inline bool default_goes_across(int64_t rows, int lanes) {
+  return rows >= DEFAULT_ACROSS && (rows <= lanes || rows % lanes == 0);
+}
 
 enum default_kind {
   DEFAULT_UNUSED,   /* an input, or no output needs it */

@@ -12,6 +12,7 @@ enum {
   PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
   STREAM = 24,           /* bytes that come from the second cache in a cycle ... */
   LINES_STREAM = 48,     /* ... of lines of which elements are used */
+  FEW_LINES_STREAM = 18, /* ... and registers are few */
   SHARED_STREAM = 8,     /* ... from the third one */
   FAR_STREAM = 6,        /* ... from memory */
   FAR = 8,               /* times the second cache: more than that is in memory */
@@ -28,6 +29,7 @@ static const double ONE_LINE = 0.55,
                     TWO_LINES = 0.8; /* of these bytes, where fewer lines are read */
 static const double TURNED = 3;      /* cycles of an element that is loaded in a twisted way */
 static const double APIECE = 1.5;    /* ... that is stored as one of a vector's lanes */
+static const double HALVES = 2.4;    /* ... of a transposed vector, each store more */
 static const double TURNS = 1.5;     /* cycles of a vector that is permuted */
 static const double MASKED = 1.1;    /* what lanes cost that are not all there */
 static const double FILLED = 1.04;   /* ... for which panels are filled up */
@@ -318,14 +320,18 @@ static int axis_that_follows(const struct chooser *c) {
 }
 
 /* Cycles of a lane that goes where others have theirs: enough rows of vectors are transposed, unless what reads them
- * loads something else in a twisted way along the rows. */
+ * loads something else in a twisted way along the rows. Part of a vector is stored by halves where there are no masks
+ * (emit_c.c). */
 static double lane_across(const struct chooser *c) {
   int axis = axis_that_follows(c);
   if (axis < 0) return 2;
-  int64_t rows = c->now.rows[axis];
+  int64_t rows = c->now.rows[axis], part = rows % c->lanes;
   bool wide = c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
-  bool transposed = wide && rows >= DEFAULT_ACROSS && !(c->options.turned >> axis & 1);
-  return transposed ? 0.3 + 2.6 / (double)rows : APIECE;
+  bool transposed = wide && default_goes_across(rows, c->lanes) && !(c->options.turned >> axis & 1);
+  if (!transposed) return APIECE;
+  bool halves = part && c->machine->registers < DEFAULT_REGISTERS;
+  double cycles = 2.6 + (halves ? HALVES * (__builtin_popcountll((uint64_t)part) - 1) : 0);
+  return 0.3 + cycles / (double)rows;
 }
 
 static double stores(const struct chooser *c) {
@@ -399,15 +405,25 @@ static double stream(const struct chooser *c, const struct default_load *l) {
   return chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
 }
 
-/* Cycles of a step until lines have come of which a tile uses a part, where the first cache does not keep them. */
-static double partial_lines(const struct chooser *c) {
+/* Bytes of the vectors that all rows of a tile load for all of its reduction. */
+static double panels_touched(const struct chooser *c) {
+  double bytes = 0;
+  for (int i = 0; i < c->f->loads; i++)
+    if (lanes_along(c, &c->f->load[i]) != STILL)
+      bytes += rows_moved(c, &c->f->load[i]) * panel(c, &c->f->load[i]);
+  return bytes;
+}
+
+/* Bytes of a step of lines of which a tile uses a part, where the first cache does not keep them, nor `beside` them
+ * so many bytes. */
+static double partial_lines(const struct chooser *c, double beside) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
-    if (lines > (double)c->machine->l1) bytes += lines;
+    if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
-  return bytes / terms(c) / LINES_STREAM;
+  return bytes / terms(c);
 }
 
 /* Cycles of a step until panels have come, which for each tile of rows come again where they do not fit into the
@@ -425,6 +441,14 @@ static double streaming(const struct chooser *c) {
     if (rows * panel(c, l) > (double)c->machine->l1) bytes += step * STREAM / rate;
   }
   return bytes / STREAM;
+}
+
+/* Cycles of a step until lines and panels have come; tiles are short where registers are few: what comes beside the
+ * lines takes them out of the first cache. */
+static double arrived(const struct chooser *c) {
+  bool few = c->machine->registers < DEFAULT_REGISTERS;
+  double lines = partial_lines(c, few ? panels_touched(c) : 0);
+  return streaming(c) + lines / (few ? FEW_LINES_STREAM : LINES_STREAM);
 }
 
 /* Bytes of a panel that come in a cycle: of each page a few lines come late. */
@@ -500,9 +524,10 @@ static double step_of(struct chooser *c) {
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
   if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
   if (c->f->reduction > 1 && step < latency) step = latency;
-  double parts = c->f->reduction > 1 ? partial_lines(c) : 0;
-  double late = c->f->reduction > 1 ? streaming(c) + parts : 0;
-  step = (step < late ? late : step) + parts * HINDERED;
+  if (c->f->reduction > 1) {
+    double late = arrived(c);
+    step = (step < late ? late : step) + partial_lines(c, 0) / LINES_STREAM * HINDERED;
+  }
   double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
   return step + gathered + around;
 }

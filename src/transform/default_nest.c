@@ -164,7 +164,7 @@ static struct parts split(struct nest *n, int axis, int64_t steps, enum level_ta
 /* Rows that are lanes elsewhere are no whole vectors. */
 static enum level_tail tail_of_rows(const struct nest *n, int axis) {
   int64_t rows = n->tile->rows[axis];
-  if (axis != n->across) return TAIL_PEEL;
+  if (axis != n->across || n->f->t->axes[axis].size % rows) return TAIL_PEEL;
   return rows & (rows - 1) ? TAIL_MASK : TAIL_NONE;
 }
 

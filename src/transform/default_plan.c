@@ -235,10 +235,9 @@ static int across(const struct default_plans *all, const struct default_facts *f
   if (lanes < DEFAULT_WIDE) return -1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t rows = plan->tile.rows[i];
-    if (i == plan->tile.vec || f->out[i] != 1 || f->t->axes[i].size % rows) continue;
+    if (i == plan->tile.vec || f->out[i] != 1) continue;
     if (turned >> i & 1) continue;
-    bool rest = rows % lanes && rows % lanes < DEFAULT_ACROSS;
-    if (rows >= DEFAULT_ACROSS && !rest && plan->tile.steps % lanes == 0) return i;
+    if (default_goes_across(rows, lanes) && plan->tile.steps % lanes == 0) return i;
   }
   return -1;
 }

@@ -347,8 +347,21 @@ static const struct {
      "kw:unroll, kh:unroll, h_i:7:unroll, w_v:8:vec =>", 1},
     // rows along a line rather than one in a line each, of which the first cache keeps few
     {TWO_CONVOLUTIONS, "h:para, c_o, kh, kw, k, w:unroll, c_v:32:vec =>", 0},
-    // lanes along what is written, where short vectors would be stored lane by lane
-    {TWO_CONVOLUTIONS, "o_o:para, h, Y_k, o_i:6:peel:unroll, w_v:16:mask:vec =>", 1},
+    // vectors that have their lanes across what is written are transposed, of few rows and of those left over, too
+    {TWO_CONVOLUTIONS, "o_v, w_i:vec =>", 1},
+    {TWO_CONVOLUTIONS, "kh, kw, k, w_i:5:peel:unroll, c_v:16:vec =>", 1},
+    // the pixels of a window that begins anew at the end of the line lie there once
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nY[c:64, h:56, w:56] = if h+kh < 57 && w+kw < 57 then "
+           "X[c, (h+kh)%56, (w+kw)%56] else 0 // max kh:3, kw:3\nout Y\n",
+     "X_m[c:64, h:58, w:58] =", 1},
+    // a map is turned round for lanes along it, not for rows
+    {BEGIN
+     "in P f32 [c:64, h:28, w:28]\nin b f32 [r:2, c:64, w:28]\nin w0 f32 [r:2, t:64] const\n"
+     "in w1 f32 [r:2, t:64, c:64] const\n"
+     "g[r:2, c:64, h:28, w:28] = max((if 1 <= h && 1 <= w then P[c, h-1, w-1] else 0) * w0[r, c], "
+     "b[r, c, w] + P[c, h, w])\n"
+     "Y[c:128, h:28, w:28] = g[c/64, k, h, w] * w1[c/64, c%64, k] // sum k:64\nout Y\n",
+     "g[r:2, c:64, h:28, w:28] =", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
@@ -577,6 +590,10 @@ static const struct {
 } outlined[] = {
     {HEAD "Y[h:9] = (if 1 <= h+k && h+k < 10 then X[h+k-1] else 0) * W[k] // sum k:3\nout Y\n",
      "M[h:11] = if 1 <= h && h < 10 then X[h-1] else 0"},
+    {HEAD "Y[h:9] = (if h+k < 10 then X[(h+k)%9] else 0) * W[k] // sum k:3\nout Y\n",
+     "M[h:11] = if h < 10 then X[h%9] else 0"},
+    {HEAD "Y[h:9] = X[((h+k)%9+(h+k)/9)%9] * W[k] // sum k:3\nout Y\n", "M[h:11] = X["},
+    {HEAD "Y[h:9] = X[(h+k*2)%9/2+(h+k)%5] * W[k] // sum k:3\nout Y\n", "M[h:9, k:3] = X["},
     {HEAD "Y[h:4] = (if 1 <= h*2+k then X[h*2+k-1] else 0) * W[k] // sum k:3\nout Y\n",
      "M[h:9] = if 1 <= h then X[h-1] else 0"},
     {HEAD "Y[h:9] = X[h/3*3+k] * W[k] // sum k:3\nout Y\n", "M[h:9] = X[h]"},
