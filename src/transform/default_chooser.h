@@ -34,7 +34,9 @@ bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);
-double chooser_cycles(struct chooser *c);                   /* sets now.packed, too */
+double chooser_cycles(struct chooser *c); /* sets now.packed, too */
+double chooser_lines(const struct chooser *c, const struct default_load *l);
+double chooser_uses_in_row(const struct chooser *c, const struct default_load *l);
 bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
 /* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
  * where one block of lanes goes through all of them: its loop is outermost. */
@@ -49,6 +51,10 @@ void chooser_note(struct chooser *c);
 
 /* default_order.c: in c->best */
 void chooser_order(struct chooser *c);
+
+static inline bool chooser_has_few_registers(const struct chooser *c) {
+  return c->machine->registers < DEFAULT_REGISTERS;
+}
 
 static inline int64_t up(int64_t a, int64_t b) {
   return (a + b - 1) / b;

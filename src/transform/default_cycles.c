@@ -254,6 +254,35 @@ static double paging(const struct chooser *c, const struct default_load *l) {
   return PAGED * lines;
 }
 
+/* Bytes of the lines in which one tile finds what it loads, for all of its reduction. */
+double chooser_lines(const struct chooser *c, const struct default_load *l) {
+  int64_t bytes = chooser_bytes(c, l->tensor), span = 0;
+  double lines = 1;
+  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++) {
+    int64_t steps = i == c->now.vec     ? c->now.steps
+                    : i < c->f->t->rank ? c->now.rows[i]
+                                        : c->f->t->axes[i].size;
+    int64_t step = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * bytes;
+    if (!step) continue;
+    if (step >= LINE)
+      lines *= (double)steps;
+    else
+      span += (steps - 1) * step;
+  }
+  return lines * (double)(span / LINE + 1) * LINE;
+}
+
+/* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, and where
+ * registers are many and tiles few, so that this was not measured. */
+double chooser_uses_in_row(const struct chooser *c, const struct default_load *l) {
+  double uses = 1, bytes = chooser_lines(c, l);
+  if (!chooser_has_few_registers(c) || bytes > (double)c->machine->l1 / 2) return 1;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (!(l->moves >> i & 1))
+      uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
+  return uses;
+}
+
 /* Rows of other phases use other elements of what stands still along them. */
 static double phases_of(const struct chooser *c, const struct default_load *l) {
   double phases = 1;
@@ -272,7 +301,8 @@ static bool is_asked(const struct chooser *c, const struct default_load *l) {
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
 static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
   const struct default_load *l = &c->f->load[load];
-  double rows = rows_moved(c, l) * phases_of(c, l), apart = paging(c, l);
+  double rows = rows_moved(c, l) * phases_of(c, l);
+  double apart = paging(c, l) / (c->f->t->reductions == 1 ? chooser_uses_in_row(c, l) : 1);
   bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 &&
                   (c->now.vec < 0 || !(l->outer >> c->now.vec & 1));
   if (l->rare) return;
@@ -329,7 +359,7 @@ static double lane_across(const struct chooser *c) {
   bool wide = c->lanes >= DEFAULT_WIDE && c->f->t->dtype == PROGRAM_F32;
   bool transposed = wide && default_goes_across(rows, c->lanes) && !(c->options.turned >> axis & 1);
   if (!transposed) return APIECE;
-  bool halves = part && c->machine->registers < DEFAULT_REGISTERS;
+  bool halves = part && chooser_has_few_registers(c);
   double cycles = 2.6 + (halves ? HALVES * (__builtin_popcountll((uint64_t)part) - 1) : 0);
   return 0.3 + cycles / (double)rows;
 }
@@ -376,22 +406,6 @@ static double terms(const struct chooser *c) {
   return steps;
 }
 
-/* Bytes of the lines in which one tile finds what stands still along its lanes, for all of its reduction. */
-static double lines_touched(const struct chooser *c, const struct default_load *l) {
-  int64_t bytes = chooser_bytes(c, l->tensor), span = 0;
-  double lines = 1;
-  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++) {
-    int64_t steps = i < c->f->t->rank ? c->now.rows[i] : c->f->t->axes[i].size;
-    int64_t step = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * bytes;
-    if (i == c->now.vec || !step) continue;
-    if (step >= LINE)
-      lines *= (double)steps;
-    else
-      span += (steps - 1) * step;
-  }
-  return lines * (double)(span / LINE + 1) * LINE;
-}
-
 bool chooser_is_far(const struct chooser *c, double bytes) {
   return bytes > FAR * (double)c->machine->l2;
 }
@@ -420,7 +434,7 @@ static double partial_lines(const struct chooser *c, double beside) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : lines_touched(c, l);
+    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : chooser_lines(c, l);
     if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
   return bytes / terms(c);
@@ -446,7 +460,7 @@ static double streaming(const struct chooser *c) {
 /* Cycles of a step until lines and panels have come; tiles are short where registers are few: what comes beside the
  * lines takes them out of the first cache. */
 static double arrived(const struct chooser *c) {
-  bool few = c->machine->registers < DEFAULT_REGISTERS;
+  bool few = chooser_has_few_registers(c);
   double lines = partial_lines(c, few ? panels_touched(c) : 0);
   return streaming(c) + lines / (few ? FEW_LINES_STREAM : LINES_STREAM);
 }
@@ -518,7 +532,7 @@ static double step_of(struct chooser *c) {
   double work = points * c->f->operations / PORTS;
   c->now.packed = 0;
   for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
-  bool few = c->f->reduction > DEFAULT_FEW && c->machine->registers < DEFAULT_REGISTERS;
+  bool few = c->f->reduction > DEFAULT_FEW && chooser_has_few_registers(c);
   double loading = few ? LOADED * ports / 2 : ports / 2;
   double step = loading > work ? loading + work / 32 : work + ports / 64;
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
@@ -556,7 +570,7 @@ static int64_t registers_of_rows(const struct chooser *c) {
 /* Of many registers the compiler finds some that are not counted. */
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), more = vectors + 1;
-  if (c->machine->registers < DEFAULT_REGISTERS && rows_of_vectors(c) > 1) {
+  if (chooser_has_few_registers(c) && rows_of_vectors(c) > 1) {
     more = registers_of_vectors(c);
     if (registers_of_rows(c) < more) more = registers_of_rows(c);
   }

@@ -37,6 +37,19 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
   return false;
 }
 
+/* Steps of own axes along which a panel is another one and rows are the same, as lines of an image in `[c, h, w]` are:
+ * one panel is used while these stand still. */
+static double panels_apart(const struct chooser *c, const struct default_load *panel) {
+  double steps = 1;
+  for (int i = 0; i < c->f->t->rank && chooser_has_few_registers(c); i++) {
+    bool same = panel->moves >> i & 1 && i != c->best.vec && c->best.rows[i] == 1;
+    for (int j = 0; j < c->f->loads && same; j++)
+      same = c->f->load[j].moves >> c->best.vec & 1 || !(c->f->load[j].moves >> i & 1);
+    if (same) steps *= (double)c->f->t->axes[i].size;
+  }
+  return steps;
+}
+
 /* Bytes of what moves with the lanes (the panels) and of the rest (the rows). */
 static void weigh(const struct chooser *c, double *panels, double *rows) {
   int v = c->best.vec;
@@ -44,7 +57,10 @@ static void weigh(const struct chooser *c, double *panels, double *rows) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     bool still = v < 0 || !(l->moves >> v & 1) || (l->block[v] && !l->stride[v]);
-    if (still || is_used_again(c, l)) *(still ? rows : panels) += bytes_of_load(c, l);
+    if (still)
+      *rows += bytes_of_load(c, l);
+    else if (is_used_again(c, l))
+      *panels += bytes_of_load(c, l) / panels_apart(c, l);
   }
 }
 
@@ -205,7 +221,10 @@ static double across_pages(const struct chooser *c, const struct default_load *l
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
   if (inner < 0 || l->stride[inner] * chooser_bytes(c, l->tensor) < APART) return 0;
-  double tiles = 1, lines = (double)program_elements(c->f->p, l->tensor) / 16;
+  struct chooser best = *c;
+  best.now = c->best;
+  double tiles = 1 / chooser_uses_in_row(&best, l);
+  double lines = (double)program_elements(c->f->p, l->tensor) / 16;
   for (int i = 0; i < c->f->t->rank; i++)
     if (i != v && !(l->moves >> i & 1)) tiles *= (double)up(c->f->t->axes[i].size, c->best.rows[i]);
   return tiles * lines * ACROSS;

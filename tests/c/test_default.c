@@ -340,7 +340,7 @@ static const struct {
     // rows that divide the blocks which they are in: 14 of them would have as many addresses
     {BEGIN "in X f32 [h:56, w_o:7, k:64, w_i:8]\nin W f32 [o:16, k:64, v:16]\n"
            "Y[o:256, h:56, w:56] = X[h, w/8, k, w%8] * W[o/16, k, o%16] // sum k:64\nout Y\n",
-     "w_o:para, o_o, h, k, o_i:8:unroll, w_v:8:vec =>", 1},
+     "o_o:para, h, w_o, k, o_i:8:unroll, w_v:8:vec =>", 1},
     // ... and rows of a window share the vectors that are permuted for them
     {BEGIN "in X f32 [c:64, h:114, w:114]\n"
            "Y[c:64, h:56, w:56] = X[c, h*2+kh, w*2+kw] // max kh:3, kw:3\nout Y\n",
@@ -350,6 +350,13 @@ static const struct {
     // vectors that have their lanes across what is written are transposed, of few rows and of those left over, too
     {TWO_CONVOLUTIONS, "o_v, w_i:vec =>", 1},
     {TWO_CONVOLUTIONS, "kh, kw, k, w_i:5:peel:unroll, c_v:16:vec =>", 1},
+    // an image whose lines the first cache keeps for all channels is not packed ...
+    {BEGIN
+     "in X f32 [c:128, h:28, w:28]\nin W f32 [t:512, c:128] const\n"
+     "D[c:512, h:28, w:28] = X[k, h, w] * W[c, k] // sum k:128\n"
+     "E[h:28, w:28] = D[c, h, w] // max c:512\n"
+     "Y[c:128, h:28, w:28] = E[h, w] + (if 1 <= h && 1 <= w then X[c, h-1, w-1] else 0)\nout Y\n",
+     "D[c:512, h:28, w:28] = X[k, h, w] * W", 1},
     // the pixels of a window that begins anew at the end of the line lie there once
     {BEGIN "in X f32 [c:64, h:56, w:56]\nY[c:64, h:56, w:56] = if h+kh < 57 && w+kw < 57 then "
            "X[c, (h+kh)%56, (w+kw)%56] else 0 // max kh:3, kw:3\nout Y\n",
