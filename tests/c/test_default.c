@@ -472,7 +472,7 @@ static const struct {
            "S[n:1, c:64, h:56, w:56] = X[n, k, h, w] * W[c, k] // sum k:64\n"
            "Y[n:1, c:64, h:56, w:56] = min(X[n, c, (h+1)%56, (w+1)%56] * V[c], "
            "1 / (1 + exp(-max(S[n, c, h, w], 0))))\nout Y\n",
-     "n, c:para, Y_h, w_o, w_v:vec =>\n    @Y =", 2},
+     "w_i:unroll, c_v:vec =>\n            @Y_c[", 2},
 };
 
 static void what_is_edited(void **state) {
