@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 import struct
@@ -352,6 +353,84 @@ def test_numbers_that_a_model_holds_may_change():
     for change in (lambda: model.order.add_(-0).fill_(2), lambda: model.order.numpy().fill(1)):
         change()
         torch.testing.assert_close(compiled(X4), model(X4).detach())
+
+
+def _ones(count):
+    torch._check(count >= 0)
+    return torch.ones(count), torch.arange(count)
+
+
+ITEMS = {
+    "a slice": lambda s, x, n: s.layer(x)[:, n:],
+    "a slice that is a copy": lambda s, x, n: s.layer(x)[:, n:].contiguous(),
+    "a factor": lambda s, x, n: s.layer(x) * n,
+    "an answer": lambda s, x, n: (s.layer(x), n),
+    "numbers from it on": lambda s, x, n: s.layer(x) + torch.arange(n, n + 4),
+    "a division": lambda s, x, n: s.layer(x) * (12 // n),
+    "sizes without a bound": lambda s, x, n: (s.layer(x), *_ones(n)),
+    "places": lambda s, x, n: (s.layer(x), (x > n - 2).nonzero(), x[x > n - 2]),
+}
+
+
+class Counts(nn.Module):
+    """A number of a buffer decides; `changed` by forward, or by the caller."""
+
+    def __init__(self, function, changed):
+        super().__init__()
+        self.function, self.changed = function, changed
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("count", torch.tensor(1))
+
+    def forward(self, x):
+        y = self.function(self, x, self.count.item())
+        if self.changed:
+            self.count += 1
+        return y
+
+
+@pytest.mark.parametrize("changed", [True, False], ids=["by forward", "by the caller"])
+@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("how", ["compile", "backend"])
+def test_numbers_of_buffers_that_change(how, name, changed, monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = Counts(ITEMS[name], changed).eval()
+    eager = copy.deepcopy(model)
+    with torch.no_grad():
+        backend = how == "backend"
+        compiled = torch.compile(model, backend="canvas") if backend else canvas.compile(model, X4)
+        for _ in range(3):
+            got, wanted = compiled(X4), eager(X4)
+            for a, b in zip(*(y if isinstance(y, tuple) else (y,) for y in (got, wanted))):
+                assert type(a) is type(b)
+                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+                assert not isinstance(a, torch.Tensor) or a.stride() == b.stride()
+            assert torch.equal(model.count, eager.count)
+            if not changed:
+                model.count += 1
+                eager.count += 1
+
+
+def test_a_number_that_forward_changes_is_not_compiled_anew(monkeypatch):
+    compiled = canvas.compile(Counts(ITEMS["a factor"], True).eval(), X4)
+    compiled(X4)
+    made = len(compiled._sizes)
+    monkeypatch.setattr(compiled, "_start", None)
+    for _ in range(3):
+        compiled(X4)
+    assert len(compiled._sizes) == made
+
+
+def test_a_condition_that_a_number_of_a_buffer_breaks_is_told():
+    def function(s, x, n):
+        torch._check(n < 2)
+        return s.layer(x) * n
+
+    compiled = canvas.compile(Counts(function, True).eval(), X4)
+    compiled(X4)
+    with pytest.raises(RuntimeError):
+        compiled(X4)
 
 
 def test_a_constant_beside_a_weight_that_nobody_reads():

@@ -55,7 +55,7 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
 
 # PyTorch copies how the inputs nest, and warns of its own copy.
 OF_COPIES = r"`isinstance\(treespec, LeafSpec\)` is deprecated"
-INPUT = "canvas_input"
+INPUT, CHANGED = "canvas_input", "canvas_changed"
 
 
 def _with_inputs_marked(exported: ExportedProgram) -> ExportedProgram:
@@ -71,6 +71,24 @@ def is_held(node: Node) -> bool:
     """A parameter or buffer of the model, or a tensor of the graph."""
     named = node.op == "placeholder" and node.name.startswith(("b_", "c_", "p_"))
     return named and INPUT not in node.meta
+
+
+def _with_changes_marked(
+    exported: ExportedProgram, rebound: Sequence[str] = ()
+) -> ExportedProgram:
+    """Nor whether it is another one at each call."""
+    signature = exported.graph_signature
+    changed = {*signature.buffers_to_mutate.values(), *rebound}
+    names = {name for name, path in signature.inputs_to_buffers.items() if path in changed}
+    for node in exported.graph.nodes:
+        if node.op == "placeholder" and node.name in names:
+            node.meta[CHANGED] = True
+    return exported
+
+
+def changes(node: Node) -> bool:
+    """A buffer to which forward writes, or gives another tensor."""
+    return CHANGED in node.meta
 
 
 # Of conditions on values, and of shapes that do not fit: with a traceback each.
@@ -137,10 +155,10 @@ def export_with_buffers(
                 with without_fakes(model) as left:
                     exported = _exported(copy, *given)
                 if not left and not escaped(model, exported):
-                    return exported, rebound.names
+                    return _with_changes_marked(exported, rebound.names), rebound.names
         try:
             with without_fakes(model), none_rebound(model):
-                return _exported(model, *given), []
+                return _with_changes_marked(_exported(model, *given)), []
         except _Untold as error:
             raise CanvasError(f"PyTorch cannot export the model: {error}") from None
 

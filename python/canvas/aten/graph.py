@@ -281,18 +281,23 @@ def nodes_in(arg: Any) -> list[Node]:
 
 
 def is_constant(node: Node, args: list[Any], values: Mapping[Node, Any]) -> bool:
-    if isinstance(node.target, torch._ops.OpOverload):
-        if torch.Tag.nondeterministic_seeded in node.target.tags:
-            return False
-        if node.target._opname in OF_SIZES:
-            return True
+    if of_sizes(node):
+        return True
+    known = isinstance(node.target, torch._ops.OpOverload)
+    if known and torch.Tag.nondeterministic_seeded in node.target.tags:
+        return False
     return all(
         isinstance(values[one], (Tensor, int, float)) for arg in args for one in nodes_in(arg)
     )
 
 
+def of_sizes(node: Node) -> bool:
+    """Whether it reads a tensor for its sizes alone."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._opname in OF_SIZES
+
+
 def computed(node: Node, values: Mapping[Node, Any]) -> Any:
-    if node.target._opname in OF_SIZES:
+    if of_sizes(node):
         shape = tuple(results_of(node)[0].shape)
         like = torch.empty(shape, dtype=results_of(node)[0].dtype, device="cpu")
         fixed = {nodes_in(node.args[0])[0]: like}

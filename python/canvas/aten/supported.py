@@ -13,10 +13,9 @@ from torch import Tensor
 from torch.fx import Node
 
 from ..errors import CanvasError, one_line
-from .exporting import is_held
+from .exporting import changes, is_held
 from .graph import (
     FLOATS,
-    OF_SIZES,
     WHOLE,
     bound,
     check_sizes,
@@ -25,6 +24,7 @@ from .graph import (
     is_constant,
     item_of,
     nodes_in,
+    of_sizes,
     results_of,
     written,
 )
@@ -76,6 +76,8 @@ def _stand_in(w: Writer, node: Node) -> Any:
         raise Unsupported("an argument of it is a size that is computed")
     check_sizes(node.name, fake)
     held = is_held(node)
+    if fake.dtype in (*WHOLE, torch.bool) and changes(node):
+        raise Unsupported(f"it reads {dtype_of(fake)} that forward changes")
     if fake.dtype in WHOLE:
         if held:
             return torch.zeros(tuple(fake.shape), dtype=fake.dtype)
@@ -96,10 +98,14 @@ _constants: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
 
 def constant(node: Node) -> Any:
     """What PyTorch computes of no input and no weight; None where it is not so.  Of the bools and
-    whole numbers that the model holds it is computed, too: here of zeros in their place.
+    whole numbers that the model holds and does not change it is computed, too: here of zeros in
+    their place, where they have an answer.
     """
     if node not in _constants:
-        _constants[node] = _constant(node)
+        try:
+            _constants[node] = _constant(node)
+        except Exception:  # whatever PyTorch raises of zeros, as of a division
+            _constants[node] = None
     return _constants[node]
 
 
@@ -108,7 +114,7 @@ def _constant(node: Node) -> Any:
         return _held_zeros(node)
     if node.op != "call_function" or node.target is python_operator.getitem:
         return None
-    from_sizes = _from_sizes(node)
+    from_sizes = of_sizes(node)
     values: dict[Node, Any] = {}
     for arg in node.args:
         for one in nodes_in(arg):
@@ -123,11 +129,8 @@ def _constant(node: Node) -> Any:
 def _held_zeros(node: Node) -> Any:
     fake = node.meta.get("val")
     copied = isinstance(fake, Tensor) and fake.dtype in (*WHOLE, torch.bool) and is_held(node)
+    copied = copied and not changes(node)
     return torch.zeros(tuple(fake.shape), dtype=fake.dtype) if copied else None
-
-
-def _from_sizes(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._opname in OF_SIZES
 
 
 def _check_bool(node: Node) -> None:

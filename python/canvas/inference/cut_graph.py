@@ -29,6 +29,7 @@ HEAVY = {"convolution", "mm", "bmm", "addmm", "baddbmm", "linear", "matmul", "ke
          "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
          "scaled_dot_product_attention"}  # fmt: skip
 LEAST = 4
+NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 VIEWS = {"getitem", "view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze",
          "squeeze", "slice", "alias", "clone", "detach", "_unsafe_view", "_to_copy"}  # fmt: skip
 
@@ -153,9 +154,11 @@ def _share_no_constants(graph: Any, constant: Constant) -> None:
 
 
 def _crosses(node: Any) -> bool:
-    """Whether a part may read or give it: it is of float32."""
+    """Whether a part may read or give it: it is of float32, or several results."""
     value = node.meta.get("val")
-    return not isinstance(value, torch.Tensor) or value.dtype == torch.float32
+    if isinstance(value, torch.Tensor):
+        return value.dtype == torch.float32
+    return not isinstance(value, NUMBERS)
 
 
 def _refuse_at_borders(chosen: list[Any], known: _Known) -> bool:
@@ -174,7 +177,10 @@ def _refuse_at_borders(chosen: list[Any], known: _Known) -> bool:
 
 
 def _dtype(node: Any) -> str:
-    return str(node.meta["val"].dtype).removeprefix("torch.")
+    value = node.meta["val"]
+    if isinstance(value, NUMBERS):
+        return "number"
+    return str(value.dtype).removeprefix("torch.")
 
 
 def _answer_in_order(gm: Any, part: Any) -> None:

@@ -54,7 +54,9 @@ class LiftedGraph:
     def output_values(self) -> list[Any]:
         """What PyTorch says of each output: a tensor without memory, with its sizes."""
         leaves = self.graph_module.graph.output_node().args[0]
-        return [leaf.meta.get("val") for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+        return [
+            leaf.meta.get("val") if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves
+        ]
 
 
 def lift_graph(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..errors import CanvasError
@@ -41,8 +42,18 @@ def check_elements(name: str, value: Any) -> None:
 
 
 def row_major_bytes(values: Iterable[Any]) -> int:
-    """Of the tensors among them, as whole copies: what is expanded has all of its elements."""
-    return sum(v.numel() * v.element_size() for v in values if isinstance(v, Tensor))
+    """Of the tensors among them, as whole copies: what is expanded has all of its elements.  Those
+    whose sizes depend on values are not counted.
+    """
+    return sum(v.numel() * v.element_size() for v in values if has_fixed_sizes(v))
+
+
+def has_fixed_sizes(value: Any) -> bool:
+    """Whether it is a tensor of which sizes and strides are known before values are."""
+    if not isinstance(value, Tensor):
+        return False
+    steps = value.stride() if value.layout == torch.strided else ()
+    return all(isinstance(number, int) for number in (*value.shape, *steps))
 
 
 def memory_left() -> int:

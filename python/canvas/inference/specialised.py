@@ -23,7 +23,7 @@ from .direct_part import direct_of
 from .first_call import FACTOR, FACTOR_IN_TILES, check_first
 from .held_buffers import HeldBuffers
 from .lifted_graph import LiftedGraph, lift_graph
-from .memory_bound import check_elements, check_memory, row_major_bytes
+from .memory_bound import check_elements, check_memory, has_fixed_sizes, row_major_bytes
 from .native_part import NativePart, in_strides
 
 _SHARED = (
@@ -56,7 +56,9 @@ class Specialised:
             self._check_apart(
                 self.lifted.tensors, _pytree.tree_leaves((tuple(args), dict(kwargs)))
             )
-        check_memory(f"the outputs of {what} take", row_major_bytes(self.lifted.output_values()))
+        answers = self.lifted.output_values()
+        check_memory(f"the outputs of {what} take", row_major_bytes(answers))
+        self._fixed = [has_fixed_sizes(y) for y in answers[len(self.lifted.mutated) :]]
         self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
@@ -123,7 +125,10 @@ class Specialised:
             rebound = self.buffers.tensors()
             wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
             wanted_changes += [weight.clone() for weight in changed]
-        strides = [_strides(value) for value in (*wanted, *rebound)]
+        strides = [
+            _strides(value) if fixed else None
+            for value, fixed in zip((*wanted, *rebound), self._fixed)
+        ]
         results = self.run(self.bind(weights), inputs, strides)
         if self.options.check:
             inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
