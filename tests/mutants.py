@@ -88,6 +88,7 @@ PYTHON_OWN = {
     "python/canvas/inference/native_part.py": "test_compile_network",
     "python/canvas/inference/first_call.py": "test_compile_network",
     "python/canvas/inference/take_home.py": "test_compile_models",
+    "python/canvas/inference/input_views.py": "test_compile_layouts",
     "python/canvas/inference/specialised.py": "test_compile_network test_compile_layouts",
     "python/canvas/inference/compiled_network.py": "test_compile_network",
     "python/canvas/inference/at_work.py": "test_torch_backend",

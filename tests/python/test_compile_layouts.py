@@ -170,3 +170,137 @@ def test_conjugates_are_compared():
 class Conjugate(nn.Module):
     def forward(self, a):
         return a[1:].conj()
+
+
+VIEWS = {
+    "turned": lambda s, x, i: x.t(),
+    "a part": lambda s, x, i: x[:, 1:],
+    "one row": lambda s, x, i: x[1],
+    "every second, turned": lambda s, x, i: x[:, ::2].t(),
+    "flat": lambda s, x, i: x.view(-1),
+    "in other words": lambda s, x, i: x.view(torch.int32),
+    "of reshape": lambda s, x, i: x.reshape(2, -1),
+    "several": lambda s, x, i: x.split(2, 1),
+    "expanded": lambda s, x, i: x[None].expand(3, -1, -1),
+    "diagonal": lambda s, x, i: x.diagonal(),
+    "by strides": lambda s, x, i: x.as_strided((2, 2), (1, 2), 1),
+    "twice": lambda s, x, i: (x.t(), x.t()),
+    "of two": lambda s, x, i: (x.t(), i.t(), x, i[:, 0]),
+    "also read": lambda s, x, i: (x.t(), x.t() @ s.weight),
+}
+COPIES = {
+    "a row by an index": lambda s, x, i: x[i[0, 0]],
+    "rows by indices": lambda s, x, i: x[i[0]],
+    "of a weight": lambda s, x, i: s.weight[1:],
+    "of a result": lambda s, x, i: (x * 2)[:, 1:],
+    "of reshape that copies": lambda s, x, i: x.t().reshape(-1),
+    "of a clone": lambda s, x, i: x.t().clone(),
+}
+
+
+class Answers(nn.Module):
+    def __init__(self, function, works):
+        super().__init__()
+        self.function, self.works = function, works
+        self.weight = nn.Parameter(torch.randn(4, 6))
+
+    def forward(self, x, i):
+        y = self.function(self, x, i)
+        y = y if isinstance(y, tuple) else (y,)
+        return (*y, nn.functional.linear(x, self.weight)) if self.works else y
+
+
+def memory(value, *given):
+    """The inputs whose memory it has."""
+    return [i for i, one in enumerate(given) if one.untyped_storage().data_ptr() ==
+            value.untyped_storage().data_ptr()]  # fmt: skip
+
+
+@pytest.mark.parametrize("works", [True, False], ids=["beside work", "alone"])
+@pytest.mark.parametrize("name", [*VIEWS, *COPIES])
+@pytest.mark.parametrize("backend", [True, False], ids=["backend", "compile"])
+def test_views_of_inputs_are_views(backend, name, works):
+    """Inputs that begin elsewhere, and indices of other values, have other views."""
+    torch.compiler.reset()
+    torch.manual_seed(1)
+    model = Answers({**VIEWS, **COPIES}[name], works).eval()
+    x, i = torch.randn(9, 6), torch.tensor([[0, 1], [2, 3], [1, 1]])
+    with torch.no_grad():
+        example = (x[:4], i)
+        made = (
+            torch.compile(model, backend="canvas") if backend else canvas.compile(model, example)
+        )
+        for given in (example, (x[3:7], i + 0), (x[5:], (i + 1) % 4)):
+            for _ in range(2):
+                got, wanted = made(*given), model(*given)
+                assert len(got) == len(wanted)
+                for ours, theirs in zip(got, wanted):
+                    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+                    assert ours.stride() == theirs.stride()
+                    if name in VIEWS:
+                        assert memory(ours, *given) == memory(theirs, *given)
+                        shared = memory(ours, *given)
+                        assert not shared or ours.storage_offset() == theirs.storage_offset()
+
+
+def test_views_of_inputs_that_lie_otherwise():
+    model, x = Answers(VIEWS["of reshape"], True).eval(), torch.randn(4, 6)
+    compiled, i = canvas.compile(model, (x, x)), torch.randn(4, 6)
+    for given in (x, x.t().contiguous().t(), torch.cat([x, x], 1)[:, :6], x):
+        got, wanted = compiled(given, i), model(given, i)
+        for ours, theirs in zip(got, wanted):
+            torch.testing.assert_close(ours, theirs.detach())
+            assert ours.stride() == theirs.stride()
+        assert memory(got[0], given) == memory(wanted[0], given)
+
+
+def test_views_of_inputs_that_share_memory():
+    model, x, z = Answers(VIEWS["of two"], True).eval(), torch.randn(4, 6), torch.randn(4, 6)
+    for example in ((x, x), (x, z)):
+        compiled = canvas.compile(model, example)
+        for given in ((x, x), (x, z), (z, x)):
+            for ours, theirs in zip(compiled(*given), model(*given)):
+                assert memory(ours, *given) == memory(theirs, *given)
+                torch.testing.assert_close(ours, theirs.detach(), rtol=1e-4, atol=1e-5)
+
+
+class Keeps(nn.Module):
+    """A buffer that is given a view of an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("last", torch.zeros(6, 4))
+
+    def forward(self, x):
+        y = x + self.last.t()
+        self.last = x.t()
+        return y, x[1:]
+
+
+def test_buffers_have_memory_of_their_own():
+    model, x = Keeps().eval(), torch.randn(4, 6)
+    compiled = canvas.compile(model, x)
+    for _ in range(2):
+        before = model.last.clone()
+        y, part = compiled(x)
+        torch.testing.assert_close(y, x + before.t())
+        assert torch.equal(model.last, x.t()) and not memory(model.last, x)
+        assert memory(part, x) == [0]
+
+
+def test_views_are_no_operators_that_stay_in_pytorch(caplog, monkeypatch):
+    from canvas.inference import told
+
+    monkeypatch.setattr(told, "_told", set())
+    compiled = canvas.compile(Answers(VIEWS["a part"], True).eval(), (torch.ones(4, 6),) * 2)
+    assert not caplog.messages and compiled._example_size().direct is not None
+
+
+def test_what_is_saved_has_no_views(tmp_path):
+    torch.manual_seed(1)
+    model, x = Answers(VIEWS["also read"], False).eval(), torch.randn(4, 6)
+    model.weight = nn.Parameter(torch.randn(4, 3))
+    canvas.compile(model, (x, x)).save(tmp_path / "home")
+    for line in (tmp_path / "home/README.md").read_text().splitlines():
+        if line.startswith("    "):
+            subprocess.run(line.split(), cwd=tmp_path / "home", check=True, capture_output=True)

@@ -108,6 +108,8 @@ class CompiledNetwork:
         """
         with EXPORTING:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
+            if size.cut.views and not size.changes:
+                size = Specialised(self.model, *self._example, self._options, copies=True)
             if size.changes:
                 raise CanvasError(
                     f"the model changes '{size.changes[0]}' when it is called, and what is "

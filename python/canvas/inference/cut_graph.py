@@ -19,6 +19,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
 
+from .input_views import views_apart
 from .lifted_graph import LiftedGraph
 
 Unsupported = Callable[[Any], "str | None"]
@@ -37,13 +38,14 @@ VIEWS = {"getitem", "view", "reshape", "permute", "transpose", "t", "expand", "u
 @dataclass
 class Cut:
     """`outer`: a graph whose calls of modules are the parts, by name; `left`: how many operators
-    stay in PyTorch, by operator with the reason; `moved`: bytes that go between the parts and
-    PyTorch at each call.
+    stay in PyTorch, by operator with the reason; `views`: the names of those that make views of
+    inputs, which are answered; `moved`: bytes that go between the parts and PyTorch at each call.
     """
 
     outer: Any
     parts: dict[str, Any] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
+    views: set[str] = field(default_factory=set)
     operators: int = 0
     moved: int = 0
     crossings: int = 0
@@ -92,16 +94,22 @@ def _base(node: Any) -> Any:
     return node
 
 
-def cut_graph(lifted: LiftedGraph, unsupported: Unsupported, constant: Constant) -> Cut:
+def cut_graph(
+    lifted: LiftedGraph, unsupported: Unsupported, constant: Constant, copies: bool = False
+) -> Cut:
     """The graph of `lifted` is changed: its nodes move into the parts.  `constant`: whether a node
-    is computed while a part is written.
+    is computed while a part is written; `copies`: no output is a view of an input.
     """
     gm, known = lifted.graph_module, _Known(unsupported)
     _erase_assertions(gm.graph)
+    views = set() if copies else views_apart(lifted)
+    for node in views:
+        known.refuse(node, "it makes a view of an input")
     _share_no_constants(gm.graph, constant)
-    calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+    functions = [node for node in gm.graph.nodes if node.op == "call_function"]
+    calls = [node for node in functions if node not in views]
     operators = [node for node in calls if node.target is not operator.getitem]
-    cut = Cut(gm, operators=len(operators))
+    cut = Cut(gm, operators=len(operators), views={node.name for node in views})
     chosen, small = _partitions(gm, calls, known)
     while _refuse_at_borders(chosen, known):
         chosen, small = _partitions(gm, calls, known)

@@ -5,7 +5,7 @@ are placeholders, nothing is changed in place.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,16 @@ class LiftedGraph:
         """What PyTorch says of each output: a tensor without memory, with its sizes."""
         leaves = self.graph_module.graph.output_node().args[0]
         return [
-            leaf.meta.get("val") if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves
+            leaf.meta.get("val") if isinstance(leaf, torch.fx.Node) else None for leaf in leaves
+        ]
+
+    def made_values(self, views: Container[str]) -> list[Any]:
+        """Of those outputs that are not views of inputs, which have these names."""
+        leaves = self.graph_module.graph.output_node().args[0]
+        return [
+            leaf.meta.get("val")
+            for leaf in leaves
+            if isinstance(leaf, torch.fx.Node) and leaf.name not in views
         ]
 
 

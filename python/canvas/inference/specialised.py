@@ -37,7 +37,7 @@ Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in flo
 
 class Specialised:
     """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, what is
-    answered all leaves of the outputs.
+    answered all leaves of the outputs; with `copies` none of them is a view of an input.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Specialised:
         kwargs: Mapping[str, Any],
         options: Options,
         what: str = "the model",
+        copies: bool = False,
     ) -> None:
         self.options = options
         given = row_major_bytes(_pytree.tree_leaves((tuple(args), dict(kwargs))))
@@ -56,10 +57,11 @@ class Specialised:
             self._check_apart(
                 self.lifted.tensors, _pytree.tree_leaves((tuple(args), dict(kwargs)))
             )
-        answers = self.lifted.output_values()
-        check_memory(f"the outputs of {what} take", row_major_bytes(answers))
-        self._fixed = [has_fixed_sizes(y) for y in answers[len(self.lifted.mutated) :]]
-        self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant)
+        self.cut: Cut = cut_graph(self.lifted, lowering.unsupported, lowering.constant, copies)
+        made = row_major_bytes(self.lifted.made_values(self.cut.views))
+        check_memory(f"the outputs of {what} take", made)
+        answers = self.lifted.output_values()[len(self.lifted.mutated) :]
+        self._fixed = [has_fixed_sizes(value) for value in answers]
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
         check_memory(f"{what} needs", given + sum(part.network.memory() for part in self.parts))
@@ -82,7 +84,7 @@ class Specialised:
         """Native code reads axes in the order in which those lay that it was made for, and takes
         copies of what lies otherwise; PyTorch's operators of the graph are those for one layout.
         """
-        if self.cut.left:
+        if self.cut.left or self.cut.views:
             return layout_of(inputs) == self._layout
         return _orders(inputs) == self._orders
 
