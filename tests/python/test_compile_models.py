@@ -17,6 +17,7 @@ from torch.nn import functional
 import canvas
 from canvas import _core, aten
 from canvas.inference import memory_bound
+from canvas.inference.arguments_flat import FlatArguments
 
 
 class Images(nn.Module):
@@ -465,11 +466,55 @@ def test_what_is_changed_shares_no_memory():
     x = X4.clone()
     compiled(x, X4)
     with pytest.raises(
-        canvas.CanvasError, match=r"'given_\d' and 'given_\d' share memory, and the m"
+        canvas.CanvasError, match=r"'given\.\d' and 'given\.\d' share memory, and the m"
     ):
         compiled(x, x)
-    with pytest.raises(canvas.CanvasError, match=r"elements of 'given_\d' share memory, as those"):
+    with pytest.raises(canvas.CanvasError, match=r"elements of 'given\.0' share memory, as those"):
         compiled(X4[:1].expand_as(X4), X4)
+
+
+class Nested(nn.Module):
+    """Changes a part of an argument, and reads others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.table = nn.Linear(4, 4), nn.Embedding(5, 4)
+
+    def forward(self, states, more, *rest, ids):
+        states[0].add_(1)
+        return self.layer(states[1]) + more["key"] + self.table(ids) + rest[0]
+
+
+@pytest.mark.parametrize("backend", [True, False])
+def test_messages_name_arguments_as_the_caller_does(backend):
+    torch._dynamo.reset()
+    model, x, ids = Nested().eval(), [torch.randn(4, 4) for _ in range(4)], torch.arange(4)
+    flat = FlatArguments(model, (([x[0], x[1]], {"key": x[2]}, x[3]), {"ids": ids}))
+    assert flat.names == ["states.0", "states.1", "more.key", "rest.0", "ids"]
+    example = (ids, [x[0], x[1]], {"key": x[2]}, x[3])
+    made = Turned(model).eval()
+    compiled = torch.compile(made, backend="canvas") if backend else canvas.compile(made, example)
+    with torch.no_grad():
+        compiled(*example)
+        with pytest.raises(canvas.CanvasError, match=r"^'states\.0' and 'more\.key' share mem"):
+            compiled(ids, [x[0], x[1]], {"key": x[0][:]}, x[3])
+        with pytest.raises(canvas.CanvasError, match=r"^'states\.0' and 'last' share memory"):
+            compiled(ids, [x[0], x[1]], {"key": x[2]}, x[0][:])
+        with pytest.raises(canvas.CanvasError, match=r"^input 'ids' holds indices from 3 to 6"):
+            compiled(ids + 3, *example[1:])
+        with pytest.raises(canvas.CanvasError, match=r"^elements of 'states\.0' share memory, as"):
+            compiled(ids, [x[0][:1].expand(4, 4), x[1]], *example[2:])
+
+
+class Turned(nn.Module):
+    """Takes a named argument by its place."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, ids, states, more, last):
+        return self.inner(states, more, last, ids=ids)
 
 
 def test_numbers_that_are_infinite_or_none():

@@ -693,7 +693,7 @@ def test_sizes_of_new_tensors_may_change_in_place():
 def test_an_input_given_twice():
     model = returns(lambda self, a, b: self.layer(a.add_(b)))
     words = (
-        r"'\w+' and '\w+' share memory, and the model changes one of them in place: give it a co"
+        r"'[\w.]+' and '[\w.]+' share memory, and the model changes one of them in place: give it"
     )
     both = torch.randn(2, 4)
     for given in [(both, both), (both, both[:]), (both[:], both)]:

@@ -190,16 +190,21 @@ def _dtype(dtype: torch.dtype) -> str:
 
 
 def _names(model: nn.Module, given: Given) -> list[str]:
-    """Those of the parameters of `forward`, with what leads to a leaf of one: mask, states.0."""
+    """Those of the parameters of `forward`, with what leads to a leaf of one: mask, states.0, and
+    rest.0 of *rest.
+    """
     try:
-        parameters = inspect.signature(model.forward).parameters.values()
-        names = [p.name for p in parameters if p.kind != inspect.Parameter.VAR_POSITIONAL]
+        parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
-        names = []
+        parameters = []
+    placed = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+    if rest is not None:
+        placed += [f"{rest}.{at}" for at in range(len(given[0]) - len(placed))]
     found = []
     for path, _ in _pytree.tree_flatten_with_path(given)[0]:
         words = [str(getattr(key, "idx", getattr(key, "key", key))) for key in path]
-        placed = words[0] == "0" and int(words[1]) < len(names)
-        first = names[int(words[1])] if placed else words[1]
+        known = words[0] == "0" and int(words[1]) < len(placed)
+        first = placed[int(words[1])] if known else words[1]
         found.append(".".join([first, *words[2:]]))
     return found

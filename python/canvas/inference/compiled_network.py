@@ -109,7 +109,7 @@ class CompiledNetwork:
         with EXPORTING:
             size, flat = self._example_size(), _pytree.tree_leaves(self._example)
             if size.cut.views and not size.changes:
-                size = Specialised(self.model, *self._example, self._options, copies=True)
+                size = self._specialised(*self._example, copies=True)
             if size.changes:
                 raise CanvasError(
                     f"the model changes '{size.changes[0]}' when it is called, and what is "
@@ -214,7 +214,7 @@ class CompiledNetwork:
                 self._drop()
             args, kwargs = _pytree.tree_unflatten(list(flat), self._arguments.spec)
             try:
-                size = Specialised(self.model, args, kwargs, self._options)
+                size = self._specialised(args, kwargs)
             except CannotExport:
                 self._check_runs(args, kwargs)
                 raise
@@ -226,6 +226,10 @@ class CompiledNetwork:
             self._state.watch(size.written)
         size.used = next(self._clock)
         return size
+
+    def _specialised(self, args: Any, kwargs: Any, copies: bool = False) -> Specialised:
+        names = self._arguments.names
+        return Specialised(self.model, args, kwargs, self._options, names, copies=copies)
 
     def _check_runs(self, args: Any, kwargs: Any) -> None:
         """What is wrong with the call itself is not told as PyTorch's exporter sees it."""

@@ -30,7 +30,8 @@ class NativePart(nn.Module):
     the weight that it is, or None; `order`: for each weight of the network the place of its
     argument, or the tensor where it is a constant; `strides`: those in which PyTorch wants an
     output, None: as it comes; `made`: words for weights that are none of the model's; `orders`: of
-    the axes of the network's inputs and outputs, as they lie in memory.
+    the axes of the network's inputs and outputs, as they lie in memory; `named`: what messages
+    call each argument.
     """
 
     def __init__(
@@ -42,16 +43,19 @@ class NativePart(nn.Module):
         alone: bool,
         made: Mapping[str, str],
         orders: tuple[Sequence[Order], Sequence[Order]],
+        named: Sequence[str],
     ) -> None:
         super().__init__()
         self.network = network
-        named = [place if isinstance(place, int) else None for place in order]
-        self.names = ["a constant" if at is None else roles[at] or "" for at in named]
+        held = [place if isinstance(place, int) else None for place in order]
+        self.names = ["a constant" if at is None else roles[at] or "" for at in held]
         self._words = [made.get(name, f"weight '{name}'") for name in self.names]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
         input_orders, self._output_orders = orders
-        self._forms = [_form(row, order) for row, order in zip(network.inputs, input_orders)]
+        given = [named[place] for place in self._given]
+        rows = zip(network.inputs, input_orders, given)
+        self._forms = [_form(row, order, name) for row, order, name in rows]
         back = [restoring(order) for order in self._output_orders]
         self._back = back if any(back) else None
         self._strides = strides if any(strides) else None
@@ -128,9 +132,9 @@ def _shares(state: State, weights: Sequence[Tensor]) -> bool:
     return any(old is new for old, new in zip(state[0].weights, weights))
 
 
-def _form(row: Any, order: Order) -> Callable[[Tensor], Tensor]:
+def _form(row: Any, order: Order, name: str) -> Callable[[Tensor], Tensor]:
     """What brings a tensor into the form of an input of the network."""
-    name, dtype = row[0], DTYPES[row[1]]
+    dtype = DTYPES[row[1]]
     if dtype != torch.int32:
         return _contiguous if order is None else lambda x: _contiguous(x.permute(order))
     least, most = row[3], row[4]

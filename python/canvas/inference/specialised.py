@@ -36,8 +36,9 @@ Eager = Callable[[Sequence[Any], bool], Sequence[Any]]  # inputs, whether in flo
 
 
 class Specialised:
-    """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, what is
-    answered all leaves of the outputs; with `copies` none of them is a view of an input.
+    """Weights are the tensors of `lifted.weights`, inputs all leaves of the arguments, whose
+    `names` are those in messages, what is answered all leaves of the outputs; with `copies` none
+    of them is a view of an input.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Specialised:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         options: Options,
+        names: Sequence[str],
         what: str = "the model",
         copies: bool = False,
     ) -> None:
@@ -53,6 +55,7 @@ class Specialised:
         given = row_major_bytes(_pytree.tree_leaves((tuple(args), dict(kwargs))))
         check_memory(f"the inputs of {what} take", given)
         self.lifted: LiftedGraph = lift_graph(module, args, kwargs, what)
+        self._names = dict(zip(self.lifted.inputs, names))
         if self.lifted.mutated:
             self._check_apart(
                 self.lifted.tensors, _pytree.tree_leaves((tuple(args), dict(kwargs)))
@@ -183,7 +186,11 @@ class Specialised:
     def _changed_names(self) -> list[str]:
         """Inputs first, then weights."""
         names = [self.lifted.inputs, self.lifted.weights]
-        return [group[at] for group in names for at in self._changed(group)]
+        return [self._named(group[at]) for group in names for at in self._changed(group)]
+
+    def _named(self, name: str) -> str:
+        """An input as its caller calls it, a weight as the model does."""
+        return self._names.get(name, name)
 
     def _write_back(
         self, weights: Sequence[Any], inputs: Sequence[Any], results: list[Any]
@@ -206,17 +213,17 @@ class Specialised:
                 continue
             if name in changed and _shares_memory(value):
                 raise CanvasError(
-                    f"elements of '{name}' share memory, as those of .expand(), and the model "
-                    "changes it in place: give it a copy, .contiguous()"
+                    f"elements of '{self._named(name)}' share memory, as those of .expand(), and "
+                    "the model changes it in place: give it a copy, .contiguous()"
                 )
             other = memory.setdefault(value.untyped_storage().data_ptr(), name)
             if other != name and {name, other} & changed:
-                raise CanvasError(_SHARED.format(other, name))
+                raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
         given = list(zip(self.lifted.inputs, inputs))
         for name, value in zip(names, [*weights, *inputs]):
             for other, tensor in given if name in changed else ():
                 if other != name and _overlap(value, tensor):
-                    raise CanvasError(_SHARED.format(other, name))
+                    raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
 
     def _native(self, node: Any) -> NativePart:
         sub = getattr(self.cut.outer, node.target)
@@ -236,7 +243,8 @@ class Specialised:
         self.written += [name for at, name in enumerate(roles) if name and at not in read_at]
         strides = [_strides_read(node, place, alone) for place in range(len(network.outputs))]
         orders = (lowered.input_orders, lowered.output_orders)
-        return NativePart(network, roles, order, strides, alone, self.lifted.made, orders)
+        named = [self._named(given.name) for given in node.args]
+        return NativePart(network, roles, order, strides, alone, self.lifted.made, orders, named)
 
 
 def _copied(value: Any) -> Any:

@@ -32,6 +32,8 @@ from .watched_weights import WatchedWeights
 SIZES = 8  # of one graph; the one that was called longest ago goes first
 DROPPED = 64  # ... so often; then sizes that are not kept stay in PyTorch
 LAYOUTS = 256  # of sizes that stay in PyTorch, that are known at once
+STEP = r"\.(\w+)|\[(\d+)\]|\['([^']+)'\]"  # of an attribute, a list, a dict
+PATH = rf"[LG](?:{STEP})+"
 HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
 
 
@@ -174,7 +176,7 @@ class DynamoGraph:
         calls = sum(node.op.startswith("call") for node in self._graph.graph.nodes)
         what = f"a graph of {calls} operators"
         try:
-            size = Specialised(self._module(given), inputs, {}, self._options, what)
+            size = Specialised(self._module(given), inputs, {}, self._options, self._names, what)
         except CannotExport as error:
             tell(f"canvas: {what} stays in PyTorch: {error}")
             return None
@@ -268,8 +270,11 @@ def _is_weight(node: Any, value: Any) -> bool:
 
 
 def _name(node: Any) -> str:
-    found = re.fullmatch(r"L\['(\w+)'\]", str(getattr(_source(node), "name", "")))
-    return found[1] if found else str(node.name)
+    """As the caller calls it: x, states.0 of L['states'][0], self.last of L['self'].last."""
+    path = str(getattr(_source(node), "name", ""))
+    if not re.fullmatch(PATH, path):
+        return str(node.name)
+    return ".".join("".join(words) for words in re.findall(STEP, path[1:]))
 
 
 def _weight_name(node: Any) -> str:
