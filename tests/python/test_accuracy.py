@@ -112,6 +112,20 @@ def test_interpolation_between_extremes(values: tuple[float, float], corners: bo
     torch.testing.assert_close(compiled(larger, x), larger(x), equal_nan=True)
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.4, 0.5, 1.0, 1.5, -2.0])
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_weighted_mean_of_what_differs_much(weight: float, alike: bool) -> None:
+    """With a weight of 1 it is the second, however large the first one is."""
+    ends = torch.tensor([[1e8, 1.0], [1.0, -1e8], [3e38, -3e38], [-2.0, 3e38]])
+    w: Any = weight if alike else torch.full((4,), weight)
+
+    def between(x: Tensor) -> Tensor:
+        return torch.lerp(x[:, 0], x[:, 1], w)
+
+    got, wanted = compiled(between, ends), between(ends)
+    torch.testing.assert_close(got, wanted, rtol=1e-6, atol=0, equal_nan=True)
+
+
 SIGNS: dict[str, Callable[[Tensor], Tensor]] = {
     "division": lambda x: x / -0.0,
     "product": lambda x: x * -0.0,

@@ -78,7 +78,7 @@ CASES: dict[str, list[Case]] = {
     "clamp_max": [(SIGNS, 0.5)],
     "addcmul": [(R(3, 4), R(3, 1), R(4), {"value": 0.5})],
     "addcdiv": [(R(3, 4), R(3, 1), R(4, low=1), {"value": -2})],
-    "lerp.Scalar": [(R(3), R(3), 0.3)],
+    "lerp.Scalar": [(R(3), R(3), 0.3), (R(3), R(3), 0.7), (R(3), R(3), -0.6)],
     "lerp.Tensor": [(R(3), R(3), R(3))],
     "pow.Tensor_Scalar": [
         *((R(3, 2, low=0.3), e) for e in (0.5, 1, 2, 3, -1, -0.5, -2, 1.7)),

@@ -203,7 +203,12 @@ def addcdiv(w: Writer, x: Any, a: Any, b: Any, value: Any) -> Value:
 
 @operator("arithmetic", "lerp.Scalar lerp.Tensor")
 def lerp(w: Writer, a: Any, b: Any, weight: Any) -> Value:
-    return elements(w, "lerp", "{A} + {V} * ({B} - {A})", A=a, B=b, V=weight)
+    """From the nearer end, as PyTorch does: with a weight of 1 it is b, however large a is."""
+    first, last = "{A} + {V} * ({B} - {A})", "{B} - (1 - {V}) * ({B} - {A})"
+    if isinstance(weight, (int, float)):
+        return elements(w, "lerp", first if abs(weight) < 0.5 else last, A=a, B=b, V=weight)
+    either = f"if abs({{V}}) < 0.5 then {first} else {last}"
+    return elements(w, "lerp", either, A=a, B=b, V=weight)
 
 
 POWERS = {0.5: "sqrt({A})", 1: "{A}", 2: "{A} * {A}", 3: "{A} * {A} * {A}", -1: "1 / {A}",
