@@ -8,6 +8,7 @@ import torch
 from network_interpreter import differences
 from one_operator import Constant, OneOperator, Weight
 
+import canvas
 from canvas import aten
 from canvas.aten.families import ROWS
 
@@ -393,6 +394,37 @@ def test_operators_on_bools() -> None:
     assert {full_name(name) for name in BOOLS} <= {str(n.target) for n in exported.graph.nodes}
     assert [aten.unsupported(n) for n in exported.graph.nodes if aten.unsupported(n)] == []
     assert max(differences(aten.import_graph(exported), inputs, model(*inputs))) < BOUND
+
+
+TRUTH: dict[str, Any] = {
+    "bool": lambda x, y: x.bool(),
+    "to bool": lambda x, y: x.to(torch.bool) & (y > 0),
+    "type_as": lambda x, y: x.type_as(y > 0),
+    "of bools": lambda x, y: (x > 0).bool(),
+    "of numbers of bools": lambda x, y: (x > 0).float().bool(),
+    "any": lambda x, y: x.any(),
+    "any of a row": lambda x, y: x.any(1, keepdim=True),
+    "all of a row": lambda x, y: y.all(1, keepdim=True),
+    "all of bools": lambda x, y: (y > -3).all(1, keepdim=True),
+    "sum": lambda x, y: (x > 0) + (y > 0),
+    "product": lambda x, y: (x > 0) * (y > 0),
+    "fill": lambda x, y: (x > 0).masked_fill(y > 0, 5),
+    "counted": lambda x, y: (x > 0).sum(1, keepdim=True, dtype=torch.float32).sub(2).bool(),
+}
+
+
+class Truth(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        return [x + function(x, y).float() for function in TRUTH.values()]
+
+
+def test_what_is_not_zero_is_true() -> None:
+    """Numbers below 0, between 0 and 1, and NaN, too."""
+    x = torch.tensor([[0.5, -0.25, 0.0, 2.0], [0.0, -0.0, -1.0, 0.0], [1.0, 1.0, -2.0, 0.0]])
+    y = torch.tensor([[0.0, 1.0, torch.nan, -2.0], [1.0, -2.0, 3.0, 0.5], [-1.0, 1.0, 0.5, 3.0]])
+    got = canvas.compile(Truth().eval(), (x, y), check=False)(x, y)
+    for name, ours, theirs in zip(TRUTH, got, Truth()(x, y)):
+        assert torch.equal(ours, theirs), name
 
 
 def test_every_row_has_a_test() -> None:

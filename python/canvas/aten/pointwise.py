@@ -172,6 +172,8 @@ def _times(alpha: Any) -> str:
 
 @operator("arithmetic", "add.Tensor add.Scalar")
 def plus(w: Writer, a: Any, b: Any, alpha: Any = 1) -> Value:
+    if _is_bool(a) and _is_bool(b) and alpha:
+        return elements(w, "or", "max({A}, {B})", True, A=a, B=b)
     return elements(w, "add", f"{{A}} + {_times(alpha)}", A=a, B=b)
 
 
@@ -239,7 +241,11 @@ def _is_bool(x: Any) -> bool:
 
 @operator("comparison", "masked_fill.Scalar masked_fill.Tensor")
 def masked_fill(w: Writer, x: Any, mask: Any, value: Any) -> Value:
-    return elements(w, "masked_fill", "if {M} != 0 then {V} else {X}", X=x, M=mask, V=value)
+    body = "if {M} != 0 then {V} else {X}"
+    if not _is_bool(x):
+        return elements(w, "masked_fill", body, X=x, M=mask, V=value)
+    value = bool(value) if isinstance(value, (int, float)) else converted(w, value, torch.bool)
+    return elements(w, "masked_fill", body, True, X=x, M=mask, V=value)
 
 
 @operator("comparison", "logical_not bitwise_not")
@@ -280,8 +286,11 @@ def native_dropout(w: Writer, x: Any, p: float, train: bool | None) -> list[Any]
 
 
 @operator("the same", "_to_copy to.dtype to.dtype_layout to.other type_as")
-def converted(w: Writer, x: Any, *_options: Any) -> Any:
+def converted(w: Writer, x: Any, kind: Any = None, *_options: Any) -> Any:
+    """`kind`: the type, or a tensor that has it; as bools, numbers are 1 where they are not 0."""
     x = w.value(x)
+    if kind == torch.bool or (isinstance(kind, (Value, Tensor)) and _is_bool(kind)):
+        return x if x.boolean else elements(w, "bool", "if {X} != 0 then 1 else 0", True, X=x)
     return Value(x.name, x.shape, x.constant, x.given, False, x.dtype)
 
 

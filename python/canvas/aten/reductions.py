@@ -36,10 +36,14 @@ class Reduced:
 def reduce(
     w: Writer, x: Any, dims: Any = None, keep: bool = False, *, kind: str, by: str
 ) -> Value:
+    """`any` and `all` ask of each number whether it is 0."""
     x = w.value(x)
     r = Reduced(x, dims, keep)
-    made = w.call(kind, [("X", x)], [stage("Y", r.out, r.shape, r.load, by, r.over)], r.shape)
-    return Value(made.name, made.shape, made.constant, boolean=x.boolean)
+    asks = kind in ("any", "all")
+    load = f"if {r.load} != 0 then 1 else 0" if asks and not x.boolean else r.load
+    made = w.call(kind, [("X", x)], [stage("Y", r.out, r.shape, load, by, r.over)], r.shape)
+    boolean = asks or (x.boolean and by in ("max", "min"))
+    return Value(made.name, made.shape, made.constant, boolean=boolean)
 
 
 def _typed(

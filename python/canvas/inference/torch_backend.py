@@ -33,6 +33,7 @@ SIZES = 8  # of one graph; the one that was called longest ago goes first
 DROPPED = 64  # ... so often; then sizes that are not kept stay in PyTorch
 LAYOUTS = 256  # of sizes that stay in PyTorch, that are known at once
 STEP = r"\.(\w+)|\[(\d+)\]|\['([^']+)'\]"  # of an attribute, a list, a dict
+TABLES = ("__dict__", "_modules", "_parameters", "_buffers")
 PATH = rf"[LG](?:{STEP})+"
 HOLDER = re.compile(r"_modules\['([^']+)'\]|_(?:parameters|buffers)\['([^']+)'\]")
 
@@ -270,11 +271,14 @@ def _is_weight(node: Any, value: Any) -> bool:
 
 
 def _name(node: Any) -> str:
-    """As the caller calls it: x, states.0 of L['states'][0], self.last of L['self'].last."""
+    """As the caller calls it: x, states.0 of L['states'][0], self.last of L['self'].last and of
+    what Python has on the way there.
+    """
     path = str(getattr(_source(node), "name", ""))
     if not re.fullmatch(PATH, path):
         return str(node.name)
-    return ".".join("".join(words) for words in re.findall(STEP, path[1:]))
+    words = ["".join(groups) for groups in re.findall(STEP, path[1:])]
+    return ".".join(word for word in words if word not in TABLES)
 
 
 def _weight_name(node: Any) -> str:
