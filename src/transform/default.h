@@ -37,8 +37,9 @@
  * where an operand is loaded once for the tile's steps along the axes that it does not move along, as a vector
  * where it is contiguous along the lanes and as one number where it stands still; of a short window that is
  * unrolled, only what the row before has not loaded: of short sums, and of long ones of one vector whose rows'
- * window fits into the registers beside the sums. Operands that go from page to page, conditions of borders
- * and lanes that are not all there cost more. The tile's vectors, one row of operands and one more fit into
+ * window fits into the registers beside the sums. Operands that go from page to page (with fewer than 32 registers the
+ * first tile of those that find them in the first cache then, one after the other), conditions of borders and lanes that
+ * are not all there cost more. The tile's vectors, one row of operands and one more fit into
  * the registers, of fewer than 32 also the vectors of all blocks of lanes, or the numbers that go with them;
  * rows that other vectors go with are innermost, so that these are loaded once, where they fit,
  * too, or are fewer than the numbers that go with them. Rows that do not divide the blocks which they are in

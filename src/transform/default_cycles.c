@@ -272,11 +272,19 @@ double chooser_lines(const struct chooser *c, const struct default_load *l) {
   return lines * (double)(span / LINE + 1) * LINE;
 }
 
-/* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, and where
- * registers are many and tiles few, so that this was not measured. */
+/* Its rows begin at quarters of a line: few of its vectors lie in two. */
+static bool is_in_lines(const struct chooser *c, const struct default_load *l) {
+  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
+    if (l->stride[i] != 1 && 4 * l->stride[i] * chooser_bytes(c, l->tensor) % LINE) return false;
+  return true;
+}
+
+/* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, where
+ * vectors lie in two lines, or where registers are many and tiles few, so that this was not measured. */
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l) {
   double uses = 1, bytes = chooser_lines(c, l);
   if (!chooser_has_few_registers(c) || bytes > (double)c->machine->l1 / 2) return 1;
+  if (!is_in_lines(c, l)) return 1;
   for (int i = 0; i < c->f->t->rank; i++)
     if (!(l->moves >> i & 1))
       uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
