@@ -1,0 +1,191 @@
+"""What a change of the compiler does to the code of default schedules: two builds by turns.
+
+    ./dev bench versions OLD [NEW] [--sampled 300] [--only operators|kernels|odd] [--word WORD]
+
+OLD and NEW are `canvas` executables, as of another checkout; NEW is build/canvas where it is not
+given. Programs are those of `./dev bench defaults`, with --sampled the kernels drawn for the
+layers of ResNet-18. Those whose C is the same in both are counted; of the others both shared
+objects are loaded into one process and take turns of six milliseconds on one thread. A time is the
+least of all turns, thread processor time; what constant weights make is prepared beforehand. Both
+outputs are compared before. A factor above 1: the new one is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import defaults_code as code
+import numpy as np
+from defaults_cases import example_kernels, operators
+from defaults_odd import odd_programs
+from defaults_sampled import draws, geometric
+
+from canvas import _core
+
+TURN = 6e-3  # seconds
+WRONG = 1e-4  # of the largest value: how far the two may differ
+Row = dict[str, Any]
+
+
+def programs(only: str | None, sampled: int) -> Iterator[tuple[str, str]]:
+    """(name, text) of each."""
+    if sampled:
+        for (number, pack, target), _ in zip(draws(1, 0), range(sampled)):
+            yield f"draw {number} {pack.targets[target]}", _core.lower(pack.text, target, 1)
+        return
+    kinds = {"operators": operators, "kernels": example_kernels, "odd": odd_programs}
+    for kind, cases in kinds.items():
+        if only in (None, kind):
+            for case in cases():
+                yield case.name, case.program
+
+
+@dataclass
+class Build:
+    """One `canvas` and where what it writes goes."""
+
+    canvas: Path
+    folder: Path
+
+    def written(self, program: Path, ending: str) -> Path:
+        path = self.folder / f"{program.stem}{ending}"
+        command = [self.canvas, "compile", program, "-o", path]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(done.stderr.strip())
+        return path
+
+    def loaded(self, program: Path, text: str, arrays: code.Arrays) -> code.Code:
+        """By the header which arguments its functions take."""
+        header = self.written(program, ".h").read_text()
+        library = ctypes.CDLL(str(self.written(program, ".so")))
+        inputs, outputs = _core.signature(text)
+        name = re.findall(r"^program (\w+)", text, re.M)[0]
+        made = code.aligned([np.zeros(row[2], code.TYPES[row[1]]) for row in outputs])
+        known = dict(zip([row[0] for row in (*inputs, *outputs)], [*arrays, *made]))
+        packed = re.search(rf"^#define {name}_packed_bytes (\d+)", header, re.M)
+        if packed:
+            known["packed"] = code.aligned([np.zeros(int(packed[1]), np.uint8)])[0]
+            prepare = getattr(library, f"{name}_prepare")
+            if prepare(*self._given(header, f"{name}_prepare", known)):
+                raise MemoryError("there is no memory for what is prepared")
+        function, given = getattr(library, name), self._given(header, name, known)
+        return code.Code(lambda: function(*given) and known, made, 0)
+
+    @staticmethod
+    def _given(header: str, name: str, known: dict[str, Any]) -> list[ctypes.c_void_p]:
+        found = re.search(rf"^int {name}\(([^)]*)\);", header, re.M)
+        assert found
+        names = [re.findall(r"\w+", word)[-1] for word in found[1].split(",")]
+        return code.addresses([known[name] for name in names])
+
+
+def difference(a: code.Arrays, b: code.Arrays) -> float:
+    """The largest one, of the largest value."""
+    worst = 0.0
+    for x, y in zip(a, b):
+        most = max(float(np.abs(x.astype("f8")).max(initial=0)), 1e-30)
+        worst = max(worst, float(np.abs(x.astype("f8") - y).max(initial=0)) / most)
+    return worst
+
+
+def turns(calls: list[code.Call], count: int) -> list[list[float]]:
+    """Seconds of a call, by build and turn; each begins half of the turns."""
+    times = [max(1, round(TURN / max(code.once(call), 1e-6))) for call in calls]
+    taken: list[list[float]] = [[] for _ in calls]
+    for turn in range(count):
+        for i in range(len(calls)) if turn % 2 else reversed(range(len(calls))):
+            calls[i]()
+            taken[i].append(code.once(calls[i], times[i]))
+    return taken
+
+
+def measure(name: str, text: str, builds: list[Build], count: int) -> Row | None:
+    """None where both write the same C."""
+    program = builds[0].folder.parent / f"{re.sub(r'[^A-Za-z0-9]+', '_', name)}.program"
+    program.write_text(text)
+    if len({build.written(program, ".c").read_text() for build in builds}) == 1:
+        return None
+    arrays = code.random_inputs(text)
+    made = [build.loaded(program, text, arrays) for build in builds]
+    for one in made:
+        one.call()
+    apart = difference(made[0].outputs, made[1].outputs)
+    if not apart <= WRONG:
+        return {"name": name, "error": f"the two differ by {apart:.1e} of the largest value"}
+    old, new = (1e6 * min(seconds) for seconds in turns([one.call for one in made], count))
+    return {"name": name, "old_us": old, "new_us": new, "factor": old / new}
+
+
+def line(row: Row) -> str:
+    if "error" in row:
+        return f"{row['name']:40} {row['error']}"
+    return (
+        f"{row['name']:40} {row['old_us']:9.1f} -> {row['new_us']:9.1f} us  {row['factor']:5.2f}"
+    )
+
+
+def summary(rows: list[Row], same: int) -> str:
+    factors = [row["factor"] for row in rows if "factor" in row]
+    wrong = len(rows) - len(factors)
+    words = f"{same} programs have the same code; {len(factors)} another"
+    if factors:
+        words += f": {geometric(factors):.3f} times as fast in the geometric mean, "
+        words += f"{statistics.median(factors):.2f} in the median, least {min(factors):.2f}, "
+        words += f"most {max(factors):.2f}; of all "
+        words += f"{math.exp(sum(map(math.log, factors)) / (same + len(factors))):.3f}"
+    return words + (f"; {wrong} not compared" if wrong else "")
+
+
+def options() -> argparse.Namespace:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("./dev bench versions", None, __doc__, formatter_class=raw)
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path, nargs="?", default=code.ROOT / "build" / "canvas")
+    parser.add_argument("--sampled", type=int, default=0, metavar="COUNT")
+    parser.add_argument("--only", choices=["operators", "kernels", "odd"])
+    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--word", action="append", default=[], dest="words")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    for path in (given.old, given.new):
+        if not os.access(path, os.X_OK) or not path.is_file():
+            sys.exit(f"versions: '{path}' is no executable")
+    rows, same = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        builds = []
+        for name, canvas in (("old", given.old), ("new", given.new)):
+            (Path(folder) / name).mkdir()
+            builds.append(Build(canvas.resolve(), Path(folder) / name))
+        for name, text in programs(given.only, given.sampled):
+            if not all(word in name for word in given.words):
+                continue
+            row = measure(name, text, builds, given.turns)
+            if row is None:
+                same += 1
+                continue
+            rows.append(row)
+            print(json.dumps(row) if given.json else line(row), flush=True)
+    if not given.json:
+        print(summary(rows, same))
+
+
+if __name__ == "__main__":
+    main()
