@@ -363,12 +363,26 @@ static const struct {
      "X_m[c:64, h:58, w:58] =", 1},
     // a map is turned round for lanes along it, not for rows
     {BEGIN
-     "in P f32 [c:64, h:28, w:28]\nin b f32 [r:2, c:64, w:28]\nin w0 f32 [r:2, t:64] const\n"
-     "in w1 f32 [r:2, t:64, c:64] const\n"
-     "g[r:2, c:64, h:28, w:28] = max((if 1 <= h && 1 <= w then P[c, h-1, w-1] else 0) * w0[r, c], "
-     "b[r, c, w] + P[c, h, w])\n"
-     "Y[c:128, h:28, w:28] = g[c/64, k, h, w] * w1[c/64, c%64, k] // sum k:64\nout Y\n",
-     "g[r:2, c:64, h:28, w:28] =", 1},
+     "in X f32 [n:1, c:64, h:56, w:56]\nin V f32 [r:2, t:64] const\nin W f32 [r:2, t:64, c:64] "
+     "const\n"
+     "Q[n:1, c:64, h:28, w:28] = X[n, c, h*2+kh, w*2+kw] // sum kh:2, kw:2\n"
+     "P[n:1, c:64, h:28, w:28] = Q[n, c, h, w] / 4\n"
+     "b[r:2, n:1, c:64, w:28] = P[n, c, h, w] // max h:28\n"
+     "g[r:2, n:1, c:64, h:28, w:28] = max((if 1 <= h && 1 <= w then P[n, c, h-1, w-1] else 0) * "
+     "V[r, c], "
+     "b[r, n, c, w] + P[n, c, h, w])\n"
+     "Y[n:1, c:128, h:28, w:28] = g[c/64, n, k, h, w] * W[c/64, c%64, k] // sum k:64\nout Y\n",
+     "\ng[r:2, n:1, c:64, h:28, w:28] =", 1},
+    // rows along a line rather than in lines of their own, which leave the first cache with the panels beside them
+    {BEGIN
+     "in X f32 [c:256, h:14, w:14]\nin W f32 [t:64, c:256, kw:3] const\n"
+     "in V f32 [t:256, c:64, kh:3, kw:3] const\n"
+     "c[c:64, h:14, w:14] = (if 1 <= w+kw && w+kw < 15 then X[k, h, w+kw-1] else 0) * W[c, k, kw] "
+     "// sum k:256, kw:3\n"
+     "Y[c:256, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then c[k, "
+     "h+kh-1, w+kw-1] "
+     "else 0) * V[c, k, kh, kw] // sum k:64, kh:3, kw:3\nout Y\n",
+     "h:para, w_o, c_o, kw, k, w_i:5:peel:unroll, c_v:vec =>", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
