@@ -1,8 +1,6 @@
 /* What a sum loads in a twisted way, or under conditions, is laid out before it: a border becomes a
  * padded image. See default.h.
  */
-#include <math.h>
-
 #include "program/affine.h"
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
@@ -140,42 +138,15 @@ static struct program *turned(const struct program *p, int map, int last) {
   return out;
 }
 
-/* Lanes of some tile move along what the map is kept by. */
-static bool has_lanes_along(const struct default_plans *all, int map) {
-  for (int i = 0; i < all->p->tensors.count; i++) {
-    const struct default_plan *plan = &all->plan[i];
-    int v = plan->tile.vec;
-    struct default_facts f;
-    if ((plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) || v < 0) continue;
-    if (!stage_loads(all->p, i, map)) continue;
-    default_facts(all->p, i, all->kept, &f);
-    for (int j = 0; j < f.loads; j++)
-      if (f.load[j].tensor == map && f.load[j].stride[v] == 1) return true;
-  }
-  return false;
-}
-
-/* What the program takes, where the map that was turned is read along its lanes. */
-static double turned_cycles(const struct editor *e, const struct program *p, const char *map) {
-  struct default_plans all;
-  default_plan_all(&all, p, e->machine, e->mode);
-  bool along = has_lanes_along(&all, program_find(p, map));
-  double cycles = along ? default_plan_cycles(&all) : INFINITY;
-  default_plan_free(&all);
-  return cycles;
-}
-
 /* The best order of a map, if one is better than its own. */
 static struct program *best_turned(struct editor *e, int map) {
   const struct program *p = program_of(e);
   const struct program_tensor *t = &p->tensors.data[map];
-  char name[PROGRAM_NAME];
   double least = editor_cycles(e, p);
   struct program *best = NULL;
-  editor_name(p, t->name, "_t", name);
   for (int i = t->rank - 2; i >= 0; i--) { /* of two that take as long the one that moves less */
     struct program *out = t->axes[i].size > 1 ? turned(p, map, i) : NULL;
-    double cycles = out ? turned_cycles(e, out, name) : least;
+    double cycles = out ? editor_cycles(e, out) : least;
     struct program *worse = cycles < least ? best : out;
     if (cycles < least) best = out, least = cycles;
     program_free(worse);

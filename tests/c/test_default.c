@@ -361,32 +361,22 @@ static const struct {
     {BEGIN "in X f32 [c:64, h:56, w:56]\nY[c:64, h:56, w:56] = if h+kh < 57 && w+kw < 57 then "
            "X[c, (h+kh)%56, (w+kw)%56] else 0 // max kh:3, kw:3\nout Y\n",
      "X_m[c:64, h:58, w:58] =", 1},
-    // a map is turned round for lanes along it, not for rows
-    {BEGIN "in X f32 [n:1, c:64, h:56, w:56]\n"
-           "P_sum[n:1, c:64, h:28, w:28] = X[n, c, h*2+kh, w*2+kw] // sum kh:2, kw:2\n"
-           "P[n:1, c:64, h:28, w:28] = P_sum[n, c, h, w] / (2 * 2)\n"
-           "b[r:2, n:1, c:64, w:28] = P[n, c, h, w] // max h:28\n"
-           "d[r:2, n:1, c:64, h:28, w:28] = b[r, n, c, w] + P[n, c, h, w]\n"
-           "in w0 f32 [r:2, t:64] const\n"
-           "f[r:2, n:1, c:64, h:28, w:28] = (if 1 <= h && 1 <= w then P[n, c, h-1, w-1] else 0) * "
-           "w0[r, c]\n"
-           "g[r:2, n:1, c:64, h:28, w:28] = max(f[r, n, c, h, w], d[r, n, c, h, w])\n"
-           "in w1 f32 [r:2, t:64, c:64] const\n"
-           "Y[n:1, c:128, h:28, w:28] = g[c/64, n, k, h, w] * w1[c/64, c%64, k] // sum k:64\n"
-           "out Y\n",
-     "r:para, n, c, h, g_w_o, g_w_v:8:peel:vec =>", 1},
     // rows along a line rather than in lines of their own, which leave the first cache with the panels beside them
-    {BEGIN "in X f32 [n:1, c:256, h:14, w:14]\n"
-           "in w0 f32 [t:64, c:256, kw:3] const\n"
-           "c[n:1, c:64, h:14, w:14] = (if 1 <= w+kw && w+kw < 15 then X[n, k, h, w+kw-1] else 0) "
-           "* w0[c, k, kw] // sum k:256, kw:3\n"
-           "in w1 f32 [t:256, c:64, kh:3, kw:3] const\n"
-           "e[n:1, c:256, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then "
-           "c[n, k, h+kh-1, w+kw-1] else 0) * w1[c, k, kh, kw] // sum k:64, kh:3, kw:3\n"
-           "Y[n:1, c:256, h:14, w:14] = e[n, c, h, w] * 0.5 * (1 + erf(e[n, c, h, w] / "
-           "1.4142135623730951))\n"
-           "out Y\n",
-     "n, h:para, w_o, c_o, kw, k, w_i:5:peel:unroll, c_v:vec =>", 1},
+    {BEGIN
+     "in X f32 [n:1, c:128, h:28, w:28]\n"
+     "P_sum[n:1, c:128, h:14, w:14] = X[n, c, h*2+kh, w*2+kw] // sum kh:2, kw:2\n"
+     "P[n:1, c:128, h:14, w:14] = P_sum[n, c, h, w] / (2 * 2)\n"
+     "in w0 f32 [r:2, t:1, c:128] const\n"
+     "d[r:2, n:1, c:1, h:14, w:14] = (if 1 <= h then P[n, k, h-1, w] else 0) * w0[r, c, k] // sum "
+     "k:128\n"
+     "e[r:2, n:1, c:128, h:14, w:14] = d[r, n, 0, h, w] + (if 1 <= w then P[n, c, h, w-1] else 0)\n"
+     "in w1 f32 [r:2, t:256, c:128] const\n"
+     "f[r:2, n:1, c:256, h:14, w:14] = e[r, n, k, h, w] * w1[r, c, k] // sum k:128\n"
+     "g[r:2, n:1, c:256, h:14, w:14] = max(f[r, n, c, h, w], 0)\n"
+     "in w2 f32 [r:2, t:128, c:256] const\n"
+     "Y[n:1, c:256, h:14, w:14] = g[c/128, n, k, h, w] * w2[c/128, c%128, k] // sum k:256\n"
+     "out Y\n",
+     "k, w_i:5:peel:unroll, f_c_v:16:vec =>", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
