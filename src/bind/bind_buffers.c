@@ -120,8 +120,8 @@ static bool has_lanes(const struct binder *b, int level) {
   return false;
 }
 
-/* Rows of a tile that are lanes of what reads it, of more than half a vector, take whole ones: all lanes are loaded,
- * and where the rows were transposed all are stored. */
+/* Rows of a tile that are lanes of some stage, mostly of what reads it, and more than half a vector, take whole ones: all
+ * lanes are loaded, and where the rows were transposed all are stored. */
 static void give_room(const struct binder *b, struct bound_stage *stage) {
   enum program_dtype dtype = stage_tensor(b, stage)->dtype;
   int64_t lanes = lanes_of(&b->tree->machine, dtype);

@@ -206,7 +206,9 @@ static void add_buffer(const struct loop_tree *tree, const struct bound_stage *s
   struct buf cell = {0};
   for (int i = 0; i < s->dims && !s->dead; i++) {
     const struct buffer_axis *d = &s->layout[i];
-    buf_printf(&cell, "[%s:%lld]", tensor->axes[d->axis].name, (long long)d->extent);
+    buf_printf(&cell, "[%s:%lld", tensor->axes[d->axis].name, (long long)d->extent);
+    if (d->room > d->extent) buf_printf(&cell, " of %lld", (long long)d->room);
+    buf_puts(&cell, "]");
   }
   buf_puts(&cell, s->dims && !s->dead ? " " : "");
   if (s->dead)
