@@ -70,6 +70,7 @@ static int own(struct builder *b, const char *name, enum code_storage storage,
   return variable;
 }
 
+/* What lies behind the elements of a row that takes whole vectors is nobody's. */
 static void give_rows(struct builder *b, const struct bound_stage *bound, int variable) {
   const struct buffer_axis *last = bound->layout + bound->dims - 1;
   if (bound->dims == 0 || last->room == last->extent) return;

@@ -34,10 +34,11 @@ bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);
-double chooser_cycles(struct chooser *c); /* sets now.packed, too */
+double chooser_cycles(struct chooser *c);                   /* sets now.packed, too */
+bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
+/* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */
 double chooser_lines(const struct chooser *c, const struct default_load *l);
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l);
-bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
 /* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
  * where one block of lanes goes through all of them: its loop is outermost. */
 bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile);
