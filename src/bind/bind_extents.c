@@ -121,6 +121,13 @@ static canvas_status check_two_extents(const struct binder *b, const struct axis
   return CANVAS_OK;
 }
 
+/* What allows parts that are more than their axis; one loop is longer than it for lanes alone. */
+static const char *remainder_hint(const struct axis_split *c, int64_t all) {
+  if (all < c->size) return "";
+  return c->text->count > 1 ? " (':mask' and ':peel' allow a remainder)"
+                            : " (a vec loop with ':mask' may be longer than its axis)";
+}
+
 static canvas_status check_product(const struct binder *b, const struct axis_split *c) {
   int64_t all = product(b, c, -1);
   enum level_tail how;
@@ -130,8 +137,7 @@ static canvas_status check_product(const struct binder *b, const struct axis_spl
   if (all < c->size || how == TAIL_NONE)
     return reject(b, split_place(b, c),
                   "the parts of axis '%s' of '%s' multiply up to %lld, not %lld%s", axis_name(b, c),
-                  split_stage(b, c), (long long)all, (long long)c->size,
-                  all > c->size ? " (':mask' and ':peel' allow a remainder)" : "");
+                  split_stage(b, c), (long long)all, (long long)c->size, remainder_hint(c, all));
   int64_t rest = product(b, c, 0), enough = (c->size - 1) / rest + 1;
   if (*extent_of(b, c, 0) > enough && !has_masked_lanes(b, c->text->level[0]))
     return reject(b, split_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld",

@@ -1142,6 +1142,25 @@ static void transpose(struct code *c) {
   if (code_transpose(c)) code_simplify(c);
 }
 
+// Five vectors of eight lanes, in registers.
+#define FIVE_ACROSS                                                                \
+  HEAD "  let v f32x8[8] = f32x8.all(1)\n"                                         \
+       "  block\n"                                                                 \
+       "    let across0 f32x8 = permute(v_0, v_1: 0 8 1 9 4 12 5 13)\n"            \
+       "    let across1 f32x8 = permute(v_0, v_1: 2 10 3 11 6 14 7 15)\n"          \
+       "    let across2 f32x8 = permute(v_2, v_3: 0 8 1 9 4 12 5 13)\n"            \
+       "    let across3 f32x8 = permute(v_2, v_3: 2 10 3 11 6 14 7 15)\n"          \
+       "    let across4 f32x8 = permute(across0, across2: 0 1 8 9 4 5 12 13)\n"    \
+       "    let across5 f32x8 = permute(across0, across2: 2 3 10 11 6 7 14 15)\n"  \
+       "    let across6 f32x8 = permute(across1, across3: 0 1 8 9 4 5 12 13)\n"    \
+       "    let across7 f32x8 = permute(across1, across3: 2 3 10 11 6 7 14 15)\n"  \
+       "    let across8 f32x8 = permute(v_4, v_4: 0 8 1 9 4 12 5 13)\n"            \
+       "    let across9 f32x8 = permute(v_4, v_4: 2 10 3 11 6 14 7 15)\n"          \
+       "    let across10 f32x8 = permute(across8, across8: 0 1 8 9 4 5 12 13)\n"   \
+       "    let across11 f32x8 = permute(across8, across8: 2 3 10 11 6 7 14 15)\n" \
+       "    let across12 f32x8 = permute(across9, across9: 0 1 8 9 4 5 12 13)\n"   \
+       "    let across13 f32x8 = permute(across9, across9: 2 3 10 11 6 7 14 15)\n"
+
 static void transposes(void **state) {
   static const struct pass_row rows[] = {
       {four_across, HEAD "  let v f32x4[8] = f32x4.all(1)\n"
@@ -1176,83 +1195,35 @@ static void transposes(void **state) {
             "    f32x4(Y[15]) = across7\n"
             "  Y[0] = X[0]\n"},
       {five_of_eight_across,
-       HEAD "  let v f32x8[8] = f32x8.all(1)\n"
-            "  block\n"
-            "    let across0 f32x8 = permute(v_0, v_1: 0 8 1 9 4 12 5 13)\n"
-            "    let across1 f32x8 = permute(v_0, v_1: 2 10 3 11 6 14 7 15)\n"
-            "    let across2 f32x8 = permute(v_2, v_3: 0 8 1 9 4 12 5 13)\n"
-            "    let across3 f32x8 = permute(v_2, v_3: 2 10 3 11 6 14 7 15)\n"
-            "    let across4 f32x8 = permute(across0, across2: 0 1 8 9 4 5 12 13)\n"
-            "    let across5 f32x8 = permute(across0, across2: 2 3 10 11 6 7 14 15)\n"
-            "    let across6 f32x8 = permute(across1, across3: 0 1 8 9 4 5 12 13)\n"
-            "    let across7 f32x8 = permute(across1, across3: 2 3 10 11 6 7 14 15)\n"
-            "    let across8 f32x8 = permute(v_4, v_4: 0 8 1 9 4 12 5 13)\n"
-            "    let across9 f32x8 = permute(v_4, v_4: 2 10 3 11 6 14 7 15)\n"
-            "    let across10 f32x8 = permute(across8, across8: 0 1 8 9 4 5 12 13)\n"
-            "    let across11 f32x8 = permute(across8, across8: 2 3 10 11 6 7 14 15)\n"
-            "    let across12 f32x8 = permute(across9, across9: 0 1 8 9 4 5 12 13)\n"
-            "    let across13 f32x8 = permute(across9, across9: 2 3 10 11 6 7 14 15)\n"
-            "    f32x8(Y[3]) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[8]) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[13]) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[18]) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[23]) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[28]) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[33]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[38], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
-            "  Y[0] = X[0]\n"},
+       FIVE_ACROSS "    f32x8(Y[3]) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[8]) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[13]) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[18]) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[23]) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[28]) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[33]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[38], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
+                   "  Y[0] = X[0]\n"},
       {five_of_eight_in_rows,
-       HEAD "  let v f32x8[8] = f32x8.all(1)\n"
-            "  block\n"
-            "    let across0 f32x8 = permute(v_0, v_1: 0 8 1 9 4 12 5 13)\n"
-            "    let across1 f32x8 = permute(v_0, v_1: 2 10 3 11 6 14 7 15)\n"
-            "    let across2 f32x8 = permute(v_2, v_3: 0 8 1 9 4 12 5 13)\n"
-            "    let across3 f32x8 = permute(v_2, v_3: 2 10 3 11 6 14 7 15)\n"
-            "    let across4 f32x8 = permute(across0, across2: 0 1 8 9 4 5 12 13)\n"
-            "    let across5 f32x8 = permute(across0, across2: 2 3 10 11 6 7 14 15)\n"
-            "    let across6 f32x8 = permute(across1, across3: 0 1 8 9 4 5 12 13)\n"
-            "    let across7 f32x8 = permute(across1, across3: 2 3 10 11 6 7 14 15)\n"
-            "    let across8 f32x8 = permute(v_4, v_4: 0 8 1 9 4 12 5 13)\n"
-            "    let across9 f32x8 = permute(v_4, v_4: 2 10 3 11 6 14 7 15)\n"
-            "    let across10 f32x8 = permute(across8, across8: 0 1 8 9 4 5 12 13)\n"
-            "    let across11 f32x8 = permute(across8, across8: 2 3 10 11 6 7 14 15)\n"
-            "    let across12 f32x8 = permute(across9, across9: 0 1 8 9 4 5 12 13)\n"
-            "    let across13 f32x8 = permute(across9, across9: 2 3 10 11 6 7 14 15)\n"
-            "    f32x8(Y[0]) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[8]) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[16]) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[24]) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[32]) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[40]) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[48]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[56]) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
-            "  Y[0] = X[0]\n"},
+       FIVE_ACROSS "    f32x8(Y[0]) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[8]) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[16]) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[24]) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[32]) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[40]) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[48]) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[56]) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
+                   "  Y[0] = X[0]\n"},
       {five_of_six_in_rows,
-       HEAD "  let v f32x8[8] = f32x8.all(1)\n"
-            "  block\n"
-            "    let across0 f32x8 = permute(v_0, v_1: 0 8 1 9 4 12 5 13)\n"
-            "    let across1 f32x8 = permute(v_0, v_1: 2 10 3 11 6 14 7 15)\n"
-            "    let across2 f32x8 = permute(v_2, v_3: 0 8 1 9 4 12 5 13)\n"
-            "    let across3 f32x8 = permute(v_2, v_3: 2 10 3 11 6 14 7 15)\n"
-            "    let across4 f32x8 = permute(across0, across2: 0 1 8 9 4 5 12 13)\n"
-            "    let across5 f32x8 = permute(across0, across2: 2 3 10 11 6 7 14 15)\n"
-            "    let across6 f32x8 = permute(across1, across3: 0 1 8 9 4 5 12 13)\n"
-            "    let across7 f32x8 = permute(across1, across3: 2 3 10 11 6 7 14 15)\n"
-            "    let across8 f32x8 = permute(v_4, v_4: 0 8 1 9 4 12 5 13)\n"
-            "    let across9 f32x8 = permute(v_4, v_4: 2 10 3 11 6 14 7 15)\n"
-            "    let across10 f32x8 = permute(across8, across8: 0 1 8 9 4 5 12 13)\n"
-            "    let across11 f32x8 = permute(across8, across8: 2 3 10 11 6 7 14 15)\n"
-            "    let across12 f32x8 = permute(across9, across9: 0 1 8 9 4 5 12 13)\n"
-            "    let across13 f32x8 = permute(across9, across9: 2 3 10 11 6 7 14 15)\n"
-            "    f32x8(Y[0], 5) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[8], 5) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[16], 5) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[24], 5) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
-            "    f32x8(Y[32], 5) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[40], 5) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[48], 5) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
-            "    f32x8(Y[56], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
-            "  Y[0] = X[0]\n"},
+       FIVE_ACROSS "    f32x8(Y[0], 5) = permute(across4, across10: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[8], 5) = permute(across5, across11: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[16], 5) = permute(across6, across12: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[24], 5) = permute(across7, across13: 0 1 2 3 8 9 10 11)\n"
+                   "    f32x8(Y[32], 5) = permute(across4, across10: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[40], 5) = permute(across5, across11: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[48], 5) = permute(across6, across12: 4 5 6 7 12 13 14 15)\n"
+                   "    f32x8(Y[56], 5) = permute(across7, across13: 4 5 6 7 12 13 14 15)\n"
+                   "  Y[0] = X[0]\n"},
       {three_across, NULL},
       {across_with_a_gap, NULL},
       {across_in_one_place, NULL},

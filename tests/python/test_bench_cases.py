@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flags_page import CANVAS
 
 from canvas import _core
 
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import bench_network  # noqa: E402
+import bench_versions  # noqa: E402
 import cost_cases  # noqa: E402
 import native_cases  # noqa: E402
 import network_worker  # noqa: E402
@@ -60,3 +62,48 @@ def test_a_goal_that_winograd_alone_meets_is_missed() -> None:
     assert bench_network.verdict(row | {"canvas over compile": 1.97}) == "met (over compile 2)"
     row |= {"canvas winograd over compile": 1.9}
     assert bench_network.verdict(row) == "missed (over compile 2)"
+
+
+PRODUCT = """canvas 1
+program product
+in A f32 [i:12, k:20]
+in B f32 [k:20, j:24] const
+Y[i:12, j:24] = A[i, k] * B[k, j] // sum k:20
+out Y
+"""
+
+
+def builds(folder: Path, script: str) -> list[bench_versions.Build]:
+    """The one that there is, and one that this shell script is."""
+    made = folder / "canvas"
+    made.write_text(f"#!/bin/sh\n{script}\n")
+    made.chmod(0o755)
+    both = []
+    for name, canvas in (("old", CANVAS), ("new", made)):
+        (folder / name).mkdir()
+        both.append(bench_versions.Build(canvas, folder / name))
+    return both
+
+
+def test_versions_counts_what_has_the_same_code(tmp_path: Path) -> None:
+    assert bench_versions.measure("p", PRODUCT, builds(tmp_path, f'exec {CANVAS} "$@"'), 1) is None
+    assert "1 programs have the same code; 0 another" in bench_versions.summary([], 1)
+
+
+def test_versions_times_other_code_by_turns(tmp_path: Path) -> None:
+    machine = ROOT / "examples" / "machines" / "sse.txt"
+    two = builds(tmp_path, f'exec {CANVAS} "$@" --machine {machine}')
+    row = bench_versions.measure("p", PRODUCT, two, 2)
+    assert row is not None and "error" not in row, row
+    assert row["old_us"] > 0 and row["factor"] == row["old_us"] / row["new_us"]
+    assert "p " in bench_versions.line(row)
+    assert "0 programs have the same code; 1 another" in bench_versions.summary([row], 0)
+
+
+def test_versions_does_not_time_what_is_wrong(tmp_path: Path) -> None:
+    """The second one adds where the first one multiplies."""
+    wrong = f'sed "s/ [*] / + /" "$2" >wrong.program; exec {CANVAS} "$1" wrong.program "$3" "$4"'
+    two = builds(tmp_path, f"cd {tmp_path}; {wrong}")
+    row = bench_versions.measure("p", PRODUCT, two, 1)
+    assert row is not None and "the two differ by" in row["error"]
+    assert "1 not compared" in bench_versions.summary([row], 0)

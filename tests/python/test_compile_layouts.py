@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 import canvas
+from canvas.inference import input_views
+from canvas.inference.lifted_graph import lift_graph
 
 
 def same(got, wanted):
@@ -262,6 +264,21 @@ def test_views_of_inputs_that_share_memory():
             for ours, theirs in zip(compiled(*given), model(*given)):
                 assert memory(ours, *given) == memory(theirs, *given)
                 torch.testing.assert_close(ours, theirs.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name, apart", [("of reshape", True), ("of reshape that copies", False)])
+def test_what_copies_stays_native(name, apart):
+    model = Answers({**VIEWS, **COPIES}[name], True).eval()
+    lifted = lift_graph(model, (torch.randn(4, 6), torch.tensor([[0, 1]])), {}, "the model")
+    assert bool(input_views.views_apart(lifted)) == apart
+
+
+def test_what_begins_where_data_says_is_no_view():
+    graph = torch.fx.Graph()
+    x, i = graph.placeholder("x"), graph.placeholder("i")
+    select = torch.ops.aten.select.int
+    assert input_views._is_view(graph.call_function(select, (x, 0, 1)))
+    assert not input_views._is_view(graph.call_function(select, (x, 0, i)))
 
 
 class Keeps(nn.Module):
