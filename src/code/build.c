@@ -97,6 +97,7 @@ canvas_status code_build(canvas_context *ctx, const struct loop_tree *tree, stru
     code_transpose(b.code);
     if (code_drop_dead(b.code)) code_simplify(b.code);
     code_join_remainders(b.code);
+    code_promote_sums(b.code);
     code_shorten_sums(b.code);
     code_name_loads(b.code);
     code_name_common(b.code);

@@ -321,3 +321,18 @@ void code_assign(struct code *c, int to, enum code_how how, int value) {
 void code_prefetch(struct code *c, int element) {
   add_statement(c, (struct code_statement){.kind = CODE_PREFETCH, .to = element});
 }
+
+int code_insert(struct code *c, int parent, int before, struct code_statement s) {
+  int at = c->statements.count;
+  s.parent = parent;
+  s.first = s.last = s.other = -1;
+  s.next = c->statements.data[parent].first;
+  if (before >= 0) s.next = c->statements.data[before].next;
+  VEC_PUSH(&c->statements, s);
+  if (before < 0)
+    c->statements.data[parent].first = at;
+  else
+    c->statements.data[before].next = at;
+  if (s.next < 0) c->statements.data[parent].last = at;
+  return at;
+}

@@ -3,9 +3,10 @@
  * build.h makes it from a bound schedule, code_simplify.c and code_dead.c drop what has no effect,
  * code_borders.c splits loops at the borders of images, code_permute.c turns lanes that are gathered
  * into vectors that are permuted, code_pieces.c those that are set piece by piece into loads,
- * code_transpose.c those that are stored across into ones that are not, code_sums.c divides long sums
- * into blocks, code_gathers.c, code_loads.c and code_common.c name what gathers, loads and indices
- * have in common, code_verify.c checks it, src/emit prints it.
+ * code_transpose.c those that are stored across into ones that are not, code_promote.c adds up in
+ * variables what a loop adds to memory, code_sums.c divides long sums into blocks, code_gathers.c,
+ * code_loads.c and code_common.c name what gathers, loads and indices have in common, code_verify.c
+ * checks it, src/emit prints it.
  * Nothing here belongs to one language: names are wishes that a printer makes free in its own,
  * memory is asked for by a statement, parallel loops are marked.
  *
@@ -223,6 +224,8 @@ void code_close(struct code *c, int statement); /* what was opened last */
 void code_declare(struct code *c, int variable, int value);
 void code_assign(struct code *c, int to, enum code_how how, int value);
 void code_prefetch(struct code *c, int element);
+/* A statement without children behind the child `before` of `parent`, -1: as its first one. */
+int code_insert(struct code *c, int parent, int before, struct code_statement s);
 
 /* An expression with another in the place of each part that `mapped` answers with another for, the
  * outermost first, folded; itself if nothing changes. */
@@ -243,6 +246,9 @@ void code_part_lanes(struct code *c);
 
 /* code_remainders.c: the same, remainders and quotients of what is read by one division. */
 void code_join_remainders(struct code *c);
+
+/* code_promote.c: the same, what a loop adds to places in memory that do not move summed up in variables. */
+void code_promote_sums(struct code *c);
 
 /* code_sums.c: the same, sums of many steps in levels, with a smaller error. */
 void code_shorten_sums(struct code *c);

@@ -247,21 +247,6 @@ static void divide(struct sums *s, int at) {
 
 /* ---- around the loop ---- */
 
-/* After `before`, -1: first of all. */
-static int insert(struct code *c, int parent, int before, struct code_statement s) {
-  int at = c->statements.count;
-  s.parent = parent;
-  s.first = s.last = s.other = -1;
-  s.next = before < 0 ? statement(c, parent)->first : statement(c, before)->next;
-  VEC_PUSH(&c->statements, s);
-  if (before < 0)
-    statement(c, parent)->first = at;
-  else
-    statement(c, before)->next = at;
-  if (s.next < 0) statement(c, parent)->last = at;
-  return at;
-}
-
 static int declare_totals(struct sums *s, int parent, int before) {
   struct code *c = s->c;
   for (int i = 0; i < s->all.count; i++) {
@@ -271,11 +256,11 @@ static int declare_totals(struct sums *s, int parent, int before) {
     snprintf(name, sizeof name, "%s_sum", v.name);
     sum->total = code_variable(c, name, CODE_LOCAL, v.type, v.count);
     uint64_t all = v.count < NUMBERS ? ((uint64_t)1 << v.count) - 1 : ~(uint64_t)0;
-    before = insert(c, parent, before,
-                    (struct code_statement){.kind = CODE_DECLARE,
-                                            .variable = sum->total,
-                                            .value = zero(c, v.type),
-                                            .unread = all & ~sum->numbers});
+    before = code_insert(c, parent, before,
+                         (struct code_statement){.kind = CODE_DECLARE,
+                                                 .variable = sum->total,
+                                                 .value = zero(c, v.type),
+                                                 .unread = all & ~sum->numbers});
   }
   return before;
 }
@@ -287,11 +272,11 @@ static void end_totals(struct sums *s, int parent, int loop) {
     struct sum sum = s->all.data[i];
     for (int j = 0; j < NUMBERS; j++)
       if (sum.numbers >> j & 1)
-        before = insert(c, parent, before,
-                        (struct code_statement){.kind = CODE_ASSIGN,
-                                                .to = code_variable_at(c, sum.variable, j),
-                                                .how = CODE_ADD,
-                                                .value = code_variable_at(c, sum.total, j)});
+        before = code_insert(c, parent, before,
+                             (struct code_statement){.kind = CODE_ASSIGN,
+                                                     .to = code_variable_at(c, sum.variable, j),
+                                                     .how = CODE_ADD,
+                                                     .value = code_variable_at(c, sum.total, j)});
   }
 }
 

@@ -888,6 +888,127 @@ static void long_sum_in_double(struct sample *s) {
   code_close(c, loop);
 }
 
+// ---- sums in memory ----
+
+// Y[at] += X[i], or Y[at .. at+4] += f32x4(X[i]), of `lanes` fewer than 4 the first ones
+static void add_to(struct sample *s, int array, int at, int lanes) {
+  struct code *c = s->c;
+  int to = code_element(c, array, at), x = code_element(c, s->X, counter(s));
+  if (lanes > 1) x = code_vector(c, x, 4);
+  if (lanes == 4) to = code_vector(c, to, 4);
+  if (lanes > 1 && lanes < 4) to = code_first_lanes(c, to, 4, code_int(c, lanes));
+  code_assign(c, to, CODE_ADD, x);
+}
+
+static void sum_in_memory(struct sample *s) {
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_int(s->c, 3), 1);
+  code_close(s->c, loop);
+  move(s, code_int(s->c, 7));
+}
+
+// Y[5] twice, as of a reduction that is unrolled.
+static void sums_of_two_places(struct sample *s) {
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_int(s->c, 5), 1);
+  add_to(s, s->Y, code_int(s->c, 9), 1);
+  add_to(s, s->Y, code_int(s->c, 5), 1);
+  code_close(s->c, loop);
+}
+
+static void sums_of_vectors(struct sample *s) {
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_int(s->c, 8), 4);
+  add_to(s, s->Y, code_int(s->c, 12), 3);
+  code_close(s->c, loop);
+}
+
+// A place of its own in each step of the outer loop; the same place in all steps of both.
+static void sum_up_within(struct sample *s, bool own) {
+  struct code *c = s->c;
+  int place = own ? code_variable_at(c, s->j, 0) : code_int(c, 2);
+  int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, place, 1);
+  code_close(c, loop);
+  code_close(c, outer);
+}
+
+static void sums_of_a_loop_within(struct sample *s) {
+  sum_up_within(s, true);
+}
+
+static void sum_of_two_loops(struct sample *s) {
+  sum_up_within(s, false);
+}
+
+static void sum_of_places_that_move(struct sample *s) {
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, counter(s), 1);
+  code_close(s->c, loop);
+}
+
+// What another branch adds stays there.
+static void sum_beside_a_branch(struct sample *s, bool only) {
+  int loop = open_loop(s, 0, 6), inner = code_open_if(s->c, small(s));
+  add_to(s, s->Y, code_int(s->c, 3), 1);
+  code_close(s->c, inner);
+  if (!only) add_to(s, s->Y, code_int(s->c, 3), 1);
+  code_close(s->c, loop);
+}
+
+static void sum_in_a_branch(struct sample *s) {
+  sum_beside_a_branch(s, true);
+}
+
+static void sum_in_a_branch_and_beside(struct sample *s) {
+  sum_beside_a_branch(s, false);
+}
+
+static void sum_that_is_read(struct sample *s) {
+  struct code *c = s->c;
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_int(c, 3), 1);
+  code_assign(c, code_element(c, s->Y, code_int(c, 4)), CODE_ADD,
+              code_element(c, s->Y, code_int(c, 3)));
+  code_close(c, loop);
+}
+
+static void sum_that_is_set(struct sample *s) {
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_int(s->c, 3), 1);
+  move(s, counter(s));
+  code_close(s->c, loop);
+}
+
+// The array is another one in each step.
+static void sum_of_an_array_within(struct sample *s, bool heap) {
+  struct code *c = s->c;
+  int loop = open_loop(s, 0, 6), inner = -1;
+  if (heap) inner = code_open_allocate(c, &s->H, 1);
+  if (!heap) code_declare(c, s->P, -1);
+  add_to(s, heap ? s->H : s->P, code_int(c, 3), 1);
+  if (heap) code_close(c, inner);
+  code_close(c, loop);
+}
+
+static void sum_of_a_declared_array(struct sample *s) {
+  sum_of_an_array_within(s, false);
+}
+
+static void sum_of_an_allocated_array(struct sample *s) {
+  sum_of_an_array_within(s, true);
+}
+
+// Memory says which place it is, and may change.
+static void sum_of_a_place_in_memory(struct sample *s) {
+  struct code *c = s->c;
+  int I = code_variable(c, "I", CODE_INPUT, code_type(PROGRAM_I32, 1), 8);
+  int loop = open_loop(s, 0, 6);
+  add_to(s, s->Y, code_convert(c, code_element(c, I, code_int(c, 0)), CODE_INDEX), 1);
+  code_close(c, loop);
+}
+
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
 #define LOOPS HEAD "  for i in 0..6\n    for j in 0..6\n"
 
@@ -1109,6 +1230,53 @@ static void shortens_sums(void **state) {
 #undef BEGIN
 #undef BLOCK_END
 #undef END
+}
+
+static void promotes_sums(void **state) {
+  static const struct pass_row rows[] = {
+      {sum_in_memory, HEAD "  let Y_sum f32 = 0\n"
+                           "  for i in 0..6\n"
+                           "    Y_sum += X[i]\n"
+                           "  Y[3] += Y_sum\n"
+                           "  Y[7] = X[7]\n"},
+      {sums_of_two_places, HEAD "  let Y_sum f32[2] = 0\n"
+                                "  for i in 0..6\n"
+                                "    Y_sum_0 += X[i]\n"
+                                "    Y_sum_1 += X[i]\n"
+                                "    Y_sum_0 += X[i]\n"
+                                "  Y[5] += Y_sum_0\n"
+                                "  Y[9] += Y_sum_1\n"},
+      {sums_of_vectors, HEAD "  let Y_sum f32x4[2] = f32x4.all(0)\n"
+                             "  for i in 0..6\n"
+                             "    Y_sum_0 += f32x4(X[i])\n"
+                             "    Y_sum_1 += f32x4(X[i])\n"
+                             "  f32x4(Y[8]) += Y_sum_0\n"
+                             "  f32x4(Y[12], 3) += Y_sum_1\n"},
+      {sums_of_a_loop_within, HEAD "  for j in 0..6\n"
+                                   "    let Y_sum f32 = 0\n"
+                                   "    for i in 0..6\n"
+                                   "      Y_sum += X[i]\n"
+                                   "    Y[j] += Y_sum\n"},
+      {sum_of_two_loops, HEAD "  let Y_sum f32 = 0\n"
+                              "  for j in 0..6\n"
+                              "    for i in 0..6\n"
+                              "      Y_sum += X[i]\n"
+                              "  Y[2] += Y_sum\n"},
+      {sum_in_a_branch_and_beside, HEAD "  let Y_sum f32 = 0\n"
+                                        "  for i in 0..6\n"
+                                        "    if (i < 2)\n"
+                                        "      Y[3] += X[i]\n"
+                                        "    Y_sum += X[i]\n"
+                                        "  Y[3] += Y_sum\n"},
+      {sum_of_places_that_move, NULL},
+      {sum_in_a_branch, NULL},
+      {sum_that_is_read, NULL},
+      {sum_that_is_set, NULL},
+      {sum_of_a_declared_array, NULL},
+      {sum_of_an_allocated_array, NULL},
+      {sum_of_a_place_in_memory, NULL},
+  };
+  CHECK_ROWS (rows, row) check_pass(row, code_promote_sums);
 }
 
 static void join_pieces(struct code *c) {
@@ -1887,9 +2055,9 @@ static void is_readable(void **state) {
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(permutes_gathers),
            cmocka_unit_test(joins_remainders), cmocka_unit_test(shortens_sums),
-           cmocka_unit_test(joins_pieces), cmocka_unit_test(transposes),
-           cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
-           cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
-           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(promotes_sums), cmocka_unit_test(joins_pieces),
+           cmocka_unit_test(transposes), cmocka_unit_test(names_loads),
+           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
+           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))

@@ -76,11 +76,12 @@ static bool holds(const char *at, const char *end, const char *word) {
 }
 
 // v16 X_part = LOAD_V16(...) or, filled lane by lane, v16 X_lanes, d8 X_lanes: the name of a load; v4 across0: that
-// of a step of a transposition
+// of a step of a transposition;
+// float Y_sum: what a loop adds to memory
 static bool is_load(const char *at, const char *end) {
   bool vector = at[0] == 'v' || at[0] == 'd';
-  return holds(at, end, " = LOAD_") || (vector && holds(at, end, "_lanes")) ||
-         holds(at, end, " across");
+  return holds(at, end, " = LOAD_") || holds(at, end, "_sum") ||
+         (vector && holds(at, end, "_lanes")) || holds(at, end, " across");
 }
 
 // The function's buffers are parameters of NAME_body behind the tensors.
