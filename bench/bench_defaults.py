@@ -1,18 +1,19 @@
 """How fast programs are that nobody scheduled: the default schedule beside torch eager.
 
-    ./dev bench defaults [WORD ...] [--only operators|kernels|odd] [--machine avx2] [--nests]
+    ./dev bench defaults [WORD ...] [--only operators|kernels|odd|long] [--machine avx2] [--nests]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
     ./dev bench defaults --edits 200 [--again] [WORD ...]
     ./dev bench defaults --edits 200 --only operators|kernels [WORD ...]
 
-Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers
-of ResNet-18, and what else stands in networks with channels first (defaults_odd.py). Both run in
-one process on one thread, by turns; a time is the median of thread processor time, a ratio above 1
-is faster than torch. What is packed or padded is inside the time, but for constant inputs (the
-weights of kernels), which are prepared beforehand. --nests shows where the time goes. --sampled is
-of kernels drawn for the layers of ResNet-18, --edits of the default against hand schedules and
-random edits of them, with --only of the defaults themselves, of cases without a hand schedule:
-defaults_sampled.py, defaults_edits.py, defaults_kernels.py.
+Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers of
+ResNet-18, what else stands in networks with channels first (defaults_odd.py), and products with
+long sums (defaults_long.py). Both run in one process on one thread, by turns; a time is the median
+of thread processor time, a ratio above 1 is faster than torch. What is packed or padded is inside
+the time, but for constant inputs (the weights of kernels), which are prepared beforehand. --nests
+shows where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of
+the default against hand schedules and random edits of them, with --only of the defaults
+themselves, of cases without a hand schedule: defaults_sampled.py, defaults_edits.py,
+defaults_kernels.py.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import defaults_code as code
 import defaults_sampled as sampled
 import torch
 from defaults_cases import Case, example_kernels, operators
-from defaults_odd import odd_programs
+from defaults_kinds import KINDS
 
 Row = dict[str, Any]
 
@@ -80,10 +81,7 @@ def show_nests(case: Case, machine: str | None) -> None:
 
 def cases(args: argparse.Namespace) -> Iterator[Row]:
     machine = code.machine_text(args.machine)
-    lists = {"operators": operators, "kernels": example_kernels, "odd": odd_programs}
-    chosen = [
-        case for name, cases in lists.items() if args.only in (None, name) for case in cases()
-    ]
+    chosen = [case for name, kind in KINDS.items() if args.only in (None, name) for case in kind()]
     for case in chosen:
         if args.words and not any(word in case.name for word in args.words):
             continue
@@ -131,7 +129,7 @@ def show_edits(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("words", nargs="*", help="only cases whose names hold one of these")
-    parser.add_argument("--only", choices=["operators", "kernels", "odd"])
+    parser.add_argument("--only", choices=list(KINDS))
     parser.add_argument("--machine", choices=["here", "avx512", "avx2", "sse"], default="here")
     parser.add_argument("--nests", action="store_true", help="show the time of each nest")
     parser.add_argument("--sampled", type=int, default=0)

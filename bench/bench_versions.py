@@ -1,13 +1,13 @@
 """What a change of the compiler does to the code of default schedules: two builds by turns.
 
-    ./dev bench versions OLD [NEW] [--sampled 300] [--only operators|kernels|odd] [--word WORD]
+    ./dev bench versions OLD [NEW] [--sampled 300] [--only KIND] [--word WORD]
 
 OLD and NEW are `canvas` executables, as of another checkout; NEW is build/canvas where it is not
-given. Programs are those of `./dev bench defaults`, with --sampled the kernels drawn for the
-layers of ResNet-18. Those whose C is the same in both are counted; of the others both shared
-objects are loaded into one process and take turns of six milliseconds on one thread. A time is the
-least of all turns, thread processor time; what constant weights make is prepared beforehand. Both
-outputs are compared before. A factor above 1: the new one is faster.
+given. Programs are those of `./dev bench defaults`, all of them or of one KIND, with --sampled the
+kernels drawn for the layers of ResNet-18. Those whose C is the same in both are counted; of the
+others both shared objects are loaded into one process and take turns of six milliseconds on one
+thread. A time is the least of all turns, thread processor time; what constant weights make is
+prepared beforehand. Both outputs are compared before. A factor above 1: the new one is faster.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from typing import Any
 
 import defaults_code as code
 import numpy as np
-from defaults_cases import example_kernels, operators
-from defaults_odd import odd_programs
+from defaults_kinds import KINDS
 from defaults_sampled import draws, geometric
 
 from canvas import _core
@@ -46,8 +45,7 @@ def programs(only: str | None, sampled: int) -> Iterator[tuple[str, str]]:
         for (number, pack, target), _ in zip(draws(1, 0), range(sampled)):
             yield f"draw {number} {pack.targets[target]}", _core.lower(pack.text, target, 1)
         return
-    kinds = {"operators": operators, "kernels": example_kernels, "odd": odd_programs}
-    for kind, cases in kinds.items():
+    for kind, cases in KINDS.items():
         if only in (None, kind):
             for case in cases():
                 yield case.name, case.program
@@ -156,7 +154,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=code.ROOT / "build" / "canvas")
     parser.add_argument("--sampled", type=int, default=0, metavar="COUNT")
-    parser.add_argument("--only", choices=["operators", "kernels", "odd"])
+    parser.add_argument("--only", choices=list(KINDS))
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--word", action="append", default=[], dest="words")

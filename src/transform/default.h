@@ -14,6 +14,7 @@
  *     default_phases.c   ... and where terms come and go with a remainder
  *     default_tile.c     lanes and rows of a stage that reduces: every candidate
  *     default_cycles.c   the formula: what one of them takes
+ *     default_sums.c     a long sum in parts, of which all tiles read what stays in the second cache
  *     default_order.c    the order of its loops
  *     default_wish.c     what a sketch wants of them instead
  *     default_rows.c     rows that several stages share: one loop around all of them
@@ -58,6 +59,12 @@
  * rows' operands are smaller. Panels of more than L2 are asked for some steps before, where few tiles of rows
  * use each of them. Where one tile alone does, as in the product of a matrix and a vector, and they are in
  * memory, two of them are read at once.
+ *
+ * A sum of products, of one axis and without conditions, comes in parts, whose loop stands outside of all tiles of one
+ * product, where most of what these read is read by several of them: in up to 1024 steps of which all that they read
+ * is half of the second cache, if these are 256 or more, or 512 steps where a tile reads more than half of that cache
+ * from one tensor. The sums go to memory and come back with each part, for 0.25 cycles a byte, what reads them stands
+ * behind the last one.
  *
  * Of the reductions the one that moves furthest is outermost, but short ones stand outside of long ones, unless
  * these go to another page in each step. Windows that do not overlap are read in order: a tile has two of them.
@@ -134,6 +141,8 @@ bool default_is_straight(const struct default_facts *f, int axis);
 bool default_has_other_lanes(const struct default_facts *f, int axis);
 /* Several rows may use what one of them loads, as those of a product do. */
 bool default_rows_share(const struct default_facts *f);
+/* Every load moves along the own axis, as those of many products do along the axis that counts these. */
+bool default_moves_all(const struct default_facts *f, int axis);
 void default_strides(const struct program_tensor *t, const struct default_kept *kept,
                      int64_t *stride);
 /* default_inside.c: how many numbers a reduction adds; the share of places for which a condition holds, as far
@@ -197,9 +206,11 @@ struct default_tile {
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
-  bool kept;     /* rows with other vectors are innermost, each of these is loaded once */
-  bool phases;   /* loops are split by the periods */
-  int slide;     /* the reduction along which next rows use what these load; -1 */
+  bool kept;   /* rows with other vectors are innermost, each of these is loaded once */
+  bool phases; /* loops are split by the periods */
+  int slide;   /* the reduction along which next rows use what these load; -1 */
+  int64_t
+      part; /* steps of a part of the only reduction, all parts outside the tiles; 0: there are none */
   double cycles; /* what the formula says */
 };
 
@@ -210,6 +221,8 @@ struct default_options {
   const struct default_wish *wish; /* or NULL */
   uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
   uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
+  bool parts;       /* long sums may go to memory and come back ... */
+  bool stored;      /* ... which then is kept with its lanes last, whatever is written in the end */
   bool split; /* maps may have lanes along an axis with conditions: not under a sketch's wish */
 };
 

@@ -18,9 +18,22 @@ struct chooser {
   const struct machine *machine;
   struct default_options options;
   int lanes;      /* of a whole vector */
+  double share;   /* of what is packed: one part of a sum has one part of it */
   bool unbounded; /* phases may be unrolled into any number of statements */
   struct default_tile now, best;
 };
+
+/* A part of a long sum: the stage as if this were all of it. */
+struct chooser_part {
+  struct program_tensor t;
+  struct default_facts f;
+  int axis;      /* the reduction */
+  int64_t steps; /* of one part */
+  double count;  /* of parts */
+};
+
+/* default_sums.c: whether c->best is better computed in parts. */
+bool chooser_part(const struct chooser *c, struct chooser_part *out);
 
 /* default_cycles.c */
 int chooser_bytes(const struct chooser *c, int tensor); /* of an element */

@@ -50,7 +50,7 @@ static const double MOVED = 0.04;       /* a byte, in the second cache */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
-  return constant ? 0 : each * (double)program_elements(c->f->p, l->tensor);
+  return constant ? 0 : each * c->share * (double)program_elements(c->f->p, l->tensor);
 }
 
 int chooser_bytes(const struct chooser *c, int tensor) {
@@ -279,12 +279,32 @@ static bool is_in_lines(const struct chooser *c, const struct default_load *l) {
   return true;
 }
 
+/* Lines that are so far from each other fall into as many sets of the first cache. */
+static int64_t sets_of(int64_t pitch) {
+  int64_t sets = SET / LINE, step = pitch / LINE;
+  if (pitch % LINE) return sets;
+  while (sets > 1 && step % 2 == 0) {
+    sets /= 2;
+    step /= 2;
+  }
+  return sets;
+}
+
+/* Steps of its reduction are lines that all lie in a few sets, more of them than these hold. */
+static bool is_in_few_sets(const struct chooser *c, const struct default_load *l) {
+  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
+    int64_t pitch = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * chooser_bytes(c, l->tensor);
+    if (pitch >= LINE && c->f->t->axes[i].size > sets_of(pitch) * WAYS) return true;
+  }
+  return false;
+}
+
 /* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, where
  * vectors lie in two lines, or where registers are many and tiles few, so that this was not measured. */
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l) {
   double uses = 1, bytes = chooser_lines(c, l);
   if (!chooser_has_few_registers(c) || bytes > (double)c->machine->l1 / 2) return 1;
-  if (!is_in_lines(c, l)) return 1;
+  if (!is_in_lines(c, l) || is_in_few_sets(c, l)) return 1;
   for (int i = 0; i < c->f->t->rank; i++)
     if (!(l->moves >> i & 1))
       uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
@@ -651,17 +671,6 @@ static double lines(const struct chooser *c, const struct default_load *l) {
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
   return (double)count;
-}
-
-/* Lines that are so far from each other fall into as many sets of the first cache. */
-static int64_t sets_of(int64_t pitch) {
-  int64_t sets = SET / LINE, step = pitch / LINE;
-  if (pitch % LINE) return sets;
-  while (sets > 1 && step % 2 == 0) {
-    sets /= 2;
-    step /= 2;
-  }
-  return sets;
 }
 
 /* Bytes from the first to the last row of a window that moves along own axes, and from one of its pixels to

@@ -324,6 +324,12 @@ bool default_has_other_lanes(const struct default_facts *f, int axis) {
   return false;
 }
 
+bool default_moves_all(const struct default_facts *f, int axis) {
+  for (int i = 0; i < f->loads; i++)
+    if (!(f->load[i].moves >> axis & 1)) return false;
+  return f->loads > 0;
+}
+
 bool default_rows_share(const struct default_facts *f) {
   for (int i = 0; i < f->loads; i++)
     for (int j = 0; j < f->t->rank; j++)

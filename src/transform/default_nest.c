@@ -106,7 +106,8 @@ struct nest {
   struct default_maker *m;
   const struct default_facts *f;
   const struct default_tile *tile;
-  int across; /* rows that are lanes of what reads the tile; -1 */
+  int across;      /* rows that are lanes of what reads the tile; -1 */
+  bool parts_open; /* the loop over parts of the sum is there */
   struct parts parts[PROGRAM_AXES];
 };
 
@@ -189,6 +190,19 @@ static void split_axes(struct nest *n) {
                       : (struct parts){-1, default_axis_level(n->m, n->f->t, i), -1};
 }
 
+static enum level_tail tail_of_part(const struct nest *n, int axis) {
+  return n->f->t->axes[axis].size % n->tile->part ? TAIL_PEEL : TAIL_NONE;
+}
+
+/* A sum in parts: the loop over them stands outside the tiles. */
+static void split_sum(struct nest *n) {
+  for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++) {
+    if (n->f->t->axes[i].size == 1) continue;
+    struct parts p = split(n, i, n->tile->part, tail_of_part(n, i), "_i");
+    n->parts[i] = (struct parts){p.outer, p.inner, -1};
+  }
+}
+
 /* Blocks of tiles that stay together while the others run. */
 static void split_together(struct nest *n) {
   int axis = n->tile->blocked;
@@ -254,6 +268,16 @@ static void add_buffered(struct nest *n, int stage, int node) {
   for (int i = 0; i < t->rank; i++) add_axis(n->m, leaf, t->axes[i].name, parts[i]);
 }
 
+/* The loop over parts of the sum, once loops over matrices of their own are open. */
+static int add_parts(struct nest *n, int node, int axis) {
+  for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++)
+    if (n->parts[i].outermost >= 0 && !n->parts_open && !default_moves_all(n->f, axis)) {
+      node = schedule_add_loop(n->m->s, node, n->parts[i].outermost, 0);
+      n->parts_open = true;
+    }
+  return node;
+}
+
 static int add_outer(struct nest *n) {
   int node = n->m->around, parallel = parallel_axis(n), buffered = buffered_stage(n);
   for (int i = 0; i < n->f->t->rank; i++) {
@@ -264,6 +288,7 @@ static int add_outer(struct nest *n) {
       buffered = -1;
     }
     if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
+    node = add_parts(n, node, axis);
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
     if (n->tile->bands && axis == n->tile->vec)
       node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
@@ -307,7 +332,9 @@ static int steps_ahead(const struct nest *n, int reduction) {
     bytes += (double)(program_elements(n->f->p, l->tensor) * size);
     of_step += n->tile->steps * size;
   }
-  if (!n->m->machine || bytes <= (double)n->m->machine->l2 || uses_of_panel(n) > FEW_USES) return 0;
+  if (!n->m->machine || n->tile->part || bytes <= (double)n->m->machine->l2 ||
+      uses_of_panel(n) > FEW_USES)
+    return 0;
   if (n->tile->streams) of_step *= n->tile->together;
   return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
 }
@@ -418,6 +445,7 @@ void default_tiled(struct default_maker *m, const struct default_facts *f,
   struct nest n = {.m = m, .f = f, .tile = tile, .across = plan->apart ? plan->across : -1};
   const struct program_tensor *t = f->t;
   split_axes(&n);
+  if (tile->part) split_sum(&n);
   if (tile->blocked >= 0) split_together(&n);
   int around = add_outer(&n);
   int leaf = schedule_add_leaf(m->s, add_inner(&n, add_reductions(&n, around)), t->name);

@@ -138,12 +138,6 @@ static int outside(struct chooser *c) {
   return c->best.blocked;
 }
 
-static bool shares_all(const struct chooser *c, int axis) {
-  for (int i = 0; i < c->f->loads; i++)
-    if (!(c->f->load[i].moves >> axis & 1)) return false;
-  return c->f->loads > 0;
-}
-
 /* Of a stage without a reduction, what it gathers is contiguous along this axis: the lines that one
  * vector touches are used by the next ones; -1. */
 static int gathered_along(const struct chooser *c) {
@@ -187,6 +181,12 @@ static bool is_around_blocks(struct chooser *c, int axis, int first) {
   return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
 }
 
+/* The axis of many products, which have nothing in common. */
+static bool counts_products(const struct chooser *c, int axis) {
+  return axis != c->best.vec && c->f->reduction > 1 && default_moves_all(c->f, axis) &&
+         c->best.rows[axis] == 1;
+}
+
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows
  * and lanes; of bands the lanes stand between what is outside and what is in a band. */
 static void order_own(struct chooser *c) {
@@ -200,14 +200,13 @@ static void order_own(struct chooser *c) {
       bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
                     : turn == -1 ? with && i == first
                     : turn == 0  ? c->f->bounds >> i & 1
-                    : turn == 1
-                        ? i != v && c->f->reduction > 1 && shares_all(c, i) && c->best.rows[i] == 1
-                    : turn == 2 ? is_around_blocks(c, i, first)
-                    : turn == 3 ? i == first || (c->best.bands && i != v && i < first)
-                    : turn == 4 ? c->best.bands && i == v
-                    : turn == 5 ? i != v && i != last
-                    : turn == 6 ? i != last
-                                : true;
+                    : turn == 1  ? counts_products(c, i)
+                    : turn == 2  ? is_around_blocks(c, i, first)
+                    : turn == 3  ? i == first || (c->best.bands && i != v && i < first)
+                    : turn == 4  ? c->best.bands && i == v
+                    : turn == 5  ? i != v && i != last
+                    : turn == 6  ? i != last
+                                 : true;
       if (!wanted || done >> i & 1) continue;
       done |= 1u << i;
       order[count++] = i;

@@ -242,31 +242,55 @@ static int across(const struct default_plans *all, const struct default_facts *f
   return -1;
 }
 
-static void plan_tile(struct default_plans *all, struct default_facts *f) {
-  struct default_plan *plan = &all->plan[f->stage];
-  plan->kind = DEFAULT_TILED;
-  plan->reader = f->t->reductions ? mapping_reader(all, f->stage, plan->axis) : -1;
-  bool inner = set_written(all, f, plan), adds_up = false;
+/* How a tile may be chosen. */
+struct tile_choice {
+  bool alone; /* nothing is computed in it */
+  bool parts; /* its sums may come in parts */
+};
+
+static void choose_tile(struct default_plans *all, int stage, struct tile_choice choice) {
+  struct default_plan *plan = &all->plan[stage];
+  struct default_facts f;
+  default_facts(all->p, stage, all->kept, &f);
+  bool reads = f.t->reductions && !choice.alone;
+  plan->reader = reads ? mapping_reader(all, stage, plan->axis) : -1;
+  bool inner = set_written(all, &f, plan), adds_up = false;
   if (plan->reader >= 0) adds_up = all->p->tensors.data[plan->reader].reductions > 0;
-  int lanes = adds_up ? plan->axis[f->t->rank - 1] : -1;
-  if (adds_up && !fit_registers(all, f, lanes)) {
+  int lanes = adds_up ? plan->axis[f.t->rank - 1] : -1;
+  if (adds_up && !fit_registers(all, &f, lanes)) {
     plan->reader = lanes = -1;
     adds_up = false;
   }
-  const struct default_wish *wish = f->stage == all->wished ? all->mode.wish : NULL;
-  struct default_options options = {
-      all->mode.pack, inner, lanes, wish, turned_axes(all, plan), shared_axes(all, f->stage),
-      !all->mode.wish};
-  default_tile(f, all->machine, options, &plan->tile);
-  plan->apart = !adds_up && is_apart(f, plan, inner);
-  plan->across = plan->apart && !wish ? across(all, f, plan) : -1;
+  const struct default_wish *wish = stage == all->wished ? all->mode.wish : NULL;
+  struct default_options options = {.pack = all->mode.pack,
+                                    .inner = inner,
+                                    .lanes = lanes,
+                                    .wish = wish,
+                                    .turned = turned_axes(all, plan),
+                                    .outside = shared_axes(all, stage),
+                                    .parts = choice.parts && !adds_up && !all->mode.wish,
+                                    .stored = plan->reader >= 0 && !all->mode.told,
+                                    .split = !all->mode.wish};
+  default_tile(&f, all->machine, options, &plan->tile);
+  plan->apart = !adds_up && is_apart(&f, plan, inner);
+  plan->across = plan->apart && !wish ? across(all, &f, plan) : -1;
+}
+
+/* A sum in parts is ready with the last one: what reads it stands behind. */
+static void plan_tile(struct default_plans *all, int stage) {
+  struct default_plan *plan = &all->plan[stage];
+  choose_tile(all, stage, (struct tile_choice){.parts = true});
+  if (plan->tile.part && plan->reader >= 0) {
+    choose_tile(all, stage, (struct tile_choice){.alone = true, .parts = true});
+    if (!plan->tile.part) choose_tile(all, stage, (struct tile_choice){.parts = false});
+  }
+  plan->kind = DEFAULT_TILED;
   if (plan->reader >= 0) {
     plan->kind = DEFAULT_DEFERRED;
     all->plan[plan->reader].kind = DEFAULT_WITHIN;
     keep_tiles(all, &plan->tile, plan->reader, plan->axis);
   } else {
-    plan->reader = -1;
-    keep_tiles(all, &plan->tile, f->stage, NULL);
+    keep_tiles(all, &plan->tile, stage, NULL);
   }
 }
 
@@ -287,7 +311,7 @@ static void plan_stage(struct default_plans *all, int stage) {
     plan->first = along;
     plan->tile.cycles = default_along_cycles(&f, all->machine, along);
   } else {
-    plan_tile(all, &f);
+    plan_tile(all, stage);
   }
 }
 

@@ -2,6 +2,7 @@
  * the formula of default.h.
  */
 #include "bind/storage.h"
+#include "program/program_cost.h"
 #include "transform/default_chooser.h"
 
 enum {
@@ -9,6 +10,8 @@ enum {
   BESIDE = 2,       /* statements of a point beside its terms: it begins, and is written */
   ELSEWHERE = 256   /* ... of other stages that are unrolled, too */
 };
+
+static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memory and come back */
 
 static void take_cheaper(struct chooser *c) {
   c->now.cycles = chooser_cycles(c);
@@ -131,29 +134,62 @@ static void try_lanes(struct chooser *c, int axis) {
       try_steps(c, lanes);
 }
 
-static void try_all(struct chooser *c) {
+/* Of a part of a sum, which goes to memory and comes back, lanes follow each other there. */
+static bool may_have_lanes(const struct chooser *c, int axis) {
   const struct default_facts *f = c->f;
   uint32_t never = f->bounds | c->options.outside;
+  bool follow = c->options.inner || c->options.stored || f->out[axis] == 1;
+  if (c->share < 1 && !follow) return false;
+  return !(never >> axis & 1) && !f->period[axis] && f->t->axes[axis].size > 1;
+}
+
+static void try_all(struct chooser *c) {
   int lanes = c->options.lanes;
-  if (lanes < 0) try_rows(c);
-  for (int i = 0; i < f->t->rank; i++)
-    if (lanes >= 0 ? i == lanes : !(never >> i & 1) && !f->period[i] && f->t->axes[i].size > 1)
-      try_lanes(c, i);
+  if (lanes < 0 && c->share == 1) try_rows(c);
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
+}
+
+static void choose(struct chooser *c) {
+  c->best.cycles = -1;
+  try_all(c);
+  if (c->best.cycles >= 0) return;
+  c->options.wish = NULL; /* the wish cannot be, nor few statements of all lanes */
+  c->unbounded = true;
+  try_all(c);
+}
+
+/* Cycles in which sums of all parts come and go. */
+static double carried(const struct chooser *c, const struct chooser_part *part) {
+  return CARRIED * part->count * (double)c->f->points * program_dtype_bytes(c->f->t->dtype);
+}
+
+/* The sum in parts, if that can be: then the order of loops is that of one part, too. */
+static void choose_part(struct chooser *c, struct chooser_part *part) {
+  struct chooser whole = *c;
+  if (!chooser_part(c, part)) return;
+  c->f = &part->f;
+  c->share = 1 / part->count;
+  c->best.cycles = -1;
+  try_all(c);
+  if (c->best.cycles < 0) {
+    *c = whole;
+    return;
+  }
+  c->share = 1;
+  c->best.cycles = part->count * c->best.cycles + carried(c, part);
+  c->best.part = part->steps;
 }
 
 void default_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out) {
-  struct chooser c = {.f = f, .machine = machine, .options = options};
+  struct chooser c = {.f = f, .machine = machine, .options = options, .share = 1};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
-  c.best.cycles = -1;
   c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true, .blocked = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
-  try_all(&c);
-  if (c.best.cycles < 0) { /* the wish cannot be, nor few statements of all lanes */
-    c.options.wish = NULL;
-    c.unbounded = true;
-    try_all(&c);
-  }
+  struct chooser_part part;
+  choose(&c);
+  choose_part(&c, &part);
   chooser_order(&c);
   *out = c.best;
 }

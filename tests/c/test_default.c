@@ -163,6 +163,9 @@ static void what_is_chosen(void **state) {
   "D[c:64, h:14, w:14] = (if 1 <= h+kh && h+kh < 15 && 1 <= w+kw && w+kw < 15 then " \
   "X[k, h+kh-1, w+kw-1] else 0) * W[c, k, kh, kw] // sum k:256, kh:3, kw:3\n"        \
   "Y[o:256, h:14, w:14] = D[k, h, w] * V[o, k] // sum k:64\nout Y\n"
+#define LONG_PRODUCTS                                     \
+  "in A f32 [b:4, i:64, k:8192]\nin B f32 [b:4, k:8192, " \
+  "j:64]\nY[b:4, i:64, j:64] = A[b, i, k] * B[b, k, j] // sum k:8192\nout Y\n"
 static const struct {
   const char *program, *line;
   int machine;
@@ -468,6 +471,35 @@ static const struct {
      "/ max(V[n], 2)", 0},
     {BEGIN "in X f32 [n:8, c:64]\nY[n:8, c:64] = X[n, c] / sqrt(X[n, c] * X[n, c] + 1)\nout Y\n",
      "/ sqrt(X[n, c] * X[n, c] + 1)", 0},
+    // a long sum comes in parts, of which all tiles read what stays in the second cache, ...
+    {BEGIN "in X f32 [k:100000, i:64]\nY[i:64, j:64] = X[k, i] * X[k, j] // sum k:100000\nout Y\n",
+     "k_o, i_o:para, j_o, k_i:1000, i_i:6:peel:unroll, j_v:16:vec =>", 1},
+    // ... packed once for all of them, ...
+    {BEGIN
+     "in A f32 [i:64, k:100000]\nin B f32 [j:64, k:100000]\nY[i:64, j:64] = A[i, k] * B[j, k] // "
+     "sum k:100000\nout Y\n",
+     "Y[i:64, j:64] = A[i, k] * B_p[j/16, k, j%16] // sum k:100000", 1},
+    // ... each matrix of many by itself, ...
+    {BEGIN LONG_PRODUCTS, "b:para, k_o, j_oo, i_o, j_b:2, k_i:1024, i_i:6:peel:unroll, j_v:16:vec",
+     1},
+    {BEGIN LONG_PRODUCTS, "b:para, k_o, i_o, k_i:1024, i_i:6:peel:unroll, j:vec =>", 0},
+    // ... what no such number divides with a rest, and what reads it behind it, ...
+    {BEGIN
+     "in A f32 [i:64, k:20011]\nin B f32 [k:20011, j:64]\nS[i:64, j:64] = A[i, k] * B[k, j] // "
+     "sum k:20011\nY[i:64, j:64] = max(S[i, j] + 1, 0)\nout Y\n",
+     "k_i:1024:peel, i_i:6:peel:unroll, j_v:16:vec =>\n    @S = {i_o, i_i}/i, {j_o, j_v}/j // "
+     "{k_o, k_i}/k\n"
+     "{i, j}:fold:vec =>\n    @Y = i, j",
+     1},
+    // ... with lanes that follow each other where the sums go to, though others are cheaper
+    {BEGIN
+     "in A f32 [i:256, k:16384]\nin B f32 [k:16384, j:4096] const\nY[i:256, j:4096] = A[i, k] * "
+     "B[k, j] // sum k:16384\nout Y\n",
+     "k_o, j_o:para, i_o, k_i:512, i_i:6:peel:unroll, j_v:64:vec =>", 0},
+    // not where most of it is read once
+    {BEGIN "in A f32 [i:4, k:50000]\nin B f32 [k:50000, j:64]\nY[i:4, j:64] = A[i, k] * B[k, j] // "
+           "sum k:50000\nout Y\n",
+     "j_o:para, k:pf(128), i:unroll, j_v:16:vec =>", 1},
     // functions of what is not side by side are computed in lanes, and then copied
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w] + X[c%64, (w+1)%7])\nout Y\n",

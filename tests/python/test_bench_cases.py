@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from flags_page import CANVAS
 
 from canvas import _core
@@ -16,6 +17,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import cost_cases  # noqa: E402
+import defaults_kinds  # noqa: E402
 import native_cases  # noqa: E402
 import network_worker  # noqa: E402
 import tune_cases  # noqa: E402
@@ -27,6 +29,9 @@ def programs() -> Iterator[tuple[str, str]]:
     for group, cases in tune_cases.GROUPS.items():
         for tuned in cases():
             yield f"tune: {group}, {tuned.name}", tuned.program()
+    for kind, named in defaults_kinds.KINDS.items():
+        for default in named():
+            yield f"{kind}: {default.name}", default.program
     for timed in native_cases.cases():
         for hand in timed.hands.values():
             yield f"native: {timed.name}, block {hand.block}", timed.program(hand.block)
@@ -39,7 +44,14 @@ def test_the_cases_are_programs(monkeypatch: pytest.MonkeyPatch) -> None:
         inputs, outputs = _core.signature(text)[:2]
         assert inputs and outputs, name
         names.append(name)
-    assert len(names) > 150
+    assert len(names) > 280
+
+
+def test_products_with_long_sums_are_those_of_torch() -> None:
+    for case in defaults_kinds.KINDS["long"]():
+        inputs, outputs = _core.signature(case.program)[:2]
+        arrays = [torch.empty(*shape, device="meta") for _, _, shape, *_ in inputs]
+        assert case.torch(arrays).shape == torch.Size(outputs[0][2]), case.name
 
 
 def test_hand_schedules_are_there() -> None:
