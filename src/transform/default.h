@@ -14,6 +14,7 @@
  *     default_phases.c   ... and where terms come and go with a remainder
  *     default_tile.c     lanes and rows of a stage that reduces: every candidate
  *     default_cycles.c   the formula: what one of them takes
+ *     default_known.c    ... of a stage that was seen before
  *     default_sums.c     a long sum in parts, of which all tiles read what stays in the second cache
  *     default_order.c    the order of its loops
  *     default_wish.c     what a sketch wants of them instead
@@ -227,8 +228,10 @@ struct default_options {
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
+/* default_known.c */
 void default_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out);
+void default_forget(void); /* all tiles that were chosen before: for tests and timings */
 
 /* ---- default_plan.c: what becomes of a stage ---- */
 

@@ -32,6 +32,10 @@ struct chooser_part {
   double count;  /* of parts */
 };
 
+/* default_tile.c: the cheapest tile; default_tile remembers it. */
+void chooser_tile(const struct default_facts *f, const struct machine *machine,
+                  struct default_options options, struct default_tile *out);
+
 /* default_sums.c: whether c->best is better computed in parts. */
 bool chooser_part(const struct chooser *c, struct chooser_part *out);
 

@@ -181,7 +181,7 @@ static void choose_part(struct chooser *c, struct chooser_part *part) {
   c->best.part = part->steps;
 }
 
-void default_tile(const struct default_facts *f, const struct machine *machine,
+void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out) {
   struct chooser c = {.f = f, .machine = machine, .options = options, .share = 1};
   c.lanes = machine->vector_bytes / (f->t->dtype == PROGRAM_F64 ? 8 : 4);
