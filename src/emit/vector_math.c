@@ -6,9 +6,10 @@
  * Units in the last place, at most, over all numbers, with and without fused multiply-add; nan,
  * infinities, denormal numbers and signs of zero as libm has them:
  *
- *     abs floor 0     exp log 1.1     tanh sin cos expm1 log1p 1.6     erf 1.8
+ *     abs floor 0     pow 0.52     exp log 1.1     tanh sin cos expm1 log1p 1.6     erf 1.8
  *
- * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi.
+ * sin and cos subtract multiples of pi/2 in fp64; from 2^20 on, lane by lane, by the bits of 2/pi. pow is computed
+ * in fp64.
  */
 #include "emit/vector_math.h"
 
@@ -150,6 +151,59 @@ static const char erf_text[] =
     "  (v@)((i_ & (m@)d_) | (~i_ & (m@)s_) | ((m@)u_ & (-0x7fffffff - 1)));\n"
     "})";
 
+/* 2^(y log2|x|) in fp64: log2 by s = (m - 1) / (m + 1), m in sqrt(1/2)..sqrt(2), 2^n by the last bits of n + 2^52;
+ * then what the signs, zeros, infinities and whole numbers y make of it */
+static const char pow_text[] =
+    "({\n"
+    "  typedef double d_ __attribute__((vector_size(@ * 8)));\n"
+    "  typedef uint64_t l_ __attribute__((vector_size(@ * 8)));\n"
+    "  v@ x_ = (x), y_ = (y), a_ = ABS_V@(x_), b_ = ABS_V@(y_), f_;\n"
+    "  m@ tiny_ = a_ < 0x1p-126f, i_, k_, whole_, less_, bad_, one_, zero_, huge_;\n"
+    "  f_ = (v@)((tiny_ & (m@)(a_ * 0x1p+25f)) | (~tiny_ & (m@)a_));\n"
+    "  i_ = ((m@)f_ - 0x3f3504f3) >> 23;\n"
+    "  d_ t_ = __builtin_convertvector((v@)((m@)f_ - (i_ << 23)), d_), s_, w_, e_;\n"
+    "  l_ far_;\n"
+    "  s_ = (t_ - 1.0) / (t_ + 1.0);\n"
+    "  w_ = s_ * s_;\n"
+    "  t_ = w_ * 0x1.c68f568d31761p-3 + 0x1.0c9a84994022dp-2;\n"
+    "  t_ = w_ * t_ + 0x1.484b13d7c02a9p-2;\n"
+    "  t_ = w_ * t_ + 0x1.a61762a7adedap-2;\n"
+    "  t_ = w_ * t_ + 0x1.2776c50ef9bfep-1;\n"
+    "  t_ = w_ * t_ + 0x1.ec709dc3a03fep-1;\n"
+    "  t_ = w_ * t_ + 0x1.71547652b82fep+1;\n"
+    "  t_ = s_ * t_ + __builtin_convertvector(i_ - (tiny_ & 25), d_);\n"
+    "  t_ *= __builtin_convertvector(y_, d_);\n"
+    "  far_ = (l_)(t_ < -200.0);\n"
+    "  t_ = (d_)((far_ & (l_)((d_){0} - 200.0)) | (~far_ & (l_)t_));\n"
+    "  far_ = (l_)(t_ > 200.0);\n"
+    "  t_ = (d_)((far_ & (l_)((d_){0} + 200.0)) | (~far_ & (l_)t_));\n"
+    "  s_ = t_ + 0x1.8p+52;\n"
+    "  w_ = t_ - (s_ - 0x1.8p+52);\n"
+    "  e_ = w_ * 0x1.62c0223a5c822p-20 + 0x1.ffcbfc588b0c5p-17;\n"
+    "  e_ = w_ * e_ + 0x1.430912f86c786p-13;\n"
+    "  e_ = w_ * e_ + 0x1.5d87fe78a6730p-10;\n"
+    "  e_ = w_ * e_ + 0x1.3b2ab6fba4e77p-7;\n"
+    "  e_ = w_ * e_ + 0x1.c6b08d704a0bfp-5;\n"
+    "  e_ = w_ * e_ + 0x1.ebfbdff82c58ep-3;\n"
+    "  e_ = w_ * e_ + 0x1.62e42fefa39efp-1;\n"
+    "  e_ = w_ * e_ + 1.0;\n"
+    "  e_ *= (d_)(((l_)s_ << 52) + ((l_){0} + (UINT64_C(1023) << 52)));\n"
+    "  f_ = __builtin_convertvector(e_, v@);\n"
+    "  k_ = __builtin_convertvector((v@)((b_ < 0x1p+24f) & (m@)y_), m@);\n"
+    "  whole_ = (b_ >= 0x1p+24f) | (__builtin_convertvector(k_, v@) == y_);\n"
+    "  less_ = (m@)x_ < 0;\n"
+    "  zero_ = a_ == 0.0f;\n"
+    "  huge_ = a_ == __builtin_inff();\n"
+    "  bad_ = ~(a_ <= __builtin_inff()) | (less_ & ~whole_ & ~zero_ & ~huge_);\n"
+    "  one_ = (y_ == 0.0f) | (x_ == 1.0f) | ((a_ == 1.0f) & (b_ == __builtin_inff()));\n"
+    "  i_ = (zero_ & (y_ > 0.0f)) | (huge_ & (y_ < 0.0f)); /* 0 */\n"
+    "  zero_ = (zero_ & (y_ < 0.0f)) | (huge_ & (y_ > 0.0f)); /* infinite */\n"
+    "  f_ = (v@)((~(i_ | zero_) & (m@)f_) | (zero_ & 0x7f800000));\n"
+    "  f_ = (v@)((m@)f_ | (less_ & whole_ & ((k_ & 1) == 1) & (-0x7fffffff - 1)));\n"
+    "  f_ = (v@)((~bad_ & (m@)f_) | (bad_ & 0x7fc00000));\n"
+    "  (v@)((one_ & 0x3f800000) | (~one_ & (m@)f_));\n"
+    "})";
+
 /* r = x - n pi/2, |r| <= pi/4 */
 static const char reduce_text[] =
     "do {\n"
@@ -230,9 +284,10 @@ enum function {
   REDUCE,
   TURNED,
   SIN,
-  COS
+  COS,
+  POW
 };
-enum { FUNCTIONS = COS + 1 };
+enum { FUNCTIONS = POW + 1 };
 
 /* What a text uses stands before it. */
 static const struct {
@@ -253,6 +308,7 @@ static const struct {
     [TURNED] = {"TURNED", "x, turns", turned_text, 1 << ABS | 1 << REDUCE},
     [SIN] = {"SIN", "x", "TURNED_V@(x, 0)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
     [COS] = {"COS", "x", "TURNED_V@(x, 1)", 1 << ABS | 1 << REDUCE | 1 << TURNED},
+    [POW] = {"POW", "x, y", pow_text, 1 << ABS},
 };
 
 static int function_of(enum px_op op) {
@@ -269,6 +325,7 @@ static int function_of(enum px_op op) {
     case PX_ERF: return ERF;
     case PX_SIN: return SIN;
     case PX_COS: return COS;
+    case PX_POW: return POW;
     default: return -1;
   }
 }

@@ -15,7 +15,7 @@ static const struct {
 } usual[RATE_CALL_COUNT] = {
     [RATE_DIV] = {4, 4},   [RATE_SQRT] = {5, 5},  [RATE_EXP] = {9, 14},   [RATE_LOG] = {12, 14},
     [RATE_SIN] = {16, 20}, [RATE_COS] = {16, 20}, [RATE_TANH] = {18, 40}, [RATE_ERF] = {13, 30},
-    [RATE_POW] = {30, 50}, [RATE_FLOOR] = {1, 1},
+    [RATE_POW] = {50, 50}, [RATE_FLOOR] = {1, 1},
 };
 
 struct rates rates_likely(const struct machine *m) {

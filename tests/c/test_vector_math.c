@@ -47,19 +47,12 @@ static canvas_machine *machine_of(canvas_context *ctx, int vector_bytes) {
   return machine;
 }
 
-// All functions of one array, each in vectors of so many bytes.
-static canvas_code *compile(canvas_context *ctx, int vector_bytes) {
-  char text[2048], call[32];
-  int length = snprintf(text, sizeof text, "canvas 1\nprogram functions\nin X f32 [i:%d]\n", N);
-  for (int f = 0; f < FUNCTIONS; f++)
-    length += snprintf(text + length, sizeof text - (size_t)length, "Y%d[i:%d] = %s(X[i])\n", f, N,
-                       functions[f].name);
-  length += snprintf(text + length, sizeof text - (size_t)length, "out Y0");
-  for (int f = 1; f < FUNCTIONS; f++)
-    length += snprintf(text + length, sizeof text - (size_t)length, ", Y%d", f);
-  length += snprintf(text + length, sizeof text - (size_t)length, "\n");
+// The text in vectors of so many bytes, in which `function` stands and no call of libm.
+static canvas_code *compile_text(canvas_context *ctx, const char *text, int vector_bytes,
+                                 const char *function) {
+  char call[32];
   canvas_program *p;
-  if (canvas_program_parse(ctx, text, (size_t)length, &p) != CANVAS_OK)
+  if (canvas_program_parse(ctx, text, strlen(text), &p) != CANVAS_OK)
     fail_msg("%s", canvas_context_message(ctx));
   canvas_machine *machine = machine_of(ctx, vector_bytes);
   canvas_bound *bound;
@@ -67,15 +60,29 @@ static canvas_code *compile(canvas_context *ctx, int vector_bytes) {
   char *c;
   CHECK_INT(canvas_bound_new(ctx, p, NULL, machine, &bound), CANVAS_OK, text);
   CHECK_INT(canvas_bound_emit(ctx, bound, NULL, &c), CANVAS_OK, text);
-  snprintf(call, sizeof call, "EXP_V%d(V", vector_bytes / 4);
+  snprintf(call, sizeof call, "%s_V%d(V", function, vector_bytes / 4);
   CHECK(strstr(c, call), c);
-  CHECK(!strstr(c, "expf") && !strstr(c, "sinf") && !strstr(c, "log1pf"), c);
+  CHECK(!strstr(c, "expf") && !strstr(c, "sinf") && !strstr(c, "log1pf") && !strstr(c, "powf"), c);
   CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
   canvas_string_free(c);
   canvas_bound_free(bound);
   canvas_machine_free(machine);
   canvas_program_free(p);
   return code;
+}
+
+// All functions of one array.
+static canvas_code *compile(canvas_context *ctx, int vector_bytes) {
+  char text[2048];
+  int length = snprintf(text, sizeof text, "canvas 1\nprogram functions\nin X f32 [i:%d]\n", N);
+  for (int f = 0; f < FUNCTIONS; f++)
+    length += snprintf(text + length, sizeof text - (size_t)length, "Y%d[i:%d] = %s(X[i])\n", f, N,
+                       functions[f].name);
+  length += snprintf(text + length, sizeof text - (size_t)length, "out Y0");
+  for (int f = 1; f < FUNCTIONS; f++)
+    length += snprintf(text + length, sizeof text - (size_t)length, ", Y%d", f);
+  snprintf(text + length, sizeof text - (size_t)length, "\n");
+  return compile_text(ctx, text, vector_bytes, "EXP");
 }
 
 // How far `got` is from `exact`, in units of the last place of the nearest fp32; 1e9 for what must be
@@ -165,6 +172,89 @@ static void compare_edges(canvas_context *ctx, const canvas_code *code, const ch
   compare(ctx, code, x, N, what);
 }
 
+// ---- pow ----
+
+static const double pow_units = 0.52;
+
+static void compare_pow(canvas_context *ctx, const canvas_code *code, const float *x,
+                        const float *y, const char *what) {
+  static float z[N];
+  CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x, y}, (void *[]){z}), CANVAS_OK, what);
+  for (int i = 0; i < N; i++) {
+    double exact = pow(x[i], y[i]), units = units_off(z[i], exact);
+    if (units > pow_units)
+      fail_msg("pow(%a, %a) is %a, %.3g units from %a, in vectors of %s", x[i], y[i], z[i], units,
+               exact, what);
+  }
+}
+
+// Each with each other, both signs, and their neighbours.
+static void compare_pow_edges(canvas_context *ctx, const canvas_code *code, const char *what) {
+  static const float edges[] = {0,        0x1p-149f, 0x1p-126f, 0x1p-24f,
+                                0.25f,    1.0f / 3,  0.5f,      0.7071f,
+                                1,        1.5f,      2,         3,
+                                5,        10,        127,       128,
+                                149,      150,       0x1p23f,   0x1.000002p23f,
+                                0x1p24f,  0x1p31f,   0x1p62f,   0x1.fffffep127f,
+                                INFINITY, NAN};
+  enum { EDGES = sizeof edges / sizeof *edges };
+  static float values[6 * EDGES], x[N], y[N];
+  int count = 0, at = 0;
+  for (int i = 0; i < EDGES; i++)
+    for (int sign = -1; sign <= 1; sign += 2) {
+      values[count++] = sign * edges[i];
+      values[count++] = nextafterf(sign * edges[i], INFINITY);
+      values[count++] = nextafterf(sign * edges[i], -INFINITY);
+    }
+  for (int i = 0; i < count * count; i++) {
+    x[at] = values[i / count];
+    y[at++] = values[i % count];
+    if (at < N && i + 1 < count * count) continue;
+    for (; at < N; at++) x[at] = y[at] = 1;
+    compare_pow(ctx, code, x, y, what);
+    at = 0;
+  }
+}
+
+static uint32_t next_bits(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (uint32_t)(*state >> 32);
+}
+
+// Any bits; then such that the result is a number, most often.
+static void compare_pow_random(canvas_context *ctx, const canvas_code *code, int rounds,
+                               const char *what) {
+  static float x[N], y[N];
+  uint64_t state = 1;
+  for (int round = 0; round < rounds; round++) {
+    for (int i = 0; i < N; i++) {
+      uint32_t a = next_bits(&state), b = next_bits(&state);
+      memcpy(&x[i], &a, sizeof a);
+      memcpy(&y[i], &b, sizeof b);
+      if (round % 4 == 0 || !(fabsf(x[i]) > 0)) continue;
+      y[i] = ((float)b * 0x1p-31f - 1) * 160 / (fabsf(log2f(fabsf(x[i]))) + 1e-3f);
+      if (round % 4 == 1) y[i] = rintf(y[i]);
+      if (round % 4 == 2) x[i] = 1 + (float)a * 0x1p-34f;
+      if (round % 4 > 1) x[i] = fabsf(x[i]);
+    }
+    compare_pow(ctx, code, x, y, what);
+  }
+}
+
+static void compare_pow_at(canvas_context *ctx, int vector_bytes, const char *what) {
+  char text[256];
+  snprintf(text, sizeof text,
+           "canvas 1\nprogram powers\nin X f32 [i:%d]\nin Y f32 [i:%d]\nZ[i:%d] = pow(X[i], Y[i])\n"
+           "out Z\n",
+           N, N, N);
+  canvas_code *code = compile_text(ctx, text, vector_bytes, "POW");
+  compare_pow_edges(ctx, code, what);
+  compare_pow_random(ctx, code, getenv("CANVAS_TEST_ALL") ? 2000 : 8, what);
+  canvas_code_close(code);
+}
+
+// ---- all of them ----
+
 static void compare_lengths(void) {
   static const int vector_bytes[] = {16, 32, 64};
   canvas_context *ctx = canvas_context_new();
@@ -175,6 +265,7 @@ static void compare_lengths(void) {
     compare_edges(ctx, code, what);
     compare_all(ctx, code, getenv("CANVAS_TEST_ALL") ? 61 : 40009, what);
     canvas_code_close(code);
+    compare_pow_at(ctx, *bytes, what);
   }
   canvas_context_free(ctx);
 }
