@@ -59,9 +59,10 @@ static bool is_lost(const struct chooser *c) {
   return false;
 }
 
-/* The only reduction, of products without conditions; -1. */
+/* The only reduction, of products without conditions, whose sums memory does not round; -1. */
 static int long_axis(const struct default_facts *f) {
   int axis = -1;
+  if (f->t->dtype != PROGRAM_F32 && f->t->dtype != PROGRAM_F64) return -1;
   if (f->asked || f->rough || f->bounds || f->many || f->phased || f->loads < 2) return -1;
   if (f->t->reducer != REDUCE_SUM || f->operations > 1) return -1;
   for (int i = 0; i < f->loads; i++)

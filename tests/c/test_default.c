@@ -496,7 +496,10 @@ static const struct {
      "in A f32 [i:256, k:16384]\nin B f32 [k:16384, j:4096] const\nY[i:256, j:4096] = A[i, k] * "
      "B[k, j] // sum k:16384\nout Y\n",
      "k_o, j_o:para, i_o, k_i:512, i_i:6:peel:unroll, j_v:64:vec =>", 0},
-    // not where most of it is read once
+    // not where memory would round the sums of each part, nor where most of it is read once
+    {BEGIN
+     "in X f32 [k:100000, i:64]\nY bf16 [i:64, j:64] = X[k, i] * X[k, j] // sum k:100000\nout Y\n",
+     "k:pf(256), j_i:14:peel:unroll, i_v:8:vec =>", 1},
     {BEGIN "in A f32 [i:4, k:50000]\nin B f32 [k:50000, j:64]\nY[i:4, j:64] = A[i, k] * B[k, j] // "
            "sum k:50000\nout Y\n",
      "j_o:para, k:pf(128), i:unroll, j_v:16:vec =>", 1},
