@@ -117,6 +117,15 @@ static int number_of(const struct promotion *p, int to) {
   return i;
 }
 
+/* It runs at least once, whatever the loops around stand at: behind it nothing is touched that it does not touch. */
+static bool runs(const struct promotion *p, const struct code_statement *s) {
+  if (s->kind == CODE_IF) return false;
+  if (s->kind != CODE_FOR) return true;
+  const struct code_expr *low = expr_at(p, code_bare(p->c, s->low)),
+                         *high = expr_at(p, code_bare(p->c, s->high));
+  return low->op == PX_INT && high->op == PX_INT && low->integer < high->integer;
+}
+
 /* The places that the statement, or one below it that runs in each step, adds to. */
 static void find(struct promotion *p, int at) {
   const struct code_statement *s = statement(p, at);
@@ -129,7 +138,7 @@ static void find(struct promotion *p, int at) {
       if (number == p->count && number < PLACES) p->place[p->count++] = s->to;
     }
   }
-  if (s->kind == CODE_IF) return;
+  if (!runs(p, s)) return;
   for (int i = s->first; i >= 0; i = statement(p, i)->next) find(p, i);
 }
 
@@ -144,7 +153,7 @@ static void replace(struct promotion *p, int at) {
       statement(p, at)->to = to;
     }
   }
-  if (statement(p, at)->kind == CODE_IF) return;
+  if (!runs(p, statement(p, at))) return;
   for (int i = statement(p, at)->first; i >= 0; i = statement(p, i)->next) replace(p, i);
 }
 

@@ -366,14 +366,18 @@ static canvas_status check_for(struct verifier *v, int at) {
   if (s->parallel) TRY(check_parallel(v, s));
   TRY(declare(v, s->variable));
   struct interval low = interval(v, s->low), high = interval(v, s->high);
-  if (low.known && high.known && low.low == low.high && high.low == high.high && low.low < high.low)
+  bool known = low.known && high.known && low.low == low.high && high.low == high.high;
+  bool guarded = v->guarded;
+  if (known && low.low < high.low)
     v->variables[s->variable] =
         (struct counted){.declared = true,
                          .known = true,
                          .low = low.low,
                          .high = low.low + (high.low - 1 - low.low) / s->step * s->step};
   v->parallel += s->parallel > 0;
+  v->guarded |= !known; /* it may run for some steps of the loops around alone */
   TRY(check_children(v, at));
+  v->guarded = guarded;
   v->parallel -= s->parallel > 0;
   v->variables[s->variable].declared = false;
   return CANVAS_OK;

@@ -1000,12 +1000,48 @@ static void sum_of_an_allocated_array(struct sample *s) {
   sum_of_an_array_within(s, true);
 }
 
+// The loop runs for some steps of the one around alone: elsewhere the place may be beyond the array.
+static void sum_up_at_times(struct sample *s, bool inner) {
+  struct code *c = s->c;
+  int most = code_operation(c, PX_MAX, code_type(CODE_INDEX, 1), code_variable_at(c, s->j, 0),
+                            code_int(c, 0), -1);
+  int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
+  int loop = code_open_for(c, s->i, code_int(c, 0), most, 1, 0);
+  add_to(s, s->Y, inner ? code_int(c, 2) : code_variable_at(c, s->j, 0), 1);
+  code_close(c, loop);
+  code_close(c, outer);
+}
+
+static void sum_of_a_loop_that_may_not_run(struct sample *s) {
+  sum_up_at_times(s, false);
+}
+
+static void sum_of_two_that_may_not_run(struct sample *s) {
+  sum_up_at_times(s, true);
+}
+
 // Memory says which place it is, and may change.
 static void sum_of_a_place_in_memory(struct sample *s) {
   struct code *c = s->c;
   int I = code_variable(c, "I", CODE_INPUT, code_type(PROGRAM_I32, 1), 8);
   int loop = open_loop(s, 0, 6);
   add_to(s, s->Y, code_convert(c, code_element(c, I, code_int(c, 0)), CODE_INDEX), 1);
+  code_close(c, loop);
+}
+
+// ---- loops that do not always run ----
+
+// for i in 0..4: for j in 0..max(2 - 4*i, 0): Y[i*40] += X[0], which is beyond Y from the second step on
+static void a_loop_that_runs_once(struct sample *s) {
+  struct code *c = s->c;
+  struct code_type index = code_type(CODE_INDEX, 1);
+  int loop = open_loop(s, 0, 4);
+  struct affine_term left = {counter(s), -4}, at = {counter(s), 40};
+  int high = code_operation(c, PX_MAX, index, code_sum(c, &left, 1, 2), code_int(c, 0), -1);
+  int inner = code_open_for(c, s->j, code_int(c, 0), high, 1, 0);
+  code_assign(c, code_element(c, s->Y, code_sum(c, &at, 1, 0)), CODE_ADD,
+              code_element(c, s->X, code_int(c, 0)));
+  code_close(c, inner);
   code_close(c, loop);
 }
 
@@ -1232,6 +1268,13 @@ static void shortens_sums(void **state) {
 #undef END
 }
 
+static void nothing(struct code *c) {}
+
+static void loops_are_conditions(void **state) {
+  static const struct pass_row row = {a_loop_that_runs_once, NULL};
+  check_pass(&row, nothing);
+}
+
 static void promotes_sums(void **state) {
   static const struct pass_row rows[] = {
       {sum_in_memory, HEAD "  let Y_sum f32 = 0\n"
@@ -1275,6 +1318,8 @@ static void promotes_sums(void **state) {
       {sum_of_a_declared_array, NULL},
       {sum_of_an_allocated_array, NULL},
       {sum_of_a_place_in_memory, NULL},
+      {sum_of_a_loop_that_may_not_run, NULL},
+      {sum_of_two_that_may_not_run, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_promote_sums);
 }
@@ -2055,9 +2100,10 @@ static void is_readable(void **state) {
 CHECK_MAIN(cmocka_unit_test(simplifies), cmocka_unit_test(drops_dead),
            cmocka_unit_test(names_common), cmocka_unit_test(permutes_gathers),
            cmocka_unit_test(joins_remainders), cmocka_unit_test(shortens_sums),
-           cmocka_unit_test(promotes_sums), cmocka_unit_test(joins_pieces),
-           cmocka_unit_test(transposes), cmocka_unit_test(names_loads),
-           cmocka_unit_test(gathers_once), cmocka_unit_test(splits_borders),
-           cmocka_unit_test(borders_cost), cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
+           cmocka_unit_test(promotes_sums), cmocka_unit_test(loops_are_conditions),
+           cmocka_unit_test(joins_pieces), cmocka_unit_test(transposes),
+           cmocka_unit_test(names_loads), cmocka_unit_test(gathers_once),
+           cmocka_unit_test(splits_borders), cmocka_unit_test(borders_cost),
+           cmocka_unit_test(parts_lanes), cmocka_unit_test(rejects),
            cmocka_unit_test(names_the_pass), cmocka_unit_test(of_schedules),
            cmocka_unit_test(too_large), cmocka_unit_test(is_readable))
