@@ -515,10 +515,46 @@ static const char optimize[] =
     "#endif\n"
     "#endif\n";
 
+/* An index in the expression falls as a loop runs. */
+static bool falls(const struct code *c, int expr, bool index) {
+  if (expr < 0) return false;
+  const struct code_expr *e = &c->exprs.data[expr];
+  for (int i = 0; i < e->count && e->op == CODE_SUM; i++) {
+    const struct affine_term *t = &c->terms.data[e->first + i];
+    if ((index && t->coef < 0) || falls(c, t->expr, index)) return true;
+  }
+  for (int i = 0; i < 3; i++)
+    if (falls(c, e->arg[i], index || e->op == CODE_ELEMENT)) return true;
+  return false;
+}
+
+/* Numbers are added up, one by one, from places that fall. gcc 12 (and -O2 is enough) makes vectors of a loop that adds
+ * two neighbours of such a row to one sum, as of a window that is unrolled, and adds some of them twice. */
+static bool adds_backwards(const struct code *c) {
+  bool adds = false, any = false;
+  for (int i = 0; i < c->statements.count; i++) {
+    const struct code_statement *s = &c->statements.data[i];
+    bool name = s->kind == CODE_DECLARE && s->value >= 0 &&
+                c->variables.data[s->variable].storage == CODE_NAME;
+    any |= (name || s->kind == CODE_ASSIGN) && falls(c, s->value, name);
+    if (s->kind != CODE_ASSIGN || s->how == CODE_SET) continue;
+    struct code_type type = c->exprs.data[s->to].type;
+    adds |= type.lanes == 1 && code_is_value(type);
+  }
+  return adds && any;
+}
+
+static const char no_vectors[] =
+    "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
+    "#pragma GCC optimize(\"no-tree-loop-vectorize\") /* gcc 12 adds some of a falling row twice "
+    "*/\n"
+    "#endif\n";
+
 static void put_prelude(const struct printer *p, struct buf *out) {
   put_includes(p, out);
   size_t before = out->length;
   if (has_vectors(p)) buf_puts(out, optimize);
+  if (adds_backwards(p->code)) buf_puts(out, no_vectors);
   for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
     if (p->used & helpers[i].when) buf_puts(out, helpers[i].text);
   put_vectors(p, out);

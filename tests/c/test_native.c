@@ -241,6 +241,47 @@ static void called(void **state) {
   canvas_context_free(ctx);
 }
 
+// What gcc 12 makes wrong vectors of at -O2: rows that fall, two of them or more in a step; by default, unrolled, and
+// unrolled of several sums.
+static void rows_that_fall(void **state) {
+  static const struct {
+    const char *program, *schedule;
+  } falling[] = {
+      {"program p\nin X f32 [h:28, w:2]\nY[n:1] = X[27-h, 1-w] // sum h:28, w:2\nout Y\n", NULL},
+      {"program p\nin X f32 [i:56]\nY[n:1] = X[55-k] // sum k:56\nout Y\n",
+       "n, k_o, k_i:4:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+      {"program p\nin X f32 [i:56]\nY[n:1] = X[55-k] // sum k:56\nout Y\n",
+       "k_o, n, k_i:2:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+      {"program p\nin X f32 [i:56]\nY[n:2] = X[55-k] // sum k:56\nout Y\n",
+       "k_o, k_i:2:unroll, n:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+  };
+  canvas_context *ctx = canvas_context_new();
+  canvas_machine *here = canvas_machine_here();
+  CHECK_ROWS (falling, row) {
+    canvas_program *p;
+    canvas_schedule *s = NULL;
+    canvas_bound *bound;
+    canvas_code *code;
+    float x[56], y[2], sum = 0;
+    for (int i = 0; i < 56; i++) sum += x[i] = (float)(i * i % 17);
+    CHECK_INT(canvas_program_parse(ctx, row->program, strlen(row->program), &p), CANVAS_OK,
+              row->program);
+    if (row->schedule)
+      CHECK_INT(canvas_schedule_parse(ctx, row->schedule, strlen(row->schedule), &s), CANVAS_OK,
+                row->schedule);
+    CHECK_INT(canvas_bound_new(ctx, p, s, here, &bound), CANVAS_OK, canvas_context_message(ctx));
+    CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
+    CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x}, (void *[]){y}), CANVAS_OK, "call");
+    if (y[0] != sum) fail_msg("%s: %g, not %g", row->program, y[0], sum);
+    canvas_code_close(code);
+    canvas_bound_free(bound);
+    canvas_schedule_free(s);
+    canvas_program_free(p);
+  }
+  canvas_machine_free(here);
+  canvas_context_free(ctx);
+}
+
 // The threads that a `para` loop began are still there when its code is gone.
 static void closed_with_threads(void **state) {
   static const char schedule[] = "i:para, j =>\n    @Y = i // j\n";
@@ -275,6 +316,7 @@ int main(void) {
                                      cmocka_unit_test(compiled_for_a_target),
                                      cmocka_unit_test(not_loaded),
                                      cmocka_unit_test(called),
+                                     cmocka_unit_test(rows_that_fall),
                                      cmocka_unit_test(closed_with_threads)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
