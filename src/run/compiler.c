@@ -22,9 +22,11 @@ enum {
 
 /* Rows of flags from the best to the plainest: the first that works is used. gcc -O3 peels short loops of
  * explicit vectors and halves some kernels, and a quarter of its time goes into which bits of values are known,
- * by which no instruction gets better (what makes a difference to the code stands in it: emit_c.c); clang cuts
- * 64-byte vectors in two unless told. */
+ * by which no instruction gets better (what makes a difference to the code stands in it: emit_c.c); of some sums it
+ * makes products and sums where it is tuned for AMD's processors, but others in a parallel loop than without OpenMP,
+ * so that threads made a difference to the bits. clang cuts 64-byte vectors in two unless told. */
 static const char *const gcc_flags[] = {
+    "-O2 -fno-tree-bit-ccp --param=avoid-fma-max-bits=0 -march=native -fopenmp",
     "-O2 -fno-tree-bit-ccp -march=native -fopenmp",
     "-O2 -fno-tree-bit-ccp -march=native",
     "-O2 -march=native",

@@ -104,6 +104,19 @@ def test_images(tmp_path):
         assert float(words[6]) <= 1e-4 * float(words[8]) > 0
 
 
+class Product(nn.Module):
+    def forward(self, a, b):
+        return a.t() @ b
+
+
+def test_threads_make_no_difference_to_the_bits():
+    """gcc, tuned for AMD, made a product and a sum of some terms in a parallel loop."""
+    torch.manual_seed(0)
+    given = torch.randn(50000, 3), torch.randn(50000, 128)
+    alone, shared = (canvas.compile(Product().eval(), given, threads=t)(*given) for t in (1, 2))
+    assert torch.equal(alone, shared)
+
+
 def test_words():
     torch.manual_seed(1)
     model, words = Words().eval(), torch.randint(11, (2, 6))
