@@ -117,9 +117,11 @@ static int number_of(const struct promotion *p, int to) {
   return i;
 }
 
-/* It runs at least once, whatever the loops around stand at: behind it nothing is touched that it does not touch. */
+/* It runs at least once, whatever the loops around stand at: behind it nothing is touched that it does not touch. By
+ * one thread: others would add to the same variable. */
 static bool runs(const struct promotion *p, const struct code_statement *s) {
   if (s->kind == CODE_IF) return false;
+  if (s->parallel) return false;
   if (s->kind != CODE_FOR) return true;
   const struct code_expr *low = expr_at(p, code_bare(p->c, s->low)),
                          *high = expr_at(p, code_bare(p->c, s->high));

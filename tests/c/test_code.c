@@ -1016,6 +1016,16 @@ static void sum_of_a_loop_that_may_not_run(struct sample *s) {
   sum_up_at_times(s, false);
 }
 
+// Threads would share the variable.
+static void sum_in_a_parallel_loop(struct sample *s) {
+  struct code *c = s->c;
+  int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
+  int loop = code_open_for(c, s->i, code_int(c, 0), code_int(c, 6), 1, 1);
+  add_to(s, s->Y, code_int(c, 2), 1);
+  code_close(c, loop);
+  code_close(c, outer);
+}
+
 static void sum_of_two_that_may_not_run(struct sample *s) {
   sum_up_at_times(s, true);
 }
@@ -1320,6 +1330,7 @@ static void promotes_sums(void **state) {
       {sum_of_a_place_in_memory, NULL},
       {sum_of_a_loop_that_may_not_run, NULL},
       {sum_of_two_that_may_not_run, NULL},
+      {sum_in_a_parallel_loop, NULL},
   };
   CHECK_ROWS (rows, row) check_pass(row, code_promote_sums);
 }
