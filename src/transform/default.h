@@ -229,8 +229,8 @@ struct default_options {
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
 /* default_known.c */
-void default_tile(const struct default_facts *f, const struct machine *machine,
-                  struct default_options options, struct default_tile *out);
+void default_choose_tile(const struct default_facts *f, const struct machine *machine,
+                         struct default_options options, struct default_tile *out);
 void default_forget(void); /* all tiles that were chosen before: for tests and timings */
 
 /* ---- default_plan.c: what becomes of a stage ---- */

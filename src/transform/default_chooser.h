@@ -32,7 +32,7 @@ struct chooser_part {
   double count;  /* of parts */
 };
 
-/* default_tile.c: the cheapest tile; default_tile remembers it. */
+/* default_tile.c: the cheapest tile; default_choose_tile remembers it. */
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out);
 

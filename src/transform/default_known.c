@@ -1,7 +1,7 @@
 /* Tiles that were chosen before: edits and passes ask for those of a stage again and again, in programs that differ
  * elsewhere. The answers are the same without this file. See default.h.
  *
- * The key is all that default_tile looks at. The table is one for all threads; who finds it in use chooses anew.
+ * The key is all that chooser_tile looks at. The table is one for all threads; who finds it in use chooses anew.
  */
 #include <pthread.h>
 #include <string.h>
@@ -106,8 +106,8 @@ static bool same_key(const struct key *a, const struct key *b) {
   return a->count == b->count && !memcmp(a->words, b->words, (size_t)a->count * sizeof *a->words);
 }
 
-void default_tile(const struct default_facts *f, const struct machine *machine,
-                  struct default_options options, struct default_tile *out) {
+void default_choose_tile(const struct default_facts *f, const struct machine *machine,
+                         struct default_options options, struct default_tile *out) {
   struct key key = {.count = 0};
   if (!options.wish) {
     add_rest(&key, machine, options);

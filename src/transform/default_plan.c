@@ -271,7 +271,7 @@ static void choose_tile(struct default_plans *all, int stage, struct tile_choice
                                     .parts = choice.parts && !adds_up && !all->mode.wish,
                                     .stored = plan->reader >= 0 && !all->mode.told,
                                     .split = !all->mode.wish};
-  default_tile(&f, all->machine, options, &plan->tile);
+  default_choose_tile(&f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(&f, plan, inner);
   plan->across = plan->apart && !wish ? across(all, &f, plan) : -1;
 }

@@ -251,7 +251,7 @@ static struct default_tile told(struct question *q, bool anew) {
   struct default_tile tile;
   q->f.t = &q->t;
   q->f.order = q->order;
-  (anew ? chooser_tile : default_tile)(&q->f, &q->machine, q->options, &tile);
+  (anew ? chooser_tile : default_choose_tile)(&q->f, &q->machine, q->options, &tile);
   return tile;
 }
 
