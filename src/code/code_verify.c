@@ -13,16 +13,22 @@
 
 #include "code/code.h"
 
+struct interval {
+  bool known;
+  int64_t low, high; /* both included */
+};
+
 struct verifier {
   canvas_context *ctx;
   const struct code *c;
   const char *pass;
   struct counted {
-    bool declared, known;
-    int64_t low, high; /* of a counter or a name, where known: both included */
-    uint64_t unread;   /* numbers that are not declared */
+    bool declared;
+    struct interval all;  /* values of a counter or a name, all of which occur */
+    struct interval most; /* ... of which some may not */
+    uint64_t unread;      /* numbers that are not declared */
   } *variables;
-  bool guarded; /* a condition stands around */
+  bool guarded; /* a condition stands around, or a loop that may be empty */
   bool region;
   int parallel; /* loops around, of those that run in parallel */
 };
@@ -52,19 +58,14 @@ static struct code_type type_of(const struct verifier *v, int expr) {
 
 /* ---- places ---- */
 
-struct interval {
-  bool known;
-  int64_t low, high;
-};
+static struct interval exactly(int64_t value) {
+  return (struct interval){true, value, value};
+}
 
-static struct interval interval(const struct verifier *v, int expr);
-
-static struct interval add_term(const struct verifier *v, struct interval sum,
-                                const struct affine_term *t) {
-  struct interval r = interval(v, t->expr);
+static struct interval add_scaled(struct interval sum, struct interval r, int64_t coef) {
   int64_t low, high;
-  r.known &= !__builtin_mul_overflow(r.low, t->coef, &low) &&
-             !__builtin_mul_overflow(r.high, t->coef, &high);
+  r.known &=
+      !__builtin_mul_overflow(r.low, coef, &low) && !__builtin_mul_overflow(r.high, coef, &high);
   if (!r.known || !sum.known) return (struct interval){0};
   sum.known = !__builtin_add_overflow(sum.low, low < high ? low : high, &sum.low) &&
               !__builtin_add_overflow(sum.high, low < high ? high : low, &sum.high);
@@ -74,14 +75,43 @@ static struct interval add_term(const struct verifier *v, struct interval sum,
 /* Of constants, counters and their sums; all values occur where each counter is there once. */
 static struct interval interval(const struct verifier *v, int expr) {
   const struct code_expr *e = expr_at(v, expr);
-  if (e->op == PX_INT) return (struct interval){true, e->integer, e->integer};
-  if (e->op == CODE_VARIABLE) {
-    const struct counted *n = &v->variables[e->variable];
-    return (struct interval){n->known, n->low, n->high};
+  if (e->op == PX_INT) return exactly(e->integer);
+  if (e->op == CODE_VARIABLE) return v->variables[e->variable].all;
+  if (e->op != CODE_SUM) return (struct interval){0};
+  struct interval sum = exactly(e->integer);
+  for (int i = 0; i < e->count; i++) {
+    const struct affine_term *t = &v->c->terms.data[e->first + i];
+    sum = add_scaled(sum, interval(v, t->expr), t->coef);
+  }
+  return sum;
+}
+
+static int64_t lesser(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t greater(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* No other values: of the lesser and the greater of two, too. */
+static struct interval within(const struct verifier *v, int expr) {
+  const struct code_expr *e = expr_at(v, expr);
+  if (e->op == PX_INT) return exactly(e->integer);
+  if (e->op == CODE_VARIABLE) return v->variables[e->variable].most;
+  if (e->op == PX_MIN || e->op == PX_MAX) {
+    struct interval a = within(v, e->arg[0]), b = within(v, e->arg[1]);
+    if (!a.known || !b.known) return (struct interval){0};
+    if (e->op == PX_MIN)
+      return (struct interval){true, lesser(a.low, b.low), lesser(a.high, b.high)};
+    return (struct interval){true, greater(a.low, b.low), greater(a.high, b.high)};
   }
   if (e->op != CODE_SUM) return (struct interval){0};
-  struct interval sum = {true, e->integer, e->integer};
-  for (int i = 0; i < e->count; i++) sum = add_term(v, sum, &v->c->terms.data[e->first + i]);
+  struct interval sum = exactly(e->integer);
+  for (int i = 0; i < e->count; i++) {
+    const struct affine_term *t = &v->c->terms.data[e->first + i];
+    sum = add_scaled(sum, within(v, t->expr), t->coef);
+  }
   return sum;
 }
 
@@ -317,10 +347,8 @@ static canvas_status check_assign(struct verifier *v, const struct code_statemen
 }
 
 static void name_value(struct verifier *v, int variable, int value) {
-  struct interval of = interval(v, value);
-  v->variables[variable].known = of.known;
-  v->variables[variable].low = of.low;
-  v->variables[variable].high = of.high;
+  v->variables[variable].all = interval(v, value);
+  v->variables[variable].most = within(v, value);
 }
 
 static canvas_status check_declare(struct verifier *v, const struct code_statement *s) {
@@ -367,15 +395,17 @@ static canvas_status check_for(struct verifier *v, int at) {
   TRY(declare(v, s->variable));
   struct interval low = interval(v, s->low), high = interval(v, s->high);
   bool known = low.known && high.known && low.low == low.high && high.low == high.high;
-  bool guarded = v->guarded;
   if (known && low.low < high.low)
-    v->variables[s->variable] =
-        (struct counted){.declared = true,
-                         .known = true,
-                         .low = low.low,
-                         .high = low.low + (high.low - 1 - low.low) / s->step * s->step};
+    v->variables[s->variable].all =
+        (struct interval){true, low.low, low.low + (high.low - 1 - low.low) / s->step * s->step};
+  low = within(v, s->low);
+  high = within(v, s->high);
+  known = low.known && high.known;
+  if (known && low.low < high.high)
+    v->variables[s->variable].most = (struct interval){true, low.low, high.high - 1};
+  bool guarded = v->guarded;
+  v->guarded |= !known || low.high >= high.low; /* it may be empty at some steps of those around */
   v->parallel += s->parallel > 0;
-  v->guarded |= !known; /* it may run for some steps of the loops around alone */
   TRY(check_children(v, at));
   v->guarded = guarded;
   v->parallel -= s->parallel > 0;

@@ -207,11 +207,10 @@ struct default_tile {
   uint32_t packed;            /* loads that are to be packed */
   uint32_t rolled;            /* own axes whose rows are a loop */
   uint32_t unrolled;          /* reductions that are */
-  bool kept;   /* rows with other vectors are innermost, each of these is loaded once */
-  bool phases; /* loops are split by the periods */
-  int slide;   /* the reduction along which next rows use what these load; -1 */
-  int64_t
-      part; /* steps of a part of the only reduction, all parts outside the tiles; 0: there are none */
+  bool kept;     /* rows with other vectors are innermost, each of these is loaded once */
+  bool phases;   /* loops are split by the periods */
+  int slide;     /* the reduction along which next rows use what these load; -1 */
+  int64_t part;  /* steps of a part of the sum, all parts outside the tiles; 0: none */
   double cycles; /* what the formula says */
 };
 

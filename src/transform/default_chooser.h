@@ -27,8 +27,7 @@ struct chooser {
 struct chooser_part {
   struct program_tensor t;
   struct default_facts f;
-  int axis;      /* the reduction */
-  int64_t steps; /* of one part */
+  int64_t steps; /* of its reduction */
   double count;  /* of parts */
 };
 

@@ -6,8 +6,6 @@
  *
  * The sums themselves go to memory and come back with each part.
  */
-#include <string.h>
-
 #include "transform/default_chooser.h"
 
 enum {
@@ -17,7 +15,8 @@ enum {
   PARTS = 2       /* the fewest parts that are worth it */
 };
 
-/* Bytes that all tiles of one product read of the load for one step; 0 where another load of the same tensor is counted already. */
+/* Bytes that all tiles of one product read of the load for one step; 0 where another load of the same tensor is
+ * counted already. */
 static double bytes_of_step(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
   double bytes = chooser_bytes(c, l->tensor);
@@ -93,7 +92,6 @@ bool chooser_part(const struct chooser *c, struct chooser_part *out) {
   best.now = c->best;
   int axis = long_axis(c->f);
   if (axis < 0 || !c->options.parts || c->options.outside || c->best.vec < 0) return false;
-  out->axis = axis;
   out->steps = steps_of_part(&best, axis);
   if (!out->steps) return false;
   out->count = (double)c->f->t->axes[axis].size / (double)out->steps;

@@ -923,25 +923,6 @@ static void sums_of_vectors(struct sample *s) {
   code_close(s->c, loop);
 }
 
-// A place of its own in each step of the outer loop; the same place in all steps of both.
-static void sum_up_within(struct sample *s, bool own) {
-  struct code *c = s->c;
-  int place = own ? code_variable_at(c, s->j, 0) : code_int(c, 2);
-  int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
-  int loop = open_loop(s, 0, 6);
-  add_to(s, s->Y, place, 1);
-  code_close(c, loop);
-  code_close(c, outer);
-}
-
-static void sums_of_a_loop_within(struct sample *s) {
-  sum_up_within(s, true);
-}
-
-static void sum_of_two_loops(struct sample *s) {
-  sum_up_within(s, false);
-}
-
 static void sum_of_places_that_move(struct sample *s) {
   int loop = open_loop(s, 0, 6);
   add_to(s, s->Y, counter(s), 1);
@@ -1000,34 +981,40 @@ static void sum_of_an_allocated_array(struct sample *s) {
   sum_of_an_array_within(s, true);
 }
 
-// The loop runs for some steps of the one around alone: elsewhere the place may be beyond the array.
-static void sum_up_at_times(struct sample *s, bool inner) {
+// for j in 0..6: for i in 0..high: Y[place] += X[i]
+static void sum_in_two_loops(struct sample *s, int high, int parallel, int place) {
   struct code *c = s->c;
-  int most = code_operation(c, PX_MAX, code_type(CODE_INDEX, 1), code_variable_at(c, s->j, 0),
-                            code_int(c, 0), -1);
   int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
-  int loop = code_open_for(c, s->i, code_int(c, 0), most, 1, 0);
-  add_to(s, s->Y, inner ? code_int(c, 2) : code_variable_at(c, s->j, 0), 1);
+  int loop = code_open_for(c, s->i, code_int(c, 0), high, 1, parallel);
+  add_to(s, s->Y, place, 1);
   code_close(c, loop);
   code_close(c, outer);
 }
 
-static void sum_of_a_loop_that_may_not_run(struct sample *s) {
-  sum_up_at_times(s, false);
+static int outer_counter(struct sample *s) {
+  return code_variable_at(s->c, s->j, 0);
+}
+
+static void sums_of_a_loop_within(struct sample *s) {
+  sum_in_two_loops(s, code_int(s->c, 6), 0, outer_counter(s));
+}
+
+static void sum_of_two_loops(struct sample *s) {
+  sum_in_two_loops(s, code_int(s->c, 6), 0, code_int(s->c, 2));
 }
 
 // Threads would share the variable.
 static void sum_in_a_parallel_loop(struct sample *s) {
-  struct code *c = s->c;
-  int outer = code_open_for(c, s->j, code_int(c, 0), code_int(c, 6), 1, 0);
-  int loop = code_open_for(c, s->i, code_int(c, 0), code_int(c, 6), 1, 1);
-  add_to(s, s->Y, code_int(c, 2), 1);
-  code_close(c, loop);
-  code_close(c, outer);
+  sum_in_two_loops(s, code_int(s->c, 6), 1, code_int(s->c, 2));
+}
+
+// The loop runs for some steps of the one around alone: elsewhere the place may be beyond the array.
+static void sum_of_a_loop_that_may_not_run(struct sample *s) {
+  sum_in_two_loops(s, outer_counter(s), 0, outer_counter(s));
 }
 
 static void sum_of_two_that_may_not_run(struct sample *s) {
-  sum_up_at_times(s, true);
+  sum_in_two_loops(s, outer_counter(s), 0, code_int(s->c, 2));
 }
 
 // Memory says which place it is, and may change.
@@ -1041,18 +1028,26 @@ static void sum_of_a_place_in_memory(struct sample *s) {
 
 // ---- loops that do not always run ----
 
-// for i in 0..4: for j in 0..max(2 - 4*i, 0): Y[i*40] += X[0], which is beyond Y from the second step on
-static void a_loop_that_runs_once(struct sample *s) {
+// for i in 0..4: for j in 0..max(2 - 4*i, least): Y[i*40] += X[0], which is beyond Y from the second step on
+static void run_at_least(struct sample *s, int64_t least) {
   struct code *c = s->c;
   struct code_type index = code_type(CODE_INDEX, 1);
   int loop = open_loop(s, 0, 4);
   struct affine_term left = {counter(s), -4}, at = {counter(s), 40};
-  int high = code_operation(c, PX_MAX, index, code_sum(c, &left, 1, 2), code_int(c, 0), -1);
+  int high = code_operation(c, PX_MAX, index, code_sum(c, &left, 1, 2), code_int(c, least), -1);
   int inner = code_open_for(c, s->j, code_int(c, 0), high, 1, 0);
   code_assign(c, code_element(c, s->Y, code_sum(c, &at, 1, 0)), CODE_ADD,
               code_element(c, s->X, code_int(c, 0)));
   code_close(c, inner);
   code_close(c, loop);
+}
+
+static void a_loop_that_runs_once(struct sample *s) {
+  run_at_least(s, 0);
+}
+
+static void a_loop_that_always_runs(struct sample *s) {
+  run_at_least(s, 1);
 }
 
 #define HEAD  "function sample(X f32[64], Y f32[64])\n"
@@ -1967,6 +1962,7 @@ static void rejects(void **state) {
       {vector_beyond_the_end, "a place outside of its array in \"X[57]\""},
       {value_as_count, "operands of wrong types in \"f32x8(X[0], 3)\""},
       {before_the_start, "a place outside of its array in \"Y[i*4 - 1]\""},
+      {a_loop_that_always_runs, "a place outside of its array in \"Y[i*40]\""},
       {name_without_value, "'n' is no name of an index"},
       {name_written, "what cannot be written in \"n\""},
       {name_beyond_the_end, "a place outside of its array in \"Y[n + 4]\""},

@@ -474,6 +474,9 @@ static const struct {
     // a long sum comes in parts, of which all tiles read what stays in the second cache, ...
     {BEGIN "in X f32 [k:100000, i:64]\nY[i:64, j:64] = X[k, i] * X[k, j] // sum k:100000\nout Y\n",
      "k_o, i_o:para, j_o, k_i:1000, i_i:6:peel:unroll, j_v:16:vec =>", 1},
+    // ... whose lines lie in few sets of the first cache, and are packed, ...
+    {BEGIN "in X f32 [k:8192, i:512]\nY[i:512, j:512] = X[k, i] * X[k, j] // sum k:8192\nout Y\n",
+     "X_p[i_o:32, k:8192, i_i:16] =", 1},
     // ... packed once for all of them, ...
     {BEGIN
      "in A f32 [i:64, k:100000]\nin B f32 [j:64, k:100000]\nY[i:64, j:64] = A[i, k] * B[j, k] // "

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "canvas.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -241,46 +242,106 @@ static void called(void **state) {
   canvas_context_free(ctx);
 }
 
+// ---- values ----
+
+// Compiled for the machine under the schedule (NULL: the default one), and called. `holds`: stands in its C; NULL.
+static void compute(canvas_context *ctx, const canvas_machine *machine, const char *program,
+                    const char *schedule, const char *holds, const void *const *in, float *out) {
+  canvas_program *p;
+  canvas_schedule *s = NULL;
+  canvas_bound *bound;
+  canvas_code *code;
+  char *c;
+  CHECK_INT(canvas_program_parse(ctx, program, strlen(program), &p), CANVAS_OK, program);
+  if (schedule)
+    CHECK_INT(canvas_schedule_parse(ctx, schedule, strlen(schedule), &s), CANVAS_OK, schedule);
+  CHECK_INT(canvas_bound_new(ctx, p, s, machine, &bound), CANVAS_OK, canvas_context_message(ctx));
+  CHECK_INT(canvas_bound_emit(ctx, bound, NULL, &c), CANVAS_OK, canvas_context_message(ctx));
+  if (holds && !strstr(c, holds)) fail_msg("\"%s\" is not in\n%s", holds, c);
+  CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
+  CHECK_INT(canvas_code_call(ctx, code, in, (void *[]){out}), CANVAS_OK, "call");
+  canvas_string_free(c);
+  canvas_code_close(code);
+  canvas_bound_free(bound);
+  canvas_schedule_free(s);
+  canvas_program_free(p);
+}
+
 // What gcc 12 makes wrong vectors of at -O2: rows that fall, two of them or more in a step; by default, unrolled, and
 // unrolled of several sums.
 static void rows_that_fall(void **state) {
+  static const char row[] = "program p\nin X f32 [i:56]\nY[n:2] = X[55-k] // sum k:56\nout Y\n";
   static const struct {
     const char *program, *schedule;
   } falling[] = {
       {"program p\nin X f32 [h:28, w:2]\nY[n:1] = X[27-h, 1-w] // sum h:28, w:2\nout Y\n", NULL},
-      {"program p\nin X f32 [i:56]\nY[n:1] = X[55-k] // sum k:56\nout Y\n",
-       "n, k_o, k_i:4:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
-      {"program p\nin X f32 [i:56]\nY[n:1] = X[55-k] // sum k:56\nout Y\n",
-       "k_o, n, k_i:2:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
-      {"program p\nin X f32 [i:56]\nY[n:2] = X[55-k] // sum k:56\nout Y\n",
-       "k_o, k_i:2:unroll, n:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+      {row, "n, k_o, k_i:4:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+      {row, "k_o, n, k_i:2:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
+      {row, "k_o, k_i:2:unroll, n:unroll =>\n    @Y = n // {k_o, k_i}/k\n"},
   };
   canvas_context *ctx = canvas_context_new();
   canvas_machine *here = canvas_machine_here();
-  CHECK_ROWS (falling, row) {
-    canvas_program *p;
-    canvas_schedule *s = NULL;
-    canvas_bound *bound;
-    canvas_code *code;
-    float x[56], y[2], sum = 0;
-    for (int i = 0; i < 56; i++) sum += x[i] = (float)(i * i % 17);
-    CHECK_INT(canvas_program_parse(ctx, row->program, strlen(row->program), &p), CANVAS_OK,
-              row->program);
-    if (row->schedule)
-      CHECK_INT(canvas_schedule_parse(ctx, row->schedule, strlen(row->schedule), &s), CANVAS_OK,
-                row->schedule);
-    CHECK_INT(canvas_bound_new(ctx, p, s, here, &bound), CANVAS_OK, canvas_context_message(ctx));
-    CHECK_INT(canvas_code_open(ctx, bound, &code), CANVAS_OK, canvas_context_message(ctx));
-    CHECK_INT(canvas_code_call(ctx, code, (const void *[]){x}, (void *[]){y}), CANVAS_OK, "call");
-    if (y[0] != sum) fail_msg("%s: %g, not %g", row->program, y[0], sum);
-    canvas_code_close(code);
-    canvas_bound_free(bound);
-    canvas_schedule_free(s);
-    canvas_program_free(p);
+  float x[56], sum = 0;
+  for (int i = 0; i < 56; i++) sum += x[i] = (float)(i * i % 17);
+  CHECK_ROWS (falling, f) {
+    float y[2];
+    compute(ctx, here, f->program, f->schedule, NULL, (const void *[]){x}, y);
+    if (y[0] != sum) fail_msg("%s: %g, not %g", f->program, y[0], sum);
   }
   canvas_machine_free(here);
   canvas_context_free(ctx);
 }
+
+// Products of a matrix of 33 rows and one of 50 columns, with sums of 3001 steps, that a small cache wants in parts:
+// rows, columns and steps leave a rest.
+static void long_sums_in_parts(void **state) {
+  enum { ROWS_OF_A = 33, COLUMNS = 50, STEPS = 3001 };
+#define OF(a, b) "program p\nin A f32 [" a "]\nin B f32 [" b "]\n"
+  static const struct {
+    const char *program;
+    bool a_turned, b_turned, reader;
+  } products[] = {
+      {OF("i:33, k:3001",
+          "k:3001, j:50") "Y[i:33, j:50] = A[i, k] * B[k, j] // sum k:3001\nout Y\n",
+       false, false, false},
+      {OF("k:3001, i:33",
+          "k:3001, j:50") "Y[i:33, j:50] = A[k, i] * B[k, j] // sum k:3001\nout Y\n",
+       true, false, false},
+      {OF("i:33, k:3001",
+          "j:50, k:3001") "Y[i:33, j:50] = A[i, k] * B[j, k] // sum k:3001\nout Y\n",
+       false, true, false},
+      {OF("k:3001, i:33", "k:3001, j:50") "S[i:33, j:50] = A[k, i] * B[k, j] // sum k:3001\n"
+                                          "Y[i:33, j:50] = max(S[i, j], 0) + 1\nout Y\n",
+       true, false, true},
+  };
+#undef OF
+  static const char small[] =
+      "canvas 1\nmachine small\nvector_bytes 16\nvector_registers 16\nl1 4 KiB\nl2 64 KiB\n"
+      "memory 1 GiB\ntarget native\n";
+  static float a[ROWS_OF_A * STEPS], b[STEPS * COLUMNS], y[ROWS_OF_A * COLUMNS];
+  canvas_context *ctx = canvas_context_new();
+  canvas_machine *machine;
+  CHECK_INT(canvas_machine_parse(ctx, small, sizeof small - 1, &machine), CANVAS_OK, small);
+  for (int i = 0; i < ROWS_OF_A * STEPS; i++) a[i] = (float)(i * 7 % 11 - 5);
+  for (int i = 0; i < STEPS * COLUMNS; i++) b[i] = (float)(i * 5 % 13 - 6);
+  CHECK_ROWS (products, row) {
+    compute(ctx, machine, row->program, NULL, "k_o, ", (const void *[]){a, b}, y);
+    for (int i = 0; i < ROWS_OF_A; i++)
+      for (int j = 0; j < COLUMNS; j++) {
+        double sum = 0;
+        for (int k = 0; k < STEPS; k++)
+          sum += (double)a[row->a_turned ? k * ROWS_OF_A + i : i * STEPS + k] *
+                 b[row->b_turned ? j * STEPS + k : k * COLUMNS + j];
+        if (row->reader) sum = fmax(sum, 0) + 1;
+        if (y[i * COLUMNS + j] != sum)  // whole numbers, which fp32 holds
+          fail_msg("%s: [%d, %d] is %g, not %g", row->program, i, j, y[i * COLUMNS + j], sum);
+      }
+  }
+  canvas_machine_free(machine);
+  canvas_context_free(ctx);
+}
+
+// ---- threads ----
 
 // The threads that a `para` loop began are still there when its code is gone.
 static void closed_with_threads(void **state) {
@@ -317,6 +378,7 @@ int main(void) {
                                      cmocka_unit_test(not_loaded),
                                      cmocka_unit_test(called),
                                      cmocka_unit_test(rows_that_fall),
+                                     cmocka_unit_test(long_sums_in_parts),
                                      cmocka_unit_test(closed_with_threads)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
