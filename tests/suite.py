@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every check of the house, counted; `./dev test` prepares for it and calls it.
 
-    tests/suite.py [--all] [--update]
+    tests/suite.py [--sanitize | --all] [--update]
 
 main() is the list of what is checked. A stage prints one line with its seconds and counts, and its
 output only where something failed. What does not build, crashes or hangs counts as failed, never
@@ -30,14 +30,29 @@ JOBS = 2
 C_TESTS = sorted(path.stem for path in (ROOT / "tests/c").glob("test_*.c"))
 SPLIT = ["test_emit"]  # programs whose tests run each by itself
 # Programs and tests of more than a few seconds, the longest first: nobody waits for the last one.
-SLOW = ["test_candidates", "sampled_kernels", "borders", "ragged_tiles", "schedules_of_examples"]
+SLOW = [
+    "test_tune",
+    "test_default",
+    "test_sketch",
+    "sampled_kernels",
+    "test_candidates",
+    "test_passes",
+    "ragged_tiles",
+    "phases",
+    "weights_not_finite",
+    "schedules_of_examples",
+    "test_schedule_edit",
+    "borders",
+    "test_rules",
+]
 # What compiles with the compiler that it was compiled with. Everything else runs as gcc's and,
-# sanitized, as clang's; --all runs it in clang's other build, too.
+# with --sanitize, as clang's with sanitizers; --all runs it in clang's plain build, too.
 COMPILING = ["test_emit"]
 CORPORA = sorted(path for path in (ROOT / "tests/fuzz/corpus").glob("*") if path.is_dir())
 
 # Each build in a folder of build/: the compiler, and the sanitizers if any.
-BUILDS = {"gcc": ("gcc", ""), "clang": ("clang", ""), "sanitized": ("clang", "address,undefined")}
+SANITIZED = "sanitized"
+BUILDS = {"gcc": ("gcc", ""), "clang": ("clang", ""), SANITIZED: ("clang", "address,undefined")}
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1:detect_stack_use_after_return=1"
     ":allocator_may_return_null=1",
@@ -64,7 +79,8 @@ def heed_signals() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test", description="every check of the house")
-    parser.add_argument("--all", action="store_true", help="the long versions, too")
+    parser.add_argument("--sanitize", action="store_true", help="C with sanitizers, too, as in CI")
+    parser.add_argument("--all", action="store_true", help="that and the long versions, too")
     parser.add_argument("--update", action="store_true", help="rewrite goldens and documents")
     options = parser.parse_args()
     heed_signals()
@@ -75,8 +91,15 @@ def main() -> int:
         os.environ.pop("CANVAS_TEST_ALL", None)
     if options.update:
         os.environ["CANVAS_UPDATE"] = "1"  # the examples of the documents, too
-    what = "all tests, the long ones too" if options.all else "the core tests; --all runs more"
-    print(what, flush=True)
+    sanitize = options.sanitize or options.all
+    print(
+        "all tests, the long ones too"
+        if options.all
+        else "the core tests, with sanitizers, too; --all adds the long versions"
+        if sanitize
+        else "the core tests; --sanitize adds the sanitizers, --all also the long versions",
+        flush=True,
+    )
     temporary = tempfile.mkdtemp(prefix="canvas-test-")
     os.environ["TMPDIR"] = temporary
 
@@ -84,15 +107,18 @@ def main() -> int:
     results.append(stage("messages", script, "tests/messages.py"))
     results.append(stage("mutants' texts", script, "tests/mutants.py", "--texts"))
     built = {}
-    for name in BUILDS:
+    builds = [name for name in BUILDS if sanitize or name != SANITIZED]
+    for name in builds:
         results.append(stage(f"build, {name}", build, name))
         built[name] = not results[-1].failed
-    for name in BUILDS:
+    for name in builds:
         results.append(stage(f"C tests, {name}", c_tests, name, built[name], minutes))
-    for name in ("gcc", "sanitized"):
-        results.append(stage(f"fuzz corpora, {name}", corpora, name, built[name]))
+    results.append(stage("fuzz corpora", corpora, "gcc", built["gcc"]))
     results.append(stage("goldens", goldens, "gcc", built["gcc"], options.update))
-    results.append(stage("goldens, sanitized", goldens, "sanitized", built["sanitized"]))
+    if sanitize:
+        sound = built[SANITIZED]
+        results.append(stage("fuzz corpora, sanitized", corpora, SANITIZED, sound))
+        results.append(stage("goldens, sanitized", goldens, SANITIZED, sound))
     results.append(stage("Python tests", python_tests, minutes))
     if options.all:
         results.append(stage("mutants", mutants, built["gcc"]))
@@ -111,7 +137,7 @@ def stage(name: str, work: Callable[..., Result], *arguments: object) -> Result:
         print(result.output.rstrip())
     seconds = time.monotonic() - start
     print(
-        f"{name:20} {seconds:6.1f} s  {result.passed:5d} passed  {result.failed:5d} failed",
+        f"{name:23} {seconds:6.1f} s  {result.passed:5d} passed  {result.failed:5d} failed",
         flush=True,
     )
     return result

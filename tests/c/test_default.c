@@ -496,7 +496,7 @@ static const struct {
      1},
     // ... with lanes that follow each other where the sums go to, though others are cheaper
     {BEGIN
-     "in A f32 [i:256, k:16384]\nin B f32 [k:16384, j:4096] const\nY[i:256, j:4096] = A[i, k] * "
+     "in A f32 [i:128, k:16384]\nin B f32 [k:16384, j:1024] const\nY[i:128, j:1024] = A[i, k] * "
      "B[k, j] // sum k:16384\nout Y\n",
      "k_o, j_o:para, i_o, k_i:512, i_i:6:peel:unroll, j_v:64:vec =>", 0},
     // not where memory would round the sums of each part, nor where most of it is read once
