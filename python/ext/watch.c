@@ -9,21 +9,27 @@
 #include <string.h>
 
 /* What is known of a tensor. `held` is what PyTorch's object holds in direct.place, or 0 where the tensor
- * is asked by its attributes. */
+ * is asked by its attributes. `layout` is a hash of its type, sizes and strides: what is given to `.data` may be the
+ * same memory, turned. */
 struct facts {
-  uint64_t object, held, memory, version;
+  uint64_t object, held, memory, version, layout;
 };
 
 /* Where PyTorch's own functions are: tensor_access.py finds and tries them. A tensor of C++ is one pointer,
  * which lies in Python's object: its place there is what these functions take. */
 struct direct {
   uint64_t place;             /* in the object, in bytes */
-  uint64_t version, data_ptr; /* addresses of functions */
+  uint64_t version, data_ptr; /* addresses of functions ... */
+  uint64_t dtype, dim, sizes, strides;
   uint64_t tensor, parameter; /* the types of objects that may be asked so */
 };
 
+/* Not 0: failed. */
 typedef int64_t version_function(const void *tensor);
-typedef int32_t data_ptr_function(const void *tensor, void **out); /* not 0: failed */
+typedef int32_t data_ptr_function(const void *tensor, void **out);
+typedef int32_t dtype_function(const void *tensor, int32_t *out);
+typedef int32_t dim_function(const void *tensor, int64_t *out);
+typedef int32_t sizes_function(const void *tensor, int64_t **out);
 
 static bool number(PyObject *found, uint64_t *out) {
   if (!found) return false;
@@ -34,7 +40,7 @@ static bool number(PyObject *found, uint64_t *out) {
 
 /* How tensors are asked: the names of their attributes, and directly where it is not NULL. */
 struct way {
-  PyObject *version, *data_ptr;
+  PyObject *version, *data_ptr, *dtype, *shape, *stride;
   const struct direct *direct;
 };
 
@@ -48,22 +54,58 @@ static bool way_open(PyObject *direct, struct way *out) {
     out->direct = (const struct direct *)(const void *)PyBytes_AsString(direct);
   out->version = PyUnicode_InternFromString("_version");
   out->data_ptr = PyUnicode_InternFromString("data_ptr");
-  return out->version && out->data_ptr;
+  out->dtype = PyUnicode_InternFromString("dtype");
+  out->shape = PyUnicode_InternFromString("shape");
+  out->stride = PyUnicode_InternFromString("stride");
+  return out->version && out->data_ptr && out->dtype && out->shape && out->stride;
 }
 
 static void way_close(struct way *w) {
   Py_XDECREF(w->version);
   Py_XDECREF(w->data_ptr);
+  Py_XDECREF(w->dtype);
+  Py_XDECREF(w->shape);
+  Py_XDECREF(w->stride);
+}
+
+static uint64_t mixed(uint64_t hash, uint64_t value) {
+  return (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 29);
+}
+
+static bool mix_object(PyObject *found, uint64_t *hash) {
+  if (!found) return false;
+  Py_hash_t own = PyObject_Hash(found);
+  Py_DECREF(found);
+  *hash = mixed(*hash, (uint64_t)own);
+  return own != -1;
 }
 
 static bool ask_attributes(PyObject *tensor, const struct way *w, struct facts *out) {
   *out = (struct facts){.object = (uint64_t)(uintptr_t)tensor};
   return number(PyObject_CallMethodObjArgs(tensor, w->data_ptr, NULL), &out->memory) &&
-         number(PyObject_GetAttr(tensor, w->version), &out->version);
+         number(PyObject_GetAttr(tensor, w->version), &out->version) &&
+         mix_object(PyObject_GetAttr(tensor, w->dtype), &out->layout) &&
+         mix_object(PyObject_GetAttr(tensor, w->shape), &out->layout) &&
+         mix_object(PyObject_CallMethodObjArgs(tensor, w->stride, NULL), &out->layout);
 }
 
 static const char *held_at(PyObject *tensor, const struct direct *d) {
   return (const char *)tensor + d->place;
+}
+
+static bool ask_layout(const char *held, const struct direct *d, uint64_t *out) {
+  dtype_function *dtype = (dtype_function *)(uintptr_t)d->dtype;
+  dim_function *dim = (dim_function *)(uintptr_t)d->dim;
+  sizes_function *sizes = (sizes_function *)(uintptr_t)d->sizes;
+  sizes_function *strides = (sizes_function *)(uintptr_t)d->strides;
+  int32_t type;
+  int64_t count, *size, *stride;
+  if (dtype(held, &type) || dim(held, &count) || sizes(held, &size) || strides(held, &stride))
+    return false;
+  *out = (uint64_t)type;
+  for (int64_t i = 0; i < count; i++)
+    *out = mixed(mixed(*out, (uint64_t)size[i]), (uint64_t)stride[i]);
+  return true;
 }
 
 static bool ask_directly(PyObject *tensor, const struct direct *d, struct facts *out) {
@@ -75,7 +117,7 @@ static bool ask_directly(PyObject *tensor, const struct direct *d, struct facts 
                         .memory = (uint64_t)(uintptr_t)memory,
                         .version = (uint64_t)version(held_at(tensor, d))};
   memcpy(&out->held, held_at(tensor, d), sizeof out->held);
-  return true;
+  return ask_layout(held_at(tensor, d), d, &out->layout);
 }
 
 /* Its attributes come first: those of a tensor whose changes are not counted raise an exception here,
@@ -100,7 +142,7 @@ static int facts_hold(PyObject *tensor, const struct way *w, const struct facts 
   bool directly = d && was->held;
   if (directly && memcmp(held_at(tensor, d), &was->held, sizeof was->held)) return 0;
   if (!(directly && ask_directly(tensor, d, &now)) && !ask_attributes(tensor, w, &now)) return -1;
-  return now.memory == was->memory && now.version == was->version;
+  return now.memory == was->memory && now.version == was->version && now.layout == was->layout;
 }
 
 static bool is_list(PyObject *tensors) {

@@ -5,7 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* (tensors: list, direct: bytes) -> what they are now: objects, memory and versions. `direct` says how PyTorch
+/* (tensors: list, direct: bytes) -> what they are now: objects, memory, versions and layouts. `direct` says how PyTorch
  * is asked without Python in between, as struct direct in watch.c; empty: by attributes. */
 PyObject *watch_states(PyObject *module, PyObject *args);
 

@@ -1,10 +1,10 @@
-"""How PyTorch is asked for the memory and the version of a tensor without Python in between.
+"""How PyTorch is asked for memory, version and layout of a tensor without Python in between.
 
 A tensor of C++ is one pointer, to what PyTorch calls its implementation, and Python's object of a
-tensor holds it at a fixed place.  `at::TensorBase::_version` and the C function for `data_ptr`
-take the address of that place: nothing is counted, kept or freed.  All of it is tried on tensors
-that change in the ways weights do; where anything is missing or differs from what Python answers,
-tensors are asked by their attributes.
+tensor holds it at a fixed place.  `at::TensorBase::_version` and the C functions for `data_ptr`
+and the like take the address of that place: nothing is counted, kept or freed.  All of it is
+tried on tensors that change in the ways weights do; where anything is missing or differs from
+what Python answers, tensors are asked by their attributes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from torch import Tensor, nn
 
 from .. import _core
 
-VERSION = "_ZNK2at10TensorBase8_versionEv"  # int64_t at::TensorBase::_version() const
-DATA_PTR = "aoti_torch_get_data_ptr"  # int32_t (at::Tensor *, void **)
+# int64_t at::TensorBase::_version() const; int32_t (at::Tensor *, what is asked for *)
+FUNCTIONS = {"version": "_ZNK2at10TensorBase8_versionEv"} | {
+    name: f"aoti_torch_get_{name}" for name in ("data_ptr", "dtype", "dim", "sizes", "strides")
+}
 
 
 @functools.cache
@@ -41,11 +43,10 @@ def _made() -> bytes:
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
         return b""
     library = ctypes.CDLL(torch._C.__file__)  # loaded already, and all that it needs
-    version, data_ptr = (
-        ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in (VERSION, DATA_PTR)
-    )
+    found = [getattr(library, name) for name in FUNCTIONS.values()]
+    functions = [ctypes.cast(function, ctypes.c_void_p).value for function in found]
     places = {_place(make()) for make in _SCRATCH for _ in range(3)}
-    return struct.pack("5Q", *places, version, data_ptr, id(Tensor), id(nn.Parameter))
+    return struct.pack("9Q", *places, *functions, id(Tensor), id(nn.Parameter))
 
 
 def _place(tensor: Tensor) -> int:
@@ -72,12 +73,12 @@ def _seen(made: bytes, tensor: Tensor, change: Callable[[Tensor], Any]) -> bool:
         return struct.pack("4Q", id(tensor), tensor._cdata, tensor.data_ptr(), tensor._version)
 
     before = state()
-    if before != by_python() or not same():
+    if not before.startswith(by_python()) or not same():
         return False
     kept = tensor.detach()  # no other memory may lie where this one did
     with torch.no_grad():
         change(tensor)
-    return bool(kept.numel()) and not same() and state() == by_python()
+    return bool(kept.numel()) and not same() and state().startswith(by_python())
 
 
 def _plain() -> Tensor:
@@ -100,6 +101,14 @@ def _other_type(tensor: Tensor) -> None:
     tensor.data = torch.ones(5, dtype=torch.bfloat16)
 
 
+def _other_strides(tensor: Tensor) -> None:
+    tensor.data = tensor.data.as_strided((5,), (0,))
+
+
+def _other_sizes(tensor: Tensor) -> None:
+    tensor.data = tensor.data[:4]
+
+
 def _swapped(tensor: Tensor) -> None:
     other = torch.ones(5)
     torch.utils.swap_tensors(
@@ -108,4 +117,4 @@ def _swapped(tensor: Tensor) -> None:
 
 
 _SCRATCH = (_plain, _parameter)
-_CHANGES = (_in_place, _other_memory, _other_type, _swapped)
+_CHANGES = (_in_place, _other_memory, _other_type, _other_strides, _other_sizes, _swapped)
