@@ -311,6 +311,8 @@ CASES: dict[str, list[Case]] = {
         f"upsample_nearest{n}d.vec": [
             (R(2, 2, *size), [7, 3, 8][:n], None), (R(2, 2, *size), None, [2.0, 1.7, 0.6][:n]),
             (R(2, 2, *size), [2 * s for s in size], None),
+            (R(2, 2, *size), None, [1.1, 1.6, 1.05][:n]),  # sizes that stay as they are
+            (R(2, 2, *size), None, [1.7, 1.2, 1.1][:n]),
         ]
         for n, size in ((1, [5]), (2, [4, 5]), (3, [3, 2, 5]))
     },
@@ -319,6 +321,8 @@ CASES: dict[str, list[Case]] = {
             *((R(2, 2, *size), [7, 3, 8][:n], corners, None) for corners in (False, True)),
             (R(2, 2, *size), None, False, [2.0, 1.7, 0.6][:n]),
             (R(2, 2, *size), size, False, None),
+            *((R(2, 2, *size), None, corners, [1.1, 1.6, 1.05][:n]) for corners in (False, True)),
+            (R(2, 2, *size), None, False, [1.7, 1.2, 1.1][:n]),
             (R(2, 2, *size), [1, 9, 1][:n], True, None),
         ]
         for kind, n, size in LINEAR

@@ -79,6 +79,29 @@ def test_views_that_leave_their_sign_to_the_reader():
     same(compiled(x), model(x))
 
 
+def test_zeros_without_memory():
+    """As PyTorch makes derivatives of."""
+    model, zeros = nn.Conv2d(3, 4, 3).eval(), torch._efficientzerotensor((1, 3, 6, 6))
+    compiled = canvas.compile(model, torch.randn(1, 3, 6, 6))
+    for call in (compiled, torch.compile(model, backend="canvas")):
+        with torch.no_grad():
+            torch.testing.assert_close(call(zeros), model(zeros))
+
+
+def test_operators_that_may_fail_stay_in_pytorch():
+    """Such as that of a matrix without an inverse."""
+
+    class Inverse(nn.Module):
+        def forward(self, x):
+            return torch.linalg.inv(x) @ x.mT + 1
+
+    model, x = Inverse().eval(), torch.eye(3) + torch.rand(3, 3) / 8
+    compiled = canvas.compile(model, x)
+    torch.testing.assert_close(compiled(x), model(x))
+    with pytest.raises(RuntimeError, match="inversion could not be completed"):
+        compiled(torch.ones(3, 3))
+
+
 def test_images(tmp_path):
     torch.manual_seed(1)
     model, x = Images().eval(), torch.randn(2, 3, 8, 8)

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import ExportedProgram
+from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
+from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -51,6 +53,14 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_COPIES, FutureWarning)
         return exported.run_decompositions(decompositions())
+
+
+def _without_tokens(exported: ExportedProgram) -> ExportedProgram:
+    """What raises an error where a matrix is singular, say, is an operator as others: the tokens
+    that keep such operators in order are no inputs of a model.
+    """
+    kinds = {spec.kind for spec in exported.graph_signature.input_specs}
+    return _remove_effect_tokens(exported) if InputKind.TOKEN in kinds else exported
 
 
 # PyTorch copies how the inputs nest, and warns of its own copy.
@@ -178,7 +188,7 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
                     "torch.vmap and torch.func.grad do"
                 )
             without_in_place(exported)
-            return _with_inputs_marked(decomposed(exported))
+            return _with_inputs_marked(_without_tokens(decomposed(exported)))
         except CanvasError:
             raise
         except GuardOnDataDependentSymNode:

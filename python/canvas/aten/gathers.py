@@ -4,6 +4,7 @@ interpolation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -122,13 +123,7 @@ def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> 
     names, rest = axes(x.rank), x.rank - count
     at, picked = dict(enumerate(names)), {}
     for axis, (n, o) in enumerate(zip(x.shape[rest:], out), rest):
-        scale = scales[axis - rest] if scales is not None else None
-        row = torch.arange(n, dtype=torch.float32, device="cpu")[None, None]
-        if scale is None or size is not None:
-            answer = F.interpolate(row, size=o, mode="nearest")
-        else:
-            answer = F.interpolate(row, scale_factor=scale, mode="nearest")
-        where = answer[0, 0].long()
+        where = _nearest_of(x.shape[rest:], axis - rest, None if size is not None else scales, out)
         if where.tolist() == [i * n // o for i in range(o)]:
             at[axis] = _ratio(names[axis], n, o)
         else:
@@ -141,6 +136,20 @@ def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> 
         at[axis] = f"I{axis}[{names[axis]}]"
     load = f"X[{', '.join(at[axis] for axis in range(x.rank))}]"
     return w.call("nearest", given, [stage("Y", names, shape, load)], shape)
+
+
+def _nearest_of(sizes: Sequence[int], axis: int, scales: Any, out: Sequence[int]) -> Tensor:
+    """Along one axis, among all of them: of images PyTorch leaves an axis whose size stays as it
+    is, whatever the scale, but not of rows and volumes."""
+    along = [-1 if other == axis else 1 for other in range(len(sizes))]
+    image = torch.arange(sizes[axis], dtype=torch.float32, device="cpu").view(along)
+    image = image.expand(1, 1, *sizes).contiguous()
+    if scales is None:
+        answer = F.interpolate(image, size=list(out), mode="nearest")
+    else:
+        answer = F.interpolate(image, scale_factor=list(scales), mode="nearest")
+    line = (slice(None) if other == axis else 0 for other in range(len(out)))
+    return answer[(0, 0, *line)].long()
 
 
 def _ratio(name: str, n: int, o: int) -> str:
@@ -160,7 +169,7 @@ def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, c
     for axis in reversed(range(rest, x.rank)):
         n, o = x.shape[axis], out[axis - rest]
         scale = scales[axis - rest] if scales is not None and size is None else None
-        if n == o and scale in (None, 1.0):
+        if n == o:  # PyTorch copies then, whatever the scale
             continue
         t, d = _position(names[axis], n, o, corners, scale)
         low = f"min({t}/{d}, {n - 1})"

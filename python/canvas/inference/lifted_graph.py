@@ -95,7 +95,8 @@ def _apart(module: nn.Module, given: Any) -> Any:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    """PyTorch's tensors of zeros alone have none."""
+    return -id(tensor) if tensor._is_zerotensor() else tensor.untyped_storage().data_ptr()
 
 
 def _read(exported: Any, rebound: list[str], what: str) -> LiftedGraph:

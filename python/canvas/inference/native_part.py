@@ -151,7 +151,11 @@ def _form(row: Any, order: Order, name: str) -> Callable[[Tensor], Tensor]:
 
 
 def _contiguous(tensor: Tensor) -> Tensor:
-    """Row-major, its sign in memory: a view of PyTorch may leave that to who reads it."""
+    """Row-major, its sign in memory: a view of PyTorch may leave that to who reads it, and zeros
+    that derivatives are made of have no memory.
+    """
+    if tensor._is_zerotensor():
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     tensor = tensor if tensor.is_contiguous() else tensor.contiguous()
     return tensor.resolve_neg() if tensor.is_neg() else tensor
 
