@@ -13,14 +13,13 @@ struct network_pass {
   const char *name;
   canvas_status (*run)(canvas_context *ctx, struct network *n);
   const char *summary;
-  bool named; /* it runs only where it is named: results round otherwise than those of the sums */
 };
 
-extern const struct network_pass network_passes[]; /* in the order in which all of them run */
+extern const struct network_pass network_passes[];
 extern const int network_pass_count;
 
-/* Runs the passes that are named, with commas or blanks between, in that order; where `names` is NULL all but
- * those that have to be named. After each the network is verified. */
+/* Runs the passes that are named, with commas or blanks between, in that order; where `names` is NULL those
+ * that leave the sums as they are; a second time these change next to nothing. After each the network is verified. */
 canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names);
 
 canvas_status pass_constants(canvas_context *ctx, struct network *n);
