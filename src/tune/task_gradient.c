@@ -35,13 +35,18 @@ double task_gradient(const struct task_state *tasks, int count, int task) {
   return t->weight * (ALPHA * backward(t) + (1 - ALPHA) * fmin(0, forward(tasks, count, task)));
 }
 
+static bool takes_longer(const struct task_state *a, const struct task_state *b) {
+  return !a->trials && !b->trials && a->weight * a->expected > b->weight * b->expected;
+}
+
 int task_next(const struct task_state *tasks, int count) {
   int next = -1;
   double least = 0;
   for (int i = 0; i < count; i++) {
     if (tasks[i].ended) continue;
     double gradient = task_gradient(tasks, count, i);
-    if (next >= 0 && gradient >= least) continue;
+    bool longer = next >= 0 && takes_longer(&tasks[i], &tasks[next]);
+    if (next >= 0 && gradient >= least && !longer) continue;
     next = i;
     least = gradient;
   }

@@ -14,9 +14,10 @@ enum { TASK_WINDOW = 3 };
 struct task_state {
   double weight; /* how often the program runs */
   double flops;
-  int trials;                     /* so far; 0: it comes first */
-  double best;                    /* seconds; INFINITY: nothing was correct */
-  double before[TASK_WINDOW];     /* ... the batches before, the oldest first, and ... */
+  double expected;            /* seconds of the default by the model, before there are trials */
+  int trials;                 /* so far; 0: it comes first, the longest of these before others */
+  double best;                /* seconds; INFINITY: nothing was correct */
+  double before[TASK_WINDOW]; /* ... the batches before, the oldest first, and ... */
   int trials_before[TASK_WINDOW]; /* ... the trials then; a batch that was not: 0 */
   int similar;                    /* programs of one number are similar */
   bool ended;                     /* it has no more to try */

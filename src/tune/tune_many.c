@@ -161,6 +161,8 @@ static void share(struct many *m, struct shared *s) {
   for (int i = 0; i < s->count; i++) { /* up to the first batch */
     if (!s->lines[i].ended) give_turn(&s->lines[i]);
     s->states[i].ended = s->lines[i].ended;
+    const struct search *search = s->lines[i].search;
+    if (search) s->states[i].expected = search_predict(search, (struct tune_candidate){0, 0});
   }
   for (int next; !is_over(m, s) && (next = task_next(s->states, s->count)) >= 0;) {
     struct search *search = s->lines[next].search;

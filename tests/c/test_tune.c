@@ -301,6 +301,12 @@ static const struct {
   int next;
 } turns[] = {
     {"what was never tried", {TASK(1, 9, 1e-3), TASK(1, 0, INFINITY)}, 1},
+    {"... and of two of these what is expected to take longer, ...",
+     {TASK(1, 0, INFINITY, .expected = 1e-3), TASK(1, 0, INFINITY, .expected = 2e-3)},
+     1},
+    {"... as often as it runs",
+     {TASK(5, 0, INFINITY, .expected = 1e-3), TASK(1, 0, INFINITY, .expected = 2e-3)},
+     0},
     {"what takes longer", {TASK(1, 20, 1e-3), TASK(1, 20, 2e-3)}, 1},
     {"what runs more often", {TASK(5, 20, 1e-3), TASK(1, 20, 2e-3)}, 0},
     {"what had fewer trials", {TASK(1, 20, 1e-3), TASK(1, 80, 2e-3)}, 0},
