@@ -93,9 +93,11 @@ static int run(struct arguments *a) {
   struct output out = {.path = option_required(a, "-o")};
   int64_t threads, winograd;
   if (!out.path || !choose_kind(a, &out)) return EXIT_BAD;
-  if (!option_whole(a, "--threads", 1, 1, 1024, &threads) ||
-      !option_whole(a, "--winograd", 0, 0, 4, &winograd))
+  if (!option_whole(a, "--threads", 1, 1, 1024, &threads) || !option_winograd(a, &winograd))
     return EXIT_BAD;
+  if (winograd && !option_given(a, "--log"))
+    return report_error("--winograd is about the schedules of a log, give it with --log FILE"),
+           EXIT_BAD;
   out.machine = machine_chosen(a);
   if (!out.machine) return EXIT_BAD;
   int answer = tuned_open(a, out.machine, threads, winograd, &out.tuned)
@@ -128,7 +130,8 @@ const struct command command_compile = {
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "the target of a pack"},
                 {"-N", "BATCH", "samples of a batch (default 1)"},
-                {"--schedule", "FILE", "how the loops run (default: the word default)"},
+                {"--schedule", "FILE",
+                 "how the loops run (default: the word default, once edits that pay were made)"},
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
                 {"--log", "FILE", "take the best schedule that this tuning log has for it"},
                 {"--threads", "T", "... of those measured with so many threads (default 1)"},

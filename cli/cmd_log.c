@@ -13,7 +13,7 @@ enum { CELL = 200 };
 
 static void put_seconds(char cell[CELL], double seconds) {
   const struct time_unit *unit = time_unit_of(seconds);
-  snprintf(cell, CELL, "%.3g %s", seconds / unit->seconds, unit->name);
+  snprintf(cell, CELL, "%s %s", short_number(seconds / unit->seconds).text, unit->name);
 }
 
 /* "2026-11-22 16:30", in UTC, so that it is the same everywhere. */
@@ -197,10 +197,12 @@ static void put_best(struct arguments *a, const canvas_log *log, const canvas_lo
   }
   snprintf(by, sizeof by, "'%.80s' by %.40s", r.rule, r.method);
   clean(by);
-  printf("%s %s: %.3g %s, ", t->task, t->name, r.median / unit->seconds, unit->name);
+  printf("%s %s: %s %s, ", t->task, t->name, short_number(r.median / unit->seconds).text,
+         unit->name);
   if (r.threads > 1) printf("wall-clock of %d threads, ", r.threads);
-  printf("median of %d, quartiles %.3g and %.3g %s", r.repeats, r.lower / unit->seconds,
-         r.upper / unit->seconds, unit->name);
+  printf("median of %d, quartiles %s and %s %s", r.repeats,
+         short_number(r.lower / unit->seconds).text, short_number(r.upper / unit->seconds).text,
+         unit->name);
   if (r.cold > 0) {
     put_seconds(cold, r.cold);
     printf(", with cold caches %s", cold);

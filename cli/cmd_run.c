@@ -43,15 +43,16 @@ static void print_correct(const struct outcome *o) {
   char compared[32], all[32];
   printf("%s: correct (%s", o->name, grouped(v->compared, compared));
   if (v->compared < o->elements) printf(" of %s", grouped(o->elements, all));
-  printf(" elements, worst error %.2g of the bound), %.3g %s, ", v->worst,
-         v->median / unit->seconds, unit->name);
+  printf(" elements, worst error %.2g of the bound), %s %s, ", v->worst,
+         short_number(v->median / unit->seconds).text, unit->name);
   if (o->threads > 1) printf("wall-clock of %" PRId64 " threads, ", o->threads);
-  if (o->flops) printf("%.3g GFLOP/s, ", 1e-9 * (double)o->flops / v->median);
-  printf("median of %d, quartiles %.3g and %.3g %s", v->repeats, v->lower / unit->seconds,
-         v->upper / unit->seconds, unit->name);
+  if (o->flops) printf("%s GFLOP/s, ", short_number(1e-9 * (double)o->flops / v->median).text);
+  printf("median of %d, quartiles %s and %s %s", v->repeats,
+         short_number(v->lower / unit->seconds).text, short_number(v->upper / unit->seconds).text,
+         unit->name);
   if (v->cold > 0) {
     unit = time_unit_of(v->cold);
-    printf("; with cold caches %.3g %s", v->cold / unit->seconds, unit->name);
+    printf("; with cold caches %s %s", short_number(v->cold / unit->seconds).text, unit->name);
   }
   printf("\n");
 }
@@ -152,8 +153,7 @@ static int run(struct arguments *a) {
   if (!option_whole(a, "--seed", 1, 0, INT64_MAX, &r.seed) ||
       !option_whole(a, "--repeats", 30, 1, 1000, &r.repeats) ||
       !option_whole(a, "--seconds", 10, 1, 3600, &r.seconds) ||
-      !option_whole(a, "--threads", 1, 1, 1024, &r.threads) ||
-      !option_whole(a, "--winograd", 0, 0, 4, &r.winograd))
+      !option_whole(a, "--threads", 1, 1, 1024, &r.threads) || !option_winograd(a, &r.winograd))
     return EXIT_BAD;
   r.machine = machine_chosen(a);
   if (!r.machine) return EXIT_BAD;
@@ -188,7 +188,8 @@ const struct command command_run = {
     .options = {{"--at", "SIZES", "sizes of a bare kernel: C=64,H=56,W=56,G=4,x0=64"},
                 {"--target", "NAME", "only this target of a pack"},
                 {"-N", "BATCH", "samples of a batch (default 1)"},
-                {"--schedule", "FILE", "how the loops run (default: the word default)"},
+                {"--schedule", "FILE",
+                 "how the loops run (default: the word default, once edits that pay were made)"},
                 {"--set", "NUMBERS", "numbers for loops: iw=14,yo=4"},
                 {"--log", "FILE", "take the best schedule that this tuning log has for it"},
                 {"--machine", "FILE", "what the schedule is bound for (default: here)"},

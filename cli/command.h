@@ -172,6 +172,8 @@ struct tuned {
   char *compiler;
   canvas_log_place place;
 };
+/* The tiles of --winograd, 2 or 4, or 0 without it; false after an error message. */
+bool option_winograd(const struct arguments *a, int64_t *tile);
 /* False after an error message. */
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
                 int64_t winograd, struct tuned *out);
@@ -209,6 +211,11 @@ struct time_unit {
   const char *name;
 };
 const struct time_unit *time_unit_of(double seconds);
+/* Three digits or all before the point: 12.3, 1234; never 1.23e+03. */
+struct short_number {
+  char text[32];
+};
+struct short_number short_number(double value);
 /* Seconds of wall-clock since some moment. */
 double wall_clock(void);
 

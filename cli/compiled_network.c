@@ -209,13 +209,14 @@ static int64_t elements_of(const struct tensors *t) {
 
 static void print_run(const struct job *j, const struct difference *d, const struct timing *t) {
   const struct time_unit *unit = time_unit_of(t->median);
-  printf("%s: correct (%" PRId64 " elements, worst difference %.2g of the largest), %.3g %s, ",
-         j->facts.function, elements_of(&j->outputs), d->worst, t->median / unit->seconds,
-         unit->name);
+  printf("%s: correct (%" PRId64 " elements, worst difference %.2g of the largest), %s %s, ",
+         j->facts.function, elements_of(&j->outputs), d->worst,
+         short_number(t->median / unit->seconds).text, unit->name);
   if (j->threads > 1) printf("wall-clock of %" PRId64 " threads, ", j->threads);
-  printf("%.3g GFLOP/s, median of %d, quartiles %.3g and %.3g %s\n",
-         1e-9 * (double)flops_of(j) / t->median, t->repeats, t->lower / unit->seconds,
-         t->upper / unit->seconds, unit->name);
+  printf("%s GFLOP/s, median of %d, quartiles %s and %s %s\n",
+         short_number(1e-9 * (double)flops_of(j) / t->median).text, t->repeats,
+         short_number(t->lower / unit->seconds).text, short_number(t->upper / unit->seconds).text,
+         unit->name);
   printf("%d calls, %d programs compiled and %d found in the cache in %.2g s, packed %" PRId64
          " bytes, arena %" PRId64 " bytes\n",
          j->facts.calls, j->facts.made, j->facts.found, j->compiling, j->facts.packed_bytes,

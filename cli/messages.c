@@ -1,4 +1,5 @@
 /* What the command says: error messages on stderr, texts on stdout. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +83,12 @@ void put_json_string(const char *text) {
       putchar(c);
   }
   putchar('"');
+}
+
+struct short_number short_number(double value) {
+  struct short_number out;
+  snprintf(out.text, sizeof out.text, fabs(value) >= 999.5 ? "%.0f" : "%.3g", value);
+  return out;
 }
 
 const struct time_unit *time_unit_of(double seconds) {

@@ -19,6 +19,13 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
   return log;
 }
 
+bool option_winograd(const struct arguments *a, int64_t *tile) {
+  if (!option_whole(a, "--winograd", 0, 0, INT64_MAX, tile)) return false;
+  if (!*tile || *tile == 2 || *tile == 4) return true;
+  report_error("--winograd takes tiles of 2 or 4, not of %" PRId64, *tile);
+  return false;
+}
+
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
                 int64_t winograd, struct tuned *out) {
   static const char *const others[] = {"--schedule", "--set"};

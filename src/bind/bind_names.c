@@ -17,7 +17,8 @@ static canvas_status add_stage(struct binder *b, int node) {
   const char *name = b->s->nodes.data[node].leaf.stage;
   int tensor = program_find(b->p, name);
   struct place at = node_place(b, node);
-  if (tensor < 0) return reject(b, at, "unknown stage '%.64s', the program has none", name);
+  if (tensor < 0)
+    return reject(b, at, "unknown stage '%.64s', the program has none of that name", name);
   if (b->p->tensors.data[tensor].is_input)
     return reject(b, at, "'%.64s' is an input, a schedule computes stages only", name);
   b->stage_of[tensor] = b->tree->count;

@@ -129,15 +129,25 @@ static bool rejects_longer(const char *wish, bool (*rejects)(const char *)) {
   return answer;
 }
 
-const char *names_choose(struct names *names, const char *wish, bool global) {
+/* Of a program's name, which may hold - and the like. */
+static char *identifier(const char *wish) {
+  char *name = mem_strdup(wish);
+  for (char *c = name; *c; c++)
+    if (!isalnum((unsigned char)*c)) *c = '_';
+  return name;
+}
+
+const char *names_choose(struct names *names, const char *wished, bool global) {
   bool (*rejects)(const char *) = global ? not_global : not_local;
   struct buf name = {0};
+  char *wish = identifier(wished);
   if (wish[0] == '_' || !wish[0] || isdigit((unsigned char)wish[0])) buf_puts(&name, "x");
   if (rejects_longer(wish, rejects)) buf_puts(&name, "x_");
   buf_puts(&name, wish);
   while (rejects(name.text) || taken(names, name.text)) buf_puts(&name, "_");
   const char *kept = arena_strndup(&names->arena, name.text, name.length);
   buf_free(&name);
+  free(wish);
   VEC_PUSH(names, kept);
   return kept;
 }

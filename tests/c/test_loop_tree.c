@@ -129,7 +129,7 @@ static const struct {
   const char *program, *schedule, *message;
 } bad[] = {
     {GEMM, "i, j, k => @X = i, j // k\n",
-     "line 1, column 12: unknown stage 'X', the program has none"},
+     "line 1, column 12: unknown stage 'X', the program has none of that name"},
     {GEMM, "i, k => @A = i, k\n",
      "line 1, column 9: 'A' is an input, a schedule computes stages only"},
     {GEMM, "i, j, k => @C = i, {j}/h // k\n", "line 1, column 20: stage 'C' has no axis 'h'"},

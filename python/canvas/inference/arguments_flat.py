@@ -136,7 +136,8 @@ def check_leaf(name: str, value: Any) -> None:
             f"input '{name}' is on the device '{value.device}': compiled networks run on the CPU"
         )
     if value.layout != torch.strided:
-        raise CanvasError(f"input '{name}' is sparse: give a dense tensor, .to_dense()")
+        kind = "sparse" if "sparse" in str(value.layout) else f"of the layout {value.layout}"
+        raise CanvasError(f"input '{name}' is {kind}: give a dense tensor, .to_dense()")
     if not value.numel():
         raise CanvasError(f"input '{name}' is empty, its sizes are {list(value.shape)}")
 

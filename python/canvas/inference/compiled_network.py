@@ -237,8 +237,9 @@ class CompiledNetwork:
             with torch.no_grad():
                 self.model(*args, **kwargs)
         except Exception as error:  # whatever the code of a stranger's model raises
+            given = str(self._arguments) or "no input"
             raise CanvasError(
-                f"the model cannot be called with {self._arguments}: {one_line(error)}"
+                f"the model cannot be called with {given}: {one_line(error)}"
             ) from None
 
     def _drop(self) -> None:

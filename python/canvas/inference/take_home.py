@@ -128,7 +128,8 @@ def save_network(
     out = Path(folder)
     if not re.fullmatch(r"[A-Za-z]\w{0,99}", name, re.ASCII):
         raise CanvasError(
-            f"name is letters, digits and _, as that of a C function, not {shown(name)}"
+            "name is letters, digits and _, as that of a C function, a letter first and at most "
+            f"100 of them, not {shown(name)}"
         )
     if out.exists():
         raise CanvasError(f"'{out}' is there already: give a folder that does not exist")
