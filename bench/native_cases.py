@@ -329,7 +329,9 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_thin"
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
 THIN_STREAM, GROUPS_STREAM = "conv_thin_stream", "conv_groups_stream"
+THIN_STEPS = "conv_thin_channels"
 MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
+MIX_COLUMNS = "figure6_columns"
 
 DENSE = {"3x3 64@56": Conv(64, 56, 64), "3x3 128@28": Conv(128, 28, 128),
          "3x3 256@14": Conv(256, 14, 256), "3x3 512@7": Conv(512, 7, 512),
@@ -352,7 +354,7 @@ BY_HAND = {
                   Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
     "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4"),
                          Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=6")),
-    "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN, 16, "wi=6"),
+    "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN_STEPS, 16, "wi=6,qi=3"),
                         Hand(THIN_STREAM, 32, "wi=14"), Hand(THIN_STREAM, 16, "wi=6")),
     "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6"),
                      Hand(GROUPS_STREAM, 16, "wi=28"), Hand(POINTS, 16, "wi=6")),
@@ -361,10 +363,10 @@ BY_HAND = {
     "dw 3x3 144@56": (Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=4,cv=8")),
     "dw 3x3 960@7": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8")),
     "dw 5x5 s2 240@28": (Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16"),
-                         Hand(WIDE, 0, "wi=14,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=16")),
+                         Hand(WIDE, 0, "wi=14,cv=16"), Hand(WIDE, 0, "wi=7,cv=16")),
     "t 4x4 s2 128-64@28": (Hand("transposed", 32, "wi=14"), Hand("transposed", 16, "wi=6")),
-    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4"),
-                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX_ROWS, 16, "tv=64,hi=4")),
+    "figure 6 64@56": (Hand(MIX_ROWS, 64, "tv=64,hi=7"), Hand(MIX_COLUMNS, 16, "hi=3,vi=8"),
+                       Hand(MIX_STREAM, 32, "tv=64,hi=7"), Hand(MIX_COLUMNS, 16, "hi=3,vi=8")),
     "figure 6 256@14": (Hand(MIX, 64, "tv=32,wi=7"), Hand(MIX, 16, "tv=16,wi=5")),
 }  # fmt: skip
 
