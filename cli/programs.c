@@ -44,13 +44,13 @@ static int visit_call(struct arguments *a, const canvas_network *n, int index, p
   return answer;
 }
 
-/* The programs that a run of the network calls, as they are after all passes. */
+/* The programs that a run of the network calls, as its text has them: canvas.compile gives one after all passes, a second
+ * time these might choose other layouts. */
 static int visit_network(struct arguments *a, const struct text *text, program_visit *visit,
                          void *data) {
   canvas_network *n = NULL;
   if (!no_sizes_given(a, text, "network")) return EXIT_BAD;
   canvas_status status = canvas_network_parse(a->ctx, text->bytes, text->length, &n);
-  if (status == CANVAS_OK) status = canvas_network_optimize(a->ctx, n, NULL);
   int answer = status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
   if (status != CANVAS_OK) report_status(a, text->name, status);
   for (int i = 0; n && answer != EXIT_BAD && i < canvas_network_programs(n); i++) {
