@@ -73,7 +73,7 @@ static canvas_status check_inner(const struct binder *b, const struct axis_split
       return reject(
           b, split_place(b, c),
           "'%s' keeps the values of all steps of loop '%s' and of one of '%s', which is a "
-          "smaller part of axis '%s'",
+          "smaller part of axis '%s' (the outer loop comes first in {})",
           stage_name(b, stage), level_name(b, outer->level), level_name(b, inner->level),
           stage_tensor(b, stage)->axes[c->axis].name);
   }

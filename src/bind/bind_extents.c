@@ -140,9 +140,10 @@ static canvas_status check_product(const struct binder *b, const struct axis_spl
                   split_stage(b, c), (long long)all, (long long)c->size, remainder_hint(c, all));
   int64_t rest = product(b, c, 0), enough = (c->size - 1) / rest + 1;
   if (*extent_of(b, c, 0) > enough && !has_masked_lanes(b, c->text->level[0]))
-    return reject(b, split_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld",
-                  (long long)enough, level_of(b, c, 0)->name, axis_name(b, c), split_stage(b, c),
-                  (long long)*extent_of(b, c, 0));
+    return reject(
+        b, split_place(b, c), "%lld steps of loop '%s' cover axis '%s' of '%s', not %lld%s",
+        (long long)enough, level_of(b, c, 0)->name, axis_name(b, c), split_stage(b, c),
+        (long long)*extent_of(b, c, 0), c->text->count == 1 ? remainder_hint(c, c->size) : "");
   return CANVAS_OK;
 }
 

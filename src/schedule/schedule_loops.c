@@ -203,10 +203,23 @@ static canvas_status read_mark(struct reader *r, enum word word, struct loop_ite
   return CANVAS_OK;
 }
 
+/* What other schedule languages call it. */
+static const char *called_here(const struct token *t) {
+  static const char *const others[][2] = {
+      {"vectorize", "vec"},   {"vectorized", "vec"}, {"parallel", "para"}, {"parallelize", "para"},
+      {"unrolled", "unroll"}, {"prefetch", "pf(4)"}, {"fuse", "fold"}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if ((int)strlen(others[i][0]) == t->length &&
+        !strncmp(others[i][0], t->start, strlen(others[i][0])))
+      return others[i][1];
+  return NULL;
+}
+
 static canvas_status unknown_word(struct reader *r) {
   const struct token *t = &r->lx.token;
   if (t->kind != TOKEN_NAME) return lexer_unexpected(&r->lx, "an annotation after the ':'");
-  const char *near = word_nearest(t->start, t->length, words, WORDS);
+  const char *near = called_here(t);
+  if (!near) near = word_nearest(t->start, t->length, words, WORDS);
   if (near)
     return lexer_fail(&r->lx, t, "unknown annotation '%.*s', did you mean '%s'?", shown(t),
                       t->start, near);

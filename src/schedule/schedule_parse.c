@@ -91,6 +91,8 @@ static canvas_status read_tree_line(struct reader *r) {
     if (at.kind != TOKEN_NAME && !lexer_is(lx, "{"))
       return lexer_unexpected(lx, "loops, or '@' and a stage");
     TRY(schedule_read_loops(r, false, &loops));
+    if (lexer_is(lx, "="))
+      return lexer_unexpected(lx, "'=>' after the loops, or '@' before a stage");
     TRY(lexer_expect(lx, "=>", "after the loops"));
     for (int i = 0; i < loops.count; i++) TRY(schedule_open_loop(r, &loops.data[i], &place));
     if (!at_line_end(lx)) continue;

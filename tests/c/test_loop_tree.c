@@ -196,7 +196,7 @@ static const struct {
      "line 2, column 26: loop 'o' has two extents: 4 by axis 'o' of 'Y', 3 elsewhere"},
     {CHAIN, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a =>\n    @B = {a, q}/i\n    @Z = {a, q}/i\n",
      "line 2, column 15: 'A' keeps the values of all steps of loop 'a' and of one of 'q', which is "
-     "a smaller part of axis 'i'"},
+     "a smaller part of axis 'i' (the outer loop comes first in {})"},
     {SHARED, "q:2 =>\n  a:5 => @A = {a, q}/i\n  a => @Z = {a, q}/i\n",
      "line 3, column 8: stage 'Z' reads 'A' along axis 'i' in a way that cannot be bounded while "
      "the loops around both stand still"},
