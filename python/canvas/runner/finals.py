@@ -19,7 +19,7 @@ from statistics import median
 
 from ..errors import CanvasError
 from ..nn.memory_format import FORMATS
-from ..reporting.front import chosen_finds, find_order
+from ..reporting.front import chosen_finds, find_order, title
 from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
 from ..workers.pool import Message, Pool
@@ -230,7 +230,7 @@ class Finals:
         scores = (validation, hits)
         test = self.run.study.final(candidate.id, seed, self.epochs, scores, seconds)
         self.run.display.line(
-            f"final {candidate.name}, seed {seed}: {100 * test:.1f} % on the test split"
+            f"final {title(candidate)}, seed {seed}: {100 * test:.1f} % on the test split"
         )
         self.run.display.ended(self._title(job))
 
@@ -241,5 +241,5 @@ class Finals:
             self.run.tell(self.run.study.candidate(candidate.id))
             return
         self.run.study.final_failed(candidate.id, seed, self.epochs, reason)
-        self.run.display.line(f"final {candidate.name}, seed {seed} failed: {reason}")
+        self.run.display.line(f"final {title(candidate)}, seed {seed} failed: {reason}")
         self.run.display.ended(self._title(job))

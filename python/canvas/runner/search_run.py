@@ -25,7 +25,8 @@ Callback = Callable[[Study, Candidate], None]
 WRAP_UP = 4.0  # seconds kept for the table, or a new child that imports torch
 TIMING_SLACK = 5  # finds may well be slower than the unchanged network
 COMPILING = 25.0  # seconds kept for torch.compile of one network, its headers included
-NATIVE_COMPILING = 2.0  # ... for its native code
+NATIVE_COMPILING = 0.2  # ... for the native code of each convolution of its table, and ...
+LEAST_COMPILING = 2.0  # ... for that of a small one
 TIMING_SHARE = 0.3  # of a time limit that timing may keep
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
 
@@ -129,7 +130,8 @@ class Run:
         rows = sum(row.latency_ms is None for row in self.study.select(status=("done", "running")))
         expected = WRAP_UP + COMPILING * self._to_compile() + self.rounds_seconds(rows)
         if self.options["latency"] == "native":
-            expected += NATIVE_COMPILING * (rows + 1)
+            native = max(LEAST_COMPILING, NATIVE_COMPILING * len(self.plan.table.splitlines()))
+            expected += native * (rows + 1)
         return min(expected, TIMING_SHARE * (self.options["time_limit"] or math.inf))
 
     def rounds_seconds(self, rows: int) -> float:
