@@ -73,6 +73,7 @@ PYTHON_OWN = {
     "python/canvas/aten/convolutions.py": "test_aten_networks",
     "python/canvas/aten/in_place.py": "test_aten_in_place",
     "python/canvas/aten/pooling.py": "test_aten_operators",
+    "python/canvas/aten/gathers.py": "test_aten_operators",
     "python/canvas/aten/products.py": "test_aten_operators",
     "python/canvas/aten/memory_order.py": "test_compile_layouts",
     "python/canvas/aten/reductions.py": "test_aten_operators",
