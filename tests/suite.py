@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every check of the house, counted; `./dev test` prepares for it and calls it.
 
-    tests/suite.py [--sanitize | --all] [--update]
+    tests/suite.py [--ci | --all] [--update]
 
 main() is the list of what is checked. A stage prints one line with its seconds and counts, and its
 output only where something failed. What does not build, crashes or hangs counts as failed, never
@@ -46,7 +46,7 @@ SLOW = [
     "test_rules",
 ]
 # What compiles with the compiler that it was compiled with. Everything else runs as gcc's and,
-# with --sanitize, as clang's with sanitizers; --all runs it in clang's plain build, too.
+# with --ci, as clang's with sanitizers; --all runs it in clang's plain build, too.
 COMPILING = ["test_emit"]
 CORPORA = sorted(path for path in (ROOT / "tests/fuzz/corpus").glob("*") if path.is_dir())
 
@@ -79,27 +79,23 @@ def heed_signals() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test", description="every check of the house")
-    parser.add_argument("--sanitize", action="store_true", help="C with sanitizers, too, as in CI")
-    parser.add_argument("--all", action="store_true", help="that and the long versions, too")
+    parser.add_argument("--ci", action="store_true", help="sanitizers and slow Python tests, too")
+    parser.add_argument("--all", action="store_true", help="these and the long versions, too")
     parser.add_argument("--update", action="store_true", help="rewrite goldens and documents")
     options = parser.parse_args()
     heed_signals()
     minutes = 240 if options.all else 30  # of a stage that hangs
-    if options.all:
-        os.environ["CANVAS_TEST_ALL"] = "1"
-    else:
-        os.environ.pop("CANVAS_TEST_ALL", None)
+    slow = options.ci or options.all
+    for name, given in (("CANVAS_TEST_ALL", options.all), ("CANVAS_TEST_SLOW", slow)):
+        os.environ.pop(name, None)
+        if given:
+            os.environ[name] = "1"
     if options.update:
         os.environ["CANVAS_UPDATE"] = "1"  # the examples of the documents, too
-    sanitize = options.sanitize or options.all
-    print(
-        "all tests, the long ones too"
-        if options.all
-        else "the core tests, with sanitizers, too; --all adds the long versions"
-        if sanitize
-        else "the core tests; --sanitize adds the sanitizers, --all also the long versions",
-        flush=True,
-    )
+    what = "the core tests; --ci adds sanitizers and slow Python tests, --all the long versions"
+    if slow:
+        what = "the core tests, sanitizers and slow Python tests; --all adds the long versions"
+    print("all tests, the long ones too" if options.all else what, flush=True)
     temporary = tempfile.mkdtemp(prefix="canvas-test-")
     os.environ["TMPDIR"] = temporary
 
@@ -107,7 +103,7 @@ def main() -> int:
     results.append(stage("messages", script, "tests/messages.py"))
     results.append(stage("mutants' texts", script, "tests/mutants.py", "--texts"))
     built = {}
-    builds = [name for name in BUILDS if sanitize or name != SANITIZED]
+    builds = [name for name in BUILDS if slow or name != SANITIZED]
     for name in builds:
         results.append(stage(f"build, {name}", build, name))
         built[name] = not results[-1].failed
@@ -115,7 +111,7 @@ def main() -> int:
         results.append(stage(f"C tests, {name}", c_tests, name, built[name], minutes))
     results.append(stage("fuzz corpora", corpora, "gcc", built["gcc"]))
     results.append(stage("goldens", goldens, "gcc", built["gcc"], options.update))
-    if sanitize:
+    if slow:
         sound = built[SANITIZED]
         results.append(stage("fuzz corpora, sanitized", corpora, SANITIZED, sound))
         results.append(stage("goldens, sanitized", goldens, SANITIZED, sound))

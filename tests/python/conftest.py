@@ -1,7 +1,8 @@
 """Core runs are short and the same every time; CANVAS_TEST_ALL=1 (./dev test --all) looks longer.
 
-Tests marked `nightly` run only there.  Every process of a run has a temporary folder of its own,
-and what is still in it at the end fails the last test.
+Tests marked `nightly` run only there, those that are SLOW there and under CANVAS_TEST_SLOW=1
+(./dev test --ci), and where their file is named on the command line.  Every process of a run has
+a temporary folder of its own, and what is still in it at the end fails the last test.
 """
 
 import atexit
@@ -62,10 +63,27 @@ LONG = (
 )
 
 
+# What takes long, and of which something else tests the parts.
+SLOW = ("test_walk",)
+
+
+def is_of(item: pytest.Item, name: str) -> bool:
+    """Whether the test has this name, or its file."""
+    return item.path.stem == name or item.name.startswith(name)
+
+
+def is_late(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether the test is for longer runs than this one."""
+    named = any(item.path.stem in word for word in config.args)
+    wanted = named or os.environ.get("CANVAS_TEST_SLOW") == "1"
+    slow = not wanted and any(is_of(item, name) for name in SLOW)
+    return not ALL and (slow or item.get_closest_marker("nightly") is not None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is marked nightly, unless all was asked for; groups and order for xdist."""
-    late = [item for item in items if not ALL and item.get_closest_marker("nightly")]
+    """Deselect what is for longer runs; groups and order for xdist."""
+    late = [item for item in items if is_late(config, item)]
     if late:
         config.hook.pytest_deselected(items=late)
         items[:] = [item for item in items if item not in late]
@@ -78,7 +96,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def turn(item: pytest.Item) -> int:
     """Its place among what takes long; the others keep their order behind."""
     for place, name in enumerate(LONG):
-        if item.path.stem == name or item.name.startswith(name):
+        if is_of(item, name):
             return place
     return len(LONG)
 
