@@ -64,7 +64,14 @@ LONG = (
 
 
 # What takes long, and of which something else tests the parts.
-SLOW = ("test_walk",)
+SLOW = (
+    "test_walk",
+    "test_wheel",
+    "test_tune_attacks",
+    "test_a_row_comes_out_as_recorded_and_is_timed",
+    "test_kill_9_and_ctrl_c_lose_nothing_and_the_end_is_the_same",
+    "test_a_sweep_gives_every_budget_its_turn",
+)
 
 
 def is_of(item: pytest.Item, name: str) -> bool:
