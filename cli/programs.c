@@ -44,8 +44,8 @@ static int visit_call(struct arguments *a, const canvas_network *n, int index, p
   return answer;
 }
 
-/* The programs that a run of the network calls, as its text has them: canvas.compile gives one after all passes, a second
- * time these might choose other layouts. */
+/* The programs that a run of the network calls, as its text has them. That of canvas.compile is after all passes; a
+ * second time these may choose other layouts, and what is tuned would not be what is called. */
 static int visit_network(struct arguments *a, const struct text *text, program_visit *visit,
                          void *data) {
   canvas_network *n = NULL;

@@ -1,6 +1,7 @@
 /* Tuning logs on the command line: read, and asked for the best schedule of a program. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 
@@ -20,10 +21,11 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
 }
 
 bool option_winograd(const struct arguments *a, int64_t *tile) {
-  if (!option_whole(a, "--winograd", 0, 0, INT64_MAX, tile)) return false;
-  if (!*tile || *tile == 2 || *tile == 4) return true;
-  report_error("--winograd takes tiles of 2 or 4, not of %" PRId64, *tile);
-  return false;
+  const char *text = option_text(a, "--winograd", "0");
+  bool known = text[0] && strchr("024", text[0]) && !text[1];
+  *tile = known ? text[0] - '0' : 0;
+  if (!known) report_error("--winograd takes tiles of 2 or 4, not '%.60s'", text);
+  return known;
 }
 
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,

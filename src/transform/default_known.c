@@ -1,5 +1,5 @@
-/* A cache of tiles that were chosen before: edits and passes ask for those of a stage again and again, in programs that differ
- * elsewhere. The answers are the same without this file. See default.h.
+/* A cache of tiles that were chosen before: edits and passes ask for those of a stage again and again, in programs
+ * that differ elsewhere. The answers are the same without this file. See default.h.
  *
  * The key is all that chooser_tile looks at. The table is one for all threads; who finds it in use chooses anew.
  */

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import ExportedProgram
-from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -59,8 +58,12 @@ def _without_tokens(exported: ExportedProgram) -> ExportedProgram:
     """What raises an error where a matrix is singular, say, is an operator as others: the tokens
     that keep such operators in order are no inputs of a model.
     """
-    kinds = {spec.kind for spec in exported.graph_signature.input_specs}
-    return _remove_effect_tokens(exported) if InputKind.TOKEN in kinds else exported
+    if all(spec.kind != InputKind.TOKEN for spec in exported.graph_signature.input_specs):
+        return exported
+    # PyTorch's own, without a public name: as ExportedProgram.module() has it.
+    from torch.export._remove_effect_tokens_pass import _remove_effect_tokens
+
+    return _remove_effect_tokens(exported)
 
 
 # PyTorch copies how the inputs nest, and warns of its own copy.

@@ -4,7 +4,6 @@ interpolation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -123,7 +122,8 @@ def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> 
     names, rest = axes(x.rank), x.rank - count
     at, picked = dict(enumerate(names)), {}
     for axis, (n, o) in enumerate(zip(x.shape[rest:], out), rest):
-        where = _nearest_of(x.shape[rest:], axis - rest, None if size is not None else scales, out)
+        scale = scales[axis - rest] if scales is not None and size is None else None
+        where = _nearest_of(n, o, scale, count)
         if where.tolist() == [i * n // o for i in range(o)]:
             at[axis] = _ratio(names[axis], n, o)
         else:
@@ -138,18 +138,17 @@ def nearest(w: Writer, x: Any, size: Any, scales: Any = None, *, count: int) -> 
     return w.call("nearest", given, [stage("Y", names, shape, load)], shape)
 
 
-def _nearest_of(sizes: Sequence[int], axis: int, scales: Any, out: Sequence[int]) -> Tensor:
-    """Along one axis, among all of them: of images PyTorch leaves an axis whose size stays as it
-    is, whatever the scale, but not of rows and volumes."""
-    along = [-1 if other == axis else 1 for other in range(len(sizes))]
-    image = torch.arange(sizes[axis], dtype=torch.float32, device="cpu").view(along)
-    image = image.expand(1, 1, *sizes).contiguous()
-    if scales is None:
-        answer = F.interpolate(image, size=list(out), mode="nearest")
+def _nearest_of(n: int, o: int, scale: float | None, count: int) -> Tensor:
+    """For `o` places along one of `count` axes of size `n`: of images PyTorch leaves an axis whose
+    size stays as it is, whatever the scale, but not of rows and volumes.
+    """
+    image = torch.arange(n, dtype=torch.float32, device="cpu").view(1, 1, *[1] * (count - 1), n)
+    others = [1] * (count - 1)
+    if scale is None:
+        answer = F.interpolate(image, size=[*others, o], mode="nearest")
     else:
-        answer = F.interpolate(image, scale_factor=list(scales), mode="nearest")
-    line = (slice(None) if other == axis else 0 for other in range(len(out)))
-    return answer[(0, 0, *line)].long()
+        answer = F.interpolate(image, scale_factor=[*others, scale], mode="nearest")
+    return answer.flatten().long()
 
 
 def _ratio(name: str, n: int, o: int) -> str:
