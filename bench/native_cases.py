@@ -349,7 +349,8 @@ FUSED = {"figure 6 64@56": Conv(64, 56, 64), "figure 6 256@14": Conv(256, 14, 25
 BY_HAND = {
     "3x3 64@56": (Hand(ROWS, 32, "wi=14"), Hand(ROWS, 16, "wi=6")),
     "3x3 128@28": (Hand(ROWS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=6")),
-    "3x3 256@14": (Hand(BLOCKS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5")),
+    "3x3 256@14": (Hand(BLOCKS, 32, "wi=14"), Hand(BLOCKS, 16, "wi=5"),
+                   Hand(BLOCKS, 32, "wi=14"), Hand(IMAGES, 16, "ni=6")),
     "3x3 512@7": (Hand(BLOCKS, 64, "wi=7"), Hand(BLOCKS, 16, "wi=7"),
                   Hand(IMAGES, 32, "ni=8"), Hand(IMAGES, 16, "ni=4")),
     "1x1 s2 64-128@56": (Hand(POINTS, 32, "wi=14"), Hand(POINTS, 16, "wi=4"),
