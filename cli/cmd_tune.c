@@ -14,8 +14,9 @@ struct tune {
   canvas_tune_options options;
   struct text sketch;
   int64_t points;
-  bool line; /* progress stands on a line without its end */
-  bool told; /* ... of damaged lines of the log */
+  bool line;          /* progress stands on a line without its end */
+  bool told;          /* ... of damaged lines of the log */
+  char *const *names; /* of programs that take turns; or NULL */
 };
 
 /* ---- Ctrl-C ---------------------------------------------------------------------------------- */
@@ -87,8 +88,9 @@ static void print_failures(const int *failures, FILE *to) {
 static bool show_progress(const canvas_tune_progress *p, void *data) {
   struct tune *t = data;
   bool terminal = isatty(STDERR_FILENO);
-  fprintf(stderr, "%s%d of %d schedules, %.1f s", terminal ? "\r\033[K" : "", p->trials, p->budget,
-          p->seconds);
+  if (terminal) fputs("\r\033[K", stderr);
+  if (t->names) fprintf(stderr, "%.100s: ", t->names[p->program]);
+  fprintf(stderr, "%d of %d schedules, %.1f s", p->trials, p->budget, p->seconds);
   if (p->best > 0) {
     fputs(", best ", stderr);
     print_seconds(p->best, stderr);
@@ -197,11 +199,23 @@ static void tell_damaged(struct tune *t, const canvas_tuned *tuned) {
 }
 
 /* It would seem to have been searched for. */
-static void tell_untried(const struct tune *t, const struct outcome *o) {
+static bool is_untried(const struct tune *t, const canvas_tuned *tuned) {
   const char *method = t->options.method;
-  if (o->tuned->trials || interrupted || (method && !strcmp(method, "oneshot"))) return;
-  if (!o->tuned->verdict.failure)
+  if (tuned->trials || interrupted || (method && !strcmp(method, "oneshot"))) return false;
+  return !tuned->verdict.failure;
+}
+
+static void tell_untried(const struct tune *t, const struct outcome *o) {
+  if (is_untried(t, o->tuned))
     report_note("%.100s: the time was too short for trials, this is the default schedule", o->name);
+}
+
+static void tell_all_untried(const struct tune *t, const canvas_tuned *tuned, int count) {
+  int untried = 0;
+  for (int i = 0; i < count; i++) untried += is_untried(t, &tuned[i]);
+  if (untried)
+    report_note("%d of %d programs had no trials in this time, they have their default schedules",
+                untried, count);
 }
 
 static int print_outcome(struct arguments *a, const struct outcome *o) {
@@ -284,6 +298,7 @@ static int keep_program(struct arguments *a, const struct program_item *item, vo
 
 static int tune_kept(struct arguments *a, struct tune *t, struct together *all) {
   int answer = EXIT_OK;
+  t->names = all->name;
   canvas_status status =
       canvas_tune_many(a->ctx, (const canvas_program *const *)all->program, all->weight, all->count,
                        t->machine, &t->options, all->bound, all->tuned);
@@ -296,8 +311,8 @@ static int tune_kept(struct arguments *a, struct tune *t, struct together *all) 
     int one = print_outcome(a, &out);
     if (one != EXIT_OK) answer = one;
     tell_damaged(t, &all->tuned[i]);
-    tell_untried(t, &out);
   }
+  tell_all_untried(t, all->tuned, all->count);
   return answer;
 }
 

@@ -656,6 +656,7 @@ typedef struct canvas_tune_progress {
   int failures[CANVAS_FAILURES]; /* of them, by canvas_failure; [CANVAS_FAILED_NOT] were correct */
   double best;    /* seconds of the best trial, on few samples and few images; 0: none */
   double seconds; /* since it began */
+  int program;    /* which of those of canvas_tune_many, that take turns; else 0 */
 } canvas_tune_progress;
 
 /* 0 or NULL: what stands behind. A number below 0, or nan, is CANVAS_BAD_INPUT. */

@@ -91,17 +91,17 @@ def _model(value: Any) -> str:
     return _text(value)
 
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
 _YEAR = 366 * 24 * 3600.0
 
 
 def read_duration(value: Any) -> float:
-    """Seconds of `90`, `90s`, `10m` or `1.5h`; a number means seconds."""
+    """Seconds of `90`, `90s`, `10m`, `10min` or `1.5h`; a number means seconds."""
     expected = "a time such as 90s, 10m or 1.5h"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = float(value)
     else:
-        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)", str(value))
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|ms|m|min|h|)", str(value))
         if match is None:
             raise ValueError(expected)
         seconds = float(match[1]) * _UNITS[match[2]]

@@ -32,6 +32,8 @@ static canvas_status find_method(canvas_context *ctx, const char *name,
 /* What calls back with the public struct. */
 struct caller {
   const canvas_tune_options *options;
+  const canvas_program *const *programs; /* of several, that take turns */
+  int count;
 };
 
 static bool report(const struct search *s, void *data) {
@@ -39,7 +41,9 @@ static bool report(const struct search *s, void *data) {
   canvas_tune_progress p = {.trials = s->trials.count,
                             .budget = s->budget.trials,
                             .best = s->best < 0 ? 0 : s->trials.data[s->best].verdict.median,
-                            .seconds = clock_wall() - s->started};
+                            .seconds = clock_wall() - s->started,
+                            .program = 0};
+  while (p.program < c->count && program_of(c->programs[p.program]) != s->program) p.program++;
   memcpy(p.failures, s->failures, sizeof p.failures);
   return c->options->progress(&p, c->options->data);
 }
@@ -108,7 +112,7 @@ static const canvas_tune_options none;
 canvas_status canvas_tune(canvas_context *ctx, const canvas_program *program,
                           const canvas_machine *machine, const canvas_tune_options *options,
                           canvas_bound **out, canvas_tuned *tuned) {
-  struct caller c = {options ? options : &none};
+  struct caller c = {options ? options : &none, NULL, 0};
   struct tune_options how;
   struct tuned t;
   TRY(read_options(ctx, &c, &how));
@@ -131,7 +135,7 @@ canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const 
                                const double *weights, int count, const canvas_machine *machine,
                                const canvas_tune_options *options, canvas_bound **out,
                                canvas_tuned *tuned) {
-  struct caller c = {options ? options : &none};
+  struct caller c = {options ? options : &none, programs, count};
   struct tune_options how;
   TRY(read_options(ctx, &c, &how));
   struct tune_task *tasks = mem_alloc((size_t)count * sizeof *tasks + 1);
@@ -169,7 +173,7 @@ static void print_space(const struct sketch *sketch, const struct space *space, 
 canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *program,
                                 const canvas_machine *machine, const canvas_tune_options *options,
                                 int points, char **out) {
-  struct caller c = {options ? options : &none};
+  struct caller c = {options ? options : &none, NULL, 0};
   struct tune_options how;
   struct sketches sketches;
   struct space **spaces;

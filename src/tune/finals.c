@@ -105,6 +105,7 @@ canvas_status finals_open(struct search *s, const struct compiler *compiler, str
   struct loop_tree *own;
   add_finalist(s, f, (struct tune_candidate){0, 0});
   if (!(total > 0) || !f->count) return CANVAS_OK;
+  TRY(search_expect(s));
   const struct loop_tree *tree = final_tree(s, &f->of[0], &own);
   canvas_status status = compile(s, compiler, 0, tree, &f->compile);
   loop_tree_free(own);

@@ -218,6 +218,10 @@ static struct journal_entry entry_of(const struct search *s, const struct pendin
                                 .screened = true};
 }
 
+canvas_status search_expect(struct search *s) {
+  return s->expected ? CANVAS_OK : expected_new(s->ctx, s->measured, &s->expecting, &s->expected);
+}
+
 /* Those that the log does not know. */
 static canvas_status measure_new(struct search *s, struct pending *p, int count) {
   const struct loop_tree **trees = mem_alloc((size_t)count * sizeof *trees + 1);
@@ -228,7 +232,8 @@ static canvas_status measure_new(struct search *s, struct pending *p, int count)
   canvas_status status = CANVAS_OK;
   if (s->budget.seconds > 0)
     s->measuring.seconds = fmax(s->begun < FIRST ? OPENING : 1, time_left(s));
-  if (fresh)
+  if (fresh) status = search_expect(s);
+  if (fresh && status == CANVAS_OK)
     status = candidates_measure(s->ctx, s->compiler, s->expected, s->measured, trees, fresh,
                                 &s->measuring, verdicts);
   for (int i = 0, next = 0; status == CANVAS_OK && i < count; i++)

@@ -68,7 +68,8 @@ struct search {
   double run;           /* seconds for all images: as predicted, then as the best trial tells */
   bool heavy;           /* a run of it takes long: few samples, some elements are checked */
   struct compiler *compiler; /* for many */
-  struct expected *expected; /* of `measured` */
+  struct expected_options expecting;
+  struct expected *expected; /* of `measured`; NULL: nothing was measured yet */
   struct batch_options measuring;
   struct {
     VEC(struct trial);
@@ -111,6 +112,9 @@ struct loop_tree *search_for_few(const struct search *s, int sketch, struct loop
 
 /* A random legal candidate; false where a thousand draws found none. */
 bool search_draw(struct search *s, struct tune_candidate *out);
+
+/* Before something is measured: computes what is right, once. */
+canvas_status search_expect(struct search *s);
 
 /* Measures those of them that are new, as far as the budget goes. A status other than CANVAS_OK: compiling
  * or logging fails altogether. */

@@ -225,7 +225,7 @@ static canvas_status open_journal(struct search *s, const struct tune_options *o
 
 static canvas_status open_measuring(struct search *s, const struct tune_options *options) {
   const struct compiler_options compiler = {.quick = true};
-  struct expected_options expected = {.seed = 1, .winograd = options->winograd ? WINOGRAD : 0};
+  s->expecting = (struct expected_options){.seed = 1, .winograd = options->winograd ? WINOGRAD : 0};
   s->measuring = (struct batch_options){.together = options->together,
                                         .limits = {.seconds = options->timeout,
                                                    .repeats = 20,
@@ -235,12 +235,12 @@ static canvas_status open_measuring(struct search *s, const struct tune_options 
   TRY(compiler_open(s->ctx, &compiler, &s->compiler));
   s->heavy = program_flops(s->measured) > HEAVY;
   if (s->heavy) { /* some thousand elements: all of them would take longer than the trials */
-    expected.seconds = expected.spot = 1;
+    s->expecting.seconds = s->expecting.spot = 1;
     s->measuring.limits.repeats = 3;
   } else {
-    expected.compiler = s->compiler;
+    s->expecting.compiler = s->compiler;
   }
-  return expected_new(s->ctx, s->measured, &expected, &s->expected);
+  return CANVAS_OK;
 }
 
 canvas_status search_open(canvas_context *ctx, const struct program *p,

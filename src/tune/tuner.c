@@ -140,7 +140,8 @@ static canvas_status finish_measured(struct search *s, const struct compiler *co
   struct expected_options options = {.seed = 1,
                                      .samples = WHOLE_SAMPLES,
                                      .seconds = total > 0 ? fmin(1, WHOLE * total) : 1,
-                                     .winograd = s->expected->winograd};
+                                     .winograd = s->expecting.winograd};
+  TRY(search_expect(s));
   struct expected *whole = s->expected;
   TRY(finals_hold(s, compiler, f));
   if (s->fewer) TRY(expected_new(s->ctx, s->program, &options, &whole));
@@ -169,7 +170,8 @@ static canvas_status take_best(struct search *s, struct tuned *out) {
 
 static canvas_status finish(struct search *s, const struct compiler *compiler, struct finals *f,
                             struct tuned *out) {
-  if (!s->compiler) return child_stopped() ? was_stopped(s) : take_best(s, out);
+  bool unmeasured = !s->compiler || (s->turn && !s->trials.count); /* it never had its turn */
+  if (unmeasured) return child_stopped() ? was_stopped(s) : take_best(s, out);
   canvas_status status = s->stopped ? was_stopped(s) : finish_compiled(s, compiler, f, out);
   bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;
   return kept ? take_best(s, out) : status;

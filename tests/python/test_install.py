@@ -129,6 +129,20 @@ def test_the_example_of_c_measures_and_calls(prefix, tmp_path, name):
     assert "expected 'program'" in said, said
 
 
+def test_the_example_of_c_draws_a_kernel_and_measures_it(prefix, tmp_path):
+    found = library(prefix, "libcanvas.a")
+    words = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include", "-o", tmp_path / "d"]
+    run("cc", *words, ROOT / "examples/c/draw_kernel.c", found, "-lm", "-ldl")
+    cache = {"CANVAS_CACHE": str(tmp_path / "cache")}
+    said = run(tmp_path / "d", "16,8,8;32,4,4", "macs=0.5x", "1", **cache)
+    pack, _, measured = said.partition("# t0: ")
+    assert pack.count("bind t") == 2 and measured.count(" MACs, correct, ") == 2, said
+    assert run(tmp_path / "d", "16,8,8;32,4,4", "macs=0.5x", "1", **cache).startswith(pack)
+    refused = {"macs=0.5y": "unknown unit 'y'", "macs=1,params=1": "none of 1000 draws fits"}
+    for budget, why in refused.items():
+        assert why in run(tmp_path / "d", "16,8,8", budget, "1", rejected=True), budget
+
+
 def test_the_example_of_c_runs_a_network(prefix, tmp_path):
     examples, found = ROOT / "examples", library(prefix, "libcanvas.a")
     words = ["-O2", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include", "-o", tmp_path / "m"]
