@@ -65,7 +65,35 @@ NORMS: dict[str, Callable[[], nn.Module]] = {
     "groups": lambda: nn.GroupNorm(2, 4),
     "one group": lambda: nn.GroupNorm(1, 4),
     "instance": lambda: nn.InstanceNorm2d(4, affine=True),
+    "a long layer": lambda: nn.LayerNorm((4, 6, 60)),
 }
+
+
+def shape_of(name: str) -> tuple[int, ...]:
+    return (2, 4, 6, 60 if name == "a long layer" else 30)
+
+
+SPARSE: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
+    "layer": (lambda: nn.LayerNorm((8, 9, 28)), (8, 9, 28), 1),
+    "groups": (lambda: nn.GroupNorm(8, 8), (8, 64, 64), 8),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mean_of_what_is_mostly_one_number_is_as_exact_as_of_what_is_not(
+    name: str, seed: int
+) -> None:
+    """The first element is none of these: less it, they are a sum that rounds in one direction."""
+    torch.manual_seed(seed)
+    make, shape, groups = SPARSE[name]
+    norm, x = make(), torch.randn(3, *shape) * (torch.rand(shape[1:]) > 0.8)
+    x[..., 0, 0] = 1.2
+    function = lambda x: norm(x).reshape(3, groups, -1).mean(2)  # noqa: E731 - 0, but for rounding
+    got = compiled(function, x, check=False)
+    with torch.no_grad():
+        norm.double()
+        assert float((got.double() - function(x.double())).abs().max()) < 1e-6
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -73,7 +101,7 @@ def test_a_norm_of_what_is_constant_is_its_bias(name: str) -> None:
     norm = NORMS[name]().eval()
     with torch.no_grad():
         norm.get_parameter("bias").uniform_(-1, 1)
-        x = torch.full((2, 4, 6, 30), 117.3)
+        x = torch.full(shape_of(name), 117.3)
         wanted = norm(torch.zeros_like(x))
         assert torch.equal(compiled(norm, x, check=False), wanted)
 
@@ -82,7 +110,7 @@ def test_a_norm_of_what_is_constant_is_its_bias(name: str) -> None:
 def test_a_norm_of_what_differs_little(name: str) -> None:
     torch.manual_seed(0)
     norm = NORMS[name]().eval()
-    x = torch.randn(2, 4, 6, 30) * 1e-2 + 1000.0
+    x = torch.randn(shape_of(name)) * 1e-2 + 1000.0
     with torch.no_grad():
         exact = norm.double()(x.double())
         assert relative_error(compiled(norm.float(), x), exact) < 1e-5

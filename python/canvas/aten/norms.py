@@ -1,16 +1,25 @@
 """Normalisations: of a batch as it is in inference, of a layer, of groups, of an instance.
 
 Where a mean is subtracted, the first element is so before: what all elements have in common would
-leave little of their differences in float32, and of constant ones something else than 0.
+leave little of their differences in float32, and of constant ones something else than 0.  Where
+the first element is far from most, as in sparse images, these are a long sum of equal numbers,
+which rounds in one direction: D is what is left of the mean.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .operator_table import operator
 from .values import Unsupported, Value, axes, number
 from .writer import Writer, stage
+
+LONG = 1024  # elements of a mean from which on what is left of it is added
+
+
+def _is_long(over: list[tuple[str, int]]) -> bool:
+    return math.prod(size for _, size in over) > LONG
 
 
 def _affine(body: str, weight: bool, bias: bool, at: str) -> str:
@@ -78,16 +87,19 @@ def _by_group(
         begin = ", ".join([names[0], first, *corner])
         return f"X[{', '.join([names[0], own, *rest])}] - X[{begin}]"
 
-    within = less_first(channel, "0" if groups == 1 else "g")
-    square = f"({within} - M[{names[0]}, g]) * ({within} - M[{names[0]}, g])"
-    at = f"{names[0]}, {group}"
-    body = f"({less_first(c, group)} - M[{at}]) / sqrt(V[{at}] + {number(eps)})"
-    body = _affine(body, weight is not None, bias is not None, c)
+    less_mean = f"{less_first(channel, '0' if groups == 1 else 'g')} - M[{names[0]}, g]"
+    at, own, shape = f"{names[0]}, {group}", [names[0], "g"], (n, groups)
     lines = [
-        stage("M", [names[0], "g"], (n, groups), within, "mean", over),
-        stage("V", [names[0], "g"], (n, groups), square, "mean", over),
-        stage("Y", names, x.shape, body),
+        stage("M", own, shape, less_mean.rpartition(" - ")[0], "mean", over),
+        stage("V", own, shape, f"({less_mean}) * ({less_mean})", "mean", over),
     ]
+    body = f"{less_first(c, group)} - M[{at}]"
+    if _is_long(over):
+        lines.insert(1, stage("D", own, shape, less_mean, "mean", over))
+        body += f" - D[{at}]"
+    body = f"({body}) / sqrt(V[{at}] + {number(eps)})"
+    body = _affine(body, weight is not None, bias is not None, c)
+    lines.append(stage("Y", names, x.shape, body))
     return w.call(kind, _given(w, x, weight, bias, [c]), lines, x.shape)
 
 
@@ -145,13 +157,16 @@ def _layer(
     at = ", ".join(lead)
     begin = f"X[{', '.join([*lead, *('0' for _ in last)])}]"
     less = f"({load} - {begin} - M[{at}])" if centred else load
-    body = f"{less} / sqrt(V[{at}] + {number(eps)})"
+    lines, body, shape = [], less, x.shape[:first]
+    if centred:
+        lines = [stage("M", lead, shape, f"{load} - {begin}", "mean", over)]
+    if centred and _is_long(over):
+        lines.append(stage("D", lead, shape, less, "mean", over))
+        body = f"{less[:-1]} - D[{at}])"
+    body = f"{body} / sqrt(V[{at}] + {number(eps)})"
     body = _affine(body, weight is not None, bias is not None, ", ".join(last))
-    lines = (
-        [stage("M", lead, x.shape[:first], f"{load} - {begin}", "mean", over)] if centred else []
-    )
     lines += [
-        stage("V", lead, x.shape[:first], f"{less} * {less}", "mean", over),
+        stage("V", lead, shape, f"{less} * {less}", "mean", over),
         stage("Y", names, x.shape, body),
     ]
     kind = "layer_norm" if centred else "rms_norm"
