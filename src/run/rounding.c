@@ -406,9 +406,10 @@ canvas_status rounding_new(canvas_context *ctx, const struct program *p, struct 
   char why[MESSAGE_SIZE];
   memcpy(why, ctx->message, sizeof why);
   rounding_free(out);
-  return fail(ctx, CANVAS_BAD_INPUT,
-              "what rounding may do to program '%.40s' has no bound that can be written: %.600s",
-              p->name, why);
+  return fail(
+      ctx, CANVAS_BAD_INPUT,
+      "program '%.40s' cannot be checked, as the bound of its rounding is a longer one: %.600s",
+      p->name, why);
 }
 
 void rounding_free(struct rounding *r) {

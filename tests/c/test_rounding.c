@@ -217,8 +217,9 @@ static void too_deep(void **state) {
   for (int i = 0; i < 150; i++) strcat(stage, " * W[1]");
   struct program *p = parse(stage);
   assert_int_equal(rounding_new(&ctx, p, &r), CANVAS_BAD_INPUT);
-  assert_non_null(strstr(ctx.message,
-                         "what rounding may do to program 'p' has no bound that can be written: "));
+  assert_non_null(
+      strstr(ctx.message,
+             "program 'p' cannot be checked, as the bound of its rounding is a longer one: "));
   program_free(p);
 }
 

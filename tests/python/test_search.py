@@ -289,6 +289,12 @@ def test_a_time_limit_stops_in_time_with_a_table(tmp_path):
     assert (tmp_path / "pareto.csv").exists()
 
 
+def test_a_time_limit_in_which_nothing_is_trained_is_told(tmp_path):
+    limit = {"trials": 2, "time_limit": 0.5, "workers": 1, "say": lambda line: None}
+    report = search(MODEL, "digits", out=tmp_path, **limit, **QUESTION)
+    assert "before any network was trained: give the same command more time" in str(report)
+
+
 def test_another_question_is_rejected(undisturbed):
     with pytest.raises(CanvasError, match=r"--epochs 2 instead of 3.*--fresh"):
         search(MODEL, "digits", out=undisturbed[0], **{**QUESTION, "epochs": 2})

@@ -426,6 +426,7 @@ def chain(count: int) -> Any:
         (lambda: chain(300), "the expression nests deeper than 180 levels"),
         (lambda: chain(10**4), "or has more than 262144 operations"),
         (lambda: te.sum(X[K], axis=K) + 1, "a reduction is all that a compute says"),
+        (lambda: te.mean(X[K], axis=K, where=K < 2), "'mean' takes no 'where'"),
         (lambda: te.sum(X[0], axis=0), "'sum' runs over axes that te.reduce_axis made, not 0"),
         (lambda: te.max(X[K], axis=[K, K]), "'max' runs over at least one axis, each once"),
         (lambda: te.sum(X[K], axis=[]), "'sum' runs over at least one axis, each once"),

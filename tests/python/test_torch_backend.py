@@ -136,6 +136,22 @@ def test_what_cannot_be_exported_stays_in_pytorch(caplog, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("specialize", [False, True])
+def test_a_number_of_a_module_that_changes(caplog, specialize):
+    model, x = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU()).eval(), torch.randn(2, 3, 8, 8)
+    compiled = torch.compile(model, backend="canvas")
+    with (
+        torch._dynamo.config.patch(specialize_float=specialize),
+        caplog.at_level(logging.WARNING, "canvas"),
+    ):
+        for eps in (1e-5, 0.1, 0.2):
+            model[0].eps = eps
+            with torch.no_grad():
+                same(compiled(x), model(x))
+    assert len(caplog.messages) == (not specialize), caplog.messages
+    assert specialize or "specialize_float = True has it compiled as a" in caplog.messages[0]
+
+
 def test_sizes_that_vary(caplog):
     model = Net().eval()
     compiled = torch.compile(model, backend="canvas")

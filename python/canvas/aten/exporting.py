@@ -6,12 +6,14 @@ import contextlib
 import io
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+import torch.fx.traceback as fx_traceback
+from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
@@ -180,9 +182,44 @@ class _Untold(Exception):
     """An export failed, of what another try may not."""
 
 
+@contextlib.contextmanager
+def _marks_of_this_thread() -> Iterator[None]:
+    """While one thread exports, all of them are told so, and one that runs what Dynamo compiled
+    marks it in a dictionary that the export replaces: KeyError('custom').
+    """
+    annotate, own = getattr(fx_traceback, "annotate", None), threading.get_ident()
+    if annotate is None:  # an older PyTorch has no marks
+        yield
+        return
+
+    def of_own(marks: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+        return annotate(marks) if threading.get_ident() == own else contextlib.nullcontext()
+
+    fx_traceback.annotate = of_own
+    try:
+        yield
+    finally:
+        fx_traceback.annotate = annotate
+
+
+def _depends_on_values(traced: bool) -> str:
+    """Why there is no graph; `traced`: the model is one of torch.compile already."""
+    if traced:
+        return (
+            "PyTorch cannot export the model: a number in it is known only when it runs, as one "
+            "that a tensor holds; or one of a module that has changed, then "
+            "torch._dynamo.config.specialize_float = True has it compiled as a constant"
+        )
+    return (
+        "PyTorch cannot export the model: its code depends on the values of a tensor, as "
+        "'if y.sum() > 0:' does; torch.compile(model, backend=\"canvas\") compiles what "
+        "is before and after that"
+    )
+
+
 def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
     watched = WatchedCode()
-    with torch.no_grad(), kernels_as_nodes(model), watched:
+    with torch.no_grad(), kernels_as_nodes(model), _marks_of_this_thread(), watched:
         try:
             exported = torch.export.export(model, args, kwargs, strict=False)
             if transforms(exported.graph):
@@ -195,11 +232,7 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         except CanvasError:
             raise
         except GuardOnDataDependentSymNode:
-            raise CanvasError(
-                "PyTorch cannot export the model: its code depends on the values of a tensor, as "
-                "'if y.sum() > 0:' does; torch.compile(model, backend=\"canvas\") compiles what "
-                "is before and after that"
-            ) from None
+            raise CanvasError(_depends_on_values(isinstance(model, fx.GraphModule))) from None
         except Exception as error:  # whatever the code of a stranger's model raises
             if isinstance(error, OSError) and "temporary directory" in str(error):
                 raise CanvasError(

@@ -117,7 +117,7 @@ class _Import:
                 continue
             raise CanvasError(
                 f"the model writes to '{spec.target}' when it is called, which a network cannot; "
-                "call model.eval() before the export, or leave that away"
+                "call model.eval() first, or leave that away"
             )
 
     def _given(self, node: Node, spec: Any, inputs: list[str]) -> None:

@@ -63,7 +63,7 @@ def batch_norm(
     *_cudnn: Any,
 ) -> Any:
     if training or mean is None:
-        raise Unsupported("it normalises by its own batch, call model.eval() before the export")
+        raise Unsupported("it normalises by its own batch, call model.eval() first")
     return batch_norm_inference(w, x, weight, bias, mean, var, momentum, eps)[0]
 
 
@@ -143,7 +143,7 @@ def own_batch_norm(
     """What instance normalisation becomes: one image whose channels are each of their own."""
     x = w.value(x)
     if x.shape[0] != 1:
-        raise Unsupported("it normalises by its own batch, call model.eval() before the export")
+        raise Unsupported("it normalises by its own batch, call model.eval() first")
     return [_by_group(w, "instance_norm", x, weight, bias, x.shape[1], eps), None, None]
 
 

@@ -276,7 +276,7 @@ def same(w: Writer, x: Any, *_options: Any) -> Any:
 @operator("the same", "dropout feature_dropout alpha_dropout")
 def dropout(w: Writer, x: Any, _p: float, train: bool | None) -> Any:
     if train:
-        raise Unsupported("it drops at random, call model.eval() before the export")
+        raise Unsupported("it drops at random, call model.eval() first")
     return x
 
 

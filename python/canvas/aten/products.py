@@ -117,7 +117,7 @@ def attention(
     grouped: bool = False,
 ) -> Value:
     if drop:
-        raise Unsupported("it drops at random, call model.eval() before the export")
+        raise Unsupported("it drops at random, call model.eval() first")
     q, k, v = w.value(q), w.value(k), w.value(v)
     if grouped and q.shape[-3] != k.shape[-3]:
         raise Unsupported("queries that share keys (enable_gqa) are not known")

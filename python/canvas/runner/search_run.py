@@ -29,6 +29,7 @@ NATIVE_COMPILING = 0.15  # ... for the native code of each convolution of its ta
 LEAST_COMPILING = 2.0  # ... for that of a small one
 TIMING_SHARE = 0.3  # of a time limit that timing may keep
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
+TOO_SHORT = "the time limit came before any network was trained: give the same command more time"
 
 
 def fixed_format(options: dict[str, Any]) -> str:
@@ -155,3 +156,5 @@ class Run:
             return
         self.lacking.append(before)
         self.ended = TIME_IS_UP.format(" and ".join(self.lacking))
+        if not self.study.select(status="done"):
+            self.ended = TOO_SHORT

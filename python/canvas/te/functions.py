@@ -45,7 +45,10 @@ def prod(expr: Any, axis: Any, where: Any = None, init: Any = None) -> Expr:
     return reduction("prod", expr, axis, where, init)
 
 
-def mean(expr: Any, axis: Any) -> Expr:
+def mean(expr: Any, axis: Any, where: Any = None) -> Expr:
+    """The mean over all points: of some, a sum `where` they are divided by how many."""
+    if where is not None:
+        raise mistake("'mean' takes no 'where': divide a sum with it by how many there are")
     return reduction("mean", expr, axis, None, None)
 
 
