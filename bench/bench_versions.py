@@ -1,6 +1,7 @@
 """What a change of the compiler does to the code of default schedules: two builds by turns.
 
     ./dev bench versions OLD [NEW] [--sampled 300] [--only KIND] [--word WORD]
+    ./dev bench versions OLD [NEW] --isa avx512|avx2
 
 OLD and NEW are `canvas` executables, as of another checkout; NEW is build/canvas where it is not
 given. Programs are those of `./dev bench defaults`, all of them or of one KIND, with --sampled the
@@ -8,6 +9,10 @@ kernels drawn for the layers of ResNet-18. Those whose C is the same in both are
 others both shared objects are loaded into one process and take turns of six milliseconds on one
 thread. A time is the least of all turns, thread processor time; what constant weights make is
 prepared beforehand. Both outputs are compared before. A factor above 1: the new one is faster.
+
+With --isa nothing runs: the cases of `./dev bench native`, with their hand and their default
+schedules, are compiled to assembly for that instruction set, and those are named whose assembly
+differs. So a table that was measured on a machine with it is known to stand, row by row.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ import defaults_code as code
 import numpy as np
 from defaults_kinds import KINDS
 from defaults_sampled import draws, geometric
+from native_cases import LANES, Case, cases
 
 from canvas import _core
 
@@ -45,9 +51,9 @@ def programs(only: str | None, sampled: int) -> Iterator[tuple[str, str]]:
         for (number, pack, target), _ in zip(draws(1, 0), range(sampled)):
             yield f"draw {number} {pack.targets[target]}", _core.lower(pack.text, target, 1)
         return
-    for kind, cases in KINDS.items():
+    for kind, cases_of in KINDS.items():
         if only in (None, kind):
-            for case in cases():
+            for case in cases_of():
                 yield case.name, case.program
 
 
@@ -58,9 +64,9 @@ class Build:
     canvas: Path
     folder: Path
 
-    def written(self, program: Path, ending: str) -> Path:
+    def written(self, program: Path, ending: str, *words: str | Path) -> Path:
         path = self.folder / f"{program.stem}{ending}"
-        command = [self.canvas, "compile", program, "-o", path]
+        command = [self.canvas, "compile", program, "-o", path, *words]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise ValueError(done.stderr.strip())
@@ -128,6 +134,43 @@ def measure(name: str, text: str, builds: list[Build], count: int) -> Row | None
     return {"name": name, "old_us": old, "new_us": new, "factor": old / new}
 
 
+def native_programs(case: Case, isa: str, canvas: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """(name, text, words of the schedule), by hand and by default."""
+    hand, name = case.hands[isa], f"{case.name} b{case.batch}"
+    schedule = code.ROOT / "bench" / "native" / f"{hand.schedule}.schedule"
+    words = ["--schedule", str(schedule), *(["--set", hand.values] if hand.values else [])]
+    text = case.program(hand.block)
+    yield f"{name} hand", text, words
+    if case.plain:
+        command = [canvas, "operator", *case.plain.split()]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    yield f"{name} default", text, []
+
+
+def assembly(source: Path, isa: str) -> str:
+    march = {"avx512": "x86-64-v4", "avx2": "x86-64-v3"}[isa]
+    words = ["gcc", "-O2", f"-march={march}", "-S", "-fno-ident", "-o", "-", source]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def other_assembly(builds: list[Build], isa: str, words: list[str]) -> tuple[list[str], int]:
+    """Names of the cases whose assembly differs, and how many there are in all."""
+    others, count = [], 0
+    machine = code.ROOT / "examples" / "machines" / f"{isa}.txt"
+    program = builds[0].folder.parent / "case.program"
+    for case in cases():
+        for name, text, schedule in native_programs(case, isa, builds[1].canvas):
+            if not all(word in name for word in words):
+                continue
+            program.write_text(text)
+            given = ("--machine", machine, *schedule)
+            both = [assembly(build.written(program, ".c", *given), isa) for build in builds]
+            count += 1
+            if both[0] != both[1]:
+                others.append(name)
+    return others, count
+
+
 def line(row: Row) -> str:
     if "error" in row:
         return f"{row['name']:40} {row['error']}"
@@ -155,6 +198,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("new", type=Path, nargs="?", default=code.ROOT / "build" / "canvas")
     parser.add_argument("--sampled", type=int, default=0, metavar="COUNT")
     parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--isa", choices=list(LANES))
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--word", action="append", default=[], dest="words")
@@ -172,6 +216,10 @@ def main() -> None:
         for name, canvas in (("old", given.old), ("new", given.new)):
             (Path(folder) / name).mkdir()
             builds.append(Build(canvas.resolve(), Path(folder) / name))
+        if given.isa:
+            others, count = other_assembly(builds, given.isa, given.words)
+            print(*others, f"{count - len(others)} of {count} have the same assembly", sep="\n")
+            return
         for name, text in programs(given.only, given.sampled):
             if not all(word in name for word in given.words):
                 continue

@@ -102,6 +102,18 @@ def test_versions_counts_what_has_the_same_code(tmp_path: Path) -> None:
     assert "1 programs have the same code; 0 another" in bench_versions.summary([], 1)
 
 
+def test_versions_compares_assembly_for_an_instruction_set(tmp_path: Path) -> None:
+    compare = bench_versions.other_assembly
+    (tmp_path / "same").mkdir()
+    two = builds(tmp_path / "same", f'exec {CANVAS} "$@"')
+    assert compare(two, "avx512", ["gemv"]) == ([], 2)
+    changed = 'case $f in *.c) sed -i "s/return 0/return 2/" "$f";; esac'
+    script = f'{CANVAS} "$@" && for f; do {changed}; done'
+    (tmp_path / "wrong").mkdir()
+    wrong, count = compare(builds(tmp_path / "wrong", script), "avx512", ["gemv", "hand"])
+    assert count == 1 and wrong == ["gemv 1024 b1 hand"]
+
+
 def test_versions_times_other_code_by_turns(tmp_path: Path) -> None:
     machine = ROOT / "examples" / "machines" / "sse.txt"
     two = builds(tmp_path, f'exec {CANVAS} "$@" --machine {machine}')
