@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import sys
@@ -192,14 +193,19 @@ def _marks_of_this_thread() -> Iterator[None]:
         yield
         return
 
-    def of_own(marks: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
-        return annotate(marks) if threading.get_ident() == own else contextlib.nullcontext()
+    over = False  # modules that PyTorch imports meanwhile keep what they find
 
-    fx_traceback.annotate = of_own
+    @functools.wraps(annotate)
+    def of_own(marks: dict[str, Any]) -> Any:
+        other = not over and threading.get_ident() != own
+        return contextlib.nullcontext() if other else annotate(marks)
+
+    inner = getattr(annotate, "__wrapped__", annotate)  # which Dynamo knows it by
+    fx_traceback.annotate, of_own.__wrapped__ = of_own, inner
     try:
         yield
     finally:
-        fx_traceback.annotate = annotate
+        fx_traceback.annotate, over = annotate, True
 
 
 def _depends_on_values(traced: bool) -> str:
