@@ -202,7 +202,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--word", action="append", default=[], dest="words")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.isa and (given.only or given.sampled or given.json):
+        parser.error("--isa is of the cases of bench native: no --only, --sampled or --json")
+    return given
 
 
 def main() -> None:
@@ -234,4 +237,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ValueError as error:
+        sys.exit(f"versions: {error}")

@@ -80,7 +80,8 @@ PYTHON_OWN = {
     "python/canvas/aten/writer.py": "test_aten_networks",
     "python/canvas/aten/graph.py": "test_aten_networks test_compile_models",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
-    "python/canvas/aten/exporting.py": "test_compile_network test_compile_models",
+    "python/canvas/aten/exporting.py": "test_torch_backend test_compile_network "
+    "test_compile_models",
     "python/canvas/aten/norms.py": "test_accuracy",
     "python/canvas/aten/pointwise.py": "test_accuracy",
     "python/canvas/inference/watched_weights.py": "test_compile_network",

@@ -68,7 +68,7 @@ struct search {
   double run;           /* seconds for all images: as predicted, then as the best trial tells */
   bool heavy;           /* a run of it takes long: few samples, some elements are checked */
   struct compiler *compiler; /* for many */
-  struct expected_options expecting;
+  struct expected_options expecting; /* how `expected` is computed */
   struct expected *expected; /* of `measured`; NULL: nothing was measured yet */
   struct batch_options measuring;
   struct {

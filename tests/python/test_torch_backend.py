@@ -12,10 +12,12 @@ import time
 import fake_native
 import pytest
 import torch
+import torch.fx.traceback as fx_traceback
 from torch import nn
 from torch.autograd import forward_ad
 
 import canvas
+from canvas import aten
 from canvas.inference import at_work, told, torch_backend
 
 
@@ -326,6 +328,36 @@ def test_threads_compile_other_sizes_at_once():
         for thread in threads:
             thread.join()
     assert not wrong
+
+
+def test_an_export_marks_nodes_for_its_own_thread_alone():
+    """Another thread would mark its own in a dictionary that the export replaces."""
+    original, seen, kept = fx_traceback.annotate, {}, []
+
+    def look(name):
+        with fx_traceback.annotate({"by": name}):
+            seen[name] = fx_traceback.current_meta.get("custom", {}).get("by")
+
+    class Looking(nn.Module):
+        def forward(self, x):
+            kept.append(fx_traceback.annotate)
+            look("own")
+            other = threading.Thread(target=look, args=("other",))
+            other.start()
+            other.join()
+            return x.relu() + 1
+
+    aten.export(Looking().eval(), (torch.randn(2, 3),))
+    assert seen == {"own": "own", "other": None}
+    assert fx_traceback.annotate is original and kept[0].__wrapped__ is original.__wrapped__
+    fx_traceback.annotate = kept[0]  # as a module that was imported meanwhile has it
+    try:
+        later = threading.Thread(target=look, args=("later",))
+        later.start()
+        later.join()
+    finally:
+        fx_traceback.annotate = original
+    assert seen["later"] == "later"
 
 
 def test_a_fork_while_dynamo_is_at_work():

@@ -22,6 +22,23 @@ def _is_long(over: list[tuple[str, int]]) -> bool:
     return math.prod(size for _, size in over) > LONG
 
 
+def _moments(
+    own: list[str], shape: tuple[int, ...], element: str, over: list[tuple[str, int]]
+) -> list[str]:
+    """Stages of the mean M and the variance V of `element`, which has the first one subtracted."""
+    less = f"{element} - M[{', '.join(own)}]"
+    lines = [stage("M", own, shape, element, "mean", over)]
+    if _is_long(over):
+        lines.append(stage("D", own, shape, less, "mean", over))
+    return [*lines, stage("V", own, shape, f"({less}) * ({less})", "mean", over)]
+
+
+def _normalised(element: str, at: str, eps: float, over: list[tuple[str, int]]) -> str:
+    """Less its mean, by its spread, which stand at `at` in the stages of _moments."""
+    rest = f" - D[{at}]" if _is_long(over) else ""
+    return f"({element} - M[{at}]{rest}) / sqrt(V[{at}] + {number(eps)})"
+
+
 def _affine(body: str, weight: bool, bias: bool, at: str) -> str:
     body = f"{body} * G[{at}]" if weight else body
     return f"{body} + B[{at}]" if bias else body
@@ -87,17 +104,9 @@ def _by_group(
         begin = ", ".join([names[0], first, *corner])
         return f"X[{', '.join([names[0], own, *rest])}] - X[{begin}]"
 
-    less_mean = f"{less_first(channel, '0' if groups == 1 else 'g')} - M[{names[0]}, g]"
-    at, own, shape = f"{names[0]}, {group}", [names[0], "g"], (n, groups)
-    lines = [
-        stage("M", own, shape, less_mean.rpartition(" - ")[0], "mean", over),
-        stage("V", own, shape, f"({less_mean}) * ({less_mean})", "mean", over),
-    ]
-    body = f"{less_first(c, group)} - M[{at}]"
-    if _is_long(over):
-        lines.insert(1, stage("D", own, shape, less_mean, "mean", over))
-        body += f" - D[{at}]"
-    body = f"({body}) / sqrt(V[{at}] + {number(eps)})"
+    within = less_first(channel, "0" if groups == 1 else "g")
+    lines = _moments([names[0], "g"], (n, groups), within, over)
+    body = _normalised(less_first(c, group), f"{names[0]}, {group}", eps, over)
     body = _affine(body, weight is not None, bias is not None, c)
     lines.append(stage("Y", names, x.shape, body))
     return w.call(kind, _given(w, x, weight, bias, [c]), lines, x.shape)
@@ -156,19 +165,14 @@ def _layer(
     load, over = f"X[{', '.join(names)}]", list(zip(last, x.shape[first:]))
     at = ", ".join(lead)
     begin = f"X[{', '.join([*lead, *('0' for _ in last)])}]"
-    less = f"({load} - {begin} - M[{at}])" if centred else load
-    lines, body, shape = [], less, x.shape[:first]
     if centred:
-        lines = [stage("M", lead, shape, f"{load} - {begin}", "mean", over)]
-    if centred and _is_long(over):
-        lines.append(stage("D", lead, shape, less, "mean", over))
-        body = f"{less[:-1]} - D[{at}])"
-    body = f"{body} / sqrt(V[{at}] + {number(eps)})"
+        lines = _moments(lead, x.shape[:first], f"{load} - {begin}", over)
+        body = _normalised(f"{load} - {begin}", at, eps, over)
+    else:
+        lines = [stage("V", lead, x.shape[:first], f"{load} * {load}", "mean", over)]
+        body = f"{load} / sqrt(V[{at}] + {number(eps)})"
     body = _affine(body, weight is not None, bias is not None, ", ".join(last))
-    lines += [
-        stage("V", lead, shape, f"{less} * {less}", "mean", over),
-        stage("Y", names, x.shape, body),
-    ]
+    lines.append(stage("Y", names, x.shape, body))
     kind = "layer_norm" if centred else "rms_norm"
     return w.call(kind, _given(w, x, weight, bias, last), lines, x.shape)
 
