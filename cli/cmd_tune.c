@@ -214,8 +214,9 @@ static void tell_all_untried(const struct tune *t, const canvas_tuned *tuned, in
   int untried = 0;
   for (int i = 0; i < count; i++) untried += is_untried(t, &tuned[i]);
   if (untried)
-    report_note("%d of %d programs had no trials within the budget, they have their default schedules",
-                untried, count);
+    report_note(
+        "%d of %d programs had no trials within the budget, they have their default schedules",
+        untried, count);
 }
 
 static int print_outcome(struct arguments *a, const struct outcome *o) {

@@ -67,9 +67,9 @@ struct search {
   struct program **few; /* by sketch: its program for `tried` images; NULL: it is for as many */
   double run;           /* seconds for all images: as predicted, then as the best trial tells */
   bool heavy;           /* a run of it takes long: few samples, some elements are checked */
-  struct compiler *compiler; /* for many */
+  struct compiler *compiler;         /* for many */
   struct expected_options expecting; /* how `expected` is computed */
-  struct expected *expected; /* of `measured`; NULL: nothing was measured yet */
+  struct expected *expected;         /* of `measured`; NULL: nothing was measured yet */
   struct batch_options measuring;
   struct {
     VEC(struct trial);
