@@ -19,32 +19,20 @@ from statistics import median
 
 from ..errors import CanvasError
 from ..nn.memory_format import FORMATS
-from ..reporting.front import chosen_finds, find_order, title
+from ..reporting.front import chosen_finds, title
 from ..reporting.verdict import SEEDS, rivals
 from ..study import WHOLE, Candidate, final_epochs
 from ..workers.pool import Message, Pool
+from .ahead import UNCHANGED, compile_beside
 from .control_rows import add_grouped
 from .search_run import Run
+from .wanted import finalists
 
 FIRST_SEED = 1000  # how far the first seed of the finals is from the search's own
 FINAL_LIMIT = 12  # a final may take this many times what the unchanged network took per epoch
 FINALS_SHARE = 0.45  # of a time limit: a search that finds nothing has nothing to compare
 OWN_SEED = -1  # in the place of a final's seed
 ALL_FINALS = "all finals were trained"
-
-
-def finalists(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """Baseline, controls and the `count` most accurate finds of each budget, of those trained to
-    the end; of the controls also those that wait for their training.
-    """
-    chosen = [row for row in candidates if row.kind != "find" and row.status in ("done", "new")]
-    taken: dict[str, int] = {}
-    for row in sorted(candidates, key=find_order):
-        if row.kind == "find" and row.status == "done":
-            taken[row.budget] = taken.get(row.budget, 0) + 1
-            if taken[row.budget] <= count:
-                chosen.append(row)
-    return chosen
 
 
 def order_of_finals(
@@ -111,6 +99,8 @@ def train_finals(run: Run, pool: Pool) -> None:
     if lacking:
         run.display.after(run.timing_seconds())
         run.display.phase(f"finals: {len(lacking)} trainings of {epochs} epochs", len(lacking))
+        if not run.timed:
+            compile_beside(run, pool)
     Finals(run, pool, epochs, lacking).train()
     if run.timed and finals_lacking(run, epochs):
         run.time_is_up(ALL_FINALS)
@@ -143,18 +133,25 @@ class Finals:
 
     def train(self) -> None:
         next = 0
-        while next < len(self.queue) or self.pool.busy():
+        while next < len(self.queue) or self._trained():
             while next < len(self.queue) and self.pool.has_room() and self.in_time():
                 self._start(next)
                 next += 1
-            if not self.pool.busy():
+            if not self._trained():
                 break
             for job, message in self.pool.wait(0.5):
-                self._hear(job, message)
+                if job == UNCHANGED:
+                    self.run.ahead.hear(job, message)
+                else:
+                    self._hear(job, message)
             if time.monotonic() > self.run.timing_moment():
-                for job in self.pool.busy():
+                for job in self._trained():
                     self._stop(job)
                 break
+
+    def _trained(self) -> list[int]:
+        """The jobs under way that are trainings."""
+        return [job for job in self.pool.busy() if job != UNCHANGED]
 
     def _stop(self, job: int) -> None:
         candidate, seed = self.queue[job]

@@ -29,9 +29,9 @@ from ..reporting.table import align
 from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
+from .ahead import LATENCY_LIMIT
 from .driver import memory_per_child
 from .search_run import new_format
-from .timing import LATENCY_LIMIT
 
 YEAR = 366 * 24 * 3600.0  # a replay has no limit but Ctrl-C
 

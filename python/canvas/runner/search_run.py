@@ -2,6 +2,7 @@
 
 trials.py    draw, solve, train, prune
 finals.py    the finalists and the controls once more from other seeds, on the test split
+ahead.py     networks compiled before they are timed
 timing.py    latency, one network at a time while nothing trains
 """
 
@@ -19,6 +20,7 @@ from ..nn.latency import ROUNDS, SAMPLE
 from ..nn.network import Plan, Recipe
 from ..reporting.progress import Display
 from ..study import Candidate, Study
+from .ahead import Ahead
 
 Callback = Callable[[Study, Candidate], None]
 
@@ -48,7 +50,8 @@ class Run:
     """One run of a search on an open study.
 
     `deadline` is a moment of time.monotonic(), `ended` says why the search ended early; `timed`:
-    latency has had its turn; `lacking` is what a time limit came before.
+    latency has had its turn; `ahead` is what was compiled for it; `lacking` is what a time limit
+    came before.
     """
 
     study: Study
@@ -62,6 +65,7 @@ class Run:
     seal: str = ""  # ... and by what jobs name them
     ended: str = ""
     timed: bool = False
+    ahead: Ahead = field(default_factory=Ahead)
     lacking: list[str] = field(default_factory=list)
     deadline: float = field(init=False)
 
@@ -140,15 +144,16 @@ class Run:
         return TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds) * (rows + 1)
 
     def _to_compile(self) -> int:
-        """How many networks are timed under torch.compile, at most."""
+        """How many networks are still to be compiled by torch.compile, at most."""
         if self.options["compile"] == "no":
             return 0
+        made = int(self.ahead.unchanged in self.ahead.seconds)
         if self.options["compile"] == "unchanged" or not self.options["finalists"]:
-            return 1
+            return 1 - made
         rows = self.study.candidates()
         finds = [row for row in rows if row.kind == "find"]
         finals = self.options["finalists"] * len({find.budget for find in finds})
-        return len(rows) - len(finds) + min(finals, len(finds))
+        return len(rows) - len(finds) + min(finals, len(finds)) - made
 
     def time_is_up(self, before: str) -> None:
         """The limit ended the search before `before`, too: say so, once."""
