@@ -207,6 +207,10 @@ static void put_best(struct arguments *a, const canvas_log *log, const canvas_lo
     put_seconds(cold, r.cold);
     printf(", with cold caches %s", cold);
   }
+  if (r.network > 0) {
+    printf(", as a call of a network; %s\n", by);
+    return;
+  }
   printf("; %s, seed %" PRIu64 ", trial %d%s\n", by, r.seed, r.trial,
          r.screened ? ", of a search that was ended before its finals" : "");
 }

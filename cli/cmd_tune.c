@@ -46,6 +46,10 @@ static void leave_signals(const struct sigaction before[SIGNALS]) {
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &before[i], NULL);
 }
 
+static bool was_interrupted(void) {
+  return interrupted;
+}
+
 static bool is_interrupted(void *data) {
   (void)data;
   return interrupted;
@@ -355,10 +359,19 @@ static bool is_operator(struct arguments *a) {
   return true;
 }
 
+static int tune_file(struct arguments *a, struct tune *t) {
+  const canvas_tune_options *o = &t->options;
+  const struct tuning how = {t->machine, o->log, o->seconds, o->threads, was_interrupted};
+  int answer = option_given(a, "--together") ? tune_together(a, t)
+                                             : programs_each(a, a->operand[0], tune_program, t);
+  if (answer == EXIT_BAD || interrupted || !o->log || option_given(a, "--space")) return answer;
+  int network = network_finals(a, &how);
+  return network == EXIT_OK ? answer : network;
+}
+
 static int tune_all(struct arguments *a, struct tune *t) {
   if (a->operand[1] || is_operator(a)) return tune_operator(a, t);
-  if (option_given(a, "--together")) return tune_together(a, t);
-  return programs_each(a, a->operand[0], tune_program, t);
+  return tune_file(a, t);
 }
 
 static bool read_options(struct arguments *a, struct tune *t) {
@@ -412,7 +425,11 @@ const struct command command_tune = {
         "what is best is compiled as canvas run does (trials by clang -O1, where it is) and timed\n"
         "again beside the default.\n"
         "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
-        "search that was ended goes on, and another shape begins with what was found.\n"
+        "search that was ended goes on, and another shape begins with what was found; of a network "
+        "its\n"
+        "schedules are timed in the network, too, and where the default one is faster there the "
+        "log "
+        "says so.\n"
         "docs/tune.md lists the methods.\n",
     .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl 2>progress.txt",
     .options =
@@ -434,6 +451,6 @@ const struct command command_tune = {
          {"--sketch", "FILE", "a schedule with holes, instead of all that the tuner knows"},
          {"--winograd", NULL, "permit Winograd convolutions, which round more"},
          {"--space", "POINTS", "print what there is to choose from, and so many points of each"},
-         {"--json", NULL, "one JSON object per program and line"}},
+         {"--json", NULL, "one JSON object per program and line, and one of a network"}},
     .run = run,
 };

@@ -181,6 +181,19 @@ void tuned_close(struct tuned *t);
 /* The best record for the program, bound; NULL after a note that says why there is none. */
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canvas_program *program);
 
+/* ---- tuned networks (network_finals.c) ------------------------------------------------------- */
+
+struct tuning {
+  const canvas_machine *machine;
+  const char *log;
+  double seconds; /* of the search; 0: without a limit */
+  int threads;
+  bool (*stopped)(void); /* by Ctrl-C */
+};
+/* Of the operand, where it is a network: its schedules in the log are timed in it beside the default ones, and where these
+ * are faster the log says so. The exit status. */
+int network_finals(struct arguments *a, const struct tuning *how);
+
 /* ---- messages (messages.c) ----------------------------------------------------------------- */
 
 #if defined(__GNUC__)

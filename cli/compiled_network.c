@@ -9,99 +9,13 @@
 #include <time.h>
 
 #include "command.h"
+#include "network_tensors.h"
 
 enum { SAMPLES = 30 };
 
 #define SAMPLE    20e-6 /* seconds that a sample takes at least */
 #define ALL       1.0   /* ... and all of them about */
 #define TOLERANCE 1e-4  /* of the largest element of an output */
-
-/* ---- numbers -------------------------------------------------------------------------------------- */
-
-/* Tensors of one role: as double, and as the code takes them. */
-struct tensors {
-  int count;
-  canvas_tensor *as;
-  double **number;
-  void **memory;
-};
-
-static int64_t element_bytes(canvas_dtype dtype) {
-  static const int64_t bytes[] = {4, 8, 2, 4};
-  return bytes[dtype];
-}
-
-/* To nearest, ties to even. */
-static uint16_t to_bf16(double value) {
-  union {
-    float value;
-    uint32_t bits;
-  } x = {.value = (float)value};
-  if (isnan(x.value)) return (uint16_t)(x.bits >> 16 | 64);
-  return (uint16_t)((x.bits + 0x7fff + (x.bits >> 16 & 1)) >> 16);
-}
-
-static double from_bf16(uint16_t bits) {
-  union {
-    uint32_t bits;
-    float value;
-  } x = {.bits = (uint32_t)bits << 16};
-  return x.value;
-}
-
-static double element(const canvas_tensor *t, const void *memory, int64_t i) {
-  switch (t->dtype) {
-    case CANVAS_F64: return ((const double *)memory)[i];
-    case CANVAS_BF16: return from_bf16(((const uint16_t *)memory)[i]);
-    case CANVAS_I32: return ((const int32_t *)memory)[i];
-    default: return ((const float *)memory)[i];
-  }
-}
-
-static void set_element(const canvas_tensor *t, void *memory, int64_t i, double value) {
-  switch (t->dtype) {
-    case CANVAS_F64: ((double *)memory)[i] = value; return;
-    case CANVAS_BF16: ((uint16_t *)memory)[i] = to_bf16(value); return;
-    case CANVAS_I32: ((int32_t *)memory)[i] = (int32_t)value; return;
-    default: ((float *)memory)[i] = (float)value;
-  }
-}
-
-static void tensors_free(struct tensors *t) {
-  for (int i = 0; i < t->count; i++) {
-    if (t->number) free(t->number[i]);
-    if (t->memory) free(t->memory[i]);
-  }
-  free(t->as);
-  free(t->number);
-  free(t->memory);
-}
-
-static bool tensors_new(const canvas_network *n, canvas_role role, struct tensors *t) {
-  size_t count = (size_t)canvas_network_count(n, role);
-  *t = (struct tensors){(int)count, calloc(count + 1, sizeof *t->as),
-                        calloc(count + 1, sizeof *t->number), calloc(count + 1, sizeof *t->memory)};
-  if (!t->as || !t->number || !t->memory) return false;
-  for (int i = 0; i < t->count; i++) {
-    t->as[i] = canvas_network_tensor(n, role, i);
-    size_t elements = (size_t)t->as[i].elements, bytes = (size_t)element_bytes(t->as[i].dtype);
-    t->number[i] = calloc(elements, sizeof(double));
-    t->memory[i] = calloc(elements, bytes);
-    if (!t->number[i] || !t->memory[i]) return false;
-  }
-  return true;
-}
-
-/* Numbers as they are stored. */
-static void fill(const canvas_network *n, canvas_role role, uint64_t seed, struct tensors *t) {
-  for (int i = 0; i < t->count; i++) {
-    canvas_network_fill(n, role, i, seed, t->number[i]);
-    for (int64_t k = 0; k < t->as[i].elements; k++) {
-      set_element(&t->as[i], t->memory[i], k, t->number[i][k]);
-      t->number[i][k] = element(&t->as[i], t->memory[i], k);
-    }
-  }
-}
 
 struct job {
   struct arguments *a;
@@ -130,7 +44,8 @@ static void compare(const struct tensors *t, int output, struct difference *wors
   for (int64_t i = 0; i < t->as[output].elements; i++)
     if (isfinite(t->number[output][i])) largest = fmax(largest, fabs(t->number[output][i]));
   for (int64_t i = 0; i < t->as[output].elements; i++) {
-    double wanted = t->number[output][i], got = element(&t->as[output], t->memory[output], i);
+    double wanted = t->number[output][i],
+           got = tensor_element(&t->as[output], t->memory[output], i);
     bool same = got == wanted || (isnan(got) && isnan(wanted));
     double off = same ? 0 : fabs(got - wanted) / (largest > 0 ? largest : 1);
     if (t->as[output].dtype == CANVAS_BF16) off /= 256;
@@ -305,14 +220,14 @@ static int time_calls(struct job *j) {
 }
 
 static bool job_numbers(struct job *j) {
-  if (!tensors_new(j->network, CANVAS_INPUT, &j->inputs) ||
-      !tensors_new(j->network, CANVAS_WEIGHT, &j->weights) ||
-      !tensors_new(j->network, CANVAS_OUTPUT, &j->outputs))
+  if (!tensors_new(j->network, CANVAS_INPUT, true, &j->inputs) ||
+      !tensors_new(j->network, CANVAS_WEIGHT, true, &j->weights) ||
+      !tensors_new(j->network, CANVAS_OUTPUT, true, &j->outputs) ||
+      !tensors_fill(j->network, CANVAS_INPUT, (uint64_t)j->seed, &j->inputs) ||
+      !tensors_fill(j->network, CANVAS_WEIGHT, (uint64_t)j->seed, &j->weights))
     return report_error("%s: its tensors need too much memory, give smaller sizes",
                         text_name(j->a->operand[0])),
            false;
-  fill(j->network, CANVAS_INPUT, (uint64_t)j->seed, &j->inputs);
-  fill(j->network, CANVAS_WEIGHT, (uint64_t)j->seed, &j->weights);
   return true;
 }
 

@@ -541,6 +541,7 @@ canvas_network_facts canvas_network_code_describe(const canvas_network_code *cod
 
 typedef struct canvas_network_call {
   const char *program;  /* "": a value that weights alone decide is copied to an output */
+  int index;            /* ... of canvas_network_program; -1 */
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
@@ -736,6 +737,7 @@ typedef struct canvas_record {
   const char *message;         /* "" where nothing failed */
   double median, lower, upper; /* seconds of one run (canvas_verdict); 0 where it failed */
   double cold;                 /* ... with nothing in the caches; 0: not taken */
+  double network; /* ... as a call of a network, of which `median` is then, too; 0: run alone */
   int repeats, threads;
   bool screened; /* compiled quickly or timed shortly (canvas_run_options.screen): never the best */
   const char *machine, *processor; /* what it was bound for, and measured on */
@@ -766,7 +768,8 @@ typedef struct canvas_log_place {
   bool anywhere;
 } canvas_log_place;
 /* The fastest record of the program that is from there, neither failed nor screened; where no search of it came to
- * its finals, the fastest trial, whatever it was compiled with.
+ * its finals, the fastest trial, whatever it was compiled with. A record of canvas_log_add_network stands for all
+ * that were measured before it.
  * CANVAS_NONE: there is none, and the error message says what there is. */
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
@@ -776,12 +779,19 @@ canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
 canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
                               canvas_bound **out);
 
+/* Appends to a log, which is made where there is none, that this schedule is faster in a network than the one which
+ * the log had for the program until now: a call took time->median seconds. `place`: compiler and threads.
+ * CANVAS_BAD_INPUT: the file is no tuning log. CANVAS_IO: it cannot be written, and is as it was. */
+canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
+                                     const canvas_bound *bound, const canvas_log_place *place,
+                                     const canvas_verdict *time);
+
 /* All records of one program on one number of threads. */
 typedef struct canvas_log_task {
   char task[17];
   char name[128]; /* of the program */
   int threads;
-  int trials;                  /* records; of them ... */
+  int trials;                  /* records of what was run alone; of them ... */
   int failed[CANVAS_FAILURES]; /* ... by canvas_failure */
   int screened;                /* ... not failed, but trials only */
   int best;                    /* a record, as of canvas_log_best; -1: none */

@@ -73,6 +73,7 @@ canvas_record canvas_log_record(const canvas_log *log, int record) {
                        .lower = r->lower,
                        .upper = r->upper,
                        .cold = r->cold,
+                       .network = r->network,
                        .repeats = r->repeats,
                        .threads = r->threads,
                        .screened = r->screened,
@@ -141,6 +142,44 @@ canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int re
   *b->edited = (struct shared_program){r.program, r.given, 1};
   *out = b;
   return CANVAS_OK;
+}
+
+/* ---- of networks ------------------------------------------------------------------------------ */
+
+canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
+                                     const canvas_bound *bound, const canvas_log_place *place,
+                                     const canvas_verdict *time) {
+  struct buf given = {0}, edited = {0}, schedule = {0}, machine = {0};
+  struct log *log = NULL;
+  program_print(bound->given ? bound->given : bound->tree->program, &given);
+  program_print(bound->tree->program, &edited);
+  schedule_print(bound->tree->schedule, &schedule);
+  machine_print(&bound->tree->machine, &machine);
+  struct record r = {.program = given.text,
+                     .edited = edited.text,
+                     .schedule = schedule.text,
+                     .rule = "default",
+                     .method = "network",
+                     .message = "",
+                     .median = time->median,
+                     .lower = time->lower,
+                     .upper = time->upper,
+                     .network = time->median,
+                     .repeats = time->repeats,
+                     .threads = place->threads > 1 ? place->threads : 1,
+                     .machine = machine.text,
+                     .compiler = (char *)(uintptr_t)place->compiler};
+  record_stamp(&r);
+  canvas_status status = log_open(ctx, path, &log);
+  if (status == CANVAS_OK) status = log_append(ctx, log, &r);
+  log_close(log);
+  free(r.processor);
+  free(r.version);
+  buf_free(&given);
+  buf_free(&edited);
+  buf_free(&schedule);
+  buf_free(&machine);
+  return status;
 }
 
 /* ---- by tasks -------------------------------------------------------------------------------- */

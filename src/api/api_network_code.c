@@ -28,7 +28,8 @@ static void place_filter(struct place *p, const canvas_log *log) {
                                      .compiler = compiler_text(p->compiler),
                                      .version = CANVAS_VERSION,
                                      .threads = p->options.threads,
-                                     .exact = true};
+                                     .exact = true,
+                                     .nameless = true};
   p->options.log = log_records(log);
   p->options.filter = &p->filter;
 }
@@ -81,10 +82,12 @@ static canvas_network_call call_of(struct canvas_network_code *out, const struct
   const struct net_form *form = &code->forms.data[code->form_of[step->call]];
   if (step->copied >= 0)
     return (canvas_network_call){.program = "",
+                                 .index = -1,
                                  .results = names_of(&out->arena, n, &step->copied, 1),
                                  .bytes = 2 * bytes_of(n, &step->copied, 1)};
   return (canvas_network_call){
       .program = arena_strndup(&out->arena, p->name, strlen(p->name)),
+      .index = c->program,
       .results = names_of(&out->arena, n, c->results.data, c->results.count),
       .flops = (int64_t)program_flops(p),
       .bytes = bytes_of(n, c->arguments.data, c->arguments.count) +

@@ -1,6 +1,5 @@
 /* A schedule for a program of a network: the best of a log, or the default one. See network_code.h. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/network_code.h"
 #include "program/program_cost.h"
@@ -58,38 +57,16 @@ static void make_alone(struct net_form *form) {
 
 /* ---- which schedule --------------------------------------------------------------------------- */
 
-/* Names of programs do not count: passes make some up. */
-static const char *without_name(const char *text) {
-  const char *line = strstr(text, "\nprogram ");
-  return line ? line + strlen("\nprogram ") + strcspn(line + strlen("\nprogram "), "\n") : text;
-}
-
-/* The best record of what says the same; where no search of that came to its finals, the best trial; or NULL. */
-static const struct record *best_of(const struct program *p, const struct network_options *o) {
-  const struct record *best = NULL, *trial = NULL;
-  struct buf text = {0};
-  bool ended = false;
-  program_print(p, &text);
-  for (int i = 0; i < o->log->count; i++) {
-    const struct record *r = &o->log->data[i];
-    const struct record **of = r->screened ? &trial : &best;
-    bool counts = !r->failure && (!*of || r->median < (*of)->median);
-    if ((!counts && r->screened) || strcmp(without_name(r->program), without_name(text.text)) != 0)
-      continue;
-    ended |= !r->screened;
-    if (counts && record_passes(r, o->filter)) *of = r;
-  }
-  buf_free(&text);
-  return ended ? best : trial;
-}
-
 /* From the log; false where it has none. */
 static bool take_tuned(const struct program *p, const struct network_options *o,
                        struct net_form *form) {
   canvas_context ctx;
   struct recorded r;
+  struct buf text = {0};
   if (!o->log) return false;
-  const struct record *best = best_of(p, o);
+  program_print(p, &text);
+  const struct record *best = records_best(o->log, text.text, o->filter);
+  buf_free(&text);
   if (!best || record_bind(&ctx, best, &r) != CANVAS_OK) return false;
   if (!program_same_tensors(p, r.program)) {
     recorded_free(&r);

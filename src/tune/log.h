@@ -59,14 +59,16 @@ struct record_filter {
   const char *machine; /* its text; but its name, its number of cores and its memory do not count */
   const char *processor, *compiler, *version;
   int threads;
-  bool exact;   /* not rounded more than the order of sums does, ... */
-  int winograd; /* ... but for Winograd's convolution in tiles of at most so many */
+  bool exact;    /* not rounded more than the order of sums does, ... */
+  int winograd;  /* ... but for Winograd's convolution in tiles of at most so many */
+  bool nameless; /* what a program is called does not count: passes of networks make names up */
 };
 bool record_passes(const struct record *r, const struct record_filter *filter);
 
 /* Of the records of a program (its canonical text) that pass, are ok and not screened, the one with the
  * least median, the first of equal ones; where no search of it, on as many threads, came to its finals, of those
- * that are screened; NULL if there is none. Of what is screened the compiler does not count. */
+ * that are screened; NULL if there is none. Of what is screened the compiler does not count. What was timed as a
+ * call of a network counts instead of all that was measured alone before. */
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter);
 
@@ -78,12 +80,13 @@ canvas_status records_choose(canvas_context *ctx, const struct records *r, const
 struct log_task {
   const char *program;
   int threads;
-  int trials;           /* records */
+  int trials;           /* records of what was measured alone */
   int failed[FAILURES]; /* of them, by kind; FAILED_NOT: that did not fail */
   int screened;         /* that did not fail, and are no winners by themselves */
   int best;             /* a record that passes, as records_best; -1: none */
   int trial;            /* ... the best one that is screened */
   bool ended;           /* a search came to its finals */
+  int64_t in_network;   /* when it was timed in a network for the last time; INT64_MIN: never */
   int64_t first, last;  /* times of records */
 };
 struct log_tasks {

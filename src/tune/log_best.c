@@ -44,7 +44,37 @@ bool record_passes(const struct record *r, const struct record_filter *f) {
          (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
 }
 
+/* ---- of which program ------------------------------------------------------------------------- */
+
+static const char *without_name(const char *text) {
+  const char *line = strstr(text, "\nprogram ");
+  return line ? line + strlen("\nprogram ") + strcspn(line + strlen("\nprogram "), "\n") : text;
+}
+
+static bool is_of(const struct record *r, const char *program, const struct record_filter *f) {
+  if (f->nameless) return !strcmp(without_name(r->program), without_name(program));
+  return !strcmp(r->program, program);
+}
+
 /* ---- the best -------------------------------------------------------------------------------- */
+
+/* When the program was timed in a network on so many threads for the last time; INT64_MIN: never. */
+static int64_t last_in_network(const struct records *all, const char *program, int threads,
+                               const struct record_filter *f) {
+  int64_t last = INT64_MIN;
+  for (int i = 0; i < all->count; i++) {
+    const struct record *r = &all->data[i];
+    bool counts = r->network > 0 && r->threads == threads && r->time > last;
+    if (counts && is_of(r, program, f) && record_passes(r, f)) last = r->time;
+  }
+  return last;
+}
+
+/* In a network Winograd's convolution is no matter of schedules, so that it says nothing about it. */
+static bool is_overruled(const struct record *r, int64_t in_network) {
+  if (r->network > 0) return r->time < in_network;
+  return r->time <= in_network && !record_winograd(r);
+}
 
 /* Better than `best`, which is NULL where there is none. Of those that are as fast the first in the order of
  * merged logs, so that the order of the files does not matter. */
@@ -54,10 +84,12 @@ static bool is_better(const struct record *r, const struct record *best) {
 }
 
 /* Searches of the program on so many threads ended before their finals, all of them. */
-static bool never_ended(const struct records *all, const struct record *r) {
+static bool never_ended(const struct records *all, const struct record *r,
+                        const struct record_filter *f) {
   for (int i = 0; i < all->count; i++) {
     const struct record *one = &all->data[i];
-    if (!one->screened && one->program == r->program && one->threads == r->threads) return false;
+    if (one->screened || one->threads != r->threads) continue;
+    if (one->program == r->program || (f->nameless && is_of(one, r->program, f))) return false;
   }
   return true;
 }
@@ -65,18 +97,20 @@ static bool never_ended(const struct records *all, const struct record *r) {
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter) {
   const struct record *best = NULL, *trial = NULL;
-  int threads = 0; /* of the last trial that was looked at */
-  bool alone = false;
+  int threads = 0; /* of the last record that was looked at; what else is so on them: */
+  int64_t in_network = INT64_MIN;
+  bool trials_only = false;
   for (int i = 0; i < r->count; i++) {
     const struct record *one = &r->data[i];
     const struct record **of = one->screened ? &trial : &best;
-    if (!is_better(one, *of) || strcmp(one->program, program) != 0 || !record_passes(one, filter))
+    if (!is_better(one, *of) || !is_of(one, program, filter) || !record_passes(one, filter))
       continue;
-    if (one->screened && threads != one->threads) {
+    if (threads != one->threads) {
       threads = one->threads;
-      alone = never_ended(r, one);
+      in_network = last_in_network(r, program, threads, filter);
+      trials_only = never_ended(r, one, filter);
     }
-    if (!one->screened || alone) *of = one;
+    if (!is_overruled(one, in_network) && (!one->screened || trials_only)) *of = one;
   }
   return best ? best : trial;
 }
@@ -106,14 +140,14 @@ static canvas_status from_elsewhere(canvas_context *ctx, const char *title, cons
 
 static canvas_status why_none(canvas_context *ctx, const struct records *r, const char *program,
                               const struct record_filter *filter) {
-  static const struct record_filter any = {0};
+  const struct record_filter any = {.nameless = filter->nameless};
   const struct record *elsewhere = records_best(r, program, &any);
   char title[PROGRAM_NAME];
   int failed = 0, count = 0;
   task_title(program, title, sizeof title);
   if (elsewhere) return from_elsewhere(ctx, title, elsewhere, filter);
   for (int i = 0; i < r->count; i++) {
-    bool ours = !strcmp(r->data[i].program, program);
+    bool ours = is_of(&r->data[i], program, filter);
     count += ours;
     failed += ours && r->data[i].failure;
   }
@@ -146,17 +180,26 @@ static int *find_task(const struct log_tasks *tasks, int *slots, size_t mask,
   }
 }
 
-static void add_to_task(struct log_task *t, const struct records *all, int index,
-                        const struct record_filter *filter) {
-  const struct record *r = &all->data[index];
-  t->trials++;
-  t->failed[r->failure]++;
-  t->screened += !r->failure && r->screened;
+static void count_in_task(struct log_task *t, const struct record *r,
+                          const struct record_filter *filter) {
   if (r->time < t->first) t->first = r->time;
   if (r->time > t->last) t->last = r->time;
   if (!r->screened) t->ended = true;
+  if (r->network > 0) {
+    if (r->time > t->in_network && record_passes(r, filter)) t->in_network = r->time;
+    return;
+  }
+  t->trials++;
+  t->failed[r->failure]++;
+  t->screened += !r->failure && r->screened;
+}
+
+static void choose_in_task(struct log_task *t, const struct records *all, int index,
+                           const struct record_filter *filter) {
+  const struct record *r = &all->data[index];
   int *best = r->screened ? &t->trial : &t->best;
-  if (is_better(r, *best < 0 ? NULL : &all->data[*best]) && record_passes(r, filter)) *best = index;
+  if (!is_better(r, *best < 0 ? NULL : &all->data[*best])) return;
+  if (!is_overruled(r, t->in_network) && record_passes(r, filter)) *best = index;
 }
 
 void records_tasks(const struct records *r, const struct record_filter *filter,
@@ -170,6 +213,7 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
     if (!*place) {
       struct log_task task = {.program = one->program,
                               .threads = one->threads,
+                              .in_network = INT64_MIN,
                               .best = -1,
                               .trial = -1,
                               .first = one->time,
@@ -177,7 +221,11 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
       VEC_PUSH(out, task);
       *place = out->count;
     }
-    add_to_task(&out->data[*place - 1], r, i, filter);
+    count_in_task(&out->data[*place - 1], one, filter);
+  }
+  for (int i = 0; i < r->count; i++) {
+    int task = *find_task(out, table, slots - 1, &r->data[i]) - 1;
+    choose_in_task(&out->data[task], r, i, filter);
   }
   for (int i = 0; i < out->count; i++)
     if (!out->data[i].ended) out->data[i].best = out->data[i].trial;

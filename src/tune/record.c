@@ -25,17 +25,17 @@ static const struct member {
   bool optional; /* records of older versions lack it */
 } members[] = {
 #define AT(field) offsetof(struct record, field)
-    {"version", TEXT, AT(version), 0, false},     {"program", TEXT, AT(program), 0, false},
-    {"edited", TEXT, AT(edited), 0, false},       {"schedule", TEXT, AT(schedule), 0, false},
-    {"rule", TEXT, AT(rule), 0, false},           {"method", TEXT, AT(method), 0, false},
-    {"seed", SEED, AT(seed), 0, false},           {"trial", COUNT, AT(trial), 0, false},
-    {"failure", KIND, AT(failure), 0, false},     {"message", TEXT, AT(message), 0, false},
-    {"median", REAL, AT(median), 0, false},       {"lower", REAL, AT(lower), 0, false},
-    {"upper", REAL, AT(upper), 0, false},         {"cold", REAL, AT(cold), 0, true},
-    {"repeats", COUNT, AT(repeats), 0, false},    {"threads", COUNT, AT(threads), 1, false},
-    {"screened", FLAG, AT(screened), 0, false},   {"machine", TEXT, AT(machine), 0, false},
-    {"processor", TEXT, AT(processor), 0, false}, {"compiler", TEXT, AT(compiler), 0, false},
-    {"time", TIME, AT(time), 0, false},
+    {"version", TEXT, AT(version), 0, false},   {"program", TEXT, AT(program), 0, false},
+    {"edited", TEXT, AT(edited), 0, false},     {"schedule", TEXT, AT(schedule), 0, false},
+    {"rule", TEXT, AT(rule), 0, false},         {"method", TEXT, AT(method), 0, false},
+    {"seed", SEED, AT(seed), 0, false},         {"trial", COUNT, AT(trial), 0, false},
+    {"failure", KIND, AT(failure), 0, false},   {"message", TEXT, AT(message), 0, false},
+    {"median", REAL, AT(median), 0, false},     {"lower", REAL, AT(lower), 0, false},
+    {"upper", REAL, AT(upper), 0, false},       {"cold", REAL, AT(cold), 0, true},
+    {"network", REAL, AT(network), 0, true},    {"repeats", COUNT, AT(repeats), 0, false},
+    {"threads", COUNT, AT(threads), 1, false},  {"screened", FLAG, AT(screened), 0, false},
+    {"machine", TEXT, AT(machine), 0, false},   {"processor", TEXT, AT(processor), 0, false},
+    {"compiler", TEXT, AT(compiler), 0, false}, {"time", TIME, AT(time), 0, false},
 #undef AT
 };
 /* Two more that are no fields: the format, and the task. */

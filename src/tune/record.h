@@ -4,7 +4,7 @@
  *     {"canvas_log": 1, "version": "0.1.0", "task": "94d1c3f0a2b7e655", "program": "canvas 1\nprogram gemm\n...",
  *      "edited": null, "schedule": "...", "rule": "lanes n x2", "method": "quick", "seed": 1, "trial": 17,
  *      "failure": "ok", "message": "", "median": 0.0014, "lower": ..., "upper": ..., "repeats": 30,
- *      "threads": 1, "screened": false, "machine": "canvas 1\nmachine here\n...", "processor": "AMD EPYC",
+ *      "network": null, "threads": 1, "screened": false, "machine": "canvas 1\nmachine here\n...", "processor": "AMD EPYC",
  *      "compiler": "gcc -O2 ... (gcc 12.2.0)", "time": 1763827200}
  *
  * Keys stand in any order; unknown ones are skipped, so that a later version may add some; a key
@@ -30,6 +30,7 @@ struct record {
   char *message;               /* "" where there was none */
   double median, lower, upper; /* seconds; 0 where it failed */
   double cold;                 /* ... with nothing in the caches (verdict.h); 0: not taken */
+  double network; /* ... as a call of a network, which `median` is then, too; 0: alone */
   int repeats, threads;
   bool screened;   /* compiled quickly, or stopped early: never a winner by itself */
   char *machine;   /* text of the machine it was bound for */

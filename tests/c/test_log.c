@@ -12,6 +12,7 @@
 
 #include "emit/emit.h"
 #include "run/cache.h"
+#include "run/processor.h"
 #include "tune/log.h"
 
 static canvas_context ctx;
@@ -81,6 +82,7 @@ static void records_come_back(void **state) {
     r.screened = i % 3 == 0;
     r.threads = 1 + i % 5;
     r.cold = i % 3 ? 0 : 0.1 * i + 0.1;
+    r.network = i % 7 ? 0 : r.median;
     free(r.message);
     r.message = mem_strdup(i % 2 ? "" : "element [1, 2] is 3, not 4\n\"quoted\" \\ \xe2\x80\x98");
     if (i % 5 == 0) {
@@ -95,7 +97,7 @@ static void records_come_back(void **state) {
     CHECK_TEXT(twice, line, "a record");
     CHECK(again.seed == r.seed && again.trial == i && again.failure == r.failure, line);
     CHECK(r.failure || (again.median == r.median && again.lower == r.lower), line);
-    CHECK(r.failure || again.cold == r.cold, line);
+    CHECK(r.failure || (again.cold == r.cold && again.network == r.network), line);
     CHECK(!r.failure || (!again.median && !again.lower && !again.upper), line);
     CHECK_TEXT(again.message, r.message, line);
     CHECK_TEXT(again.edited, r.edited, line);
@@ -730,12 +732,17 @@ static void the_best_is_of_this_place(void **state) {
     struct record_filter filter;
     int trial;
   } rows[] = {
-      {{machine, "A", "gcc", "1", 1, false, 0}, 8},  {{machine, "A", "gcc", "1", 2, false, 0}, 3},
-      {{machine, "A", "gcc", "1", 0, false, 0}, 3},  {{NULL, "A", "gcc", "1", 1, false, 0}, 7},
-      {{machine, NULL, "gcc", "1", 1, false, 0}, 6}, {{machine, "A", "gcc", NULL, 1, false, 0}, 5},
-      {{machine, "A", NULL, "1", 1, false, 0}, 4},   {{NULL, NULL, NULL, NULL, 0, false, 0}, 7},
-      {{machine, "C", "gcc", "1", 1, false, 0}, -1}, {{machine, "A", "gcc", "1", 7, false, 0}, -1},
-      {{"", "A", "gcc", "1", 1, false, 0}, -1},
+      {{machine, "A", "gcc", "1", 1, false, 0, false}, 8},
+      {{machine, "A", "gcc", "1", 2, false, 0, false}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0, false}, 3},
+      {{NULL, "A", "gcc", "1", 1, false, 0, false}, 7},
+      {{machine, NULL, "gcc", "1", 1, false, 0, false}, 6},
+      {{machine, "A", "gcc", NULL, 1, false, 0, false}, 5},
+      {{machine, "A", NULL, "1", 1, false, 0, false}, 4},
+      {{NULL, NULL, NULL, NULL, 0, false, 0, false}, 7},
+      {{machine, "C", "gcc", "1", 1, false, 0, false}, -1},
+      {{machine, "A", "gcc", "1", 7, false, 0, false}, -1},
+      {{"", "A", "gcc", "1", 1, false, 0, false}, -1},
   };
   CHECK_ROWS (rows, row) {
     const struct record *best = records_best(&all, program, &row->filter);
@@ -759,10 +766,10 @@ static void the_best_is_of_this_place(void **state) {
     struct record_filter filter;
     int trial;
   } ended[] = {
-      {{machine, "A", "gcc", "1", 1, false, 0}, 2},
-      {{machine, "A", "gcc", "1", 2, false, 0}, 3},
-      {{machine, "A", "gcc", "1", 0, false, 0}, 3},
-      {{machine, "C", "gcc", "1", 1, false, 0}, -1},
+      {{machine, "A", "gcc", "1", 1, false, 0, false}, 2},
+      {{machine, "A", "gcc", "1", 2, false, 0, false}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0, false}, 3},
+      {{machine, "C", "gcc", "1", 1, false, 0, false}, -1},
   };
   CHECK_ROWS (ended, row) {
     const struct record *best = records_best(&all, program, &row->filter);
@@ -778,6 +785,73 @@ static void the_best_is_of_this_place(void **state) {
   records_free(&all);
   free(machine);
   free(program);
+}
+
+// What was timed in a network stands for all that was measured alone before, on as many threads, there.
+static void what_was_timed_in_a_network_comes_first(void **state) {
+  enum { TRIALS = 8 };
+  static const struct {
+    double median, network;
+    int64_t time;
+    int threads;
+    bool screened, elsewhere, winograd;
+  } of[TRIALS] = {
+      {0.001, 0, 10, 1, false, false, false},       // 0: alone, before
+      {0.005, 0.005, 20, 1, false, false, false},   // 1: in a network
+      {0.002, 0, 20, 1, false, false, false},       // 2: alone, in the same second
+      {0.007, 0, 30, 1, false, false, false},       // 3: alone, after it, but slower
+      {0.003, 0, 10, 2, false, false, false},       // 4: on two threads
+      {0.0001, 0.0001, 40, 1, false, true, false},  // 5: in a network, elsewhere
+      {0.0002, 0, 50, 1, true, false, false},       // 6: a trial
+      {0.004, 0, 10, 1, false, false, true},        // 7: Winograd's convolution
+  };
+  static const struct {
+    int count, threads, winograd, trial;
+    const char *program;
+    bool nameless;
+  } rows[] = {
+      {1, 1, 0, 0, "smooth", false}, {3, 1, 0, 1, "smooth", false},  {7, 1, 0, 1, "smooth", false},
+      {7, 2, 0, 4, "smooth", false}, {7, 0, 0, 4, "smooth", false},  {8, 1, 4, 7, "smooth", false},
+      {8, 1, 0, 1, "smooth", false}, {7, 1, 0, -1, "softer", false}, {7, 1, 0, 1, "softer", true},
+      {1, 1, 0, 0, "softer", true},
+  };
+  CHECK_ROWS (rows, row) {
+    struct records all = {0};
+    int alone = 0;
+    for (int i = 0; i < row->count; i++) {
+      struct record r = made(i);
+      alone += of[i].threads == 1 && !(of[i].network > 0);
+      r.median = of[i].median, r.network = of[i].network, r.time = of[i].time;
+      r.threads = of[i].threads, r.screened = of[i].screened;
+      if (of[i].elsewhere) r.processor[0] ^= 1;
+      if (of[i].winograd) {
+        free(r.edited);
+        r.edited = mem_strdup("canvas 1\nprogram smooth winograd 4\n");
+      }
+      records_add(&all, &r);
+      record_free(&r);
+    }
+    char *processor = processor_name(), *program = canonical_program(PROGRAM);
+    memcpy(strstr(program, "smooth"), row->program, strlen(row->program));
+    const struct record_filter filter = {.processor = processor,
+                                         .threads = row->threads,
+                                         .exact = true,
+                                         .winograd = row->winograd,
+                                         .nameless = row->nameless};
+    const struct record *best = records_best(&all, program, &filter);
+    CHECK_INT(best ? best->trial : -1, row->trial, "the best");
+    struct log_tasks tasks = {0};
+    records_tasks(&all, &filter, &tasks);
+    bool found = !best;
+    for (int i = 0; i < tasks.count; i++)
+      found |= tasks.data[i].best >= 0 && &all.data[tasks.data[i].best] == best;
+    CHECK(found, "a task has it, too");
+    CHECK_INT(tasks.data[0].trials, alone, "measured alone, on one thread");
+    free(tasks.data);
+    free(processor);
+    free(program);
+    records_free(&all);
+  }
 }
 
 // ---- merged -------------------------------------------------------------------------------------
@@ -965,6 +1039,7 @@ CHECK_MAIN(
                                     remove_folder),
     cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_half_line, make_folder, remove_folder),
     cmocka_unit_test(the_best_is_of_this_place),
+    cmocka_unit_test(what_was_timed_in_a_network_comes_first),
     cmocka_unit_test(merging_does_not_depend_on_the_order),
     cmocka_unit_test(ties_do_not_depend_on_the_order),
     cmocka_unit_test_setup_teardown(the_api_finds_the_best, make_folder, remove_folder),

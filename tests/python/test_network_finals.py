@@ -1,0 +1,128 @@
+"""canvas tune of a network: what won its trials is timed in the network, and the log keeps what is
+faster there.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CANVAS = Path(__file__).parents[2] / "build" / "canvas"
+SIZE = 192
+NETWORK = f"""canvas 1
+network two
+program gemm
+in A f32 [m:{SIZE}, k:{SIZE}]
+in B f32 [k:{SIZE}, n:{SIZE}] const
+C[m:{SIZE}, n:{SIZE}] = A[m, k] * B[k, n] // sum k:{SIZE}
+out C
+end
+program relu
+in X f32 [m:{SIZE}, n:{SIZE}]
+Y[m:{SIZE}, n:{SIZE}] = max(X[m, n], 0)
+out Y
+end
+in x f32 [{SIZE}, {SIZE}]
+weight w f32 [{SIZE}, {SIZE}] from w
+a f32 [{SIZE}, {SIZE}] = gemm(x, w)
+b f32 [{SIZE}, {SIZE}] = relu(a)
+c f32 [{SIZE}, {SIZE}] = gemm(b, w)
+out c
+"""
+SLOW = "canvas 1\nschedule s\nn, m, k =>\n    @C = m, n // k\n"  # down the columns of B
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CANVAS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.net").write_text(NETWORK)
+    return tmp_path
+
+
+def canvas(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(CANVAS), *words], capture_output=True, text=True, timeout=300)
+
+
+def tune(*words: str) -> list[dict[str, Any]]:
+    trials = ("--together", "--trials", "2", "--log", "log.jsonl", "--json")
+    told = canvas("tune", "two.net", *trials, *words)
+    assert told.returncode == 0, told.stderr
+    return [json.loads(line) for line in told.stdout.splitlines()]
+
+
+def records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+
+
+def plant(schedule: str = SLOW) -> None:
+    """As if it had won the trials of gemm, by far."""
+    won = next(r for r in records() if not r["screened"] and "program gemm\n" in r["program"])
+    won |= {"edited": None, "schedule": schedule, "rule": "slow", "trial": 99, "median": 1e-9}
+    with Path("log.jsonl").open("a") as log:
+        log.write(json.dumps(won) + "\n")
+
+
+def best(name: str) -> dict[str, Any]:
+    told = canvas("log", "best", "log.jsonl", "--json")
+    assert told.returncode == 0, told.stderr
+    return next(r for r in map(json.loads, told.stdout.splitlines()) if name in r["program"])
+
+
+def test_what_is_slower_in_the_network_is_not_taken() -> None:
+    tune()
+    plant()
+    assert best("program gemm\n")["rule"] == "slow"
+    slow = canvas("network", "two.net", "--time", "--json", "--log", "log.jsonl")
+    *programs, network = tune()
+    assert [program["name"] for program in programs] == ["gemm", "relu"]
+    assert network["network"] == "two" and network["rounds"] >= 5
+    gemm = next(p for p in network["programs"] if p["name"] == "gemm")
+    assert (gemm["kept"], gemm["calls"]) == ("default", 2)
+    assert gemm["default"] * 2 < gemm["tuned"]
+    assert network["kept"] < network["tuned"] and network["default"] < network["tuned"]
+    of_network = best("program gemm\n")
+    assert (of_network["rule"], of_network["method"]) == ("default", "network")
+    # Of one call, where the line of the network is of both.
+    assert of_network["network"] == of_network["median"]
+    assert of_network["median"] == pytest.approx(gemm["default"] / 2, rel=1e-4)
+    assert of_network["lower"] <= of_network["median"] <= of_network["upper"]
+    assert "as a call of a network" in canvas("log", "best", "log.jsonl").stdout
+    Path("edited.program").write_text(of_network["edited"])
+    default = canvas("schedule", "print", "edited.program", "default").stdout
+    assert of_network["schedule"] == default
+    fast = canvas("network", "two.net", "--time", "--json", "--log", "log.jsonl")
+    seconds = [json.loads(told.stdout)["seconds"] for told in (slow, fast)]
+    assert seconds[1] * 2 < seconds[0]
+    # What is tuned later counts again.
+    (later,) = [r for r in records() if r["rule"] == "slow"]
+    later |= {"time": best("program gemm\n")["time"] + 1}
+    with Path("log.jsonl").open("a") as log:
+        log.write(json.dumps(later) + "\n")
+    assert best("program gemm\n")["rule"] == "slow"
+
+
+def test_where_the_default_schedules_have_won_nothing_is_timed_again() -> None:
+    tune("--method", "oneshot")
+    assert not Path("log.jsonl").exists() or not records()
+    told = tune("--method", "oneshot")
+    assert [t["name"] for t in told] == ["gemm", "relu"]
+
+
+@pytest.mark.parametrize("words", [("--space", "1"), ()])
+def test_without_a_log_there_is_no_line_of_the_network(words: tuple[str, ...]) -> None:
+    told = canvas("tune", "two.net", "--together", "--trials", "2", *words)
+    assert told.returncode == 0 and "network" not in told.stdout
+
+
+def test_a_network_of_standard_input_is_tuned_without_it() -> None:
+    words = ("tune", "-", "--together", "--trials", "2", "--log", "log.jsonl")
+    told = subprocess.run(
+        [str(CANVAS), *words], input=NETWORK, capture_output=True, text=True, timeout=300
+    )
+    assert told.returncode == 0, told.stderr
+    assert "gemm: " in told.stdout and "as a network" not in told.stdout
