@@ -109,7 +109,6 @@ struct default_facts {
   int stage;
   const struct program_tensor *t;
   const int *order; /* in which its axes are kept */
-  struct default_load load[DEFAULT_LOADS];
   int loads;
   bool many;       /* more loads than there is room for: the last ones are not told */
   uint32_t asked;  /* axes in conditions of indices */
@@ -123,6 +122,7 @@ struct default_facts {
   double inside[PROGRAM_AXES]; /* by own axis: what a border leaves of a long sum's terms */
   bool bordered;               /* ... of one of them not all */
   int64_t out[PROGRAM_AXES];   /* strides of what it writes */
+  struct default_load load[DEFAULT_LOADS];
 };
 
 /* How a stage is kept: its axes, slowest first, and the steps that are kept of each. */

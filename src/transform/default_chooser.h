@@ -50,7 +50,8 @@ bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);
-double chooser_cycles(struct chooser *c);                   /* sets now.packed, too */
+/* Sets now.packed, too; `limit` where it takes so many or more. */
+double chooser_cycles(struct chooser *c, double limit);
 bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */
 double chooser_lines(const struct chooser *c, const struct default_load *l);

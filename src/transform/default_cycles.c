@@ -1,4 +1,4 @@
-/* What a tile takes, by the formula of default.h. */
+/* What a tile takes, by the formula of default.h; of one that takes too much it is left off early. */
 #include "program/program_cost.h"
 #include "transform/default_chooser.h"
 
@@ -79,12 +79,12 @@ static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
 static double tiles_of(const struct chooser *c) {
   double tiles = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
-    int64_t whole = size / rows;
+    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i];
+    int64_t left = rows > 1 ? size % rows : 0;
     if (i == c->now.vec)
       tiles *= (double)up(size, c->now.steps);
     else
-      tiles *= (double)whole + (left ? left_over(c, left, rows) : 0);
+      tiles *= (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
   }
   return tiles;
 }
@@ -560,23 +560,32 @@ static double disorder(const struct chooser *c) {
   return (double)c->f->reduction * (double)chooser_vectors(c) * (rows - IN_ORDER);
 }
 
-static double step_of(struct chooser *c) {
-  double ports = 0, gathered = 0, points = (double)(chooser_rows(c) * chooser_vectors(c));
-  double work = points * c->f->operations / PORTS;
-  c->now.packed = 0;
-  for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, &gathered);
-  bool few = c->f->reduction > DEFAULT_FEW && chooser_has_few_registers(c);
-  double loading = few ? LOADED * ports / 2 : ports / 2;
-  double step = loading > work ? loading + work / 32 : work + ports / 64;
+/* Cycles of a step until its multiply-adds are done ... */
+static double work_of(const struct chooser *c) {
+  return (double)(chooser_rows(c) * chooser_vectors(c)) * c->f->operations / PORTS;
+}
+
+/* ... until the next term may be added to a sum ... */
+static double waited(const struct chooser *c, double step) {
   double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
   if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
-  if (c->f->reduction > 1 && step < latency) step = latency;
-  if (c->f->reduction > 1) {
-    double late = arrived(c);
-    step = (step < late ? late : step) + partial_lines(c, 0) / LINES_STREAM * HINDERED;
-  }
-  double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
-  return step + gathered + around;
+  return c->f->reduction > 1 && step < latency ? latency : step;
+}
+
+/* ... with loads, beside what is gathered ... */
+static double loaded(struct chooser *c, double work, double *gathered) {
+  double ports = 0;
+  for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, gathered);
+  bool few = c->f->reduction > DEFAULT_FEW && chooser_has_few_registers(c);
+  double loading = few ? LOADED * ports / 2 : ports / 2;
+  return waited(c, loading > work ? loading + work / 32 : work + ports / 64);
+}
+
+/* ... and with those that come late. */
+static double come_late(const struct chooser *c, double step) {
+  if (c->f->reduction <= 1) return step;
+  double late = arrived(c);
+  return (step < late ? late : step) + partial_lines(c, 0) / LINES_STREAM * HINDERED;
 }
 
 /* Rows along whose axes a vector is another one that others share. */
@@ -771,16 +780,47 @@ static double turning(const struct chooser *c) {
   return TURNED * (double)(chooser_rows(c) * c->now.steps);
 }
 
-double chooser_cycles(struct chooser *c) {
-  double steps = terms(c);
-  double step = step_of(c);
-  if (c->f->reduction == 1 && c->now.vec < 0) step = scalar_point(c);
-  if (c->now.masked) step *= c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
-  if (c->f->asked) step *= border(c);
-  if (c->now.slide >= 0) step *= c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
-  double tile =
-      steps * step + fetching(c) + disorder(c) + stores(c) + turning(c) + (steps > 1 ? 8 : 0);
-  return tiles_of(c) * tile + arriving(c, tile) + packing(c) + moving(c);
+/* What the cycles of steps become cycles of all tiles by. */
+struct counted {
+  double steps, tiles, moving;
+  double masked, border, slid; /* factors */
+};
+
+static struct counted counted(const struct chooser *c) {
+  struct counted k = {terms(c), tiles_of(c), moving(c), 1, 1, 1};
+  if (c->now.masked) k.masked = c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
+  if (c->f->asked) k.border = border(c);
+  if (c->now.slide >= 0) k.slid = c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
+  return k;
+}
+
+/* Cycles of a tile for its steps. */
+static double in_tile(const struct counted *k, double step) {
+  return k->steps * (step * k->masked * k->border * k->slid);
+}
+
+/* Whether it takes so many cycles, or more, where a step does not take less. */
+static bool takes(const struct counted *k, double step, double cycles) {
+  return k->tiles * in_tile(k, step) + k->moving >= cycles;
+}
+
+double chooser_cycles(struct chooser *c, double limit) {
+  const struct counted k = counted(c);
+  double step, gathered = 0, work = work_of(c);
+  double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
+  c->now.packed = 0;
+  if (c->f->reduction == 1 && c->now.vec < 0) {
+    step = scalar_point(c);
+  } else {
+    if (takes(&k, waited(c, work) + around, limit)) return limit;
+    step = loaded(c, work, &gathered);
+    if (takes(&k, step + gathered + around, limit)) return limit;
+    step = come_late(c, step) + gathered + around;
+  }
+  if (takes(&k, step, limit)) return limit;
+  double tile = in_tile(&k, step) + fetching(c) + disorder(c) + stores(c) + turning(c);
+  if (k.steps > 1) tile += 8;
+  return k.tiles * tile + arriving(c, tile) + packing(c) + k.moving;
 }
 
 double default_long_cycles(const struct default_facts *f) {

@@ -3,6 +3,9 @@
  *
  *     pad[n, oc/16*16+ic, h+kh, w+kw]   along oc: 0, in blocks of 16; along w: 1; along kh: a row
  */
+#include <stddef.h>
+#include <string.h>
+
 #include "program/affine.h"
 #include "transform/default.h"
 
@@ -252,8 +255,12 @@ static bool is_product(const struct program *p, int expr) {
 void default_facts(const struct program *p, int stage, const struct default_kept *kept,
                    struct default_facts *out) {
   const struct program_tensor *t = &p->tensors.data[stage];
-  *out = (struct default_facts){
-      .p = p, .stage = stage, .t = t, .order = kept[stage].order, .points = 1, .reduction = 1};
+  memset(out, 0, offsetof(struct default_facts, load)); /* loads are many, and few are there */
+  out->p = p;
+  out->stage = stage;
+  out->t = t;
+  out->order = kept[stage].order;
+  out->points = out->reduction = 1;
   default_find_phases(out);
   struct walk w = {out, kept, 0, default_find_inside(out), false};
   walk(&w, t->body);

@@ -325,10 +325,12 @@ static bool shares_rows(const struct chooser *c, int64_t window) {
 }
 
 bool chooser_slides(const struct chooser *c, int reduction) {
-  int64_t size = c->f->t->axes[reduction].size, tile = chooser_rows(c) * chooser_vectors(c);
+  int64_t size = c->f->t->axes[reduction].size, vectors = chooser_vectors(c);
+  int64_t tile = chooser_rows(c) * vectors;
   if (size < 2 || size > SHORT || size * tile > DEFAULT_STATEMENTS) return false;
+  if (c->f->reduction > DEFAULT_FEW && vectors > 1) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
-  int few = c->machine->registers < DEFAULT_REGISTERS || chooser_vectors(c) < chooser_rows(c);
+  int few = c->machine->registers < DEFAULT_REGISTERS || vectors < chooser_rows(c);
   if (2 * tile + few > c->machine->registers) return false;
   if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
   if (c->f->period[reduction]) return false;

@@ -1,6 +1,8 @@
 /* The tile of a stage: every lane axis, number of vectors and rows that the registers allow is put into
  * the formula of default.h.
  */
+#include <math.h>
+
 #include "bind/storage.h"
 #include "program/program_cost.h"
 #include "transform/default_chooser.h"
@@ -14,9 +16,11 @@ enum {
 static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memory and come back */
 
 static void take_cheaper(struct chooser *c) {
-  c->now.cycles = chooser_cycles(c);
-  if (c->options.wish && c->options.wish->seen) chooser_note(c);
-  if (c->best.cycles < 0 || c->now.cycles < 0.9995 * c->best.cycles) c->best = c->now;
+  bool noted = c->options.wish && c->options.wish->seen;
+  double limit = c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
+  c->now.cycles = chooser_cycles(c, noted ? INFINITY : limit);
+  if (noted) chooser_note(c);
+  if (c->now.cycles < limit) c->best = c->now;
 }
 
 /* Phases are unrolled, around the tile and inside: loops hold no more statements, with what they leave over. */
