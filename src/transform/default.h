@@ -59,7 +59,8 @@
  * the panel of weights of one block of lanes is used for all rows, unless it is larger than half of L2 and the
  * rows' operands are smaller. Panels of more than L2 are asked for some steps before, where few tiles of rows
  * use each of them. Where one tile alone does, as in the product of a matrix and a vector, and they are in
- * memory, two of them are read at once.
+ * memory, two of them are read at once, or two of half the lanes where registers do not suffice; with fewer than 32
+ * of these they come in time without being asked for.
  *
  * A sum of products, of one axis and without conditions, comes in parts, whose loop stands outside of all tiles of one
  * product, where most of what these read is read by several of them: in up to 1024 steps of which all that they read
@@ -86,7 +87,10 @@
 
 #include "bind/loop_tree.h"
 
-enum { DEFAULT_LOADS = 12 };
+enum {
+  DEFAULT_LOADS = 12,
+  DEFAULT_REGISTERS = 32 /* of vectors; with fewer a tile shares less of what it loads */
+};
 
 /* How a load moves: one for each load node of a stage's expression. */
 struct default_load {

@@ -9,8 +9,7 @@
 enum {
   DEFAULT_CALLS = 8,        /* operations of a point from which on its tile is small */
   DEFAULT_STATEMENTS = 128, /* of a tile whose sum is unrolled */
-  DEFAULT_FEW = 64,         /* steps of a reduction that loads bind, and not operations */
-  DEFAULT_REGISTERS = 32    /* of vectors; with fewer a tile shares less of what it loads */
+  DEFAULT_FEW = 64          /* steps of a reduction that loads bind, and not operations */
 };
 
 struct chooser {

@@ -389,25 +389,41 @@ static void block_copy(struct chooser *c) {
   c->best.rolled = 1u << from;
 }
 
-/* Panels that come from memory, and once, come faster two at a time, where one tile has half of the registers. */
-static void read_in_streams(struct chooser *c) {
-  struct default_tile *best = &c->best;
+/* Panels that come from memory, and once. */
+static bool is_read_from_memory(const struct chooser *c) {
+  const struct default_tile *best = &c->best;
   int v = best->vec;
-  if (v < 0 || best->blocked >= 0 || best->open || best->masked || c->f->reduction == 1) return;
   double bytes = 0;
+  if (v < 0 || best->open || best->masked || c->f->reduction == 1) return false;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != v && c->f->t->axes[i].size > 1) return;
+    if (i != v && c->f->t->axes[i].size > 1) return false;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     bool panel = l->moves >> v & 1 && (l->stride[v] == 1 || best->packed >> i & 1);
     if (panel && !l->asked && !l->twisted) bytes += bytes_of_load(c, l);
   }
-  int64_t vectors = up(best->steps, c->lanes), tiles = c->f->t->axes[v].size / best->steps;
-  if (!chooser_is_far(c, bytes) || tiles % AT_ONCE) return;
-  if (vectors * AT_ONCE + vectors + 1 > c->machine->registers) return;
-  best->together = AT_ONCE;
-  best->blocked = v;
-  best->streams = true;
+  return chooser_is_far(c, bytes);
+}
+
+/* Panels that can be read at once, each of so many vectors. */
+static bool has_streams(const struct chooser *c, int64_t vectors) {
+  int64_t tiles = c->f->t->axes[c->best.vec].size / (vectors * c->lanes);
+  return tiles % AT_ONCE == 0 && vectors * AT_ONCE + vectors + 1 <= c->machine->registers;
+}
+
+/* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them. */
+static void halve_panels(struct chooser *c) {
+  int64_t vectors = up(c->best.steps, c->lanes), half = vectors / 2;
+  if (!is_read_from_memory(c) || has_streams(c, vectors)) return;
+  if (half && c->best.steps == 2 * half * c->lanes && has_streams(c, half)) c->best.steps /= 2;
+}
+
+static void read_in_streams(struct chooser *c) {
+  if (!is_read_from_memory(c) || c->best.blocked >= 0) return;
+  if (!has_streams(c, up(c->best.steps, c->lanes))) return;
+  c->best.together = AT_ONCE;
+  c->best.blocked = c->best.vec;
+  c->best.streams = true;
 }
 
 static bool keeps_vectors(const struct chooser *c) {
@@ -422,6 +438,7 @@ void chooser_order(struct chooser *c) {
   c->best.bands = c->best.streams = false;
   c->best.open = c->options.wish && c->options.wish->tile;
   block_copy(c);
+  halve_panels(c);
   pack_panels(c);
   order_own(c);
   order_copy(c);
