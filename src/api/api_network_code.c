@@ -28,8 +28,7 @@ static void place_filter(struct place *p, const canvas_log *log) {
                                      .compiler = compiler_text(p->compiler),
                                      .version = CANVAS_VERSION,
                                      .threads = p->options.threads,
-                                     .exact = true,
-                                     .nameless = true};
+                                     .exact = true};
   p->options.log = log_records(log);
   p->options.filter = &p->filter;
 }

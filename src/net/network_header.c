@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "emit/print_c.h"
 #include "net/network_code.h"
 
@@ -54,10 +55,59 @@ static int count_steps(const struct network_code *code) {
   return count;
 }
 
+/* A macro that may be long: its lines go on behind a backslash. */
+static void put_macro(struct buf *line, struct buf *out) {
+  struct buf wrapped = {0};
+  print_wrapped(line->text, line->length, 0, &wrapped);
+  for (const char *p = wrapped.text; *p; p++)
+    if (*p == '\n')
+      buf_puts(out, " \\\n");
+    else
+      buf_bytes(out, p, 1);
+  buf_puts(out, "\n");
+  buf_free(&wrapped);
+  line->length = 0;
+}
+
+/* How many tensors a list has, and the bytes of each, for an initialiser. */
+static void put_list(const char *name, const char *list, const struct net_tensor *const *tensors,
+                     int count, struct buf *out) {
+  struct buf line = {0};
+  buf_printf(out, "#define %s_%s_count %d\n", name, list, count);
+  buf_printf(&line, "#define %s_%s_bytes {%s", name, list, count ? "" : "0");
+  for (int i = 0; i < count; i++)
+    buf_printf(&line, "%s%" PRId64, i ? ", " : "", network_bytes(tensors[i]));
+  buf_puts(&line, "}");
+  put_macro(&line, out);
+  buf_free(&line);
+}
+
+static void put_lists(const struct network_code *code, struct buf *out) {
+  static const struct {
+    enum net_kind kind;
+    const char *list;
+  } given[] = {{NET_INPUT, "inputs"}, {NET_WEIGHT, "weights"}};
+  const struct network *n = code->network;
+  const struct net_tensor **tensors =
+      mem_alloc((size_t)(n->tensors.count + n->outputs.count + 1) * sizeof *tensors);
+  for (int k = 0; k < 2; k++) {
+    int count = 0;
+    for (int i = 0; i < n->tensors.count; i++)
+      if (n->tensors.data[i].kind == given[k].kind) tensors[count++] = &n->tensors.data[i];
+    put_list(code->name, given[k].list, tensors, count, out);
+  }
+  for (int i = 0; i < n->outputs.count; i++) tensors[i] = &n->tensors.data[n->outputs.data[i]];
+  put_list(code->name, "outputs", tensors, n->outputs.count, out);
+  free(tensors);
+}
+
 static void put_sizes(const struct network_code *code, struct buf *out) {
   buf_printf(out, "#define %s_packed_bytes %" PRId64 "\n", code->name, code->packed_bytes);
   buf_printf(out, "#define %s_arena_bytes %" PRId64 "\n", code->name, code->arena_bytes);
-  buf_printf(out, "#define %s_calls %d\n\n", code->name, count_steps(code));
+  buf_printf(out, "#define %s_calls %d\n", code->name, count_steps(code));
+  buf_puts(out, "/* Tensors of each kind, and the bytes of each, in order. */\n");
+  put_lists(code, out);
+  buf_puts(out, "\n");
 }
 
 static void put_wrapped(struct buf *line, struct buf *out) {
@@ -102,34 +152,9 @@ void network_header(const struct network_code *code, struct buf *out) {
 
 /* ---- an example --------------------------------------------------------------------------------- */
 
-/* Elements of a list of tensors with their bytes. */
-static void put_bytes(const struct network *n, enum net_kind kind, const char *list,
-                      struct buf *out) {
-  struct buf line = {0};
-  int count = 0;
-  buf_printf(&line, "static const size_t %s_bytes[] = {", list);
-  for (int i = 0; i < n->tensors.count; i++)
-    if (n->tensors.data[i].kind == kind)
-      buf_printf(&line, "%s%" PRId64, count++ ? ", " : "", network_bytes(&n->tensors.data[i]));
-  buf_puts(&line, count ? "};" : "0};");
-  put_wrapped(&line, out);
-  buf_printf(out, "enum { %s_count = %d };\n", list, count);
-  buf_free(&line);
-}
-
-static void put_output_bytes(const struct network *n, struct buf *out) {
-  struct buf line = {0};
-  buf_puts(&line, "static const size_t outputs_bytes[] = {");
-  for (int i = 0; i < n->outputs.count; i++)
-    buf_printf(&line, "%s%" PRId64, i ? ", " : "",
-               network_bytes(&n->tensors.data[n->outputs.data[i]]));
-  buf_puts(&line, "};");
-  put_wrapped(&line, out);
-  buf_printf(out, "enum { outputs_count = %d };\n", n->outputs.count);
-  buf_free(&line);
-}
-
 static const char example[] =
+    "static const size_t inputs_bytes[] = @_inputs_bytes, weights_bytes[] = @_weights_bytes;\n"
+    "static const size_t outputs_bytes[] = @_outputs_bytes;\n"
     "\n"
     "/* Memory at a multiple of 64 bytes; all zeros, where a real program reads its weights and "
     "images. */\n"
@@ -141,34 +166,30 @@ static const char example[] =
     "}\n"
     "\n"
     "int main(void) {\n"
-    "  const void *weights[weights_count + 1], *inputs[inputs_count + 1];\n"
-    "  void *outputs[outputs_count];\n"
-    "  for (int i = 0; i < weights_count; i++) weights[i] = memory(weights_bytes[i]);\n"
-    "  for (int i = 0; i < inputs_count; i++) inputs[i] = memory(inputs_bytes[i]);\n"
-    "  for (int i = 0; i < outputs_count; i++) outputs[i] = memory(outputs_bytes[i]);\n"
+    "  const void *weights[@_weights_count + 1], *inputs[@_inputs_count + 1];\n"
+    "  void *outputs[@_outputs_count];\n"
+    "  for (int i = 0; i < @_weights_count; i++) weights[i] = memory(weights_bytes[i]);\n"
+    "  for (int i = 0; i < @_inputs_count; i++) inputs[i] = memory(inputs_bytes[i]);\n"
+    "  for (int i = 0; i < @_outputs_count; i++) outputs[i] = memory(outputs_bytes[i]);\n"
     "  void *packed = memory(@_packed_bytes), *arena = memory(@_arena_bytes);\n"
     "  if (@_load(weights, packed)) return 1;\n"
     "  if (@_run(weights, packed, inputs, outputs, arena)) return 1;\n"
-    "  for (int i = 0; i < outputs_count; i++)\n"
+    "  for (int i = 0; i < @_outputs_count; i++)\n"
     "    printf(\"output %d: %zu bytes\\n\", i, outputs_bytes[i]);\n"
-    "  for (int i = 0; i < weights_count; i++) free((void *)weights[i]);\n"
-    "  for (int i = 0; i < inputs_count; i++) free((void *)inputs[i]);\n"
-    "  for (int i = 0; i < outputs_count; i++) free(outputs[i]);\n"
+    "  for (int i = 0; i < @_weights_count; i++) free((void *)weights[i]);\n"
+    "  for (int i = 0; i < @_inputs_count; i++) free((void *)inputs[i]);\n"
+    "  for (int i = 0; i < @_outputs_count; i++) free(outputs[i]);\n"
     "  free(packed);\n"
     "  free(arena);\n"
     "  return 0;\n"
     "}\n";
 
 void network_example(const struct network_code *code, struct buf *out) {
-  const struct network *n = code->network;
-  buf_printf(out, "/* Loads and runs the network '%s' once:  cc -O2 main.c %s.c -lm */\n", n->name,
-             code->name);
+  buf_printf(out, "/* Loads and runs the network '%s' once:  cc -O2 main.c %s.c -lm */\n",
+             code->network->name, code->name);
   buf_printf(
       out, "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n#include \"%s.h\"\n\n",
       code->name);
-  put_bytes(n, NET_INPUT, "inputs", out);
-  put_bytes(n, NET_WEIGHT, "weights", out);
-  put_output_bytes(n, out);
   for (const char *p = example; *p; p++) {
     if (*p == '@')
       buf_puts(out, code->name);

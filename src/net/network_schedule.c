@@ -57,15 +57,17 @@ static void make_alone(struct net_form *form) {
 
 /* ---- which schedule --------------------------------------------------------------------------- */
 
-/* From the log; false where it has none. */
+/* From the log, whatever it calls the program: passes make names up. False where it has none. */
 static bool take_tuned(const struct program *p, const struct network_options *o,
                        struct net_form *form) {
   canvas_context ctx;
   struct recorded r;
   struct buf text = {0};
   if (!o->log) return false;
+  struct record_filter filter = *o->filter;
+  filter.nameless = true;
   program_print(p, &text);
-  const struct record *best = records_best(o->log, text.text, o->filter);
+  const struct record *best = records_best(o->log, text.text, &filter);
   buf_free(&text);
   if (!best || record_bind(&ctx, best, &r) != CANVAS_OK) return false;
   if (!program_same_tensors(p, r.program)) {

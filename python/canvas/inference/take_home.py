@@ -15,7 +15,6 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +23,7 @@ from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
 from .huge_pages import ALIGNMENT
-from .native_network import DTYPES, NativeNetwork
+from .native_network import NativeNetwork
 
 MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see README.md */
 #include <math.h>
@@ -34,11 +33,15 @@ MAIN = r"""/* Runs the network '%(name)s' on example.bin and compares:  see READ
 
 #include "%(name)s.h"
 
-enum { WEIGHTS = %(weights)d, INPUTS = %(inputs)d, OUTPUTS = %(outputs)d };
+enum {
+  WEIGHTS = %(name)s_weights_count,
+  INPUTS = %(name)s_inputs_count,
+  OUTPUTS = %(name)s_outputs_count
+};
 static const double BOUND = 1e-3; /* of the largest output: more than rounding */
-static const size_t weight_bytes[] = {%(weight_bytes)s};
-static const size_t input_bytes[] = {%(input_bytes)s};
-static const size_t output_bytes[] = {%(output_bytes)s};
+static const size_t weight_bytes[] = %(name)s_weights_bytes;
+static const size_t input_bytes[] = %(name)s_inputs_bytes;
+static const size_t output_bytes[] = %(name)s_outputs_bytes;
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -151,20 +154,9 @@ def save_network(
 
 
 def _texts(network: NativeNetwork, name: str) -> dict[str, str]:
-    words: dict[str, Any] = {"name": name}
-    for role in ("weight", "input", "output"):
-        rows = getattr(network, role + "s")
-        words[role + "s"] = len(rows)
-        sizes = [str(_bytes(row[-2:] if role == "weight" else row[1:3])) for row in rows]
-        words[role + "_bytes"] = ", ".join(sizes) or "0"
     flags = "-O2 -march=native" + (" -fopenmp" if network.threads > 1 else "")
     readme = README.format(name=name, version=_core.version(), flags=flags)
-    return {"main.c": MAIN % words, "network.txt": network.text, "README.md": readme}
-
-
-def _bytes(row: Sequence[Any]) -> int:
-    dtype, shape = row
-    return int(torch.Size(shape).numel()) * DTYPES[dtype].itemsize
+    return {"main.c": MAIN % {"name": name}, "network.txt": network.text, "README.md": readme}
 
 
 def _together(tensors: Iterable[Tensor]) -> bytes:
