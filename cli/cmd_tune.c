@@ -425,11 +425,9 @@ const struct command command_tune = {
         "what is best is compiled as canvas run does (trials by clang -O1, where it is) and timed\n"
         "again beside the default.\n"
         "With --log all trials are kept: canvas run, compile and log take the best from there, a\n"
-        "search that was ended goes on, and another shape begins with what was found; of a network "
-        "its\n"
-        "schedules are timed in the network, too, and where the default one is faster there the "
-        "log "
-        "says so.\n"
+        "search that was ended goes on, and another shape begins with what was found. Schedules "
+        "of\n"
+        "a network are timed in the network, too; where the default is faster the log says so.\n"
         "docs/tune.md lists the methods.\n",
     .example = "canvas tune gemm m=64 n=64 k=64 --trials 8 --log tuned.jsonl 2>progress.txt",
     .options =

@@ -541,7 +541,7 @@ canvas_network_facts canvas_network_code_describe(const canvas_network_code *cod
 
 typedef struct canvas_network_call {
   const char *program;  /* "": a value that weights alone decide is copied to an output */
-  int index;            /* ... of canvas_network_program; -1 */
+  int index;            /* its number for canvas_network_program; -1: it is such a copy */
   const char *results;  /* names of values, with commas between */
   int64_t flops, bytes; /* operations; of its arguments and results together */
   bool tuned, parallel; /* its schedule is of the log; threads share its work */
