@@ -263,7 +263,7 @@ static canvas_status compare(struct network_finals *f) {
     status =
         canvas_network_code_load(f->a->ctx, f->code[side], (const void *const *)f->weights.memory);
   if (status == CANVAS_OK) status = take_turns(f);
-  if (status != CANVAS_OK || f->rounds < LEAST_ROUNDS) return status;
+  if (status != CANVAS_OK || f->how->stopped()) return status;
   judge(f);
   status = log_all(f);
   if (status != CANVAS_OK) return status;
@@ -277,12 +277,15 @@ static canvas_status compare(struct network_finals *f) {
 
 static int judge_network(struct network_finals *f) {
   char *compiler = canvas_compiler_name(f->a->ctx);
-  f->place = (canvas_log_place){
-      .machine = f->how->machine, .compiler = compiler, .threads = f->how->threads};
+  f->place = (canvas_log_place){.machine = f->how->machine,
+                                .compiler = compiler,
+                                .threads = f->how->threads,
+                                .nameless = true};
   canvas_status status = compiler ? CANVAS_OK : CANVAS_IO;
   if (status == CANVAS_OK) status = canvas_log_read(f->a->ctx, f->how->log, &f->log);
   if (status == CANVAS_OK) status = compare(f);
-  if (status != CANVAS_OK) report_status(f->a, text_name(f->a->operand[0]), status);
+  bool stopped = f->how->stopped();
+  if (status != CANVAS_OK && !stopped) report_status(f->a, text_name(f->a->operand[0]), status);
   for (int side = 0; side < SIDES; side++) canvas_network_code_free(f->code[side]);
   canvas_log_free(f->log);
   canvas_string_free(compiler);
@@ -290,7 +293,8 @@ static int judge_network(struct network_finals *f) {
   tensors_free(&f->weights);
   tensors_free(&f->outputs);
   free(f->finalists);
-  return status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
+  if (stopped) report_note("stopped before the network was timed to the end");
+  return stopped ? EXIT_INTERRUPTED : status == CANVAS_OK ? EXIT_OK : EXIT_BAD;
 }
 
 int network_finals(struct arguments *a, const struct tuning *how) {

@@ -766,6 +766,7 @@ typedef struct canvas_log_place {
   int winograd; /* 2 or 4: what the edit `winograd` made with tiles up to that is let pass, too; 0: none */
   /* Neither machine and compiler count, nor that it is of this processor and this version of canvas. */
   bool anywhere;
+  bool nameless; /* of a program that says the same under another name, too, as networks take it */
 } canvas_log_place;
 /* The fastest record of the program that is from there, neither failed nor screened; where no search of it came to
  * its finals, the fastest trial, whatever it was compiled with. A record of canvas_log_add_network stands for all

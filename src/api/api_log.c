@@ -102,8 +102,10 @@ struct place {
 };
 
 static struct place place_open(const canvas_log_place *place) {
-  struct place p = {
-      .filter = {.threads = place->threads, .exact = true, .winograd = place->winograd}};
+  struct place p = {.filter = {.threads = place->threads,
+                               .exact = true,
+                               .winograd = place->winograd,
+                               .nameless = place->nameless}};
   if (place->anywhere) return p;
   if (place->machine) machine_print(machine_of(place->machine), &p.machine);
   p.processor = processor_name();
@@ -146,6 +148,16 @@ canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int re
 
 /* ---- of networks ------------------------------------------------------------------------------ */
 
+/* Clocks differ, and are set: no record of the log is later. */
+static canvas_status follow(canvas_context *ctx, const char *path, int64_t *time) {
+  struct records all = {0};
+  canvas_status status = log_read(ctx, path, &all);
+  for (int i = 0; i < all.count; i++)
+    if (all.data[i].time > *time) *time = all.data[i].time;
+  records_free(&all);
+  return status;
+}
+
 canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
                                      const canvas_bound *bound, const canvas_log_place *place,
                                      const canvas_verdict *time) {
@@ -171,6 +183,7 @@ canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
                      .compiler = (char *)(uintptr_t)place->compiler};
   record_stamp(&r);
   canvas_status status = log_open(ctx, path, &log);
+  if (status == CANVAS_OK) status = follow(ctx, path, &r.time);
   if (status == CANVAS_OK) status = log_append(ctx, log, &r);
   log_close(log);
   free(r.processor);

@@ -389,33 +389,57 @@ static void block_copy(struct chooser *c) {
   c->best.rolled = 1u << from;
 }
 
-/* Panels that come from memory, and once. */
+/* It is a panel of the lanes' axis, or becomes one. */
+static bool is_panel(const struct chooser *c, int load) {
+  const struct default_load *l = &c->f->load[load];
+  int v = c->best.vec;
+  bool along = l->moves >> v & 1 && (l->stride[v] == 1 || c->best.packed >> load & 1);
+  return along && !l->asked && !l->twisted;
+}
+
+/* Panels come from memory, and once. */
 static bool is_read_from_memory(const struct chooser *c) {
   const struct default_tile *best = &c->best;
-  int v = best->vec;
   double bytes = 0;
-  if (v < 0 || best->open || best->masked || c->f->reduction == 1) return false;
+  if (best->vec < 0 || best->open || best->masked || c->f->reduction == 1) return false;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != v && c->f->t->axes[i].size > 1) return false;
-  for (int i = 0; i < c->f->loads; i++) {
-    const struct default_load *l = &c->f->load[i];
-    bool panel = l->moves >> v & 1 && (l->stride[v] == 1 || best->packed >> i & 1);
-    if (panel && !l->asked && !l->twisted) bytes += bytes_of_load(c, l);
-  }
+    if (i != best->vec && c->f->t->axes[i].size > 1) return false;
+  for (int i = 0; i < c->f->loads; i++)
+    if (is_panel(c, i)) bytes += bytes_of_load(c, &c->f->load[i]);
   return chooser_is_far(c, bytes);
+}
+
+static bool have_registers(const struct chooser *c, int64_t vectors) {
+  return vectors * AT_ONCE + vectors + 1 <= c->machine->registers;
 }
 
 /* Panels that can be read at once, each of so many vectors. */
 static bool has_streams(const struct chooser *c, int64_t vectors) {
   int64_t tiles = c->f->t->axes[c->best.vec].size / (vectors * c->lanes);
-  return tiles % AT_ONCE == 0 && vectors * AT_ONCE + vectors + 1 <= c->machine->registers;
+  return tiles % AT_ONCE == 0 && have_registers(c, vectors);
 }
 
-/* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them. */
+/* Weights that become panels of as many lanes as the tile has. */
+static bool may_be_packed(const struct chooser *c, int load) {
+  const struct default_load *l = &c->f->load[load];
+  bool constant = c->f->p->tensors.data[l->tensor].constant;
+  return c->best.packed >> load & 1 || (constant && c->options.pack && l->plain);
+}
+
+/* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them: so are they
+ * packed, and then read, all lanes of a panel together. */
 static void halve_panels(struct chooser *c) {
   int64_t vectors = up(c->best.steps, c->lanes), half = vectors / 2;
-  if (!is_read_from_memory(c) || has_streams(c, vectors)) return;
-  if (half && c->best.steps == 2 * half * c->lanes && has_streams(c, half)) c->best.steps /= 2;
+  if (!chooser_has_few_registers(c) || !is_read_from_memory(c)) return;
+  bool halves = !have_registers(c, vectors) && c->best.steps == 2 * half * c->lanes;
+  for (int i = 0; i < c->f->loads; i++) {
+    int64_t block = c->f->load[i].block[c->best.vec], all = block / c->lanes;
+    if (!is_panel(c, i)) continue;
+    if (all && block == all * c->lanes && has_streams(c, all))
+      c->best.steps = block;
+    else if (!block && halves && has_streams(c, half) && may_be_packed(c, i))
+      c->best.steps = half * c->lanes;
+  }
 }
 
 static void read_in_streams(struct chooser *c) {

@@ -252,6 +252,10 @@ static const struct {
     // ... two of half the lanes where registers do not suffice, which come in time without being asked for
     {MATRIX("4096"), "o_oo:para, k, o_b:2:unroll, o_v:32:vec =>", 1},
     {MATRIX("32"), "k:pf(64), o:vec =>", 1},
+    // ... all of their lanes
+    {BEGIN "in X f32 [k:4096]\nin W f32 [k:4096, n:4096] const\n"
+           "Y[n:4096] = X[k] * W[k, n] // sum k:4096\nout Y\n",
+     "n_oo:para, k, n_b:2:unroll, n_v:32:vec =>", 1},
     // ... in which more rows than a tile has use them again: as many as there are
     {BEGIN "in X f32 [i:16, k:25088]\nin W f32 [o:4096, k:25088] const\nY[i:16, o:4096] = X[i, k] "
            "* W[o, k] // sum k:25088\nout Y\n",

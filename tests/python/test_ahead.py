@@ -8,6 +8,7 @@ from made_finals import ScriptedPool, good, made_run, scores
 from canvas.runner.ahead import UNCHANGED, compile_ahead
 from canvas.runner.finals import train_finals
 from canvas.runner.wanted import engines_wanted
+from canvas.workers.scratch import environment_of
 
 FINALISTS = 7
 EVERY = ["eager", "native", "compiled"]
@@ -88,6 +89,20 @@ def test_the_unchanged_network_is_compiled_in_the_place_of_a_training(run):
     # Half of the 12 seconds beside trainings went by for it, of those after them what passed.
     by_the_clock = sum(run.ahead.cost(i, e)[0] for i in run.ahead.seconds for e in EVERY)
     assert by_the_clock == pytest.approx(12 / 2, abs=0.5) and compiled > 1
+
+
+@pytest.mark.parametrize(
+    ("cache", "kept"),
+    [("/tmp/torchinductor_root", False), ("/home/me/cache", True), (None, False)],
+)
+def test_children_share_no_cache_but_one_that_the_user_chose(monkeypatch, tmp_path, cache, kept):
+    """Where torch has looked for its cache, its default stands in the environment."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/tmp")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    if cache:
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", cache)
+    given = environment_of(tmp_path)["TORCHINDUCTOR_CACHE_DIR"]
+    assert given == (cache if kept else str(tmp_path / "inductor"))
 
 
 def test_what_is_not_compiled_when_the_finals_end_is_awaited(run):

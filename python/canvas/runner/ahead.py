@@ -90,6 +90,7 @@ def compile_beside(run: Run, pool: Pool) -> None:
         return
     engines = engines_wanted(run)
     if COMPILED in engines[baseline.id] and lacks(run, baseline, engines):
+        run.display.line("beside the finals the unchanged network is compiled by torch.compile")
         run.ahead.unchanged = baseline.id
         run.ahead.start(pool, UNCHANGED, compile_job(run, pool, baseline, engines))
 
@@ -120,7 +121,8 @@ def _make(run: Run, pool: Pool, queue: list[Candidate], wanted: dict[int, list[s
     ahead, began, end = run.ahead, time.monotonic(), run.deadline - 1
     count = len(queue) + len(pool.busy())
     until = max(began + (end - began) / 2, end - run.rounds_seconds(count))
-    run.display.phase(f"compiling {count} networks, {pool.size} at a time", count)
+    networks = "1 network" if count == 1 else f"{count} networks, {pool.size} at a time"
+    run.display.phase(f"compiling {networks}", count)
     while queue or pool.busy():
         while queue and pool.has_room():
             row = queue.pop(0)

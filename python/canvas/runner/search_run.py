@@ -29,6 +29,7 @@ TIMING_SLACK = 5  # finds may well be slower than the unchanged network
 COMPILING = 25.0  # seconds kept for torch.compile of one network, its headers included
 NATIVE_COMPILING = 0.15  # ... for the native code of each convolution of its table, and ...
 LEAST_COMPILING = 2.0  # ... for that of a small one
+TIMED = 1.0  # seconds kept for each network beside its rounds, as for a child that is new
 TIMING_SHARE = 0.3  # of a time limit that timing may keep
 TIME_IS_UP = "the time limit came before {}; the same command goes on"
 TOO_SHORT = "the time limit came before any network was trained: give the same command more time"
@@ -141,7 +142,7 @@ class Run:
 
     def rounds_seconds(self, rows: int) -> float:
         """About how long it takes, at most, to time `rows` networks that are compiled."""
-        return TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds) * (rows + 1)
+        return (TIMING_SLACK * ROUNDS * max(SAMPLE, self.plan.seconds) + TIMED) * (rows + 1)
 
     def _to_compile(self) -> int:
         """How many networks are still to be compiled by torch.compile, at most."""

@@ -37,6 +37,7 @@ def time_networks(run: Run, pool: Pool) -> None:
     compile_ahead(run, pool, lacking, wanted)
     for baseline in run.study.select("baseline", "done"):
         if lacks(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
+            run.display.phase("timing the unchanged network", 1)
             time_unchanged(run, pool, baseline, wanted[baseline.id])
     rows = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
     rows.sort(key=lambda row: (row.kind != "baseline", row.kind == "find", find_order(row)))

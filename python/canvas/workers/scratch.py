@@ -39,8 +39,19 @@ def remove_scratch(folder: Path) -> None:
 
 def environment_of(folder: Path) -> dict[str, str]:
     """What makes a child keep its files in `folder`; a cache that the user chose is kept."""
-    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
+    cache = chosen_cache() or str(folder / "inductor")
     return {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": cache}
+
+
+def chosen_cache() -> str:
+    """The user's cache of torch.compile; "" where there is none.  Once torch has looked for it,
+    its default stands in the environment, which all programs share: what one that was killed has
+    left there fails in the next.
+    """
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
+    usual = Path(tempfile.gettempdir())
+    default = Path(cache).parent == usual and Path(cache).name.startswith("torchinductor_")
+    return "" if default else cache
 
 
 def import_without_blanks(path: list[str]) -> None:
