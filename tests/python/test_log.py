@@ -68,6 +68,7 @@ def here(tmp_path_factory):
         "lower": 1e-6,
         "upper": 3e-6,
         "cold": None,
+        "network": None,
         "repeats": 30,
         "threads": 1,
         "screened": False,
