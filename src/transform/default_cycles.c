@@ -81,10 +81,11 @@ static double tiles_of(const struct chooser *c) {
   for (int i = 0; i < c->f->t->rank; i++) {
     int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i];
     int64_t left = rows > 1 ? size % rows : 0;
+    int64_t whole = (size - left) / rows;
     if (i == c->now.vec)
       tiles *= (double)up(size, c->now.steps);
     else
-      tiles *= (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
+      tiles *= (double)whole + (left ? left_over(c, left, rows) : 0);
   }
   return tiles;
 }
