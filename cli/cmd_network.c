@@ -9,17 +9,18 @@
 
 enum { ELEMENTS_MAX = 1 << 27, SHOWN = 4 };
 
-struct tensors {
+/* Of the tensors of one role, as the interpreter takes them. */
+struct numbers {
   int count;
   double **data;
 };
 
-static void tensors_free(struct tensors *t) {
+static void numbers_free(struct numbers *t) {
   for (int i = 0; t->data && i < t->count; i++) free(t->data[i]);
   free(t->data);
 }
 
-static bool tensors_new(const canvas_network *n, canvas_role role, struct tensors *out) {
+static bool numbers_new(const canvas_network *n, canvas_role role, struct numbers *out) {
   out->count = canvas_network_count(n, role);
   out->data = calloc((size_t)out->count + 1, sizeof *out->data);
   for (int i = 0; out->data && i < out->count; i++) {
@@ -30,7 +31,7 @@ static bool tensors_new(const canvas_network *n, canvas_role role, struct tensor
   return out->data != NULL;
 }
 
-static void fill(const canvas_network *n, canvas_role role, uint64_t seed, struct tensors *t) {
+static void fill(const canvas_network *n, canvas_role role, uint64_t seed, struct numbers *t) {
   for (int i = 0; i < t->count; i++) canvas_network_fill(n, role, i, seed, t->data[i]);
 }
 
@@ -48,10 +49,10 @@ static void print_output(const canvas_tensor *t, const double *value) {
 }
 
 static canvas_status evaluate(struct arguments *a, const canvas_network *n, uint64_t seed) {
-  struct tensors inputs = {0}, weights = {0}, outputs = {0};
+  struct numbers inputs = {0}, weights = {0}, outputs = {0};
   canvas_status status = CANVAS_IO;
-  if (!tensors_new(n, CANVAS_INPUT, &inputs) || !tensors_new(n, CANVAS_WEIGHT, &weights) ||
-      !tensors_new(n, CANVAS_OUTPUT, &outputs)) {
+  if (!numbers_new(n, CANVAS_INPUT, &inputs) || !numbers_new(n, CANVAS_WEIGHT, &weights) ||
+      !numbers_new(n, CANVAS_OUTPUT, &outputs)) {
     report_error("%s: its tensors need too much memory, give smaller sizes",
                  text_name(a->operand[0]));
   } else {
@@ -65,9 +66,9 @@ static canvas_status evaluate(struct arguments *a, const canvas_network *n, uint
       print_output(&t, outputs.data[i]);
     }
   }
-  tensors_free(&inputs);
-  tensors_free(&weights);
-  tensors_free(&outputs);
+  numbers_free(&inputs);
+  numbers_free(&weights);
+  numbers_free(&outputs);
   return status;
 }
 

@@ -364,7 +364,8 @@ static int tune_file(struct arguments *a, struct tune *t) {
   const struct tuning how = {t->machine, o->log, o->seconds, o->threads, was_interrupted};
   int answer = option_given(a, "--together") ? tune_together(a, t)
                                              : programs_each(a, a->operand[0], tune_program, t);
-  if (answer == EXIT_BAD || interrupted || !o->log || option_given(a, "--space")) return answer;
+  bool ended = answer == EXIT_BAD || answer == EXIT_INTERRUPTED;
+  if (ended || !o->log || option_given(a, "--space")) return answer;
   int network = network_finals(a, &how);
   return network == EXIT_OK ? answer : network;
 }

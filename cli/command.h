@@ -231,5 +231,8 @@ struct short_number {
 struct short_number short_number(double value);
 /* Seconds of wall-clock since some moment. */
 double wall_clock(void);
+/* Of the thread's processor; of several threads the wall's. Seconds. */
+double clock_of_calls(int64_t threads);
+void sort_numbers(double *numbers, int count);
 
 #endif

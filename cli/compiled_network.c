@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "command.h"
 #include "network_tensors.h"
@@ -65,23 +64,11 @@ static canvas_status check(struct job *j, struct difference *worst) {
 
 /* ---- timed ---------------------------------------------------------------------------------------- */
 
-static double now(const struct job *j) {
-  struct timespec t;
-  if (j->threads > 1) return wall_clock();
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* A run, or one call of it. */
 static canvas_status once(struct job *j, int call) {
   const void *const *inputs = (const void *const *)j->inputs.memory;
   if (call < 0) return canvas_network_code_run(j->a->ctx, j->code, inputs, j->outputs.memory);
   return canvas_network_code_step(j->a->ctx, j->code, call, inputs, j->outputs.memory);
-}
-
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 struct timing {
@@ -90,9 +77,9 @@ struct timing {
 };
 
 static double sample(struct job *j, int call, int calls) {
-  double start = now(j);
+  double start = clock_of_calls(j->threads);
   for (int i = 0; i < calls; i++) once(j, call);
-  return (now(j) - start) / calls;
+  return (clock_of_calls(j->threads) - start) / calls;
 }
 
 /* `seconds`: for all samples, about. */
@@ -103,7 +90,7 @@ static struct timing time_of(struct job *j, int call, double seconds) {
   int calls = (int)fmax(1, ceil(SAMPLE / first)), count = (int)fmax(5, seconds / (first * calls));
   if (count > SAMPLES) count = SAMPLES;
   for (int i = 0; i < count; i++) samples[i] = sample(j, call, calls);
-  qsort(samples, (size_t)count, sizeof *samples, by_size);
+  sort_numbers(samples, count);
   return (struct timing){samples[count / 2], samples[count / 4], samples[count - 1 - count / 4],
                          count};
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -98,8 +99,25 @@ const struct time_unit *time_unit_of(double seconds) {
   return &units[i];
 }
 
-double wall_clock(void) {
+static double clock_seconds(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double wall_clock(void) {
+  return clock_seconds(CLOCK_MONOTONIC);
+}
+
+double clock_of_calls(int64_t threads) {
+  return clock_seconds(threads > 1 ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+void sort_numbers(double *numbers, int count) {
+  qsort(numbers, (size_t)count, sizeof *numbers, by_size);
 }

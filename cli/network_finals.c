@@ -6,11 +6,9 @@
  * networks are compiled and run by turns, call by call; where the default schedule is the faster one the log gets a
  * record that says so.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "command.h"
 #include "network_tensors.h"
@@ -109,13 +107,6 @@ static bool make_tensors(struct network_finals *f) {
 
 /* ---- by turns ------------------------------------------------------------------------------- */
 
-static double now(const struct network_finals *f) {
-  struct timespec t;
-  if (f->how->threads > 1) return wall_clock();
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The first of two runs brings back what the other network has put out of the caches. */
 static canvas_status turn(struct network_finals *f, int side, int round) {
   const void *const *inputs = (const void *const *)f->inputs.memory;
@@ -124,9 +115,9 @@ static canvas_status turn(struct network_finals *f, int side, int round) {
   for (int i = 0; status == CANVAS_OK && i < calls_of(f, side); i++) {
     int index = canvas_network_code_call(f->code[side], i).index;
     double *sum = index < 0 ? &f->rest[side][round] : &f->finalists[index].seconds[side][round];
-    double began = now(f);
+    double began = clock_of_calls(f->how->threads);
     status = canvas_network_code_step(f->a->ctx, f->code[side], i, inputs, f->outputs.memory);
-    *sum += now(f) - began;
+    *sum += clock_of_calls(f->how->threads) - began;
   }
   return status;
 }
@@ -145,15 +136,10 @@ static canvas_status take_turns(struct network_finals *f) {
 
 /* ---- judged --------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double quantile(const double *of, int count, int quarter) {
   double sorted[MOST_ROUNDS];
   memcpy(sorted, of, (size_t)count * sizeof *of);
-  qsort(sorted, (size_t)count, sizeof *sorted, by_size);
+  sort_numbers(sorted, count);
   return sorted[(count - 1) * quarter / 4];
 }
 
@@ -283,7 +269,7 @@ static int judge_network(struct network_finals *f) {
                                 .nameless = true};
   canvas_status status = compiler ? CANVAS_OK : CANVAS_IO;
   if (status == CANVAS_OK) status = canvas_log_read(f->a->ctx, f->how->log, &f->log);
-  if (status == CANVAS_OK) status = compare(f);
+  if (status == CANVAS_OK && !f->how->stopped()) status = compare(f);
   bool stopped = f->how->stopped();
   if (status != CANVAS_OK && !stopped) report_status(f->a, text_name(f->a->operand[0]), status);
   for (int side = 0; side < SIDES; side++) canvas_network_code_free(f->code[side]);

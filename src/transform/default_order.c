@@ -427,19 +427,29 @@ static bool may_be_packed(const struct chooser *c, int load) {
 }
 
 /* Two panels of half the lanes come faster than one, where registers do not suffice for two of all of them: so are they
- * packed, and then read, all lanes of a panel together. */
+ * packed ... */
 static void halve_panels(struct chooser *c) {
   int64_t vectors = up(c->best.steps, c->lanes), half = vectors / 2;
-  if (!chooser_has_few_registers(c) || !is_read_from_memory(c)) return;
-  bool halves = !have_registers(c, vectors) && c->best.steps == 2 * half * c->lanes;
+  if (have_registers(c, vectors) || c->best.steps != 2 * half * c->lanes) return;
   for (int i = 0; i < c->f->loads; i++) {
-    int64_t block = c->f->load[i].block[c->best.vec], all = block / c->lanes;
-    if (!is_panel(c, i)) continue;
-    if (all && block == all * c->lanes && has_streams(c, all))
-      c->best.steps = block;
-    else if (!block && halves && has_streams(c, half) && may_be_packed(c, i))
-      c->best.steps = half * c->lanes;
+    bool packed = is_panel(c, i) && may_be_packed(c, i) && !c->f->load[i].block[c->best.vec];
+    if (packed && has_streams(c, half)) c->best.steps = half * c->lanes;
   }
+}
+
+/* ... and read, all lanes of a panel together. */
+static void take_panels(struct chooser *c) {
+  for (int i = 0; i < c->f->loads; i++) {
+    int64_t block = c->f->load[i].block[c->best.vec], vectors = block / c->lanes;
+    bool whole = is_panel(c, i) && vectors && block == vectors * c->lanes;
+    if (whole && has_streams(c, vectors)) c->best.steps = block;
+  }
+}
+
+static void short_panels(struct chooser *c) {
+  if (!chooser_has_few_registers(c) || !is_read_from_memory(c)) return;
+  halve_panels(c);
+  take_panels(c);
 }
 
 static void read_in_streams(struct chooser *c) {
@@ -462,7 +472,7 @@ void chooser_order(struct chooser *c) {
   c->best.bands = c->best.streams = false;
   c->best.open = c->options.wish && c->options.wish->tile;
   block_copy(c);
-  halve_panels(c);
+  short_panels(c);
   pack_panels(c);
   order_own(c);
   order_copy(c);

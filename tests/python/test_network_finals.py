@@ -5,6 +5,7 @@ faster there.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,26 @@ def test_records_of_other_names_and_of_fast_clocks_are_compared_too(name: str, a
     assert network["kept"] * 2 < network["tuned"]
     last = tune()[-1]  # what was kept is the default schedule: there is nothing to compare
     assert "gemm" not in [program["name"] for program in last.get("programs", [])]
+
+
+def test_ctrl_c_in_the_network_is_told_by_the_exit_code() -> None:
+    """While it is compiled or runs; nothing is logged of what was not timed to the end."""
+    tune()
+    plant()
+    words = ("--together", "--trials", "2", "--log", "log.jsonl", "--json")
+    tuner = subprocess.Popen(
+        [str(CANVAS), "tune", "two.net", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert tuner.stdout
+    programs = [json.loads(tuner.stdout.readline()) for _ in range(2)]
+    tuner.send_signal(signal.SIGINT)
+    said, errors = tuner.communicate(timeout=60)
+    assert [program["name"] for program in programs] == ["gemm", "relu"]
+    assert tuner.returncode == 130 and "stopped before the network was timed" in errors
+    assert not said and not [r for r in records() if r["network"]]
 
 
 def test_where_the_default_schedules_have_won_nothing_is_timed_again() -> None:
