@@ -17,7 +17,9 @@
 #include "program/program_edit.h"
 
 /* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
-static const double MOST = 1.15;
+static const double MOST = 1.2;
+/* Tiles of 4 of what tiles of 2 take: their weights are predicted to come from memory more slowly than they do. */
+static const double LARGER = 1.25;
 /* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
 static const int64_t CACHED = 14 << 20;
 
@@ -36,11 +38,11 @@ static bool spills(const struct program *p) {
 /* In the tiles that are predicted to be fastest; NULL: the program stays. */
 static struct program *better_of(struct fuse_costs *costs, const struct program *p, int most) {
   struct program *best = NULL;
-  double least = MOST * fuse_cost(costs, p);
+  double least = MOST * fuse_cost(costs, p), limit = least;
   for (int tile = 2; tile <= most; tile += 2) {
     struct program *made = p->winograd ? NULL : winograd_of(p, tile);
     double seconds = made ? fuse_cost(costs, made) : INFINITY;
-    bool better = isfinite(seconds) && seconds <= least && !spills(made);
+    bool better = seconds <= limit && seconds <= (best ? LARGER : 1) * least && !spills(made);
     if (better) least = seconds;
     program_free(better ? best : made);
     if (better) best = made;

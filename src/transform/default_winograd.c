@@ -5,8 +5,8 @@
  *     max(points * vectors / 2,  (points + vectors) / 2,  6,  bytes of weights / 24)
  *
  * cycles: multiply-adds, loads, the latency of an addition, which tiles of eight sums do not hide quite, and what comes
- * from the second cache where the weights of a tile are more than half of the first; what is left over of rows and
- * columns is a smaller one.
+ * from the second cache where the weights of a tile are half of the first or more; what is left over of rows and
+ * columns is a smaller one. Of equals that is taken whose weights come from the first.
  * The block of tiles that is transformed and multiplied at a time reads all weights again, which come with 48 bytes
  * a cycle where they and the block take half of the second cache, else with 8, as do the block's own numbers where
  * they do not stay there beside the weights that a product reads.
@@ -56,11 +56,15 @@ static int64_t channels_of(const struct choice *c) {
   return channels;
 }
 
-static double step(const struct choice *c, int64_t points) {
+/* Bytes of weights that a step takes from the second cache. */
+static int64_t from_second(const struct choice *c) {
   int64_t bytes = c->vectors * c->machine->vector_bytes;
+  return channels_of(c) * bytes >= c->machine->l1 / 2 ? bytes : 0;
+}
+
+static double step(const struct choice *c, int64_t points) {
   double cycles = more((double)(points * c->vectors) / 2, (double)(points + c->vectors) / 2);
-  if (channels_of(c) * bytes > c->machine->l1 / 2) cycles = more(cycles, (double)bytes / SECOND);
-  return more(cycles, LATENCY);
+  return more(more(cycles, (double)from_second(c) / SECOND), LATENCY);
 }
 
 /* Of some rows of tiles, all columns. */
@@ -93,7 +97,8 @@ static void choose_tile(struct choice *c) {
         if (!offered || (c->vectors > 1 && c->vectors * c->lanes > channels)) continue;
         if (sums + c->vectors + 1 > c->machine->registers) continue;
         double cycles = products(c);
-        if (least >= 0 && cycles >= least) continue;
+        bool fewer = cycles == least && from_second(c) < from_second(&best);
+        if (least >= 0 && cycles >= least && !fewer) continue;
         least = cycles;
         best = *c;
       }

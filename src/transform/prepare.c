@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "program/program_cost.h"
+#include "program/program_relayout.h"
+#include "transform/prepare_layout.h"
 #include "transform/schedule_change.h"
 
 struct splitter {
@@ -15,6 +17,7 @@ struct splitter {
   bool *kept;     /* by tensor: ... and that another stage reads */
   bool *read;     /* by tensor: something of the part that is written reads it */
   int *number;    /* by tensor: in the part that is written */
+  char **layout;  /* by tensor: of what is kept; NULL: row-major */
 };
 
 /* ---- what is apart ------------------------------------------------------------------------------ */
@@ -138,10 +141,29 @@ static struct program *write_part(struct splitter *s, bool apart, bool *takes) {
   return to;
 }
 
+/* What is kept lies in its layout: the part is a program of that. */
+static canvas_status lay_out(canvas_context *ctx, const struct splitter *s, struct program **part) {
+  const char **text = mem_alloc((size_t)(*part)->tensors.count * sizeof *text + 1);
+  struct program *made = NULL;
+  bool any = false;
+  for (int i = 0; i < s->p->tensors.count; i++) {
+    if (!s->layout[i]) continue;
+    text[s->number[i]] = s->layout[i];
+    any = true;
+  }
+  canvas_status status = any ? program_relayout(ctx, *part, text, &made) : CANVAS_OK;
+  free(text);
+  if (!made) return status;
+  program_free(*part);
+  *part = made;
+  return CANVAS_OK;
+}
+
 /* ---- the schedules ------------------------------------------------------------------------------- */
 
-/* Of the leaves of one part; an output is laid out as the program says. */
-static struct schedule *schedule_part(const struct splitter *s, bool apart) {
+/* Of the leaves of one part; an output is laid out as its program says. */
+static struct schedule *schedule_part(const struct splitter *s, bool apart,
+                                      const struct program *part) {
   struct schedule *copy = schedule_copy(s->tree->schedule);
   for (int i = 0; i < s->tree->count; i++) {
     const struct bound_stage *stage = &s->tree->stages[i];
@@ -149,6 +171,8 @@ static struct schedule *schedule_part(const struct splitter *s, bool apart) {
     if (s->apart[stage->tensor] != apart) {
       change_detach(copy, stage->node);
     } else if (s->kept[stage->tensor]) {
+      if (s->layout[stage->tensor])
+        prepare_layout_leaf(copy, stage->node, &part->tensors.data[s->number[stage->tensor]]);
       leaf->layout.count = 0;
       leaf->scope = SCOPE_AUTO;
     }
@@ -161,7 +185,8 @@ static canvas_status bind_part(canvas_context *ctx, struct splitter *s, bool apa
   part->takes = mem_alloc((size_t)s->p->inputs.count + 1);
   part->program = write_part(s, apart, part->takes);
   TRY(program_verify(ctx, part->program));
-  struct schedule *schedule = schedule_part(s, apart);
+  TRY(lay_out(ctx, s, &part->program));
+  struct schedule *schedule = schedule_part(s, apart, part->program);
   canvas_status status =
       loop_tree_bind(ctx, part->program, schedule, &s->tree->machine, &part->tree);
   if (status == CANVAS_OK)
@@ -183,6 +208,34 @@ static void place(const struct splitter *s, struct prepared *made) {
   }
 }
 
+/* *out is NULL where that is not legal: a loop may be longer than its axis for lanes that the other part has. */
+static canvas_status take_apart(canvas_context *ctx, struct splitter *s, struct prepared **out) {
+  struct prepared *made = mem_alloc(sizeof *made);
+  place(s, made);
+  canvas_status status = bind_part(ctx, s, true, &made->prepare);
+  if (status == CANVAS_OK) status = bind_part(ctx, s, false, &made->rest);
+  if (status != CANVAS_OK) prepare_free(made);
+  *out = status == CANVAS_OK ? made : NULL;
+  return status == CANVAS_BAD_INPUT ? CANVAS_OK : status;
+}
+
+/* Answers whether any is told. */
+static bool find_layouts(struct splitter *s) {
+  bool any = false;
+  for (int i = 0; i < s->tree->count; i++) {
+    int tensor = s->tree->stages[i].tensor;
+    if (s->kept[tensor]) any |= (s->layout[tensor] = prepare_layout_text(s->tree, i)) != NULL;
+  }
+  return any;
+}
+
+static void forget_layouts(struct splitter *s) {
+  for (int i = 0; i < s->p->tensors.count; i++) {
+    free(s->layout[i]);
+    s->layout[i] = NULL;
+  }
+}
+
 canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
                             struct prepared **out) {
   size_t count = (size_t)tree->program->tensors.count + 1;
@@ -192,26 +245,21 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
                        .apart = mem_alloc(count),
                        .kept = mem_alloc(count),
                        .read = mem_alloc(count),
-                       .number = mem_alloc(count * sizeof(int))};
+                       .number = mem_alloc(count * sizeof(int)),
+                       .layout = mem_alloc(count * sizeof(char *))};
   canvas_status status = CANVAS_OK;
   *out = NULL;
   if (!tree->open && choose(&s)) {
-    struct prepared *made = mem_alloc(sizeof *made);
-    place(&s, made);
-    status = bind_part(ctx, &s, true, &made->prepare);
-    if (status == CANVAS_OK) status = bind_part(ctx, &s, false, &made->rest);
-    /* A loop may be longer than its axis for lanes that the other part has: then nothing is apart. */
-    if (status == CANVAS_OK)
-      *out = made;
-    else
-      prepare_free(made);
-    if (status == CANVAS_BAD_INPUT) status = CANVAS_OK;
+    if (find_layouts(&s)) status = take_apart(ctx, &s, out);
+    forget_layouts(&s);
+    if (status == CANVAS_OK && !*out) status = take_apart(ctx, &s, out);
   }
   free(s.constant);
   free(s.apart);
   free(s.kept);
   free(s.read);
   free(s.number);
+  free(s.layout);
   return status;
 }
 

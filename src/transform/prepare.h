@@ -4,7 +4,8 @@
  *     Y[..] = X[..] * WP[..] // sum ..    ->   rest:    in X, in WP, out Y
  *
  * Apart are the nests at the schedule's root in which every stage depends on constant inputs only and is
- * no output. What the others read of them lies in one piece of memory, each tensor whole, row-major.
+ * no output. What the others read of them lies in one piece of memory, each tensor whole, row-major, or as its
+ * schedule lays it out (prepare_layout.h).
  */
 #ifndef CANVAS_TRANSFORM_PREPARE_H
 #define CANVAS_TRANSFORM_PREPARE_H

@@ -737,6 +737,9 @@ static const struct {
     {"conv2d_nhwc height=148 width=16" CHANNELS(128), "", 0, ", hm:8:para, hi:2:peel =>\n"},
     // fewer registers
     {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 1, "hi:unroll, wi:2:peel:unroll, ov:vec"},
+    // of tiles with as many sums that which takes fewer weights, where those come from the second cache
+    {"conv2d_nhwc height=16 width=16" CHANNELS(128), "", 1,
+     "m_ic:pf(20), hi:unroll, wi:4:peel:unroll, ov:vec"},
     // maps of it are computed in its place; not what reads it elsewhere
     {"conv2d_nhwc height=32 width=32" CHANNELS(64),
      "Z[n:1, h:32, w:32, k:64] = max(Y[n, h, w, k], 0)\nV[n:1, h:32, w:32, k:64] = Z[n, h, w, k] * "

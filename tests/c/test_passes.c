@@ -702,8 +702,12 @@ static const struct {
     // the transformed image of the one stays in the last cache, that of the other does not
     {WIDE("64", "128"), "winograd", true},
     {WIDE("128", "128"), "winograd", false},
-    // tiles of 4 only where they are permitted
+    // tiles of 4 only where they are permitted, then also where their weights are predicted to take a little longer
     {WIDE("28", "64"), "winograd4", false},
+    {WIDE("16", "128"), "winograd4", false},
+    // few places: as long as the weights, 1.8 times as many, take less than the products save
+    {WIDE("8", "256"), "winograd", true},
+    {WIDE("4", "512"), "winograd", false},
 };
 
 static void takes_fewer_products(void **state) {

@@ -34,6 +34,36 @@ static const struct {
      "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [i:8]\nin B bf16 [i:8]\n"
      "Y[i:8] = X[i] + A[i] + B[i]\nout Y\n",
      128},
+    // as the schedule lays it out: loops of an axis, all loops of one, another order
+    {"A[i:8] = W[i] * 2\nY[i:8] = X[i] + A[7-i]\nout Y\n",
+     "a:2, b:4 => @A[b][a] = {a, b}/i\ni => @Y = i\n",
+     "canvas 1\nprogram p\nin W f32 [i:8]\nA[i_i:4, i_o:2] = W[i_o*4+i_i] * 2\nout A\n",
+     "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [i_i:4, i_o:2]\n"
+     "Y[i:8] = X[i] + A[(7-i)%4, (7-i)/4]\nout Y\n",
+     64},
+    {"A[i:8, j:3] = W[i] * real(j)\nY[i:8] = A[i, j] // sum j:3\nout Y\n",
+     "a:2, j, b:4:vec => @A[a][j][b] = {a, b}/i, j\ni, j => @Y = i // j\n",
+     "canvas 1\nprogram p\nin W f32 [i:8]\nA[i_o:2, j:3, i_i:4] = W[i_o*4+i_i] * real(j)\nout A\n",
+     "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [i_o:2, j:3, i_i:4]\n"
+     "Y[i:8] = A[i/4, j, i%4] // sum j:3\nout Y\n",
+     128},
+    {"A[i:8, j:3] = W[i] * real(j)\nY[i:8] = A[i, j] // sum j:3\nout Y\n",
+     "a:2, b:4, j => @A[j][i] = {a, b}/i, j\ni, j => @Y = i // j\n",
+     "canvas 1\nprogram p\nin W f32 [i:8]\nA[j:3, i:8] = W[i] * real(j)\nout A\n",
+     "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [j:3, i:8]\n"
+     "Y[i:8] = A[j, i] // sum j:3\nout Y\n",
+     128},
+    // a layout that is longer than its axis, and one of sums: row-major
+    {"A[i:6] = W[i] * 2\nY[i:6] = X[i] + A[i]\nout Y\n",
+     "a:2, b:4:mask => @A[b][a] = {a, b}/i\ni => @Y = i\n",
+     "canvas 1\nprogram p\nin W f32 [i:8]\nA[i:6] = W[i] * 2\nout A\n",
+     "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [i:6]\nY[i:6] = X[i] + A[i]\nout Y\n", 64},
+    {"A[i:4, j:2] = W[i+k+j] // sum k:2\nY[i:4] = A[i, 0] + A[i, 1]\nout Y\n",
+     "i, j, k => @A[j][i] = i, j // k\ni => @Y = i\n",
+     "canvas 1\nprogram p\nin W f32 [i:8]\nA[i:4, j:2] = W[i+k+j] // sum k:2\nout A\n",
+     "canvas 1\nprogram p\nin X f32 [i:8]\nin A f32 [i:4, j:2]\nY[i:4] = A[i, 0] + A[i, 1]\nout "
+     "Y\n",
+     64},
     // computed where it is read, an output, of another input, of nothing
     {"A[i:8] = W[i] * 2\nY[i:8] = X[i] + A[i]\nout Y\n", "i =>\n    @A = i\n    @Y = i\n", "", "",
      0},
