@@ -108,6 +108,8 @@ struct nest {
   const struct default_tile *tile;
   int across;      /* rows that are lanes of what reads the tile; -1 */
   bool parts_open; /* the loop over parts of the sum is there */
+  int panels;      /* node: the loop over the tile's blocks of lanes; 0 */
+  int64_t passes;  /* steps of the loops between it and the tile */
   struct parts parts[PROGRAM_AXES];
 };
 
@@ -290,6 +292,11 @@ static int add_outer(struct nest *n) {
     if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
     node = add_parts(n, node, axis);
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
+    n->passes *= outer_steps(n, axis);
+    if (axis == n->tile->vec) {
+      n->panels = node;
+      n->passes = 1;
+    }
     if (n->tile->bands && axis == n->tile->vec)
       node = schedule_add_loop(n->m->s, node, n->parts[n->tile->blocked].outer, 0);
   }
@@ -341,14 +348,42 @@ static int steps_ahead(const struct nest *n, int reduction) {
   return of_step < AHEAD ? (int)(AHEAD / of_step) : 1;
 }
 
+/* Bytes of what lies as the tile reads it: a block of lanes, then the reductions. */
+static double packed_bytes(const struct nest *n) {
+  double bytes = 0;
+  for (int i = 0; i < n->f->loads && n->tile->vec >= 0; i++) {
+    const struct default_load *l = &n->f->load[i];
+    int64_t least = INT64_MAX;
+    for (int j = n->f->t->rank; j < n->f->t->rank + n->f->t->reductions; j++)
+      if (l->stride[j] > 0 && l->stride[j] < least) least = l->stride[j];
+    if (l->stride[n->tile->vec] != 1 || l->twisted || least != n->tile->steps) continue;
+    const struct program_tensor *t = &n->f->p->tensors.data[l->tensor];
+    bytes += (double)(program_elements(n->f->p, l->tensor) * program_dtype_bytes(t->dtype));
+  }
+  return bytes;
+}
+
+/* Panels from memory that the tiles of a block of lanes run through several times: the next one comes while this one is
+ * used. Asked for by steps of the reduction it would come in the first run alone, which waits for it. Measured with
+ * AVX2. */
+static bool comes_whole(const struct nest *n) {
+  bool alone = n->tile->blocked < 0 && !n->tile->streams && !n->tile->part;
+  if (!n->m->machine || !alone || n->panels <= 0 || n->passes <= 1) return false;
+  return n->m->machine->registers < DEFAULT_REGISTERS && uses_of_panel(n) <= FEW_USES &&
+         packed_bytes(n) > (double)n->m->machine->l2;
+}
+
 static int add_reductions(struct nest *n, int node) {
   const int *order = n->tile->order + n->f->t->rank;
+  bool whole = comes_whole(n);
+  if (whole) n->m->s->nodes.data[n->panels].loop.prefetch = 1;
   for (int i = 0; i < n->f->t->reductions; i++) {
     bool unrolled = n->tile->unrolled >> order[i] & 1 && n->f->t->axes[order[i]].size > 1;
     if (n->parts[order[i]].outer < 0) continue;
     node = schedule_add_loop(n->m->s, node, n->parts[order[i]].outer, unrolled ? LOOP_UNROLL : 0);
     bool innermost = i == n->f->t->reductions - 1 && n->parts[order[i]].inner < 0;
-    if (innermost && !unrolled) n->m->s->nodes.data[node].loop.prefetch = steps_ahead(n, order[i]);
+    if (innermost && !unrolled && !whole)
+      n->m->s->nodes.data[node].loop.prefetch = steps_ahead(n, order[i]);
   }
   for (int i = 0; i < n->f->t->reductions; i++)
     if (n->parts[order[i]].inner >= 0)

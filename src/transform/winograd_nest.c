@@ -176,6 +176,7 @@ struct maker {
   const struct program_tensor *t; /* the products */
   int lanes;
   int64_t l2; /* bytes */
+  bool wide;  /* the machine has vectors of 64 bytes, for which that was measured */
   struct buf *out;
 };
 
@@ -329,7 +330,8 @@ static void put_image(struct maker *m) {
   put_channels(m, "t_");
 }
 
-/* Weights of more than the second cache, which so few tiles use that they hardly stay there. */
+/* Weights of more than the second cache, which so few tiles use that they hardly stay there: they are asked for some
+ * steps ahead, or block by block, while the one before is used. */
 static bool is_streamed(const struct maker *m) {
   return winograd_weights(m->w) > m->l2 && winograd_tiles(m->w) <= FEW_TILES;
 }
@@ -337,12 +339,12 @@ static bool is_streamed(const struct maker *m) {
 static void put_products(struct maker *m) {
   buf_puts(m->out, "    m_a:para, m_b, ");
   put_loops(m, "m_", m->w->others, m->w->other_count - 1);
-  buf_puts(m->out, "ob, ");
+  buf_puts(m->out, is_streamed(m) && !m->wide ? "ob:pf(1), " : "ob, ");
   put_loops(m, "ni_", m->w->images, m->w->image_count);
   buf_puts(m->out, "hm, wb, ");
   put_loops(m, "m_", m->w->sums, m->w->sum_count - 1);
   buf_printf(m->out, "m_%s", name_of(m, last_sum(m)));
-  if (is_streamed(m)) buf_printf(m->out, ":pf(%d)", AHEAD);
+  if (is_streamed(m) && m->wide) buf_printf(m->out, ":pf(%d)", AHEAD);
   buf_puts(m->out, ", hi:unroll, wi:");
   put_choices(m, tiles(m, 1), WINOGRAD_TILE, false);
   buf_puts(m->out, ":unroll:peel, ov:vec =>");
@@ -408,7 +410,11 @@ struct schedule *winograd_nest(const struct program *p, const struct machine *ma
   struct schedule *s = NULL;
   canvas_context ctx;
   if (!winograd_axes_of(p, &w)) return NULL;
-  struct maker m = {.w = &w, .t = tensor(&w, w.products), .l2 = machine->l2, .out = &text};
+  struct maker m = {.w = &w,
+                    .t = tensor(&w, w.products),
+                    .l2 = machine->l2,
+                    .wide = machine->vector_bytes == 64,
+                    .out = &text};
   m.lanes = machine->vector_bytes / (m.t->dtype == PROGRAM_F64 ? 8 : 4);
   put_weights(&m);
   put_image(&m);

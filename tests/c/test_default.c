@@ -204,6 +204,20 @@ static const struct {
         ", h:4, w:4, o:512] = X[n, h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:512, kh:3, "        \
         "kw:3\nout Y\n"
     {SMALL_IMAGES("1"), "kh, kw, c:pf(128), h:unroll, w:unroll, o_v:16:vec =>", 0},
+    // ... or whole, while tiles of rows use the one before
+    {SMALL_IMAGES("1"), "o_o:para:pf(1), n, h, kh, kw, c, w:unroll, o_v:16:vec =>", 1},
+    {BEGIN
+     "in X f32 [h:9, w:9, c:512]\nin W f32 [o:512, c:512, kh:3, kw:3] const\nY[h:7, w:7, o:512] "
+     "= X[h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:512, kh:3, kw:3\nout Y\n",
+     "o_o:para:pf(1), w, kw, c, kh:unroll, h:unroll, o_v:8:vec =>", 1},
+    {BEGIN
+     "in X f32 [h:9, w:9, c:512]\nin W f32 [o:512, c:512, kh:3, kw:3] const\nY[h:7, w:7, o:512] "
+     "= X[h+kh, w+kw, c] * W[o, c, kh, kw] // sum c:512, kh:3, kw:3\nout Y\n",
+     "o_o:para, w_o, kh, kw, c:pf(64), h:unroll, w_i:2:peel:unroll, o_v:32:vec =>", 0},
+    {BEGIN
+     "in X f32 [w:4, c:1024]\nin W f32 [o:1024, c:1024] const\nY[w:4, o:1024] = X[w, c] * W[o, c] "
+     "// sum c:1024\nout Y\n",
+     "o_o:para, c:pf(128), w:unroll, o_v:16:vec =>", 1},
     {SMALL_IMAGES("16"), "kh, kw, c, n_i:8:unroll, o_v:32:vec =>", 0},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
@@ -739,7 +753,10 @@ static const struct {
     {"conv2d_nhwc height=32 width=32" CHANNELS(64), "", 1, "hi:unroll, wi:2:peel:unroll, ov:vec"},
     // of tiles with as many sums that which takes fewer weights, where those come from the second cache
     {"conv2d_nhwc height=16 width=16" CHANNELS(128), "", 1,
-     "m_ic:pf(20), hi:unroll, wi:4:peel:unroll, ov:vec"},
+     "m_ic, hi:unroll, wi:4:peel:unroll, ov:vec"},
+    // they come from memory block by block
+    {"conv2d_nhwc height=16 width=16" CHANNELS(128), "", 1,
+     "    m_a:para, m_b, ob:pf(1), ni_n, hm"},
     // maps of it are computed in its place; not what reads it elsewhere
     {"conv2d_nhwc height=32 width=32" CHANNELS(64),
      "Z[n:1, h:32, w:32, k:64] = max(Y[n, h, w, k], 0)\nV[n:1, h:32, w:32, k:64] = Z[n, h, w, k] * "

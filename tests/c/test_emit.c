@@ -466,6 +466,9 @@ static const struct {
     {"ahead inside a vector", PRODUCT,
      "k, j:vec:mask, io:3:pf(1), ii:8:pf(2) => @P = {io, ii}/i, j // k\n"
      "jo, ji:32:vec:mask, io:3:pf(1), ii:8:pf(2) => @Y = {io, ii}/i, {jo, ji}/j\n"},
+    {"ahead in pieces", PRODUCT,
+     "io:2:pf(1), jo, k, ji:16:vec:mask, ii:unroll => @P = {io, ii}/i, {jo, ji}/j // k\n"
+     "jx:pf(3), iy:4:peel, ix:pf(1), jy:8:vec:mask => @Y = {ix, iy}/i, {jx, jy}/j\n"},
     {"ahead of a group", PRODUCT,
      "{i, j}:para:pf(4), k => @P = i, j // k\n{i, j}:fold:pf(2) => @Y = i, j\n"},
     {"a vector of rows and columns", PRODUCT,
