@@ -1,10 +1,12 @@
 """The unchanged network is compiled beside the finals, in the place of a training."""
 
 import time
+from pathlib import Path
 
 import pytest
 from made_finals import ScriptedPool, good, made_run, scores
 
+from canvas.errors import CanvasError
 from canvas.runner.ahead import UNCHANGED, compile_ahead
 from canvas.runner.finals import train_finals
 from canvas.runner.wanted import engines_wanted
@@ -93,16 +95,31 @@ def test_the_unchanged_network_is_compiled_in_the_place_of_a_training(run):
 
 @pytest.mark.parametrize(
     ("cache", "kept"),
-    [("/tmp/torchinductor_root", False), ("/home/me/cache", True), (None, False)],
+    [("/tmp/torchinductor_root", False), ("mine/of torch", True), (None, False)],
 )
 def test_children_share_no_cache_but_one_that_the_user_chose(monkeypatch, tmp_path, cache, kept):
     """Where torch has looked for its cache, its default stands in the environment."""
     monkeypatch.setattr("tempfile.gettempdir", lambda: "/tmp")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     if cache:
-        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", cache)
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / cache))
     given = environment_of(tmp_path)["TORCHINDUCTOR_CACHE_DIR"]
-    assert given == (cache if kept else str(tmp_path / "inductor"))
+    assert given == str(tmp_path / (cache if kept else "inductor")) and Path(given).is_dir()
+
+
+def test_a_cache_that_no_file_can_be_kept_in_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file/cache"))
+    with pytest.raises(
+        CanvasError,
+        match=r"TORCHINDUCTOR_CACHE_DIR, '.*/file/cache', can't be made "
+        "a folder: Not a directory; name another",
+    ):
+        environment_of(tmp_path)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(CanvasError, match="can't be written to"):
+        environment_of(tmp_path)
 
 
 def test_what_is_not_compiled_when_the_finals_end_is_awaited(run):

@@ -103,6 +103,19 @@ def test_a_mistake_in_trials_is_one_message_and_code_2(capsys, words, message):
     assert (code, message in said) == (2, True), said
 
 
+def test_a_cache_that_pytorch_cannot_make_is_named(capsys, monkeypatch, tmp_path):
+    """PyTorch makes it while it is imported, so that any command may end there."""
+
+    def fails(words):
+        raise NotADirectoryError(20, "Not a directory", str(tmp_path / "file/x/dynamo"))
+
+    monkeypatch.setattr("canvas.cli.entry.run", fails)
+    for cache, more in ((tmp_path / "file/x", ", which TORCHINDUCTOR_CACHE_DIR names"), ("", "")):
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(cache))
+        message = f"canvas: Not a directory: '{tmp_path}/file/x/dynamo'{more}"
+        assert rejected(capsys, ["search"]) == (2, message)
+
+
 def test_the_core_answers_what_is_not_ours(capfd):
     assert main(["hash", "/nonexistent"]) == 2
     assert main(["no-such-subcommand"]) == 2

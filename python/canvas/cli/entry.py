@@ -43,9 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         drop_output()  # so that the last flush at exit is quiet too
         return 141
     except OSError as error:
-        return print_message(f"{error.strerror}: '{error.filename or 'standard output'}'", 2)
+        return print_message(f"{error.strerror}: {place_of(error)}", 2)
     except sqlite3.Error as error:
         return print_message(f"the study cannot be used: {error}", 2)
+
+
+def place_of(error: OSError) -> str:
+    """The file of an error; PyTorch makes its cache where a variable says while it is imported."""
+    name = str(error.filename or "standard output")
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    chosen = cache and os.path.commonprefix([cache, name]) == cache
+    return f"'{name}', which TORCHINDUCTOR_CACHE_DIR names" if chosen else f"'{name}'"
 
 
 def run(words: list[str]) -> int:

@@ -38,8 +38,24 @@ def remove_scratch(folder: Path) -> None:
 
 
 def environment_of(folder: Path) -> dict[str, str]:
-    """What makes a child keep its files in `folder`; a cache that the user chose is kept."""
+    """What makes a child keep its files in `folder`; a cache that the user chose is kept.
+
+    Raises:
+        CanvasError: No files can be kept there.
+    """
     cache = chosen_cache() or str(folder / "inductor")
+    try:
+        Path(cache).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CanvasError(
+            f"TORCHINDUCTOR_CACHE_DIR, '{cache}', can't be made a folder: {error.strerror}; "
+            "name another for torch.compile's files, or none"
+        ) from None
+    if not os.access(cache, os.W_OK | os.X_OK):
+        raise CanvasError(
+            f"TORCHINDUCTOR_CACHE_DIR, '{cache}', can't be written to; name another for "
+            "torch.compile's files, or none"
+        )
     return {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": cache}
 
 
