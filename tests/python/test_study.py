@@ -322,8 +322,8 @@ def test_a_study_of_format_5_keeps_the_seconds_of_its_timings(tmp_path):
         assert study.processor_of_timing() == 0.75
 
 
-def test_the_share_of_timing_is_known_where_every_session_ended(tmp_path):
-    for seconds, share in ((10.0, 0.2), (None, None)):
+def test_the_share_of_timing_counts_a_run_that_was_killed_as_far_as_it_recorded(tmp_path):
+    for seconds, share in ((10.0, 0.2), (None, pytest.approx(0.2, abs=0.01))):
         with Study.open(tmp_path) as study:
             begin(study)
             id = study.candidates()[0].id if study.candidates() else add_find(study, 0)
@@ -332,6 +332,11 @@ def test_the_share_of_timing_is_known_where_every_session_ended(tmp_path):
             if seconds:
                 study.session_ended(seconds)
             assert study.share_of_timing() == share
+            if not seconds:
+                (last,) = study.database.execute(
+                    "SELECT seconds FROM session ORDER BY id DESC LIMIT 1"
+                ).fetchone()
+                assert 0 < last < 5
 
 
 def test_a_study_of_an_older_format_is_the_same_as_a_new_one(tmp_path):

@@ -59,8 +59,8 @@ class Queries(Store):
         return self._one("SELECT sum(processor) FROM timing")
 
     def share_of_timing(self) -> float | None:
-        """What compiling and timing took of the search's time, 0..1; None where a run of the
-        driver was killed or goes on.
+        """What compiling and timing took of the search's time, 0..1; None before the first run of
+        the driver, and where an older canvas was killed.
         """
         row = self.database.execute(
             "SELECT count(*) = count(seconds) AS ended, sum(seconds) AS whole FROM session"

@@ -110,7 +110,7 @@ class Study(Trainings):
             "INSERT INTO session (options, versions, machine, begun) VALUES (?, ?, ?, ?)",
             (json.dumps(options), json.dumps(versions()), json.dumps(machine()), time.time()),
         )
-        self.session = row.lastrowid
+        self.session, self.session_since = row.lastrowid, time.monotonic()
 
     def session_ended(self, seconds: float) -> None:
         """The run of the driver has come to its report."""

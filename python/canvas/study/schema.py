@@ -75,7 +75,7 @@ CREATE TABLE session (
   versions TEXT NOT NULL,               -- JSON: canvas, torch, python, sqlite
   machine  TEXT NOT NULL,               -- JSON: processor, cores, system
   begun    REAL NOT NULL,               -- seconds since 1970
-  seconds  REAL                         -- until its end; NULL: it was killed
+  seconds  REAL                         -- until its end, or what was recorded last before a kill
 ) STRICT;
 """
 

@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +40,8 @@ class Store:
         self.database = database
         self.lock = lock
         self.place = _place(folder / FILE)
+        self.session: int | None = None  # the run of the driver, once `begin` was called
+        self.session_since = 0.0  # a moment of time.monotonic()
 
     @classmethod
     def open(cls, folder: Path, fresh: bool = False) -> Self:
@@ -184,11 +187,20 @@ class Store:
         self.database.execute("BEGIN IMMEDIATE")
         try:
             yield
+            if self.session is not None:
+                self._session_goes_on()
             self.database.execute("COMMIT")
         except BaseException:
             if self.database.in_transaction:  # a full disk may have ended it already
                 self.database.execute("ROLLBACK")
             raise
+
+    def _session_goes_on(self) -> None:
+        """A driver that is killed has taken as long as what it recorded last says."""
+        self.database.execute(
+            "UPDATE session SET seconds = max(coalesce(seconds, 0), ?) WHERE id = ?",
+            (time.monotonic() - self.session_since, self.session),
+        )
 
 
 class Damaged(CanvasError):

@@ -10,10 +10,7 @@ driver left `running` is `queued` again when the next driver opens the study.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from pathlib import Path
-from typing import IO
 
 from .queries import Queries
 from .rows import SECOND, WHOLE
@@ -22,10 +19,6 @@ from .schema import REQUIRES
 
 class Trainings(Queries):
     """A study whose trainings are written down."""
-
-    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[str] | None) -> None:
-        super().__init__(folder, database, lock)
-        self.session: int | None = None  # the run of the driver, once `begin` was called
 
     def record_draw(self, index: int, outcome: str, reason: str = "") -> None:
         """A draw that gave no candidate."""
