@@ -68,7 +68,7 @@ static int first_place(struct builder *b, int place, int first) {
 }
 
 /* How many elements in a row the inner axes read. */
-static int64_t stretch(struct builder *b, int place, int first) {
+static int64_t stretch_length(struct builder *b, int place, int first) {
   int64_t length = 1, step[PROGRAM_AXES], extent[PROGRAM_AXES];
   int count = 0;
   for (int axis = first; axis < b->space.open; axis++) {
@@ -167,7 +167,7 @@ static void find_stretches(struct builder *b, int expr, int node, uint32_t axes,
     return;
   if (b->lane >= 0) place = build_at_zero(b, place, b->lane);
   if (px_mentions(b->px, place, b->lane)) return;
-  int64_t length = stretch(b, place, inner);
+  int64_t length = stretch_length(b, place, inner);
   place = first_place(b, place, inner);
   if (!is_seen(b, seen, n.tensor, place))
     VEC_PUSH(seen, ((struct stretch){n.tensor, place, length}));
