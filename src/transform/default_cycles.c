@@ -45,6 +45,8 @@ static const double LOADED = 1.04;   /* what loads of a long sum take where regi
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
 static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
 static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
+/* Of a tile without lanes, what is hidden while its panel comes from memory: of equals one with lanes is taken. */
+static const double MEANWHILE = 31 / 32.0;
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 static const double MOVED = 0.04;       /* a byte, in the second cache */
 
@@ -524,7 +526,7 @@ static double panels(const struct chooser *c, const struct default_load *l) {
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
 static double arriving(const struct chooser *c, double tile) {
-  double cycles = 0;
+  double cycles = 0, hidden = c->now.vec < 0 ? MEANWHILE * tile : tile;
   if (c->f->reduction == 1) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
@@ -532,7 +534,7 @@ static double arriving(const struct chooser *c, double tile) {
     if (c->now.vec >= 0 && lanes_along(c, l) == STILL) continue;
     if (all <= (double)c->machine->l2) continue;
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
-    double late = bytes / arrival(c, i) - tile;
+    double late = bytes / arrival(c, i) - hidden;
     if (late > 0) cycles += panels(c, l) * late;
   }
   return cycles;

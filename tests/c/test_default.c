@@ -219,6 +219,11 @@ static const struct {
      "// sum c:1024\nout Y\n",
      "o_o:para, c:pf(128), w:unroll, o_v:16:vec =>", 1},
     {SMALL_IMAGES("16"), "kh, kw, c, n_i:8:unroll, o_v:32:vec =>", 0},
+    // what comes from memory hides a tile without lanes as well: of equals one with lanes
+    {BEGIN
+     "in X f32 [m:1, k:4096]\nin W f32 [k:4096, n:4160] const\nY[m:1, n:4160] = X[m, k] * W[k, n] "
+     "// sum k:4096\nout Y\n",
+     "m, n_oo:para, k:pf(64), n_b:2:unroll, n_v:16:vec =>", 0},
     // an image that is larger than the second cache is read once: rows along the outer axis
     {BEGIN "in X f32 [h:56, w:56, c:144]\nin W f32 [kh:3, kw:3, c:144]\nY[h:56, w:56, c:144] = if "
            "1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then X[h+kh-1, w+kw-1, c] * "
