@@ -111,14 +111,14 @@ def test_a_cache_that_no_file_can_be_kept_in_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file/cache"))
     with pytest.raises(
-        CanvasError,
-        match=r"TORCHINDUCTOR_CACHE_DIR, '.*/file/cache', can't be made "
-        "a folder: Not a directory; name another",
+        CanvasError, match=r"in '.*/file/cache', TORCHINDUCTOR_.*: Not a directory;"
     ):
         environment_of(tmp_path)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
-    with pytest.raises(CanvasError, match="can't be written to"):
+    with pytest.raises(
+        CanvasError, match="TORCHINDUCTOR_CACHE_DIR: Permission denied; name another"
+    ):
         environment_of(tmp_path)
 
 

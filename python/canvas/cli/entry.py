@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .. import _core
@@ -52,7 +53,7 @@ def place_of(error: OSError) -> str:
     """The file of an error; PyTorch makes its cache where a variable says while it is imported."""
     name = str(error.filename or "standard output")
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    chosen = cache and os.path.commonprefix([cache, name]) == cache
+    chosen = cache and Path(name).is_relative_to(cache)
     return f"'{name}', which TORCHINDUCTOR_CACHE_DIR names" if chosen else f"'{name}'"
 
 

@@ -9,6 +9,7 @@ in here.  The folder of a driver that was killed goes when the next one starts.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -46,16 +47,13 @@ def environment_of(folder: Path) -> dict[str, str]:
     cache = chosen_cache() or str(folder / "inductor")
     try:
         Path(cache).mkdir(parents=True, exist_ok=True)
+        if not os.access(cache, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise CanvasError(
-            f"TORCHINDUCTOR_CACHE_DIR, '{cache}', can't be made a folder: {error.strerror}; "
-            "name another for torch.compile's files, or none"
+            f"no files can be kept in '{cache}', TORCHINDUCTOR_CACHE_DIR: {error.strerror}; name "
+            "another folder for torch.compile's files, or none"
         ) from None
-    if not os.access(cache, os.W_OK | os.X_OK):
-        raise CanvasError(
-            f"TORCHINDUCTOR_CACHE_DIR, '{cache}', can't be written to; name another for "
-            "torch.compile's files, or none"
-        )
     return {"TMPDIR": str(folder), "TORCHINDUCTOR_CACHE_DIR": cache}
 
 
