@@ -364,9 +364,9 @@ static int tune_file(struct arguments *a, struct tune *t) {
   const struct tuning how = {t->machine, o->log, o->seconds, o->threads, was_interrupted};
   int answer = option_given(a, "--together") ? tune_together(a, t)
                                              : programs_each(a, a->operand[0], tune_program, t);
-  bool ended = answer == EXIT_BAD || answer == EXIT_INTERRUPTED;
-  if (ended || !o->log || option_given(a, "--space")) return answer;
-  int network = network_finals(a, &how);
+  if (answer == EXIT_BAD || !o->log || option_given(a, "--space")) return answer;
+  int network =
+      network_finals(a, &how); /* after Ctrl-C it only says that the network was not timed */
   return network == EXIT_OK ? answer : network;
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,23 @@ def test_ctrl_c_in_the_network_is_told_by_the_exit_code() -> None:
     assert [program["name"] for program in programs] == ["gemm", "relu"]
     assert tuner.returncode == 130 and "stopped before the network was timed" in errors
     assert not said and not [r for r in records() if r["network"]]
+
+
+def test_ctrl_c_while_programs_are_tuned_says_that_the_network_was_not_timed() -> None:
+    words = ("--together", "--trials", "100000", "--log", "log.jsonl", "--json")
+    tuner = subprocess.Popen(
+        [str(CANVAS), "tune", "two.net", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not Path("log.jsonl").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    tuner.send_signal(signal.SIGINT)
+    said, errors = tuner.communicate(timeout=60)
+    assert tuner.returncode == 130 and errors.count("stopped before the network was timed") == 1
+    assert '"network"' not in said and not [r for r in records() if r["network"]]
 
 
 def test_where_the_default_schedules_have_won_nothing_is_timed_again() -> None:
