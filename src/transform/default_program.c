@@ -267,6 +267,7 @@ static bool cache_one(struct editor *e) {
 
 static void edit_maps(struct editor *e) {
   bool borders = e->mode.wish && e->mode.wish->borders;
+  editor_turn_conditions(e);
   for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
   }
   inline_maps(e);
