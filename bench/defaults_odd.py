@@ -241,5 +241,26 @@ def sizes() -> list[Case]:
     ]  # fmt: skip
 
 
+INSIDE = "1 <= h+kh && h+kh < 33 && 1 <= w+kw && w+kw < 33"
+OUTSIDE = "h+kh < 1 || h+kh >= 33 || w+kw < 1 || w+kw >= 33"
+PIXEL, WEIGHT = "X[n, h+kh-1, w+kw-1, c]", "W[o, c, kh, kw]"
+BORDERS = {
+    "the image is 0": f"(if {INSIDE} then {PIXEL} else 0) * {WEIGHT}",
+    "the product is 0": f"if {INSIDE} then {PIXEL} * {WEIGHT} else 0",
+    "outside is 0": f"if {OUTSIDE} then 0 else {PIXEL} * {WEIGHT}",
+    "not outside": f"if !({OUTSIDE}) then {PIXEL} * {WEIGHT} else 0",
+}
+
+
+def borders() -> list[Case]:
+    """The border of the same convolution, said in several ways."""
+    return [
+        odd(f"3x3 3->32@32, {name}", "X [n:1, h:32, w:32, c:3]; W [o:32, c:3, kh:3, kw:3]",
+            f"Y[n:1, h:32, w:32, o:32] = {text} // sum c:3, kh:3, kw:3",
+            lambda x: F.conv2d(channels_last(x[0]), x[1], padding=1).permute(0, 2, 3, 1))
+        for name, text in BORDERS.items()
+    ]  # fmt: skip
+
+
 def odd_programs() -> list[Case]:
-    return pools() + moves() + norms() + sums() + sizes()
+    return pools() + moves() + norms() + sums() + sizes() + borders()

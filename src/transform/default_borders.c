@@ -5,7 +5,8 @@
  *     Y[h:7, w:7, o:64] = P[h+kh, w+kw, c] * W[kh, kw, c, o] // sum kh:3, kw:3, c:64
  *
  * The edit `border Y as Y_b` leaves 361 of 441 products, and keeps what a weight that is not finite makes of
- * the others: that depends on weights alone, and is prepared.
+ * the others: that depends on weights alone, and is prepared. The condition may also stand in the sum, as that of
+ * groups of channels does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,30 +22,48 @@
  * formula does not know (3x3 at 56 to 224 pixels). */
 static const double LESS = 1.04;
 
+/* if 1 <= h && h < 8 then X[h-1] else 0 */
+static bool is_zero_outside(const struct program *p, int node) {
+  const struct px_node *n = &p->nodes.data[node];
+  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return false;
+  const struct px_node *zero = &p->nodes.data[n->arg[2]];
+  return zero->op == PX_NUMBER && zero->number == 0 && p->nodes.data[n->arg[1]].op == PX_LOAD;
+}
+
 /* It makes nothing but an image in a border of zeros, for one stage. */
 static bool is_padding(const struct program *p, int stage, int reader) {
   const struct program_tensor *t = &p->tensors.data[stage];
   if (t->is_input || t->reductions || is_output(p, stage)) return false;
-  const struct px_node *n = &p->nodes.data[t->body];
-  if (n->op != PX_SELECT || !asks_indices(p, n->arg[0])) return false;
-  const struct px_node *zero = &p->nodes.data[n->arg[2]];
-  if (zero->op != PX_NUMBER || zero->number != 0) return false;
-  return p->nodes.data[n->arg[1]].op == PX_LOAD && is_read_by_one(p, stage, reader);
+  return is_zero_outside(p, t->body) && is_read_by_one(p, stage, reader);
 }
 
-/* The padded image of a long sum of its products with constants; -1. */
+/* Where more of the terms are inside, products with 0 cost less than tiles that have none gain: of 3x3 those of images
+ * of 8x8 and less, of 3x1 of 5x5. */
+static const double SMALL = 0.87;
+
+static bool is_mostly_inside(const struct program *p, int stage, int condition) {
+  const struct default_facts f = {.p = p, .t = &p->tensors.data[stage]};
+  return default_share(&f, condition) > SMALL;
+}
+
+enum { OPEN = -1, NOTHING = -2 };
+
+/* What a sum multiplies with constants: the padded image of a long one, OPEN where the condition stands in the sum, or
+ * NOTHING that is 0 beyond a border. */
 static int padded_image(const struct program *p, int stage, const bool *constant) {
   const struct program_tensor *t = &p->tensors.data[stage];
   const struct px_node *n = &p->nodes.data[t->body];
-  if (t->is_input || t->reducer != REDUCE_SUM || n->op != PX_MUL || default_terms(t) <= DEFAULT_FEW)
-    return -1;
+  if (t->is_input || t->reducer != REDUCE_SUM || n->op != PX_MUL) return NOTHING;
+  bool few = default_terms(t) <= DEFAULT_FEW;
   for (int i = 0; i < 2; i++) {
     const struct px_node *image = &p->nodes.data[n->arg[i]];
     const struct px_node *weight = &p->nodes.data[n->arg[!i]];
-    if (image->op != PX_LOAD || weight->op != PX_LOAD || !constant[weight->tensor]) continue;
-    if (is_padding(p, image->tensor, stage)) return image->tensor;
+    if (weight->op != PX_LOAD || !constant[weight->tensor]) continue;
+    if (is_zero_outside(p, n->arg[i]))
+      return is_mostly_inside(p, stage, image->arg[0]) ? NOTHING : OPEN;
+    if (!few && image->op == PX_LOAD && is_padding(p, image->tensor, stage)) return image->tensor;
   }
-  return -1;
+  return NOTHING;
 }
 
 static struct program *edited(const struct program *p, const char *text) {
@@ -56,12 +75,15 @@ static struct program *edited(const struct program *p, const char *text) {
 static struct program *bordered(const struct program *p, int stage, int image) {
   char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
   const char *sum = p->tensors.data[stage].name;
-  snprintf(text, sizeof text, "inline %s", p->tensors.data[image].name);
-  struct program *open = edited(p, text);
-  if (!open) return NULL;
-  editor_name(open, sum, "_b", name);
+  struct program *open = NULL;
+  if (image != OPEN) {
+    snprintf(text, sizeof text, "inline %s", p->tensors.data[image].name);
+    p = open = edited(p, text);
+    if (!open) return NULL;
+  }
+  editor_name(p, sum, "_b", name);
   snprintf(text, sizeof text, "border %s as %s", sum, name);
-  struct program *out = edited(open, text);
+  struct program *out = edited(p, text);
   program_free(open);
   return out;
 }
@@ -73,7 +95,7 @@ bool editor_border(struct editor *e, int *after) {
   for (int i = *after + 1; i < p->tensors.count && !out; i++) {
     int image = padded_image(p, i, constant);
     *after = i;
-    if (image >= 0) out = bordered(p, i, image);
+    if (image != NOTHING) out = bordered(p, i, image);
     if (!out || editor_cycles(e, out) < LESS * editor_cycles(e, p)) continue;
     program_free(out);
     out = NULL;

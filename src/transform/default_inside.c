@@ -3,7 +3,7 @@
 #include "transform/default_chooser.h"
 
 enum {
-  LONG = 16,    /* steps that are left of a sum, once its window is split */
+  LONG = 8,     /* steps that are left of a sum, once its window is split */
   MOST = 4096,  /* steps that are counted one by one */
   FAR = 1 << 20 /* a step that no image has: products with it are not asked for */
 };
@@ -86,11 +86,29 @@ double default_terms(const struct program_tensor *t) {
   return terms;
 }
 
+/* Whether more is summed up than a window of each channel by itself: other reductions, or for outputs that read the
+ * same of the image, along axes that its factor alone does not mention. */
+static bool is_of_channels(const struct default_facts *f, int condition, int expr) {
+  const struct program *p = f->p;
+  const struct px_node *n = &p->nodes.data[expr];
+  uint32_t asked = 0, left = 0, right = 0, some = 0;
+  if (default_terms(f->t) > DEFAULT_FEW) return true;
+  for (int i = 0; i < f->t->rank + f->t->reductions; i++) {
+    if (f->t->axes[i].size == 1) continue;
+    some |= 1u << i;
+    if (px_mentions(p, condition, i)) asked |= 1u << i;
+    if (n->op != PX_MUL || px_mentions(p, n->arg[0], i)) left |= 1u << i;
+    if (n->op != PX_MUL || px_mentions(p, n->arg[1], i)) right |= 1u << i;
+  }
+  uint32_t own = (1u << f->t->rank) - 1, image = left & asked & own ? left : right;
+  return some & ~own & ~asked || some & own & ~image;
+}
+
 int default_find_inside(struct default_facts *f) {
   const struct px_node *n = &f->p->nodes.data[f->t->body];
   for (int i = 0; i < f->t->rank; i++) f->inside[i] = 1;
-  if (f->t->reducer != REDUCE_SUM || default_terms(f->t) <= DEFAULT_FEW || n->op != PX_SELECT)
-    return -1;
+  if (f->t->reducer != REDUCE_SUM || n->op != PX_SELECT) return -1;
+  if (!is_of_channels(f, n->arg[0], n->arg[1])) return -1;
   if (!asks_indices(f->p, n->arg[0]) || !is_rare(f, n->arg[2])) return -1;
   add_shares(f, n->arg[0]);
   for (int i = 0; i < f->t->rank; i++) {
