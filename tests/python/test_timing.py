@@ -144,6 +144,35 @@ def test_a_network_that_cannot_be_timed_keeps_its_reason_and_is_not_tried_again(
     assert again.asked == []
 
 
+def test_what_failed_in_an_earlier_run_is_tried_again_and_said_so(make):
+    time_networks(make(), TimingPool(missing="torch.compile: no compiler"))
+    later, pool, said = make(), TimingPool(), []
+    later.display = Display(said.append)
+    time_networks(later, pool)
+    every = ["eager", "native", "compiled"]
+    assert asked(pool, later) == [("baseline", every), ("1x1", every), ("1", every)]
+    assert said[0] == "trying again what could not be timed in an earlier run: 3 networks"
+    assert all(t.latency_ms == 2.0 for t in later.study.timings(1))
+    third = TimingPool()
+    time_networks(make(), third)
+    assert third.asked == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "what"),
+    [
+        ({"missing": "no compiler"}, "could not be timed under torch.compile: no compiler"),
+        ({"failure": "no memory"}, "could not be timed: error: no memory"),
+    ],
+)
+def test_a_reason_that_stops_all_networks_is_told_once_and_they_are_counted(make, trouble, what):
+    run, said = make(finalists=2), []
+    run.display = Display(said.append)
+    time_networks(run, TimingPool(**trouble))
+    told = [line for line in said if "could not" in line]
+    assert told == [f"baseline {what}", f"in all 4 networks {what}"]
+
+
 def test_another_machine_or_batch_size_takes_all_latencies_again(make, monkeypatch):
     time_networks(make(), TimingPool())
     for change in ({"latency_batch": 8}, {}):

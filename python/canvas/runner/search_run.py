@@ -51,8 +51,8 @@ class Run:
     """One run of a search on an open study.
 
     `deadline` is a moment of time.monotonic(), `ended` says why the search ended early; `timed`:
-    latency has had its turn; `ahead` is what was compiled for it; `lacking` is what a time limit
-    came before.
+    latency has had its turn; `ahead` is what was compiled for it; `untimed` are names of networks
+    by what could not be and why; `lacking` is what a time limit came before.
     """
 
     study: Study
@@ -67,6 +67,7 @@ class Run:
     ended: str = ""
     timed: bool = False
     ahead: Ahead = field(default_factory=Ahead)
+    untimed: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     lacking: list[str] = field(default_factory=list)
     deadline: float = field(init=False)
 

@@ -21,7 +21,7 @@ from ..study import Candidate, Timing
 from ..workers.pool import Message, Pool
 from .ahead import LATENCY_LIMIT, compile_ahead, timing_job
 from .search_run import Run
-from .wanted import against, engines_wanted, lacks
+from .wanted import against, engines_wanted, failed_before, lacks
 
 WAYS = {EAGER: "eagerly", COMPILED: "under torch.compile", NATIVE: "as native code"}
 TOO_LONG = "torch.compile took longer than the time limit left for it"
@@ -34,6 +34,10 @@ def time_networks(run: Run, pool: Pool) -> None:
     """
     wanted = engines_wanted(run)
     lacking = [row for row in run.study.select(status="done") if lacks(run, row, wanted)]
+    again = sum(bool(failed_before(run, row) & {*wanted[row.id]}) for row in lacking)
+    if again:
+        networks = "1 network" if again == 1 else f"{again} networks"
+        run.display.line(f"trying again what could not be timed in an earlier run: {networks}")
     compile_ahead(run, pool, lacking, wanted)
     for baseline in run.study.select("baseline", "done"):
         if lacks(run, baseline, wanted) and time.monotonic() <= run.deadline - 1:
@@ -49,6 +53,9 @@ def time_networks(run: Run, pool: Pool) -> None:
             run.time_is_up("all networks were timed")
             break
         time_one(run, pool, row, wanted[row.id])
+    for (what, reason), names in run.untimed.items():
+        if len(names) > 1:
+            run.display.line(f"in all {len(names)} networks {what}: {reason}")
     run.timed = True
 
 
@@ -127,7 +134,7 @@ def record(
         for engine, reason in {**message["missing"], **missing}.items():
             none = Timing(engine, None, None, None, "", batch, reason, None, 0.0, 0.0)
             rows.append(none)
-            run.display.line(f"{candidate.name} could not be timed {WAYS[engine]}: {reason}")
+            tell_untimed(run, candidate, f"could not be timed {WAYS[engine]}", reason)
         rows = [with_cost(row, *run.ahead.cost(candidate.id, row.engine)) for row in rows]
         run.study.latency(candidate.id, rows)
         run.display.timed(run.study.candidate(candidate.id))
@@ -136,15 +143,23 @@ def record(
     rows = [Timing(engine, None, None, None, "", batch, reason) for engine in engines]
     run.study.latency_failed(candidate.id, rows, reason)
     run.display.timed(run.study.candidate(candidate.id))
-    run.display.line(f"{candidate.name} could not be timed: {reason}")
+    tell_untimed(run, candidate, "could not be timed", reason)
+
+
+def tell_untimed(run: Run, candidate: Candidate, what: str, reason: str) -> None:
+    """A reason is told with the first network that it stops, and at the end how many there are."""
+    names = run.untimed.setdefault((what, reason), set())
+    if not names:
+        run.display.line(f"{candidate.name} {what}: {reason}")
+    names.add(candidate.name)
 
 
 def timing_of(engine: str, figures: dict[str, float | str], batch: int) -> Timing:
     """The figures that the child told of one engine."""
     names = ("ms", "spread_ms", "speedup", "speedup_spread", "seconds", "processor")
-    ms, spread, speedup, speedup_spread, *cost = (float(figures[name]) for name in names)
+    ms, spread, speedup, ratio_spread, clock, processor = (float(figures[name]) for name in names)
     against = str(figures["against"])
-    return Timing(engine, ms, spread, speedup, against, batch, "", speedup_spread, *cost)
+    return Timing(engine, ms, spread, speedup, against, batch, "", ratio_spread, clock, processor)
 
 
 def with_cost(row: Timing, seconds: float, processor: float) -> Timing:

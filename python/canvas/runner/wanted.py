@@ -40,10 +40,22 @@ def engines_wanted(run: Run) -> dict[int, list[str]]:
 
 
 def lacks(run: Run, row: Candidate, engines: dict[int, list[str]]) -> bool:
-    """Whether an engine of `row` was not timed, or not against what all are compared with."""
+    """Whether an engine of `row` was not timed, or not against what all are compared with; what
+    failed in an earlier run is tried again.
+    """
     timings, engine = run.study.timings(row.id), against(run)
     stale = any(timing.against not in ("", engine or timing.against) for timing in timings)
-    return stale or not set(engines[row.id]) <= {t.engine for t in timings}
+    there = {timing.engine for timing in timings} - failed_before(run, row)
+    return stale or not set(engines[row.id]) <= there
+
+
+def failed_before(run: Run, row: Candidate) -> set[str]:
+    """The engines in which `row` could not be timed by an earlier run."""
+    return {
+        timing.engine
+        for timing in run.study.timings(row.id)
+        if timing.latency_ms is None and timing.session != run.study.session
+    }
 
 
 def against(run: Run) -> str:

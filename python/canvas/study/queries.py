@@ -201,7 +201,7 @@ class Queries(Store):
     def timings(self, id: int) -> list[Timing]:
         rows = self.database.execute(
             "SELECT engine, latency_ms, spread_ms, speedup, against, batch, reason, "
-            "speedup_spread, seconds, processor FROM timing WHERE candidate = ? "
+            "speedup_spread, seconds, processor, session FROM timing WHERE candidate = ? "
             "ORDER BY engine = 'eager' DESC, engine",
             (id,),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 ENDED = ("done", "pruned", "rejected", "failed")  # what becomes of a candidate
 TRIED = ("done", "pruned", "failed", "waiting")  # a trial: trained, at least to its first rung
@@ -81,6 +81,7 @@ class Timing:
     speedup_spread: float | None = None
     seconds: float | None = None  # of compiling and timing it, by the clock
     processor: float | None = None  # ... of processors
+    session: int | None = field(default=None, compare=False)  # the run that recorded it
 
 
 @dataclass(frozen=True)
