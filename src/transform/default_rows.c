@@ -9,7 +9,8 @@
  *
  * A group begins with a stage and some of its axes. Each later stage that reads one of the group belongs
  * to it with those axes along which it reads it as it is, row by row; where there is none left, the group
- * ends. What stands between and reads none of them is computed before.
+ * ends. What stands between and reads none of them is computed before. What is made of constants alone begins
+ * none: it is prepared once, and not row by row at each call.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -283,8 +284,9 @@ static void begin(struct group *g, int number) {
 void default_share_rows(struct default_plans *all) {
   struct search s = {all, 0, 0};
   size_t size = ((size_t)all->p->tensors.count + 1) * sizeof *all->shared;
+  bool *constant = program_constants(all->p);
   for (int i = 0, number = 1; i < all->p->tensors.count; i++) {
-    if (!is_computed(all, i) || all->shared[i].group) continue;
+    if (!is_computed(all, i) || constant[i] || all->shared[i].group) continue;
     struct group g = {.all = all, .shared = mem_alloc(size), .first = i};
     memcpy(g.shared, all->shared, size);
     s.before = all->saved;
@@ -293,4 +295,5 @@ void default_share_rows(struct default_plans *all) {
     free(g.shared);
     if (all->shared[i].group) number++;
   }
+  free(constant);
 }

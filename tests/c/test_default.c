@@ -254,6 +254,13 @@ static const struct {
         " // sum k:16, kh:3, kw:3\nout Y\n"
     {GROUPS("8", "9"), "Y_b[kh:3, kw:3, o:64] = 0 * W_p[", 1},
     {GROUPS("14", "15"), "o/32*16+k] else 0) * W_p[", 1},
+    // rows that stages share: what is prepared of constants stands beside their loop
+    {BEGIN "in X f32 [h:16, w:8, c:16]\nin W f32 [r:2, t:32, c:16] const\nB[r:2, c:32, h:16, w:8] ="
+           " X[h, w, k] * W[r, c, k] // sum k:16\nM[r:2, c:32, h:16] = B[r, c, h, w] // max w:8\n"
+           "E[r:2, c:32, h:16, w:8] = exp(B[r, c, h, w] - M[r, c, h])\n"
+           "S[r:2, c:32, h:16] = E[r, c, h, w] // sum w:8\n"
+           "Y[r:2, c:32, h:16, w:8] = E[r, c, h, w] / S[r, c, h]\nout Y\n",
+     "\nr, t_o, c, t_i:unroll =>\n    @W_p = r, t_o, c, t_i", 1},
     // a window of few channels: its lanes are the outputs, however its border is said
     {BEGIN "in X f32 [h:16, w:16, c:3]\nin W f32 [o:16, c:3, kh:3, kw:3] const\nY[h:16, w:16, o:16]"
            " = if h+kh < 1 || h+kh > 16 || w+kw < 1 || w+kw > 16 then 0 else X[h+kh-1, w+kw-1, c]"
