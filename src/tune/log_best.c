@@ -58,14 +58,24 @@ static bool is_of(const struct record *r, const char *program, const struct reco
 
 /* ---- the best -------------------------------------------------------------------------------- */
 
-/* When the program was timed in a network on so many threads for the last time; INT64_MIN: never. */
-static int64_t last_in_network(const struct records *all, const char *program, int threads,
+/* Measured where the other one was. */
+static bool is_from_there(const struct record *r, const struct record *other) {
+  const struct record_filter there = {.machine = other->machine,
+                                      .processor = other->processor,
+                                      .compiler = other->screened ? NULL : other->compiler,
+                                      .version = other->version,
+                                      .threads = other->threads};
+  return record_passes(r, &there);
+}
+
+/* When the program of `like` was timed in a network, where that was measured, for the last time; INT64_MIN: never. */
+static int64_t last_in_network(const struct records *all, const struct record *like,
                                const struct record_filter *f) {
   int64_t last = INT64_MIN;
   for (int i = 0; i < all->count; i++) {
     const struct record *r = &all->data[i];
-    bool counts = r->network > 0 && r->threads == threads && r->time > last;
-    if (counts && is_of(r, program, f) && record_passes(r, f)) last = r->time;
+    bool counts = r->network > 0 && r->time > last && is_from_there(r, like);
+    if (counts && is_of(r, like->program, f) && record_passes(r, f)) last = r->time;
   }
   return last;
 }
@@ -97,7 +107,7 @@ static bool never_ended(const struct records *all, const struct record *r,
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter) {
   const struct record *best = NULL, *trial = NULL;
-  int threads = 0; /* of the last record that was looked at; what else is so on them: */
+  const struct record *last = NULL; /* that was looked at; what else is so where it was measured: */
   int64_t in_network = INT64_MIN;
   bool trials_only = false;
   for (int i = 0; i < r->count; i++) {
@@ -105,10 +115,10 @@ const struct record *records_best(const struct records *r, const char *program,
     const struct record **of = one->screened ? &trial : &best;
     if (!is_better(one, *of) || !is_of(one, program, filter) || !record_passes(one, filter))
       continue;
-    if (threads != one->threads) {
-      threads = one->threads;
-      in_network = last_in_network(r, program, threads, filter);
+    if (!last || last->screened != one->screened || !is_from_there(one, last)) {
+      in_network = last_in_network(r, one, filter);
       trials_only = never_ended(r, one, filter);
+      last = one;
     }
     if (!is_overruled(one, in_network) && (!one->screened || trials_only)) *of = one;
   }
@@ -199,7 +209,9 @@ static void choose_in_task(struct log_task *t, const struct records *all, int in
   const struct record *r = &all->data[index];
   int *best = r->screened ? &t->trial : &t->best;
   if (!is_better(r, *best < 0 ? NULL : &all->data[*best])) return;
-  if (!is_overruled(r, t->in_network) && record_passes(r, filter)) *best = index;
+  if (!record_passes(r, filter)) return;
+  if (is_overruled(r, t->in_network) && is_overruled(r, last_in_network(all, r, filter))) return;
+  *best = index;
 }
 
 void records_tasks(const struct records *r, const struct record_filter *filter,
