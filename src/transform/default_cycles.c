@@ -323,10 +323,9 @@ static double phases_of(const struct chooser *c, const struct default_load *l) {
   return phases;
 }
 
-/* By a condition along the lanes, or one that leaves out no terms of a long sum. */
+/* By a condition along the lanes. */
 static bool is_asked(const struct chooser *c, const struct default_load *l) {
-  bool rows = c->f->bordered || c->f->phased;
-  return rows && c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
+  return c->now.vec >= 0 ? l->asked >> c->now.vec & 1 : l->asked != 0;
 }
 
 /* Cycles of a step that waits for a line of each page: the first tile in a row does, of windows each one, by what was

@@ -261,6 +261,18 @@ static const struct {
            "S[r:2, c:32, h:16] = E[r, c, h, w] // sum w:8\n"
            "Y[r:2, c:32, h:16, w:8] = E[r, c, h, w] / S[r, c, h]\nout Y\n",
      "\nr, t_o, c, t_i:unroll =>\n    @W_p = r, t_o, c, t_i", 1},
+// what stands under a condition of other axes than its lanes is packed: of some terms, of a length for each row, and
+// of a border that is no range
+#define SOME(condition)                                                             \
+  BEGIN                                                                             \
+      "in A f32 [i:64, k:64]\nin W f32 [j:64, k:64] const\nin L i32 [i:64] 0..65\n" \
+      "Y[i:64, j:64] = if " condition " then A[i, k] * W[j, k] else 0 // sum k:64\nout Y\n"
+    {SOME("10 <= k && k < 50"), "W_p[", 1},
+    {SOME("k < L[i]"), "W_p[", 1},
+    {BEGIN
+     "in X f32 [c:16, h:7]\nin W f32 [o:32, c:16, k:3] const\nY[h:7, o:32] = if (h+k+6)/7 == 1"
+     " then X[c, h+k-1] * W[o, c, k] else 0 // sum c:16, k:3\nout Y\n",
+     "W_p[", 1},
     // a window of few channels: its lanes are the outputs, however its border is said
     {BEGIN "in X f32 [h:16, w:16, c:3]\nin W f32 [o:16, c:3, kh:3, kw:3] const\nY[h:16, w:16, o:16]"
            " = if h+kh < 1 || h+kh > 16 || w+kw < 1 || w+kw > 16 then 0 else X[h+kh-1, w+kw-1, c]"
