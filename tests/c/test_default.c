@@ -263,10 +263,10 @@ static const struct {
      "\nr, t_o, c, t_i:unroll =>\n    @W_p = r, t_o, c, t_i", 1},
 // what stands under a condition of other axes than its lanes is packed: of some terms, of a length for each row, and
 // of a border that is no range
-#define SOME(condition)                                                             \
-  BEGIN                                                                             \
-      "in A f32 [i:64, k:64]\nin W f32 [j:64, k:64] const\nin L i32 [i:64] 0..65\n" \
-      "Y[i:64, j:64] = if " condition " then A[i, k] * W[j, k] else 0 // sum k:64\nout Y\n"
+#define SOME(condition)                                                         \
+  BEGIN                                                                         \
+  "in A f32 [i:64, k:64]\nin W f32 [j:64, k:64] const\nin L i32 [i:64] 0..65\n" \
+  "Y[i:64, j:64] = if " condition " then A[i, k] * W[j, k] else 0 // sum k:64\nout Y\n"
     {SOME("10 <= k && k < 50"), "W_p[", 1},
     {SOME("k < L[i]"), "W_p[", 1},
     {BEGIN
