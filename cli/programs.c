@@ -203,8 +203,8 @@ static bool bound_named(struct arguments *a, const canvas_program *program,
   if (edited ? !bound_default(a, program, machine, out)
              : !bound_read(a, file, program, machine, out))
     return false;
+  if (!edited) warnings_print(out->bound, stderr); /* the default one is not the user's to change */
   if (!canvas_bound_describe(out->bound).holes) return true;
-  warnings_print(out->bound, stderr);
   char *holes = canvas_bound_holes(out->bound);
   report_error("%s: it has holes, give them numbers with --set: %s", text_name(file), holes);
   canvas_string_free(holes);
@@ -216,7 +216,5 @@ bool bound_chosen(struct arguments *a, const canvas_program *given, const canvas
                   const canvas_machine *machine, const struct tuned *tuned,
                   struct bound_item *out) {
   *out = (struct bound_item){.bound = tuned_best(a, tuned, given)};
-  if (!out->bound && !bound_named(a, program, machine, out)) return false;
-  warnings_print(out->bound, stderr);
-  return true;
+  return out->bound || bound_named(a, program, machine, out);
 }
