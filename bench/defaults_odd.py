@@ -262,5 +262,23 @@ def borders() -> list[Case]:
     ]  # fmt: skip
 
 
+def some_terms() -> list[Case]:
+    """Products that stand under a condition, of weights whose rows go along the sum."""
+    return [
+        odd("matrix 64, terms 10 to 49", "A [i:64, k:64]; W [j:64, k:64]",
+            "Y[i:64, j:64] = if 10 <= k && k < 50 then A[i, k] * W[j, k] else 0 // sum k:64",
+            lambda x: x[0][:, 10:50] @ x[1][:, 10:50].t()),
+        odd("matrix 512 times vector, terms from 100", "X [k:512]; W [j:64, k:512]",
+            "Y[j:64] = if 100 <= k then X[k] * W[j, k] else 0 // sum k:512",
+            lambda x: x[1][:, 100:] @ x[0][100:]),
+        odd("3x3 16->32@7, 5 taps", "X [h:7, w:7, c:16]; W [o:32, c:16, kh:3, kw:3]",
+            "Y[h:7, w:7, o:32] = if kh*3+kw < 5 then (if 1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[o, c, kh, kw] else 0) else 0 // sum c:16, kh:3, kw:3",
+            lambda x: F.conv2d(x[0].permute(2, 0, 1)[None], x[1] * FIVE, padding=1)[0].permute(1, 2, 0)),
+    ]  # fmt: skip
+
+
+FIVE = (torch.arange(9) < 5).reshape(3, 3)
+
+
 def odd_programs() -> list[Case]:
-    return pools() + moves() + norms() + sums() + sizes() + borders()
+    return pools() + moves() + norms() + sums() + sizes() + borders() + some_terms()
