@@ -365,8 +365,8 @@ static int tune_file(struct arguments *a, struct tune *t) {
   int answer = option_given(a, "--together") ? tune_together(a, t)
                                              : programs_each(a, a->operand[0], tune_program, t);
   if (answer == EXIT_BAD || !o->log || option_given(a, "--space")) return answer;
-  int network =
-      network_finals(a, &how); /* after Ctrl-C it only says that the network was not timed */
+  /* After Ctrl-C it only says that the network was not timed. */
+  int network = network_finals(a, &how);
   return network == EXIT_OK ? answer : network;
 }
 

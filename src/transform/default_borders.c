@@ -37,9 +37,9 @@ static bool is_padding(const struct program *p, int stage, int reader) {
   return is_zero_outside(p, t->body) && is_read_by_one(p, stage, reader);
 }
 
-/* Where more of the terms are inside, products with 0 cost less than tiles that have none gain: of 3x3 those of images
- * of 8x8 and less, of 3x1 of 5x5. */
-static const double SMALL = 0.87;
+/* Where more of the terms are inside, products with 0 cost less than tiles that have none gain. Of 3x3 that is so beyond
+ * images of 8x8, of 3x1 of 4x4. */
+static const double SMALL = 0.84;
 
 static bool is_mostly_inside(const struct program *p, int stage, int condition) {
   const struct default_facts f = {.p = p, .t = &p->tensors.data[stage]};

@@ -46,6 +46,7 @@ static bool is_outside(const struct program *p, int condition, int then, int oth
   return (number && !rest) || (number == rest && p->nodes.data[condition].op == PX_OR);
 }
 
+/* The expression with all of its conditions turned; itself where there is nothing to turn. */
 static int rebuilt(struct program *p, int expr) {
   const struct px_node n = p->nodes.data[expr];
   int arg[3] = {n.arg[0], n.arg[1], n.arg[2]};
@@ -75,7 +76,7 @@ bool editor_turn_conditions(struct editor *e) {
     changed = changed || body != t->body;
     if (!out->failed) t->body = body;
   }
-  if (changed && program_verify(&ctx, out) == CANVAS_OK) {
+  if (changed && !out->failed && program_verify(&ctx, out) == CANVAS_OK) {
     editor_take(e, out);
     return true;
   }

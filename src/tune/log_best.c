@@ -68,14 +68,28 @@ static bool is_from_there(const struct record *r, const struct record *other) {
   return record_passes(r, &there);
 }
 
-/* When the program of `like` was timed in a network, where that was measured, for the last time; INT64_MIN: never. */
-static int64_t last_in_network(const struct records *all, const struct record *like,
-                               const struct record_filter *f) {
-  int64_t last = INT64_MIN;
+/* What was timed as a call of a network, of all programs: few of many records. */
+struct in_networks {
+  VEC(const struct record *);
+};
+
+static struct in_networks find_in_networks(const struct records *all,
+                                           const struct record_filter *f) {
+  struct in_networks found = {0};
   for (int i = 0; i < all->count; i++) {
     const struct record *r = &all->data[i];
-    bool counts = r->network > 0 && r->time > last && is_from_there(r, like);
-    if (counts && is_of(r, like->program, f) && record_passes(r, f)) last = r->time;
+    if (r->network > 0 && record_passes(r, f)) VEC_PUSH(&found, r);
+  }
+  return found;
+}
+
+/* When the program of `like` was timed in a network, where that was measured, for the last time; INT64_MIN: never. */
+static int64_t last_in_network(const struct in_networks *found, const struct record *like,
+                               const struct record_filter *f) {
+  int64_t last = INT64_MIN;
+  for (int i = 0; i < found->count; i++) {
+    const struct record *r = found->data[i];
+    if (r->time > last && is_of(r, like->program, f) && is_from_there(r, like)) last = r->time;
   }
   return last;
 }
@@ -107,21 +121,22 @@ static bool never_ended(const struct records *all, const struct record *r,
 const struct record *records_best(const struct records *r, const char *program,
                                   const struct record_filter *filter) {
   const struct record *best = NULL, *trial = NULL;
-  const struct record *last = NULL; /* that was looked at; what else is so where it was measured: */
-  int64_t in_network = INT64_MIN;
+  struct in_networks networks = find_in_networks(r, filter);
+  int threads = 0; /* of the last record that was looked at */
   bool trials_only = false;
   for (int i = 0; i < r->count; i++) {
     const struct record *one = &r->data[i];
     const struct record **of = one->screened ? &trial : &best;
     if (!is_better(one, *of) || !is_of(one, program, filter) || !record_passes(one, filter))
       continue;
-    if (!last || last->screened != one->screened || !is_from_there(one, last)) {
-      in_network = last_in_network(r, one, filter);
+    if (threads != one->threads) {
+      threads = one->threads;
       trials_only = never_ended(r, one, filter);
-      last = one;
     }
-    if (!is_overruled(one, in_network) && (!one->screened || trials_only)) *of = one;
+    bool overruled = is_overruled(one, last_in_network(&networks, one, filter));
+    if (!overruled && (!one->screened || trials_only)) *of = one;
   }
+  free(networks.data);
   return best ? best : trial;
 }
 
@@ -204,13 +219,15 @@ static void count_in_task(struct log_task *t, const struct record *r,
   t->screened += !r->failure && r->screened;
 }
 
-static void choose_in_task(struct log_task *t, const struct records *all, int index,
+static void choose_in_task(struct log_task *t, const struct records *all,
+                           const struct in_networks *networks, int index,
                            const struct record_filter *filter) {
   const struct record *r = &all->data[index];
   int *best = r->screened ? &t->trial : &t->best;
   if (!is_better(r, *best < 0 ? NULL : &all->data[*best])) return;
   if (!record_passes(r, filter)) return;
-  if (is_overruled(r, t->in_network) && is_overruled(r, last_in_network(all, r, filter))) return;
+  bool late = t->in_network > INT64_MIN;
+  if (late && is_overruled(r, last_in_network(networks, r, filter))) return;
   *best = index;
 }
 
@@ -235,12 +252,14 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
     }
     count_in_task(&out->data[*place - 1], one, filter);
   }
+  struct in_networks networks = find_in_networks(r, filter);
   for (int i = 0; i < r->count; i++) {
     int task = *find_task(out, table, slots - 1, &r->data[i]) - 1;
-    choose_in_task(&out->data[task], r, i, filter);
+    choose_in_task(&out->data[task], r, &networks, i, filter);
   }
   for (int i = 0; i < out->count; i++)
     if (!out->data[i].ended) out->data[i].best = out->data[i].trial;
+  free(networks.data);
   free(table);
 }
 

@@ -253,7 +253,12 @@ static const struct {
         " then X[h+kh-1, w+kw-1, o/32*16+k] else 0) * W[o/32, o%32, k, kh, kw]"   \
         " // sum k:16, kh:3, kw:3\nout Y\n"
     {GROUPS("8", "9"), "Y_b[kh:3, kw:3, o:64] = 0 * W_p[", 1},
-    {GROUPS("14", "15"), "o/32*16+k] else 0) * W_p[", 1},
+    {GROUPS("9", "10"), "o/32*16+k] else 0) * W_p[", 1},
+    // ... not where little is left of a sum, or of few channels
+    {BEGIN "in X f32 [h:224, w:224, c:3]\nin W f32 [kh:7, kw:7, c:3, o:64] const\n"
+           "Y[h:218, w:218, o:64] = (if h+kh < 222 && w+kw < 222 then X[h+kh, w+kw, c] else 0)"
+           " * W[kh, kw, c, o] // sum kh:7, kw:7, c:3\nout Y\n",
+     "X_m[", 0},
     // rows that stages share: what is prepared of constants stands beside their loop
     {BEGIN "in X f32 [h:16, w:8, c:16]\nin W f32 [r:2, t:32, c:16] const\nB[r:2, c:32, h:16, w:8] ="
            " X[h, w, k] * W[r, c, k] // sum k:16\nM[r:2, c:32, h:16] = B[r, c, h, w] // max w:8\n"
@@ -278,11 +283,6 @@ static const struct {
            " = if h+kh < 1 || h+kh > 16 || w+kw < 1 || w+kw > 16 then 0 else X[h+kh-1, w+kw-1, c]"
            " * W[o, c, kh, kw] // sum c:3, kh:3, kw:3\nout Y\n",
      "h, w_o, kh, kw, c, w_i:6:peel:unroll, o:vec =>", 1},
-    // ... not where little is left of a sum, or of few channels
-    {BEGIN "in X f32 [h:224, w:224, c:3]\nin W f32 [kh:7, kw:7, c:3, o:64] const\n"
-           "Y[h:218, w:218, o:64] = (if h+kh < 222 && w+kw < 222 then X[h+kh, w+kw, c] else 0)"
-           " * W[kh, kw, c, o] // sum kh:7, kw:7, c:3\nout Y\n",
-     "X_m[", 0},
 // a window of more than half of the first cache: rows of what reads it lie along it, elsewhere along the line
 #define COLUMN(size, last)                                                                         \
   BEGIN "in X f32 [n:2, h:" size                                                                   \
