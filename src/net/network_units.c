@@ -191,12 +191,36 @@ static canvas_status emit_unit(canvas_context *ctx, struct network_code *code, s
   return status;
 }
 
+/* Two programs that are the same once they are edited, as views of [256, 256, 1, 1] and of [512, 128, 1, 1] that
+ * copy as many elements in order, are one function. */
+static void join_units(struct network_code *code) {
+  int kept = 0;
+  int *place = mem_alloc((size_t)code->units.count * sizeof *place + 1);
+  for (int i = 0; i < code->units.count; i++) {
+    struct net_unit *u = &code->units.data[i];
+    place[i] = 0;
+    while (place[i] < kept && strcmp(code->units.data[place[i]].function, u->function)) place[i]++;
+    if (place[i] == kept) {
+      code->units.data[kept++] = *u;
+      continue;
+    }
+    free(u->shared);
+    free(u->function);
+  }
+  code->units.count = kept;
+  for (int c = 0; c < code->network->calls.count; c++)
+    if (code->calls[c].unit >= 0) code->calls[c].unit = place[code->calls[c].unit];
+  free(place);
+}
+
 canvas_status network_units(canvas_context *ctx, struct network_code *code, bool local) {
   find_units(code);
   for (int i = 0; i < code->units.count; i++) {
     struct net_unit *u = &code->units.data[i];
     u->function = local ? name_of_program(code, i) : name_of_content(code, u);
-    TRY(emit_unit(ctx, code, u, local));
   }
+  join_units(code);
+  for (int i = 0; i < code->units.count; i++)
+    TRY(emit_unit(ctx, code, &code->units.data[i], local));
   return CANVAS_OK;
 }
