@@ -119,6 +119,34 @@ class Fire(nn.Module):
         return torch.cat([F.relu(self.one(x)), F.relu(self.three(x))], 1)
 
 
+class TemporalShift(nn.Module):
+    """Channels of the frame before and of the one behind, written into zeros."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        frames, shifted = x.view(2, 3, 6, 4, 4), torch.zeros(2, 3, 6, 4, 4)
+        shifted[:, :-1, :2] = frames[:, 1:, :2]
+        shifted[:, 1:, 2:4] = frames[:, :-1, 2:4]
+        shifted[:, :, 4:] = frames[:, :, 4:]
+        shifted[..., ::2, 0] += 1
+        shifted[:, 1, :, [0, 2]] = shifted[:, 0, :, [3, 1]]
+        shifted[shifted < 0] = -0.5
+        return shifted.flatten(0, 1)
+
+
+class Windows(nn.Module):
+    """The mask of shifted windows, as of Swin transformers: made anew in each call."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        place, count = scores.new_zeros((8, 8)), 0
+        for rows in (slice(0, -4), slice(-4, -2), slice(-2, None)):
+            for columns in (slice(0, -4), slice(-4, -2), slice(-2, None)):
+                place[rows, columns] = count
+                count += 1
+        place = place.view(2, 4, 2, 4).permute(0, 2, 1, 3).reshape(4, 16)
+        apart = place.unsqueeze(1) - place.unsqueeze(2)
+        return (scores + apart.masked_fill(apart != 0, -100.0)).softmax(-1)
+
+
 class Words(nn.Module):
     """Whole numbers in; recurrent."""
 
@@ -153,6 +181,8 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "densenet": (Dense, (1, 3, 5, 5)),
     "shufflenet": (Shuffle, (2, 6, 4, 4)),
     "squeezenet": (Fire, (1, 4, 5, 5)),
+    "temporal shift": (TemporalShift, (6, 6, 4, 4)),
+    "windows": (Windows, (4, 16, 16)),
     "attention": (lambda: nn.Sequential(Attention(4, 2), Tokens(nn.LayerNorm(4))), (1, 4, 3, 3)),
 }
 

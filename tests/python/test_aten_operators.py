@@ -142,6 +142,24 @@ CASES: dict[str, list[Case]] = {
     "cat": [([R(2, 3), R(2, 1), R(2, 4)], 1), ([R(1, 2)] * 70,), ([R(2)],)],
     "stack": [([R(2, 3), R(2, 3)], -1), ([R(2), Constant(R(2))],)],
     "repeat": [(R(2, 3), [2, 1, 3]), (R(2), [1])],
+    # written in part
+    "copy": [(R(2, 3), R(3)), (R(2, 3), Constant(torch.tensor(2.0)))],
+    "fill.Tensor": [(R(2, 3), R())],
+    "fill.Scalar": [(R(2, 3), 0.5)],
+    "slice_scatter": [
+        (X, R(2, 3, 5, 3), 3, 2, 5),
+        (X, R(2, 3, 5, 3), -1, 1, 9223372036854775807, 2),
+        (X, R(2, 1, 5, 7), 1, -1),
+        (X, R(2, 3, 4, 7), 2, None, -1),
+        (X, R(2, 3, 5, 7), 2),
+    ],
+    "index_put": [
+        (R(2, 3), [B(2, 3)], Constant(torch.tensor(2.0))),
+        (X, [None, B(3)], R()),
+        (X, [None, None, I(0, -2)], R(2, 7)),
+        (R(3, 2), [I(2, 0, 2)], Constant(torch.tensor(-1.0))),
+    ],
+    "select_scatter": [(X, R(2, 3, 7), 2, -2), (R(3), R(), 0, 1)],
     # padding
     "constant_pad_nd": [(X, [1, 2]), (X, [0, -1, -2, 3], 0.5), (X, [-1, -1]), (X, [0, 0])],
     "pad": [(X, [1, 2, 0, 1], m) for m in ("constant", "reflect", "replicate", "circular")],

@@ -10,6 +10,7 @@ from . import (  # noqa: F401
     pooling,
     products,
     reductions,
+    writes,
 )
 from .operator_table import ROWS
 

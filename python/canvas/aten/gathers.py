@@ -32,7 +32,9 @@ def embedding(w: Writer, weight: Any, indices: Any, *_options: Any) -> Value:
 @operator("index", "index.Tensor _unsafe_index.Tensor")
 def index(w: Writer, x: Any, indices: Any) -> Any:
     x = w.value(x)
-    picked = {dim: _whole(i, x.shape[dim]) for dim, i in enumerate(indices) if i is not None}
+    picked = {
+        dim: constant_indices(i, x.shape[dim]) for dim, i in enumerate(indices) if i is not None
+    }
     first, last = min(picked), max(picked)
     shape = tuple(torch.broadcast_shapes(*(i.shape for i in picked.values())))
     lead = first if last - first + 1 == len(picked) else 0
@@ -54,7 +56,8 @@ def index_select(w: Writer, x: Any, dim: int, picked: Any) -> Any:
     )
 
 
-def _whole(picked: Any, size: int) -> Tensor:
+def constant_indices(picked: Any, size: int) -> Tensor:
+    """Whole numbers counted from the front."""
     if not isinstance(picked, Tensor):
         raise Unsupported("its indices are computed, only constant ones are known")
     if picked.dtype == torch.bool:
