@@ -133,6 +133,19 @@ class TemporalShift(nn.Module):
         return shifted.flatten(0, 1)
 
 
+class Marks(nn.Module):
+    """Bools written in part, with bools, with numbers and into floats."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        marks, out = x > 0, x.clone()
+        marks[:, 1:3] = False
+        marks[0] = True
+        marks[:, 0] = x[:, 1]
+        out[:, 2] = x[:, 0] > 0
+        out[marks] = 3
+        return torch.where(marks, out, -x) + marks * 0.5
+
+
 class Windows(nn.Module):
     """The mask of shifted windows, as of Swin transformers: made anew in each call."""
 
@@ -182,6 +195,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "shufflenet": (Shuffle, (2, 6, 4, 4)),
     "squeezenet": (Fire, (1, 4, 5, 5)),
     "temporal shift": (TemporalShift, (6, 6, 4, 4)),
+    "marks": (Marks, (2, 5)),
     "windows": (Windows, (4, 16, 16)),
     "attention": (lambda: nn.Sequential(Attention(4, 2), Tokens(nn.LayerNorm(4))), (1, 4, 3, 3)),
 }

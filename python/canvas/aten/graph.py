@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator as python_operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -229,7 +229,7 @@ def written(w: Writer, node: Node, values: Mapping[Node, Any]) -> Any:
     w.begin(node.name)
     result = ROWS[name].write(w, *(_resolved(w, arg, values) for arg in args))
     _check_shapes(node, result)
-    return result
+    return _as_bools(node, result)
 
 
 def item_of(node: Node, several: Any) -> Any:
@@ -348,6 +348,18 @@ def _check_shapes(node: Node, result: Any) -> None:
         known = isinstance(value, Value) and isinstance(fake, Tensor)
         if known and value.shape != tuple(fake.shape):
             raise Unsupported(f"its program gives {list(value.shape)}, PyTorch {list(fake.shape)}")
+
+
+def _as_bools(node: Node, result: Any) -> Any:
+    """PyTorch says which results are bools: a bool that is written into floats is one of them."""
+    results = result if isinstance(result, list) else [result]
+    typed = [
+        replace(value, boolean=fake.dtype == torch.bool)
+        if isinstance(value, Value) and isinstance(fake, Tensor)
+        else value
+        for value, fake in zip(results, results_of(node))
+    ]
+    return typed if isinstance(result, list) else typed[0]
 
 
 def dtype_of(tensor: Tensor) -> str:

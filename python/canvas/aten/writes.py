@@ -11,27 +11,25 @@ from torch import Tensor
 from .gathers import constant_indices
 from .movement import view
 from .operator_table import operator
-from .pointwise import expand, masked_fill
+from .pointwise import converted, expand, masked_fill
 from .values import Unsupported, Value, axes, place
 from .writer import Writer, stage
 
 
 @operator("written in part", "copy fill.Tensor fill.Scalar")
 def copy(w: Writer, x: Any, source: Any) -> Any:
-    """`source` in the place of every element of x."""
-    return expand(w, source, x)
+    """`source` in the place of every element of x, as one of its type."""
+    return expand(w, converted(w, source, x), x)
 
 
 def _scattered(w: Writer, x: Any, y: Any, dim: int, at: str, where: list[str]) -> Any:
     """Y, at this index of `dim`, where the conditions hold; X elsewhere."""
-    boolean = all(isinstance(given, Value) and given.boolean for given in (x, y))
     x, y = w.value(x), w.value(y)
     names = axes(x.rank)
     within = [*names[:dim], *([at] if at else []), *names[dim + 1 :]]
     body = f"if {' && '.join(where)} then B[{', '.join(within)}] else A[{', '.join(names)}]"
     line = stage("Y", names, x.shape, body)
-    made = w.call("scatter", [("A", x), ("B", y)], [line], x.shape)
-    return Value(made.name, made.shape, made.constant, boolean=boolean)
+    return w.call("scatter", [("A", x), ("B", y)], [line], x.shape)
 
 
 @operator("written in part", "slice_scatter")
