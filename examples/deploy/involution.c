@@ -50,6 +50,11 @@
 #pragma GCC target("tune=skylake") /* vectors that are shared stay in registers */
 #endif
 #endif
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)
+#define SUMS_END() __asm__ volatile("" ::: "memory") /* nothing behind is loaded before */
+#else
+#define SUMS_END() ((void)0)
+#endif
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t m16 __attribute__((vector_size(64)));
 typedef float v16_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
@@ -275,6 +280,7 @@ static int involution_body(const float *restrict X, const float *restrict w0,
     V16(d[d_c_o*448 + 208]) = d_acc_26;
     V16(d[d_c_o*448 + 432]) = d_acc_27;
   }
+  SUMS_END();
   for (long c = 0; c < 32; c++) {
     V16(X_m[c*256]) = ALL_V16(0.0f);
     for (long X_m_h = 1; X_m_h < 15; X_m_h++)

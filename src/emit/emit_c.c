@@ -53,6 +53,11 @@ static const struct {
      "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
      "#define LANES _Pragma(\"GCC unroll 64\") /* a vector is put together in registers */\n"
      "#else\n#define LANES\n#endif\n"},
+    {HELP_SUMS_END,
+     "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
+     "#define SUMS_END() __asm__ volatile(\"\" ::: \"memory\") /* nothing behind is loaded before "
+     "*/\n"
+     "#else\n#define SUMS_END() ((void)0)\n#endif\n"},
     {HELP_MAX_F32 | HELP_MIN_F32 | HELP_MAX_F64 | HELP_MIN_F64, "/* nan if either is */\n"},
     {HELP_MAX_F32,
      "#define MAX_F32(x, y) \\\n"

@@ -475,6 +475,10 @@ static int put_children(struct printer *p, int parent, int depth, struct buf *ou
   for (int i = statement_at(p, parent)->first; i >= 0; i = statement_at(p, i)->next) {
     if (out->length > EMIT_BYTES) break; /* of what is around, too: told at the end */
     statements += put_statement(p, i, depth, out);
+    if (!print_sums_end(p, i)) continue;
+    p->used |= HELP_SUMS_END;
+    put_text("SUMS_END();", depth, out);
+    statements++;
   }
   if (p->streams && last_in_parallel(p, statement_at(p, parent))) {
     p->used |= HELP_STREAMED;

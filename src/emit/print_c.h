@@ -1,6 +1,7 @@
 /* C from a tree of code (code/code.h): what the files of the printer share.
  *
  *     print_c.c        statements and lines
+ *     print_c_sums.c   where the sums of a tile end
  *     print_c_value.c  expressions
  *     emit_operations.c  the operations of expressions in C
  *     emit_names.c     names that are free in C
@@ -49,7 +50,8 @@ enum helper {
   HELP_SCALAR = 1 << 15,
   HELP_SCALAR_ALONE = 1 << 16,
   HELP_STREAMED = 1 << 17,
-  HELP_LANES_LOOP = 1 << 18
+  HELP_LANES_LOOP = 1 << 18,
+  HELP_SUMS_END = 1 << 19
 };
 
 /* Of vectors: for each operation the lengths that occur, bit i for i lanes; fp32, then fp64. LOAD and
@@ -128,6 +130,7 @@ void names_free(struct names *names);
 void print_open(struct printer *p, const char *function, const char *const *suffixes);
 int64_t print_bytes_of(const struct code_variable *v); /* that is allocated: a multiple of 64 */
 canvas_status print_body(struct printer *p);           /* into p->out */
+bool print_sums_end(const struct printer *p, int statement); /* print_c_sums.c: right behind it */
 void print_close(struct printer *p);
 void print_wrapped(const char *text, size_t length, int depth, struct buf *out);
 
