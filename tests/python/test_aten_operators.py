@@ -157,7 +157,7 @@ CASES: dict[str, list[Case]] = {
         (R(2, 3), [B(2, 3)], Constant(torch.tensor(2.0))),
         (X, [None, B(3)], R()),
         (X, [None, None, I(0, -2)], R(2, 7)),
-        (R(3, 2), [I(2, 0, 2)], Constant(torch.tensor(-1.0))),
+        (R(3, 2), [I(2, 0, 2)], R(3, 2)),
     ],
     "select_scatter": [(X, R(2, 3, 7), 2, -2), (R(3), R(), 0, 1)],
     # padding
