@@ -45,7 +45,8 @@ int64_t chooser_vectors(const struct chooser *c); /* of the tile `now` */
 int64_t chooser_rows(const struct chooser *c);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */
 bool chooser_unrolls_all(const struct chooser *c);
-bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
+bool chooser_permutes(const struct chooser *c);    /* vectors that are loaded */
+bool chooser_has_windows(const struct chooser *c); /* that overlap, along some axis */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);

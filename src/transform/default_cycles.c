@@ -212,6 +212,14 @@ static int64_t window_step(const struct chooser *c, const struct default_load *l
   return *window < 0 ? 1 : l->stride[axis] / l->stride[*window];
 }
 
+bool chooser_has_windows(const struct chooser *c) {
+  int window;
+  for (int i = 0; i < c->f->loads; i++)
+    for (int axis = 0; axis < c->f->t->rank; axis++)
+      if (window_step(c, &c->f->load[i], axis, &window) && window >= 0) return true;
+  return false;
+}
+
 /* Rows of a tile that want a line each of one set of L1 at once, with those of a window that is unrolled;
  * others want some there, too. */
 static bool crowds(const struct chooser *c, const struct default_load *l) {

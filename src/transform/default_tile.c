@@ -79,19 +79,24 @@ static void try_second(struct chooser *c, int first) {
   }
 }
 
+static void try_rows_along(struct chooser *c, int axis) {
+  int64_t size = c->f->t->axes[axis].size, most = most_rows(c);
+  if (!may_tile(c, axis)) return;
+  for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
+    c->now.rows[axis] = rows;
+    if (is_whole(c, axis)) consider(c);
+    if (rows == size) try_second(c, axis);
+  }
+  c->now.rows[axis] = 1;
+}
+
+/* Of axes that take as long the first stays: what rows along an inner one load is nearer to each other. */
 static void try_rows(struct chooser *c) {
+  int last = c->f->t->rank - 1;
+  bool inner = !chooser_has_windows(c);
   consider(c);
   if (c->f->reduction == 1) return;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t size = c->f->t->axes[i].size, most = most_rows(c);
-    if (!may_tile(c, i)) continue;
-    for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
-      c->now.rows[i] = rows;
-      if (is_whole(c, i)) consider(c);
-      if (rows == size) try_second(c, i);
-    }
-    c->now.rows[i] = 1;
-  }
+  for (int i = 0; i <= last; i++) try_rows_along(c, inner ? last - i : i);
 }
 
 /* What maps have left over is code of its own: conditions and permuted loads are vectors in whole ones only. */

@@ -178,6 +178,18 @@ static const struct {
            "1 <= h+kh && h+kh < 8 && 1 <= w+kw && w+kw < 8 then X[h+kh-1, w+kw-1, c] * W[kh, kw, c]"
            " else 0 // sum kh:3, kw:3\nout Y\n",
      "kw, kh:unroll, h:unroll, c_v:8:vec =>", 1},
+    // rows of pixels go over the lines of an image where that is surely less: 33 tiles for 42
+    {BEGIN "in X f32 [n:1, h:14, w:14, c:528]\nin W f32 [o:256, c:528] const\n"
+           "Y[n:1, h:14, w:14, o:256] = X[n, h, w, c] * W[o, c] // sum c:528\nout Y\n",
+     "c, h_w_i:6:peel:unroll, o_v:16:vec =>", 1},
+    {BEGIN "in X f32 [n:1, h:28, w:28, c:256]\nin W f32 [o:128, c:256] const\n"
+           "Y[n:1, h:28, w:28, o:128] = X[n, h, w, c] * W[o, c] // sum c:256\nout Y\n",
+     "c, w_i:6:peel:unroll, o_v:16:vec =>", 1},
+    // of two axes that take as long the rows go along the inner one
+    {BEGIN
+     "in X f32 [n:1, a:16, h:28, w:28, b:16]\nin W f32 [o:8, a:16, b:16, v:16] const\n"
+     "Y[n:1, o:8, h:28, w:28, v:16] = X[n, a, h, w, b] * W[o, a, b, v] // sum a:16, b:16\nout Y\n",
+     "a, b, w_i:6:peel:unroll, v:vec =>", 1},
     // rows read each other, and each is summed up along its lanes
     {BEGIN "in X f32 [r:64, c:103]\nS[r:64] = X[r, c] // sum c:103\nY[r:64, c:103] = X[r, c] + "
            "S[63-r]\nout Y\n",
@@ -399,7 +411,7 @@ static const struct {
     // ... not 7 rows of them: one sum would be on the stack
     {BEGIN "in X f32 [h:7, w:7, k:256]\nin W f32 [r:2, o:64, k:256, v:8] const\n"
            "Y[r:2, h:7, w:7, o:64, v:8] = X[h, w, k] * W[r, o, k, v] // sum k:256\nout Y\n",
-     "h:para, w_o, o, k, w_i:4:peel:unroll, r:unroll, v:vec =>", 1},
+     "h_w_o:para, o, k, h_w_i:5:peel:unroll, r:unroll, v:vec =>", 1},
     // rows that divide the blocks which they are in: 14 of them would have as many addresses
     {BEGIN "in X f32 [h:56, w_o:7, k:64, w_i:8]\nin W f32 [o:16, k:64, v:16]\n"
            "Y[o:256, h:56, w:56] = X[h, w/8, k, w%8] * W[o/16, k, o%16] // sum k:64\nout Y\n",
@@ -439,7 +451,7 @@ static const struct {
      "in w2 f32 [r:2, t:128, c:256] const\n"
      "Y[n:1, c:256, h:14, w:14] = g[c/128, n, k, h, w] * w2[c/128, c%128, k] // sum k:256\n"
      "out Y\n",
-     "k, w_i:5:peel:unroll, f_c_v:16:vec =>", 1},
+     "k, f_w_i:5:peel:unroll, f_c_v:16:vec =>", 1},
     // rows of a matrix beyond the second cache: several lines of each page
     {BEGIN "in A f32 [k:1000, m:1003]\nin x f32 [k:1000]\n"
            "Y[m:1003] = A[k, m] * x[k] // sum k:1000\nout Y\n",
@@ -499,8 +511,8 @@ static const struct {
            "Y[h:30, w:32, o:16] = P[h, w+k, o/2*8+c] * W[o, c, k] // sum k:3, c:8\nout Y\n",
      "P_t[h:30, c:64, w:34] =", 0},
     // lanes are the channels of a pixel, whose groups are permuted: all of a short sum is unrolled
-    {BEGIN GROUPED, "h_o, w, k:unroll, h_i:8:unroll, o:vec =>", 1},
-    {BEGIN GROUPED, "w, k:unroll, h:unroll, o:vec =>", 0},
+    {BEGIN GROUPED, "h, w_o, k:unroll, w_i:8:unroll, o:vec =>", 1},
+    {BEGIN GROUPED, "h, k:unroll, w:unroll, o:vec =>", 0},
     // lanes that are the channels of one group want the same number of the image
     {BEGIN "in X f32 [h:10, w:58, c:64]\nin W f32 [kh:3, kw:3, c:16, o:64] const\n"
            "Y[h:8, w:56, o:64] = X[h+kh, w+kw, o/16*16+c] * W[kh, kw, c, o]"
