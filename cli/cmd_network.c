@@ -86,7 +86,10 @@ static canvas_network *network_read(struct arguments *a) {
 static bool optimize(struct arguments *a, canvas_network *n) {
   const char *passes = option_text(a, "--pass", NULL);
   if (!passes && !option_given(a, "--optimize")) return true;
-  canvas_status status = canvas_network_optimize(a->ctx, n, passes);
+  canvas_machine *machine = machine_chosen(a);
+  if (!machine) return false;
+  canvas_status status = canvas_network_optimize(a->ctx, n, passes, machine);
+  canvas_machine_free(machine);
   if (status != CANVAS_OK && passes)
     report_flag(a, "--pass", status);
   else if (status != CANVAS_OK)
@@ -110,18 +113,23 @@ static bool exclude(struct arguments *a) {
 /* What makes no sense without others. */
 static bool need(struct arguments *a) {
   static const struct {
-    const char *flag, *others[4];
-  } rows[] = {
-      {"--seed", {"--eval", "--run", "--time"}},    {"--json", {"--plan", "--run", "--time"}},
-      {"--threads", {"--run", "--time", "--emit"}}, {"--log", {"--run", "--time", "--emit"}},
-      {"--machine", {"--run", "--time", "--emit"}}, {"--force", {"--emit"}}};
+    const char *flag, *others[6]; /* ends with NULL */
+  } rows[] = {{"--seed", {"--eval", "--run", "--time"}},
+              {"--json", {"--plan", "--run", "--time"}},
+              {"--threads", {"--run", "--time", "--emit"}},
+              {"--log", {"--run", "--time", "--emit"}},
+              {"--force", {"--emit"}},
+              {"--machine", {"--optimize", "--pass", "--run", "--time", "--emit"}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     bool good = !option_given(a, rows[i].flag);
     for (int k = 0; rows[i].others[k]; k++) good |= option_given(a, rows[i].others[k]);
     if (good) continue;
-    const char *const *o = rows[i].others;
-    report_error("%s needs %s%s%s%s%s", rows[i].flag, o[0], o[1] ? o[2] ? ", " : " or " : "",
-                 o[1] ? o[1] : "", o[2] ? " or " : "", o[2] ? o[2] : "");
+    char listed[80] = "";
+    for (const char *const *o = rows[i].others; *o; o++) {
+      strcat(listed, o == rows[i].others ? "" : o[1] ? ", " : " or ");
+      strcat(listed, *o);
+    }
+    report_error("%s needs %s", rows[i].flag, listed);
     return false;
   }
   return true;
@@ -182,7 +190,7 @@ const struct command command_network = {
                 {"--force", NULL, "with --emit: over files that are there"},
                 {"--threads", "T", "of long calls; of several, time is wall-clock (default 1)"},
                 {"--log", "FILE", "take the best schedules that this tuning log has for programs"},
-                {"--machine", "FILE", "what schedules are bound for (default: here)"},
+                {"--machine", "FILE", "what passes and schedules are for (default: here)"},
                 {"--seed", "N", "of inputs and weights (1)"}},
     .run = run,
 };

@@ -325,9 +325,10 @@ canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network
 
 /* The network becomes one that computes the same faster: every pass but winograd and winograd4, or those that
  * `passes` names, with blanks or commas between, in that order (docs/networks.md). Inputs, weights and outputs
- * stay as they are; results may differ by rounding. CANVAS_BAD_INPUT: there is no such pass. */
+ * stay as they are; results may differ by rounding. What is faster is predicted for `machine` (NULL: this one); what
+ * comes of it is right on every other. CANVAS_BAD_INPUT: there is no such pass. */
 canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
-                                      const char *passes);
+                                      const char *passes, const canvas_machine *machine);
 
 /* Its programs, numbered from 0. `calls` (NULL is fine): how often a run calls it, 0 where it is called at
  * load alone, as of constant values. The program is the caller's own, freed as any other. */

@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   if (argc != 2) return fprintf(stderr, "usage: run_network FILE.net\n"), 2;
   ctx = canvas_context_new();
   canvas_network *n = read_network(argv[1]);
-  must(canvas_network_optimize(ctx, n, NULL));
+  must(canvas_network_optimize(ctx, n, NULL, NULL));
   struct tensors inputs = make(n, CANVAS_INPUT), weights = make(n, CANVAS_WEIGHT);
   struct tensors outputs = make(n, CANVAS_OUTPUT);
   must(canvas_network_compile(ctx, n, NULL, &code));

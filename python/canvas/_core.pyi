@@ -191,9 +191,10 @@ def network_evaluate(network: str, arrays: Sequence[bytes]) -> list[bytes]:
     machine's byte order.
     """
 
-def network_optimize(network: str, passes: str | None = None) -> str:
+def network_optimize(network: str, passes: str | None = None, machine: str | None = None) -> str:
     """The text of a network that computes the same faster: every pass but winograd, or those that
     are named, with blanks or commas between, in that order.  docs/networks.md says what they do.
+    What is faster is predicted for the machine of the text; None: for this one.
     """
 
 def watch_states(tensors: list[Any], direct: bytes, /) -> bytes:

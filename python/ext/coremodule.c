@@ -936,26 +936,32 @@ static PyObject *core_count_program(PyObject *module, PyObject *text) {
 
 /* `passes` without bytes: all of them. */
 static canvas_status optimize_network(canvas_context *ctx, struct text in, struct text passes,
-                                      char **out) {
+                                      struct text machine, char **out) {
   canvas_network *network = NULL;
+  canvas_machine *m = NULL;
   canvas_status status = canvas_network_parse(ctx, in.bytes, in.length, &network);
-  if (status == CANVAS_OK) status = canvas_network_optimize(ctx, network, passes.bytes);
+  if (status == CANVAS_OK && machine.bytes)
+    status = canvas_machine_parse(ctx, machine.bytes, machine.length, &m);
+  if (status == CANVAS_OK) status = canvas_network_optimize(ctx, network, passes.bytes, m);
   if (status == CANVAS_OK) *out = canvas_network_print(network);
+  canvas_machine_free(m);
   canvas_network_free(network);
   return status;
 }
 
 static PyObject *core_network_optimize(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"network", "passes", NULL};
-  PyObject *network, *chosen = Py_None;
-  struct text in, passes = {0};
+  static char *names[] = {"network", "passes", "machine", NULL};
+  PyObject *network, *chosen = Py_None, *machine = Py_None;
+  struct text in, passes = {0}, bound = {0};
   char *out = NULL;
   canvas_status status;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|O", names, &network, &chosen)) return NULL;
-  if (!get_text(module, network, &in)) return NULL;
-  if (chosen != Py_None && !get_text(module, chosen, &passes)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO", names, &network, &chosen, &machine))
+    return NULL;
+  if (!get_text(module, network, &in) || !get_optional(module, chosen, &passes) ||
+      !get_optional(module, machine, &bound))
+    return NULL;
   canvas_context *ctx = canvas_context_new();
-  Py_BEGIN_ALLOW_THREADS status = optimize_network(ctx, in, passes, &out);
+  Py_BEGIN_ALLOW_THREADS status = optimize_network(ctx, in, passes, bound, &out);
   Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
 }
 
@@ -1096,7 +1102,8 @@ static canvas_status make_network(canvas_context *ctx, const struct network_want
     status = canvas_machine_parse(ctx, w->machine.bytes, w->machine.length, &machine);
   if (status == CANVAS_OK && w->log_path)
     status = canvas_log_read(ctx, PyBytes_AsString(w->log_path), &log);
-  if (status == CANVAS_OK && w->optimize) status = canvas_network_optimize(ctx, out->network, NULL);
+  if (status == CANVAS_OK && w->optimize)
+    status = canvas_network_optimize(ctx, out->network, NULL, machine);
   o.machine = machine;
   o.log = log;
   if (status == CANVAS_OK)
@@ -1681,7 +1688,7 @@ static PyMethodDef methods[] = {
      DOC("network_evaluate($module, network, arrays)",
          "The outputs of a network by the interpreter.")},
     {"network_optimize", WITH_KEYWORDS(core_network_optimize),
-     DOC("network_optimize($module, network, passes=None)",
+     DOC("network_optimize($module, network, passes=None, machine=None)",
          "A network that computes the same faster.")},
     {"measurer", WITH_KEYWORDS(core_measurer),
      DOC("measurer($module, program, repeats=0, seconds=0, threads=1, seed=1, screen=False, "

@@ -135,8 +135,9 @@ canvas_status canvas_network_reference(canvas_context *ctx, const canvas_network
 /* ---- passes ---------------------------------------------------------------------------------- */
 
 canvas_status canvas_network_optimize(canvas_context *ctx, canvas_network *network,
-                                      const char *passes) {
-  return network_optimize(ctx, (struct network *)network, passes);
+                                      const char *passes, const canvas_machine *machine) {
+  const struct machine here = machine ? *machine_of(machine) : machine_here();
+  return network_optimize(ctx, (struct network *)network, passes, &here);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -9,17 +9,10 @@
 #include "transform/prepare.h"
 #include "tune/schedule_cost.h"
 
-struct fuse_costs fuse_costs_open(void) {
-  struct fuse_costs c = {.machine = {.name = "reference",
-                                     .target = "native",
-                                     .vector_bytes = 64,
-                                     .registers = 32,
-                                     .fma = 1,
-                                     .line = 64,
-                                     .l1 = 48 << 10,
-                                     .l2 = 2 << 20,
-                                     .cores = 1,
-                                     .memory = (int64_t)4 << 30}};
+struct fuse_costs fuse_costs_open(const struct machine *machine) {
+  struct fuse_costs c = {.machine = *machine};
+  c.machine.cores = 1; /* these two change with the container */
+  c.machine.memory = INT64_C(4) << 30;
   c.rates = rates_likely(&c.machine);
   return c;
 }

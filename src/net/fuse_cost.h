@@ -1,7 +1,8 @@
-/* What a program is predicted to take under its default schedule: what decides whether two calls become one.
+/* What a program is predicted to take under its default schedule: what decides whether two calls become one, and
+ * how values lie.
  *
- * The machine is one with vectors of 64 bytes and its likely rates, whatever machine this is, so that the text of
- * a network after the passes is the same everywhere.
+ * Predicted for a machine, with the likely rates of its vectors, not with those that are measured: the text of a
+ * network after the passes is the same on every machine with the same vectors and caches.
  */
 #ifndef CANVAS_NET_FUSE_COST_H
 #define CANVAS_NET_FUSE_COST_H
@@ -23,7 +24,7 @@ struct fuse_costs {
   } seconds;
 };
 
-struct fuse_costs fuse_costs_open(void);
+struct fuse_costs fuse_costs_open(const struct machine *machine);
 void fuse_costs_close(struct fuse_costs *c);
 /* Seconds; what is prepared of constants is not in it. Infinite where no schedule can be predicted. */
 double fuse_cost(struct fuse_costs *c, const struct program *p);

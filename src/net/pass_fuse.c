@@ -31,7 +31,7 @@ enum { COPIES = 4, /* readers of what moves data */ TRIES = 32 /* producers of o
 struct fusing {
   canvas_context *ctx;
   struct network *n;
-  struct fuse_costs costs;
+  struct fuse_costs *costs;
   bool *gone; /* by call */
   bool
       *wanted; /* by tensor: somebody beside the consumer reads it; for the results of a producer */
@@ -106,7 +106,7 @@ static bool looks_again(const struct network *n, const struct net_call *from,
 /* The sums go to memory and come back for the consumer: it had better find them as they are read in one go. */
 static bool leaves_caches(const struct fusing *f, const struct net_call *from) {
   const struct net_tensor *t = &f->n->tensors.data[from->results.data[0]];
-  return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs.machine.l2;
+  return network_elements(t) * program_dtype_bytes(t->dtype) > f->costs->machine.l2;
 }
 
 enum choice { APART, ASKED, TAKEN };
@@ -125,9 +125,9 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
 static bool pays(struct fusing *f, int producer, int consumer, const struct program *both) {
   const struct network *n = f->n;
   if (choose(f, producer, consumer) == TAKEN) return true;
-  double apart = fuse_cost(&f->costs, n->programs.data[n->calls.data[producer].program]) +
-                 fuse_cost(&f->costs, n->programs.data[n->calls.data[consumer].program]);
-  double one = fuse_cost(&f->costs, both);
+  double apart = fuse_cost(f->costs, n->programs.data[n->calls.data[producer].program]) +
+                 fuse_cost(f->costs, n->programs.data[n->calls.data[consumer].program]);
+  double one = fuse_cost(f->costs, both);
   return isfinite(one) && one <= OTHERS * apart;
 }
 
@@ -198,9 +198,9 @@ static canvas_status fuse_into(struct fusing *f, int consumer) {
   return CANVAS_OK;
 }
 
-canvas_status pass_fuse(canvas_context *ctx, struct network *n) {
+canvas_status pass_fuse(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   canvas_status status = CANVAS_OK;
-  struct fusing f = {.ctx = ctx, .n = n, .costs = fuse_costs_open()};
+  struct fusing f = {.ctx = ctx, .n = n, .costs = costs};
   network_settle(n);
   f.gone = mem_alloc((size_t)n->calls.count + 1);
   f.wanted = mem_alloc((size_t)n->tensors.count + 1);
@@ -208,7 +208,6 @@ canvas_status pass_fuse(canvas_context *ctx, struct network *n) {
     if (n->calls.data[i].varies) status = fuse_into(&f, i);
   network_drop_calls(n, f.gone);
   network_join_programs(n);
-  fuse_costs_close(&f.costs);
   free(f.gone);
   free(f.wanted);
   return status;

@@ -38,7 +38,7 @@ struct variant {
 
 struct choice {
   struct network *n;
-  struct fuse_costs costs;
+  struct fuse_costs *costs;
   unsigned char *kind; /* by tensor */
   double (*conversion)[KINDS];
   struct name_table table;
@@ -103,7 +103,7 @@ static canvas_status lay_out(canvas_context *ctx, const struct program *p, const
 static double seconds_of(struct choice *c, const struct program *p) {
   if (only_copies(p)) return 0;
   c->evaluations++;
-  return fuse_cost(&c->costs, p);
+  return fuse_cost(c->costs, p);
 }
 
 /* By tensor of the call's program; false: nothing of it is laid out. */
@@ -253,7 +253,7 @@ static void price_conversions(struct choice *c) {
       if (c->n->tensors.data[i].kind != NET_INPUT || !may_lie(c, i, kind)) continue;
       c->conversion[i][kind] = INFINITY;
       if (conversion(&ctx, &c->n->tensors.data[i], kind, &p) != CANVAS_OK) continue;
-      c->conversion[i][kind] = fuse_cost(&c->costs, p);
+      c->conversion[i][kind] = fuse_cost(c->costs, p);
       program_free(p);
     }
 }
@@ -364,9 +364,9 @@ static canvas_status take_layouts(canvas_context *ctx, struct choice *c) {
   return CANVAS_OK;
 }
 
-canvas_status pass_layout(canvas_context *ctx, struct network *n) {
+canvas_status pass_layout(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   size_t tensors = (size_t)n->tensors.count + 1;
-  struct choice c = {.n = n, .costs = fuse_costs_open()};
+  struct choice c = {.n = n, .costs = costs};
   network_settle(n);
   c.kind = mem_alloc(tensors);
   c.conversion = mem_alloc(tensors * sizeof *c.conversion);
@@ -382,6 +382,5 @@ canvas_status pass_layout(canvas_context *ctx, struct network *n) {
   name_table_free(&c.table);
   free(c.conversion);
   free(c.kind);
-  fuse_costs_close(&c.costs);
   return status;
 }

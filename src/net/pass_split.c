@@ -267,13 +267,11 @@ static canvas_status try_call(canvas_context *ctx, struct network *n, struct fus
   return status;
 }
 
-canvas_status pass_split(canvas_context *ctx, struct network *n) {
+canvas_status pass_split(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   canvas_status status = CANVAS_OK;
-  struct fuse_costs costs = fuse_costs_open();
   network_settle(n);
   for (int i = 0; i < n->calls.count && status == CANVAS_OK; i++)
-    status = try_call(ctx, n, &costs, &i);
-  fuse_costs_close(&costs);
+    status = try_call(ctx, n, costs, &i);
   network_join_programs(n);
   return status;
 }

@@ -58,27 +58,25 @@ static bool *find_called(const struct network *n) {
   return called;
 }
 
-static canvas_status in_tiles(struct network *n, int most) {
+static canvas_status in_tiles(struct network *n, struct fuse_costs *costs, int most) {
   network_settle(n);
-  struct fuse_costs costs = fuse_costs_open();
   bool *called = find_called(n);
   for (int i = 0; i < n->programs.count; i++) {
-    struct program *made = called[i] ? better_of(&costs, n->programs.data[i], most) : NULL;
+    struct program *made = called[i] ? better_of(costs, n->programs.data[i], most) : NULL;
     if (!made) continue;
     program_free(n->programs.data[i]);
     n->programs.data[i] = made;
   }
   free(called);
-  fuse_costs_close(&costs);
   return CANVAS_OK;
 }
 
-canvas_status pass_winograd(canvas_context *ctx, struct network *n) {
+canvas_status pass_winograd(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   (void)ctx;
-  return in_tiles(n, 2);
+  return in_tiles(n, costs, 2);
 }
 
-canvas_status pass_winograd4(canvas_context *ctx, struct network *n) {
+canvas_status pass_winograd4(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   (void)ctx;
-  return in_tiles(n, 4);
+  return in_tiles(n, costs, 4);
 }

@@ -7,11 +7,14 @@
 #ifndef CANVAS_NET_PASSES_H
 #define CANVAS_NET_PASSES_H
 
+#include "net/fuse_cost.h"
 #include "net/network.h"
 
 struct network_pass {
   const char *name;
   canvas_status (*run)(canvas_context *ctx, struct network *n);
+  /* ... or, of a pass that chooses what is predicted to be faster: */
+  canvas_status (*choose)(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
   const char *summary;
 };
 
@@ -19,20 +22,22 @@ extern const struct network_pass network_passes[];
 extern const int network_pass_count;
 
 /* Runs the passes that are named, with commas or blanks between, in that order; where `names` is NULL those
- * that leave the sums as they are; a second time these change next to nothing. After each the network is verified. */
-canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names);
+ * that leave the sums as they are; a second time these change next to nothing. After each the network is verified.
+ * What is faster is predicted for the machine. */
+canvas_status network_optimize(canvas_context *ctx, struct network *n, const char *names,
+                               const struct machine *machine);
 
 canvas_status pass_constants(canvas_context *ctx, struct network *n);
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
 canvas_status pass_windows(canvas_context *ctx, struct network *n);
 canvas_status pass_compose(canvas_context *ctx, struct network *n);
 canvas_status pass_batchnorm(canvas_context *ctx, struct network *n);
-canvas_status pass_split(canvas_context *ctx, struct network *n);
-canvas_status pass_fuse(canvas_context *ctx, struct network *n);
-canvas_status pass_layout(canvas_context *ctx, struct network *n);
+canvas_status pass_split(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
+canvas_status pass_fuse(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
+canvas_status pass_layout(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
 canvas_status pass_dead(canvas_context *ctx, struct network *n);
-canvas_status pass_winograd(canvas_context *ctx, struct network *n);
-canvas_status pass_winograd4(canvas_context *ctx, struct network *n);
+canvas_status pass_winograd(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
+canvas_status pass_winograd4(canvas_context *ctx, struct network *n, struct fuse_costs *costs);
 
 /* ---- what passes change a network with (network_change.c) ------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "program/program_relayout.h"
 
 #include "check.h"
+#include "machines.h"
 #include "random_program.h"
 
 static canvas_context ctx;
@@ -315,8 +316,9 @@ static void computes_the_same_in_other_layouts(void **state) {
     struct buf text = {0};
     double **given = given_of(n);
     evaluate(n, given, NULL, mean[0], image[0]);
-    CHECK_INT(network_optimize(&ctx, n, world % 2 ? "layout" : "layout dead"), CANVAS_OK,
-              ctx.message);
+    CHECK_INT(network_optimize(&ctx, n, world % 2 ? "layout" : "layout dead",
+                               machine_model(world % MACHINES)),
+              CANVAS_OK, ctx.message);
     network_print(n, &text);
     for (int i = 0; i < n->tensors.count; i++) {
       const struct net_tensor *t = &n->tensors.data[i];

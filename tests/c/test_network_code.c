@@ -300,7 +300,7 @@ static void add_network(struct batch *b, int at, int seed) {
   const struct network_options options = {
       .machine = &machine, .threads = 1, .name = name, .local = true};
   b->n[at] = random_network(seed);
-  if (seed % 2) CHECK_INT(network_optimize(&ctx, b->n[at], NULL), CANVAS_OK, ctx.message);
+  if (seed % 2) CHECK_INT(network_optimize(&ctx, b->n[at], NULL, &machine), CANVAS_OK, ctx.message);
   CHECK_INT(network_code_new(&ctx, b->n[at], &options, &b->code[at]), CANVAS_OK, ctx.message);
   network_text(b->code[at], NETWORK_TEXT, &b->text);
 }

@@ -8,6 +8,7 @@
 #include "net/passes.h"
 
 #include "check.h"
+#include "machines.h"
 
 static canvas_context ctx;
 
@@ -660,7 +661,7 @@ static void gives_texts(void **state) {
   CHECK_ROWS (rows, row) {
     struct network *n = network_from(row->before);
     struct buf out = {0};
-    CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
+    CHECK_INT(network_optimize(&ctx, n, row->passes, &machine_avx512), CANVAS_OK, ctx.message);
     network_print(n, &out);
     CHECK_TEXT(out.text, row->after ? row->after : row->before, row->passes);
     buf_free(&out);
@@ -670,9 +671,10 @@ static void gives_texts(void **state) {
 
 static void knows_its_passes(void **state) {
   struct network *n = network_from(HEAD RELU GIVEN "a f32 [2] = relu(x)\nout a\n");
-  CHECK_INT(network_optimize(&ctx, n, "dead,deed"), CANVAS_BAD_INPUT, "deed");
+  CHECK_INT(network_optimize(&ctx, n, "dead,deed", &machine_avx512), CANVAS_BAD_INPUT, "deed");
   CHECK_TEXT(ctx.message, "unknown pass 'deed', did you mean 'dead'?", "near");
-  CHECK_INT(network_optimize(&ctx, n, "everything"), CANVAS_BAD_INPUT, "everything");
+  CHECK_INT(network_optimize(&ctx, n, "everything", &machine_avx512), CANVAS_BAD_INPUT,
+            "everything");
   CHECK_TEXT(ctx.message, "unknown pass 'everything', 'canvas help network' lists them", "far");
   network_free(n);
 }
@@ -714,7 +716,7 @@ static void takes_fewer_products(void **state) {
   CHECK_ROWS (convolutions, row) {
     struct network *n = network_from(row->text);
     struct buf out = {0};
-    CHECK_INT(network_optimize(&ctx, n, row->passes), CANVAS_OK, ctx.message);
+    CHECK_INT(network_optimize(&ctx, n, row->passes, &machine_avx512), CANVAS_OK, ctx.message);
     network_print(n, &out);
     CHECK(row->taken == !!strstr(out.text, "program conv winograd 2\n"), out.text);
     bool larger = strstr(out.text, "program conv winograd 4\n");
@@ -957,7 +959,7 @@ static void check_close(const struct values *a, const struct values *b, const ch
 static void check_pass(const char *text, const char *passes, const struct values *wanted) {
   struct network *n = network_from(text), *again;
   struct buf after = {0};
-  CHECK_INT(network_optimize(&ctx, n, passes), CANVAS_OK, ctx.message);
+  CHECK_INT(network_optimize(&ctx, n, passes, &machine_avx512), CANVAS_OK, ctx.message);
   struct values v = evaluate(n, true);
   network_print(n, &after);
   check_close(wanted, &v, passes ? passes : "all");
@@ -974,7 +976,7 @@ static void check_pass(const char *text, const char *passes, const struct values
 // What all passes made they leave as it is, so that schedules tuned for its programs are those of what is compiled.
 static int calls_left(const char *text, struct buf *after) {
   struct network *n = network_from(text);
-  CHECK_INT(network_optimize(&ctx, n, NULL), CANVAS_OK, ctx.message);
+  CHECK_INT(network_optimize(&ctx, n, NULL, &machine_avx512), CANVAS_OK, ctx.message);
   int calls = n->calls.count;
   network_print(n, after);
   network_free(n);
@@ -1165,7 +1167,7 @@ static void composes_two_sums(void **state) {
     struct network *n = network_from(row->before);
     struct values wanted = evaluate(n, false);
     struct buf out = {0};
-    CHECK_INT(network_optimize(&ctx, n, "compose,dead"), CANVAS_OK, ctx.message);
+    CHECK_INT(network_optimize(&ctx, n, "compose,dead", &machine_avx512), CANVAS_OK, ctx.message);
     network_print(n, &out);
     CHECK_TEXT(out.text, row->after ? row->after : row->before, "compose");
     check_pass(row->before, "compose", &wanted);

@@ -243,6 +243,6 @@ void check_network(canvas_context *ctx, const canvas_network *network) {
        "a printed network parses");
   must_equal(text, canvas_network_print(again), "a network's text is stable");
   must_equal(canvas_network_plan(network), canvas_network_plan(again), "a plan is of the text");
-  must(fine(ctx, canvas_network_optimize(ctx, again, NULL)), "a network can be optimized");
+  must(fine(ctx, canvas_network_optimize(ctx, again, NULL, NULL)), "a network can be optimized");
   canvas_network_free(again);
 }
