@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
+import bench_zoo  # noqa: E402
 import cost_cases  # noqa: E402
 import defaults_kinds  # noqa: E402
 import native_cases  # noqa: E402
@@ -131,3 +132,15 @@ def test_versions_does_not_time_what_is_wrong(tmp_path: Path) -> None:
     row = bench_versions.measure("p", PRODUCT, two, 1)
     assert row is not None and "the two differ by" in row["error"]
     assert "1 not compared" in bench_versions.summary([row], 0)
+
+
+def test_the_zoo_says_what_was_slower_and_what_failed() -> None:
+    assert len(set(bench_zoo.NAMES)) == len(bench_zoo.NAMES) >= 40
+    row = {"name": "timm:a", "size": 96, "errors": {}, "compiled": 7.4}
+    row |= {"canvas ms": 2.0, "canvas spread": 0.125, "ratio": 1.5, "ratio spread": 0.25}
+    assert bench_zoo.line(row) == "| timm:a | 96 | 2 +- 0.12 | - | - | 1.50 +- 0.25 | 7 |"
+    failed = {"name": "b", "size": 224, "errors": {"model": "Unknown model (b)"}}
+    assert bench_zoo.line(failed).endswith("| - | - | - | - | - |\n  model: Unknown model (b)")
+    told = bench_zoo.summary([row, failed, row | {"ratio": 0.6}])
+    assert told.startswith("2 of 3 models: 0.95 of") and told.endswith("least 0.60, most 1.50")
+    assert bench_zoo.summary([failed]) == "nothing was compared"
