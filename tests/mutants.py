@@ -80,6 +80,7 @@ PYTHON_OWN = {
     "python/canvas/aten/reductions.py": "test_aten_operators",
     "python/canvas/aten/writer.py": "test_aten_networks",
     "python/canvas/aten/graph.py": "test_aten_networks test_compile_models",
+    "python/canvas/aten/autocast.py": "test_aten_networks",
     "python/canvas/aten/writes.py": "test_aten_operators test_aten_networks",
     "python/canvas/nn/kernel_node.py": "test_aten_networks",
     "python/canvas/aten/exporting.py": "test_torch_backend test_compile_network "

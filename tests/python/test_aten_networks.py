@@ -146,6 +146,25 @@ class Marks(nn.Module):
         return torch.where(marks, out, -x) + marks * 0.5
 
 
+class WithoutAutocast(nn.Module):
+    """Mixed precision is off in a region, in one within it, and in one that gives the answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.layer(x)
+        with torch.autocast("cpu", enabled=False):
+            z = (y.float() * 2).softmax(-1)
+            with torch.autocast("cuda", enabled=False):
+                u, v = z @ z.transpose(-1, -2), z + 1
+        y = y + u.sum(-1, keepdim=True)
+        with torch.autocast("cpu", enabled=False):
+            v = v * self.layer(v)
+        return v, y
+
+
 class Windows(nn.Module):
     """The mask of shifted windows, as of Swin transformers: made anew in each call."""
 
@@ -196,6 +215,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "squeezenet": (Fire, (1, 4, 5, 5)),
     "temporal shift": (TemporalShift, (6, 6, 4, 4)),
     "marks": (Marks, (2, 5)),
+    "without autocast": (WithoutAutocast, (2, 5, 8)),
     "windows": (Windows, (4, 16, 16)),
     "attention": (lambda: nn.Sequential(Attention(4, 2), Tokens(nn.LayerNorm(4))), (1, 4, 3, 3)),
 }
@@ -237,6 +257,16 @@ def test_a_known_network(name: str) -> None:
     torch.manual_seed(1)
     make, shape = MODELS[name]
     check(lively(make()), torch.randn(shape))
+
+
+def test_what_is_exported_without_autocast_still_runs_in_pytorch() -> None:
+    model, x = WithoutAutocast().eval(), torch.randn(2, 5, 8)
+    exported = aten.export(model, (x,))
+    assert [spec.arg.name for spec in exported.graph_signature.output_specs] == [
+        node.name for node in exported.graph.output_node().args[0]
+    ]
+    for ours, theirs in zip(exported.module()(x), model(x), strict=True):
+        assert torch.allclose(ours, theirs)
 
 
 def test_a_network_of_words() -> None:

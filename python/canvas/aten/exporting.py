@@ -22,6 +22,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
+from .autocast import without_autocast
 from .families import ROWS
 from .in_place import without_in_place
 from .rebound_buffers import ReboundBuffers, none_rebound
@@ -233,6 +234,7 @@ def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
                     "PyTorch cannot export the model: its code transforms functions, as "
                     "torch.vmap and torch.func.grad do"
                 )
+            without_autocast(exported)
             without_in_place(exported)
             return _with_inputs_marked(_without_tokens(decomposed(exported)))
         except CanvasError:
