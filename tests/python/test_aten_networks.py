@@ -276,6 +276,18 @@ def test_what_is_exported_without_autocast_still_runs_in_pytorch() -> None:
         assert torch.allclose(ours, theirs)
 
 
+def test_nan_may_be_written_where_a_mask_holds() -> None:
+    class Hidden(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x * 2
+            y[x > 0] = float("nan")
+            return y
+
+    x = torch.tensor([[1.0, -1.0, 0.0]])
+    found = canvas.compile(Hidden().eval(), x)(x)
+    assert torch.equal(found.isnan(), x > 0) and found[0, 1] == -2
+
+
 def test_a_network_of_words() -> None:
     words = torch.tensor([[1, 8, 0], [2, 2, 5]])
     imported = check(Words().eval(), words)
