@@ -85,14 +85,15 @@ def measure(name: str, size: int, rounds: int) -> Row:
     row: Row = {"name": name, "size": size, "errors": {}, "difference": {}}
     model = lively(load(name))
     image = torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(1))
-    network_peers.PEERS = {peer: way for peer, way in network_peers.PEERS.items() if peer in PEERS}
+    peers = {name: network_peers.PEERS[name] for name in PEERS}
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         os.environ["CANVAS_CACHE"] = f"{folder}/cache"
         start = time.perf_counter()
         network_peers.native(None)(model, image, 1, Path(folder))
         row["compiled"] = time.perf_counter() - start
         options = types.SimpleNamespace(log=None, winograd=False, threads=1, folder=folder)
-        times = turns(prepared(model, image, row, options), time.process_time, rounds)
+        engines = prepared(model, image, row, options, peers=peers)
+        times = turns(engines, time.process_time, rounds)
     for engine, seconds in times.items():
         row[f"{engine} ms"] = 1e3 * statistics.median(seconds)
         row[f"{engine} spread"] = 1e3 * spread(seconds)

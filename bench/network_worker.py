@@ -37,8 +37,8 @@ BOUND = 2e-3  # of the largest result: largest difference from double precision
 OURS = ("canvas", "canvas log", "canvas winograd")
 
 
-def contenders(log: str | None, winograd: bool) -> dict[str, Any]:
-    ways = {"canvas": network_peers.native(None), **network_peers.PEERS}
+def contenders(log: str | None, winograd: bool, peers: dict[str, Any]) -> dict[str, Any]:
+    ways = {"canvas": network_peers.native(None), **peers}
     if log:
         ways["canvas log"] = network_peers.native(log)
     if winograd:
@@ -47,10 +47,11 @@ def contenders(log: str | None, winograd: bool) -> dict[str, Any]:
 
 
 def prepared(model: nn.Module, images: Tensor, row: Row, options: argparse.Namespace,
-             prefix: str = "") -> dict[str, network_peers.Engine]:  # fmt: skip
+             prefix: str = "", peers: dict[str, Any] = network_peers.PEERS,
+             ) -> dict[str, network_peers.Engine]:  # fmt: skip
     exact = copy.deepcopy(model).double()(images.double())
     engines = {}
-    for way_name, way in contenders(options.log, options.winograd).items():
+    for way_name, way in contenders(options.log, options.winograd, peers).items():
         name = prefix + way_name
         try:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -83,13 +83,10 @@ static canvas_network *network_read(struct arguments *a) {
 }
 
 /* False after an error message. */
-static bool optimize(struct arguments *a, canvas_network *n) {
+static bool optimize(struct arguments *a, canvas_network *n, const canvas_machine *machine) {
   const char *passes = option_text(a, "--pass", NULL);
   if (!passes && !option_given(a, "--optimize")) return true;
-  canvas_machine *machine = machine_chosen(a);
-  if (!machine) return false;
   canvas_status status = canvas_network_optimize(a->ctx, n, passes, machine);
-  canvas_machine_free(machine);
   if (status != CANVAS_OK && passes)
     report_flag(a, "--pass", status);
   else if (status != CANVAS_OK)
@@ -144,21 +141,23 @@ static int run(struct arguments *a) {
   canvas_network *n = network_read(a);
   if (!n) return EXIT_BAD;
   int answer = EXIT_OK;
-  canvas_status status = optimize(a, n) ? CANVAS_OK : CANVAS_BAD_INPUT;
+  canvas_machine *machine = machine_chosen(a); /* once: it may be standard input */
+  canvas_status status = machine && optimize(a, n, machine) ? CANVAS_OK : CANVAS_BAD_INPUT;
   if (status != CANVAS_OK)
     ; /* the message is out */
   else if (evaluated)
     status = evaluate(a, n, (uint64_t)seed);
   else if (ran)
-    answer = compiled_network_run(a, n);
+    answer = compiled_network_run(a, n, machine);
   else if (option_given(a, "--emit"))
-    answer = compiled_network_emit(a, n);
+    answer = compiled_network_emit(a, n, machine);
   else if (!planned)
     put_text(canvas_network_print(n));
   else if (option_given(a, "--json"))
     put_text(canvas_network_plan_json(n)), putchar('\n');
   else
     put_text(canvas_network_plan(n));
+  canvas_machine_free(machine);
   canvas_network_free(n);
   return status == CANVAS_OK ? answer : EXIT_BAD;
 }

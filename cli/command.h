@@ -118,8 +118,10 @@ int write_whole(const char *path, const char *bytes, size_t length, int mode);
 /* ---- networks as code (compiled_network.c) ---------------------------------------------------- */
 
 /* --run: compiled, compared and timed; --time: each call. --emit DIR: written as files. The exit status. */
-int compiled_network_run(struct arguments *a, const canvas_network *n);
-int compiled_network_emit(struct arguments *a, const canvas_network *n);
+int compiled_network_run(struct arguments *a, const canvas_network *n,
+                         const canvas_machine *machine);
+int compiled_network_emit(struct arguments *a, const canvas_network *n,
+                          const canvas_machine *machine);
 
 /* ---- programs and schedules (programs.c) --------------------------------------------------- */
 

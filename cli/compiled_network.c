@@ -19,7 +19,7 @@ enum { SAMPLES = 30 };
 struct job {
   struct arguments *a;
   const canvas_network *network;
-  canvas_machine *machine;
+  const canvas_machine *machine;
   struct tuned tuned;
   int64_t threads, seed;
   canvas_network_code *code;
@@ -237,8 +237,7 @@ static bool job_open(struct job *j) {
   if (!option_whole(j->a, "--threads", 1, 1, 1024, &j->threads) ||
       !option_whole(j->a, "--seed", 1, 0, INT64_MAX, &j->seed))
     return false;
-  j->machine = machine_chosen(j->a);
-  return j->machine && tuned_open(j->a, j->machine, j->threads, 0, &j->tuned);
+  return tuned_open(j->a, j->machine, j->threads, 0, &j->tuned);
 }
 
 static void job_close(struct job *j) {
@@ -247,11 +246,11 @@ static void job_close(struct job *j) {
   tensors_free(&j->weights);
   tensors_free(&j->outputs);
   tuned_close(&j->tuned);
-  canvas_machine_free(j->machine);
 }
 
-int compiled_network_run(struct arguments *a, const canvas_network *n) {
-  struct job j = {.a = a, .network = n};
+int compiled_network_run(struct arguments *a, const canvas_network *n,
+                         const canvas_machine *machine) {
+  struct job j = {.a = a, .network = n, .machine = machine};
   int answer = EXIT_BAD;
   if (job_open(&j) && job_numbers(&j)) {
     canvas_status status = job_compile(&j);
@@ -299,8 +298,9 @@ static int write_files(struct arguments *a, const char *folder, const canvas_net
   return EXIT_OK;
 }
 
-int compiled_network_emit(struct arguments *a, const canvas_network *n) {
-  struct job j = {.a = a, .network = n};
+int compiled_network_emit(struct arguments *a, const canvas_network *n,
+                          const canvas_machine *machine) {
+  struct job j = {.a = a, .network = n, .machine = machine};
   const char *folder = option_text(a, "--emit", NULL);
   canvas_network_file *files = NULL;
   int answer = job_open(&j) ? EXIT_OK : EXIT_BAD;

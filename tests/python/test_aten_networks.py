@@ -284,8 +284,9 @@ def test_nan_may_be_written_where_a_mask_holds() -> None:
             return y
 
     x = torch.tensor([[1.0, -1.0, 0.0]])
-    found = canvas.compile(Hidden().eval(), x)(x)
-    assert torch.equal(found.isnan(), x > 0) and found[0, 1] == -2
+    for model in (Hidden(), nn.Sequential(Hidden(), nn.Identity())):
+        found = canvas.compile(model.eval(), x)(x)
+        assert torch.equal(found.isnan(), x > 0) and found[0, 1] == -2
 
 
 def test_a_network_of_words() -> None:

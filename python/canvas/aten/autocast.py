@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -42,15 +43,16 @@ def _unwrap_all(graph: Graph) -> dict[str, str]:
             attribute: Any = node.args[INNER]
             inner = getattr(graph.owning_module, str(attribute.target)).graph
             _unwrap_all(inner)
-            if _plain(inner) and all(_is_item(user) for user in node.users):
+            if _plain(inner) and all(_is_tensor(user) for user in node.users):
                 renamed |= _unwrap(graph, node, inner)
     if renamed and graph.owning_module is not None:
         graph.owning_module.recompile()
     return renamed
 
 
-def _is_item(node: Node) -> bool:
-    return node.op == "call_function" and node.target is operator.getitem
+def _is_tensor(node: Node) -> bool:
+    """A result of the region, and no number or None."""
+    return node.target is operator.getitem and isinstance(node.meta.get("val"), Tensor)
 
 
 def _unwrap(graph: Graph, node: Node, inner: Graph) -> dict[str, str]:

@@ -126,7 +126,7 @@ def _made(exported: Any) -> dict[str, str]:
     words = {}
     nodes = {node.name: node for node in exported.graph.nodes}
     for spec in exported.graph_signature.input_specs:
-        if re.fullmatch(r"lifted_tensor_\d+", spec.target or ""):
+        if re.fullmatch(r"(.+\.)?lifted_tensor_\d+", spec.target or ""):
             node = nodes[spec.arg.name]
             sizes = list(exported.constants[spec.target].shape)
             place = next((aten.where(user) for user in node.users), "")

@@ -50,6 +50,7 @@ class NativePart(nn.Module):
         held = [place if isinstance(place, int) else None for place in order]
         self.names = ["a constant" if at is None else roles[at] or "" for at in held]
         self._words = [made.get(name, f"weight '{name}'") for name in self.names]
+        self._in_code = [name in made for name in self.names]
         self._order = list(order)
         self._given = [place for place, role in enumerate(roles) if role is None]
         input_orders, self._output_orders = orders
@@ -100,6 +101,8 @@ class NativePart(nn.Module):
         with PACKING:
             self.check_form(weights)
             held = [at for at, place in enumerate(self._order) if isinstance(place, int)]
+            # a number in the code may be NaN, as what is written where a mask holds
+            held = [at for at in held if weights[at].ndim or not self._in_code[at]]
             check_numbers([weights[at] for at in held], [self._words[at] for at in held])
             macs = sum(call[2] for call in network.calls)
             watched = WatchedWeights(weights, self.names, macs)

@@ -88,9 +88,6 @@ def check_counted(name: str, weight: Tensor) -> None:
 
 
 def check_numbers(weights: Sequence[Tensor], words: Sequence[str]) -> None:
-    """A number in the code of forward may be NaN, as what is written where a mask holds."""
     for weight, word in zip(weights, words):
-        if weight.ndim == 0 and not word.startswith("weight "):
-            continue
         if weight.is_floating_point() and bool(weight.isnan().any()):
             raise CanvasError(f"{word} holds NaN: a network with it has no meaning to compile")
