@@ -71,13 +71,15 @@ def task_of(program: str) -> str:
 
 
 def plant(name: str = "gemm", ahead: int = 0) -> None:
-    """As if it had won the trials of gemm, by far; `ahead` are seconds of a clock that is fast."""
-    won = next(r for r in records() if not r["screened"] and "program gemm\n" in r["program"])
+    """As if it had won the trials of gemm, by far, and nothing had been timed in the network yet;
+    `ahead` are seconds of a clock that is fast.
+    """
+    trials = [r for r in records() if not r["network"]]
+    won = dict(next(r for r in trials if not r["screened"] and "program gemm\n" in r["program"]))
     won |= {"edited": None, "schedule": SLOW, "rule": "slow", "trial": 99, "median": 1e-9}
     won["program"] = won["program"].replace("program gemm\n", f"program {name}\n")
     won |= {"time": won["time"] + ahead, "task": task_of(won["program"])}
-    with Path("log.jsonl").open("a") as log:
-        log.write(json.dumps(won) + "\n")
+    Path("log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*trials, won]))
 
 
 def best(name: str) -> dict[str, Any]:
