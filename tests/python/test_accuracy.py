@@ -96,6 +96,26 @@ def test_the_mean_of_what_is_mostly_one_number_is_as_exact_as_of_what_is_not(
         assert float((got.double() - function(x.double())).abs().max()) < 1e-6
 
 
+class Standardized(nn.Conv2d):
+    """Filters less their mean, by their spread, as BiT and NFNet have them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = self.weight.reshape(1, self.out_channels, -1)
+        filters = F.batch_norm(rows, None, None, training=True, momentum=0.0, eps=1e-6)
+        return F.conv2d(x, filters.reshape_as(self.weight))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_filters_without_their_mean(seed: int) -> None:
+    """What is left of a filter's mean is multiplied by the sum of the inputs."""
+    torch.manual_seed(seed)
+    layer, x = Standardized(128, 64, 1), torch.rand(1, 128, 8, 8)
+    with torch.no_grad():
+        layer.weight.normal_()
+        got = compiled(layer, x, check=False)
+        assert relative_error(got, layer.double()(x.double())) < 1e-6
+
+
 @pytest.mark.parametrize("name", NORMS)
 def test_a_norm_of_what_is_constant_is_its_bias(name: str) -> None:
     norm = NORMS[name]().eval()

@@ -3,7 +3,8 @@
 Where a mean is subtracted, the first element is so before: what all elements have in common would
 leave little of their differences in float32, and of constant ones something else than 0.  Where
 the first element is far from most, as in sparse images, these are a long sum of equal numbers,
-which rounds in one direction: D is what is left of the mean.
+which rounds in one direction: D is what is left of the mean.  Of weights D is always taken: it is
+computed once, and what a filter's mean is off, a convolution multiplies by all of its inputs.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from .writer import Writer, stage
 LONG = 1024  # elements of a mean from which on what is left of it is added
 
 
-def _is_long(over: list[tuple[str, int]]) -> bool:
-    return math.prod(size for _, size in over) > LONG
+def _has_rest(x: Value, over: list[tuple[str, int]]) -> bool:
+    return x.constant or math.prod(size for _, size in over) > LONG
 
 
 def _moments(
-    own: list[str], shape: tuple[int, ...], element: str, over: list[tuple[str, int]]
+    own: list[str], shape: tuple[int, ...], element: str, over: list[tuple[str, int]], rest: bool
 ) -> list[str]:
     """Stages of the mean M and the variance V of `element`, which has the first one subtracted."""
     less = f"{element} - M[{', '.join(own)}]"
     lines = [stage("M", own, shape, element, "mean", over)]
-    if _is_long(over):
+    if rest:
         lines.append(stage("D", own, shape, less, "mean", over))
     return [*lines, stage("V", own, shape, f"({less}) * ({less})", "mean", over)]
 
 
-def _normalised(element: str, at: str, eps: float, over: list[tuple[str, int]]) -> str:
+def _normalised(element: str, at: str, eps: float, rest: bool) -> str:
     """Less its mean, by its spread, which stand at `at` in the stages of _moments."""
-    rest = f" - D[{at}]" if _is_long(over) else ""
-    return f"({element} - M[{at}]{rest}) / sqrt(V[{at}] + {number(eps)})"
+    left = f" - D[{at}]" if rest else ""
+    return f"({element} - M[{at}]{left}) / sqrt(V[{at}] + {number(eps)})"
 
 
 def _affine(body: str, weight: bool, bias: bool, at: str) -> str:
@@ -105,8 +106,9 @@ def _by_group(
         return f"X[{', '.join([names[0], own, *rest])}] - X[{begin}]"
 
     within = less_first(channel, "0" if groups == 1 else "g")
-    lines = _moments([names[0], "g"], (n, groups), within, over)
-    body = _normalised(less_first(c, group), f"{names[0]}, {group}", eps, over)
+    has_rest = _has_rest(x, over)
+    lines = _moments([names[0], "g"], (n, groups), within, over, has_rest)
+    body = _normalised(less_first(c, group), f"{names[0]}, {group}", eps, has_rest)
     body = _affine(body, weight is not None, bias is not None, c)
     lines.append(stage("Y", names, x.shape, body))
     return w.call(kind, _given(w, x, weight, bias, [c]), lines, x.shape)
@@ -166,8 +168,9 @@ def _layer(
     at = ", ".join(lead)
     begin = f"X[{', '.join([*lead, *('0' for _ in last)])}]"
     if centred:
-        lines = _moments(lead, x.shape[:first], f"{load} - {begin}", over)
-        body = _normalised(f"{load} - {begin}", at, eps, over)
+        has_rest = _has_rest(x, over)
+        lines = _moments(lead, x.shape[:first], f"{load} - {begin}", over, has_rest)
+        body = _normalised(f"{load} - {begin}", at, eps, has_rest)
     else:
         lines = [stage("V", lead, x.shape[:first], f"{load} * {load}", "mean", over)]
         body = f"{load} / sqrt(V[{at}] + {number(eps)})"
