@@ -4,7 +4,7 @@ Where a mean is subtracted, the first element is so before: what all elements ha
 leave little of their differences in float32, and of constant ones something else than 0.  Where
 the first element is far from most, as in sparse images, these are a long sum of equal numbers,
 which rounds in one direction: D is what is left of the mean.  Of weights D is always taken: it is
-computed once, and what a filter's mean is off, a convolution multiplies by all of its inputs.
+computed once, and what a filter's mean is off, a convolution multiplies by the sum of its inputs.
 """
 
 from __future__ import annotations
