@@ -96,20 +96,39 @@ def test_the_mean_of_what_is_mostly_one_number_is_as_exact_as_of_what_is_not(
         assert float((got.double() - function(x.double())).abs().max()) < 1e-6
 
 
+def by_batch_norm(weight: Tensor) -> Tensor:
+    rows = weight.reshape(1, len(weight), -1)
+    filters = F.batch_norm(rows, None, None, training=True, momentum=0.0, eps=1e-6)
+    return filters.reshape_as(weight)
+
+
+def by_var_mean(weight: Tensor) -> Tensor:
+    var, mean = torch.var_mean(weight, dim=(1, 2, 3), keepdim=True, correction=0)
+    return (weight - mean) / torch.sqrt(var + 1e-6)
+
+
+def by_mean_and_std(weight: Tensor) -> Tensor:
+    less = weight - weight.mean((1, 2, 3), keepdim=True)
+    return less / less.std((1, 2, 3), keepdim=True)
+
+
 class Standardized(nn.Conv2d):
-    """Filters less their mean, by their spread, as BiT and NFNet have them."""
+    """Filters less their mean, by their spread, as NFNet, BiT and others have them."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(128, 64, 1)
+        self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = self.weight.reshape(1, self.out_channels, -1)
-        filters = F.batch_norm(rows, None, None, training=True, momentum=0.0, eps=1e-6)
-        return F.conv2d(x, filters.reshape_as(self.weight))
+        return F.conv2d(x, self.function(self.weight))
 
 
+@pytest.mark.parametrize("function", [by_batch_norm, by_var_mean, by_mean_and_std])
 @pytest.mark.parametrize("seed", range(3))
-def test_filters_without_their_mean(seed: int) -> None:
+def test_filters_without_their_mean(seed: int, function: Callable[[Tensor], Tensor]) -> None:
     """What is left of a filter's mean is multiplied by the sum of the inputs."""
     torch.manual_seed(seed)
-    layer, x = Standardized(128, 64, 1), torch.rand(1, 128, 8, 8)
+    layer, x = Standardized(function), torch.rand(1, 128, 8, 8)
     with torch.no_grad():
         layer.weight.normal_()
         got = compiled(layer, x, check=False)

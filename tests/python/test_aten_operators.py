@@ -251,7 +251,8 @@ CASES: dict[str, list[Case]] = {
     "layer_norm": [(X, [7]), (R(4), [4], Weight(R(4)))],
     "rms_norm": [(X, [7], Weight(R(7))), (X, [5, 7], None, 1e-3)],
     # reduction
-    **{name: [(X,)] for name in ("sum", "mean", "max", "min")},
+    **{name: [(X,)] for name in ("sum", "max", "min")},
+    "mean": [(X,), (Weight(R(3, 4)),)],
     "amin": [(X, [1, -1]), (X, [0], True)],
     "amax": [(X, [1, -1]), (X, [0], True), (X,)],
     **{
@@ -266,7 +267,7 @@ CASES: dict[str, list[Case]] = {
             (X, [1, 3], {"correction": 0}), (X, None),
             (X, [0], {"correction": 1, "keepdim": True}),
         ]
-        for name in ("var", "std")
+        for name in ("var", "std", "var_mean", "std_mean")
     },
     **{f"{name}.dim": [(X, [1, 2], True), (X, [3], False, True)] for name in ("var", "std")},
     "linalg_vector_norm": [(X, 2, [1], True), (X, 1), (X,)],

@@ -46,6 +46,21 @@ def reduce(
     return Value(made.name, made.shape, made.constant, boolean=boolean)
 
 
+def mean(w: Writer, x: Any, dims: Any = None, keep: bool = False, *_dtype: Any) -> Value:
+    """Of weights with what is left of it, as norms.py has theirs."""
+    x = w.value(x)
+    if not x.constant:
+        return reduce(w, x, dims, keep, kind="mean", by="mean")
+    r = Reduced(x, dims, keep)
+    m, d = (f"{name}[{', '.join(r.inner)}]" for name in "MD")
+    lines = [
+        stage("M", r.inner, r.inner_shape, r.load, "mean", r.over),
+        stage("D", r.inner, r.inner_shape, f"{r.load} - {m}", "mean", r.over),
+        stage("Y", r.out, r.shape, f"if {m} > -inf && {m} < inf then {m} + {d} else {m}"),
+    ]
+    return w.call("mean", [("X", x)], lines, r.shape)
+
+
 def _typed(
     w: Writer, x: Any, dims: Any = None, keep: bool = False, *_dtype: Any, by: str
 ) -> Value:
@@ -56,14 +71,18 @@ def _whole(w: Writer, x: Any, *_dtype: Any, by: str) -> Value:
     return reduce(w, x, kind=by, by=by)
 
 
+def _mean_of_all(w: Writer, x: Any, *_dtype: Any) -> Value:
+    return mean(w, x)
+
+
 def _values(w: Writer, x: Any, dim: Any, keep: bool, *, by: str) -> list[Any]:
     return [reduce(w, x, [dim], keep, kind=by, by=by), None]
 
 
-for _by in ("sum", "mean"):
-    _dims = "sum.dim_IntList" if _by == "sum" else "mean.dim"
-    add("reduction", _dims, partial(_typed, by=_by))
-    add("reduction", _by, partial(_whole, by=_by))
+add("reduction", "sum.dim_IntList", partial(_typed, by="sum"))
+add("reduction", "sum", partial(_whole, by="sum"))
+add("reduction", "mean.dim", mean)
+add("reduction", "mean", _mean_of_all)
 for _by in ("max", "min"):
     add("reduction", f"a{_by}", partial(_typed, by=_by))
     add("reduction", _by, partial(_whole, by=_by))
@@ -78,7 +97,8 @@ def product(w: Writer, x: Any, dim: int, keep: bool, *_dtype: Any) -> Value:
     return reduce(w, x, [dim], keep, kind="prod", by="prod")
 
 
-def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, root: bool) -> Value:
+def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, *, by: str) -> Value:
+    """`by`: var or std."""
     x = w.value(x)
     r = Reduced(x, dims, keep)
     less = r.count - (1 if correction is None else correction)
@@ -91,29 +111,26 @@ def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, root: boo
     lines = [
         stage("M", r.inner, r.inner_shape, less_first, "mean", r.over),
         stage("S", r.inner, r.inner_shape, square, "sum", r.over),
-        stage("Y", r.out, r.shape, f"sqrt({mean})" if root else mean),
+        stage("Y", r.out, r.shape, f"sqrt({mean})" if by == "std" else mean),
     ]
-    return w.call("std" if root else "var", [("X", x)], lines, r.shape)
+    return w.call(by, [("X", x)], lines, r.shape)
 
 
-@operator("reduction", "var.correction")
-def var(w: Writer, x: Any, dims: Any, correction: Any, keep: bool) -> Value:
-    return _moment(w, x, dims, correction, keep, False)
+def _unbiased(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool, *, by: str) -> Value:
+    return _moment(w, x, dims, int(unbiased), keep, by=by)
 
 
-@operator("reduction", "std.correction")
-def std(w: Writer, x: Any, dims: Any, correction: Any, keep: bool) -> Value:
-    return _moment(w, x, dims, correction, keep, True)
+def _with_mean(
+    w: Writer, x: Any, dims: Any, correction: Any, keep: bool, *, by: str
+) -> list[Value]:
+    spread = _moment(w, x, dims, correction, keep, by=by)
+    return [spread, mean(w, x, dims, keep)]
 
 
-@operator("reduction", "var.dim")
-def var_dim(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool) -> Value:
-    return _moment(w, x, dims, int(unbiased), keep, False)
-
-
-@operator("reduction", "std.dim")
-def std_dim(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool) -> Value:
-    return _moment(w, x, dims, int(unbiased), keep, True)
+for _by in ("var", "std"):
+    add("reduction", f"{_by}.correction", partial(_moment, by=_by))
+    add("reduction", f"{_by}.dim", partial(_unbiased, by=_by))
+    add("reduction", f"{_by}_mean.correction", partial(_with_mean, by=_by))
 
 
 @operator("reduction", "linalg_vector_norm")
