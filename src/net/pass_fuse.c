@@ -12,14 +12,15 @@
  * is a matter of the layout, which is chosen afterwards. Everything else is taken where the default schedule of
  * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
  * and what looks at its elements more than once, or at windows of more of them than the second cache holds, which
- * was slower in one. A view of what was computed stays what it is, that value in its place. The default schedules do
- * the rest. Each number is computed by the same operations as before; code may contract those that meet now.
+ * was slower in one. A view of what was computed stays what it is, that value in its place, and so does a
+ * concatenation whose parts are computed in theirs (memory_plan.h). The default schedules do the rest. Each number is computed by the same operations as before; code may contract those that meet now.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "net/copied_parts.h"
 #include "net/fuse_cost.h"
+#include "net/memory_plan.h"
 #include "net/merge_calls.h"
 #include "net/passes.h"
 #include "program/program_cost.h"
@@ -32,7 +33,8 @@ struct fusing {
   canvas_context *ctx;
   struct network *n;
   struct fuse_costs *costs;
-  bool *gone; /* by call */
+  bool *gone;           /* by call */
+  const bool *in_place; /* by call: a concatenation whose parts are computed where it wants them */
   bool
       *wanted; /* by tensor: somebody beside the consumer reads it; for the results of a producer */
 };
@@ -119,6 +121,7 @@ static enum choice choose(const struct fusing *f, int producer, int consumer) {
   if (is_heavy(p) && (is_heavy(q) || looks_again(f->n, from, q))) return APART;
   if (is_heavy(p) && !map && leaves_caches(f, from)) return APART;
   if (only_copies(q) && !only_copies(p)) return APART; /* a view lies where its value does */
+  if (f->in_place[producer] && from->arguments.count > 1) return APART; /* ... and costs nothing */
   return map ? TAKEN : ASKED;
 }
 
@@ -200,8 +203,9 @@ static canvas_status fuse_into(struct fusing *f, int consumer) {
 
 canvas_status pass_fuse(canvas_context *ctx, struct network *n, struct fuse_costs *costs) {
   canvas_status status = CANVAS_OK;
-  struct fusing f = {.ctx = ctx, .n = n, .costs = costs};
   network_settle(n);
+  struct memory_plan plan = memory_plan_of(n);
+  struct fusing f = {.ctx = ctx, .n = n, .costs = costs, .in_place = plan.skipped};
   f.gone = mem_alloc((size_t)n->calls.count + 1);
   f.wanted = mem_alloc((size_t)n->tensors.count + 1);
   for (int i = 0; i < n->calls.count && status == CANVAS_OK; i++)
@@ -210,5 +214,6 @@ canvas_status pass_fuse(canvas_context *ctx, struct network *n, struct fuse_cost
   network_join_programs(n);
   free(f.gone);
   free(f.wanted);
+  memory_plan_free(&plan);
   return status;
 }

@@ -10,6 +10,7 @@ const struct network_pass network_passes[] = {
   {"constants",  .run = pass_constants, .summary = "what is computed of weights alone comes first and is marked"},
   {"duplicates", .run = pass_duplicates, .summary = "programs that say the same are one, and calls that compute the same"},
   {"windows",    .run = pass_windows, .summary = "what is put together of parts of one value reads that value"},
+  {"concat",     .run = pass_concat, .summary = "what an earlier concatenation put together is put together once"},
   {"compose",    .run = pass_compose, .summary = "two sums of products with weights in one call are one, where that is less"},
   {"batchnorm",  .run = pass_batchnorm, .summary = "a normalisation becomes part of the weights before it"},
   {"fuse",       .choose = pass_fuse, .summary = "calls become one, where that is no slower"},
@@ -25,7 +26,7 @@ const int network_pass_count = sizeof network_passes / sizeof *network_passes;
 /* With other layouts more calls are no slower as one. Both of Winograd's round otherwise than the sums do, and have to
  * be named. */
 static const char usual[] =
-    "constants, duplicates, dead, windows, compose, batchnorm, fuse, layout, fuse, split, "
+    "constants, duplicates, concat, dead, windows, compose, batchnorm, fuse, layout, fuse, split, "
     "duplicates, dead";
 
 static canvas_status run_pass(canvas_context *ctx, struct network *n,

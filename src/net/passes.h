@@ -30,6 +30,7 @@ canvas_status network_optimize(canvas_context *ctx, struct network *n, const cha
 canvas_status pass_constants(canvas_context *ctx, struct network *n);
 canvas_status pass_duplicates(canvas_context *ctx, struct network *n);
 canvas_status pass_windows(canvas_context *ctx, struct network *n);
+canvas_status pass_concat(canvas_context *ctx, struct network *n);
 canvas_status pass_compose(canvas_context *ctx, struct network *n);
 canvas_status pass_batchnorm(canvas_context *ctx, struct network *n);
 canvas_status pass_split(canvas_context *ctx, struct network *n, struct fuse_costs *costs);

@@ -45,6 +45,23 @@ static struct network *network_from(const char *text) {
   "program cat\nin A f32 [n:2]\nin B f32 [n:2]\n" \
   "Y[n:4] = if n < 2 then A[n] else B[n-2]\nout Y\nend\n"
 
+#define CAT2                                                           \
+  "program cat2\nin A f32 [n:1, c:2, h:3]\nin B f32 [n:1, c:2, h:3]\n" \
+  "Y[n:1, c:4, h:3] = if c < 2 then A[0, c, h] else B[0, c-2, h]\nout Y\nend\n"
+#define CAT3                                                                                \
+  "program cat3\nin A f32 [n:1, c:2, h:3]\nin B f32 [n:1, c:2, h:3]\nin C f32 [n:1, c:2, "  \
+  "h:3]\nY[n:1, c:6, h:3] = if c < 2 then A[0, c, h] else if c < 4 then B[0, c-2, h] else " \
+  "C[0, c-4, h]\nout Y\nend\n"
+#define JOIN                                                           \
+  "program join\nin A f32 [n:1, c:6, h:3]\nin B f32 [n:1, c:6, h:3]\n" \
+  "Y[n:1, c:12, h:3] = if c < 6 then A[0, c, h] else B[0, c-6, h]\nout Y\nend\n"
+
+#define SWAP                                                                             \
+  "program swap\nin A f32 [n:1, c:2, h:3]\nin B f32 [n:1, c:2, h:3]\n"                   \
+  "Y[n:1, c:4, h:3] = if c < 2 then B[0, c, h] else A[0, c-2, h]\nout Y\nend\n"          \
+  "program half\nin X f32 [n:1, c:4, h:3]\nY[n:1, c:4, h:3] = X[0, c, h] * 0.5\nout Y\n" \
+  "end\n"
+
 // Two sums of products in one call.
 #define KERNEL(size, inner)                                                                        \
   HEAD "program kernel\nin X f32 [n:1, h:" size ", w:" size ", c:4]\nin V f32 [o:" inner           \
@@ -106,6 +123,25 @@ static const struct {
                 "y f32 [4] = cat(a, b)\nout y\n",
      HEAD PAIRS "in x f32 [6]\nin v f32 [6]\na f32 [2] = low(x)\nb f32 [2] = high(v)\n"
                 "y f32 [4] = cat(a, b)\nout y\n"},
+    // what an earlier concatenation put together is read from it: in front, behind, and all of it; not what
+    // has its arguments in another order
+    {"concat,dead",
+     HEAD CAT2 CAT3 JOIN SWAP
+     "in a f32 [1, 2, 3]\nin b f32 [1, 2, 3]\nin c f32 [1, 2, 3]\n"
+     "u f32 [1, 4, 3] = cat2(a, b)\nv f32 [1, 6, 3] = cat3(a, b, c)\n"
+     "w f32 [1, 6, 3] = cat3(c, a, b)\nx f32 [1, 6, 3] = cat3(a, b, c)\n"
+     "y f32 [1, 12, 3] = join(x, w)\n"
+     "s f32 [1, 4, 3] = swap(a, b)\nz f32 [1, 4, 3] = half(s)\nout u, v, w, y, z\n",
+     HEAD CAT2 CAT3 JOIN SWAP
+     "program cat\nin X0 f32 [n:1, c:4, h:3]\nin X1 f32 [n:1, c:2, h:3]\n"
+     "Y[n:1, c:6, h:3] = if c < 4 then X0[n, c, h] else X1[n, c-4, h]\nout Y\nend\n"
+     "program cat_2\nin X0 f32 [n:1, c:2, h:3]\nin X1 f32 [n:1, c:4, h:3]\n"
+     "Y[n:1, c:6, h:3] = if c < 2 then X0[n, c, h] else X1[n, c-2, h]\nout Y\nend\n"
+     "in a f32 [1, 2, 3]\nin b f32 [1, 2, 3]\nin c f32 [1, 2, 3]\n"
+     "u f32 [1, 4, 3] = cat2(a, b)\nv f32 [1, 6, 3] = cat(u, c)\n"
+     "w f32 [1, 6, 3] = cat_2(c, u)\ny f32 [1, 12, 3] = join(v, w)\n"
+     "s f32 [1, 4, 3] = swap(a, b)\nz f32 [1, 4, 3] = half(s)\nout u\nout v\nout w\nout y\nout "
+     "z\n"},
     // a weight of a weight, first; what is a constant in each call
     {"constants",
      "canvas 1\n"
@@ -558,6 +594,37 @@ static const struct {
      "y f32 [1, 64, 112, 112] = pool(a)\n"
      "out y\n",
      NULL},
+    // what is put together in place stays so: it costs nothing
+    {"fuse",
+     "canvas 1\n"
+     "network n\n"
+     "program conv\n"
+     "in X f32 [n:1, c:16, h:8, w:8]\n"
+     "in W f32 [o:16, c:16] const\n"
+     "S[n:1, o:16, h:8, w:8] = X[n, c, h, w] * W[o, c] // sum c:16\n"
+     "Y[n:1, o:16, h:8, w:8] = max(S[n, o, h, w], 0)\n"
+     "out Y\n"
+     "end\n"
+     "program cat\n"
+     "in A f32 [n:1, c:16, h:8, w:8]\n"
+     "in B f32 [n:1, c:16, h:8, w:8]\n"
+     "Y[n:1, c:32, h:8, w:8] = if c < 16 then A[n, c, h, w] else B[n, c-16, h, w]\n"
+     "out Y\n"
+     "end\n"
+     "program relu\n"
+     "in X f32 [n:1, c:32, h:8, w:8]\n"
+     "Y[n:1, c:32, h:8, w:8] = max(X[n, c, h, w] + 1, 0)\n"
+     "out Y\n"
+     "end\n"
+     "in x f32 [1, 16, 8, 8]\n"
+     "weight v f32 [16, 16]\n"
+     "weight w f32 [16, 16]\n"
+     "a f32 [1, 16, 8, 8] = conv(x, v)\n"
+     "b f32 [1, 16, 8, 8] = conv(x, w)\n"
+     "c f32 [1, 32, 8, 8] = cat(a, b)\n"
+     "y f32 [1, 32, 8, 8] = relu(c)\n"
+     "out y\n",
+     NULL},
     // a view of what was computed is that value in its place: nothing is computed through its indices
     {"fuse",
      "canvas 1\n"
@@ -827,18 +894,39 @@ static const struct made {
      "in X f32 [n:2, h:3, w:3, c:4]\n"
      "Y[n:2, h:3, w:3, c:4] = X[n, h, w, c] * X[n, h, w, c] * 0.25\nout Y\n",
      'D', "D"},
+    {"pair",
+     "in P f32 " A "\nin Q f32 " A "\nY[n:4, c:4, h:3, w:3] = if n < 2 then P[n, c, h, w] else "
+     "Q[n-2, c, h, w]\nout Y\n",
+     'E', "AA"},
+    {"three",
+     "in P f32 " A "\nin Q f32 " A "\nin R f32 " A "\nY[n:6, c:4, h:3, w:3] = if n < 2 then "
+     "P[n, c, h, w] else if n < 4 then Q[n-2, c, h, w] else R[n-4, c, h, w]\nout Y\n",
+     'F', "AAA"},
+    {"behind",
+     "in P f32 " A "\nin Q f32 [n:4, c:4, h:3, w:3]\nY[n:6, c:4, h:3, w:3] = if n < 2 then "
+     "P[n, c, h, w] else Q[n-2, c, h, w]\nout Y\n",
+     'F', "AE"},
+    {"folded",
+     "in X f32 [n:4, c:4, h:3, w:3]\nY" A " = X[n, c, h, w] - X[n+2, c, h, w] * 0.5\nout Y\n", 'A',
+     "E"},
+    {"thirds",
+     "in X f32 [n:6, c:4, h:3, w:3]\nY" A
+     " = X[n, c, h, w] - X[n+2, c, h, w] * 0.5 + X[n+4, c, h, w] * 0.25\nout Y\n",
+     'A', "F"},
     {"double", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[o, c] * 2\nout Y\n", 'p', "p"},
     {"turned", "in W f32 [o:4, c:4]\nY[o:4, c:4] = W[c, o]\nout Y\n", 'p', "p"},
 };
-enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 120, LARGEST = 192 };
+enum { PROGRAMS = sizeof programs / sizeof *programs, CALLS = 14, WORLDS = 120, LARGEST = 216 };
 
 // Shapes by their letter; two weights of each small one are given.
 static const struct {
   char letter;
   const char *sizes;
-} shapes[] = {{'A', "[2, 4, 3, 3]"}, {'B', "[2, 4]"}, {'C', "[2, 36]"},   {'D', "[2, 3, 3, 4]"},
-              {'k', "[4, 4, 3, 3]"}, {'p', "[4, 4]"}, {'d', "[4, 3, 3]"}, {'c', "[4]"},
-              {'v', "[4]"},          {'g', "[8, 2]"}, {'u', "[4, 8]"},    {'b', "[8]"}};
+} shapes[] = {{'A', "[2, 4, 3, 3]"}, {'B', "[2, 4]"},       {'C', "[2, 36]"},
+              {'D', "[2, 3, 3, 4]"}, {'E', "[4, 4, 3, 3]"}, {'F', "[6, 4, 3, 3]"},
+              {'k', "[4, 4, 3, 3]"}, {'p', "[4, 4]"},       {'d', "[4, 3, 3]"},
+              {'c', "[4]"},          {'v', "[4]"},          {'g', "[8, 2]"},
+              {'u', "[4, 8]"},       {'b', "[8]"}};
 #define WEIGHTS "kpdcvgub"
 
 static const char *sizes_of(char letter) {
