@@ -13,7 +13,8 @@
  * both in one is predicted to be faster than those of the two apart (fuse_cost.h); but for a sum of products
  * and what looks at its elements more than once, or at windows of more of them than the second cache holds, which
  * was slower in one. A view of what was computed stays what it is, that value in its place, and so does a
- * concatenation whose parts are computed in theirs (memory_plan.h). The default schedules do the rest. Each number is computed by the same operations as before; code may contract those that meet now.
+ * concatenation whose parts are computed in theirs (memory_plan.h). The default schedules do the rest. Each number is
+ * computed by the same operations as before; code may contract those that meet now.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,9 @@
  * Inputs, weights and outputs of the network stay as they are; an input may be converted by a call of its own. A
  * program takes any layout of any of its tensors (program_relayout.h), so that there is no other conversion. The
  * cost of a call is the predicted time of its default schedule with its arguments and results laid out so; one that
- * only copies contiguous parts costs nothing (memory_plan.h), and weights of blocks of channels may be packed. First all values are in one layout, the one that takes
- * the least; then value by value another layout is tried, until nothing gets better.
+ * only copies contiguous parts costs nothing (memory_plan.h), and weights of blocks of channels may be packed. First all
+ * values are in one layout, then value by value another is tried, until nothing gets better; the best of what this
+ * comes to from each layout that takes next to the least for all values is taken.
  *
  * Sums run in the same order: results are the same to the last bit.
  */
@@ -27,7 +28,7 @@ enum kind { AS_IT_CAME, CHANNELS_LAST, BLOCKED, KINDS };
 enum { BLOCK = 16, ROUNDS = 8, EVALUATIONS = 1500 };
 /* What is tried takes so much of the time that is predicted for what there is, or less: by as much as predictions
  * err, so that nothing is changed for nothing. */
-static const double BETTER = 0.99, SURELY_BETTER = 0.9, PACKED_BETTER = 0.8;
+static const double BETTER = 0.99, SURELY_BETTER = 0.9, PACKED_BETTER = 0.8, NEARLY = 1.1;
 /* A program with its tensors laid out. */
 struct variant {
   char *key;
@@ -267,19 +268,6 @@ static void lay_all(struct choice *c, enum kind kind) {
   }
 }
 
-static void start(struct choice *c) {
-  enum kind best = AS_IT_CAME;
-  double least = INFINITY;
-  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
-    lay_all(c, kind);
-    double seconds = seconds_around(c, -1);
-    if (seconds >= least * BETTER) continue;
-    least = seconds;
-    best = kind;
-  }
-  lay_all(c, best);
-}
-
 static bool improve(struct choice *c, int tensor) {
   enum kind before = c->kind[tensor], best = before;
   double least = seconds_around(c, tensor);
@@ -302,6 +290,29 @@ static void descend(struct choice *c) {
     for (int i = 0; i < c->n->tensors.count && c->evaluations < EVALUATIONS; i++)
       if (is_image(c->n, i)) changed |= improve(c, i);
   }
+}
+
+/* From each layout of all values that is nearly as good as the best of them: where one ends less may be left. */
+static void choose(struct choice *c) {
+  size_t bytes = (size_t)c->n->tensors.count + 1;
+  unsigned char *best = mem_alloc(bytes);
+  double all[KINDS], first = INFINITY, least = INFINITY;
+  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
+    lay_all(c, kind);
+    all[kind] = seconds_around(c, -1);
+    first = fmin(first, all[kind]);
+  }
+  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
+    if (all[kind] > first * NEARLY) continue;
+    lay_all(c, kind);
+    descend(c);
+    double seconds = seconds_around(c, -1);
+    if (seconds >= least * BETTER) continue;
+    least = seconds;
+    memcpy(best, c->kind, bytes);
+  }
+  memcpy(c->kind, best, bytes);
+  free(best);
 }
 
 /* ---- the network -------------------------------------------------------------------------------------- */
@@ -371,8 +382,7 @@ canvas_status pass_layout(canvas_context *ctx, struct network *n, struct fuse_co
   c.kind = mem_alloc(tensors);
   c.conversion = mem_alloc(tensors * sizeof *c.conversion);
   price_conversions(&c);
-  start(&c);
-  descend(&c);
+  choose(&c);
   canvas_status status = take_layouts(ctx, &c);
   for (int i = 0; i < c.variants.count; i++) {
     program_free(c.variants.data[i].program);
