@@ -17,6 +17,10 @@
 #include "net/copied_parts.h"
 #include "net/passes.h"
 
+enum {
+  PARTS = 256 /* of one concatenation that are looked at; of more, those that it was given */
+};
+
 /* Of a call that is a concatenation: the values that it is made of, those of its arguments that are such, too. */
 struct joined {
   int axis;
@@ -79,6 +83,9 @@ static void find_parts(struct joining *j, int call) {
   struct joined *to = &j->of[call];
   if (!puts_together(j->n, c, &to->axis)) return;
   for (int i = 0; i < c->arguments.count; i++) add_parts(j, to, c->arguments.data[i]);
+  if (to->parts.count <= PARTS) return;
+  to->parts.count = 0;
+  for (int i = 0; i < c->arguments.count; i++) VEC_PUSH(&to->parts, c->arguments.data[i]);
 }
 
 /* ---- what it is put together of ------------------------------------------------------------------ */
