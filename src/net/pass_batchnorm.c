@@ -381,12 +381,14 @@ static canvas_status replace_norm(const struct change_of *c, int a, int b) {
   struct net_call *call = &c->n->calls.data[c->call];
   const struct program_tensor *t = &c->norm.p->tensors.data[c->norm.stage];
   int own[PROGRAM_AXES], made;
+  char name[PROGRAM_NAME + 1];
   struct program *p = m.program;
   int x = call_maker_input(&m, call->arguments.data[c->norm.argument], c->norm.p, c->norm.x);
   const struct program_axis *channel = &t->axes[c->channel];
   int inputs[2] = {-1, -1}, values[2] = {a, b};
   for (int i = a < 0; i < 2; i++) {
-    inputs[i] = program_input(p, i ? "B" : "A", t->dtype, 1, &channel->name, &channel->size);
+    free_stage_name(p, i ? "B" : "A", name);
+    inputs[i] = program_input(p, name, t->dtype, 1, &channel->name, &channel->size);
     program_input_constant(p, inputs[i]);
     VEC_PUSH(&m.arguments, values[i]);
   }

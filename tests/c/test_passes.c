@@ -195,6 +195,20 @@ static const struct {
      "c f32 [2, 4] = linear(x, u, b)\n"
      "out a\n"
      "out c\n"},
+    // inputs of what is left of a normalisation have names of their own
+    {"batchnorm",
+     HEAD
+     "program norm\nin A f32 [n:2, c:3]\nin G f32 [c:3] const\nin H f32 [c:3] const\n"
+     "Y[n:2, c:3] = (A[n, c] + 0.5) * G[c] + H[c]\nout Y\nend\n"
+     "in x f32 [2, 3]\nweight g f32 [3]\nweight h f32 [3]\ny f32 [2, 3] = norm(x, g, h)\nout y\n",
+     HEAD
+     "program scale\nin G f32 [c:3] const\nY[c:3] = G[c]\nout Y\nend\n"
+     "program offset\nin G f32 [c:3] const\nin H f32 [c:3] const\n"
+     "Y[c:3] = 0.5 * G[c] + H[c]\nout Y\nend\n"
+     "program scale_offset\nin A f32 [n:2, c:3]\nin A_2 f32 [c:3] const\nin B f32 [c:3] const\n"
+     "Y[n:2, c:3] = A[n, c] * A_2[c] + B[c]\nout Y\nend\n"
+     "in x f32 [2, 3]\nweight g f32 [3]\nweight h f32 [3]\ny_scale f32 [3] = scale(g)\n"
+     "y_offset f32 [3] = offset(g, h)\ny f32 [2, 3] = scale_offset(x, y_scale, y_offset)\nout y\n"},
     // into the weights, ...
     {"batchnorm",
      "canvas 1\n"

@@ -167,6 +167,21 @@ def test_the_spread_of_what_differs_little(name: str, dims: Any) -> None:
     assert relative_error(compiled(spread, x), spread(x.double())) < 1e-5
 
 
+@pytest.mark.parametrize("function", [torch.var_mean, torch.std_mean])
+@pytest.mark.parametrize("dims", [1, (0, 1)])
+@pytest.mark.parametrize("large", [torch.inf, -torch.inf, torch.nan, 1e30])
+def test_a_mean_and_the_spread_of_what_is_not_finite(
+    function: Callable[..., Any], dims: Any, large: float
+) -> None:
+    x = torch.randn(3, 40)
+    x[0, 3] = large
+    got = compiled(lambda x: function(x, dims), x, check=False)
+    wanted = function(x, dims)
+    torch.testing.assert_close(got[1], wanted[1], equal_nan=True)
+    if large != 1e30:  # its square is beyond float32, see docs/aten.md
+        torch.testing.assert_close(got[0], wanted[0], equal_nan=True)
+
+
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("values", [(torch.inf, torch.inf), (3e38, -3e38)])
 def test_interpolation_between_extremes(values: tuple[float, float], corners: bool) -> None:

@@ -123,8 +123,12 @@ def _unbiased(w: Writer, x: Any, dims: Any, unbiased: bool, keep: bool, *, by: s
 def _with_mean(
     w: Writer, x: Any, dims: Any, correction: Any, keep: bool, *, by: str
 ) -> list[Value]:
-    spread = _moment(w, x, dims, correction, keep, by=by)
-    return [spread, mean(w, x, dims, keep)]
+    """Of what holds an infinity both are NaN, as PyTorch has them."""
+    spread, m = _moment(w, x, dims, correction, keep, by=by), mean(w, x, dims, keep)
+    names = axes(m.rank)
+    at = ", ".join(names)
+    line = stage("Y", names, m.shape, f"if V[{at}] >= 0 then M[{at}] else V[{at}]")
+    return [spread, w.call("mean", [("M", m), ("V", spread)], [line], m.shape)]
 
 
 for _by in ("var", "std"):
