@@ -171,10 +171,9 @@ const struct command command_network = {
     .details =
         "Prints the network as it was read. --eval computes it on seeded inputs and weights by\n"
         "the interpreter; --plan shows where its values lie in memory. --optimize makes it faster\n"
-        "before, by passes: constants, duplicates, concat, dead, windows, compose, batchnorm,\n"
-        "fuse, layout, fuse again, split, duplicates, dead; --pass runs those that are named "
-        "only,\n"
-        "and knows winograd and winograd4, too.\n",
+        "before, by passes: constants, duplicates, dead, windows, concat, dead, compose,\n"
+        "batchnorm, fuse, layout, fuse, split, duplicates, dead; --pass runs those that are\n"
+        "named only, and knows winograd and winograd4, too.\n",
     .example =
         "printf '%s\\n' 'network n' 'program relu' 'in X f32 [n:4]' 'Y[n:4] = max(X[n], 0)' \\\n"
         "  'out Y' 'end' 'in x f32 [4]' 'y f32 [4] = relu(x)' 'z f32 [4] = relu(y)' \\\n"

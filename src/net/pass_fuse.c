@@ -35,7 +35,7 @@ struct fusing {
   struct network *n;
   struct fuse_costs *costs;
   bool *gone;           /* by call */
-  const bool *in_place; /* by call: a concatenation whose parts are computed where it wants them */
+  const bool *in_place; /* by call: what it copies is there already */
   bool
       *wanted; /* by tensor: somebody beside the consumer reads it; for the results of a producer */
 };

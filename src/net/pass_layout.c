@@ -292,27 +292,38 @@ static void descend(struct choice *c) {
   }
 }
 
-/* From each layout of all values that is nearly as good as the best of them: where one ends less may be left. */
+static int least_of(const double *seconds) {
+  int least = 0;
+  for (int kind = 1; kind < KINDS; kind++)
+    if (seconds[kind] < seconds[least]) least = kind;
+  return least;
+}
+
+/* Improves all layouts that are nearly the best one for all values, this one first: it does not always end best. Of ends
+ * that take the same the simplest is taken. */
 static void choose(struct choice *c) {
   size_t bytes = (size_t)c->n->tensors.count + 1;
-  unsigned char *best = mem_alloc(bytes);
-  double all[KINDS], first = INFINITY, least = INFINITY;
+  unsigned char *ends = mem_alloc(KINDS * bytes);
+  double all[KINDS], end[KINDS] = {INFINITY, INFINITY, INFINITY}, least = INFINITY;
   for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
     lay_all(c, kind);
     all[kind] = seconds_around(c, -1);
-    first = fmin(first, all[kind]);
   }
-  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
-    if (all[kind] > first * NEARLY) continue;
-    lay_all(c, kind);
+  double most = all[least_of(all)] * NEARLY;
+  for (int next = least_of(all); isfinite(all[next]) && all[next] <= most; next = least_of(all)) {
+    lay_all(c, next);
     descend(c);
-    double seconds = seconds_around(c, -1);
-    if (seconds >= least * BETTER) continue;
-    least = seconds;
-    memcpy(best, c->kind, bytes);
+    memcpy(ends + (size_t)next * bytes, c->kind, bytes);
+    end[next] = seconds_around(c, -1);
+    all[next] = INFINITY; /* done */
   }
-  memcpy(c->kind, best, bytes);
-  free(best);
+  lay_all(c, AS_IT_CAME);
+  for (enum kind kind = AS_IT_CAME; kind < KINDS; kind++) {
+    if (end[kind] >= least * BETTER) continue;
+    least = end[kind];
+    memcpy(c->kind, ends + (size_t)kind * bytes, bytes);
+  }
+  free(ends);
 }
 
 /* ---- the network -------------------------------------------------------------------------------------- */

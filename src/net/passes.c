@@ -26,8 +26,8 @@ const int network_pass_count = sizeof network_passes / sizeof *network_passes;
 /* With other layouts more calls are no slower as one. Both of Winograd's round otherwise than the sums do, and have to
  * be named. */
 static const char usual[] =
-    "constants, duplicates, concat, dead, windows, compose, batchnorm, fuse, layout, fuse, split, "
-    "duplicates, dead";
+    "constants, duplicates, dead, windows, concat, dead, compose, batchnorm, fuse, layout, fuse, "
+    "split, duplicates, dead";
 
 static canvas_status run_pass(canvas_context *ctx, struct network *n,
                               const struct network_pass *pass, struct fuse_costs *costs) {

@@ -127,8 +127,8 @@ def _with_mean(
     spread, m = _moment(w, x, dims, correction, keep, by=by), mean(w, x, dims, keep)
     names = axes(m.rank)
     at = ", ".join(names)
-    line = stage("Y", names, m.shape, f"if V[{at}] >= 0 then M[{at}] else V[{at}]")
-    return [spread, w.call("mean", [("M", m), ("V", spread)], [line], m.shape)]
+    body = f"if M[{at}] > -inf && M[{at}] < inf then M[{at}] else M[{at}] - M[{at}]"
+    return [spread, w.call("mean", [("M", m)], [stage("Y", names, m.shape, body)], m.shape)]
 
 
 for _by in ("var", "std"):
