@@ -4,6 +4,7 @@
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
     ./dev bench defaults --edits 200 [--again] [WORD ...]
     ./dev bench defaults --edits 200 --only operators|kernels [WORD ...]
+    ./dev bench defaults --choosing [--only KIND] [--sampled 300]
 
 Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers of
 ResNet-18, what else stands in networks with channels first (defaults_odd.py), and products with
@@ -13,7 +14,8 @@ the time, but for constant inputs (the weights of kernels), which are prepared b
 shows where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of
 the default against hand schedules and random edits of them, with --only of the defaults
 themselves, of cases without a hand schedule: defaults_sampled.py, defaults_edits.py,
-defaults_kernels.py.
+defaults_kernels.py. --choosing runs no code: it times how long the choice of each default schedule
+takes, the edits before it and all checks included (defaults_choosing.py).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import defaults_choosing as choosing
 import defaults_code as code
 import defaults_sampled as sampled
 import torch
@@ -109,6 +112,14 @@ def show_sampled(args: argparse.Namespace) -> None:
         print(f"\n{sampled.summary(rows)}\n\n{sampled.losses(rows)}")
 
 
+def show_choosing(args: argparse.Namespace) -> None:
+    named = choosing.programs(args.only, args.sampled, args.words)
+    machine = code.machine_text(args.machine) or code.this_machine()
+    rows = show(choosing.run(named, machine), choosing.line, args.json)
+    if not args.json:
+        print(choosing.summary(rows))
+
+
 def show_edits(args: argparse.Namespace) -> None:
     if args.only:
         import defaults_kernels as kernels
@@ -136,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="go on where a run stopped")
     parser.add_argument("--edits", type=int, default=-1, help="random edits of hand schedules")
+    parser.add_argument("--choosing", action="store_true", help="time the choice alone")
     parser.add_argument("--isa", choices=["avx512", "avx2"], default="avx512")
     parser.add_argument("--again", action="store_true", help="time the best of a run before")
     parser.add_argument("--samples", type=int, default=15)
@@ -144,7 +156,9 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as cache:  # what is compiled is timed, too
         os.environ["CANVAS_CACHE"] = str(Path(cache).resolve())
-        if args.sampled:
+        if args.choosing:
+            show_choosing(args)
+        elif args.sampled:
             show_sampled(args)
         elif args.edits >= 0:
             show_edits(args)

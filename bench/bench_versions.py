@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import defaults_code as code
+import defaults_kinds
+import defaults_sampled
 import numpy as np
-from defaults_kinds import KINDS
-from defaults_sampled import draws, geometric
 from native_cases import LANES, Case, cases
 
 from canvas import _core
@@ -48,13 +48,9 @@ Row = dict[str, Any]
 def programs(only: str | None, sampled: int) -> Iterator[tuple[str, str]]:
     """(name, text) of each."""
     if sampled:
-        for (number, pack, target), _ in zip(draws(1, 0), range(sampled)):
-            yield f"draw {number} {pack.targets[target]}", _core.lower(pack.text, target, 1)
-        return
-    for kind, cases_of in KINDS.items():
-        if only in (None, kind):
-            for case in cases_of():
-                yield case.name, case.program
+        yield from defaults_sampled.programs(sampled)
+    else:
+        yield from defaults_kinds.programs(only)
 
 
 @dataclass
@@ -184,7 +180,8 @@ def summary(rows: list[Row], same: int) -> str:
     wrong = len(rows) - len(factors)
     words = f"{same} programs have the same code; {len(factors)} another"
     if factors:
-        words += f": {geometric(factors):.3f} times as fast in the geometric mean, "
+        mean = defaults_sampled.geometric(factors)
+        words += f": {mean:.3f} times as fast in the geometric mean, "
         words += f"{statistics.median(factors):.2f} in the median, least {min(factors):.2f}, "
         words += f"most {max(factors):.2f}; of all "
         words += f"{math.exp(sum(map(math.log, factors)) / (same + len(factors))):.3f}"
@@ -197,7 +194,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", default=code.ROOT / "build" / "canvas")
     parser.add_argument("--sampled", type=int, default=0, metavar="COUNT")
-    parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--only", choices=list(defaults_kinds.KINDS))
     parser.add_argument("--isa", choices=list(LANES))
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--json", action="store_true")

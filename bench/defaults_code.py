@@ -44,6 +44,11 @@ def machine_text(name: str) -> str | None:
     return text + f"target {'x86-64-v3' if name == 'avx2' else 'native'}\n"
 
 
+def this_machine() -> str:
+    command = [str(ROOT / "build" / "canvas"), "machine"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def children() -> float:
     """Seconds of processor time of all processes that were waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from defaults_cases import example_kernels, operators
 from defaults_long import long_sums
 from defaults_odd import odd_programs
@@ -12,3 +14,10 @@ KINDS = {
     "odd": odd_programs,
     "long": long_sums,
 }
+
+
+def programs(only: str | None) -> Iterator[tuple[str, str]]:
+    """(name, text) of all, or of one kind."""
+    for kind, cases in KINDS.items():
+        if only in (None, kind):
+            yield from ((case.name, case.program) for case in cases())

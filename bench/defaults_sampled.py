@@ -50,6 +50,12 @@ def draws(seed: int, first: int) -> Iterator[tuple[int, canvas.KernelPack, int]]
         number += 1
 
 
+def programs(count: int) -> Iterator[tuple[str, str]]:
+    """(name, text) of so many, one target each."""
+    for (number, pack, target), _ in zip(draws(1, 0), range(count)):
+        yield f"draw {number} {pack.targets[target]}", _core.lower(pack.text, target, 1)
+
+
 def operands(program: str, module: Any) -> Arrays:
     """An image, and the module's weights as the program takes them."""
     rows = _core.signature(program)[0]
