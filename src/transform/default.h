@@ -227,11 +227,13 @@ struct default_options {
   uint32_t turned;  /* axes along which what is computed in the tile loads in a twisted way */
   uint32_t outside; /* axes whose loops stand around other stages, too: neither lanes nor rows */
   bool parts;       /* long sums may go to memory and come back ... */
-  bool stored;      /* ... which then is kept with its lanes last, whatever is written in the end */
-  bool split; /* maps may have lanes along an axis with conditions: not under a sketch's wish */
+  bool stored; /* ... and are kept with their lanes last then, whatever is written in the end */
+  bool split;  /* maps may have lanes along an axis with conditions: not under a sketch's wish */
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
+bool default_has_parts(
+    const struct default_facts *f); /* default_sums.c: a sum that may be in parts */
 /* default_known.c */
 void default_choose_tile(const struct default_facts *f, const struct machine *machine,
                          struct default_options options, struct default_tile *out);
@@ -271,6 +273,8 @@ struct default_mode {
   bool pack; /* operands may be packed */
   bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
   const struct default_wish *wish; /* or NULL */
+  bool *
+      matters; /* set where `told` makes a difference, so that the other need not be tried; or NULL */
 };
 
 enum { DEFAULT_ROWS = 4 }; /* loops that stages share */
@@ -298,7 +302,8 @@ struct default_plans {
   struct default_kept *kept;
   struct default_plan *plan;
   struct default_shared *shared;
-  double saved; /* cycles, by groups */
+  bool *constant; /* by tensor: what weights alone make, which is prepared */
+  double saved;   /* cycles, by groups */
 };
 void default_plan_all(struct default_plans *plans, const struct program *p,
                       const struct machine *machine, struct default_mode mode);

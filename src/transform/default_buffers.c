@@ -205,14 +205,13 @@ static bool buffer_one(struct default_plans *all, int stage) {
 
 /* One for each reader. */
 void default_buffer_stages(struct default_plans *all) {
-  bool *constant = program_constants(all->p), *done = mem_alloc((size_t)all->p->tensors.count);
+  bool *done = mem_alloc((size_t)all->p->tensors.count);
   for (int i = 0; i < all->p->tensors.count; i++) {
-    if (all->p->tensors.data[i].is_input || constant[i] || all->plan[i].kind != DEFAULT_LONG)
+    if (all->p->tensors.data[i].is_input || all->constant[i] || all->plan[i].kind != DEFAULT_LONG)
       continue;
     int reader = default_only_reader(all, i);
     if (reader < 0 || done[reader] || !buffer_one(all, i)) continue;
     done[reader] = true;
   }
   free(done);
-  free(constant);
 }

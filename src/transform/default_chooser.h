@@ -41,8 +41,6 @@ bool chooser_part(const struct chooser *c, struct chooser_part *out);
 int chooser_bytes(const struct chooser *c, int tensor); /* of an element */
 /* Cycles of packing what is loaded, `each` for an element; of constant inputs it is done beforehand. */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
-int64_t chooser_vectors(const struct chooser *c); /* of the tile `now` */
-int64_t chooser_rows(const struct chooser *c);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */
 bool chooser_unrolls_all(const struct chooser *c);
 bool chooser_permutes(const struct chooser *c);    /* vectors that are loaded */
@@ -50,6 +48,8 @@ bool chooser_has_windows(const struct chooser *c); /* that overlap, along some a
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);
+/* What its sums of products take at least; 0 where that is not known. */
+double chooser_least_cycles(const struct chooser *c);
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
 bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
@@ -76,6 +76,17 @@ static inline bool chooser_has_few_registers(const struct chooser *c) {
 
 static inline int64_t up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
+}
+
+/* Of the tile `now`. */
+static inline int64_t chooser_vectors(const struct chooser *c) {
+  return c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
+}
+
+static inline int64_t chooser_rows(const struct chooser *c) {
+  int64_t rows = 1;
+  for (int i = 0; i < c->f->t->rank; i++) rows *= c->now.rows[i];
+  return rows;
 }
 
 #endif

@@ -41,7 +41,8 @@ static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
 static const double SLID = 1.03;     /* ... code that is several times as long */
 static const double SLID_FAR = 1.06; /* ... and of long sums that have few registers left */
-static const double LOADED = 1.04;   /* what loads of a long sum take where registers are few */
+static const double EXACTLY = 1 - 1e-9; /* of what no rounding may make more */
+static const double LOADED = 1.04;      /* what loads of a long sum take where registers are few */
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
 static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
 static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
@@ -59,16 +60,6 @@ int chooser_bytes(const struct chooser *c, int tensor) {
   return program_dtype_bytes(c->f->p->tensors.data[tensor].dtype);
 }
 
-int64_t chooser_vectors(const struct chooser *c) {
-  return c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
-}
-
-int64_t chooser_rows(const struct chooser *c) {
-  int64_t rows = 1;
-  for (int i = 0; i < c->f->t->rank; i++) rows *= c->now.rows[i];
-  return rows;
-}
-
 /* Rows that are left over are a smaller tile, whose sums are fewer: of long ones it takes no less than they
  * wait. */
 static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
@@ -82,12 +73,14 @@ static double tiles_of(const struct chooser *c) {
   double tiles = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
     int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i];
-    int64_t left = rows > 1 ? size % rows : 0;
-    int64_t whole = (size - left) / rows;
-    if (i == c->now.vec)
+    if (i == c->now.vec) {
       tiles *= (double)up(size, c->now.steps);
-    else
-      tiles *= (double)whole + (left ? left_over(c, left, rows) : 0);
+    } else if (rows == 1) {
+      tiles *= (double)size;
+    } else {
+      int64_t left = size % rows;
+      tiles *= (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
+    }
   }
   return tiles;
 }
@@ -100,7 +93,7 @@ static int64_t lanes_of_vec(const struct chooser *c) {
 static double rows_moved(const struct chooser *c, const struct default_load *l) {
   double rows = 1;
   for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && l->moves >> i & 1 &&
+    if (c->now.rows[i] > 1 && i != c->now.vec && l->moves >> i & 1 &&
         !(l->block[i] && !l->stride[i] && l->block[i] % c->now.rows[i] == 0))
       rows *= (double)c->now.rows[i];
   return rows;
@@ -116,8 +109,9 @@ static double new_rows(const struct chooser *c, const struct default_load *l) {
   int rank = c->f->t->rank;
   if (c->now.slide < 0 || !l->stride[c->now.slide]) return 1;
   for (int i = 0; i < rank; i++) {
+    if (i == c->now.vec || c->now.rows[i] == 1) continue;
     int64_t step = l->stride[i] / l->stride[c->now.slide];
-    if (i == c->now.vec || c->now.rows[i] == 1 || step < 1) continue;
+    if (step < 1) continue;
     if (l->stride[i] % l->stride[c->now.slide]) continue;
     double window = (double)c->f->t->axes[c->now.slide].size, rows = (double)c->now.rows[i];
     double once = ((rows - 1) * (double)step + window) / window;
@@ -194,6 +188,17 @@ static enum along lanes_along(const struct chooser *c, const struct default_load
   return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
 }
 
+/* How the tile loads one of its operands: several terms of the formula look at it. */
+struct access {
+  enum along along;
+  double rows; /* of the tile, for which it is another one */
+};
+
+static void find_accesses(const struct chooser *c, struct access *at) {
+  for (int i = 0; i < c->f->loads; i++)
+    at[i] = (struct access){lanes_along(c, &c->f->load[i]), rows_moved(c, &c->f->load[i])};
+}
+
 bool chooser_permutes(const struct chooser *c) {
   for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++)
     if (lanes_along(c, &c->f->load[i]) == PERMUTED) return true;
@@ -227,8 +232,9 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
   bool slides = false;
   for (int i = 0; i < c->f->t->rank; i++) {
     int window;
-    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    int64_t rows = c->now.rows[i];
     if (i == c->now.vec || rows == 1 || l->stride[i] <= 0) continue;
+    int64_t step = window_step(c, l, i, &window);
     bool slide = c->now.slide >= 0 && window >= 0;
     if (slide) rows += (c->f->t->axes[window].size - 1) / step;
     if (l->stride[i] * chooser_bytes(c, l->tensor) % SET == 0) lines *= rows;
@@ -241,8 +247,9 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
 static double spread(const struct chooser *c, const struct default_load *l) {
   double cost = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
+    if (i == c->now.vec || c->now.rows[i] == 1) continue;
     int64_t bytes = l->stride[i] * chooser_bytes(c, l->tensor);
-    if (i == c->now.vec || c->now.rows[i] == 1 || bytes < c->machine->line) continue;
+    if (bytes < c->machine->line) continue;
     bool one_set = bytes % SET == 0 && crowds(c, l);
     double more = one_set ? 3 : bytes >= SET ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
@@ -343,14 +350,16 @@ static double late_lines(const struct chooser *c, const struct default_load *l) 
 }
 
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
-static void add_access(struct chooser *c, int load, double *ports, double *gathered) {
+static void add_access(struct chooser *c, const struct access *at, int load, double *ports,
+                       double *gathered) {
   const struct default_load *l = &c->f->load[load];
-  double rows = rows_moved(c, l) * phases_of(c, l), apart = late_lines(c, l);
+  if (l->rare) return;
+  double rows = at[load].rows * phases_of(c, l);
   bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 &&
                   (c->now.vec < 0 || !(l->outer >> c->now.vec & 1));
-  if (l->rare) return;
+  bool late = !packable || l->stride[c->now.vec < 0 ? 0 : c->now.vec] != 1;
   *gathered += 0.8 * rows * split_lanes(c, l);
-  enum along along = lanes_along(c, l);
+  enum along along = at[load].along;
   switch (along == PERMUTED && packable ? APART : along) {
     case STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
     case CONTIGUOUS:
@@ -365,7 +374,7 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
     case APART:
       if (packable) {
         c->now.packed |= 1u << load;
-        apart = 0;
+        late = false;
         *ports += 1.3 * rows * (double)chooser_vectors(c);
       } else {
         *gathered += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * (l->asked ? 2.5 : 0.8);
@@ -373,7 +382,7 @@ static void add_access(struct chooser *c, int load, double *ports, double *gathe
   }
   uint32_t twisted = l->twisted | (l->asked & c->f->rough);
   if (twisted & ~(c->now.vec >= 0 ? 1u << c->now.vec : 0)) *gathered += rows;
-  if (!packable || l->stride[c->now.vec < 0 ? 0 : c->now.vec] != 1) *gathered += apart;
+  if (late) *gathered += late_lines(c, l);
 }
 
 /* Packing gathers each element once, of a constant input beforehand. */
@@ -463,21 +472,20 @@ static double stream(const struct chooser *c, const struct default_load *l) {
 }
 
 /* Bytes of the vectors that all rows of a tile load for all of its reduction. */
-static double panels_touched(const struct chooser *c) {
+static double panels_touched(const struct chooser *c, const struct access *at) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++)
-    if (lanes_along(c, &c->f->load[i]) != STILL)
-      bytes += rows_moved(c, &c->f->load[i]) * panel(c, &c->f->load[i]);
+    if (at[i].along != STILL) bytes += at[i].rows * panel(c, &c->f->load[i]);
   return bytes;
 }
 
 /* Bytes of a step of lines of which a tile uses a part, where the first cache does not keep them, nor `beside` them
  * so many bytes. */
-static double partial_lines(const struct chooser *c, double beside) {
+static double partial_lines(const struct chooser *c, const struct access *at, double beside) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double lines = l->twisted || lanes_along(c, l) != STILL ? 0 : chooser_lines(c, l);
+    double lines = l->twisted || at[i].along != STILL ? 0 : chooser_lines(c, l);
     if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
   return bytes / terms(c);
@@ -485,12 +493,12 @@ static double partial_lines(const struct chooser *c, double beside) {
 
 /* Cycles of a step until panels have come, which for each tile of rows come again where they do not fit into the
  * first cache. */
-static double streaming(const struct chooser *c) {
+static double streaming(const struct chooser *c, const struct access *at) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double rows = rows_moved(c, l); /* blocks of lanes are rows of what goes with the lanes */
-    if (lanes_along(c, l) == STILL || !is_used_again(c, l)) continue;
+    double rows = at[i].rows; /* blocks of lanes are rows of what goes with the lanes */
+    if (at[i].along == STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l->tensor);
     double rate = STREAM;
@@ -502,10 +510,10 @@ static double streaming(const struct chooser *c) {
 
 /* Cycles of a step until lines and panels have come; tiles are short where registers are few: what comes beside the
  * lines takes them out of the first cache. */
-static double arrived(const struct chooser *c) {
+static double arrived(const struct chooser *c, const struct access *at, double partial) {
   bool few = chooser_has_few_registers(c);
-  double lines = partial_lines(c, few ? panels_touched(c) : 0);
-  return streaming(c) + lines / (few ? FEW_LINES_STREAM : LINES_STREAM);
+  double lines = few ? partial_lines(c, at, panels_touched(c, at)) : partial;
+  return streaming(c, at) + lines / (few ? FEW_LINES_STREAM : LINES_STREAM);
 }
 
 /* Bytes of a panel that come in a cycle: of each page a few lines come late. */
@@ -532,14 +540,14 @@ static double panels(const struct chooser *c, const struct default_load *l) {
 
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
-static double arriving(const struct chooser *c, double tile) {
+static double arriving(const struct chooser *c, const struct access *at, double tile) {
   double cycles = 0, hidden = c->now.vec < 0 ? MEANWHILE * tile : tile;
   if (c->f->reduction == 1) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double all = all_bytes(c, l), bytes = rows_moved(c, l) * panel(c, l);
-    if (c->now.vec >= 0 && lanes_along(c, l) == STILL) continue;
-    if (all <= (double)c->machine->l2) continue;
+    if (c->now.vec >= 0 && at[i].along == STILL) continue;
+    if (all_bytes(c, l) <= (double)c->machine->l2) continue;
+    double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
     double late = bytes / arrival(c, i) - hidden;
     if (late > 0) cycles += panels(c, l) * late;
@@ -583,19 +591,19 @@ static double waited(const struct chooser *c, double step) {
 }
 
 /* ... with loads, beside what is gathered ... */
-static double loaded(struct chooser *c, double work, double *gathered) {
+static double loaded(struct chooser *c, const struct access *at, double work, double *gathered) {
   double ports = 0;
-  for (int i = 0; i < c->f->loads; i++) add_access(c, i, &ports, gathered);
+  for (int i = 0; i < c->f->loads; i++) add_access(c, at, i, &ports, gathered);
   bool few = c->f->reduction > DEFAULT_FEW && chooser_has_few_registers(c);
   double loading = few ? LOADED * ports / 2 : ports / 2;
   return waited(c, loading > work ? loading + work / 32 : work + ports / 64);
 }
 
 /* ... and with those that come late. */
-static double come_late(const struct chooser *c, double step) {
+static double come_late(const struct chooser *c, const struct access *at, double step) {
   if (c->f->reduction <= 1) return step;
-  double late = arrived(c);
-  return (step < late ? late : step) + partial_lines(c, 0) / LINES_STREAM * HINDERED;
+  double partial = partial_lines(c, at, 0), late = arrived(c, at, partial);
+  return (step < late ? late : step) + partial / LINES_STREAM * HINDERED;
 }
 
 /* Rows along whose axes a vector is another one that others share. */
@@ -622,6 +630,7 @@ static int64_t registers_of_rows(const struct chooser *c) {
 /* Of many registers the compiler finds some that are not counted. */
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), more = vectors + 1;
+  if (vectors * rows + (rows > 1 ? more : 1) > c->machine->registers) return false; /* or more */
   if (chooser_has_few_registers(c) && rows_of_vectors(c) > 1) {
     more = registers_of_vectors(c);
     if (registers_of_rows(c) < more) more = registers_of_rows(c);
@@ -684,9 +693,11 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   int64_t count = 0;
   int window;
   for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    int64_t rows = c->now.rows[i];
+    if (i == c->now.vec || rows == 1) continue;
+    int64_t step = window_step(c, l, i, &window);
     bool apart = l->stride[i] * chooser_bytes(c, l->tensor) > SET;
-    if (i == c->now.vec || rows == 1 || window < 0 || !apart) continue;
+    if (window < 0 || !apart) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
   return (double)count;
@@ -767,7 +778,8 @@ static bool hides(const struct chooser *c, int axis, int64_t rows) {
 static double inside(const struct chooser *c) {
   double share = INSIDE;
   for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t rows = c->now.rows[i], left = c->f->t->axes[i].size % rows;
+    if (c->f->inside[i] == 1) continue;
+    int64_t rows = c->now.rows[i], left = rows == 1 ? 0 : c->f->t->axes[i].size % rows;
     double end = (1 - c->f->inside[i]) / 2, less = 0;
     if (rows == 1 || hides(c, i, rows)) less += end;
     if (rows == 1 || hides(c, i, left ? left : rows)) less += end;
@@ -814,8 +826,19 @@ static bool takes(const struct counted *k, double step, double cycles) {
   return k->tiles * in_tile(k, step) + k->moving >= cycles;
 }
 
+double chooser_least_cycles(const struct chooser *c) {
+  const struct default_facts *f = c->f;
+  if (f->phased || f->reduction <= DEFAULT_FEW) return 0;
+  double rows = (double)chooser_rows(c), share = EXACTLY;
+  for (int i = 0; i < f->t->rank; i++) share *= f->inside[i];
+  double tiles = (double)f->points / (rows * (double)c->now.steps);
+  double work = rows * (double)chooser_vectors(c) * f->operations / PORTS;
+  return tiles * (double)f->reduction * waited(c, work) * share;
+}
+
 double chooser_cycles(struct chooser *c, double limit) {
   const struct counted k = counted(c);
+  struct access at[DEFAULT_LOADS];
   double step, gathered = 0, work = work_of(c);
   double around = c->now.slide < 0 ? 1 : 1 / (double)c->f->t->axes[c->now.slide].size;
   c->now.packed = 0;
@@ -823,14 +846,15 @@ double chooser_cycles(struct chooser *c, double limit) {
     step = scalar_point(c);
   } else {
     if (takes(&k, waited(c, work) + around, limit)) return limit;
-    step = loaded(c, work, &gathered);
+    find_accesses(c, at);
+    step = loaded(c, at, work, &gathered);
     if (takes(&k, step + gathered + around, limit)) return limit;
-    step = come_late(c, step) + gathered + around;
+    step = come_late(c, at, step) + gathered + around;
   }
   if (takes(&k, step, limit)) return limit;
   double tile = in_tile(&k, step) + fetching(c) + disorder(c) + stores(c) + turning(c);
   if (k.steps > 1) tile += 8;
-  return k.tiles * tile + arriving(c, tile) + packing(c) + k.moving;
+  return k.tiles * tile + arriving(c, at, tile) + packing(c) + k.moving;
 }
 
 double default_long_cycles(const struct default_facts *f) {

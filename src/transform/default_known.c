@@ -38,6 +38,18 @@ static void add_real(struct key *k, double real) {
   add(k, word);
 }
 
+/* Without what makes no difference to a stage of which nothing can be packed, nor a loop be split. */
+static struct default_options that_matter(const struct default_facts *f, struct default_options o) {
+  bool plain = false, asked = false;
+  for (int i = 0; i < f->loads; i++) {
+    plain = plain || f->load[i].plain;
+    asked = asked || f->load[i].asked;
+  }
+  o.pack = o.pack && plain;
+  o.split = o.split && asked && f->reduction == 1;
+  return o;
+}
+
 /* The first load of the same tensor. */
 static int first_of_tensor(const struct default_facts *f, int load) {
   int i = 0;
@@ -108,7 +120,10 @@ static bool same_key(const struct key *a, const struct key *b) {
 
 void default_choose_tile(const struct default_facts *f, const struct machine *machine,
                          struct default_options options, struct default_tile *out) {
-  struct key key = {.count = 0};
+  struct key key;
+  key.count = 0;
+  key.full = false;
+  options = that_matter(f, options);
   if (!options.wish) {
     add_rest(&key, machine, options);
     add_facts(&key, f);

@@ -52,18 +52,16 @@ bool editor_pack(struct editor *e) {
   const struct program *p = program_of(e);
   const struct default_plans *all = editor_plans(e);
   struct buf text = {0};
-  bool *constant = program_constants(p);
   for (int i = 0; i < p->tensors.count && !text.length; i++) {
     const struct default_plan *plan = &all->plan[i];
     struct default_facts f;
     if ((plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) || !plan->tile.packed)
       continue;
-    if (constant[i]) continue; /* it is prepared: how fast is of no account */
+    if (all->constant[i]) continue; /* it is prepared: how fast is of no account */
     default_facts(p, i, all->kept, &f);
     for (int j = 0; j < f.loads && !text.length; j++)
       if (plan->tile.packed >> j & 1) pack_text(&f, &f.load[j], &plan->tile, &text);
   }
-  free(constant);
   bool packed = text.length && editor_edit(e, text.text);
   buf_free(&text);
   return packed;

@@ -112,6 +112,12 @@ static void keep_lanes_last(struct default_kept *kept, int rank, int lanes) {
   if (lanes >= 0) kept->order[count] = lanes;
 }
 
+/* Asked only where it makes a difference; that to what is prepared is of no account. */
+static bool is_told(const struct default_plans *all, int stage) {
+  if (all->mode.matters && !all->constant[stage]) *all->mode.matters = true;
+  return all->mode.told;
+}
+
 /* Of each axis what its tiles cover. */
 static void keep_tiles(struct default_plans *all, const struct default_tile *tile, int tensor,
                        const int *axis) {
@@ -125,7 +131,10 @@ static void keep_tiles(struct default_plans *all, const struct default_tile *til
     kept->extent[i] = (t->axes[i].size + steps - 1) / steps * steps;
     if (of == tile->vec) lanes = i;
   }
-  if ((t->reductions || axis) && !all->mode.told) keep_lanes_last(kept, t->rank, lanes);
+  struct default_kept last = *kept;
+  keep_lanes_last(&last, t->rank, lanes);
+  bool same = !memcmp(last.order, kept->order, (size_t)t->rank * sizeof *last.order);
+  if ((t->reductions || axis) && !same && !is_told(all, tensor)) *kept = last;
 }
 
 /* Without a reduction it is kept as the first stage that it reads in its own shape. */
@@ -190,8 +199,8 @@ static bool set_written(struct default_plans *all, struct default_facts *f,
                         const struct default_plan *plan) {
   int to = plan->reader >= 0 ? plan->reader : f->stage;
   int64_t stride[PROGRAM_AXES] = {0};
-  if (!f->t->reductions || (all->mode.told && plan->reader < 0)) return false;
-  if (!is_output(all->p, to) && !all->mode.told) return true;
+  if (!f->t->reductions) return false;
+  if (!is_output(all->p, to) && !is_told(all, to)) return true;
   if (plan->reader < 0) return false;
   default_strides(&all->p->tensors.data[to], &all->kept[to], stride);
   for (int i = 0; i < f->t->rank; i++) f->out[plan->axis[i]] = stride[i];
@@ -262,14 +271,16 @@ static void choose_tile(struct default_plans *all, int stage, struct tile_choice
     adds_up = false;
   }
   const struct default_wish *wish = stage == all->wished ? all->mode.wish : NULL;
+  uint32_t outside = shared_axes(all, stage);
+  bool parts = choice.parts && !adds_up && !all->mode.wish && !outside && default_has_parts(&f);
   struct default_options options = {.pack = all->mode.pack,
                                     .inner = inner,
                                     .lanes = lanes,
                                     .wish = wish,
                                     .turned = turned_axes(all, plan),
-                                    .outside = shared_axes(all, stage),
-                                    .parts = choice.parts && !adds_up && !all->mode.wish,
-                                    .stored = plan->reader >= 0 && !all->mode.told,
+                                    .outside = outside,
+                                    .parts = parts,
+                                    .stored = parts && plan->reader >= 0 && !is_told(all, stage),
                                     .split = !all->mode.wish};
   default_choose_tile(&f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(&f, plan, inner);
@@ -340,13 +351,11 @@ static double beside_tile(const struct default_plans *all, int stage) {
 
 double default_plan_cycles(const struct default_plans *all) {
   double cycles = -all->saved;
-  bool *constant = program_constants(all->p);
   for (int i = 0; i < all->p->tensors.count; i++) {
     if (all->plan[i].kind == DEFAULT_WITHIN) cycles += beside_tile(all, i);
-    if (all->plan[i].kind != DEFAULT_UNUSED && (!constant[i] || is_output(all->p, i)))
+    if (all->plan[i].kind != DEFAULT_UNUSED && (!all->constant[i] || is_output(all->p, i)))
       cycles += all->plan[i].tile.cycles;
   }
-  free(constant);
   return cycles;
 }
 
@@ -373,6 +382,7 @@ static void open_plans(struct default_plans *all, const struct program *p,
   all->kept = mem_alloc(count * sizeof *all->kept);
   all->plan = mem_alloc(count * sizeof *all->plan);
   all->shared = mem_alloc(count * sizeof *all->shared);
+  all->constant = program_constants(p);
 }
 
 void default_plan_all(struct default_plans *all, const struct program *p,
@@ -392,4 +402,5 @@ void default_plan_free(struct default_plans *plans) {
   free(plans->kept);
   free(plans->plan);
   free(plans->shared);
+  free(plans->constant);
 }

@@ -307,12 +307,15 @@ static struct editor editor_open(const struct program *p, const struct machine *
 static struct program *edited_for(const struct program *p, const struct machine *machine,
                                   const struct default_wish *wish) {
   struct editor open = editor_open(p, machine, wish, false);
-  struct editor told = editor_open(p, machine, wish, true);
+  bool matters = false;
+  open.mode.matters = &matters;
   edit_all(&open);
-  edit_all(&told);
-  bool takes_less =
-      editor_cycles(&told, program_of(&told)) < editor_cycles(&open, program_of(&open));
+  double cycles = editor_cycles(&open, program_of(&open));
   editor_close(&open);
+  if (!matters) return open.p;
+  struct editor told = editor_open(p, machine, wish, true);
+  edit_all(&told);
+  bool takes_less = editor_cycles(&told, program_of(&told)) < cycles;
   editor_close(&told);
   program_free(takes_less ? open.p : told.p);
   return takes_less ? told.p : open.p;

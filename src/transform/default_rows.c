@@ -284,9 +284,8 @@ static void begin(struct group *g, int number) {
 void default_share_rows(struct default_plans *all) {
   struct search s = {all, 0, 0};
   size_t size = ((size_t)all->p->tensors.count + 1) * sizeof *all->shared;
-  bool *constant = program_constants(all->p);
   for (int i = 0, number = 1; i < all->p->tensors.count; i++) {
-    if (!is_computed(all, i) || constant[i] || all->shared[i].group) continue;
+    if (!is_computed(all, i) || all->constant[i] || all->shared[i].group) continue;
     struct group g = {.all = all, .shared = mem_alloc(size), .first = i};
     memcpy(g.shared, all->shared, size);
     s.before = all->saved;
@@ -295,5 +294,4 @@ void default_share_rows(struct default_plans *all) {
     free(g.shared);
     if (all->shared[i].group) number++;
   }
-  free(constant);
 }

@@ -87,11 +87,15 @@ static int64_t steps_of_part(const struct chooser *c, int axis) {
   return size % steps ? most : steps;
 }
 
+bool default_has_parts(const struct default_facts *f) {
+  return long_axis(f) >= 0;
+}
+
 bool chooser_part(const struct chooser *c, struct chooser_part *out) {
   struct chooser best = *c;
   best.now = c->best;
   int axis = long_axis(c->f);
-  if (axis < 0 || !c->options.parts || c->options.outside || c->best.vec < 0) return false;
+  if (axis < 0 || !c->options.parts || c->best.vec < 0) return false;
   out->steps = steps_of_part(&best, axis);
   if (!out->steps) return false;
   out->count = (double)c->f->t->axes[axis].size / (double)out->steps;

@@ -15,9 +15,18 @@ enum {
 
 static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memory and come back */
 
+static bool is_noting(const struct chooser *c) {
+  return c->options.wish && c->options.wish->seen;
+}
+
+/* What takes as many cycles leaves the best as it is. */
+static double limit_of(const struct chooser *c) {
+  return c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
+}
+
 static void take_cheaper(struct chooser *c) {
-  bool noted = c->options.wish && c->options.wish->seen;
-  double limit = c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
+  bool noted = is_noting(c);
+  double limit = limit_of(c);
   c->now.cycles = chooser_cycles(c, noted ? INFINITY : limit);
   if (noted) chooser_note(c);
   if (c->now.cycles < limit) c->best = c->now;
@@ -41,6 +50,7 @@ static bool unrolls_few(const struct chooser *c) {
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
+  if (!is_noting(c) && chooser_least_cycles(c) >= limit_of(c)) return;
   if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_wants(c)) return;
   c->now.slide = -1;
   take_cheaper(c);

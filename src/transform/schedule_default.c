@@ -114,15 +114,22 @@ static struct schedule *plain(const struct program *p, const char *name,
   return m.s;
 }
 
+/* With the groups of stages and the buffers that pay, where `rows`. */
+static void plan_mode(struct default_plans *out, const struct program *p,
+                      const struct machine *machine, struct default_mode mode, bool rows) {
+  default_plan_all(out, p, machine, mode);
+  if (rows) default_share_rows(out);
+  if (rows && !mode.wish) default_buffer_stages(out);
+}
+
 static void plan_best(struct default_plans *out, const struct program *p,
                       const struct machine *machine, const struct default_wish *wish, bool rows) {
+  bool matters = false;
   struct default_plans told;
-  default_plan_all(out, p, machine, (struct default_mode){.wish = wish});
-  default_plan_all(&told, p, machine, (struct default_mode){.told = true, .wish = wish});
-  if (rows) default_share_rows(out);
-  if (rows) default_share_rows(&told);
-  if (rows && !wish) default_buffer_stages(out);
-  if (rows && !wish) default_buffer_stages(&told);
+  plan_mode(out, p, machine, (struct default_mode){.wish = wish, .matters = &matters}, rows);
+  out->mode.matters = NULL;
+  if (!matters) return;
+  plan_mode(&told, p, machine, (struct default_mode){.told = true, .wish = wish}, rows);
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
     *out = told;

@@ -170,6 +170,18 @@ static const struct {
   const char *program, *line;
   int machine;
 } edits[] = {
+    // a sum between is kept as it is told where that takes less than with its lanes last
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nin V f32 [t:64, c:64] const\nb[c:64, h:56, w:56] = "
+           "X[k, h, w] * V[c, k] // sum k:64\nc[c:64, h:56, w:56] = max(b[c, h, w], 0)\nin W f32 "
+           "[t:64, c:64] const\nY[c:64, h:56, w:56] = c[k, (h-1)%56, (w-1)%56] * W[c, k] // sum "
+           "k:64\nout Y\n",
+     "        @c = {c_o, c_i}/c, h, {w_o, w_v}/w\n", 1},
+    // a border leaves off so much that a tile of it takes less than all of its products
+    {BEGIN
+     "in X f32 [n:1, c:256, h:7, w:7]\nin W f32 [r:2, t:256, c:256] const\nY[r:2, n:1, c:256, "
+     "h:7, w:7] = (if h < 6 && w < 6 then X[n, k, h+1, w+1] else 0) * W[r, c, k] // sum "
+     "k:256\nout Y\n",
+     "c_o, k, r:unroll, c_v:32:vec =>", 0},
     // panels are filled up: the lanes of an odd size are no worse than the rows; so that both stay
     {BEGIN "in A f32 [m:1000, k:1017]\nin B f32 [k:1017, n:1003] const\nY[m:1000, n:1003] = "
            "A[m, k] * B[k, n] // sum k:1017\nout Y\n",

@@ -1,6 +1,7 @@
 """The benchmarks: the programs that they time are programs, and what they say of networks."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import bench_zoo  # noqa: E402
 import cost_cases  # noqa: E402
+import defaults_choosing  # noqa: E402
+import defaults_code  # noqa: E402
 import defaults_kinds  # noqa: E402
 import native_cases  # noqa: E402
 import network_worker  # noqa: E402
@@ -144,3 +147,24 @@ def test_the_zoo_says_what_was_slower_and_what_failed() -> None:
     told = bench_zoo.summary([row, failed, row | {"ratio": 0.6}])
     assert told.startswith("2 of 3 models: 0.95 of") and told.endswith("least 0.60, most 1.50")
     assert bench_zoo.summary([failed]) == "nothing was compared"
+
+
+def test_the_choice_of_schedules_is_timed() -> None:
+    machine = defaults_code.machine_text("avx2")
+    assert machine
+    known = defaults_choosing.machines(machine)
+    assert len({*known}) == defaults_choosing.CALLS
+    assert {re.sub(r"^l2 .*", "", text, flags=re.M) for text in known} == {
+        re.sub(r"^l2 .*", "", machine, flags=re.M)
+    }
+    named = defaults_choosing.programs("long", 1, [])
+    rows = list(defaults_choosing.run(named, machine))
+    assert len(rows) > 10 and rows[-1]["name"].startswith("draw ")
+    assert all(10 < row["choosing_us"] < 1e6 for row in rows)
+    told = defaults_choosing.summary(
+        [{"choosing_us": us} for us in (100.0, 999.0, 1000.0, 3000.0)]
+    )
+    assert told == (
+        "4 default schedules: 1000 us in the median, nine of ten within 1000 us, "
+        "the slowest 3000 us; 2 take 1 ms or more"
+    )
