@@ -232,8 +232,8 @@ struct default_options {
 };
 
 double default_long_cycles(const struct default_facts *f); /* of one long vector */
-bool default_has_parts(
-    const struct default_facts *f); /* default_sums.c: a sum that may be in parts */
+/* default_sums.c: a long sum that may be computed in parts. */
+bool default_has_parts(const struct default_facts *f);
 /* default_known.c */
 void default_choose_tile(const struct default_facts *f, const struct machine *machine,
                          struct default_options options, struct default_tile *out);
@@ -273,8 +273,7 @@ struct default_mode {
   bool pack; /* operands may be packed */
   bool told; /* each stage is kept as the program tells, so that lanes run along its last axis */
   const struct default_wish *wish; /* or NULL */
-  bool *
-      matters; /* set where `told` makes a difference, so that the other need not be tried; or NULL */
+  bool *matters; /* or NULL; set where `told` makes a difference: else one of both is tried */
 };
 
 enum { DEFAULT_ROWS = 4 }; /* loops that stages share */
