@@ -41,7 +41,7 @@ static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
 static const double SLID = 1.03;     /* ... code that is several times as long */
 static const double SLID_FAR = 1.06; /* ... and of long sums that have few registers left */
-static const double EXACTLY = 1 - 1e-9; /* of what no rounding may make more */
+static const double ROUNDED = 1 - 1e-9; /* of a bound, so that no rounding makes it too high */
 static const double LOADED = 1.04;      /* what loads of a long sum take where registers are few */
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
 static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
@@ -829,11 +829,10 @@ static bool takes(const struct counted *k, double step, double cycles) {
 double chooser_least_cycles(const struct chooser *c) {
   const struct default_facts *f = c->f;
   if (f->phased || f->reduction <= DEFAULT_FEW) return 0;
-  double rows = (double)chooser_rows(c), share = EXACTLY;
+  double rows = (double)chooser_rows(c), share = ROUNDED;
   for (int i = 0; i < f->t->rank; i++) share *= f->inside[i];
   double tiles = (double)f->points / (rows * (double)c->now.steps);
-  double work = rows * (double)chooser_vectors(c) * f->operations / PORTS;
-  return tiles * (double)f->reduction * waited(c, work) * share;
+  return tiles * (double)f->reduction * waited(c, work_of(c)) * share;
 }
 
 double chooser_cycles(struct chooser *c, double limit) {

@@ -112,9 +112,24 @@ static void keep_lanes_last(struct default_kept *kept, int rank, int lanes) {
   if (lanes >= 0) kept->order[count] = lanes;
 }
 
-/* Asked only where it makes a difference; that to what is prepared is of no account. */
+/* How a stage is kept is of no account where it is prepared and few terms of sums read it, as what borders are made of. */
+static bool is_of_account(const struct default_plans *all, int stage) {
+  if (!all->constant[stage]) return true;
+  for (int i = stage + 1; i < all->p->tensors.count; i++) {
+    struct default_facts f;
+    if (!stage_loads(all->p, i, stage)) continue;
+    default_facts(all->p, i, all->kept, &f);
+    for (int j = 0; j < f.loads; j++)
+      if (f.load[j].tensor == stage && !f.load[j].rare) return true;
+    if (f.many) return true;
+  }
+  return false;
+}
+
+/* Asked only where it makes a difference. */
 static bool is_told(const struct default_plans *all, int stage) {
-  if (all->mode.matters && !all->constant[stage]) *all->mode.matters = true;
+  bool *matters = all->mode.matters;
+  if (matters && !*matters) *matters = is_of_account(all, stage);
   return all->mode.told;
 }
 

@@ -176,6 +176,11 @@ static const struct {
            "[t:64, c:64] const\nY[c:64, h:56, w:56] = c[k, (h-1)%56, (w-1)%56] * W[c, k] // sum "
            "k:64\nout Y\n",
      "        @c = {c_o, c_i}/c, h, {w_o, w_v}/w\n", 1},
+    // ... also of weights that are summed up: other sums read it
+    {BEGIN "in X f32 [h:20, w:20, c:64]\nin A f32 [o:16, k:16] const\nin B f32 [k:16, c:64] const\n"
+           "V[c:64, o:16] = A[o, k] * B[k, c] // sum k:16\nY[h:20, w:20, o:16] = X[h, w, c] * V[c, "
+           "o] // sum c:64\nout Y\n",
+     "c, w_i:5:unroll, o:vec =>", 1},
     // a border leaves off so much that a tile of it takes less than all of its products
     {BEGIN
      "in X f32 [n:1, c:256, h:7, w:7]\nin W f32 [r:2, t:256, c:256] const\nY[r:2, n:1, c:256, "

@@ -161,6 +161,7 @@ def test_the_choice_of_schedules_is_timed() -> None:
     rows = list(defaults_choosing.run(named, machine))
     assert len(rows) > 10 and rows[-1]["name"].startswith("draw ")
     assert all(10 < row["choosing_us"] < 1e6 for row in rows)
+    assert rows[-1]["choosing_us"] > 2 * min(row["choosing_us"] for row in rows)
     told = defaults_choosing.summary(
         [{"choosing_us": us} for us in (100.0, 999.0, 1000.0, 3000.0)]
     )
