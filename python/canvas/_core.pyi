@@ -228,6 +228,28 @@ def watch_values(tables: list[dict[Any, Any]], values: list[Any], /) -> bool:
 def watch_key(tables: list[dict[Any, Any]], key: Any, value: Any, /) -> bool:
     """Whether each table has this object for the key."""
 
+def call_layouts(inputs: Sequence[Any], direct: bytes, /) -> bytes:
+    """How tensors lie in memory: types, sizes and strides.  Empty where one of them is not dense,
+    on the CPU and of a type that may be asked directly (inference/tensor_access.py).
+    """
+
+def call_same_layouts(inputs: Sequence[Any], direct: bytes, layouts: bytes, /) -> bool:
+    """Whether tensors lie as `call_layouts` has said of others; never where that was empty."""
+
+def call_run(
+    function: int,
+    weights: int,
+    packed: int,
+    arena: int,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    direct: bytes,
+    /,
+) -> int:
+    """Calls NAME_run of a compiled network at these addresses, on the memory of these tensors, and
+    gives what it answers, 0 where it is done; the interpreter lock is free meanwhile.
+    """
+
 def count_program(program: str, /) -> str:
     """JSON {"program", "points", "flops", "read", "written", "stages": [{"name", "points",
     "reduction", "flops", "read", "written"}]}, as `canvas count --json`.

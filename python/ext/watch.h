@@ -6,7 +6,7 @@
 #include <Python.h>
 
 /* (tensors: list, direct: bytes) -> what they are now: objects, memory, versions and layouts. `direct` says how PyTorch
- * is asked without Python in between, as struct direct in watch.c; empty: by attributes. */
+ * is asked without Python in between, as struct direct in tensors.h; empty: by attributes. */
 PyObject *watch_states(PyObject *module, PyObject *args);
 
 /* (ranges: bytes of pairs of uint64: an address and a number of bytes) -> that memory in blocks, each with

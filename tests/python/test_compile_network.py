@@ -360,7 +360,7 @@ def _format(model):
 @pytest.fixture(params=["directly", "by attributes"])
 def asked(request, monkeypatch):
     """Both ways of asking PyTorch for the memory and the version of a tensor."""
-    assert len(tensor_access.direct()) == 72
+    assert len(tensor_access.direct()) == tensor_access.SIZE
     if request.param == "by attributes":
         monkeypatch.setattr(tensor_access, "direct", lambda: b"")
     return request.param
@@ -537,14 +537,14 @@ def test_tensors_that_become_ones_of_inference_mode():
 )
 def test_another_pytorch_is_asked_by_attributes(monkeypatch, name, other):
     direct = tensor_access.direct.__wrapped__
-    assert len(direct()) == 72
+    assert len(direct()) == tensor_access.SIZE
     monkeypatch.setitem(tensor_access.FUNCTIONS, name, other)
     assert direct() == b""
 
 
 def test_pytorch_is_tried_on_plain_tensors():
     with torch.inference_mode(), torch.device("meta"):
-        assert len(tensor_access.direct.__wrapped__()) == 72
+        assert len(tensor_access.direct.__wrapped__()) == tensor_access.SIZE
 
 
 def test_an_object_of_another_layout_is_asked_by_attributes(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import operator
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ import torch
 from torch import nn
 from torch.utils import _pytree
 
+from .. import _core
 from ..arguments import PATH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, one_line
+from . import tensor_access
 from .arguments_flat import (
     FlatArguments,
     check_gradients,
@@ -31,8 +34,9 @@ from .network_report import NetworkReport, report_of
 from .specialised import Specialised, Strides
 from .take_home import save_network
 from .told import tell
-from .transforms import check_transforms
+from .transforms import check_transforms, in_autocast
 
+_REQUIRES_GRAD = operator.attrgetter("requires_grad")
 SIZES = 8  # kept compiled; the one that was called longest ago goes first
 
 
@@ -44,6 +48,17 @@ class _Ready:
     bound: Any  # the weights, as the size wants them
     strides: Strides
     rebuild: Callable[[list[Any]], Any]
+    differentiates: bool  # PyTorch, outside of it
+    layouts: bytes  # of inputs, as call_layouts of _core says; empty: they are looked up
+    in_form: bool  # such inputs are, for the code
+
+    def fits(self, flat: Sequence[Any]) -> bool:
+        """Whether it is for such inputs; False also where that has to be looked up."""
+        if torch.is_grad_enabled() is not self.differentiates:
+            return False
+        if not _core.call_same_layouts(flat, tensor_access.direct(), self.layouts):
+            return False
+        return not (self.differentiates and any(map(_REQUIRES_GRAD, flat)))
 
 
 class CompiledNetwork:
@@ -64,6 +79,7 @@ class CompiledNetwork:
         check_transforms(self._arguments.names, _pytree.tree_leaves(self._example))
         self._clock = itertools.count()
         self._told = False
+        self._last: _Ready | None = None  # of what is ready, the one that served the last call
         with EXPORTING:
             self._start()
             self._example_size()
@@ -76,17 +92,22 @@ class CompiledNetwork:
         flat = args if plain else self._arguments.flatten(args, kwargs)
         check_transforms(self._arguments.names, flat)
         self._state.check_training()
-        if torch.is_autocast_enabled("cpu"):
+        if in_autocast():
             raise CanvasError(
                 "torch.autocast is on, but a compiled network computes in the model's own types: "
                 "call it outside"
             )
-        ready = self._ready.get((torch.is_grad_enabled(), layout_of(flat)))
+        ready = self._last
+        fits = ready is not None and ready.fits(flat)
+        if not fits:
+            ready = self._ready.get((torch.is_grad_enabled(), layout_of(flat)))
         if ready is None or not self._state.same():
             return self._first(flat)
+        self._last = ready
         ready.size.used = next(self._clock)
         try:
-            return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides))
+            in_form = fits and ready.in_form
+            return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides, in_form))
         except OtherWeights:
             with EXPORTING:
                 self._start()
@@ -168,6 +189,7 @@ class CompiledNetwork:
         check_weights(self.model)
         self._sizes: dict[Any, Specialised] = {}
         self._ready: dict[Any, _Ready] = {}
+        self._last = None
         self._state = state
 
     def _first(self, flat: Sequence[Any]) -> Any:
@@ -194,7 +216,10 @@ class CompiledNetwork:
         except Exception:  # PyTorch's own, of a model that does not run as it is now
             self._start()
             raise
-        self._ready[layout] = _Ready(size, size.bind(weights), strides, rebuild)
+        layouts = _core.call_layouts(flat, tensor_access.direct())
+        bound, in_form = size.bind(weights), bool(layouts) and size.in_form(flat)
+        ready = _Ready(size, bound, strides, rebuild, layout[0], layouts, in_form)
+        self._ready[layout] = self._last = ready
         return rebuild(results)
 
     def _example_size(self) -> Specialised:
@@ -246,6 +271,7 @@ class CompiledNetwork:
         oldest = min(self._sizes, key=lambda key: self._sizes[key].used)
         size = self._sizes.pop(oldest)
         self._ready = {key: row for key, row in self._ready.items() if row.size is not size}
+        self._last = None
 
     def _weights(self, size: Specialised) -> list[Any]:
         """The tensors that the graph's weights stand for, as they are now; the graph's own

@@ -51,8 +51,9 @@ class DirectPart:
         found = dict(zip(places, answers))
         return [found[place] for place in range(len(found))]
 
-    def run(self, weights: list[Any], inputs: Sequence[Any]) -> list[Any]:
-        results = self.part.run(weights, self.inputs_of(inputs))
+    def run(self, weights: list[Any], inputs: Sequence[Any], in_form: bool) -> list[Any]:
+        """`in_form`: as NativePart.run."""
+        results = self.part.run(weights, self.inputs_of(inputs), in_form)
         if self._views is not None:
             results = [*results, *self._views.of(inputs)]
         return results if self._answers is None else [results[place] for place in self._answers]

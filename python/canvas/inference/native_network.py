@@ -1,7 +1,7 @@
 """A network's text as machine code: loaded, its weights packed, called on whole row-major tensors.
 
-Calls may come from several threads: each takes a workspace (an arena and arrays of pointers) from
-a list of free ones, or makes one.  The interpreter lock is free while the code runs.
+Calls may come from several threads: each takes an arena from a list of free ones, or makes one.
+The interpreter lock is free while the code runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch import Tensor
 
 from .. import _core
 from ..errors import CanvasError
+from . import tensor_access
 from .huge_pages import Memory
+from .new_tensors import empty
 
-CPU = torch.device("cpu")
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i32": torch.int32}
 
 
@@ -30,23 +31,10 @@ class PackedWeights:
 
     def __init__(self, weights: Sequence[Tensor], size: int) -> None:
         self.kept = [_apart(weight) for weight in weights]
-        self.pointers = (ctypes.c_void_p * max(1, len(weights)))(
-            *(weight.data_ptr() for weight in self.kept)
-        )
+        self.pointers = _pointers(self.kept)
         self.memory = Memory(size)
         self.address = self.memory.address
-
-
-class _Workspace:
-    def __init__(self, inputs: int, outputs: int, arena: int) -> None:
-        self.inputs = (ctypes.c_void_p * max(1, inputs))()
-        self.outputs = (ctypes.c_void_p * max(1, outputs))()
-        self.memory = Memory(arena)
-        self.at = (
-            ctypes.addressof(self.inputs),
-            ctypes.addressof(self.outputs),
-            self.memory.address,
-        )
+        self.at = ctypes.addressof(self.pointers)
 
 
 class NativeNetwork:
@@ -78,9 +66,12 @@ class NativeNetwork:
         self._packed, self._arena = made["packed"], made["arena"]
         self._results = [(tuple(row[2]), _steps(row[2]), DTYPES[row[1]]) for row in self.outputs]
         self._load = _function(library, f"{self.name}_load", 2)
-        self._run = _function(library, f"{self.name}_run", 5)
+        run = _function(library, f"{self.name}_run", 5)
+        self._library = library  # what was loaded stays while it may be called
+        self._run_at = ctypes.cast(run, ctypes.c_void_p).value or 0
+        self._direct = tensor_access.direct()
         self._call = _function(library, f"{self.name}_call", 5, first=ctypes.c_int)
-        self._free: list[_Workspace] = []
+        self._free: list[Memory] = []
 
     def here(self) -> NativeNetwork:
         """Itself; in a child of a fork, where OpenMP would wait for threads that are not there,
@@ -107,10 +98,18 @@ class NativeNetwork:
 
     def run(self, packed: PackedWeights, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Inputs are contiguous and of the network's dtypes and shapes: the caller has checked."""
-        results = self._new_results()
-        work = self._filled(inputs, results)
-        failed = self._run(packed.pointers, packed.address, *work.at)
-        self._free.append(work)
+        results = [empty(shape, steps, dtype) for shape, steps, dtype in self._results]
+        arena = self._taken()
+        failed = _core.call_run(
+            self._run_at,
+            packed.at,
+            packed.address,
+            arena.address,
+            inputs,
+            results,
+            self._direct,
+        )
+        self._free.append(arena)
         if failed:
             raise MemoryError("there is no memory for the buffers of the network")
         return results
@@ -123,34 +122,23 @@ class NativeNetwork:
         """
         from time import perf_counter
 
-        results = self._new_results()
-        work = self._filled(inputs, results)
+        results = [empty(shape, steps, dtype) for shape, steps, dtype in self._results]
+        arena = self._taken()
+        given = (packed.at, packed.address, _pointers(inputs), _pointers(results), arena.address)
         taken: list[list[float]] = [[] for _ in self.calls]
         for _ in range(rounds + 1):
             for number, column in enumerate(taken):
                 start = perf_counter()
-                self._call(number, packed.pointers, packed.address, *work.at)
+                self._call(number, *given)
                 column.append(perf_counter() - start)
-        self._free.append(work)
+        self._free.append(arena)
         return [column[1:] for column in taken]  # the first round warms up
 
-    def _new_results(self) -> list[Tensor]:
-        """On the CPU, whatever torch.set_default_device says."""
-        empty = torch.empty_strided  # takes less time than torch.empty
-        return [
-            empty(shape, steps, dtype=dtype, device=CPU) for shape, steps, dtype in self._results
-        ]
-
-    def _filled(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> _Workspace:
+    def _taken(self) -> Memory:
         try:
-            work = self._free.pop()
+            return self._free.pop()
         except IndexError:
-            work = _Workspace(len(self.inputs), len(self.outputs), self._arena)
-        for place, tensor in enumerate(inputs):
-            work.inputs[place] = tensor.data_ptr()
-        for place, tensor in enumerate(results):
-            work.outputs[place] = tensor.data_ptr()
-        return work
+            return Memory(self._arena)
 
 
 RANGE = re.compile(r"in (\w+) i32 \[[^]]*\] (-?\d+)\.\.(-?\d+)")
@@ -175,6 +163,11 @@ def _with_ranges(inputs: Sequence[Any], text: str) -> list[Any]:
     lines = text.rpartition("\nend\n")[2].splitlines()
     found = {m[1]: (int(m[2]), int(m[3]) - 1) for line in lines if (m := RANGE.match(line))}
     return [(*row, *found.get(row[0], (0, 0))) for row in inputs]
+
+
+def _pointers(tensors: Sequence[Tensor]) -> Any:
+    """An array of C of where their elements are."""
+    return (ctypes.c_void_p * max(1, len(tensors)))(*(tensor.data_ptr() for tensor in tensors))
 
 
 def _function(library: Any, name: str, pointers: int, first: Any = None) -> Any:

@@ -75,12 +75,17 @@ class NativePart(nn.Module):
     def inputs_of(self, given: Sequence[Any]) -> list[Any]:
         return [given[place] for place in self._given]
 
-    def run(self, weights: list[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Weights and inputs are the network's, in its order."""
+    def run(
+        self, weights: list[Tensor], inputs: Sequence[Tensor], in_form: bool = False
+    ) -> list[Tensor]:
+        """Weights and inputs are the network's, in its order; `in_form`: the method of that
+        name has said so of inputs that lie as these.
+        """
         network = self.network.here()
         if network is not self.network:
             self.network = network
-        results = network.run(self._packed(network, weights), self.forms_of(inputs))
+        given = inputs if in_form else self.forms_of(inputs)
+        results = network.run(self._packed(network, weights), given)
         if self._back is None:
             return results
         return [y if order is None else y.permute(order) for y, order in zip(results, self._back)]
@@ -88,6 +93,16 @@ class NativePart(nn.Module):
     def forms_of(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The inputs as the code reads them."""
         return [form(tensor) for form, tensor in zip(self._forms, inputs)]
+
+    def in_form(self, inputs: Sequence[Tensor]) -> bool:
+        """Whether the code can read these inputs where they are, and others that lie so; indices
+        are looked at in every call.
+        """
+        rows = zip(self.network.inputs, self._forms, inputs)
+        return all(
+            row[1] != "i32" and form(tensor).data_ptr() == tensor.data_ptr()
+            for row, form, tensor in rows
+        )
 
     def outputs_as_kept(self, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs as the code writes them."""

@@ -5,6 +5,7 @@ which PyTorch gives its outputs.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -97,10 +98,19 @@ class Specialised:
             return weights
         return self.direct.part.weights_of(self.direct.given(weights, self.lifted.inputs))
 
-    def run(self, bound: Any, inputs: Sequence[Any], strides: Strides) -> list[Any]:
-        """What the module changes is changed; `strides` are of outputs and of new buffers."""
+    def in_form(self, inputs: Sequence[Any]) -> bool:
+        """Whether native code can read inputs that lie in memory as these where they are."""
+        return self.direct is not None and self.direct.part.in_form(self.direct.inputs_of(inputs))
+
+    def run(
+        self, bound: Any, inputs: Sequence[Any], strides: Strides, in_form: bool = False
+    ) -> list[Any]:
+        """What the module changes is changed; `strides` are of outputs and of new buffers, empty
+        where all come as they should lie; `in_form`: the method of that name has said so.
+        """
         if self.direct is not None:
-            return _laid_out(self.direct.run(bound, inputs), strides)
+            results = self.direct.run(bound, inputs, in_form)
+            return _laid_out(results, strides) if strides else results
         weights = self.buffers.of_now(bound)
         if self._mutated:
             self._check_apart(weights, inputs)
@@ -134,7 +144,13 @@ class Specialised:
             _strides(value) if fixed else None
             for value, fixed in zip((*wanted, *rebound), self._fixed)
         ]
-        results = self.run(self.bind(weights), inputs, strides)
+        bound = self.bind(weights)
+        if self.direct is None:
+            results = self.run(bound, inputs, strides)
+        else:  # its outputs come in the same strides every time
+            found = self.direct.run(bound, inputs, False)
+            results = _laid_out(found, strides)
+            strides = strides if any(map(operator.is_not, results, found)) else []
         if self.options.check:
             inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
             got = [*results, *inputs_changed, *changed, *self.buffers.tensors()]

@@ -22,15 +22,23 @@ from torch import Tensor, nn
 
 from .. import _core
 
-# int64_t at::TensorBase::_version() const; int32_t (at::Tensor *, what is asked for *)
-FUNCTIONS = {"version": "_ZNK2at10TensorBase8_versionEv"} | {
-    name: f"aoti_torch_get_{name}" for name in ("data_ptr", "dtype", "dim", "sizes", "strides")
+# int64_t at::TensorBase::_version() const; bool at::native::is_neg(const at::Tensor &) and alike;
+# int32_t (at::Tensor *, what is asked for *)
+FUNCTIONS = {
+    "version": "_ZNK2at10TensorBase8_versionEv",
+    "data_ptr": "aoti_torch_get_data_ptr",
+    "is_neg": "_ZN2at6native6is_negERKNS_6TensorE",
+    "is_zero": "_ZN2at6native14_is_zerotensorERKNS_6TensorE",
+} | {
+    name: f"aoti_torch_get_{name}"
+    for name in ("dtype", "dim", "sizes", "strides", "device_type", "layout")
 }
+SIZE = 8 * (len(FUNCTIONS) + 3)  # of what `direct` gives
 
 
 @functools.cache
 def direct() -> bytes:
-    """What _core.watch_states takes; empty where tensors have to be asked by their attributes."""
+    """What _core.watch_states and others take; empty: tensors are asked by their attributes."""
     try:
         with torch.inference_mode(False), torch.device("cpu"):
             made = _made()
@@ -46,7 +54,7 @@ def _made() -> bytes:
     found = [getattr(library, name) for name in FUNCTIONS.values()]
     functions = [ctypes.cast(function, ctypes.c_void_p).value for function in found]
     places = {_place(make()) for make in _SCRATCH for _ in range(3)}
-    return struct.pack("9Q", *places, *functions, id(Tensor), id(nn.Parameter))
+    return struct.pack(f"{SIZE // 8}Q", *places, *functions, id(Tensor), id(nn.Parameter))
 
 
 def _place(tensor: Tensor) -> int:
@@ -59,7 +67,28 @@ def _place(tensor: Tensor) -> int:
 def _right(made: bytes) -> bool:
     """Whether direct answers are Python's, and changes are seen, for both types of tensors."""
     pairs = itertools.product(_SCRATCH, _CHANGES)
-    return bool(made) and all(_seen(made, make(), change) for make, change in pairs)
+    return (
+        bool(made)
+        and all(_seen(made, make(), change) for make, change in pairs)
+        and _dense_alone(made)
+    )
+
+
+def _dense_alone(made: bytes) -> bool:
+    """Whether it is seen of tensors that their elements do not lie in memory as they are."""
+    dense = torch.zeros(2, 3)
+    negative = torch.zeros(2, 3, dtype=torch.complex64).conj().imag.as_strided((2, 3), (3, 1))
+    nowhere = [torch.zeros(2, 3, device="meta"), torch._efficientzerotensor((2, 3))]
+    others = [*nowhere, negative, dense.to_sparse()]
+    turned = [dense.t(), dense.double(), torch.zeros(2, 3, 1), torch.zeros(2, 4)]
+    held = _core.call_layouts([dense], made)
+    form = struct.pack("4q", *dense.shape, *dense.stride())
+    return (
+        held.endswith(form)
+        and _core.call_same_layouts([torch.ones(2, 3)], made, held)
+        and not any(_core.call_same_layouts([other], made, held) for other in [*others, *turned])
+        and not any(_core.call_layouts([other], made) for other in others)
+    )
 
 
 def _seen(made: bytes, tensor: Tensor, change: Callable[[Tensor], Any]) -> bool:

@@ -26,7 +26,7 @@ from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
 from .specialised import Specialised
 from .told import tell
-from .transforms import check_transforms
+from .transforms import check_transforms, in_autocast
 from .watched_weights import WatchedWeights
 
 SIZES = 8  # of one graph; the one that was called longest ago goes first
@@ -98,7 +98,7 @@ class DynamoGraph:
                     "the model is in training mode, and the backend 'canvas' is for inference: "
                     "call model.eval() first"
                 )
-        if torch.is_autocast_enabled("cpu"):
+        if in_autocast():
             raise CanvasError(
                 "torch.autocast is on, but the backend 'canvas' computes in the model's own "
                 "types: call it outside"

@@ -16,6 +16,7 @@ from ..errors import CanvasError
 _level = torch._C._functorch.maybe_current_level
 _modes = torch._C._len_torch_dispatch_stack
 _traced = torch._C._is_tracing
+_any_autocast = torch._C._is_any_autocast_enabled
 _KEYS = torch._C._TorchDispatchModeKey
 TRACING = (_KEYS.FAKE, _KEYS.PROXY, _KEYS.FUNCTIONAL)
 
@@ -43,6 +44,11 @@ def check_transforms(names: Sequence[str], flat: Sequence[Any]) -> None:
                 f"input '{name}' has a tangent of forward-mode differentiation, which a compiled "
                 "network does not compute: call the model itself"
             )
+
+
+def in_autocast() -> bool:
+    """Whether PyTorch would compute in other types on the CPU."""
+    return _any_autocast() and torch.is_autocast_enabled("cpu")
 
 
 def check_plain(what: str, tensor: Tensor) -> None:
