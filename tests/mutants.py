@@ -52,6 +52,8 @@ PYTHON_TESTS = {
 }
 # Mistakes in the package itself: file of the mutant, tests.
 PYTHON_OWN = {
+    "python/ext/call.c": "test_native_calls",
+    "python/ext/watch.c": "test_compile_network",
     "python/canvas/workers/worker.py": "test_worker",
     "python/canvas/training/train.py": "test_train",
     "python/canvas/runner/search_run.py": "test_finals",
@@ -95,7 +97,8 @@ PYTHON_OWN = {
     "python/canvas/inference/take_home.py": "test_compile_models",
     "python/canvas/inference/input_views.py": "test_compile_layouts",
     "python/canvas/inference/specialised.py": "test_compile_network test_compile_layouts",
-    "python/canvas/inference/compiled_network.py": "test_compile_network",
+    "python/canvas/inference/compiled_network.py": "test_native_calls test_compile_network",
+    "python/canvas/inference/new_tensors.py": "test_native_calls",
     "python/canvas/inference/at_work.py": "test_torch_backend",
     "python/canvas/inference/torch_backend.py": "test_torch_backend",
     "python/canvas/inference/compile_options.py": "test_torch_backend",
@@ -156,7 +159,7 @@ class Build:
     commands: dict[str, list[str]]
     tests: dict[str, str]  # name -> object
     command: str  # the object of cli/main.c
-    extension: list[str]
+    extension: dict[str, str]
 
 
 def main() -> int:
@@ -245,7 +248,7 @@ def read_build(folder: pathlib.Path, stripped: pathlib.Path) -> Build:
     done = subprocess.run(["cmake", "--build", str(folder)], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{done.stdout}\n{folder} does not build")
-    build = Build({}, {}, {}, "", [])
+    build = Build({}, {}, {}, "", {})
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         source = os.path.relpath(entry["file"], ROOT)
         if source.startswith("bench/"):  # built on request only
@@ -264,7 +267,7 @@ def read_build(folder: pathlib.Path, stripped: pathlib.Path) -> Build:
         elif source.startswith("tests/c/"):
             build.tests[pathlib.Path(source).stem.removeprefix("test_")] = object_file
         elif source.startswith("python/ext/"):
-            build.extension.append(object_file)
+            build.extension[source] = object_file
     objects = map(str, stripped.iterdir())
     subprocess.run(
         ["strip", "--strip-debug", *objects], check=True
@@ -331,20 +334,27 @@ def judge_python(build: Build, row: Mutant, text: str) -> tuple[bool, str]:
 def run_python(build: Build, test: str, file: str, text: str) -> bool:
     """Whether a test of the package passes with this text in place of a file."""
     with tempfile.TemporaryDirectory(prefix="canvas-mutant-") as temporary:
-        place = pathlib.Path(temporary) / file
-        place.parent.mkdir(parents=True)
+        own = (pathlib.Path(temporary) / file).parent
+        own.mkdir(parents=True)
         package = pathlib.Path(temporary) / "python" / "canvas"
-        for folder in {package, place.parent}:
+        package.mkdir(exist_ok=True)
+        for folder in {package, own}:
             for path in (ROOT / folder.relative_to(temporary)).iterdir():
                 if (
                     not path.name.startswith(("_core.abi3", "__pycache__"))
                     and not (folder / path.name).exists()
                 ):
                     (folder / path.name).symlink_to(path)
-        place.unlink()
-        place.write_text(text)
         objects = list(build.library.values())
-        link(build, objects, build.extension, package / "_core.abi3.so", "-shared")
+        extension = dict(build.extension)
+        if file in extension:
+            extension[file] = compile_file(build, file, text, pathlib.Path(temporary)) or ""
+            if not extension[file]:
+                return True  # what does not compile is noticed by no test
+        else:
+            (package.parent.parent / file).unlink()
+            (package.parent.parent / file).write_text(text)
+        link(build, objects, list(extension.values()), package / "_core.abi3.so", "-shared")
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
         return passes(command, PYTHONPATH=str(package.parent))
 
@@ -384,7 +394,8 @@ def run_test(build: Build, test: str, objects: list[str], folder: pathlib.Path) 
         for path in (ROOT / "python" / "canvas").iterdir():
             if not path.name.startswith("_core.abi3"):
                 (package / path.name).symlink_to(path)
-        link(build, objects, build.extension, package / "_core.abi3.so", "-shared")
+        extension = list(build.extension.values())
+        link(build, objects, extension, package / "_core.abi3.so", "-shared")
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
         return passes(command, PYTHONPATH=str(package.parent))
     program = folder / f"test_{test}"
