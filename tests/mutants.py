@@ -53,7 +53,8 @@ PYTHON_TESTS = {
 # Mistakes in the package itself: file of the mutant, tests.
 PYTHON_OWN = {
     "python/ext/call.c": "test_native_calls",
-    "python/ext/watch.c": "test_compile_network",
+    "python/ext/watch.c": "test_native_calls test_compile_network",
+    "python/ext/watch_sums.c": "test_native_calls test_compile_network",
     "python/canvas/workers/worker.py": "test_worker",
     "python/canvas/training/train.py": "test_train",
     "python/canvas/runner/search_run.py": "test_finals",
@@ -91,8 +92,8 @@ PYTHON_OWN = {
     "python/canvas/aten/pointwise.py": "test_accuracy",
     "python/canvas/inference/watched_weights.py": "test_compile_network",
     "python/canvas/inference/tensor_access.py": "test_compile_network",
-    "python/canvas/inference/model_state.py": "test_compile_network",
-    "python/canvas/inference/native_part.py": "test_compile_network",
+    "python/canvas/inference/model_state.py": "test_native_calls test_compile_network",
+    "python/canvas/inference/native_part.py": "test_native_calls test_compile_network",
     "python/canvas/inference/first_call.py": "test_compile_network",
     "python/canvas/inference/take_home.py": "test_compile_models",
     "python/canvas/inference/input_views.py": "test_compile_layouts",

@@ -43,12 +43,11 @@ static bool tensor_is_dense(PyObject *tensor, const struct direct *d) {
   enum { CPU = 0, STRIDED = 0 }; /* of PyTorch's device types and layouts */
   kind_function *device = (kind_function *)(uintptr_t)d->device;
   kind_function *layout = (kind_function *)(uintptr_t)d->layout;
-  flag_function *is_neg = (flag_function *)(uintptr_t)d->is_neg;
   flag_function *is_zero = (flag_function *)(uintptr_t)d->is_zero;
   const char *at = tensor_place(tensor, d);
   int32_t on, lies;
-  return !device(at, &on) && !layout(at, &lies) && on == CPU && lies == STRIDED && !is_neg(at) &&
-         !is_zero(at);
+  return !device(at, &on) && !layout(at, &lies) && on == CPU && lies == STRIDED &&
+         !tensor_is_negative(tensor, d) && !is_zero(at);
 }
 
 static bool row_of(PyObject *tensor, const struct direct *d, struct row *row,
@@ -146,8 +145,12 @@ static bool memory_of(PyObject *tensor, const struct direct *d, void **out) {
 }
 
 static bool memories_of(const struct sequence *tensors, const struct direct *d, void **out) {
-  for (Py_ssize_t i = 0; i < tensors->count; i++)
+  for (Py_ssize_t i = 0; i < tensors->count; i++) {
     if (!memory_of(tensors->at(tensors->held, i), d, &out[i])) return false;
+    if (out[i]) continue;
+    PyErr_SetString(PyExc_ValueError, "a tensor has no memory");
+    return false;
+  }
   return true;
 }
 

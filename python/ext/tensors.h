@@ -70,6 +70,12 @@ static inline uint64_t tensor_version(PyObject *tensor, const struct direct *d) 
   return (uint64_t)version(tensor_place(tensor, d));
 }
 
+/* Its signs are left to who reads it, as of the imaginary part of what is conjugated. */
+static inline bool tensor_is_negative(PyObject *tensor, const struct direct *d) {
+  flag_function *is_neg = (flag_function *)(uintptr_t)d->is_neg;
+  return is_neg(tensor_place(tensor, d));
+}
+
 /* False, without an exception of Python, for a tensor that has none. */
 static inline bool tensor_memory(PyObject *tensor, const struct direct *d, void **out) {
   pointer_function *data_ptr = (pointer_function *)(uintptr_t)d->data_ptr;

@@ -5,8 +5,8 @@
 #include "watch_sums.h"
 
 /* What is known of a tensor. `held` is what PyTorch's object holds in direct.place, or 0 where the tensor
- * is asked by its attributes. `layout` is a hash of its type, sizes and strides: what is given to `.data` may be the
- * same memory, turned. */
+ * is asked by its attributes. `layout` is a hash of its type, sizes, strides and sign: what is given to `.data` may
+ * be the same memory, turned. */
 struct facts {
   uint64_t object, held, memory, version, layout;
 };
@@ -37,6 +37,7 @@ static bool ask_attributes(PyObject *tensor, struct facts *out) {
   return number(called(tensor, "data_ptr"), &out->memory) &&
          number(PyObject_GetAttrString(tensor, "_version"), &out->version) &&
          mix_object(PyObject_GetAttrString(tensor, "dtype"), &out->layout) &&
+         mix_object(called(tensor, "is_neg"), &out->layout) &&
          mix_object(PyObject_GetAttrString(tensor, "shape"), &out->layout) &&
          mix_object(called(tensor, "stride"), &out->layout);
 }
@@ -49,7 +50,7 @@ static bool ask_directly(PyObject *tensor, const struct direct *d, struct facts 
                         .held = tensor_held(tensor, d),
                         .memory = (uint64_t)(uintptr_t)memory,
                         .version = tensor_version(tensor, d),
-                        .layout = (uint64_t)form.dtype};
+                        .layout = (uint64_t)form.dtype << 1 | tensor_is_negative(tensor, d)};
   for (int64_t i = 0; i < form.dim; i++) {
     uint64_t stride = (uint64_t)form.strides[i];
     out->layout =

@@ -7,7 +7,10 @@
 
 enum { SUMS = 4, LANES = 4, TURN = 5 };
 
+/* Sums are multiplied, not turned, before others are added: words that change by as much, up and down, would cancel
+ * where both are turned as often. */
 #define MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
+#define OF_LANES   UINT64_C(0xD6E8FEB86659FD93)
 
 typedef uint64_t lanes __attribute__((vector_size(LANES * sizeof(uint64_t))));
 
@@ -41,8 +44,11 @@ static inline __attribute__((always_inline)) uint64_t sum_of(const char *at, siz
   for (; bytes >= sizeof last; bytes -= sizeof last, at += sizeof last) add(sums, at);
   memcpy(last, at, bytes);
   add(sums, last);
-  for (int i = 1; i < SUMS; i++) sums[0] = TURNED(sums[0]) + sums[i];
-  for (int k = 0; k < LANES; k++) sum = sum * MULTIPLIER + sums[0][k];
+  for (int k = 0; k < LANES; k++) {
+    uint64_t lane = 0;
+    for (int i = 0; i < SUMS; i++) lane = lane * MULTIPLIER + sums[i][k];
+    sum = sum * OF_LANES + lane;
+  }
   return sum;
 }
 

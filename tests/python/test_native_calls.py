@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import random
+import struct
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from torch import nn
 
 import canvas
 from canvas import _core
-from canvas.inference import new_tensors, tensor_access
+from canvas.inference import compiled_network, new_tensors, tensor_access
 from canvas.inference.native_network import DTYPES
 
 DIRECT = tensor_access.direct()
@@ -164,6 +165,151 @@ def test_outputs_belong_to_the_mode_of_the_call(two):
     assert torch.equal(first, kept)
 
 
+# ---- models that change between calls -----------------------------------------------------------
+
+
+class Returns(nn.Module):
+    def __init__(self, function, **held):
+        super().__init__()
+        self.function = function
+        for name, value in held.items():
+            setattr(self, name, value)
+
+    def forward(self, *given):
+        return self.function(self, *given)
+
+
+def returns(function, **held):
+    return Returns(function, **held).eval()
+
+
+def test_what_a_slow_thread_knew_of_the_model_is_not_taken():
+    """It may write down what served its call after another one has seen that the model changed."""
+    model, x = nn.Linear(4, 3).eval(), torch.randn(2, 4)
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    before = compiled._last
+    model.weight = nn.Parameter(torch.randn(3, 4))
+    torch.testing.assert_close(compiled(x), model(x).detach())
+    compiled._last = before
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), model(x).detach())
+    assert compiled._last.state is compiled._state
+
+
+def test_elements_that_change_places_change_sums():
+    """At any distance: no two places of a block are treated alike."""
+    drawn = random.Random(3)
+    block = torch.randn(1024)
+    for distance in range(1, 1024):
+        for _ in range(4):
+            at = drawn.randrange(1024 - distance)
+            blocks = _core.watch_blocks(struct.pack("2Q", block.data_ptr(), 4096))
+            values = block[at].item(), block[at + distance].item()
+            block[at + distance], block[at] = values
+            assert _core.watch_blocks(struct.pack("2Q", block.data_ptr(), 4096)) != blocks
+
+
+def test_rows_of_weights_that_change_places():
+    for columns, at in [(24, 14), (48, 5), (72, 70)]:
+        model, x = nn.Linear(columns, 8, bias=False).eval(), torch.randn(4, columns)
+        compiled = canvas.compile(model, x)
+        for row in range(7):
+            compiled(x)
+            column = model.weight.data[:, at]
+            column[row : row + 2] = column[row : row + 2].flip(0).clone()
+            torch.testing.assert_close(compiled(x), model(x).detach())
+
+
+def test_modules_that_were_empty():
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Sequential()).eval(), torch.randn(3, 4)
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    model[1].append(nn.Linear(4, 2))
+    model.eval()
+    torch.testing.assert_close(compiled(x), model(x).detach())
+    bare = returns(lambda self, x: x * 2 if self.w is None else x * self.w)
+    bare.register_parameter("w", None)
+    compiled = canvas.compile(bare, x)
+    compiled(x)
+    bare.w = nn.Parameter(torch.randn(4))
+    torch.testing.assert_close(compiled(x), bare(x).detach())
+
+
+@pytest.mark.parametrize("asked", ["directly", "by attributes"])
+def test_signs_of_a_weight(monkeypatch, asked):
+    if asked == "by attributes":
+        monkeypatch.setattr(tensor_access, "direct", lambda: b"")
+    numbers = torch.randn(4, dtype=torch.complex64)
+    model, x = returns(lambda self, x: x * self.w, w=nn.Parameter(torch.zeros(4))), torch.randn(4)
+    model.w.data = numbers.imag
+    compiled = canvas.compile(model, x)
+    compiled(x)
+    model.w.data = numbers.conj().imag
+    torch.testing.assert_close(compiled(x), (x * -numbers.imag))
+
+
+def test_outputs_follow_weights_that_lie_otherwise():
+    model, x = nn.Conv2d(3, 8, 3, padding=1).eval(), torch.randn(SIZES)
+    compiled = canvas.compile(model, x)
+    compiled(x), compiled(x)
+    for form in (torch.channels_last, torch.contiguous_format):
+        model.to(memory_format=form)
+        for _ in range(2):
+            check_one(compiled(x), model(x).detach())
+
+
+def check_one(got, wanted):
+    torch.testing.assert_close(got, wanted)
+    assert got.stride() == wanted.stride()
+
+
+def test_a_buffer_under_inference_mode_is_one_outside():
+    def counts(self, x):
+        self.n = self.n + 1
+        return x * self.n
+
+    model = returns(counts)
+    model.register_buffer("n", torch.zeros(4))
+    x = torch.ones(4)
+    compiled = canvas.compile(model, x)
+    for call in range(1, 5):
+        with torch.inference_mode(call < 4):
+            assert compiled(x).tolist() == [call] * 4
+
+
+def test_a_parameter_that_is_returned_is_itself():
+    model = returns(lambda self, x, y: (x, y + 1))
+    x, y = nn.Parameter(torch.ones(3)), torch.ones(3)
+    compiled = canvas.compile(model, (x.detach(), y))
+    with torch.no_grad():
+        for _ in range(2):
+            assert compiled(x, y)[0] is x
+
+
+def test_zeros_without_memory_beside_a_buffer_that_changes():
+    def adds(self, x):
+        self.n.add_(1)
+        return x + self.n
+
+    model = returns(adds)
+    model.register_buffer("n", torch.zeros(3))
+    compiled = canvas.compile(model, torch.ones(3))
+    for call in range(1, 3):
+        assert compiled(torch._efficientzerotensor((3,))).tolist() == [call] * 3
+
+
+def test_layouts_that_are_known_are_not_too_many(monkeypatch):
+    monkeypatch.setattr(compiled_network, "LAYOUTS", 4)
+    model = nn.ReLU().eval()
+    x = torch.randn(2, 3)
+    compiled = canvas.compile(model, x)
+    for step in range(3, 20):
+        lies = torch.randn(60).as_strided((2, 3), (step, 1))
+        torch.testing.assert_close(compiled(lies), model(lies))
+    assert len(compiled._ready) == 4
+
+
 # ---- new tensors --------------------------------------------------------------------------------
 
 
@@ -172,7 +318,9 @@ def test_new_tensors_are_those_of_torch():
     for dtype, sizes in itertools.product(DTYPES.values(), [(), (3,), (2, 3, 1, 4, 2, 2, 2)]):
         strides = torch.empty(sizes).stride()
         made = new_tensors.empty(sizes, strides, dtype)
-        wanted = new_tensors.by_torch(sizes, strides, dtype)
+        with torch.device("meta"):
+            wanted = new_tensors.by_torch(sizes, strides, dtype)
+        assert made.device.type == wanted.device.type == "cpu"
         assert (made.shape, made.stride(), made.dtype) == (sizes, strides, dtype)
         assert (wanted.shape, wanted.stride(), wanted.dtype) == (sizes, strides, dtype)
         assert made.data_ptr() % 64 == 0 or made.numel() * made.itemsize < 64
@@ -243,3 +391,7 @@ def test_what_is_called_is_of_the_right_kind():
             call()
     with pytest.raises(AttributeError):
         _core.call_run(1, 2, 3, 4, [1], [x], DIRECT)
+    gone = torch.zeros(3)
+    gone.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="a tensor has no memory"):
+        _core.call_run(1, 2, 3, 4, [gone], [x], DIRECT)

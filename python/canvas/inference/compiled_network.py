@@ -37,6 +37,7 @@ from .told import tell
 from .transforms import check_transforms, in_autocast
 
 _REQUIRES_GRAD = operator.attrgetter("requires_grad")
+LAYOUTS = 256  # of inputs that are known at once
 SIZES = 8  # kept compiled; the one that was called longest ago goes first
 
 
@@ -44,6 +45,7 @@ SIZES = 8  # kept compiled; the one that was called longest ago goes first
 class _Ready:
     """What a call of a certain layout needs."""
 
+    state: ModelState  # of the model that it was made of
     size: Specialised
     bound: Any  # the weights, as the size wants them
     strides: Strides
@@ -91,7 +93,8 @@ class CompiledNetwork:
         plain = not kwargs and len(args) == self._arguments.plain
         flat = args if plain else self._arguments.flatten(args, kwargs)
         check_transforms(self._arguments.names, flat)
-        self._state.check_training()
+        state = self._state
+        state.check_training()
         if in_autocast():
             raise CanvasError(
                 "torch.autocast is on, but a compiled network computes in the model's own types: "
@@ -101,7 +104,8 @@ class CompiledNetwork:
         fits = ready is not None and ready.fits(flat)
         if not fits:
             ready = self._ready.get((torch.is_grad_enabled(), layout_of(flat)))
-        if ready is None or not self._state.same():
+        # another thread may have started anew meanwhile
+        if ready is None or ready.state is not state or not state.same():
             return self._first(flat)
         self._last = ready
         ready.size.used = next(self._clock)
@@ -218,7 +222,11 @@ class CompiledNetwork:
             raise
         layouts = _core.call_layouts(flat, tensor_access.direct())
         bound, in_form = size.bind(weights), bool(layouts) and size.in_form(flat)
-        ready = _Ready(size, bound, strides, rebuild, layout[0], layouts, in_form)
+        ready = _Ready(self._state, size, bound, strides, rebuild, layout[0], layouts, in_form)
+        for part in size.parts:
+            part.keep_layout()
+        if len(self._ready) >= LAYOUTS:
+            del self._ready[next(iter(self._ready))]
         self._ready[layout] = self._last = ready
         return rebuild(results)
 

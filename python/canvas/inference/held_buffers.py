@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 
@@ -29,6 +30,7 @@ class HeldBuffers:
 
     def set(self, tensors: Sequence[Any]) -> None:
         before = self.tensors()
+        tensors = [_counted(tensor) for tensor in tensors]
         for (table, name), tensor in zip(self._places, tensors):
             table[name] = tensor
         if self.follow is not None:
@@ -46,6 +48,14 @@ def _place(paths: dict[str, nn.Module], name: str) -> tuple[dict[str, Any], str]
     path, _, last = name.rpartition(".")
     module = paths.get(path)
     return ({} if module is None else module._buffers), last
+
+
+def _counted(tensor: Any) -> Any:
+    """What was made under torch.inference_mode() does not count its changes: a copy that does."""
+    if not isinstance(tensor, Tensor) or not tensor.is_inference():
+        return tensor
+    with torch.inference_mode(False):
+        return tensor.clone()
 
 
 def alike(first: Tensor, second: Tensor) -> bool:

@@ -28,7 +28,6 @@ class ModelState:
             table
             for module in self._modules
             for table in (module._modules, module._parameters, module._buffers)
-            if table
         ]
         plain = [
             (vars(module), name, value)

@@ -62,6 +62,7 @@ class NativePart(nn.Module):
         self._strides = strides if any(strides) else None
         self._alone = alone
         self._states: list[State] = []
+        self._lie: list[Any] | None = None
 
     def __call__(self, *given: Any) -> Any:
         results = self.run(self.weights_of(given), self.inputs_of(given))
@@ -115,6 +116,8 @@ class NativePart(nn.Module):
                 return packed
         with PACKING:
             self.check_form(weights)
+            if self._lie is not None and _strides_of(weights) != self._lie:
+                raise OtherWeights("weights lie in memory otherwise than when it was compiled")
             held = [at for at, place in enumerate(self._order) if isinstance(place, int)]
             # a number in the code may be NaN, as what is written where a mask holds
             held = [at for at in held if weights[at].ndim or not self._in_code[at]]
@@ -137,12 +140,20 @@ class NativePart(nn.Module):
             if not weight.data_ptr():
                 raise CanvasError(f"weight '{name}' has no memory: its storage was resized")
 
+    def keep_layout(self) -> None:
+        """Weights lie in memory as in the last call from now on: PyTorch's outputs follow."""
+        self._lie = _strides_of(self._states[0][0].weights)
+
     def packed(self) -> Any:
         """The weights as they were packed last; there has been a call."""
         return self._states[0][1]
 
     def forget(self) -> None:
         self._states = []
+
+
+def _strides_of(tensors: Sequence[Tensor]) -> list[Any]:
+    return [tensor.stride() for tensor in tensors]
 
 
 def _shares(state: State, weights: Sequence[Tensor]) -> bool:

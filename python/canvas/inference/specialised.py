@@ -115,7 +115,7 @@ class Specialised:
         if self._mutated:
             self._check_apart(weights, inputs)
         with torch.no_grad():
-            results = [_no_weight(y) for y in self._forward(*weights, *inputs)]
+            results = [_no_weight(y, inputs) for y in self._forward(*weights, *inputs)]
             if self._mutated:
                 results = self._write_back(weights, inputs, results)
             results = _laid_out(results, strides)
@@ -225,7 +225,7 @@ class Specialised:
         changed = set(self.lifted.mutated)
         memory: dict[int, str] = {}
         for name, value in zip(names, [*weights, *inputs]):
-            if not isinstance(value, Tensor) or not value.numel():
+            if not _has_memory(value):
                 continue
             if name in changed and _shares_memory(value):
                 raise CanvasError(
@@ -282,9 +282,14 @@ def _identity(tensor: Tensor) -> Any:
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
+def _has_memory(value: Any) -> bool:
+    """Zeros that derivatives are made of have none."""
+    return isinstance(value, Tensor) and value.numel() > 0 and not value._is_zerotensor()
+
+
 def _overlap(a: Any, b: Any) -> bool:
     """They are on the same memory, as arrays of NumPy may be, whose storages are two."""
-    if not all(isinstance(value, Tensor) and value.numel() for value in (a, b)):
+    if not (_has_memory(a) and _has_memory(b)):
         return False
     (a_first, a_end), (b_first, b_end) = _extent(a), _extent(b)
     return a_first < b_end and b_first < a_end
@@ -306,9 +311,13 @@ def _laid_out(results: list[Any], strides: Strides) -> list[Any]:
     ]
 
 
-def _no_weight(value: Any) -> Any:
-    """A weight that is answered as it is carries no gradient, as all that is answered."""
-    return value.detach() if isinstance(value, nn.Parameter) else value
+def _no_weight(value: Any, inputs: Sequence[Any]) -> Any:
+    """A weight that is answered as it is carries no gradient, as all that is answered; an input is
+    itself.
+    """
+    if not isinstance(value, nn.Parameter) or any(value is given for given in inputs):
+        return value
+    return value.detach()
 
 
 def _strides(value: Any) -> tuple[int, ...] | None:
