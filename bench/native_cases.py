@@ -329,6 +329,7 @@ def attention_case(name: str, h: int, tokens: int, d: int, by_isa: dict[str, Han
 ROWS, BLOCKS, POINTS, THIN = "conv_rows", "conv_blocks", "conv_points", "conv_thin"
 IMAGES, DEPTH, DEPTH_ROWS, WIDE = "conv_images", "depthwise", "depthwise_rows", "depthwise_wide"
 THIN_STREAM, GROUPS_STREAM = "conv_thin_stream", "conv_groups_stream"
+POINTS_AHEAD = "conv_points_ahead"
 THIN_STEPS = "conv_thin_channels"
 MIX, MIX_ROWS, MIX_STREAM = "figure6", "figure6_rows", "figure6_stream"
 MIX_COLUMNS = "figure6_columns"
@@ -358,7 +359,7 @@ BY_HAND = {
     "7x7 s2 3-64@224": (Hand(THIN, 32, "wi=14"), Hand(THIN_STEPS, 16, "wi=6,qi=3"),
                         Hand(THIN_STREAM, 32, "wi=14"), Hand(THIN_STREAM, 16, "wi=6")),
     "3x3 g4 64@56": (Hand(POINTS, 16, "wi=28"), Hand(POINTS, 16, "wi=6"),
-                     Hand(GROUPS_STREAM, 16, "wi=28"), Hand(POINTS, 16, "wi=6")),
+                     Hand(GROUPS_STREAM, 16, "wi=28"), Hand(POINTS_AHEAD, 16, "wi=6")),
     "dw 3x3 32@112": (Hand(DEPTH, 0, "wi=7,cv=16"), Hand(DEPTH, 0, "wi=7,cv=8"),
                       Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=7,cv=8")),
     "dw 3x3 144@56": (Hand(DEPTH_ROWS, 0, "hi=7,cv=16"), Hand(DEPTH_ROWS, 0, "hi=4,cv=8")),

@@ -23,6 +23,7 @@
  *     default_buffers.c  what a tile of rows reads is computed before it, for these rows only
  *     default_along.c    sums whose lanes go along them, of rows that no whole vectors divide
  *     default_nest.c     the loops of it and of what is computed in its tile
+ *     default_ahead.c    ... and rows of images that they ask for before they are read
  *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
  *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
  *     schedule_default.c all stages, one after the other; and the naive schedule
@@ -291,6 +292,15 @@ struct default_shared {
 int default_along(const struct default_facts *f, const struct machine *machine);
 int64_t default_along_steps(const struct default_facts *f, const struct machine *machine);
 double default_along_cycles(const struct default_facts *f, const struct machine *machine, int axis);
+
+/* The own axis whose loop asks for what it reads so many steps later; -1. */
+struct default_ahead {
+  int axis, steps;
+};
+
+struct default_ahead default_rows_ahead(const struct default_facts *f,
+                                        const struct machine *machine,
+                                        const struct default_tile *tile);
 
 /* All stages: kept, plan and shared by tensor. */
 struct default_plans {

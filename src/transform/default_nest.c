@@ -282,6 +282,7 @@ static int add_parts(struct nest *n, int node, int axis) {
 
 static int add_outer(struct nest *n) {
   int node = n->m->around, parallel = parallel_axis(n), buffered = buffered_stage(n);
+  struct default_ahead ahead = default_rows_ahead(n->f, n->m->machine, n->tile);
   for (int i = 0; i < n->f->t->rank; i++) {
     int axis = n->tile->order[i];
     int level = outer_level(n, axis);
@@ -292,6 +293,7 @@ static int add_outer(struct nest *n) {
     if (level < 0 || shared_level(n->m, n->f->stage, axis) >= 0) continue;
     node = add_parts(n, node, axis);
     node = schedule_add_loop(n->m->s, node, level, axis == parallel ? LOOP_PARA : 0);
+    if (axis == ahead.axis) n->m->s->nodes.data[node].loop.prefetch = ahead.steps;
     n->passes *= outer_steps(n, axis);
     if (axis == n->tile->vec) {
       n->panels = node;

@@ -15,6 +15,7 @@ enum {
   LINE = 16,         /* elements of a line */
   COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
   SMALL = 4096,      /* elements that are not worth packing */
+  NEAR = 256,        /* bytes of what is fetched ahead of what lies before it */
   APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
   ACROSS = 8,        /* ... and take so many cycles more */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
@@ -181,10 +182,35 @@ static bool is_around_blocks(struct chooser *c, int axis, int first) {
   return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
 }
 
+/* Elements from one step of the axis to the next one, on the whole. */
+static int64_t step_along(const struct default_load *l, int axis) {
+  return l->block[axis] ? l->jump[axis] / l->block[axis] : l->stride[axis];
+}
+
+/* Rows of the products along the axis are parts of few lines that follow each other, as groups of channels in `[h, w,
+ * g, c]` are: those of one product alone are not fetched ahead. */
+static bool is_in_rows(const struct chooser *c, int axis) {
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    int64_t bytes = chooser_bytes(c, l->tensor), step = step_along(l, axis) * bytes;
+    bool around = false;
+    if (l->moves >> c->best.vec & 1 || step <= 0 || step > NEAR) continue;
+    for (int j = 0; j < c->f->t->rank; j++)
+      around = around || (c->f->t->axes[j].size > 1 && l->stride[j] * bytes > step);
+    if (around && bytes_of_load(c, l) > (double)c->machine->l1) return true;
+  }
+  return false;
+}
+
 /* The axis of many products, which have nothing in common. */
 static bool counts_products(const struct chooser *c, int axis) {
-  return axis != c->best.vec && c->f->reduction > 1 && default_moves_all(c->f, axis) &&
-         c->best.rows[axis] == 1;
+  double panels, rows;
+  if (axis == c->best.vec || c->f->reduction == 1 || !default_moves_all(c->f, axis) ||
+      c->best.rows[axis] > 1)
+    return false;
+  if (c->best.vec < 0 || !is_in_rows(c, axis)) return true;
+  weigh(c, &panels, &rows);
+  return panels > (double)c->machine->l2 / 2;
 }
 
 /* Own axes: those that say how far a reduction runs, then those that all operands have, then rows

@@ -207,6 +207,28 @@ static const struct {
      "in X f32 [n:1, a:16, h:28, w:28, b:16]\nin W f32 [o:8, a:16, b:16, v:16] const\n"
      "Y[n:1, o:8, h:28, w:28, v:16] = X[n, a, h, w, b] * W[o, a, b, v] // sum a:16, b:16\nout Y\n",
      "a, b, w_i:6:peel:unroll, v:vec =>", 1},
+// rows of images from memory are asked for before, where few products of them are made and less is written
+#define PIXELS(n, c, o)                                                                      \
+  BEGIN "in X f32 [n:" n ", h:56, w:56, c:" c "]\nin W f32 [c:" c ", o:" o "] const\nY[n:" n \
+        ", h:56, w:56, o:" o "] = X[n, h, w, c] * W[c, o] // sum c:" c "\nout Y\n"
+    {PIXELS("16", "144", "24"), "\nn:para, h:pf(1), w_o, c, w_i:4:unroll, o:vec =>", 1},
+    {PIXELS("16", "144", "24"), "\nn:para, h, w_o, c, w_i:14:unroll, o_v:32:mask:vec =>", 0},
+    {PIXELS("2", "144", "24"), "\nn:para, h, w_o, c, w_i:4:unroll, o:vec =>", 1},
+    {PIXELS("16", "64", "64"), "\nn:para, h:pf(1), w_o, o_o, c, w_i:6:peel:unroll, o_v:16:vec =>",
+     1},
+    {PIXELS("16", "64", "256"), "\nn:para, h, w_o, o_o, c, w_i:6:peel:unroll, o_v:16:vec =>", 1},
+    {PIXELS("16", "256", "200"), "\nn:para, h, w_o, o_o, c, w_i:6:peel:unroll, o_v:16:mask:vec =>",
+     1},
+    {BEGIN "in X f32 [p:50176, c:144]\nin W f32 [c:144, o:24] const\n"
+           "Y[p:50176, o:24] = X[p, c] * W[c, o] // sum c:144\nout Y\n",
+     "\np_o:para:pf(3), c, p_i:4:unroll, o:vec =>", 1},
+    // groups whose channels follow each other are read with the pixel; images of groups one by one
+    {BEGIN "in X f32 [h:56, w:56, g:4, c:16]\nin W f32 [g:4, c:16, o:16] const\n"
+           "Y[h:56, w:56, g:4, o:16] = X[h, w, g, c] * W[g, c, o] // sum c:16\nout Y\n",
+     "\nh:para, w_o, g, c, w_i:6:peel:unroll, o:vec =>", 1},
+    {BEGIN "in X f32 [g:4, h:56, w:56, c:16]\nin W f32 [g:4, c:16, o:16] const\n"
+           "Y[h:56, w:56, g:4, o:16] = X[g, h, w, c] * W[g, c, o] // sum c:16\nout Y\n",
+     "\ng:para, h, w_o, c, w_i:6:peel:unroll, o:vec =>", 1},
     // rows read each other, and each is summed up along its lanes
     {BEGIN "in X f32 [r:64, c:103]\nS[r:64] = X[r, c] // sum c:103\nY[r:64, c:103] = X[r, c] + "
            "S[63-r]\nout Y\n",
