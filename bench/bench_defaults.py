@@ -1,14 +1,15 @@
 """How fast programs are that nobody scheduled: the default schedule beside torch eager.
 
-    ./dev bench defaults [WORD ...] [--only operators|kernels|odd|long] [--machine avx2] [--nests]
+    ./dev bench defaults [WORD ...] [--only KIND] [--machine avx2] [--nests]
     ./dev bench defaults --sampled 300 [--seed 1] [--resume] [--report docs/reports/defaults.md]
     ./dev bench defaults --edits 200 [--again] [WORD ...]
     ./dev bench defaults --edits 200 --only operators|kernels [WORD ...]
     ./dev bench defaults --choosing [--only KIND] [--sampled 300]
 
 Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers of
-ResNet-18, what else stands in networks with channels first (defaults_odd.py), and products with
-long sums (defaults_long.py). Both run in one process on one thread, by turns; a time is the median
+ResNet-18, what else stands in networks with channels first (defaults_odd.py), products with long
+sums (defaults_long.py), and convolutions of 16 images (defaults_images.py); a KIND is operators,
+kernels, odd, long or images. Both run in one process on one thread, by turns; a time is the median
 of thread processor time, a ratio above 1 is faster than torch. What is packed or padded is inside
 the time, but for constant inputs (the weights of kernels), which are prepared beforehand. --nests
 shows where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of

@@ -39,12 +39,13 @@ def conv(
     groups: int = 1,
     dilation: int = 1,
     layout: str = "nhwc",
+    batch: int = 1,
 ) -> Case:
     padding = dilation * (window // 2)
     program = _core.operator_program(
         f"conv2d_{layout}",
         f"in_channels={c} height={size} width={size} out_channels={k} kernel={window} "
-        f"stride={stride} padding={padding} groups={groups} dilation={dilation}",
+        f"stride={stride} padding={padding} groups={groups} dilation={dilation} batch={batch}",
     )
     options: dict[str, Any] = {
         "stride": stride,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from defaults_cases import example_kernels, operators
+from defaults_images import many_images
 from defaults_long import long_sums
 from defaults_odd import odd_programs
 
@@ -13,6 +14,7 @@ KINDS = {
     "kernels": example_kernels,
     "odd": odd_programs,
     "long": long_sums,
+    "images": many_images,
 }
 
 
