@@ -1,5 +1,5 @@
-"""Convolutions of 16 images, which come from memory: with few products of an element, as those that
-make fewer channels of many, groups of them and windows of one channel each.
+"""Convolutions of 16 images, which come from memory: with few products of an element, as those
+that make fewer channels of many, groups of them and windows of one channel each, and with many.
 """
 
 from __future__ import annotations
