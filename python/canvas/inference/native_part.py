@@ -142,7 +142,8 @@ class NativePart(nn.Module):
 
     def keep_layout(self) -> None:
         """Weights lie in memory as in the last call from now on: PyTorch's outputs follow."""
-        self._lie = _strides_of(self._states[0][0].weights)
+        for watched, _, _ in self._states[:1]:
+            self._lie = _strides_of(watched.weights)
 
     def packed(self) -> Any:
         """The weights as they were packed last; there has been a call."""
