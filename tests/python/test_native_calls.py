@@ -94,7 +94,7 @@ def test_the_same_layout_is_known(two, monkeypatch):
     _, compiled = two
     x, y = torch.randn(2, *SIZES)
     compiled(x, y)
-    assert compiled._last.in_form and compiled._last.fits((y, x))
+    assert compiled._last.layout.in_form and compiled._last.fits((y, x))
     for name, lie in LAYOUTS.items():
         if name not in ("row-major", "in the midst"):
             assert not compiled._last.fits((x, lie(y))), name
@@ -102,7 +102,7 @@ def test_the_same_layout_is_known(two, monkeypatch):
     with torch.no_grad():
         assert not compiled._last.fits((x, y))
     compiled(gaps(x), y)
-    assert compiled._last.layouts and not compiled._last.in_form
+    assert compiled._last.fits((gaps(y), x)) and not compiled._last.layout.in_form
 
 
 def test_gradients_are_looked_for_in_every_call(two):

@@ -5,15 +5,17 @@ them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
+from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
+from . import tensor_access
 from .transforms import check_plain
 
 Given = tuple[tuple[Any, ...], dict[str, Any]]
@@ -168,6 +170,20 @@ def layout_of(flat: Sequence[Any]) -> Any:
             for value in flat
         ]
     )
+
+
+class KnownLayout:
+    """Of inputs that were looked at before: whether others lie in memory so is known in half a
+    microsecond.  `in_form`: such inputs are, for native code.
+    """
+
+    def __init__(self, flat: Sequence[Any], in_form: Callable[[Sequence[Any]], bool]) -> None:
+        self._layouts = _core.call_layouts(flat, tensor_access.direct())
+        self.in_form = bool(self._layouts) and in_form(flat)
+
+    def fits(self, flat: Sequence[Any]) -> bool:
+        """False also where that has to be looked up."""
+        return _core.call_same_layouts(flat, tensor_access.direct(), self._layouts)
 
 
 def sizes_of(flat: Sequence[Any]) -> Any:

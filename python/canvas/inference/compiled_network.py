@@ -14,12 +14,11 @@ import torch
 from torch import nn
 from torch.utils import _pytree
 
-from .. import _core
 from ..arguments import PATH, TEXT, WHOLE, checked, shown
 from ..errors import CanvasError, one_line
-from . import tensor_access
 from .arguments_flat import (
     FlatArguments,
+    KnownLayout,
     check_gradients,
     example_of,
     layout_of,
@@ -51,14 +50,13 @@ class _Ready:
     strides: Strides
     rebuild: Callable[[list[Any]], Any]
     differentiates: bool  # PyTorch, outside of it
-    layouts: bytes  # of inputs, as call_layouts of _core says; empty: they are looked up
-    in_form: bool  # such inputs are, for the code
+    layout: KnownLayout
 
     def fits(self, flat: Sequence[Any]) -> bool:
         """Whether it is for such inputs; False also where that has to be looked up."""
         if torch.is_grad_enabled() is not self.differentiates:
             return False
-        if not _core.call_same_layouts(flat, tensor_access.direct(), self.layouts):
+        if not self.layout.fits(flat):
             return False
         return not (self.differentiates and any(map(_REQUIRES_GRAD, flat)))
 
@@ -110,7 +108,7 @@ class CompiledNetwork:
         self._last = ready
         ready.size.used = next(self._clock)
         try:
-            in_form = fits and ready.in_form
+            in_form = fits and ready.layout.in_form
             return ready.rebuild(ready.size.run(ready.bound, flat, ready.strides, in_form))
         except OtherWeights:
             with EXPORTING:
@@ -220,9 +218,8 @@ class CompiledNetwork:
         except Exception:  # PyTorch's own, of a model that does not run as it is now
             self._start()
             raise
-        layouts = _core.call_layouts(flat, tensor_access.direct())
-        bound, in_form = size.bind(weights), bool(layouts) and size.in_form(flat)
-        ready = _Ready(self._state, size, bound, strides, rebuild, layout[0], layouts, in_form)
+        bound, known = size.bind(weights), KnownLayout(flat, size.in_form)
+        ready = _Ready(self._state, size, bound, strides, rebuild, layout[0], known)
         for part in size.parts:
             part.keep_layout()
         if len(self._ready) >= LAYOUTS:

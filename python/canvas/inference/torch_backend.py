@@ -13,6 +13,7 @@ import re
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,11 +21,11 @@ from torch import Tensor, fx, nn
 
 from .. import aten
 from ..errors import CanvasError
-from .arguments_flat import check_gradients, check_leaf, layout_of, sizes_of
+from .arguments_flat import KnownLayout, check_gradients, check_leaf, layout_of, sizes_of
 from .at_work import EXPORTING
 from .compile_options import Options, backend_options
 from .lifted_graph import CannotExport
-from .specialised import Specialised
+from .specialised import Specialised, Strides
 from .told import tell
 from .transforms import check_transforms, in_autocast
 from .watched_weights import WatchedWeights
@@ -69,7 +70,8 @@ class DynamoGraph:
         self._weight_names = _distinct([_weight_name(holders[i]) for i in self._weights])
         self._roots = _roots([holders[i] for i in self._weights])
         self._sizes: dict[Any, Specialised | None] = {}
-        self._ready: dict[Any, Any] = {}
+        self._ready: dict[Any, _Ready] = {}
+        self._last: _Ready | None = None  # of these, the one that served the last call
         self._clock = itertools.count()
         self._dropped = 0
         self._differentiates = aten.transforms(graph.graph)  # then it may, itself
@@ -77,17 +79,22 @@ class DynamoGraph:
     def __call__(self, *given: Any) -> Any:
         inputs = [given[i] for i in self._inputs]
         self._refuse(inputs)
-        ready = self._ready.get(layout_of(inputs))
+        ready = self._last
+        fits = ready is not None and ready.layout.fits(inputs)
+        if not fits:
+            ready = self._ready.get(layout_of(inputs))
         if ready is None:
             return self._first(given, inputs)
-        size, bound, strides, written = ready
+        size, bound, written = ready.size, ready.bound, ready.written
         if written is not None and not written.same(written.of(given)):
             self._forget(size)
             return self._first(given, inputs)
-        if size is None:
+        if size is None or bound is None:
             return self._eager(given)
+        self._last = ready
         size.used = next(self._clock)
-        return tuple(size.run(bound.of(given), inputs, strides))
+        in_form = fits and ready.layout.in_form
+        return tuple(size.run(bound.of(given), inputs, ready.strides, in_form))
 
     def _refuse(self, inputs: Sequence[Any]) -> None:
         check_transforms(self._names, inputs)
@@ -119,7 +126,7 @@ class DynamoGraph:
             layout = layout_of(inputs)
             if size is None:
                 if len(self._ready) < LAYOUTS:
-                    self._ready[layout] = (None, None, (), None)
+                    self._ready[layout] = _Ready(KnownLayout(inputs, _none))
                 return self._eager(given)
             places = self._places(size)
 
@@ -132,7 +139,8 @@ class DynamoGraph:
             if size.written:
                 written = _Written(size, dict(zip(self._weight_names, self._weights)), given)
             bound = _Bound(size, [self._argument(place) for place in places], len(given))
-            self._ready[layout] = (size, bound, strides, written)
+            known = KnownLayout(inputs, size.in_form)
+            self._ready[layout] = _Ready(known, size, bound, strides, written)
         return tuple(results)
 
     def _size(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
@@ -165,7 +173,8 @@ class DynamoGraph:
 
     def _forget(self, size: Specialised | None) -> None:
         self._sizes = {key: other for key, other in self._sizes.items() if other is not size}
-        self._ready = {key: row for key, row in self._ready.items() if row[0] is not size}
+        self._ready = {key: row for key, row in self._ready.items() if row.size is not size}
+        self._last = None
 
     def _made(self, given: Sequence[Any], inputs: list[Any]) -> Specialised | None:
         for name, value in zip(self._names, inputs):
@@ -223,6 +232,21 @@ class DynamoGraph:
             for i, value in zip(places, values):
                 given[i] = value
         return given
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What a call of a certain layout needs; without a size PyTorch runs the graph."""
+
+    layout: KnownLayout
+    size: Specialised | None = None
+    bound: _Bound | None = None
+    strides: Strides = ()
+    written: _Written | None = None
+
+
+def _none(_: Sequence[Any]) -> bool:
+    return False
 
 
 class _Written(WatchedWeights):
