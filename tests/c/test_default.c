@@ -217,6 +217,7 @@ static const struct {
     {PIXELS("16", "64", "64"), "\nn:para, h:pf(1), w_o, o_o, c, w_i:6:peel:unroll, o_v:16:vec =>",
      1},
     {PIXELS("16", "64", "256"), "\nn:para, h, w_o, o_o, c, w_i:6:peel:unroll, o_v:16:vec =>", 1},
+    {PIXELS("64", "24", "144"), "\nn:para, h, w_o, o_o, c, w_i:4:unroll, o_v:24:vec =>", 1},
     {PIXELS("16", "256", "200"), "\nn:para, h, w_o, o_o, c, w_i:6:peel:unroll, o_v:16:mask:vec =>",
      1},
     {BEGIN "in X f32 [p:50176, c:144]\nin W f32 [c:144, o:24] const\n"
