@@ -101,7 +101,7 @@ PYTHON_OWN = {
     "python/canvas/inference/compiled_network.py": "test_native_calls test_compile_network",
     "python/canvas/inference/new_tensors.py": "test_native_calls",
     "python/canvas/inference/at_work.py": "test_torch_backend",
-    "python/canvas/inference/torch_backend.py": "test_torch_backend",
+    "python/canvas/inference/torch_backend.py": "test_native_calls test_torch_backend",
     "python/canvas/inference/compile_options.py": "test_torch_backend",
     "python/canvas/inference/native_network.py": "test_native_network test_compile_models",
 }
