@@ -4,8 +4,30 @@ that make fewer channels of many, groups of them and windows of one channel each
 
 from __future__ import annotations
 
+import torch
 from defaults_cases import Case, conv
 from defaults_long import product
+from torch.nn import functional
+
+GROUPED = """canvas 1
+program grouped
+in X f32 [n:{n}, h:56, w:56, c:64]
+in W f32 [g:4, kh:3, kw:3, c:16, o:16]
+Y[n:{n}, h:56, w:56, g:4, o:16] = if 1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then \
+X[n, h+kh-1, w+kw-1, g*16+c] * W[g, kh, kw, c, o] else 0 // sum kh:3, kw:3, c:16
+out Y
+"""
+
+
+def groups(batch: int) -> Case:
+    """Four groups of 16 channels, which follow each other in a pixel, with weights in blocks."""
+
+    def run(x: list[torch.Tensor]) -> torch.Tensor:
+        weights = x[1].permute(0, 4, 3, 1, 2).reshape(64, 16, 3, 3)
+        image = functional.conv2d(x[0].permute(0, 3, 1, 2), weights, padding=1, groups=4)
+        return image.unflatten(1, (4, 16)).permute(0, 3, 4, 1, 2)
+
+    return Case(f"groups in pixels 64@56 b{batch}", GROUPED.format(n=batch), run)
 
 
 def many_images() -> list[Case]:
@@ -24,6 +46,8 @@ def many_images() -> list[Case]:
         conv("3x3 64@56 b16", 64, 64, 56, batch=16),
         conv("grouped 4 64@56 b16", 64, 64, 56, groups=4, batch=16),
         conv("grouped 32 128@56 b16", 128, 128, 56, groups=32, batch=16),
+        groups(1),
+        groups(16),
         conv("depth-wise 144@56 b16", 144, 144, 56, groups=144, batch=16),
         product(50176, 24, 144),
         product(12544, 64, 512),

@@ -198,9 +198,9 @@ def network_optimize(network: str, passes: str | None = None, machine: str | Non
     """
 
 def watch_states(tensors: list[Any], direct: bytes, /) -> bytes:
-    """What PyTorch's tensors are now: for each one four uint64, the object, what it holds where it
-    is asked directly (else 0), its memory and its version.  `direct`: how to ask without Python in
-    between, as inference/tensor_access.py makes it; empty: by attributes.
+    """What PyTorch's tensors are now: for each one five uint64, the object, what it holds where it
+    is asked directly (else 0), its memory, its version and a hash of its layout.  `direct`: how to
+    ask without Python in between, as inference/tensor_access.py makes it; empty: by attributes.
     """
 
 def watch_blocks(ranges: bytes, /) -> bytes:

@@ -1602,7 +1602,7 @@ static PyObject *core_main(PyObject *module, PyObject *sequence) {
 /* ---- the module ---------------------------------------------------------------------------- */
 
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
-#define WITH_COUNT(function)    (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+#define FASTCALL(function)      (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 /* What help() and inspect.signature() show; stubtest compares it with _core.pyi. */
 #define DOC(signature, meaning) signature "\n--\n\n" meaning
 
@@ -1676,11 +1676,11 @@ static PyMethodDef methods[] = {
      DOC("watch_values($module, tables, values, /)", "Whether the tables hold these objects.")},
     {"watch_key", watch_key, METH_VARARGS,
      DOC("watch_key($module, tables, key, value, /)", "Whether each table has it.")},
-    {"call_layouts", WITH_COUNT(call_layouts),
+    {"call_layouts", FASTCALL(call_layouts),
      DOC("call_layouts($module, inputs, direct, /)", "How tensors lie in memory, as bytes.")},
-    {"call_same_layouts", WITH_COUNT(call_same_layouts),
+    {"call_same_layouts", FASTCALL(call_same_layouts),
      DOC("call_same_layouts($module, inputs, direct, layouts, /)", "Whether they lie so.")},
-    {"call_run", WITH_COUNT(call_run),
+    {"call_run", FASTCALL(call_run),
      DOC("call_run($module, function, weights, packed, arena, inputs, outputs, direct, /)",
          "The code of a network, run.")},
     {"count_program", core_count_program, METH_O,

@@ -293,6 +293,9 @@ int default_along(const struct default_facts *f, const struct machine *machine);
 int64_t default_along_steps(const struct default_facts *f, const struct machine *machine);
 double default_along_cycles(const struct default_facts *f, const struct machine *machine, int axis);
 
+/* So many bytes are in memory: no cache holds them. */
+bool default_is_far(const struct machine *machine, double bytes);
+
 /* The own axis whose loop asks for what it reads so many steps later; -1. */
 struct default_ahead {
   int axis, steps;

@@ -6,7 +6,6 @@
 #include "transform/default.h"
 
 enum {
-  FAR = 8,                /* times the second cache: more than that is in memory */
   LEAST_AHEAD = 8 << 10,  /* bytes from the next row on that are asked for ... */
   MOST_AHEAD = 128 << 10, /* ... and that stay in the second cache until they are read */
   FEW_PRODUCTS = 192      /* of an element */
@@ -17,13 +16,13 @@ static double bytes_of(const struct default_facts *f, int tensor) {
          program_dtype_bytes(f->p->tensors.data[tensor].dtype);
 }
 
-/* An image, of which a vector takes one element, and which is more than what is written. */
+/* An image, of which a vector takes one element, and which is no less than what is written. */
 static bool comes_late(const struct default_facts *f, const struct machine *m,
                        const struct default_tile *tile, const struct default_load *l) {
   double bytes = bytes_of(f, l->tensor), products = (double)f->points * (double)f->reduction;
   bool still = !(l->moves >> tile->vec & 1) || (l->block[tile->vec] && !l->stride[tile->vec]);
   if (!still || l->twisted || l->rare) return false;
-  return bytes > FAR * (double)m->l2 && bytes >= bytes_of(f, f->stage) &&
+  return default_is_far(m, bytes) && bytes >= bytes_of(f, f->stage) &&
          products <= FEW_PRODUCTS * (double)program_elements(f->p, l->tensor);
 }
 

@@ -52,7 +52,6 @@ bool chooser_keeps_vectors(const struct chooser *c);
 double chooser_least_cycles(const struct chooser *c);
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
-bool chooser_is_far(const struct chooser *c, double bytes); /* it is in memory, of so many bytes */
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */
 double chooser_lines(const struct chooser *c, const struct default_load *l);
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l);

@@ -15,7 +15,6 @@ enum {
   FEW_LINES_STREAM = 18, /* ... and registers are few */
   SHARED_STREAM = 8,     /* ... from the third one */
   FAR_STREAM = 6,        /* ... from memory */
-  FAR = 8,               /* times the second cache: more than that is in memory */
   IN_ORDER = 2,          /* rows of windows beside each other */
   ADDRESSES = 8,         /* registers for them */
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
@@ -458,8 +457,9 @@ static double terms(const struct chooser *c) {
   return steps;
 }
 
-bool chooser_is_far(const struct chooser *c, double bytes) {
-  return bytes > FAR * (double)c->machine->l2;
+bool default_is_far(const struct machine *machine, double bytes) {
+  enum { FAR = 8 }; /* times the second cache */
+  return bytes > FAR * (double)machine->l2;
 }
 
 static double all_bytes(const struct chooser *c, const struct default_load *l) {
@@ -468,7 +468,7 @@ static double all_bytes(const struct chooser *c, const struct default_load *l) {
 
 /* Bytes of a load that come in a cycle from beyond the second cache. */
 static double stream(const struct chooser *c, const struct default_load *l) {
-  return chooser_is_far(c, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
+  return default_is_far(c->machine, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
 }
 
 /* Bytes of the vectors that all rows of a tile load for all of its reduction. */
@@ -758,7 +758,7 @@ static double fetching(const struct chooser *c) {
     const struct default_load *l = &c->f->load[i];
     int size = chooser_bytes(c, l->tensor);
     double bytes = all_bytes(c, l);
-    bool far = chooser_is_far(c, bytes);
+    bool far = default_is_far(c->machine, bytes);
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
     cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;

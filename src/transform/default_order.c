@@ -432,7 +432,7 @@ static bool is_read_from_memory(const struct chooser *c) {
     if (i != best->vec && c->f->t->axes[i].size > 1) return false;
   for (int i = 0; i < c->f->loads; i++)
     if (is_panel(c, i)) bytes += bytes_of_load(c, &c->f->load[i]);
-  return chooser_is_far(c, bytes);
+  return default_is_far(c->machine, bytes);
 }
 
 static bool have_registers(const struct chooser *c, int64_t vectors) {

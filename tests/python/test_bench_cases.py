@@ -15,6 +15,7 @@ from canvas import _core
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import bench_calls  # noqa: E402
 import bench_network  # noqa: E402
 import bench_versions  # noqa: E402
 import bench_zoo  # noqa: E402
@@ -59,6 +60,22 @@ def test_what_torch_computes_has_the_shape_of_the_program(kind: str) -> None:
         result = case.torch(arrays)
         last = result.permute(0, 2, 3, 1) if result.dim() == 4 else result
         assert last.shape == torch.Size(outputs[0][2]), case.name
+
+
+def test_calls_are_told_by_turns() -> None:
+    row = bench_calls.row("ReLU", [[5.0, 10.0], [4.0, 12.0], [6.0, 9.0]])
+    assert row == {
+        "name": "ReLU",
+        "call_us": 5.0,
+        "call_least_us": 4.0,
+        "beside_us": 10.0,
+        "beside_least_us": 9.0,
+        "times": 2.0,
+    }
+    assert "2.00 times as fast" in bench_calls.line(row)
+    alone = bench_calls.row("ReLU", [[5.0], [4.0]])
+    assert alone == {"name": "ReLU", "call_us": 4.5, "call_least_us": 4.0}
+    assert bench_calls.line(alone).endswith("4.5 (4.0) us")
 
 
 def test_hand_schedules_are_there() -> None:
