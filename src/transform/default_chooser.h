@@ -12,6 +12,25 @@ enum {
   DEFAULT_FEW = 64          /* steps of a reduction that loads bind, and not operations */
 };
 
+/* What a load is to all tiles of a stage: found once, asked for by each of them. */
+struct chooser_load {
+  int bytes;                  /* of an element */
+  double all;                 /* bytes of its tensor */
+  double panel;               /* bytes that one lane loads for all of the reduction, each once */
+  double lines;               /* in which steps of reductions are a line or more apart ... */
+  int64_t span;               /* ... and bytes from the first to the last of the others */
+  bool pages;                 /* the reduction goes from page to page */
+  bool repeats;               /* of tiles in a row the first cache may keep what they load */
+  bool far;                   /* it is in memory */
+  uint32_t apart;             /* own axes of which each step is a line or more further */
+  uint32_t still;             /* own axes of several steps along which it is the same */
+  int64_t step[PROGRAM_AXES]; /* bytes of a step of each axis, forward or back */
+  /* Of windows along an own axis that overlap: the reduction that is the window, -1: there is none, and steps of it
+   * for one of the axis. */
+  int window[PROGRAM_AXES];
+  int64_t moved[PROGRAM_AXES];
+};
+
 struct chooser {
   const struct default_facts *f;
   const struct machine *machine;
@@ -19,7 +38,14 @@ struct chooser {
   int lanes;      /* of a whole vector */
   double share;   /* of what is packed: one part of a sum has one part of it */
   bool unbounded; /* phases may be unrolled into any number of statements */
+  const struct chooser_load *load;
+  double terms;    /* of a sum, on average */
+  bool read_once;  /* windows beside each other, if lanes follow each other */
+  uint32_t slides; /* reductions that may be unrolled where rows share what they load */
   struct default_tile now, best;
+  /* of `now`, by chooser_count: */
+  int64_t rows, vectors;
+  uint32_t rowed; /* own axes of more than one row, without that of the lanes */
 };
 
 /* A part of a long sum: the stage as if this were all of it. */
@@ -30,6 +56,11 @@ struct chooser_part {
   double count;  /* of parts */
 };
 
+/* default_loads.c: what stands in front of `now`, from facts and options; `load` has room for all loads. */
+void chooser_find_loads(struct chooser *c, struct chooser_load *load);
+/* Lines that are so far from each other fall into as many sets of the first cache. */
+int64_t chooser_sets_of(int64_t pitch);
+
 /* default_tile.c: the cheapest tile; default_choose_tile remembers it. */
 void chooser_tile(const struct default_facts *f, const struct machine *machine,
                   struct default_options options, struct default_tile *out);
@@ -38,7 +69,6 @@ void chooser_tile(const struct default_facts *f, const struct machine *machine,
 bool chooser_part(const struct chooser *c, struct chooser_part *out);
 
 /* default_cycles.c */
-int chooser_bytes(const struct chooser *c, int tensor); /* of an element */
 /* Cycles of packing what is loaded, `each` for an element; of constant inputs it is done beforehand. */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */
@@ -77,15 +107,48 @@ static inline int64_t up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+static inline const struct chooser_load *chooser_known(const struct chooser *c,
+                                                       const struct default_load *l) {
+  return &c->load[l - c->f->load];
+}
+
+static inline int chooser_bytes(const struct chooser *c, const struct default_load *l) {
+  return chooser_known(c, l)->bytes; /* of an element */
+}
+
 /* Of the tile `now`. */
 static inline int64_t chooser_vectors(const struct chooser *c) {
-  return c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
+  return c->vectors;
 }
 
 static inline int64_t chooser_rows(const struct chooser *c) {
-  int64_t rows = 1;
-  for (int i = 0; i < c->f->t->rank; i++) rows *= c->now.rows[i];
-  return rows;
+  return c->rows;
+}
+
+/* Takes the first axis out of a set. */
+static inline int chooser_next(uint32_t *axes) {
+  int axis = __builtin_ctz(*axes);
+  *axes &= *axes - 1;
+  return axis;
+}
+
+static inline void chooser_count(struct chooser *c) {
+  c->vectors = c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes);
+  c->rows = 1;
+  c->rowed = 0;
+  for (int i = 0; i < c->f->t->rank; i++) {
+    if (c->now.rows[i] == 1) continue;
+    c->rows *= c->now.rows[i];
+    if (i != c->now.vec) c->rowed |= 1u << i;
+  }
+}
+
+/* The best tile as the one that is looked at. */
+static inline struct chooser chooser_of_best(const struct chooser *c) {
+  struct chooser best = *c;
+  best.now = c->best;
+  chooser_count(&best);
+  return best;
 }
 
 #endif

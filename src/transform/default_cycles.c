@@ -55,10 +55,6 @@ double chooser_packing(const struct chooser *c, const struct default_load *l, do
   return constant ? 0 : each * c->share * (double)program_elements(c->f->p, l->tensor);
 }
 
-int chooser_bytes(const struct chooser *c, int tensor) {
-  return program_dtype_bytes(c->f->p->tensors.data[tensor].dtype);
-}
-
 /* Rows that are left over are a smaller tile, whose sums are fewer: of long ones it takes no less than they
  * wait. */
 static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
@@ -91,10 +87,11 @@ static int64_t lanes_of_vec(const struct chooser *c) {
 /* Rows of the tile for which the load is another one. */
 static double rows_moved(const struct chooser *c, const struct default_load *l) {
   double rows = 1;
-  for (int i = 0; i < c->f->t->rank; i++)
-    if (c->now.rows[i] > 1 && i != c->now.vec && l->moves >> i & 1 &&
-        !(l->block[i] && !l->stride[i] && l->block[i] % c->now.rows[i] == 0))
-      rows *= (double)c->now.rows[i];
+  for (uint32_t left = c->rowed & l->moves; left;) {
+    int i = chooser_next(&left);
+    bool same = l->block[i] && !l->stride[i] && l->block[i] % c->now.rows[i] == 0;
+    if (!same) rows *= (double)c->now.rows[i];
+  }
   return rows;
 }
 
@@ -105,10 +102,9 @@ static bool fits_block(const struct chooser *c, const struct default_load *l, in
 /* Of a window along axis and `slide`, unrolled: so many of the loads for the rows of a step are not
  * there yet. */
 static double new_rows(const struct chooser *c, const struct default_load *l) {
-  int rank = c->f->t->rank;
   if (c->now.slide < 0 || !l->stride[c->now.slide]) return 1;
-  for (int i = 0; i < rank; i++) {
-    if (i == c->now.vec || c->now.rows[i] == 1) continue;
+  for (uint32_t left = c->rowed; left;) {
+    int i = chooser_next(&left);
     int64_t step = l->stride[i] / l->stride[c->now.slide];
     if (step < 1) continue;
     if (l->stride[i] % l->stride[c->now.slide]) continue;
@@ -123,10 +119,12 @@ static double new_rows(const struct chooser *c, const struct default_load *l) {
  * loaded, too. */
 static double addresses(const struct chooser *c, const struct default_load *l, double rows) {
   bool crosses = false;
-  for (int i = 0; i < c->f->t->rank; i++)
-    crosses = crosses || (i != c->now.vec && c->now.rows[i] > 1 && l->block[i] && l->stride[i] &&
-                          l->block[i] % c->now.rows[i]);
-  return crosses && rows > ADDRESSES ? rows - ADDRESSES : 0;
+  if (rows <= ADDRESSES) return 0;
+  for (uint32_t left = c->rowed; left;) {
+    int i = chooser_next(&left);
+    crosses = crosses || (l->block[i] && l->stride[i] && l->block[i] % c->now.rows[i]);
+  }
+  return crosses ? rows - ADDRESSES : 0;
 }
 
 enum along { STILL, CONTIGUOUS, PERMUTED, APART };
@@ -204,23 +202,10 @@ bool chooser_permutes(const struct chooser *c) {
   return false;
 }
 
-/* Of windows along the axis that overlap: what one step of the axis moves one by, in steps of the reduction
- * that is the window; -1 of `window`: there are none. */
-static int64_t window_step(const struct chooser *c, const struct default_load *l, int axis,
-                           int *window) {
-  *window = -1;
-  for (int r = c->f->t->rank; r < c->f->t->rank + c->f->t->reductions; r++)
-    if (l->stride[r] > 0 && l->stride[axis] % l->stride[r] == 0 &&
-        l->stride[axis] / l->stride[r] < c->f->t->axes[r].size)
-      *window = r;
-  return *window < 0 ? 1 : l->stride[axis] / l->stride[*window];
-}
-
 bool chooser_has_windows(const struct chooser *c) {
-  int window;
   for (int i = 0; i < c->f->loads; i++)
     for (int axis = 0; axis < c->f->t->rank; axis++)
-      if (window_step(c, &c->f->load[i], axis, &window) && window >= 0) return true;
+      if (c->load[i].window[axis] >= 0) return true;
   return false;
 }
 
@@ -229,14 +214,14 @@ bool chooser_has_windows(const struct chooser *c) {
 static bool crowds(const struct chooser *c, const struct default_load *l) {
   int64_t lines = 1;
   bool slides = false;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    int window;
+  const struct chooser_load *known = chooser_known(c, l);
+  for (uint32_t left = c->rowed; left;) {
+    int i = chooser_next(&left), window = known->window[i];
     int64_t rows = c->now.rows[i];
-    if (i == c->now.vec || rows == 1 || l->stride[i] <= 0) continue;
-    int64_t step = window_step(c, l, i, &window);
+    if (l->stride[i] <= 0) continue;
     bool slide = c->now.slide >= 0 && window >= 0;
-    if (slide) rows += (c->f->t->axes[window].size - 1) / step;
-    if (l->stride[i] * chooser_bytes(c, l->tensor) % SET == 0) lines *= rows;
+    if (slide) rows += (c->f->t->axes[window].size - 1) / known->moved[i];
+    if (known->step[i] % SET == 0) lines *= rows;
     slides = slides || slide;
   }
   return slides ? lines >= WAYS : lines > WAYS;
@@ -245,10 +230,9 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
 /* Rows that lie in lines of their own cost more, and most where they lie in one set of L1. */
 static double spread(const struct chooser *c, const struct default_load *l) {
   double cost = 1;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    if (i == c->now.vec || c->now.rows[i] == 1) continue;
-    int64_t bytes = l->stride[i] * chooser_bytes(c, l->tensor);
-    if (bytes < c->machine->line) continue;
+  const struct chooser_load *known = chooser_known(c, l);
+  for (uint32_t left = c->rowed & known->apart; left;) {
+    int64_t bytes = known->step[chooser_next(&left)];
     bool one_set = bytes % SET == 0 && crowds(c, l);
     double more = one_set ? 3 : bytes >= SET ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
@@ -258,79 +242,48 @@ static double spread(const struct chooser *c, const struct default_load *l) {
 
 /* A reduction that goes from page to page: its lines come late, whatever is done with them. */
 static double paging(const struct chooser *c, const struct default_load *l) {
-  int64_t least = 0;
   double lines = 1;
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
-    int64_t step = l->stride[i] < 0 ? -l->stride[i] : l->stride[i];
-    if (step && c->f->t->axes[i].size > SHORT && (!least || step < least)) least = step;
-  }
-  if (least * chooser_bytes(c, l->tensor) < PAGE) return 0;
-  for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && l->stride[i] * chooser_bytes(c, l->tensor) >= c->machine->line)
-      lines *= (double)c->now.rows[i];
+  const struct chooser_load *known = chooser_known(c, l);
+  if (!known->pages) return 0;
+  for (uint32_t left = c->rowed & known->apart; left;)
+    lines *= (double)c->now.rows[chooser_next(&left)];
   return PAGED * lines;
 }
 
 /* Bytes of the lines in which one tile finds what it loads, for all of its reduction. */
 double chooser_lines(const struct chooser *c, const struct default_load *l) {
-  int64_t bytes = chooser_bytes(c, l->tensor), span = 0;
-  double lines = 1;
-  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++) {
-    int64_t steps = i == c->now.vec     ? c->now.steps
-                    : i < c->f->t->rank ? c->now.rows[i]
-                                        : c->f->t->axes[i].size;
-    int64_t step = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * bytes;
-    if (!step) continue;
+  const struct chooser_load *known = chooser_known(c, l);
+  double lines = known->lines;
+  int64_t span = known->span;
+  uint32_t lanes = c->now.vec < 0 ? 0 : 1u << c->now.vec;
+  for (uint32_t left = c->rowed | lanes; left;) {
+    int i = chooser_next(&left);
+    int64_t steps = i == c->now.vec ? c->now.steps : c->now.rows[i], step = known->step[i];
     if (step >= LINE)
       lines *= (double)steps;
-    else
+    else if (step)
       span += (steps - 1) * step;
   }
   return lines * (double)(span / LINE + 1) * LINE;
 }
 
-/* Its rows begin at quarters of a line: few of its vectors lie in two. */
-static bool is_in_lines(const struct chooser *c, const struct default_load *l) {
-  for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (l->stride[i] != 1 && 4 * l->stride[i] * chooser_bytes(c, l->tensor) % LINE) return false;
-  return true;
-}
-
-/* Lines that are so far from each other fall into as many sets of the first cache. */
-static int64_t sets_of(int64_t pitch) {
-  int64_t sets = SET / LINE, step = pitch / LINE;
-  if (pitch % LINE) return sets;
-  while (sets > 1 && step % 2 == 0) {
-    sets /= 2;
-    step /= 2;
-  }
-  return sets;
-}
-
-/* Steps of its reduction are lines that all lie in a few sets, more of them than these hold. */
-static bool is_in_few_sets(const struct chooser *c, const struct default_load *l) {
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) {
-    int64_t pitch = (l->stride[i] < 0 ? -l->stride[i] : l->stride[i]) * chooser_bytes(c, l->tensor);
-    if (pitch >= LINE && c->f->t->axes[i].size > sets_of(pitch) * WAYS) return true;
-  }
-  return false;
-}
-
 /* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, where
  * vectors lie in two lines, or where registers are many and tiles few, so that this was not measured. */
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l) {
-  double uses = 1, bytes = chooser_lines(c, l);
-  if (!chooser_has_few_registers(c) || bytes > (double)c->machine->l1 / 2) return 1;
-  if (!is_in_lines(c, l) || is_in_few_sets(c, l)) return 1;
-  for (int i = 0; i < c->f->t->rank; i++)
-    if (!(l->moves >> i & 1))
-      uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
+  const struct chooser_load *known = chooser_known(c, l);
+  double uses = 1;
+  if (!known->repeats || chooser_lines(c, l) > (double)c->machine->l1 / 2) return 1;
+  for (uint32_t left = known->still; left;) {
+    int i = chooser_next(&left);
+    uses *= (double)up(c->f->t->axes[i].size, i == c->now.vec ? c->now.steps : c->now.rows[i]);
+  }
   return uses;
 }
 
 /* Rows of other phases use other elements of what stands still along them. */
 static double phases_of(const struct chooser *c, const struct default_load *l) {
   double phases = 1;
+  if (!c->f->phased) return 1;
   for (int i = 0; i < c->f->t->rank; i++)
     if (c->f->period[i] && c->now.rows[i] > 1 && !(l->moves >> i & 1))
       phases *= (double)c->f->period[i];
@@ -345,7 +298,8 @@ static bool is_asked(const struct chooser *c, const struct default_load *l) {
 /* Cycles of a step that waits for a line of each page: the first tile in a row does, of windows each one, by what was
  * measured (3x3 64->32 at 56x56). */
 static double late_lines(const struct chooser *c, const struct default_load *l) {
-  return paging(c, l) / (c->f->t->reductions == 1 ? chooser_uses_in_row(c, l) : 1);
+  double late = paging(c, l);
+  return late > 0 && c->f->t->reductions == 1 ? late / chooser_uses_in_row(c, l) : late;
 }
 
 /* Cycles of a step for one load: what goes through the load ports, and what is gathered beside. */
@@ -435,26 +389,17 @@ static double scalar_point(const struct chooser *c) {
 
 /* Bytes that one tile loads of what goes with the lanes, for all of its reduction. */
 static double panel(const struct chooser *c, const struct default_load *l) {
-  double bytes = (double)(chooser_vectors(c) * lanes_of_vec(c)) * chooser_bytes(c, l->tensor);
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (l->moves >> i & 1) bytes *= (double)c->f->t->axes[i].size;
-  return bytes;
+  const struct chooser_load *known = chooser_known(c, l);
+  return (double)(chooser_vectors(c) * lanes_of_vec(c)) * known->bytes * known->panel;
 }
 
 /* Tiles of other rows load the same. */
 static bool is_used_again(const struct chooser *c, const struct default_load *l) {
-  for (int i = 0; i < c->f->t->rank; i++)
-    if (i != c->now.vec && !(l->moves >> i & 1) && c->f->t->axes[i].size > c->now.rows[i])
-      return true;
+  for (uint32_t left = chooser_known(c, l)->still; left;) {
+    int i = chooser_next(&left);
+    if (i != c->now.vec && c->f->t->axes[i].size > c->now.rows[i]) return true;
+  }
   return false;
-}
-
-/* Terms of a sum, on average. */
-static double terms(const struct chooser *c) {
-  double steps = c->f->reduction > 1 ? (double)c->f->reduction : 1;
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (c->f->period[i]) steps /= (double)c->f->period[i];
-  return steps;
 }
 
 bool default_is_far(const struct machine *machine, double bytes) {
@@ -462,13 +407,9 @@ bool default_is_far(const struct machine *machine, double bytes) {
   return bytes > FAR * (double)machine->l2;
 }
 
-static double all_bytes(const struct chooser *c, const struct default_load *l) {
-  return (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
-}
-
 /* Bytes of a load that come in a cycle from beyond the second cache. */
 static double stream(const struct chooser *c, const struct default_load *l) {
-  return default_is_far(c->machine, all_bytes(c, l)) ? FAR_STREAM : SHARED_STREAM;
+  return chooser_known(c, l)->far ? FAR_STREAM : SHARED_STREAM;
 }
 
 /* Bytes of the vectors that all rows of a tile load for all of its reduction. */
@@ -488,7 +429,7 @@ static double partial_lines(const struct chooser *c, const struct access *at, do
     double lines = l->twisted || at[i].along != STILL ? 0 : chooser_lines(c, l);
     if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
-  return bytes / terms(c);
+  return bytes / c->terms;
 }
 
 /* Cycles of a step until panels have come, which for each tile of rows come again where they do not fit into the
@@ -500,7 +441,7 @@ static double streaming(const struct chooser *c, const struct access *at) {
     double rows = at[i].rows; /* blocks of lanes are rows of what goes with the lanes */
     if (at[i].along == STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
-    double step = vectors * chooser_bytes(c, l->tensor);
+    double step = vectors * chooser_bytes(c, l);
     double rate = STREAM;
     if (rows * panel(c, l) > (double)c->machine->l2) rate = stream(c, l);
     if (rows * panel(c, l) > (double)c->machine->l1) bytes += step * STREAM / rate;
@@ -524,7 +465,7 @@ static double arrival(const struct chooser *c, int load) {
   if (c->now.packed >> load & 1 || paging(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
     if (l->stride[i] == 1) beside = i == c->now.vec ? c->now.steps : c->now.rows[i];
-  int64_t lines = beside * chooser_bytes(c, l->tensor) / LINE;
+  int64_t lines = beside * chooser_bytes(c, l) / LINE;
   if (lines >= LINES_OF_PAGE) return rate;
   return lines < 2 ? rate * ONE_LINE : rate * TWO_LINES;
 }
@@ -546,7 +487,7 @@ static double arriving(const struct chooser *c, const struct access *at, double 
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (c->now.vec >= 0 && at[i].along == STILL) continue;
-    if (all_bytes(c, l) <= (double)c->machine->l2) continue;
+    if (chooser_known(c, l)->all <= (double)c->machine->l2) continue;
     double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
     double late = bytes / arrival(c, i) - hidden;
@@ -558,17 +499,7 @@ static double arriving(const struct chooser *c, const struct access *at, double 
 /* Windows of one image beside each other, as of a pooling, with lanes that follow each other: each element is read
  * once, best in the order in which they lie there. */
 static bool is_read_once(const struct chooser *c) {
-  const struct default_facts *f = c->f;
-  if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->asked) return false;
-  const struct default_load *l = &f->load[0];
-  if (l->twisted || c->now.vec < 0 || lanes_along(c, l) != CONTIGUOUS) return false;
-  for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
-    bool beside = false;
-    for (int i = 0; i < f->t->rank; i++)
-      beside = beside || (l->stride[r] && l->stride[i] == l->stride[r] * f->t->axes[r].size);
-    if (!beside) return false;
-  }
-  return true;
+  return c->read_once && c->now.vec >= 0 && lanes_along(c, &c->f->load[0]) == CONTIGUOUS;
 }
 
 /* Cycles of a tile that comes in another order than that: of more than two rows. */
@@ -676,10 +607,11 @@ static int next_axis(const struct chooser *c) {
 static double fresh(const struct chooser *c, const struct default_load *l) {
   double elements = (double)(chooser_vectors(c) * lanes_of_vec(c));
   bool any = false;
-  int window, next = next_axis(c);
+  int next = next_axis(c);
   for (int i = 0; i < c->f->t->rank; i++) {
     if (i == c->now.vec || l->stride[i] <= 0) continue;
-    int64_t step = window_step(c, l, i, &window), rows = c->now.rows[i];
+    int window = chooser_known(c, l)->window[i];
+    int64_t step = chooser_known(c, l)->moved[i], rows = c->now.rows[i];
     int64_t size = window < 0 ? 1 : c->f->t->axes[window].size;
     int64_t all = (rows - 1) * step + size, moved = rows * step;
     elements *= (double)(i == next && moved < all ? moved : all);
@@ -691,12 +623,10 @@ static double fresh(const struct chooser *c, const struct default_load *l) {
 /* Lines that the rows of a tile read and write, each far from the others. */
 static double lines(const struct chooser *c, const struct default_load *l) {
   int64_t count = 0;
-  int window;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t rows = c->now.rows[i];
-    if (i == c->now.vec || rows == 1) continue;
-    int64_t step = window_step(c, l, i, &window);
-    bool apart = l->stride[i] * chooser_bytes(c, l->tensor) > SET;
+  for (uint32_t left = c->rowed; left;) {
+    int i = chooser_next(&left), window = chooser_known(c, l)->window[i];
+    int64_t rows = c->now.rows[i], step = chooser_known(c, l)->moved[i];
+    bool apart = l->stride[i] * chooser_bytes(c, l) > SET;
     if (window < 0 || !apart) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
@@ -707,7 +637,7 @@ static double lines(const struct chooser *c, const struct default_load *l) {
  * the next; 0: there is none. */
 static int64_t window_of(const struct chooser *c, const struct default_load *l, int64_t *pitch) {
   const struct default_facts *f = c->f;
-  int64_t window = 0, bytes = chooser_bytes(c, l->tensor);
+  int64_t window = 0, bytes = chooser_bytes(c, l);
   *pitch = 0;
   for (int own = 0; own < f->t->rank; own++)
     for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
@@ -728,11 +658,11 @@ bool chooser_windows_stay(const struct chooser *c, const struct default_tile *ti
   if (f->t->axes[v].size <= tile->steps) return false;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
-    int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l->tensor);
+    int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l);
     int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
     if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
     if (!window) continue;
-    if (window / pitch > sets_of(pitch) * WAYS) return false;
+    if (window / pitch > chooser_sets_of(pitch) * WAYS) return false;
     if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
     more = more || window > l1;
   }
@@ -745,7 +675,7 @@ static double read_again(const struct chooser *c, const struct default_load *l) 
   int64_t pitch;
   if (l->stride[c->now.vec] != 1 || window_of(c, l, &pitch) <= c->machine->l1) return 0;
   if (chooser_windows_stay(c, &c->now)) return 0;
-  return fresh(c, l) * chooser_bytes(c, l->tensor);
+  return fresh(c, l) * chooser_bytes(c, l);
 }
 
 /* Cycles of a tile until windows of a short sum have come from beyond the first cache: long ones take
@@ -756,9 +686,9 @@ static double fetching(const struct chooser *c) {
   if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vec < 0) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    int size = chooser_bytes(c, l->tensor);
-    double bytes = all_bytes(c, l);
-    bool far = default_is_far(c->machine, bytes);
+    int size = chooser_bytes(c, l);
+    double bytes = chooser_known(c, l)->all;
+    bool far = chooser_known(c, l)->far;
     bool parts = far && c->now.steps * size < c->machine->line;
     double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
     cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;
@@ -809,7 +739,7 @@ struct counted {
 };
 
 static struct counted counted(const struct chooser *c) {
-  struct counted k = {terms(c), tiles_of(c), moving(c), 1, 1, 1};
+  struct counted k = {c->terms, tiles_of(c), moving(c), 1, 1, 1};
   if (c->now.masked) k.masked = c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
   if (c->f->asked) k.border = border(c);
   if (c->now.slide >= 0) k.slid = c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;

@@ -24,10 +24,10 @@ enum {
 };
 
 static double bytes_of_load(const struct chooser *c, const struct default_load *l) {
-  double bytes = chooser_bytes(c, l->tensor);
+  double bytes = chooser_bytes(c, l);
   for (int i = 0; i < c->f->t->rank + c->f->t->reductions; i++)
     if (l->moves >> i & 1) bytes *= (double)c->f->t->axes[i].size;
-  double all = (double)program_elements(c->f->p, l->tensor) * chooser_bytes(c, l->tensor);
+  double all = chooser_known(c, l)->all;
   return bytes < all ? bytes : all;
 }
 
@@ -192,7 +192,7 @@ static int64_t step_along(const struct default_load *l, int axis) {
 static bool is_in_rows(const struct chooser *c, int axis) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    int64_t bytes = chooser_bytes(c, l->tensor), step = step_along(l, axis) * bytes;
+    int64_t bytes = chooser_bytes(c, l), step = step_along(l, axis) * bytes;
     bool around = false;
     if (l->moves >> c->best.vec & 1 || step <= 0 || step > NEAR) continue;
     for (int j = 0; j < c->f->t->rank; j++)
@@ -245,9 +245,8 @@ static double across_pages(const struct chooser *c, const struct default_load *l
   int v = c->best.vec, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
-  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l->tensor) < APART) return 0;
-  struct chooser best = *c;
-  best.now = c->best;
+  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < APART) return 0;
+  struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_uses_in_row(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / 16;
   for (int i = 0; i < c->f->t->rank; i++)
@@ -333,9 +332,9 @@ static void order_reductions(struct chooser *c) {
 static int64_t window_of_rows(const struct chooser *c, int reduction) {
   int64_t most = 0;
   for (int i = 0; i < c->f->loads; i++)
-    for (int j = 0; j < c->f->t->rank; j++) {
+    for (uint32_t left = c->f->load[i].stride[reduction] ? c->rowed : 0; left;) {
+      int j = chooser_next(&left);
       int64_t step = c->f->load[i].stride[reduction], rows = c->now.rows[j];
-      if (j == c->now.vec || rows == 1 || !step) continue;
       int64_t moved = c->f->load[i].stride[j] / step;
       if (!moved || c->f->load[i].stride[j] % step) continue;
       int64_t elements = (rows - 1) * llabs(moved) + c->f->t->axes[reduction].size;
@@ -353,22 +352,19 @@ static bool shares_rows(const struct chooser *c, int64_t window) {
 bool chooser_slides(const struct chooser *c, int reduction) {
   int64_t size = c->f->t->axes[reduction].size, vectors = chooser_vectors(c);
   int64_t tile = chooser_rows(c) * vectors;
-  if (size < 2 || size > SHORT || size * tile > DEFAULT_STATEMENTS) return false;
+  if (size * tile > DEFAULT_STATEMENTS) return false;
   if (c->f->reduction > DEFAULT_FEW && vectors > 1) return false;
   /* one register more is needed where there are few, or rows share more loads than vectors do */
   int few = c->machine->registers < DEFAULT_REGISTERS || vectors < chooser_rows(c);
   if (2 * tile + few > c->machine->registers) return false;
-  if (c->f->operations >= DEFAULT_CALLS || c->f->rough || bounded(c, reduction)) return false;
-  if (c->f->period[reduction]) return false;
   int64_t window = window_of_rows(c, reduction);
   return window && (c->f->reduction <= DEFAULT_FEW || shares_rows(c, window));
 }
 
 /* All reductions where that is not much, or the one along which rows slide. */
 static uint32_t unrolled(const struct chooser *c) {
-  struct chooser best = *c;
+  struct chooser best = chooser_of_best(c);
   uint32_t all = 0;
-  best.now = c->best;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++) all |= 1u << i;
   if (chooser_permutes(&best) && chooser_unrolls_all(&best)) return all;
   if (c->best.slide < 0) return 0;
@@ -487,8 +483,7 @@ static void read_in_streams(struct chooser *c) {
 }
 
 static bool keeps_vectors(const struct chooser *c) {
-  struct chooser best = *c;
-  best.now = c->best;
+  struct chooser best = chooser_of_best(c);
   return chooser_keeps_vectors(&best);
 }
 

@@ -19,7 +19,7 @@ enum {
  * counted already. */
 static double bytes_of_step(const struct chooser *c, int load) {
   const struct default_load *l = &c->f->load[load];
-  double bytes = chooser_bytes(c, l->tensor);
+  double bytes = chooser_bytes(c, l);
   for (int i = 0; i < load; i++)
     if (c->f->load[i].tensor == l->tensor) return 0;
   for (int i = 0; i < c->f->t->rank; i++)
@@ -92,8 +92,7 @@ bool default_has_parts(const struct default_facts *f) {
 }
 
 bool chooser_part(const struct chooser *c, struct chooser_part *out) {
-  struct chooser best = *c;
-  best.now = c->best;
+  struct chooser best = chooser_of_best(c);
   int axis = long_axis(c->f);
   if (axis < 0 || !c->options.parts || c->best.vec < 0) return false;
   out->steps = steps_of_part(&best, axis);

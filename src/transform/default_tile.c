@@ -35,10 +35,11 @@ static void take_cheaper(struct chooser *c) {
 /* Phases are unrolled, around the tile and inside: loops hold no more statements, with what they leave over. */
 static bool unrolls_few(const struct chooser *c) {
   const struct default_facts *f = c->f;
+  if (!f->phased || c->unbounded) return true;
   int64_t tile = chooser_rows(c) * chooser_vectors(c), copies = 1, terms = 0;
   for (int i = f->t->rank; i < f->t->rank + f->t->reductions; i++)
     if (f->period[i]) terms = (terms ? terms : 1) * default_phase_steps(f, i);
-  if (!terms || c->unbounded) return true;
+  if (!terms) return true;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t steps = c->now.rows[i] == 1 && f->period[i] ? f->period[i] : c->now.rows[i];
     if (c->now.rows[i] == 1) tile *= steps;
@@ -50,15 +51,17 @@ static bool unrolls_few(const struct chooser *c) {
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
+  chooser_count(c);
   if (!is_noting(c) && chooser_least_cycles(c) >= limit_of(c)) return;
   if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_wants(c)) return;
   c->now.slide = -1;
   take_cheaper(c);
-  for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
-    if (chooser_slides(c, i)) {
-      c->now.slide = i;
-      take_cheaper(c);
-    }
+  for (uint32_t left = c->slides; left;) {
+    int axis = chooser_next(&left);
+    if (!chooser_slides(c, axis)) continue;
+    c->now.slide = axis;
+    take_cheaper(c);
+  }
 }
 
 static bool may_tile(const struct chooser *c, int axis) {
@@ -67,7 +70,7 @@ static bool may_tile(const struct chooser *c, int axis) {
 }
 
 static int64_t most_rows(const struct chooser *c) {
-  return c->machine->registers / chooser_vectors(c);
+  return c->machine->registers / (c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes));
 }
 
 /* All phases have as many rows. */
@@ -184,10 +187,11 @@ static double carried(const struct chooser *c, const struct chooser_part *part) 
 }
 
 /* The sum in parts, if that can be: then the order of loops is that of one part, too. */
-static void choose_part(struct chooser *c, struct chooser_part *part) {
+static void choose_part(struct chooser *c, struct chooser_part *part, struct chooser_load *load) {
   struct chooser whole = *c;
   if (!chooser_part(c, part)) return;
   c->f = &part->f;
+  chooser_find_loads(c, load);
   c->share = 1 / part->count;
   c->best.cycles = -1;
   try_all(c);
@@ -207,8 +211,10 @@ void chooser_tile(const struct default_facts *f, const struct machine *machine,
   c.now = (struct default_tile){.vec = -1, .steps = 1, .phases = true, .blocked = -1};
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
   struct chooser_part part;
+  struct chooser_load load[DEFAULT_LOADS], load_of_part[DEFAULT_LOADS];
+  chooser_find_loads(&c, load);
   choose(&c);
-  choose_part(&c, &part);
+  choose_part(&c, &part, load_of_part);
   chooser_order(&c);
   *out = c.best;
 }
