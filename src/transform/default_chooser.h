@@ -31,6 +31,19 @@ struct chooser_load {
   int64_t moved[PROGRAM_AXES];
 };
 
+/* How elements that go with the lanes of a vector lie. */
+enum chooser_along { ALONG_STILL, ALONG_CONTIGUOUS, ALONG_PERMUTED, ALONG_APART };
+
+/* What a load is to tiles of the same lanes. */
+struct chooser_lane {
+  enum chooser_along along;
+  enum chooser_along unrolled; /* ... where all of a short sum is unrolled */
+  bool packable;
+  bool late;    /* lines of pages come late, if it is not packed */
+  bool twisted; /* along other axes than that of the lanes */
+  double split; /* elements of vectors that lie on both sides of a border */
+};
+
 struct chooser {
   const struct default_facts *f;
   const struct machine *machine;
@@ -40,9 +53,17 @@ struct chooser {
   bool unbounded; /* phases may be unrolled into any number of statements */
   const struct chooser_load *load;
   double terms;    /* of a sum, on average */
+  double least;    /* terms of all sums, those beyond borders left out; 0: not known */
+  double moving;   /* cycles of what goes through the caches, whatever is computed */
   bool read_once;  /* windows beside each other, if lanes follow each other */
   uint32_t slides; /* reductions that may be unrolled where rows share what they load */
   struct default_tile now, best;
+  /* of `now` with any rows, by chooser_see_lanes: */
+  struct chooser_lane lane[DEFAULT_LOADS];
+  bool permutes;  /* which vectors are permuted depends on whether the sum is unrolled */
+  double latency; /* cycles from one term of a sum to the next at least */
+  double masked;  /* what lanes cost that are not all there, a factor */
+  double single;  /* tiles of one row */
   /* of `now`, by chooser_count: */
   int64_t rows, vectors;
   uint32_t rowed; /* own axes of more than one row, without that of the lanes */
@@ -69,6 +90,8 @@ void chooser_tile(const struct default_facts *f, const struct machine *machine,
 bool chooser_part(const struct chooser *c, struct chooser_part *out);
 
 /* default_cycles.c */
+/* What stands behind `now`, of its lanes. */
+void chooser_see_lanes(struct chooser *c);
 /* Cycles of packing what is loaded, `each` for an element; of constant inputs it is done beforehand. */
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */

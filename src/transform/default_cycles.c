@@ -40,15 +40,13 @@ static const double PAGED = 2;       /* ... a line of a page of its own */
 static const double ASKED = 2.5;     /* ... of which none is known when the code is written */
 static const double SLID = 1.03;     /* ... code that is several times as long */
 static const double SLID_FAR = 1.06; /* ... and of long sums that have few registers left */
-static const double ROUNDED = 1 - 1e-9; /* of a bound, so that no rounding makes it too high */
-static const double LOADED = 1.04;      /* what loads of a long sum take where registers are few */
+static const double LOADED = 1.04;   /* what loads of a long sum take where registers are few */
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
 static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
 static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
 /* Of a tile without lanes, what is hidden while its panel comes from memory: of equals one with lanes is taken. */
 static const double MEANWHILE = 31 / 32.0;
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
-static const double MOVED = 0.04;       /* a byte, in the second cache */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
@@ -65,17 +63,12 @@ static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
 }
 
 static double tiles_of(const struct chooser *c) {
-  double tiles = 1;
-  for (int i = 0; i < c->f->t->rank; i++) {
-    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i];
-    if (i == c->now.vec) {
-      tiles *= (double)up(size, c->now.steps);
-    } else if (rows == 1) {
-      tiles *= (double)size;
-    } else {
-      int64_t left = size % rows;
-      tiles *= (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
-    }
+  double tiles = c->single;
+  for (uint32_t axes = c->rowed; axes;) {
+    int i = chooser_next(&axes);
+    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
+    double blocks = (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
+    tiles = tiles / (double)size * blocks;
   }
   return tiles;
 }
@@ -127,8 +120,6 @@ static double addresses(const struct chooser *c, const struct default_load *l, d
   return crosses ? rows - ADDRESSES : 0;
 }
 
-enum along { STILL, CONTIGUOUS, PERMUTED, APART };
-
 /* The condition along the lanes is only about the last of the steps of a reduction, as of partial sums
  * whose number does not divide the sum: so many steps; 0: it is not. */
 static int64_t ragged_steps(const struct chooser *c, const struct default_load *l) {
@@ -162,7 +153,7 @@ bool chooser_unrolls_all(const struct chooser *c) {
 
 /* In blocks of the same element, of which a vector has a few, or which lie close to each other: vectors that are
  * permuted (code_permute.c). */
-static bool is_permuted(const struct chooser *c, const struct default_load *l) {
+static bool is_permuted(const struct chooser *c, const struct default_load *l, bool unrolled) {
   int v = c->now.vec;
   int64_t lanes = lanes_of_vec(c), block = l->block[v] ? l->block[v] : 1;
   int64_t jump = l->block[v] ? l->jump[v] : l->stride[v];
@@ -172,33 +163,39 @@ static bool is_permuted(const struct chooser *c, const struct default_load *l) {
     return false;
   int64_t places = up(lanes, block) + (lanes % block != 0), span = (places - 1) * jump;
   if (places <= 2 || (span >= lanes - 1 && span < 2 * lanes)) return true;
-  return chooser_unrolls_all(c) && (places <= PLACES || span < 2 * lanes);
+  return unrolled && (places <= PLACES || span < 2 * lanes);
 }
 
-static enum along lanes_along(const struct chooser *c, const struct default_load *l) {
+static enum chooser_along lanes_along(const struct chooser *c, const struct default_load *l,
+                                      bool unrolled) {
   int v = c->now.vec;
-  if (v < 0 || !((l->moves | l->asked) >> v & 1)) return STILL;
+  if (v < 0 || !((l->moves | l->asked) >> v & 1)) return ALONG_STILL;
   bool same = !l->stride[v] && fits_block(c, l, v); /* all lanes are in one block */
-  if (l->stride[v] != 1 && !same && is_permuted(c, l)) return PERMUTED;
-  if (l->twisted >> v & 1 || !fits_block(c, l, v)) return APART;
-  if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return APART;
-  return l->stride[v] == 0 ? STILL : l->stride[v] == 1 ? CONTIGUOUS : APART;
+  if (l->stride[v] != 1 && !same && is_permuted(c, l, unrolled)) return ALONG_PERMUTED;
+  if (l->twisted >> v & 1 || !fits_block(c, l, v)) return ALONG_APART;
+  if (l->asked >> v & 1 && !ragged_steps(c, l) && !is_split(c, l)) return ALONG_APART;
+  return l->stride[v] == 0 ? ALONG_STILL : l->stride[v] == 1 ? ALONG_CONTIGUOUS : ALONG_APART;
 }
 
 /* How the tile loads one of its operands: several terms of the formula look at it. */
 struct access {
-  enum along along;
+  enum chooser_along along;
   double rows; /* of the tile, for which it is another one */
 };
 
 static void find_accesses(const struct chooser *c, struct access *at) {
-  for (int i = 0; i < c->f->loads; i++)
-    at[i] = (struct access){lanes_along(c, &c->f->load[i]), rows_moved(c, &c->f->load[i])};
+  bool unrolled = c->permutes && chooser_unrolls_all(c);
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct chooser_lane *lane = &c->lane[i];
+    at[i].along = unrolled ? lane->unrolled : lane->along;
+    at[i].rows = rows_moved(c, &c->f->load[i]);
+  }
 }
 
 bool chooser_permutes(const struct chooser *c) {
+  bool unrolled = chooser_unrolls_all(c);
   for (int i = 0; i < c->f->loads && c->now.vec >= 0; i++)
-    if (lanes_along(c, &c->f->load[i]) == PERMUTED) return true;
+    if (lanes_along(c, &c->f->load[i], unrolled) == ALONG_PERMUTED) return true;
   return false;
 }
 
@@ -306,26 +303,25 @@ static double late_lines(const struct chooser *c, const struct default_load *l) 
 static void add_access(struct chooser *c, const struct access *at, int load, double *ports,
                        double *gathered) {
   const struct default_load *l = &c->f->load[load];
+  const struct chooser_lane *lane = &c->lane[load];
   if (l->rare) return;
   double rows = at[load].rows * phases_of(c, l);
-  bool packable = c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 &&
-                  (c->now.vec < 0 || !(l->outer >> c->now.vec & 1));
-  bool late = !packable || l->stride[c->now.vec < 0 ? 0 : c->now.vec] != 1;
-  *gathered += 0.8 * rows * split_lanes(c, l);
-  enum along along = at[load].along;
-  switch (along == PERMUTED && packable ? APART : along) {
-    case STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
-    case CONTIGUOUS:
+  bool late = lane->late;
+  *gathered += 0.8 * rows * lane->split;
+  enum chooser_along along = at[load].along;
+  switch (along == ALONG_PERMUTED && lane->packable ? ALONG_APART : along) {
+    case ALONG_STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
+    case ALONG_CONTIGUOUS:
       *ports += 1.3 * rows * spread(c, l) * new_rows(c, l) * (double)chooser_vectors(c);
       break;
-    case PERMUTED: {
+    case ALONG_PERMUTED: {
       double vectors = rows * new_rows(c, l) * (double)chooser_vectors(c);
       *ports += 2 * vectors;
       *gathered += TURNS * vectors;
       break;
     }
-    case APART:
-      if (packable) {
+    case ALONG_APART:
+      if (lane->packable) {
         c->now.packed |= 1u << load;
         late = false;
         *ports += 1.3 * rows * (double)chooser_vectors(c);
@@ -333,8 +329,7 @@ static void add_access(struct chooser *c, const struct access *at, int load, dou
         *gathered += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * (l->asked ? 2.5 : 0.8);
       }
   }
-  uint32_t twisted = l->twisted | (l->asked & c->f->rough);
-  if (twisted & ~(c->now.vec >= 0 ? 1u << c->now.vec : 0)) *gathered += rows;
+  if (lane->twisted) *gathered += rows;
   if (late) *gathered += late_lines(c, l);
 }
 
@@ -416,7 +411,7 @@ static double stream(const struct chooser *c, const struct default_load *l) {
 static double panels_touched(const struct chooser *c, const struct access *at) {
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++)
-    if (at[i].along != STILL) bytes += at[i].rows * panel(c, &c->f->load[i]);
+    if (at[i].along != ALONG_STILL) bytes += at[i].rows * panel(c, &c->f->load[i]);
   return bytes;
 }
 
@@ -426,7 +421,7 @@ static double partial_lines(const struct chooser *c, const struct access *at, do
   double bytes = 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    double lines = l->twisted || at[i].along != STILL ? 0 : chooser_lines(c, l);
+    double lines = l->twisted || at[i].along != ALONG_STILL ? 0 : chooser_lines(c, l);
     if (lines > 0 && lines + beside > (double)c->machine->l1) bytes += lines;
   }
   return bytes / c->terms;
@@ -439,7 +434,7 @@ static double streaming(const struct chooser *c, const struct access *at) {
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     double rows = at[i].rows; /* blocks of lanes are rows of what goes with the lanes */
-    if (at[i].along == STILL || !is_used_again(c, l)) continue;
+    if (at[i].along == ALONG_STILL || !is_used_again(c, l)) continue;
     double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
     double step = vectors * chooser_bytes(c, l);
     double rate = STREAM;
@@ -486,7 +481,7 @@ static double arriving(const struct chooser *c, const struct access *at, double 
   if (c->f->reduction == 1) return 0;
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (c->now.vec >= 0 && at[i].along == STILL) continue;
+    if (c->now.vec >= 0 && at[i].along == ALONG_STILL) continue;
     if (chooser_known(c, l)->all <= (double)c->machine->l2) continue;
     double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
@@ -496,10 +491,10 @@ static double arriving(const struct chooser *c, const struct access *at, double 
   return cycles;
 }
 
-/* Windows of one image beside each other, as of a pooling, with lanes that follow each other: each element is read
- * once, best in the order in which they lie there. */
+/* Windows beside each other, with lanes that follow each other: each element is read once, best in the order in which
+ * they lie there. */
 static bool is_read_once(const struct chooser *c) {
-  return c->read_once && c->now.vec >= 0 && lanes_along(c, &c->f->load[0]) == CONTIGUOUS;
+  return c->read_once && c->lane[0].along == ALONG_CONTIGUOUS;
 }
 
 /* Cycles of a tile that comes in another order than that: of more than two rows. */
@@ -516,9 +511,7 @@ static double work_of(const struct chooser *c) {
 
 /* ... until the next term may be added to a sum ... */
 static double waited(const struct chooser *c, double step) {
-  double latency = c->options.outside ? LATENCY - HIDDEN : LATENCY;
-  if (is_read_once(c)) latency = 0; /* tiles are short, and the next one begins meanwhile */
-  return c->f->reduction > 1 && step < latency ? latency : step;
+  return step < c->latency ? c->latency : step;
 }
 
 /* ... with loads, beside what is gathered ... */
@@ -548,30 +541,33 @@ static int64_t rows_of_vectors(const struct chooser *c) {
   return most;
 }
 
-/* Registers beside the sums: for the vectors that all rows share and one element that is broadcast ... */
-static int64_t registers_of_vectors(const struct chooser *c) {
-  return chooser_vectors(c) * rows_of_vectors(c) + 1;
+/* Registers beside the sums, of a tile in which so many rows have vectors of their own: for the vectors that all rows
+ * share and one element that is broadcast ... */
+static int64_t registers_of_vectors(const struct chooser *c, int64_t of_vectors) {
+  return chooser_vectors(c) * of_vectors + 1;
 }
 
 /* ... or for what is broadcast and the vectors of one block of lanes. */
-static int64_t registers_of_rows(const struct chooser *c) {
-  return chooser_rows(c) / rows_of_vectors(c) + chooser_vectors(c);
+static int64_t registers_of_rows(const struct chooser *c, int64_t of_vectors) {
+  return chooser_rows(c) / of_vectors + chooser_vectors(c);
 }
 
 /* Of many registers the compiler finds some that are not counted. */
 bool chooser_fits_registers(const struct chooser *c) {
   int64_t vectors = chooser_vectors(c), rows = chooser_rows(c), more = vectors + 1;
   if (vectors * rows + (rows > 1 ? more : 1) > c->machine->registers) return false; /* or more */
-  if (chooser_has_few_registers(c) && rows_of_vectors(c) > 1) {
-    more = registers_of_vectors(c);
-    if (registers_of_rows(c) < more) more = registers_of_rows(c);
-  }
-  return vectors * rows + (rows > 1 ? more : 1) <= c->machine->registers;
+  if (rows == 1 || !chooser_has_few_registers(c)) return true;
+  int64_t of = rows_of_vectors(c);
+  if (of == 1) return true;
+  more = registers_of_vectors(c, of);
+  if (registers_of_rows(c, of) < more) more = registers_of_rows(c, of);
+  return vectors * rows + more <= c->machine->registers;
 }
 
 bool chooser_keeps_vectors(const struct chooser *c) {
-  int64_t sums = chooser_vectors(c) * chooser_rows(c), more = registers_of_vectors(c);
-  return sums + more <= c->machine->registers || more <= registers_of_rows(c);
+  int64_t of = rows_of_vectors(c), more = registers_of_vectors(c, of);
+  int64_t sums = chooser_vectors(c) * chooser_rows(c);
+  return sums + more <= c->machine->registers || more <= registers_of_rows(c, of);
 }
 
 /* Lanes that are not all there are loaded one by one, unless panels are filled up for them: then only what
@@ -588,10 +584,36 @@ static bool loads_masked(const struct chooser *c) {
   return false;
 }
 
-/* What is moved through the caches, whatever is computed. */
-static double moving(const struct chooser *c) {
-  double bytes = (double)(c->f->loads + 1) * program_dtype_bytes(c->f->t->dtype);
-  return c->f->reduction > 1 ? 0 : MOVED * bytes * (double)c->f->points;
+/* By `now`, what goes with the lanes of one load. */
+static void see_lane(const struct chooser *c, const struct default_load *l,
+                     struct chooser_lane *out) {
+  int v = c->now.vec;
+  uint32_t lanes = v < 0 ? 0 : 1u << v;
+  out->along = lanes_along(c, l, false);
+  out->unrolled = lanes_along(c, l, true);
+  out->packable =
+      c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 && !(l->outer & lanes);
+  out->late = !out->packable || l->stride[v < 0 ? 0 : v] != 1;
+  out->twisted = (l->twisted | (l->asked & c->f->rough)) & ~lanes;
+  out->split = split_lanes(c, l);
+}
+
+void chooser_see_lanes(struct chooser *c) {
+  const struct default_facts *f = c->f;
+  c->permutes = false;
+  for (int i = 0; i < f->loads; i++) {
+    see_lane(c, &f->load[i], &c->lane[i]);
+    c->permutes = c->permutes || c->lane[i].along != c->lane[i].unrolled;
+  }
+  c->latency = f->reduction == 1 ? 0 : c->options.outside ? LATENCY - HIDDEN : LATENCY;
+  if (is_read_once(c)) c->latency = 0; /* tiles are short, and the next one begins meanwhile */
+  c->masked = 1;
+  if (c->now.masked) c->masked = f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
+  c->single = 1;
+  for (int i = 0; i < f->t->rank; i++) {
+    int64_t size = f->t->axes[i].size;
+    c->single *= (double)(i == c->now.vec ? up(size, c->now.steps) : size);
+  }
 }
 
 /* The own axis along which one tile comes after another, but for lanes. */
@@ -739,8 +761,7 @@ struct counted {
 };
 
 static struct counted counted(const struct chooser *c) {
-  struct counted k = {c->terms, tiles_of(c), moving(c), 1, 1, 1};
-  if (c->now.masked) k.masked = c->f->bordered ? GUARDED : loads_masked(c) ? MASKED : FILLED;
+  struct counted k = {c->terms, tiles_of(c), c->moving, c->masked, 1, 1};
   if (c->f->asked) k.border = border(c);
   if (c->now.slide >= 0) k.slid = c->f->reduction > DEFAULT_FEW ? SLID_FAR : SLID;
   return k;
@@ -757,12 +778,7 @@ static bool takes(const struct counted *k, double step, double cycles) {
 }
 
 double chooser_least_cycles(const struct chooser *c) {
-  const struct default_facts *f = c->f;
-  if (f->phased || f->reduction <= DEFAULT_FEW) return 0;
-  double rows = (double)chooser_rows(c), share = ROUNDED;
-  for (int i = 0; i < f->t->rank; i++) share *= f->inside[i];
-  double tiles = (double)f->points / (rows * (double)c->now.steps);
-  return tiles * (double)f->reduction * waited(c, work_of(c)) * share;
+  return c->least / (double)(chooser_rows(c) * c->now.steps) * waited(c, work_of(c));
 }
 
 double chooser_cycles(struct chooser *c, double limit) {
@@ -784,8 +800,4 @@ double chooser_cycles(struct chooser *c, double limit) {
   double tile = in_tile(&k, step) + fetching(c) + disorder(c) + stores(c) + turning(c);
   if (k.steps > 1) tile += 8;
   return k.tiles * tile + arriving(c, at, tile) + packing(c) + k.moving;
-}
-
-double default_long_cycles(const struct default_facts *f) {
-  return MOVED * (f->loads + 1) * program_dtype_bytes(f->t->dtype) * (double)f->points;
 }

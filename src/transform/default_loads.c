@@ -113,6 +113,25 @@ static double terms(const struct default_facts *f) {
   return steps;
 }
 
+static const double ROUNDED = 1 - 1e-9; /* of a bound, so that no rounding makes it too high */
+static const double MOVED = 0.04;       /* cycles of a byte, in the second cache */
+
+/* Terms that are there, at least: periods say which of them are. */
+static double least_terms(const struct default_facts *f) {
+  double count = (double)f->points * (double)f->reduction * ROUNDED;
+  for (int i = 0; i < f->t->rank; i++) count *= f->inside[i];
+  return f->phased ? 0 : count;
+}
+
+static double moving(const struct default_facts *f) {
+  double bytes = (double)(f->loads + 1) * program_dtype_bytes(f->t->dtype);
+  return f->reduction > 1 ? 0 : MOVED * bytes * (double)f->points;
+}
+
+double default_long_cycles(const struct default_facts *f) {
+  return MOVED * (f->loads + 1) * program_dtype_bytes(f->t->dtype) * (double)f->points;
+}
+
 /* Windows of one image beside each other, as of a pooling. */
 static bool is_read_once(const struct default_facts *f) {
   if (f->reduction == 1 || f->reduction > DEFAULT_FEW || f->loads != 1 || f->asked) return false;
@@ -142,6 +161,8 @@ void chooser_find_loads(struct chooser *c, struct chooser_load *load) {
   for (int i = 0; i < c->f->loads; i++) find_load(c, &c->f->load[i], &load[i]);
   c->load = load;
   c->terms = terms(c->f);
+  c->least = least_terms(c->f);
+  c->moving = moving(c->f);
   c->read_once = is_read_once(c->f);
   c->slides = slides(c->f);
 }

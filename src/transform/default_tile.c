@@ -123,6 +123,7 @@ static void try_steps(struct chooser *c, int64_t steps) {
   c->now.steps = steps;
   c->now.peeled = overshoot && may_peel(c);
   c->now.masked = overshoot && !c->now.peeled;
+  chooser_see_lanes(c);
   try_rows(c);
 }
 
@@ -167,6 +168,7 @@ static bool may_have_lanes(const struct chooser *c, int axis) {
 
 static void try_all(struct chooser *c) {
   int lanes = c->options.lanes;
+  chooser_see_lanes(c);
   if (lanes < 0 && c->share == 1) try_rows(c);
   for (int i = 0; i < c->f->t->rank; i++)
     if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
