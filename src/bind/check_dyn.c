@@ -16,7 +16,7 @@ static const char *part_name(const struct binder *b, const struct axis_split *c,
 
 /* The axes of the stage that the bounds of the axis are functions of, as bits. */
 static uint32_t bounds_of(const struct binder *b, const struct program_axis *axis) {
-  return px_range(b->p, axis->low).axes | px_range(b->p, axis->high).axes;
+  return px_axes(b->p, axis->low) | px_axes(b->p, axis->high);
 }
 
 static canvas_status check_name(const struct binder *b, const struct axis_split *c, uint32_t axes) {

@@ -163,7 +163,7 @@ static void find_stretches(struct builder *b, int expr, int node, uint32_t axes,
   bool far = stage < 0 || b->tree->stages[stage].value.kind == STORAGE_HEAP ||
              b->tree->stages[stage].is_output;
   if (!far || (stage >= 0 && lives_inside(b, stage, node)) || px_range(b->px, place).data ||
-      !(px_range(b->px, place).axes & axes))
+      !(px_axes(b->px, place) & axes))
     return;
   if (b->lane >= 0) place = build_at_zero(b, place, b->lane);
   if (px_mentions(b->px, place, b->lane)) return;
@@ -180,7 +180,7 @@ static int iteration(struct builder *b, const struct schedule_loop *loop, uint32
   for (int i = 0; i < loop->count; i++) {
     int digit = b->space.digit[loop->level[i]];
     at = px_add(b->px, px_mul(b->px, at, px_int(b->px, b->tree->extents[loop->level[i]])), digit);
-    *axes |= px_range(b->px, digit).axes;
+    *axes |= px_axes(b->px, digit);
   }
   return at;
 }

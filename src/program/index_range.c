@@ -61,10 +61,22 @@ static struct px_range axis_range(const struct program_axis *axis, int64_t posit
   return r;
 }
 
+uint32_t px_axes(const struct program *p, int expr) {
+  const struct px_node *n = &p->nodes.data[expr];
+  uint32_t axes = 0;
+  if (n->op == PX_AXIS) return 1u << n->integer;
+  if (n->op == PX_LOAD)
+    for (int i = 0; i < p->tensors.data[n->tensor].rank; i++)
+      axes |= px_axes(p, p->indices.data[n->first + i]);
+  for (int i = n->op == PX_SELECT; i < 3; i++) /* the range is that of both branches */
+    if (n->arg[i] >= 0) axes |= px_axes(p, n->arg[i]);
+  return axes;
+}
+
 static struct px_range load_range(const struct program *p, const struct px_node *n) {
   const struct program_tensor *t = &p->tensors.data[n->tensor];
   struct px_range r = {.low = t->least, .high = t->most, .data = true};
-  for (int i = 0; i < t->rank; i++) r.axes |= px_range(p, p->indices.data[n->first + i]).axes;
+  r.axes = px_axes(p, (int)(n - p->nodes.data));
   return r;
 }
 

@@ -160,6 +160,7 @@ struct px_range {
   uint32_t axes; /* bit i: axis i occurs */
 };
 struct px_range px_range(const struct program *p, int expr);
+uint32_t px_axes(const struct program *p, int expr); /* of the range, without the rest */
 void px_bounds(const struct program *p, struct program_axis *axis); /* first, size of low..high */
 
 /* load_range.c: guarded[node] is set for each load of the stage that is not proved to lie in its

@@ -41,7 +41,7 @@ bool program_is_word(const char *name) {
   static const char *const words[] = {"canvas", "program", "in",  "out",  "if",
                                       "then",   "else",    "inf", "true", "false"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(name, words[i]) == 0) return true;
+    if (name[0] == words[i][0] && strcmp(name, words[i]) == 0) return true;
   return false;
 }
 
@@ -91,7 +91,7 @@ static canvas_status check_bounds(const struct verifier *v, const struct program
   for (int b = 0; b < 2; b++) {
     TRY(check_expr(v, bounds[b], true));
     TRY(check_index(v, bounds[b]));
-    axes |= px_range(v->p, bounds[b]).axes;
+    axes |= px_axes(v->p, bounds[b]);
   }
   if (!axes || axes >= (uint32_t)1 << i)
     return reject(v, t->line, t->column,

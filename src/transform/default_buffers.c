@@ -110,7 +110,7 @@ static bool same_but_along(const struct program *p, const struct default_load *a
   if (a->tensor != b->tensor) return false;
   for (int i = 0; i < p->tensors.data[a->tensor].rank; i++) {
     int at = p->indices.data[x->first + i], other = p->indices.data[y->first + i];
-    bool along = px_range(p, at).axes & px_range(p, other).axes & axes;
+    bool along = px_axes(p, at) & px_axes(p, other) & axes;
     if (!along && !px_same(p, at, other)) return false;
   }
   return true;

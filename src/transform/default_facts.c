@@ -63,7 +63,7 @@ static void add_term(const struct default_facts *f, const struct affine_term *te
   struct digit d;
   if (default_phase_index(f, term->expr, term->coef * stride, l)) return;
   if (!digit_of(p, term->expr, &d)) {
-    l->twisted |= px_range(p, term->expr).axes;
+    l->twisted |= px_axes(p, term->expr);
     return;
   }
   bool alone = !l->block[d.axis] && !l->stride[d.axis];
@@ -112,7 +112,7 @@ static void add_index(const struct default_facts *f, int index, int at, int64_t 
                       struct default_load *l) {
   const struct program *p = f->p;
   struct affine sum;
-  uint32_t axes = px_range(p, index).axes, moves = l->moves;
+  uint32_t axes = px_axes(p, index), moves = l->moves;
   l->moves |= axes;
   if (!affine_of(p, index, &sum)) {
     l->twisted |= axes;
@@ -133,6 +133,13 @@ struct walk {
   bool rare;
 };
 
+/* There is room for many axes, and few are there. */
+static void open_load(const struct default_facts *f, struct default_load *l) {
+  for (int i = 0; i < f->t->rank + f->t->reductions; i++)
+    l->stride[i] = l->block[i] = l->jump[i] = 0;
+  l->twisted = l->moves = l->inner = l->outer = 0;
+}
+
 static void add_load(struct walk *w, int node) {
   const struct program *p = w->f->p;
   const struct px_node *n = &p->nodes.data[node];
@@ -141,8 +148,12 @@ static void add_load(struct walk *w, int node) {
   w->f->many = w->f->many || w->f->loads == DEFAULT_LOADS;
   if (w->f->many) return;
   struct default_load *l = &w->f->load[w->f->loads++];
-  *l = (struct default_load){
-      .node = node, .tensor = n->tensor, .plain = t->is_input, .asked = w->asked, .rare = w->rare};
+  open_load(w->f, l);
+  l->node = node;
+  l->tensor = n->tensor;
+  l->plain = t->is_input;
+  l->asked = w->asked;
+  l->rare = w->rare;
   default_strides(t, &w->kept[n->tensor], stride);
   for (int i = 0; i < t->rank; i++) add_index(w->f, p->indices.data[n->first + i], i, stride[i], l);
 }
@@ -150,7 +161,7 @@ static void add_load(struct walk *w, int node) {
 /* Axes in an index expression or a condition, of loads of indices too. */
 static uint32_t axes_below(const struct program *p, int expr) {
   const struct px_node *n = &p->nodes.data[expr];
-  if (n->sort == PX_INDEX) return px_range(p, expr).axes;
+  if (n->sort == PX_INDEX) return px_axes(p, expr);
   uint32_t axes = 0;
   for (int i = 0; i < 3; i++)
     if (n->arg[i] >= 0) axes |= axes_below(p, n->arg[i]);
@@ -163,7 +174,7 @@ static uint32_t rough_below(const struct program *p, int expr) {
   struct affine sum;
   uint32_t rough = 0;
   if (n->sort == PX_INDEX) {
-    uint32_t axes = px_range(p, expr).axes;
+    uint32_t axes = px_axes(p, expr);
     int64_t stride;
     if (!affine_of(p, expr, &sum)) return axes;
     for (int i = 0; i < PROGRAM_AXES; i++)
@@ -239,8 +250,7 @@ static void walk(struct walk *w, int expr) {
 static uint32_t bounds_of(const struct program *p, const struct program_tensor *t) {
   uint32_t axes = 0;
   for (int i = t->rank; i < t->rank + t->reductions; i++)
-    if (t->axes[i].low >= 0)
-      axes |= px_range(p, t->axes[i].low).axes | px_range(p, t->axes[i].high).axes;
+    if (t->axes[i].low >= 0) axes |= px_axes(p, t->axes[i].low) | px_axes(p, t->axes[i].high);
   return axes;
 }
 

@@ -59,7 +59,7 @@ static const char *bounding_axis(const struct default_maker *m, const struct pro
                                  int axis) {
   const struct program_axis *a = &t->axes[axis];
   if (a->low < 0) return NULL;
-  uint32_t of = px_range(m->p, a->low).axes | px_range(m->p, a->high).axes;
+  uint32_t of = px_axes(m->p, a->low) | px_axes(m->p, a->high);
   int first = 0;
   while (first < axis && !(of >> first & 1)) first++;
   return t->axes[first].name;
@@ -315,7 +315,7 @@ static uint32_t bounding_axes(const struct nest *n) {
   uint32_t axes = 0;
   for (int i = n->f->t->rank; i < n->f->t->rank + n->f->t->reductions; i++) {
     const struct program_axis *a = &n->f->t->axes[i];
-    if (a->low >= 0) axes |= px_range(n->m->p, a->low).axes | px_range(n->m->p, a->high).axes;
+    if (a->low >= 0) axes |= px_axes(n->m->p, a->low) | px_axes(n->m->p, a->high);
   }
   return axes;
 }

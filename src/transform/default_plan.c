@@ -272,22 +272,23 @@ struct tile_choice {
   bool parts; /* its sums may come in parts */
 };
 
-static void choose_tile(struct default_plans *all, int stage, struct tile_choice choice) {
+static void choose_tile(struct default_plans *all, struct default_facts *f,
+                        struct tile_choice choice) {
+  int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
-  struct default_facts f;
-  default_facts(all->p, stage, all->kept, &f);
-  bool reads = f.t->reductions && !choice.alone;
+  default_strides(f->t, &all->kept[stage], f->out); /* not those of a choice before */
+  bool reads = f->t->reductions && !choice.alone;
   plan->reader = reads ? mapping_reader(all, stage, plan->axis) : -1;
-  bool inner = set_written(all, &f, plan), adds_up = false;
+  bool inner = set_written(all, f, plan), adds_up = false;
   if (plan->reader >= 0) adds_up = all->p->tensors.data[plan->reader].reductions > 0;
-  int lanes = adds_up ? plan->axis[f.t->rank - 1] : -1;
-  if (adds_up && !fit_registers(all, &f, lanes)) {
+  int lanes = adds_up ? plan->axis[f->t->rank - 1] : -1;
+  if (adds_up && !fit_registers(all, f, lanes)) {
     plan->reader = lanes = -1;
     adds_up = false;
   }
   const struct default_wish *wish = stage == all->wished ? all->mode.wish : NULL;
   uint32_t outside = shared_axes(all, stage);
-  bool parts = choice.parts && !adds_up && !all->mode.wish && !outside && default_has_parts(&f);
+  bool parts = choice.parts && !adds_up && !all->mode.wish && !outside && default_has_parts(f);
   struct default_options options = {.pack = all->mode.pack,
                                     .inner = inner,
                                     .lanes = lanes,
@@ -297,18 +298,19 @@ static void choose_tile(struct default_plans *all, int stage, struct tile_choice
                                     .parts = parts,
                                     .stored = parts && plan->reader >= 0 && !is_told(all, stage),
                                     .split = !all->mode.wish};
-  default_choose_tile(&f, all->machine, options, &plan->tile);
-  plan->apart = !adds_up && is_apart(&f, plan, inner);
-  plan->across = plan->apart && !wish ? across(all, &f, plan) : -1;
+  default_choose_tile(f, all->machine, options, &plan->tile);
+  plan->apart = !adds_up && is_apart(f, plan, inner);
+  plan->across = plan->apart && !wish ? across(all, f, plan) : -1;
 }
 
 /* A sum in parts is ready with the last one: what reads it stands behind. */
-static void plan_tile(struct default_plans *all, int stage) {
+static void plan_tile(struct default_plans *all, struct default_facts *f) {
+  int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
-  choose_tile(all, stage, (struct tile_choice){.parts = true});
+  choose_tile(all, f, (struct tile_choice){.parts = true});
   if (plan->tile.part && plan->reader >= 0) {
-    choose_tile(all, stage, (struct tile_choice){.alone = true, .parts = true});
-    if (!plan->tile.part) choose_tile(all, stage, (struct tile_choice){.parts = false});
+    choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
+    if (!plan->tile.part) choose_tile(all, f, (struct tile_choice){.parts = false});
   }
   plan->kind = DEFAULT_TILED;
   if (plan->reader >= 0) {
@@ -337,7 +339,7 @@ static void plan_stage(struct default_plans *all, int stage) {
     plan->first = along;
     plan->tile.cycles = default_along_cycles(&f, all->machine, along);
   } else {
-    plan_tile(all, stage);
+    plan_tile(all, &f);
   }
 }
 
