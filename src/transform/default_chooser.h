@@ -12,6 +12,9 @@ enum {
   DEFAULT_FEW = 64          /* steps of a reduction that loads bind, and not operations */
 };
 
+static const double CHOOSER_ROUNDED =
+    1 - 1e-9; /* of a bound, so that no rounding makes it too high */
+
 /* What a load is to all tiles of a stage: found once, asked for by each of them. */
 struct chooser_load {
   int bytes;                  /* of an element */
@@ -41,7 +44,9 @@ struct chooser_lane {
   bool packable;
   bool late;    /* lines of pages come late, if it is not packed */
   bool twisted; /* along other axes than that of the lanes */
-  double split; /* elements of vectors that lie on both sides of a border */
+  double split; /* cycles of vectors that lie on both sides of a border, for each of its rows */
+  double ports; /* what a row has of the load ports at least ... */
+  double apart; /* ... and cycles of what is gathered, of one that is not permuted */
 };
 
 struct chooser {
@@ -56,6 +61,7 @@ struct chooser {
   double least;    /* terms of all sums, those beyond borders left out; 0: not known */
   double moving;   /* cycles of what goes through the caches, whatever is computed */
   bool read_once;  /* windows beside each other, if lanes follow each other */
+  bool windows;    /* some overlap, along some axis */
   uint32_t slides; /* reductions that may be unrolled where rows share what they load */
   struct default_tile now, best;
   /* of `now` with any rows, by chooser_see_lanes: */
@@ -96,13 +102,12 @@ void chooser_see_lanes(struct chooser *c);
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each);
 /* The sum of the tile `now` is so short that all of it can be unrolled. */
 bool chooser_unrolls_all(const struct chooser *c);
-bool chooser_permutes(const struct chooser *c);    /* vectors that are loaded */
-bool chooser_has_windows(const struct chooser *c); /* that overlap, along some axis */
+bool chooser_permutes(const struct chooser *c); /* vectors that are loaded */
 bool chooser_fits_registers(const struct chooser *c);
 /* All vectors that other rows share have registers, or need fewer than what these share with them. */
 bool chooser_keeps_vectors(const struct chooser *c);
-/* What its sums of products take at least; 0 where that is not known. */
-double chooser_least_cycles(const struct chooser *c);
+/* Its sums of products alone take so many cycles, or more. */
+bool chooser_takes(const struct chooser *c, double cycles);
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */

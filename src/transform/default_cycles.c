@@ -199,13 +199,6 @@ bool chooser_permutes(const struct chooser *c) {
   return false;
 }
 
-bool chooser_has_windows(const struct chooser *c) {
-  for (int i = 0; i < c->f->loads; i++)
-    for (int axis = 0; axis < c->f->t->rank; axis++)
-      if (c->load[i].window[axis] >= 0) return true;
-  return false;
-}
-
 /* Rows of a tile that want a line each of one set of L1 at once, with those of a window that is unrolled;
  * others want some there, too. */
 static bool crowds(const struct chooser *c, const struct default_load *l) {
@@ -307,7 +300,7 @@ static void add_access(struct chooser *c, const struct access *at, int load, dou
   if (l->rare) return;
   double rows = at[load].rows * phases_of(c, l);
   bool late = lane->late;
-  *gathered += 0.8 * rows * lane->split;
+  *gathered += rows * lane->split;
   enum chooser_along along = at[load].along;
   switch (along == ALONG_PERMUTED && lane->packable ? ALONG_APART : along) {
     case ALONG_STILL: *ports += rows * spread(c, l) * new_rows(c, l) + addresses(c, l, rows); break;
@@ -326,7 +319,7 @@ static void add_access(struct chooser *c, const struct access *at, int load, dou
         late = false;
         *ports += 1.3 * rows * (double)chooser_vectors(c);
       } else {
-        *gathered += rows * (double)(chooser_vectors(c) * lanes_of_vec(c)) * (l->asked ? 2.5 : 0.8);
+        *gathered += rows * lane->apart;
       }
   }
   if (lane->twisted) *gathered += rows;
@@ -514,13 +507,30 @@ static double waited(const struct chooser *c, double step) {
   return step < c->latency ? c->latency : step;
 }
 
-/* ... with loads, beside what is gathered ... */
-static double loaded(struct chooser *c, const struct access *at, double work, double *gathered) {
-  double ports = 0;
-  for (int i = 0; i < c->f->loads; i++) add_access(c, at, i, &ports, gathered);
+/* ... with what goes through the load ports ... */
+static double with_ports(const struct chooser *c, double work, double ports) {
   bool few = c->f->reduction > DEFAULT_FEW && chooser_has_few_registers(c);
   double loading = few ? LOADED * ports / 2 : ports / 2;
   return waited(c, loading > work ? loading + work / 32 : work + ports / 64);
+}
+
+/* ... at least, beside what is gathered: rows that slide load less ... */
+static double loaded_least(const struct chooser *c, const struct access *at, double work) {
+  double ports = 0, gathered = 0;
+  if (c->now.slide >= 0) return waited(c, work);
+  for (int i = 0; i < c->f->loads; i++) {
+    if (c->lane[i].unrolled == ALONG_PERMUTED) continue;
+    ports += at[i].rows * c->lane[i].ports;
+    gathered += at[i].rows * c->lane[i].apart;
+  }
+  return with_ports(c, work, ports) + gathered;
+}
+
+/* ... and all that is known of them ... */
+static double loaded(struct chooser *c, const struct access *at, double work, double *gathered) {
+  double ports = 0;
+  for (int i = 0; i < c->f->loads; i++) add_access(c, at, i, &ports, gathered);
+  return with_ports(c, work, ports);
 }
 
 /* ... and with those that come late. */
@@ -595,7 +605,15 @@ static void see_lane(const struct chooser *c, const struct default_load *l,
       c->options.pack && l->plain && !is_asked(c, l) && c->f->reduction > 1 && !(l->outer & lanes);
   out->late = !out->packable || l->stride[v < 0 ? 0 : v] != 1;
   out->twisted = (l->twisted | (l->asked & c->f->rough)) & ~lanes;
-  out->split = split_lanes(c, l);
+  out->split = 0.8 * split_lanes(c, l);
+  out->ports = out->apart = 0;
+  if (l->rare) return;
+  double vectors = (double)up(c->now.steps, c->lanes);
+  bool apart = out->along == ALONG_APART;
+  if (apart && !out->packable)
+    out->apart = vectors * (double)lanes_of_vec(c) * (l->asked ? 2.5 : 0.8);
+  else
+    out->ports = out->along == ALONG_STILL ? 1 : 1.3 * vectors;
 }
 
 void chooser_see_lanes(struct chooser *c) {
@@ -777,8 +795,8 @@ static bool takes(const struct counted *k, double step, double cycles) {
   return k->tiles * in_tile(k, step) + k->moving >= cycles;
 }
 
-double chooser_least_cycles(const struct chooser *c) {
-  return c->least / (double)(chooser_rows(c) * c->now.steps) * waited(c, work_of(c));
+bool chooser_takes(const struct chooser *c, double cycles) {
+  return c->least * waited(c, work_of(c)) >= cycles * (double)(chooser_rows(c) * c->now.steps);
 }
 
 double chooser_cycles(struct chooser *c, double limit) {
@@ -792,6 +810,7 @@ double chooser_cycles(struct chooser *c, double limit) {
   } else {
     if (takes(&k, waited(c, work) + around, limit)) return limit;
     find_accesses(c, at);
+    if (takes(&k, CHOOSER_ROUNDED * loaded_least(c, at, work) + around, limit)) return limit;
     step = loaded(c, at, work, &gathered);
     if (takes(&k, step + gathered + around, limit)) return limit;
     step = come_late(c, at, step) + gathered + around;

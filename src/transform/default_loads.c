@@ -113,12 +113,11 @@ static double terms(const struct default_facts *f) {
   return steps;
 }
 
-static const double ROUNDED = 1 - 1e-9; /* of a bound, so that no rounding makes it too high */
-static const double MOVED = 0.04;       /* cycles of a byte, in the second cache */
+static const double MOVED = 0.04; /* cycles of a byte, in the second cache */
 
 /* Terms that are there, at least: periods say which of them are. */
 static double least_terms(const struct default_facts *f) {
-  double count = (double)f->points * (double)f->reduction * ROUNDED;
+  double count = (double)f->points * (double)f->reduction * CHOOSER_ROUNDED;
   for (int i = 0; i < f->t->rank; i++) count *= f->inside[i];
   return f->phased ? 0 : count;
 }
@@ -165,4 +164,8 @@ void chooser_find_loads(struct chooser *c, struct chooser_load *load) {
   c->moving = moving(c->f);
   c->read_once = is_read_once(c->f);
   c->slides = slides(c->f);
+  c->windows = false;
+  for (int i = 0; i < c->f->loads; i++)
+    for (int axis = 0; axis < c->f->t->rank; axis++)
+      c->windows = c->windows || load[i].window[axis] >= 0;
 }

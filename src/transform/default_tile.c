@@ -51,8 +51,7 @@ static bool unrolls_few(const struct chooser *c) {
 
 /* A short reduction may be unrolled, so that next rows use what these load. */
 static void consider(struct chooser *c) {
-  chooser_count(c);
-  if (!is_noting(c) && chooser_least_cycles(c) >= limit_of(c)) return;
+  if (!is_noting(c) && chooser_takes(c, limit_of(c))) return;
   if (!chooser_fits_registers(c) || !unrolls_few(c) || !chooser_wants(c)) return;
   c->now.slide = -1;
   take_cheaper(c);
@@ -70,7 +69,7 @@ static bool may_tile(const struct chooser *c, int axis) {
 }
 
 static int64_t most_rows(const struct chooser *c) {
-  return c->machine->registers / (c->now.vec < 0 ? 1 : up(c->now.steps, c->lanes));
+  return c->machine->registers / chooser_vectors(c);
 }
 
 /* All phases have as many rows. */
@@ -84,8 +83,10 @@ static void try_second(struct chooser *c, int first) {
   for (int i = 0; i < c->f->t->rank && most > 1; i++) {
     if (i == first || !may_tile(c, i)) continue;
     int64_t size = c->f->t->axes[i].size;
+    c->rowed = 1u << first | 1u << i;
     for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
       c->now.rows[i] = rows;
+      c->rows = c->now.rows[first] * rows;
       if (is_whole(c, i)) consider(c);
     }
     c->now.rows[i] = 1;
@@ -96,7 +97,8 @@ static void try_rows_along(struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, most = most_rows(c);
   if (!may_tile(c, axis)) return;
   for (int64_t rows = 2; rows <= most && rows <= size; rows++) {
-    c->now.rows[axis] = rows;
+    c->now.rows[axis] = c->rows = rows;
+    c->rowed = 1u << axis;
     if (is_whole(c, axis)) consider(c);
     if (rows == size) try_second(c, axis);
   }
@@ -106,7 +108,8 @@ static void try_rows_along(struct chooser *c, int axis) {
 /* Of axes that take as long the first stays: what rows along an inner one load is nearer to each other. */
 static void try_rows(struct chooser *c) {
   int last = c->f->t->rank - 1;
-  bool inner = !chooser_has_windows(c);
+  bool inner = !c->windows;
+  chooser_count(c);
   consider(c);
   if (c->f->reduction == 1) return;
   for (int i = 0; i <= last; i++) try_rows_along(c, inner ? last - i : i);
