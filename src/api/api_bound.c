@@ -11,28 +11,18 @@
 #include "transform/schedule_edit_text.h"
 #include "tune/prepared_code.h"
 
-static canvas_status bind_default(canvas_context *ctx, const struct program *program,
-                                  const struct machine *machine, struct canvas_bound *b) {
-  b->made = schedule_default(program, true, machine);
-  canvas_status status = loop_tree_bind(ctx, program, b->made, machine, &b->tree);
-  if (status == CANVAS_OK) return status;
-  schedule_free(b->made);
-  b->made = NULL;
-  return status;
-}
-
 /* The default schedule of the program after the edits that come before it; or, where that fails, of the
  * program as it is. */
 static canvas_status bind_edited(canvas_context *ctx, const struct program *program,
                                  const struct machine *machine, struct canvas_bound *b) {
   struct program *edited = default_program(program, machine);
-  if (edited && bind_default(ctx, edited, machine, b) == CANVAS_OK) {
+  if (edited && schedule_default_bind(ctx, edited, machine, &b->made, &b->tree) == CANVAS_OK) {
     b->edited = mem_alloc(sizeof *b->edited);
     *b->edited = (struct shared_program){edited, NULL, 1};
     return CANVAS_OK;
   }
   program_free(edited);
-  return bind_default(ctx, program, machine, b);
+  return schedule_default_bind(ctx, program, machine, &b->made, &b->tree);
 }
 
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,

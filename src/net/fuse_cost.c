@@ -38,12 +38,10 @@ static double bound_seconds(const struct fuse_costs *c, const struct loop_tree *
 static double default_seconds(const struct fuse_costs *c, const struct program *p) {
   canvas_context ctx;
   struct loop_tree *tree;
-  struct schedule *s = schedule_default(p, true, &c->machine);
-  double seconds = INFINITY;
-  if (loop_tree_bind(&ctx, p, s, &c->machine, &tree) == CANVAS_OK) {
-    seconds = bound_seconds(c, tree);
-    loop_tree_free(tree);
-  }
+  struct schedule *s;
+  if (schedule_default_bind(&ctx, p, &c->machine, &s, &tree) != CANVAS_OK) return INFINITY;
+  double seconds = bound_seconds(c, tree);
+  loop_tree_free(tree);
   schedule_free(s);
   return seconds;
 }

@@ -85,15 +85,11 @@ static bool take_tuned(const struct program *p, const struct network_options *o,
 /* A tree of the program, which stays the form's. */
 static canvas_status bind_default(canvas_context *ctx, struct program *p,
                                   const struct machine *machine, struct net_form *form) {
-  struct schedule *s = schedule_default(p, true, machine);
-  canvas_status status = loop_tree_bind(ctx, p, s, machine, &form->tree);
-  if (status == CANVAS_OK) {
+  canvas_status status = schedule_default_bind(ctx, p, machine, &form->schedule, &form->tree);
+  if (status == CANVAS_OK)
     form->edited = p;
-    form->schedule = s;
-  } else {
-    schedule_free(s);
+  else
     program_free(p);
-  }
   return status;
 }
 

@@ -251,11 +251,10 @@ static uint32_t turned_axes(const struct default_plans *all, const struct defaul
 }
 
 /* What reads it has vectors along these rows of the tile, which follow each other there: where they are enough, and
- * every tile has them all; -1. */
+ * every tile has them all; -1. `turned` as turned_axes has it. */
 static int across(const struct default_plans *all, const struct default_facts *f,
-                  const struct default_plan *plan) {
+                  const struct default_plan *plan, uint32_t turned) {
   int lanes = default_lanes(f->t, all->machine);
-  uint32_t turned = turned_axes(all, plan);
   if (lanes < DEFAULT_WIDE) return -1;
   for (int i = 0; i < f->t->rank; i++) {
     int64_t rows = plan->tile.rows[i];
@@ -289,18 +288,19 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
   const struct default_wish *wish = stage == all->wished ? all->mode.wish : NULL;
   uint32_t outside = shared_axes(all, stage);
   bool parts = choice.parts && !adds_up && !all->mode.wish && !outside && default_has_parts(f);
+  uint32_t turned = turned_axes(all, plan);
   struct default_options options = {.pack = all->mode.pack,
                                     .inner = inner,
                                     .lanes = lanes,
                                     .wish = wish,
-                                    .turned = turned_axes(all, plan),
+                                    .turned = turned,
                                     .outside = outside,
                                     .parts = parts,
                                     .stored = parts && plan->reader >= 0 && !is_told(all, stage),
                                     .split = !all->mode.wish};
   default_choose_tile(f, all->machine, options, &plan->tile);
   plan->apart = !adds_up && is_apart(f, plan, inner);
-  plan->across = plan->apart && !wish ? across(all, f, plan) : -1;
+  plan->across = plan->apart && !wish ? across(all, f, plan, turned) : -1;
 }
 
 /* A sum in parts is ready with the last one: what reads it stands behind. */

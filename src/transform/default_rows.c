@@ -127,11 +127,20 @@ struct touched {
   int loads; /* stages of the group that load it */
 };
 
-static uint32_t rows_moved(const struct group *g, const struct default_facts *f, int tensor) {
-  uint32_t rows = 0;
-  for (int i = 0; i < f->loads; i++)
-    for (int j = 0; j < g->count && f->load[i].tensor == tensor; j++)
-      if (f->load[i].moves >> g->shared[f->stage].axis[j] & 1) rows |= 1u << j;
+/* Axes that loads of the tensor depend on. */
+static uint32_t axes_that_move(const struct program *p, int expr, int tensor) {
+  const struct px_node *n = &p->nodes.data[expr];
+  uint32_t axes = 0;
+  for (int i = 0; i < 3; i++)
+    if (n->arg[i] >= 0) axes |= axes_that_move(p, n->arg[i], tensor);
+  return n->op == PX_LOAD && n->tensor == tensor ? px_axes(p, expr) : axes;
+}
+
+static uint32_t rows_moved(const struct group *g, int stage, int tensor) {
+  const struct program *p = g->all->p;
+  uint32_t rows = 0, axes = axes_that_move(p, p->tensors.data[stage].body, tensor);
+  for (int j = 0; j < g->count; j++)
+    if (axes >> g->shared[stage].axis[j] & 1) rows |= 1u << j;
   return rows;
 }
 
@@ -152,10 +161,8 @@ static struct touched touched_by(const struct group *g, int tensor) {
   bool made = g->shared[tensor].group > 0;
   uint32_t rows = made ? (1u << g->count) - 1 : 0;
   for (int i = tensor + 1; i <= g->last; i++) {
-    struct default_facts f;
     if (!g->shared[i].group || !stage_loads(g->all->p, i, tensor)) continue;
-    default_facts(g->all->p, i, g->all->kept, &f);
-    if (!made) rows |= rows_moved(g, &f, tensor);
+    if (!made) rows |= rows_moved(g, i, tensor);
     t.loads++;
   }
   t.row_bytes = t.bytes / (double)row_count(g, rows);

@@ -158,13 +158,19 @@ static struct schedule *tiled(const struct default_plans *all) {
   return m.s;
 }
 
-static bool is_legal(const struct program *p, const struct schedule *s,
-                     const struct machine *machine) {
+/* Its tree; NULL: it is illegal. */
+static struct loop_tree *tree_of(const struct program *p, const struct schedule *s,
+                                 const struct machine *machine) {
   canvas_context ctx;
   struct loop_tree *tree;
-  if (loop_tree_bind(&ctx, p, s, machine, &tree) != CANVAS_OK) return false;
+  return loop_tree_bind(&ctx, p, s, machine, &tree) == CANVAS_OK ? tree : NULL;
+}
+
+static bool is_legal(const struct program *p, const struct schedule *s,
+                     const struct machine *machine) {
+  struct loop_tree *tree = tree_of(p, s, machine);
   loop_tree_free(tree);
-  return true;
+  return tree != NULL;
 }
 
 static struct schedule *wished(const struct program *p, const struct machine *machine,
@@ -192,19 +198,42 @@ struct schedule *schedule_wished(const struct program *p, const struct machine *
   return s ? s : wished(p, machine, wish, false, out);
 }
 
-struct schedule *schedule_default(const struct program *p, bool heuristic,
-                                  const struct machine *machine) {
+/* Sets `tree` where the schedule was bound to choose it, NULL elsewhere. */
+static struct schedule *heuristic_of(const struct program *p, const struct machine *machine,
+                                     struct loop_tree **tree) {
   struct default_plans all;
-  if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
   struct schedule *family = default_winograd(p, machine);
   if (!family) family = default_odd_rows(p, machine);
+  *tree = NULL;
   if (family) return family;
   for (int rows = 1; rows >= 0; rows--) {
     plan_best(&all, p, machine, NULL, rows);
     struct schedule *s = tiled(&all);
     default_plan_free(&all);
-    if (is_legal(p, s, machine)) return s;
+    *tree = tree_of(p, s, machine);
+    if (*tree) return s;
     schedule_free(s);
   }
   return plain(p, "plain", machine);
+}
+
+struct schedule *schedule_default(const struct program *p, bool heuristic,
+                                  const struct machine *machine) {
+  struct loop_tree *tree;
+  if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
+  struct schedule *s = heuristic_of(p, machine, &tree);
+  loop_tree_free(tree);
+  return s;
+}
+
+canvas_status schedule_default_bind(canvas_context *ctx, const struct program *p,
+                                    const struct machine *machine, struct schedule **schedule,
+                                    struct loop_tree **tree) {
+  *schedule = heuristic_of(p, machine, tree);
+  if (*tree) return CANVAS_OK;
+  canvas_status status = loop_tree_bind(ctx, p, *schedule, machine, tree);
+  if (status == CANVAS_OK) return status;
+  schedule_free(*schedule);
+  *schedule = NULL;
+  return status;
 }
