@@ -265,14 +265,18 @@ static bool cache_one(struct editor *e) {
   return found && editor_edit(e, text);
 }
 
-static void edit_maps(struct editor *e) {
-  bool borders = e->mode.wish && e->mode.wish->borders;
+/* What no plan is asked for: the same in each mode. */
+static void edit_alike(struct editor *e) {
   editor_turn_conditions(e);
   for (int i = 0; i < ROUNDS && editor_multiply(e); i++) {
   }
   inline_maps(e);
   for (int i = 0; i < ROUNDS && editor_once(e); i++) {
   }
+}
+
+static void edit_maps(struct editor *e) {
+  bool borders = e->mode.wish && e->mode.wish->borders;
   for (int i = 0; i < ROUNDS && !borders && editor_lay_out(e); i++) {
   }
   for (int i = 0, skip = 0; i < ROUNDS && !e->mode.wish && editor_straighten(e, &skip); i++) {
@@ -304,8 +308,9 @@ static struct editor editor_open(const struct program *p, const struct machine *
       .given = p, .machine = machine, .mode = {.pack = true, .told = told, .wish = wish}};
 }
 
-static struct program *edited_for(const struct program *p, const struct machine *machine,
-                                  const struct default_wish *wish) {
+/* In the mode that takes less; NULL: there are no edits. */
+static struct program *edited_in_modes(const struct program *p, const struct machine *machine,
+                                       const struct default_wish *wish) {
   struct editor open = editor_open(p, machine, wish, false);
   bool matters = false;
   open.mode.matters = &matters;
@@ -321,6 +326,16 @@ static struct program *edited_for(const struct program *p, const struct machine 
   return takes_less ? told.p : open.p;
 }
 
+static struct program *edited_for(const struct program *p, const struct machine *machine,
+                                  const struct default_wish *wish) {
+  struct editor alike = editor_open(p, machine, wish, false);
+  edit_alike(&alike);
+  struct program *edited = edited_in_modes(program_of(&alike), machine, wish);
+  if (!edited) return alike.p;
+  program_free(alike.p);
+  return edited;
+}
+
 static bool are_odd_rows(const struct program *p, const struct machine *machine) {
   struct schedule *s = default_odd_rows(p, machine);
   schedule_free(s);
@@ -333,6 +348,7 @@ static struct program *edited_program(const struct program *p, const struct mach
   *odd = false;
   if (!default_may_have_odd_rows(p, machine)) return edited_for(p, machine, NULL);
   struct editor e = editor_open(p, machine, NULL, false);
+  edit_alike(&e);
   edit_maps(&e); /* partial sums and panels there are none */
   editor_close(&e);
   *odd = are_odd_rows(program_of(&e), machine);
@@ -460,6 +476,7 @@ void default_wishes_of(const struct program *p, const struct machine *machine,
   for (int told = 0; told < 2; told++) {
     struct default_plans all;
     struct editor e = editor_open(p, machine, wish, told);
+    edit_alike(&e);
     edit_stages(&e);
     seeing.seen = out;
     default_plan_all(&all, program_of(&e), machine,
