@@ -390,11 +390,6 @@ static bool is_used_again(const struct chooser *c, const struct default_load *l)
   return false;
 }
 
-bool default_is_far(const struct machine *machine, double bytes) {
-  enum { FAR = 8 }; /* times the second cache */
-  return bytes > FAR * (double)machine->l2;
-}
-
 /* Bytes of a load that come in a cycle from beyond the second cache. */
 static double stream(const struct chooser *c, const struct default_load *l) {
   return chooser_known(c, l)->far ? FAR_STREAM : SHARED_STREAM;

@@ -20,6 +20,11 @@ static int end_of(const struct default_facts *f) {
 
 /* ---- one load ---- */
 
+bool default_is_far(const struct machine *machine, double bytes) {
+  enum { FAR = 8 }; /* times the second cache */
+  return bytes > FAR * (double)machine->l2;
+}
+
 /* Of reductions the last one within whose steps a step of the axis ends. */
 static void find_window(const struct default_facts *f, const struct default_load *l, int axis,
                         struct chooser_load *out) {

@@ -454,6 +454,36 @@ static void defaults(void **state) {
   }
 }
 
+static char *loops_of(const struct loop_tree *tree) {
+  struct buf text = {0};
+  schedule_print(tree->schedule, &text);
+  return buf_take(&text);
+}
+
+// The default schedule comes with the tree that it was checked by: what binding it again gives.
+static void default_trees(void **state) {
+  CHECK_ROWS (programs, text) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = parse_program(*text);
+    struct schedule *s = schedule_default(p, true, &machine_avx512), *bound;
+    struct loop_tree *tree;
+    if (schedule_default_bind(&ctx, p, &machine_avx512, &bound, &tree) != CANVAS_OK)
+      fail_msg("%s for \"%s\"", ctx.message, *text);
+    struct buf own = {0};
+    schedule_print(s, &own);
+    char *loops = loops_of(tree);
+    CHECK_TEXT(loops, own.text, *text);
+    CHECK(tree->schedule == bound, *text);
+    CHECK_TEXT(walk_tree(tree, 2), NULL, *text);
+    free(loops);
+    buf_free(&own);
+    loop_tree_free(tree);
+    schedule_free(bound);
+    schedule_free(s);
+    program_free(p);
+  }
+}
+
 #define MAP                                                                                   \
   "canvas 1\nprogram map\nin X f32 [r:6, c:32]\nS[r:6, c:32] = X[r, c]\nY[c:32, r:6] = S[r, " \
   "c]\nout Y\n"
@@ -580,5 +610,5 @@ static void loads_in_range(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(accepts), cmocka_unit_test(warns), cmocka_unit_test(rejects),
-           cmocka_unit_test(too_deep), cmocka_unit_test(defaults), cmocka_unit_test(gives_room),
-           cmocka_unit_test(loads_in_range))
+           cmocka_unit_test(too_deep), cmocka_unit_test(defaults), cmocka_unit_test(default_trees),
+           cmocka_unit_test(gives_room), cmocka_unit_test(loads_in_range))

@@ -1322,9 +1322,37 @@ static void simplification_keeps_values(void **state) {
     }
     CHECK((double)range.low <= low && high <= (double)range.high, text);
     if (range.exact) CHECK((double)range.low == low && high == (double)range.high, text);
+    CHECK(px_axes(p, expr[0]) == range.axes, text);
     free(text);
     interpreter_free(in);
     program_free(p);
+  }
+}
+
+// A copy says the same, and goes on doing so when the original is gone: nodes of several users among it.
+static void copies(void **state) {
+  (void)state;
+  struct random r;
+  random_open(&r, 9, RANDOM_TEST, 0);
+  for (int round = 0; round < 300; round++) {
+    canvas_context ctx = {.message = ""};
+    struct program *p = program_new("p");
+    int stages[2] = {new_stage(p, "Plain"), new_stage(p, "Simple")}, expr[2];
+    grow(p, &r, stages, 5, expr);
+    for (int i = 0; i < 2; i++) {
+      program_define(p, stages[i], px_raw(p, PX_REAL, expr[i], -1, -1, 0, 0));
+      program_output(p, stages[i]);
+    }
+    p->winograd = 2 * (round % 3);
+    char *text = print(p);
+    struct program *copy = program_copy(p);
+    program_free(p);
+    char *copied = print(copy);
+    CHECK_TEXT(copied, text, text);
+    CHECK_INT(program_verify(&ctx, copy), CANVAS_OK, text);
+    program_free(copy);
+    free(copied);
+    free(text);
   }
 }
 
@@ -1514,5 +1542,5 @@ CHECK_MAIN(cmocka_unit_test(expressions_print), cmocka_unit_test(programs_print)
            cmocka_unit_test(evaluation_limits), cmocka_unit_test(evaluation_ends),
            cmocka_unit_test(convolution), cmocka_unit_test(large_layer),
            cmocka_unit_test(simplification), cmocka_unit_test(schedules_simplify),
-           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(mistakes),
-           cmocka_unit_test(constants), cmocka_unit_test(fuzz))
+           cmocka_unit_test(simplification_keeps_values), cmocka_unit_test(copies),
+           cmocka_unit_test(mistakes), cmocka_unit_test(constants), cmocka_unit_test(fuzz))
