@@ -5,6 +5,11 @@
  * comes from memory while this one is computed:
  *
  *     ob:pf(1) => h => k => ..          prefetch &WP[(ob + 1)*panel + (h*K + k)*piece]
+ *
+ * What is read in several stretches, as a row of an image whose channels come in blocks, is asked for in the steps that
+ * read each of them:
+ *
+ *     h:pf(1) => w => co => ci => ..    prefetch &X[co*image + (h + 1)*row + (w*C + ci)*piece]
  */
 #include <stdlib.h>
 
@@ -17,6 +22,16 @@ enum { LINES = 16 }; /* of one stretch, at most */
 struct stretch {
   int tensor, place;
   int64_t length;
+  uint32_t apart; /* inner axes each of whose steps reads another stretch */
+  bool several;   /* ... are loops in the code: there are such */
+};
+
+/* The loops inside, as axes. */
+struct inner {
+  int first, end;         /* of them */
+  int step[PROGRAM_AXES]; /* of the stage's path, by axis ... */
+  const int
+      *digits; /* ... where the walk stands in it, by step; NULL: it stands before these loops */
 };
 
 struct seen {
@@ -38,16 +53,17 @@ static bool lives_inside(const struct builder *b, int stage, int node) {
 
 /* ---- stretches ---------------------------------------------------------------------------------- */
 
-/* The loops around the stage within the node become axes, from which the answer on. */
-static int open_inner(struct builder *b, const struct bound_stage *bound, int node) {
-  int first = b->space.open;
+/* The loops around the stage within the node become axes. */
+static void open_inner(struct builder *b, const struct bound_stage *bound, int node,
+                       struct inner *in) {
+  in->first = b->space.open;
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
     const struct step *s = &bound->path[i];
     bool inner = s->node != node && b->space.digit[s->level] < 0 && s->extent > 1 && !s->dyn;
-    if (inner && b->space.open < PROGRAM_AXES)
-      b->space.digit[s->level] = loop_space_axis(&b->space, "inner", 0, s->extent);
+    if (!inner || b->space.open >= PROGRAM_AXES) continue;
+    in->step[b->space.open] = i;
+    b->space.digit[s->level] = loop_space_axis(&b->space, "inner", 0, s->extent);
   }
-  return first;
 }
 
 static void close_inner(struct builder *b, const struct bound_stage *bound, int node, int first) {
@@ -59,30 +75,59 @@ static void close_inner(struct builder *b, const struct bound_stage *bound, int 
   }
 }
 
-/* The place where all inner axes are 0. */
-static int first_place(struct builder *b, int place, int first) {
+/* The place where all inner axes are 0, but for those in whose steps another stretch is read: where the walk stands. */
+static int first_place(struct builder *b, int place, const struct inner *in, uint32_t apart) {
   int axis[PROGRAM_AXES];
   for (int i = 0; i < b->space.open; i++)
-    axis[i] = i < first ? program_axis(b->px, b->space.loops, i) : px_int(b->px, 0);
+    axis[i] = i < in->first    ? program_axis(b->px, b->space.loops, i)
+              : apart >> i & 1 ? in->digits[in->step[i]]
+                               : px_int(b->px, 0);
   return px_copy(b->px, b->px, place, &(struct px_map){.axis = axis});
 }
 
-/* How many elements in a row the inner axes read. */
-static int64_t stretch_length(struct builder *b, int place, int first) {
-  int64_t length = 1, step[PROGRAM_AXES], extent[PROGRAM_AXES];
-  int count = 0;
-  for (int axis = first; axis < b->space.open; axis++) {
-    if (!build_stride(b, place, axis, &step[count])) continue;
-    extent[count] = b->px->tensors.data[b->space.loops].axes[axis].size;
-    count += step[count] > 0;
+static bool is_loop(const struct builder *b, int node) {
+  return !b->tree->loops[node].unrolled && !(build_node(b, node)->loop.marks & LOOP_VEC);
+}
+
+static bool is_long(const struct builder *b, int tensor, int64_t length) {
+  int64_t bytes = program_dtype_bytes(b->program->tensors.data[tensor].dtype);
+  return length * bytes > LINES * b->tree->machine.line;
+}
+
+/* Of the axes those that are loops in the code. None where another one is among them, as then parts of a stretch are
+ * not asked for, where a stretch is less than a line, or where all of them are few lines. */
+static uint32_t loops_of(const struct builder *b, const struct bound_stage *bound,
+                         const struct stretch *s, const struct inner *in) {
+  int64_t bytes = program_dtype_bytes(b->program->tensors.data[s->tensor].dtype);
+  int64_t all = s->length;
+  for (int i = in->first; i < b->space.open; i++) {
+    if (!(s->apart >> i & 1)) continue;
+    if (!is_loop(b, bound->path[in->step[i]].node)) return 0;
+    all *= b->px->tensors.data[b->space.loops].axes[i].size;
   }
-  for (int i = 0; i < count; i++) {
-    if (step[i] > length) continue;
-    length += step[i] * (extent[i] - 1);
-    step[i] = INT64_MAX; /* taken */
-    i = -1;
+  bool few = s->length * bytes < b->tree->machine.line || !is_long(b, s->tensor, all);
+  return few ? 0 : s->apart;
+}
+
+/* How many elements in a row the inner axes read, and which of them go on elsewhere. */
+static struct stretch stretch_of(struct builder *b, const struct bound_stage *bound, int tensor,
+                                 int place, const struct inner *in) {
+  struct stretch s = {.tensor = tensor, .length = 1};
+  int64_t step[PROGRAM_AXES];
+  for (int i = in->first; i < b->space.open; i++)
+    if (build_stride(b, place, i, &step[i]) && step[i] > 0) s.apart |= 1u << i;
+  for (int i = in->first; i < b->space.open; i++) {
+    if (!(s.apart >> i & 1) || step[i] > s.length) continue;
+    s.length += step[i] * (b->px->tensors.data[b->space.loops].axes[i].size - 1);
+    s.apart &= ~(1u << i);
+    i = in->first - 1;
   }
-  return length;
+  s.apart = loops_of(b, bound, &s, in);
+  s.several = s.apart != 0;
+  for (int i = in->first; i < b->space.open; i++)
+    if (!in->digits || in->digits[in->step[i]] < 0) s.apart &= ~(1u << i);
+  s.place = first_place(b, place, in, s.apart);
+  return s;
 }
 
 /* Asks for each line from the element on. */
@@ -102,40 +147,46 @@ static int innermost_loop(const struct builder *b, const struct bound_stage *bou
   int found = -1;
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
     int inner = bound->path[i].node;
-    const struct schedule_loop *loop = &build_node(b, inner)->loop;
     if (inner == node || bound->path[i].extent == 1) continue;
-    if (bound->path[i].dyn || loop->count > 1) return -1;
-    if (!b->tree->loops[inner].unrolled && !(loop->marks & LOOP_VEC)) found = inner;
+    if (bound->path[i].dyn || build_node(b, inner)->loop.count > 1) return -1;
+    if (is_loop(b, inner)) found = inner;
   }
   return found;
 }
 
-static bool is_long(const struct builder *b, int tensor, int64_t length) {
-  int64_t bytes = program_dtype_bytes(b->program->tensors.data[tensor].dtype);
-  return length * bytes > LINES * b->tree->machine.line;
-}
-
-/* Steps of the stage from the node to where the walk stands: how many there are, which one this is (an expression). Their
- * digits are put aside. */
-static int64_t put_aside(struct builder *b, const struct bound_stage *bound, int node, int *digits,
-                         int *now) {
-  int64_t count = 1;
-  *now = px_int(b->px, 0);
+/* Digits of the stage's steps from the node to where the walk stands. */
+static void put_aside(struct builder *b, const struct bound_stage *bound, int node, int *digits) {
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
     const struct step *s = &bound->path[i];
     digits[i] = b->space.digit[s->level];
-    if (s->node == node || digits[i] < 0) continue;
-    *now = px_add(b->px, px_mul(b->px, *now, px_int(b->px, s->extent)), digits[i]);
-    count *= s->extent;
-    b->space.digit[s->level] = -1;
+    if (s->node != node) b->space.digit[s->level] = -1;
   }
-  return count;
 }
 
 static void put_back(struct builder *b, const struct bound_stage *bound, int node,
                      const int *digits) {
   for (int i = stage_step(bound, node); i < bound->steps; i++)
     if (bound->path[i].node != node) b->space.digit[bound->path[i].level] = digits[i];
+}
+
+static bool reads_another(const struct stretch *s, const struct inner *in, int step) {
+  for (int i = in->first; i < in->end; i++)
+    if (s->apart >> i & 1 && in->step[i] == step) return true;
+  return false;
+}
+
+/* Steps that read the stretch: how many there are, which one this is (an expression). */
+static int64_t steps_of(struct builder *b, const struct bound_stage *bound, int node,
+                        const struct stretch *s, const struct inner *in, int *now) {
+  int64_t count = 1;
+  *now = px_int(b->px, 0);
+  for (int i = stage_step(bound, node); i < bound->steps; i++) {
+    const struct step *step = &bound->path[i];
+    if (step->node == node || in->digits[i] < 0 || reads_another(s, in, i)) continue;
+    *now = px_add(b->px, px_mul(b->px, *now, px_int(b->px, step->extent)), in->digits[i]);
+    count *= step->extent;
+  }
+  return count;
 }
 
 /* What this step of `count` asks for. */
@@ -150,13 +201,13 @@ static void prefetch_piece(struct builder *b, const struct stretch *s, int64_t c
 /* ---- loads -------------------------------------------------------------------------------------- */
 
 /* What is read below an expression and moves with `axes`, of arrays that are not on the stack; of
- * the lanes of a vector from the first on. Axes from `inner` on are of the loops inside. */
-static void find_stretches(struct builder *b, int expr, int node, uint32_t axes, int inner,
-                           struct seen *seen) {
+ * the lanes of a vector from the first on. */
+static void find_stretches(struct builder *b, const struct bound_stage *bound, int expr, int node,
+                           uint32_t axes, const struct inner *in, struct seen *seen) {
   if (expr < 0) return;
   struct px_node n = b->px->nodes.data[expr];
   if (n.op != PX_LOAD) {
-    for (int i = 0; i < 3; i++) find_stretches(b, n.arg[i], node, axes, inner, seen);
+    for (int i = 0; i < 3; i++) find_stretches(b, bound, n.arg[i], node, axes, in, seen);
     return;
   }
   int place = b->px->indices.data[n.first], stage = b->space.stage_of[n.tensor];
@@ -167,10 +218,8 @@ static void find_stretches(struct builder *b, int expr, int node, uint32_t axes,
     return;
   if (b->lane >= 0) place = build_at_zero(b, place, b->lane);
   if (px_mentions(b->px, place, b->lane)) return;
-  int64_t length = stretch_length(b, place, inner);
-  place = first_place(b, place, inner);
-  if (!is_seen(b, seen, n.tensor, place))
-    VEC_PUSH(seen, ((struct stretch){n.tensor, place, length}));
+  struct stretch s = stretch_of(b, bound, n.tensor, place, in);
+  if (!is_seen(b, seen, n.tensor, s.place)) VEC_PUSH(seen, s);
 }
 
 /* How many iterations of the loop, a group as one, came before; `axes`: those that count them. */
@@ -200,12 +249,14 @@ static void step_back(struct builder *b, const struct schedule_loop *loop, const
 
 /* What the stage reads where the walk stands, and the loops in the node go on. Answers how many were seen before. */
 static int stage_stretches(struct builder *b, const struct bound_stage *bound, int node,
-                           uint32_t axes, struct seen *seen) {
-  int before = seen->count, inner = open_inner(b, bound, node);
+                           uint32_t axes, struct inner *in, struct seen *seen) {
+  int before = seen->count;
+  open_inner(b, bound, node, in);
   int expr = space_expr(&b->space, bound, b->program->tensors.data[bound->tensor].body);
-  find_stretches(b, expr, node, axes, inner, seen);
-  close_inner(b, bound, node, inner);
-  b->space.open = inner;
+  find_stretches(b, bound, expr, node, axes, in, seen);
+  close_inner(b, bound, node, in->first);
+  in->end = b->space.open;
+  b->space.open = in->first;
   return before;
 }
 
@@ -219,12 +270,15 @@ static void prefetch_pieces(struct builder *b, int node, int outer) {
   for (int i = 0; i < b->tree->count && axes; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];
     if (bound->dead || innermost_loop(b, bound, outer) != node) continue;
-    int64_t count = put_aside(b, bound, outer, aside, &now);
-    int at = stage_stretches(b, bound, outer, axes, &seen);
+    struct inner in = {.digits = aside};
+    put_aside(b, bound, outer, aside);
+    int at = stage_stretches(b, bound, outer, axes, &in, &seen);
     put_back(b, bound, outer, aside);
-    for (; at < seen.count; at++)
-      if (is_long(b, seen.data[at].tensor, seen.data[at].length))
-        prefetch_piece(b, &seen.data[at], count, now);
+    for (; at < seen.count; at++) {
+      const struct stretch *s = &seen.data[at];
+      int64_t count = steps_of(b, bound, outer, s, &in, &now);
+      if (s->apart || is_long(b, s->tensor, s->length)) prefetch_piece(b, s, count, now);
+    }
   }
   step_back(b, loop, digits);
   loop_space_rollback(&b->space, m);
@@ -241,11 +295,12 @@ static void prefetch_rows(struct builder *b, int node) {
   for (int i = 0; i < b->tree->count && axes; i++) {
     const struct bound_stage *bound = &b->tree->stages[i];
     if (stage_step(bound, node) == bound->steps || bound->dead) continue;
-    int at = stage_stretches(b, bound, node, axes, &seen);
+    struct inner in = {0};
+    int at = stage_stretches(b, bound, node, axes, &in, &seen);
     bool in_pieces = innermost_loop(b, bound, node) >= 0;
     for (; at < seen.count; at++) {
       const struct stretch *s = &seen.data[at];
-      if (!in_pieces || !is_long(b, s->tensor, s->length))
+      if (!in_pieces || !(s->several || is_long(b, s->tensor, s->length)))
         prefetch_lines(b, s->tensor, s->place, s->length);
     }
   }

@@ -9,7 +9,8 @@
 enum {
   DEFAULT_CALLS = 8,        /* operations of a point from which on its tile is small */
   DEFAULT_STATEMENTS = 128, /* of a tile whose sum is unrolled */
-  DEFAULT_FEW = 64          /* steps of a reduction that loads bind, and not operations */
+  DEFAULT_FEW = 64,         /* steps of a reduction that loads bind, and not operations */
+  CHOOSER_NEAR = 1024       /* bytes from one line to the next that may be fetched ahead with it */
 };
 
 static const double CHOOSER_ROUNDED =
@@ -25,6 +26,7 @@ struct chooser_load {
   bool pages;                 /* the reduction goes from page to page */
   bool repeats;               /* of tiles in a row the first cache may keep what they load */
   bool far;                   /* it is in memory */
+  bool alone;                 /* the reduction finds each of its lines apart from the others */
   uint32_t apart;             /* own axes of which each step is a line or more further */
   uint32_t still;             /* own axes of several steps along which it is the same */
   int64_t step[PROGRAM_AXES]; /* bytes of a step of each axis, forward or back */

@@ -46,6 +46,8 @@ static const double STREAMED = 6;    /* what a tile has of such lines above that
 static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
 /* Of a tile without lanes, what is hidden while its panel comes from memory: of equals one with lanes is taken. */
 static const double MEANWHILE = 31 / 32.0;
+static const double SHARED_LINE = 8,
+                    FAR_LINE = 24;      /* a line that comes alone, from memory the latter */
 static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
@@ -732,6 +734,41 @@ static double fetching(const struct chooser *c) {
   return cycles;
 }
 
+/* Rows beside each other, whose lines follow each other. */
+static bool has_near_rows(const struct chooser *c, const struct chooser_load *known) {
+  for (uint32_t left = c->rowed; left;) {
+    int64_t step = known->step[chooser_next(&left)];
+    if (step && step < CHOOSER_NEAR) return true;
+  }
+  return false;
+}
+
+/* Blocks of lanes that find what a tile has loaded in the first cache, one after the other: their panels all stay in
+ * the second one. */
+static double blocks_in_row(const struct chooser *c, const struct access *at, double lines) {
+  double panels = 0;
+  for (int i = 0; i < c->f->loads; i++)
+    if (at[i].along != ALONG_STILL) panels += c->load[i].all;
+  if (2 * panels > (double)c->machine->l2 || 2 * lines > (double)c->machine->l1) return 1;
+  return (double)up(c->f->t->axes[c->now.vec].size, c->now.steps);
+}
+
+/* Cycles of a tile of a long sum until lines have come that nothing fetches ahead, each from a place of its own beyond
+ * the second cache. */
+static double scattered(const struct chooser *c, const struct access *at) {
+  double cycles = 0;
+  if (c->f->reduction <= DEFAULT_FEW || c->now.vec < 0 || !chooser_has_few_registers(c)) return 0;
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    const struct chooser_load *known = &c->load[i];
+    if (at[i].along != ALONG_STILL || !known->alone || l->twisted || l->rare) continue;
+    if (known->all <= (double)c->machine->l2 || has_near_rows(c, known)) continue;
+    double lines = chooser_lines(c, l);
+    cycles += lines / LINE * (known->far ? FAR_LINE : SHARED_LINE) / blocks_in_row(c, at, lines);
+  }
+  return cycles;
+}
+
 /* A row of the tile less still hides how long a sum takes. */
 static bool hides(const struct chooser *c, int axis, int64_t rows) {
   int64_t others = chooser_rows(c) / c->now.rows[axis] * chooser_vectors(c);
@@ -812,6 +849,7 @@ double chooser_cycles(struct chooser *c, double limit) {
   }
   if (takes(&k, step, limit)) return limit;
   double tile = in_tile(&k, step) + fetching(c) + disorder(c) + stores(c) + turning(c);
+  tile += scattered(c, at);
   if (k.steps > 1) tile += 8;
   return k.tiles * tile + arriving(c, at, tile) + packing(c) + k.moving;
 }

@@ -85,6 +85,15 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
   }
 }
 
+/* In lines of which none is near the one before, as pixels of an image whose channels come in blocks of a line. */
+static bool goes_alone(const struct default_facts *f, const struct chooser_load *known) {
+  if (known->span >= 2 * LINE) return false;
+  for (int i = f->t->rank; i < end_of(f); i++)
+    if (known->step[i] >= LINE && known->step[i] < CHOOSER_NEAR && f->t->axes[i].size > 1)
+      return false;
+  return true;
+}
+
 static void find_load(const struct chooser *c, const struct default_load *l,
                       struct chooser_load *out) {
   const struct default_facts *f = c->f;
@@ -105,6 +114,7 @@ static void find_load(const struct chooser *c, const struct default_load *l,
   }
   find_lines(f, out);
   out->pages = goes_to_pages(f, out);
+  out->alone = goes_alone(f, out);
   out->repeats =
       chooser_has_few_registers(c) && is_in_lines(f, l, out->bytes) && !is_in_few_sets(f, out);
 }

@@ -77,10 +77,16 @@ static bool is_whole(const struct chooser *c, int axis) {
   return !c->f->period[axis] || c->now.rows[axis] % c->f->period[axis] == 0;
 }
 
+/* Of axes that take as long the first stays: what rows along an inner one load is nearer to each other. */
+static int nearest(const struct chooser *c, int i) {
+  return c->windows ? i : c->f->t->rank - 1 - i;
+}
+
 /* Rows along a second axis, around a first one that is whole. */
 static void try_second(struct chooser *c, int first) {
   int64_t most = most_rows(c) / c->now.rows[first];
-  for (int i = 0; i < c->f->t->rank && most > 1; i++) {
+  for (int j = 0; j < c->f->t->rank && most > 1; j++) {
+    int i = nearest(c, j);
     if (i == first || !may_tile(c, i)) continue;
     int64_t size = c->f->t->axes[i].size;
     c->rowed = 1u << first | 1u << i;
@@ -105,14 +111,11 @@ static void try_rows_along(struct chooser *c, int axis) {
   c->now.rows[axis] = 1;
 }
 
-/* Of axes that take as long the first stays: what rows along an inner one load is nearer to each other. */
 static void try_rows(struct chooser *c) {
-  int last = c->f->t->rank - 1;
-  bool inner = !c->windows;
   chooser_count(c);
   consider(c);
   if (c->f->reduction == 1) return;
-  for (int i = 0; i <= last; i++) try_rows_along(c, inner ? last - i : i);
+  for (int i = 0; i < c->f->t->rank; i++) try_rows_along(c, nearest(c, i));
 }
 
 /* What maps have left over is code of its own: conditions and permuted loads are vectors in whole ones only. */

@@ -223,6 +223,21 @@ static const struct {
     {BEGIN "in X f32 [p:50176, c:144]\nin W f32 [c:144, o:24] const\n"
            "Y[p:50176, o:24] = X[p, c] * W[c, o] // sum c:144\nout Y\n",
      "\np_o:para:pf(3), c, p_i:4:unroll, o:vec =>", 1},
+// channels in blocks of a line: pixels beside each other, also where all blocks of what is made are rows, too; not of
+// several images, whose lines come one by one where they are beyond the second cache
+#define BLOCKS(n, c, size, o)                                                                \
+  BEGIN "in X f32 [n:" n ", a:" c ", h:" size ", w:" size ", b:16]\nin W f32 [o:" o ", a:" c \
+        ", b:16, v:16] const\nY[n:" n ", o:" o ", h:" size ", w:" size                       \
+        ", v:16] = X[n, a, h, w, b] * W[o, a, b, v] // sum a:" c ", b:16\nout Y\n"
+    {BLOCKS("16", "12", "28", "2"), "\nn:para, o, h:pf(4), w_o, a, b, w_i:6:peel:unroll, v:vec =>",
+     1},
+    {BEGIN "in X f32 [n:16, a:12, h:28, w:28, b:16]\nin W f32 [o:32, c:192] const\n"
+           "Y[n:16, o:2, h:28, w:28, v:16] = X[n, a, h, w, b] * W[o*16+v, a*16+b] // sum a:12, "
+           "b:16\nout Y\n",
+     "\nn:para, h:pf(4), w_o, v_o, a, b, w_i:6:peel:unroll, o:unroll, v_v:8:vec =>", 1},
+    {BLOCKS("16", "60", "7", "10"), "h_w_i:5:peel:unroll, v:vec =>", 1},
+    {BLOCKS("16", "60", "14", "10"),
+     "\nn:para, o, h_w_o:pf(21), a, b, h_w_i:6:peel:unroll, v:vec =>", 1},
     // groups whose channels follow each other are read with the pixel; images of groups one by one
     {BEGIN "in X f32 [h:56, w:56, g:4, c:16]\nin W f32 [g:4, c:16, o:16] const\n"
            "Y[h:56, w:56, g:4, o:16] = X[h, w, g, c] * W[g, c, o] // sum c:16\nout Y\n",
