@@ -14,6 +14,7 @@
  *     default_facts.c    what a stage is: how each load moves along each axis, what conditions ask
  *     default_phases.c   ... and where terms come and go with a remainder
  *     default_tile.c     lanes and rows of a stage that reduces: every candidate
+ *     default_loads.c    what each load is to all of them
  *     default_cycles.c   the formula: what one of them takes
  *     default_known.c    ... of a stage that was seen before
  *     default_sums.c     a long sum in parts, of which all tiles read what stays in the second cache
@@ -49,7 +50,9 @@
  * too, or are fewer than the numbers that go with them. Rows that do not divide the blocks which they are in
  * have an address each, and load those of more than 8. Of an image whose lines under a window are more than
  * the first cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a
- * byte. A stage takes
+ * byte. With fewer than 32 registers each line of a long sum that comes alone from beyond the second cache costs a tile 8
+ * cycles, 24 from memory, less where blocks of lanes after it find it in the first cache: where steps of the reduction
+ * are lines of 1 KiB or more from each other, and rows of the tile, too. A stage takes
  *
  *     tiles * (reduction * step + stores)  +  elements of what is packed for it
  *     +  blocks of lanes * what the first tile of each waits for its panel, where all panels are more than L2
