@@ -182,7 +182,8 @@ static int64_t steps_of(struct builder *b, const struct bound_stage *bound, int 
   *now = px_int(b->px, 0);
   for (int i = stage_step(bound, node); i < bound->steps; i++) {
     const struct step *step = &bound->path[i];
-    if (step->node == node || in->digits[i] < 0 || reads_another(s, in, i)) continue;
+    bool lanes = build_node(b, step->node)->loop.marks & LOOP_VEC; /* loops may stand in it */
+    if (step->node == node || in->digits[i] < 0 || lanes || reads_another(s, in, i)) continue;
     *now = px_add(b->px, px_mul(b->px, *now, px_int(b->px, step->extent)), in->digits[i]);
     count *= step->extent;
   }
