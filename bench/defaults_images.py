@@ -1,5 +1,6 @@
 """Convolutions of 16 images, which come from memory: with few products of an element, as those
-that make fewer channels of many, groups of them and windows of one channel each, and with many.
+that make fewer channels of many, groups of them and windows of one channel each, and with many;
+and with channels in blocks of 16, as the passes of a network keep them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,34 @@ def groups(batch: int) -> Case:
     return Case(f"groups in pixels 64@56 b{batch}", GROUPED.format(n=batch), run)
 
 
+BLOCKS = """canvas 1
+program blocks
+in X f32 [n:16, a:{blocks}, h:{size}, w:{size}, b:16]
+in W f32 [o:{outputs}, c:{channels}] const
+Y[n:16, o:{output_blocks}, h:{size}, w:{size}, v:16] = \
+X[n, a, h, w, b] * W[o*16+v, a*16+b] // sum a:{blocks}, b:16
+out Y
+"""
+
+
+def in_blocks(channels: int, outputs: int, size: int) -> Case:
+    """A convolution of 1x1, channels in blocks of 16 on both sides."""
+
+    def run(x: list[torch.Tensor]) -> torch.Tensor:
+        image = x[0].permute(0, 1, 4, 2, 3).flatten(1, 2)
+        made = functional.conv2d(image, x[1][:, :, None, None])
+        return made.unflatten(1, (outputs // 16, 16)).permute(0, 1, 3, 4, 2)
+
+    program = BLOCKS.format(
+        blocks=channels // 16,
+        channels=channels,
+        outputs=outputs,
+        output_blocks=outputs // 16,
+        size=size,
+    )
+    return Case(f"1x1 {channels}->{outputs}@{size} b16 in blocks", program, run)
+
+
 def many_images() -> list[Case]:
     return [
         conv("1x1 144->24@56 b16", 144, 24, 56, 1, batch=16),
@@ -49,6 +78,10 @@ def many_images() -> list[Case]:
         groups(1),
         groups(16),
         conv("depth-wise 144@56 b16", 144, 144, 56, groups=144, batch=16),
+        in_blocks(192, 32, 28),
+        in_blocks(144, 32, 28),
+        in_blocks(960, 160, 7),
+        in_blocks(320, 1280, 7),
         product(50176, 24, 144),
         product(12544, 64, 512),
     ]

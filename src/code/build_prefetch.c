@@ -29,9 +29,8 @@ struct stretch {
 /* The loops inside, as axes. */
 struct inner {
   int first, end;         /* of them */
-  int step[PROGRAM_AXES]; /* of the stage's path, by axis ... */
-  const int
-      *digits; /* ... where the walk stands in it, by step; NULL: it stands before these loops */
+  int step[PROGRAM_AXES]; /* of the stage's path, by axis */
+  const int *digits;      /* by step, where the walk stands in them; NULL: it stands before */
 };
 
 struct seen {
@@ -100,6 +99,8 @@ static uint32_t loops_of(const struct builder *b, const struct bound_stage *boun
                          const struct stretch *s, const struct inner *in) {
   int64_t bytes = program_dtype_bytes(b->program->tensors.data[s->tensor].dtype);
   int64_t all = s->length;
+  if (2 * bound->steps > PROGRAM_AXES)
+    return 0; /* not all of them may be axes where the walk stands */
   for (int i = in->first; i < b->space.open; i++) {
     if (!(s->apart >> i & 1)) continue;
     if (!is_loop(b, bound->path[in->step[i]].node)) return 0;

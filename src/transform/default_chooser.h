@@ -1,5 +1,6 @@
 /* The tile that is being chosen, shared by the files that choose it: default_tile.c (every
- * candidate), default_cycles.c (what one of them takes), default_order.c (the order of its loops),
+ * candidate), default_loads.c (what a load is to all of them), default_cycles.c (what one of them
+ * takes), default_sums.c (long sums in parts), default_order.c (the order of its loops),
  * default_wish.c (what a sketch wants). */
 #ifndef CANVAS_TRANSFORM_DEFAULT_CHOOSER_H
 #define CANVAS_TRANSFORM_DEFAULT_CHOOSER_H
@@ -10,11 +11,14 @@ enum {
   DEFAULT_CALLS = 8,        /* operations of a point from which on its tile is small */
   DEFAULT_STATEMENTS = 128, /* of a tile whose sum is unrolled */
   DEFAULT_FEW = 64,         /* steps of a reduction that loads bind, and not operations */
-  CHOOSER_NEAR = 1024       /* bytes from one line to the next that may be fetched ahead with it */
+  CHOOSER_SET = 4096,       /* bytes from one line to the next of a set of L1 ... */
+  CHOOSER_WAYS = 8,         /* ... which holds so many */
+  CHOOSER_LINE = 64,        /* ... and its bytes */
+  CHOOSER_PAGE = 1024 /* bytes from which on lines are not fetched before they are asked for */
 };
 
-static const double CHOOSER_ROUNDED =
-    1 - 1e-9; /* of a bound, so that no rounding makes it too high */
+/* Of a bound, so that no rounding makes it too high. */
+static const double CHOOSER_ROUNDED = 1 - 1e-9;
 
 /* What a load is to all tiles of a stage: found once, asked for by each of them. */
 struct chooser_load {

@@ -6,10 +6,6 @@ enum {
   PORTS = 2,             /* multiply-adds, and loads, of a cycle */
   LATENCY = 4,           /* cycles until a sum may be added to again ... */
   HIDDEN = 2,            /* ... of which other stages hide so many, where they share its loops */
-  SET = 4096,            /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8,              /* ... which holds so many */
-  LINE = 64,             /* ... and its bytes */
-  PAGE = 1024,           /* bytes from which on lines are not fetched before they are asked for */
   STREAM = 24,           /* bytes that come from the second cache in a cycle ... */
   LINES_STREAM = 48,     /* ... of lines of which elements are used */
   FEW_LINES_STREAM = 18, /* ... and registers are few */
@@ -20,8 +16,7 @@ enum {
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
-  PLACES = 4,            /* elements that a vector is put together of at little cost */
-  SHORT = 9              /* steps of a reduction that count as one */
+  PLACES = 4             /* elements that a vector is put together of at little cost */
 };
 
 static const double ONE_LINE = 0.55,
@@ -213,10 +208,10 @@ static bool crowds(const struct chooser *c, const struct default_load *l) {
     if (l->stride[i] <= 0) continue;
     bool slide = c->now.slide >= 0 && window >= 0;
     if (slide) rows += (c->f->t->axes[window].size - 1) / known->moved[i];
-    if (known->step[i] % SET == 0) lines *= rows;
+    if (known->step[i] % CHOOSER_SET == 0) lines *= rows;
     slides = slides || slide;
   }
-  return slides ? lines >= WAYS : lines > WAYS;
+  return slides ? lines >= CHOOSER_WAYS : lines > CHOOSER_WAYS;
 }
 
 /* Rows that lie in lines of their own cost more, and most where they lie in one set of L1. */
@@ -225,8 +220,8 @@ static double spread(const struct chooser *c, const struct default_load *l) {
   const struct chooser_load *known = chooser_known(c, l);
   for (uint32_t left = c->rowed & known->apart; left;) {
     int64_t bytes = known->step[chooser_next(&left)];
-    bool one_set = bytes % SET == 0 && crowds(c, l);
-    double more = one_set ? 3 : bytes >= SET ? 1.3 : 1.1;
+    bool one_set = bytes % CHOOSER_SET == 0 && crowds(c, l);
+    double more = one_set ? 3 : bytes >= CHOOSER_SET ? 1.3 : 1.1;
     cost = cost > more ? cost : more;
   }
   return cost;
@@ -251,12 +246,12 @@ double chooser_lines(const struct chooser *c, const struct default_load *l) {
   for (uint32_t left = c->rowed | lanes; left;) {
     int i = chooser_next(&left);
     int64_t steps = i == c->now.vec ? c->now.steps : c->now.rows[i], step = known->step[i];
-    if (step >= LINE)
+    if (step >= CHOOSER_LINE)
       lines *= (double)steps;
     else if (step)
       span += (steps - 1) * step;
   }
-  return lines * (double)(span / LINE + 1) * LINE;
+  return lines * (double)(span / CHOOSER_LINE + 1) * CHOOSER_LINE;
 }
 
 /* Tiles in a row that load the same, one after the other: 1 where the first cache does not keep it so long, where
@@ -450,7 +445,7 @@ static double arrival(const struct chooser *c, int load) {
   if (c->now.packed >> load & 1 || paging(c, l) == 0) return rate;
   for (int i = 0; i < c->f->t->rank; i++)
     if (l->stride[i] == 1) beside = i == c->now.vec ? c->now.steps : c->now.rows[i];
-  int64_t lines = beside * chooser_bytes(c, l) / LINE;
+  int64_t lines = beside * chooser_bytes(c, l) / CHOOSER_LINE;
   if (lines >= LINES_OF_PAGE) return rate;
   return lines < 2 ? rate * ONE_LINE : rate * TWO_LINES;
 }
@@ -663,7 +658,7 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   for (uint32_t left = c->rowed; left;) {
     int i = chooser_next(&left), window = chooser_known(c, l)->window[i];
     int64_t rows = c->now.rows[i], step = chooser_known(c, l)->moved[i];
-    bool apart = l->stride[i] * chooser_bytes(c, l) > SET;
+    bool apart = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
     if (window < 0 || !apart) continue;
     count += (rows - 1) * step + c->f->t->axes[window].size + rows;
   }
@@ -699,7 +694,7 @@ bool chooser_windows_stay(const struct chooser *c, const struct default_tile *ti
     int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
     if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
     if (!window) continue;
-    if (window / pitch > chooser_sets_of(pitch) * WAYS) return false;
+    if (window / pitch > chooser_sets_of(pitch) * CHOOSER_WAYS) return false;
     if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
     more = more || window > l1;
   }
@@ -738,7 +733,7 @@ static double fetching(const struct chooser *c) {
 static bool has_near_rows(const struct chooser *c, const struct chooser_load *known) {
   for (uint32_t left = c->rowed; left;) {
     int64_t step = known->step[chooser_next(&left)];
-    if (step && step < CHOOSER_NEAR) return true;
+    if (step && step < CHOOSER_PAGE) return true;
   }
   return false;
 }
@@ -764,7 +759,8 @@ static double scattered(const struct chooser *c, const struct access *at) {
     if (at[i].along != ALONG_STILL || !known->alone || l->twisted || l->rare) continue;
     if (known->all <= (double)c->machine->l2 || has_near_rows(c, known)) continue;
     double lines = chooser_lines(c, l);
-    cycles += lines / LINE * (known->far ? FAR_LINE : SHARED_LINE) / blocks_in_row(c, at, lines);
+    cycles +=
+        lines / CHOOSER_LINE * (known->far ? FAR_LINE : SHARED_LINE) / blocks_in_row(c, at, lines);
   }
   return cycles;
 }

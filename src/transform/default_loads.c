@@ -6,13 +6,7 @@
 #include "program/program_cost.h"
 #include "transform/default_chooser.h"
 
-enum {
-  SET = 4096,  /* bytes from one line to the next of a set of L1 ... */
-  WAYS = 8,    /* ... which holds so many */
-  LINE = 64,   /* ... and its bytes */
-  PAGE = 1024, /* bytes from which on lines are not fetched before they are asked for */
-  SHORT = 9    /* steps of a reduction that count as one */
-};
+enum { SHORT = 9 }; /* steps of a reduction that count as one */
 
 static int end_of(const struct default_facts *f) {
   return f->t->rank + f->t->reductions;
@@ -43,19 +37,19 @@ static bool goes_to_pages(const struct default_facts *f, const struct chooser_lo
     int64_t step = known->step[i];
     if (step && f->t->axes[i].size > SHORT && (!least || step < least)) least = step;
   }
-  return least >= PAGE;
+  return least >= CHOOSER_PAGE;
 }
 
 /* Its rows begin at quarters of a line: few of its vectors lie in two. */
 static bool is_in_lines(const struct default_facts *f, const struct default_load *l, int bytes) {
   for (int i = 0; i < end_of(f); i++)
-    if (l->stride[i] != 1 && 4 * l->stride[i] * bytes % LINE) return false;
+    if (l->stride[i] != 1 && 4 * l->stride[i] * bytes % CHOOSER_LINE) return false;
   return true;
 }
 
 int64_t chooser_sets_of(int64_t pitch) {
-  int64_t sets = SET / LINE, step = pitch / LINE;
-  if (pitch % LINE) return sets;
+  int64_t sets = CHOOSER_SET / CHOOSER_LINE, step = pitch / CHOOSER_LINE;
+  if (pitch % CHOOSER_LINE) return sets;
   while (sets > 1 && step % 2 == 0) {
     sets /= 2;
     step /= 2;
@@ -67,7 +61,8 @@ int64_t chooser_sets_of(int64_t pitch) {
 static bool is_in_few_sets(const struct default_facts *f, const struct chooser_load *known) {
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t pitch = known->step[i];
-    if (pitch >= LINE && f->t->axes[i].size > chooser_sets_of(pitch) * WAYS) return true;
+    if (pitch >= CHOOSER_LINE && f->t->axes[i].size > chooser_sets_of(pitch) * CHOOSER_WAYS)
+      return true;
   }
   return false;
 }
@@ -78,7 +73,7 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
   out->span = 0;
   for (int i = f->t->rank; i < end_of(f); i++) {
     int64_t steps = f->t->axes[i].size;
-    if (out->step[i] >= LINE)
+    if (out->step[i] >= CHOOSER_LINE)
       out->lines *= (double)steps;
     else if (out->step[i])
       out->span += (steps - 1) * out->step[i];
@@ -87,9 +82,9 @@ static void find_lines(const struct default_facts *f, struct chooser_load *out) 
 
 /* In lines of which none is near the one before, as pixels of an image whose channels come in blocks of a line. */
 static bool goes_alone(const struct default_facts *f, const struct chooser_load *known) {
-  if (known->span >= 2 * LINE) return false;
+  if (known->span >= 2 * CHOOSER_LINE) return false;
   for (int i = f->t->rank; i < end_of(f); i++)
-    if (known->step[i] >= LINE && known->step[i] < CHOOSER_NEAR && f->t->axes[i].size > 1)
+    if (known->step[i] >= CHOOSER_LINE && known->step[i] < CHOOSER_PAGE && f->t->axes[i].size > 1)
       return false;
   return true;
 }

@@ -16,8 +16,7 @@ enum {
   COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
   SMALL = 4096,      /* elements that are not worth packing */
   NEAR = 256,        /* bytes of what is fetched ahead of what lies before it */
-  APART = 1024,      /* bytes from which on lines are not fetched before they are asked for, ... */
-  ACROSS = 8,        /* ... and take so many cycles more */
+  ACROSS = 8,        /* cycles of a line of a page of its own */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
   AT_ONCE = 2,       /* panels that are read from memory at once */
   OFTEN = 3          /* times that rows of a copy repeat, where they leave a rest */
@@ -245,7 +244,7 @@ static double across_pages(const struct chooser *c, const struct default_load *l
   int v = c->best.vec, inner = -1;
   for (int i = c->f->t->rank; i < c->f->t->rank + c->f->t->reductions; i++)
     if (inner < 0 || (l->stride[i] && l->stride[i] < l->stride[inner])) inner = i;
-  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < APART) return 0;
+  if (inner < 0 || l->stride[inner] * chooser_bytes(c, l) < CHOOSER_PAGE) return 0;
   struct chooser best = chooser_of_best(c);
   double tiles = 1 / chooser_uses_in_row(&best, l);
   double lines = (double)program_elements(c->f->p, l->tensor) / 16;
@@ -302,7 +301,8 @@ static bool hops(const struct chooser *c, int longer, int shorter) {
   int64_t bytes = program_dtype_bytes(c->f->t->dtype);
   int64_t points = c->best.steps / c->lanes, far = reach(c, longer) * bytes;
   for (int i = 0; i < c->f->t->rank; i++) points *= c->best.rows[i];
-  return c->best.vec >= 0 && points >= WORTH && far >= APART && reach(c, shorter) * bytes < far;
+  return c->best.vec >= 0 && points >= WORTH && far >= CHOOSER_PAGE &&
+         reach(c, shorter) * bytes < far;
 }
 
 /* What slides is innermost; a loop of few steps is not, where there is a longer one that does not hop. */

@@ -1,4 +1,4 @@
-// Tiles that are left off before all of their cycles are counted take no fewer than the one that is chosen: the same
+// What the choice of a tile finds once, and what it leaves off. Tiles that are left off before all of their cycles are counted take no fewer than the one that is chosen: the same
 // tile is chosen where every one of them is counted, as is done for a sketch, whatever the stage, the order in which
 // it and what it reads are kept, the machine and the options.
 #include "base/random.h"
@@ -138,4 +138,56 @@ static void what_is_left_off_takes_longer(void **state) {
     }
 }
 
-CHECK_MAIN(cmocka_unit_test(what_is_left_off_takes_longer))
+#define PIXELS                                                                          \
+  "canvas 1\nprogram p\nin X f32 [h:20, w:20, c:64]\nin W f32 [i:3, j:3, c:64, o:32]\n" \
+  "Y[h:18, w:18, o:32] = X[h+i, w+j, c] * W[i, j, c, o] // sum i:3, j:3, c:64\nout Y\n"
+#define PLANES                                                                \
+  "canvas 1\nprogram p\nin X f32 [c:64, h:28, w:28]\nin W f32 [o:16, c:64]\n" \
+  "Y[o:16, h:28, w:28] = X[c, h, w] * W[o, c] // sum c:64\nout Y\n"
+
+// What is found once of a load, by hand: own axes are bits from the first on, then come those of the sum.
+static const struct {
+  const char *text;
+  int load;
+  uint32_t apart, still;
+  bool pages, repeats, far, alone;
+  double all, panel, lines;
+  int64_t span;
+  int window[3];
+} loads[] = {
+    {PIXELS, 0, 3, 4, false, true, false, false, 102400, 576, 9, 252, {3, 4, -1}},
+    {PIXELS, 1, 0, 3, false, true, false, false, 73728, 576, 576, 0, {-1, -1, -1}},
+    {PLANES, 0, 2, 1, true, true, true, true, 200704, 64, 64, 0, {-1, -1, -1}},
+    {PLANES, 1, 1, 6, false, true, false, false, 4096, 64, 1, 252, {-1, -1, -1}},
+};
+
+static void loads_are_found(void **state) {
+  (void)state;
+  struct machine small = machine_avx2;  // what is more than 8 times its second cache is far
+  small.l2 = 16 << 10;
+  CHECK_ROWS (loads, row) {
+    struct program *p;
+    struct default_facts f;
+    struct default_kept kept[3];
+    struct chooser_load found[DEFAULT_LOADS];
+    if (program_parse(&ctx, row->text, strlen(row->text), &p)) fail_msg("%s", ctx.message);
+    for (int i = 0; i < 3; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
+    default_facts(p, 2, kept, &f);
+    struct chooser c = {.f = &f, .machine = &small, .lanes = 8, .share = 1};
+    chooser_find_loads(&c, found);
+    const struct chooser_load *l = &found[row->load];
+    CHECK_INT(l->apart, row->apart, row->text);
+    CHECK_INT(l->still, row->still, row->text);
+    CHECK(l->pages == row->pages, row->text);
+    CHECK(l->repeats == row->repeats, row->text);
+    CHECK(l->far == row->far, row->text);
+    CHECK(l->alone == row->alone, row->text);
+    CHECK(l->all == row->all && l->panel == row->panel, row->text);
+    CHECK(l->lines == row->lines && l->span == row->span, row->text);
+    for (int i = 0; i < 3; i++) CHECK_INT(l->window[i], row->window[i], row->text);
+    CHECK(c.windows == !strcmp(row->text, PIXELS), row->text);
+    program_free(p);
+  }
+}
+
+CHECK_MAIN(cmocka_unit_test(what_is_left_off_takes_longer), cmocka_unit_test(loads_are_found))
