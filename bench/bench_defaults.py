@@ -35,6 +35,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import defaults_choosing as choosing
 import defaults_code as code
 import defaults_sampled as sampled
+import machines
 import torch
 from defaults_cases import Case, example_kernels, operators
 from defaults_kinds import KINDS
@@ -115,7 +116,7 @@ def show_sampled(args: argparse.Namespace) -> None:
 
 def show_choosing(args: argparse.Namespace) -> None:
     named = choosing.programs(args.only, args.sampled, args.words)
-    machine = code.machine_text(args.machine) or code.this_machine()
+    machine = code.machine_text(args.machine) or machines.this()
     rows = show(choosing.run(named, machine), choosing.line, args.json)
     if not args.json:
         print(choosing.summary(rows))

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import machines
 import numpy as np
 
 from canvas import _core
@@ -36,17 +37,8 @@ TYPES = {"f32": "f4", "f64": "f8", "i32": "i4", "bf16": "u2"}
 
 
 def machine_text(name: str) -> str | None:
-    """Of examples/machines; "here" is this one. Code for 32-byte vectors is for x86-64-v3."""
-    if name == "here":
-        return None
-    text = (ROOT / f"examples/machines/{name}.txt").read_text()
-    text = re.sub(r"^target .*\n", "", text, flags=re.M)
-    return text + f"target {'x86-64-v3' if name == 'avx2' else 'native'}\n"
-
-
-def this_machine() -> str:
-    command = [str(ROOT / "build" / "canvas"), "machine"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    """Of examples/machines; "here" is this one."""
+    return None if name == "here" else machines.example(name)
 
 
 def children() -> float:

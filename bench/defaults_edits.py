@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import machines
 import native_cases
 import numpy as np
 import torch
@@ -36,7 +37,6 @@ from defaults_code import (
     compiled,
     explained,
     in_turns,
-    machine_text,
     ratio,
 )
 from defaults_many import Candidate, Tries
@@ -266,8 +266,7 @@ def search(case: Case, first: Candidate, isa: str, machine: str, count: int) -> 
 
 def measure(case: Case, isa: str, count: int, samples: int, known: Row | None) -> Row:
     """`known`: a row of before, of which only the best is timed again."""
-    machine = machine_text(isa)
-    assert machine is not None
+    machine = machines.narrowed(isa, machines.this())
     inputs = Inputs(case)
     program, arrays = default_of(inputs, isa)
     default = compiled(program, arrays, None, machine)

@@ -13,6 +13,7 @@ import re
 import statistics
 from collections.abc import Iterator
 
+import machines
 import numpy as np
 from defaults_cases import Case
 from defaults_code import (
@@ -22,7 +23,6 @@ from defaults_code import (
     c_text,
     compiled,
     in_turns,
-    machine_text,
     random_inputs,
     ratio,
 )
@@ -58,8 +58,7 @@ def compiled_alone(found: list[Candidate], program: str, arrays: Arrays, machine
 
 
 def measure(case: Case, isa: str, count: int, samples: int) -> Row:
-    machine = machine_text(isa)
-    assert machine is not None
+    machine = machines.narrowed(isa, machines.this())
     program, schedule = scheduled(c_text(weights_constant(case), machine))
     arrays = random_inputs(program)
     default = compiled(program, arrays, schedule, machine)

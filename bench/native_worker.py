@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import machines
 import native_cases
 import numpy as np
 from native_cases import LANES, Case, Hand
@@ -47,9 +48,7 @@ class Compiler:
         self.folder = folder / isa
         self.folder.mkdir(exist_ok=True)
         self.machine = self.folder / "machine.txt"
-        text = (HERE.parent / f"examples/machines/{isa}.txt").read_text()
-        target = "x86-64-v3" if isa == "avx2" else "native"
-        self.text = re.sub(r"^target .*\n", "", text, flags=re.M) + f"target {target}\n"
+        self.text = machines.narrowed(isa, machines.this())
         self.machine.write_text(self.text)
 
     def canvas(self, *words: str | Path) -> str:

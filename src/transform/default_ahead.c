@@ -1,6 +1,6 @@
 /* Rows of images that come from memory are asked for while the ones before them are read: where few products are made
- * of an element, nothing else hides how long it takes to come. Measured with AVX2 (docs/reports/defaults.md, "Images
- * from memory"). See default.h.
+ * of an element, nothing else hides how long it takes to come. Measured: docs/reports/defaults.md, "Images from
+ * memory". See default.h.
  */
 #include "program/program_cost.h"
 #include "transform/default.h"
@@ -37,7 +37,7 @@ struct default_ahead default_rows_ahead(const struct default_facts *f, const str
                                         const struct default_tile *tile) {
   struct default_ahead ahead = {.axis = -1};
   bool alone = tile->blocked < 0 && !tile->streams && !tile->part && !tile->open;
-  if (!m || m->registers >= DEFAULT_REGISTERS || !alone || tile->vec < 0 || f->reduction == 1)
+  if (!m || !alone || tile->vec < 0 || f->reduction == 1)
     return ahead;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];

@@ -212,7 +212,8 @@ static const struct {
   BEGIN "in X f32 [n:" n ", h:56, w:56, c:" c "]\nin W f32 [c:" c ", o:" o "] const\nY[n:" n \
         ", h:56, w:56, o:" o "] = X[n, h, w, c] * W[c, o] // sum c:" c "\nout Y\n"
     {PIXELS("16", "144", "24"), "\nn:para, h:pf(1), w_o, c, w_i:4:unroll, o:vec =>", 1},
-    {PIXELS("16", "144", "24"), "\nn:para, h, w_o, c, w_i:14:unroll, o_v:32:mask:vec =>", 0},
+    {PIXELS("16", "144", "24"), "\nn:para, h:pf(1), w_o, c, w_i:14:unroll, o_v:32:mask:vec =>", 0},
+    {PIXELS("8", "144", "24"), "\nn:para, h, w_o, c, w_i:14:unroll, o_v:32:mask:vec =>", 0},
     {PIXELS("2", "144", "24"), "\nn:para, h, w_o, c, w_i:4:unroll, o:vec =>", 1},
     {PIXELS("16", "64", "64"), "\nn:para, h:pf(1), w_o, o_o, c, w_i:6:peel:unroll, o_v:16:vec =>",
      1},
