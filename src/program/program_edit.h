@@ -58,6 +58,9 @@ canvas_status program_columns(canvas_context *ctx, const struct program *p, int 
  * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */
 struct program *program_straight(const struct program *p, int stage, int node, int axis);
 
+/* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. */
+struct program *program_turned(const struct program *p, int stage, int axis, const char *name);
+
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first
  * output's first axis: tensors have fewer axes and lie in memory as before. NULL where there are none. */
 struct program *program_merged(const struct program *p);

@@ -167,6 +167,17 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   return px_load(to, c->fresh, rank + 1, place);
 }
 
+/* Where axis `from` of a tensor is once one of them is last. */
+static int turned_place(int axis, int rank, int last) {
+  return axis == last ? rank - 1 : axis - (axis > last);
+}
+
+static int load_turned(const struct change *c, struct program *to, int rank, const int *indices) {
+  int places[PROGRAM_AXES];
+  for (int i = 0; i < rank; i++) places[turned_place(i, rank, c->axis)] = indices[i];
+  return px_load(to, c->fresh, rank, places);
+}
+
 /* A load of `from`, its indices copied already. */
 static int load_changed(struct program *to, int tensor, int rank, const int *indices, void *data) {
   struct change *c = data;
@@ -178,6 +189,7 @@ static int load_changed(struct program *to, int tensor, int rank, const int *ind
   if (tensor != c->tensor || !c->active) return px_load(to, c->number[tensor], rank, indices);
   if (c->kind == CHANGE_CACHE_READ) return px_load(to, c->fresh, rank, indices);
   if (c->kind == CHANGE_OVERLAP) return load_tile(c, to, rank, indices);
+  if (c->kind == CHANGE_TURN) return load_turned(c, to, rank, indices);
   layout_place(&c->layout, to, indices, places);
   return px_load(to, c->fresh, c->layout.rank, places);
 }
@@ -365,6 +377,25 @@ static int packed_stage(struct change *c) {
   return made;
 }
 
+/* What the stage computes, with an axis of it last. */
+static int turned_stage(struct change *c) {
+  const struct program_tensor *t = &c->from->tensors.data[c->tensor];
+  const char *names[PROGRAM_AXES];
+  int64_t sizes[PROGRAM_AXES];
+  int axis[PROGRAM_AXES];
+  struct px_map map = {.axis = axis, .load = load_changed, .data = c};
+  for (int i = 0; i < t->rank; i++) {
+    int place = turned_place(i, t->rank, c->axis);
+    names[place] = t->axes[i].name;
+    sizes[place] = t->axes[i].size;
+  }
+  int made = program_stage(c->to, c->name, t->dtype, t->rank, names, sizes);
+  for (int i = 0; i < t->rank; i++)
+    axis[i] = program_axis(c->to, made, turned_place(i, t->rank, c->axis));
+  program_define(c->to, made, px_copy(c->to, c->from, t->body, &map));
+  return made;
+}
+
 /* PO[h_o:7, h_i:10, w:56] = what P is at h = h_o*8+h_i, and 0 where there is no such place. */
 static int overlap_stage(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->tensor];
@@ -401,6 +432,8 @@ static void begin_tensor(struct change *c, int i) {
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
   if (c->kind == CHANGE_PACK && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = packed_stage(c);
+  if (c->kind == CHANGE_TURN && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
+    c->fresh = turned_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
   if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
@@ -414,8 +447,9 @@ void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
-    bool gone = c->kind == CHANGE_OVERLAP && i == c->tensor;
-    if (c->inlined[i] || (gone && is_read_by_one(c->from, i, c->reader))) continue;
+    bool gone =
+        c->kind == CHANGE_OVERLAP && i == c->tensor && is_read_by_one(c->from, i, c->reader);
+    if (c->inlined[i] || gone || (c->kind == CHANGE_TURN && i == c->tensor)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
     else if (c->kind == CHANGE_RFACTOR && i == c->tensor)

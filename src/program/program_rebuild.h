@@ -17,6 +17,7 @@ enum change_kind {
   CHANGE_OVERLAP,
   CHANGE_OUTLINE,
   CHANGE_STRAIGHT,
+  CHANGE_TURN,
   CHANGE_WINOGRAD
 };
 
@@ -69,12 +70,12 @@ struct change {
   int node;   /* CHANGE_OUTLINE, ... STRAIGHT: of its expression */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
-  bool apart;                /* ... none is a sum of two: CHANGE_OUTLINE */
-  const char *name;          /* of the new stage */
-  enum program_dtype type;   /* CHANGE_TYPE */
-  struct layout layout;      /* CHANGE_PACK */
-  int axis;                  /* CHANGE_RFACTOR: of `tensor`, one of its reduction axes */
-  int64_t lanes;             /* ... so many partial sums */
+  bool apart;              /* ... none is a sum of two: CHANGE_OUTLINE */
+  const char *name;        /* of the new stage */
+  enum program_dtype type; /* CHANGE_TYPE */
+  struct layout layout;    /* CHANGE_PACK */
+  int axis;      /* of `tensor`: CHANGE_RFACTOR: a reduction; CHANGE_TURN: what becomes last */
+  int64_t lanes; /* ... so many partial sums */
   struct window window;      /* CHANGE_OVERLAP */
   struct winograd *winograd; /* CHANGE_WINOGRAD: by tensor */
   struct beyond beyond;      /* CHANGE_BORDER with a name */

@@ -118,24 +118,9 @@ static int gathered_map(const struct default_plans *all, int stage) {
 
 /* The map with an axis of it last; NULL where that cannot be. */
 static struct program *turned(const struct program *p, int map, int last) {
-  const struct program_tensor *t = &p->tensors.data[map];
   char name[PROGRAM_NAME];
-  canvas_context ctx;
-  struct buf text = {0};
-  struct program *packed, *out = NULL;
-  editor_name(p, t->name, "_t", name);
-  buf_printf(&text, "pack %s as %s [", t->name, name);
-  for (int i = 0; i < t->rank; i++)
-    if (i != last) buf_printf(&text, "%s, ", t->axes[i].name);
-  buf_printf(&text, "%s]", t->axes[last].name);
-  if (program_edit(&ctx, p, text.text, text.length, &packed) == CANVAS_OK) {
-    text.length = 0;
-    buf_printf(&text, "inline %s", t->name);
-    if (program_edit(&ctx, packed, text.text, text.length, &out) != CANVAS_OK) out = NULL;
-    program_free(packed);
-  }
-  buf_free(&text);
-  return out;
+  editor_name(p, p->tensors.data[map].name, "_t", name);
+  return program_turned(p, map, last, name);
 }
 
 /* The best order of a map, if one is better than its own. */
