@@ -138,18 +138,22 @@ static int outside(struct chooser *c) {
   return c->best.blocked;
 }
 
-/* Of a stage without a reduction, what it gathers is contiguous along this axis: the lines that one
- * vector touches are used by the next ones; -1. */
-static int gathered_along(const struct chooser *c) {
-  if (c->f->reduction > 1 || c->f->t->rank == 0) return -1;
-  int v = c->best.vec < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vec;
+/* What is not contiguous along axis v, nor stands still, is so along this one; -1. */
+static int read_along(const struct chooser *c, int v) {
   for (int i = 0; i < c->f->loads; i++) {
     const int64_t *stride = c->f->load[i].stride;
-    if (v < 0 || stride[v] == 0 || stride[v] == 1) continue;
+    if (stride[v] == 0 || stride[v] == 1) continue;
     for (int j = 0; j < c->f->t->rank; j++)
       if (stride[j] == 1 && c->f->t->axes[j].size > 1) return j;
   }
   return -1;
+}
+
+/* Of a stage without a reduction, what it gathers is contiguous along this axis: the lines that one
+ * vector touches are used by the next ones; -1. */
+static int gathered_along(const struct chooser *c) {
+  if (c->f->reduction > 1 || c->f->t->rank == 0) return -1;
+  return read_along(c, c->best.vec < 0 ? c->f->order[c->f->t->rank - 1] : c->best.vec);
 }
 
 /* A copy goes through what it reads in the order in which it lies there. */
@@ -217,7 +221,8 @@ static bool counts_products(const struct chooser *c, int axis) {
 static void order_own(struct chooser *c) {
   int first = outside(c);
   uint32_t with = first >= 0 ? buffered_axes(c) : 0;
-  int last = c->best.rolled ? c->f->order[c->f->t->rank - 1] : gathered_along(c);
+  int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
+  int last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
   for (int turn = -2; turn < 8; turn++)
@@ -392,23 +397,59 @@ static int64_t rows_of_line(int64_t size) {
   return size % rows ? LINE : rows;
 }
 
+/* So many lines, one for each step of the axis, are more than the sets that they fall into hold. */
+static bool evicts(int64_t stride, int bytes, int64_t lines) {
+  return lines > chooser_sets_of(stride * bytes) * CHOOSER_WAYS;
+}
+
+/* Lines that are written element by element do not stay until they are complete. */
+static bool writes_evict(const struct chooser *c, int axis, int64_t lines) {
+  return evicts(c->f->out[axis], program_dtype_bytes(c->f->t->dtype), lines);
+}
+
+/* Lines that are read element by element do not. */
+static bool reads_evict(const struct chooser *c, int from, int last) {
+  int64_t lines = rows_of_line(c->f->t->axes[last].size);
+  for (int i = 0; i < c->f->loads; i++) {
+    const struct default_load *l = &c->f->load[i];
+    if (l->stride[from] == 1 && evicts(l->stride[last], chooser_bytes(c, l), lines)) return true;
+  }
+  return false;
+}
+
+/* Of the line that is read all elements at once; of the line that is written where, of the lines that they are written
+ * to, the first cache does not hold so many, but of those that they are read from. */
+static int blocked_copy(const struct chooser *c, int from, int last) {
+  if (!writes_evict(c, from, rows_of_line(c->f->t->axes[from].size))) return from;
+  return reads_evict(c, from, last) ? from : last;
+}
+
+/* The axis along which lines are read that are not those that are written, element by element or in vectors whose
+ * lanes go to lines that do not stay; -1. */
+static int copied_from(const struct chooser *c, int last) {
+  int v = c->best.vec, from = gathered_along(c);
+  if (from >= 0 || v < 0 || c->f->out[v] == 1) return from;
+  return writes_evict(c, v, rows_of_line(c->f->t->axes[v].size)) ? read_along(c, last) : -1;
+}
+
 /* What is contiguous along one axis where it is read and along another where it is written, element by
- * element: a line of what is read at once, so that few pages are written by turns. */
+ * element: a line at once, so that few pages are read or written by turns. */
 static void block_copy(struct chooser *c) {
   const struct default_facts *f = c->f;
   if (f->t->reductions || f->t->rank == 0 || f->many || f->operations >= DEFAULT_CALLS) return;
-  int last = f->order[f->t->rank - 1], from = gathered_along(c);
+  int last = f->order[f->t->rank - 1], from = copied_from(c, last);
   bool copy = f->p->nodes.data[f->t->body].op == PX_LOAD && !f->load[0].twisted;
   if (copy || from < 0 || from == last || f->out[last] != 1 || c->options.outside >> from & 1) {
     unroll_copy(c, last);
     return;
   }
+  int block = blocked_copy(c, from, last);
   c->best.vec = -1;
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;
   for (int i = 0; i < f->t->rank; i++) c->best.rows[i] = 1;
-  c->best.rows[from] = rows_of_line(f->t->axes[from].size);
-  c->best.rolled = 1u << from;
+  c->best.rows[block] = rows_of_line(f->t->axes[block].size);
+  c->best.rolled = 1u << block;
 }
 
 /* It is a panel of the lanes' axis, or becomes one. */

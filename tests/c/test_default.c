@@ -449,6 +449,26 @@ static const struct {
     {BEGIN "in X f32 [a:1001, b:1003]\nin B f32 [i:1003, j:1001]\n"
            "Y[i:1003, j:1001] = X[j, i]*2 + B[i, j]\nout Y\n",
      "i_o:para, j, i_i:16:peel:unroll =>", 0},
+    // an image is turned by lines of what is read; by lines of what is written where that falls into few sets, ...
+    {BEGIN "in X f32 [h:56, w:56, c:64]\nY[c:64, h:56, w:56] = X[h, w, c] * 2\nout Y\n",
+     "c_o:para, h_w, c_i:16 =>", 0},
+    {BEGIN "in X f32 [h:64, w:64, c:64]\nY[c:64, h:64, w:64] = X[h, w, c] * 2\nout Y\n",
+     "h_w_o:para, c, h_w_i:16 =>", 0},
+    {BEGIN "in X f32 [h:64, w:64, c:64]\nY[c:64, h:64, w:64] = X[h, w, c] * 2\nout Y\n",
+     "h_w_o:para, c, h_w_i:16 =>", 1},
+    // ... and what is read does not
+    {BEGIN "in X f32 [c:64, h:64, w:64]\nY[h:64, w:64, c:64] = X[c, h, w] * 2\nout Y\n",
+     "h:para, w_o, c, w_i:16 =>", 0},
+    {BEGIN "in X f32 [a:4, h:32, w:32, b:1024]\nY[a:4, b:1024, h:32, w:32] = X[a, h, w, b] * 2\n"
+           "out Y\n",
+     "a:para, b_o, h_w, b_i:16 =>", 0},
+    // ... also where lanes of a vector would go to such lines
+    {BEGIN "in X f32 [h:64, w:64, c:64]\nin Z f32 [h:64, w:64, c:64]\nY[c:128, h:64, w:64] = "
+           "if c < 64 then X[h, w, c] else Z[h, w, c-64]\nout Y\n",
+     "h_w_o:para, c, h_w_i:16 =>", 0},
+    {BEGIN "in X f32 [h:56, w:56, c:64]\nin Z f32 [h:56, w:56, c:64]\nY[c:128, h:56, w:56] = "
+           "if c < 64 then X[h, w, c] else Z[h, w, c-64]\nout Y\n",
+     "h_w:para, c_o, c_v:16:vec =>", 0},
     // loads of rows bind one vector of a long sum: they are shared by a window that stays in registers, ...
     {BEGIN
      "in X f32 [h:58, w:58, c:64]\nin W f32 [o:64, k:16, kh:3, kw:3] const\n"

@@ -23,6 +23,7 @@ import cost_cases  # noqa: E402
 import defaults_choosing  # noqa: E402
 import defaults_code  # noqa: E402
 import defaults_kinds  # noqa: E402
+import machines  # noqa: E402
 import native_cases  # noqa: E402
 import network_worker  # noqa: E402
 import tune_cases  # noqa: E402
@@ -76,6 +77,15 @@ def test_calls_are_told_by_turns() -> None:
     alone = bench_calls.row("ReLU", [[5.0], [4.0]])
     assert alone == {"name": "ReLU", "call_us": 4.5, "call_least_us": 4.0}
     assert bench_calls.line(alone).endswith("4.5 (4.0) us")
+
+
+def test_a_machine_is_narrowed_with_its_own_caches() -> None:
+    wide = machines.example("avx512").replace("l2 2 MiB", "l2 3 MiB")
+    narrow = machines.narrowed("avx2", wide)
+    for line in ("vector_bytes 32", "vector_registers 16", "l1 48 KiB", "l2 3 MiB"):
+        assert narrow.count(f"{line}\n") == 1
+    assert "target x86-64-v3\n" in narrow and len(re.findall("^l[12] ", narrow, re.M)) == 2
+    _core.bind_schedule(PRODUCT, None, narrow)
 
 
 def test_hand_schedules_are_there() -> None:
