@@ -89,7 +89,7 @@ static void add_facts(struct key *k, const struct default_facts *f) {
   }
   for (int i = 0; i < t->rank; i++) {
     add(k, f->order[i]);
-    add(k, f->out[i] == 1); /* no more is asked of it */
+    add(k, t->reductions ? f->out[i] == 1 : f->out[i]); /* no more is asked of a sum */
     add_real(k, f->inside[i]);
   }
   for (int i = 0; i < f->loads; i++) add_load(k, f, i);

@@ -37,6 +37,7 @@ static const char *const programs[] = {
     "in X f32 [h:30, w:30, c:48]\nY[h:30, w:30, c:48] = if 2 <= w then X[h, w-2, c] else 0\nout "
     "Y\n",
     BEGIN "in X f32 [h:60, w:70]\nY[w:70, h:60] = X[h, w]\nout Y\n",
+    BEGIN "in X f32 [h:60, w:70]\nY[w:70, h:60] = X[h, w] * 2\nout Y\n",
     BEGIN "in X f32 [n:8, c:64]\nY[n:8] = X[n, c] // max c:64\nout Y\n",
     BEGIN
     "in X f32 [h:19, c:32]\nin W f32 [k:3, c:32]\nY[h:19, c:32] = (if 1 <= h+k && h+k < 20 then "
@@ -138,6 +139,9 @@ static void order(struct question *q) {
 static void written(struct question *q) {
   for (int i = 0; i < q->t.rank; i++) q->f.out[i] = q->f.out[i] == 1 ? 77 : 1;
 }
+static void written_apart(struct question *q) {
+  for (int i = 0; i < q->t.rank; i++) q->f.out[i] = q->f.out[i] == 1 ? 1 : 1 << 14;
+}
 static void within(struct question *q) {
   q->f.bordered = true;
   for (int i = 0; i < q->t.rank; i++) q->f.inside[i] = i ? 1 : 0.2;
@@ -220,18 +224,18 @@ struct change {
 };
 #define CHANGE(f) {#f, f}
 static const struct change changes[] = {
-    CHANGE(packing),      CHANGE(inner),      CHANGE(lanes),      CHANGE(turned),
-    CHANGE(outside),      CHANGE(parts),      CHANGE(stored),     CHANGE(splitting),
-    CHANGE(registers),    CHANGE(vectors),    CHANGE(line),       CHANGE(first_cache),
-    CHANGE(element),      CHANGE(reducer),    CHANGE(size),       CHANGE(steps),
-    CHANGE(bounded),      CHANGE(body),       CHANGE(order),      CHANGE(written),
-    CHANGE(within),       CHANGE(period),     CHANGE(conditions), CHANGE(roughness),
-    CHANGE(bounds),       CHANGE(operations), CHANGE(points),     CHANGE(reduction),
-    CHANGE(many),         CHANGE(phased),     CHANGE(loads),      CHANGE(stride),
-    CHANGE(block),        CHANGE(jump),       CHANGE(twisted),    CHANGE(moves),
-    CHANGE(under),        CHANGE(plain),      CHANGE(rare),       CHANGE(outer_axes),
-    CHANGE(same_tensor),  CHANGE(elements),   CHANGE(constant),   CHANGE(stored_type),
-    CHANGE(second_cache),
+    CHANGE(packing),      CHANGE(inner),         CHANGE(lanes),      CHANGE(turned),
+    CHANGE(outside),      CHANGE(parts),         CHANGE(stored),     CHANGE(splitting),
+    CHANGE(registers),    CHANGE(vectors),       CHANGE(line),       CHANGE(first_cache),
+    CHANGE(element),      CHANGE(reducer),       CHANGE(size),       CHANGE(steps),
+    CHANGE(bounded),      CHANGE(body),          CHANGE(order),      CHANGE(written),
+    CHANGE(within),       CHANGE(period),        CHANGE(conditions), CHANGE(roughness),
+    CHANGE(bounds),       CHANGE(operations),    CHANGE(points),     CHANGE(reduction),
+    CHANGE(many),         CHANGE(phased),        CHANGE(loads),      CHANGE(stride),
+    CHANGE(block),        CHANGE(jump),          CHANGE(twisted),    CHANGE(moves),
+    CHANGE(under),        CHANGE(plain),         CHANGE(rare),       CHANGE(outer_axes),
+    CHANGE(same_tensor),  CHANGE(elements),      CHANGE(constant),   CHANGE(stored_type),
+    CHANGE(second_cache), CHANGE(written_apart),
 };
 
 // ---- the same tile ----
