@@ -18,6 +18,9 @@ from canvas import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURE6 = ROOT / "examples/kernels/figure6.kernel"
+SHARE = (
+    0.5  # of the MACs of the layers that a find replaces, in a network that it was not found in
+)
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,34 @@ class Case:
         return trained(model).eval()
 
 
+def solved(pack: str, targets: str, groups: int) -> str:
+    """The kernel of a pack with sizes for other layers, at the share of MACs of its search."""
+    kernel = re.sub(r"^(bind|norm) .*\n", "", pack, flags=re.M)
+    norm = "batch" if re.search(r"^norm batch", pack, re.M) else "none"
+    options = f"norm={norm}" + (f",G={groups}" if groups > 1 else "")
+    return _core.solve(kernel, targets, f"macs={SHARE}x,params=none", options)
+
+
 def replaced(model: nn.Module, image: Tensor, text: str) -> nn.Module:
-    """With the kernel in the place of every dense convolution with a window."""
-    dense = lambda layer, path: layer.groups == 1  # noqa: E731
+    """With the kernel in the place of every dense convolution with a window, whose channels its
+    groups divide; a pack that was found in another network is solved for this one.
+    """
+    found = re.search(r"^bind .* G=(\d+)", text, re.M)
+    groups = int(found[1]) if found else 1
+
+    def dense(layer: nn.Module, path: str) -> bool:
+        assert isinstance(layer, nn.Conv2d)
+        divide = layer.in_channels % groups == 0 and layer.out_channels % groups == 0
+        return layer.groups == 1 and divide
+
     conversion = canvas.convert(model.eval(), image, filter_fn=dense)
     if not re.search(r"^bind ", text, re.M):
         text = _core.solve(text, conversion.targets, "macs=none,params=none", "")
-    return canvas.replace(conversion.model, canvas.KernelPack(text))
+    try:
+        return canvas.replace(conversion.model, canvas.KernelPack(text))
+    except canvas.CanvasError:
+        text = solved(text, conversion.targets, groups)
+        return canvas.replace(conversion.model, canvas.KernelPack(text))
 
 
 def trained(model: nn.Module) -> nn.Module:

@@ -25,6 +25,7 @@ import defaults_code  # noqa: E402
 import defaults_kinds  # noqa: E402
 import machines  # noqa: E402
 import native_cases  # noqa: E402
+import network_cases  # noqa: E402
 import network_worker  # noqa: E402
 import tune_cases  # noqa: E402
 
@@ -86,6 +87,31 @@ def test_a_machine_is_narrowed_with_its_own_caches() -> None:
         assert narrow.count(f"{line}\n") == 1
     assert "target x86-64-v3\n" in narrow and len(re.findall("^l[12] ", narrow, re.M)) == 2
     _core.bind_schedule(PRODUCT, None, narrow)
+
+
+PACK = """canvas 1
+kernel thin
+a = input                      : C H W
+b = group a by=G               : G C/G H W
+c = fc b to=x0                 : x0 H W
+d = unfold c over=H,W k=K      : x0 KH KW H W
+e = fc d to=C                  : C H W
+out e
+norm batch
+bind other Cin=16 Cout=16 KH=3 KW=3 H=16 W=16 stride=1 G=4 x0=8
+"""
+
+
+def test_a_find_is_solved_for_another_network() -> None:
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(*io, 3, padding=1) for io in ((3, 8), (8, 16), (16, 16), (16, 2))]
+    model = network_cases.replaced(torch.nn.Sequential(*layers), torch.randn(1, 3, 8, 8), PACK)
+    kept = [type(layer) is torch.nn.Conv2d for layer in model]
+    assert kept == [True, False, False, True]  # 4 groups divide the channels of two of them
+    before = sum(p.numel() for layer in layers[1:3] for p in [layer.weight])
+    assert (
+        0.2 * before < sum(p.numel() for layer in model[1:3] for p in layer.parameters()) < before
+    )
 
 
 def test_hand_schedules_are_there() -> None:
