@@ -15,6 +15,8 @@
 #include "net/passes.h"
 #include "program/program_cost.h"
 #include "program/program_edit.h"
+#include "schedule/schedule.h"
+#include "transform/winograd_nest.h"
 
 /* What it may take, by predictions, of what the sum takes: they find it dearer than it is, by a third and more. */
 static const double MOST = 1.2;
@@ -23,8 +25,16 @@ static const double LARGER = 1.25;
 /* Bytes of a stage that comes back from memory, and then takes longer than the products save. */
 static const int64_t CACHED = 14 << 20;
 
+/* Its stages are computed block by block: of each no more than a block is there. */
+static bool has_blocks(const struct program *p, const struct machine *machine) {
+  struct schedule *s = default_winograd(p, machine);
+  schedule_free(s);
+  return s != NULL;
+}
+
 /* Some stage that is computed in each run does not stay in the last cache. */
-static bool spills(const struct program *p) {
+static bool spills(const struct program *p, const struct machine *machine) {
+  if (has_blocks(p, machine)) return false;
   bool *constant = program_constants(p), found = false;
   for (int i = 0; i < p->tensors.count; i++) {
     const struct program_tensor *t = &p->tensors.data[i];
@@ -42,7 +52,8 @@ static struct program *better_of(struct fuse_costs *costs, const struct program 
   for (int tile = 2; tile <= most; tile += 2) {
     struct program *made = p->winograd ? NULL : winograd_of(p, tile);
     double seconds = made ? fuse_cost(costs, made) : INFINITY;
-    bool better = seconds <= limit && seconds <= (best ? LARGER : 1) * least && !spills(made);
+    bool better = seconds <= limit && seconds <= (best ? LARGER : 1) * least &&
+                  !spills(made, &costs->machine);
     if (better) least = seconds;
     program_free(better ? best : made);
     if (better) best = made;

@@ -830,6 +830,15 @@ static void knows_its_passes(void **state) {
        "]\nweight w f32 [" channels ", " channels ", 3, 3]\nweight b f32 [" channels              \
        "]\ny f32 [1, " size ", " size ", " channels "] = conv(x, w, b)\nout y\n"
 
+#define FIRST(size, channels)                                                                   \
+  HEAD "program conv\nin X f32 [n:1, c:" channels ", h:" size ", w:" size                       \
+       "]\nin W f32 [o:" channels ", c:" channels ", i:3, j:3] const\nY[n:1, o:" channels       \
+       ", h:" size ", w:" size "] = if 1 <= h+i && h+i <= " size " && 1 <= w+j && w+j <= " size \
+       " then X[n, c, h+i-1, w+j-1] * W[o, c, i, j] else 0 // sum c:" channels                  \
+       ", i:3, j:3\nout Y\nend\nin x f32 [1, " channels ", " size ", " size                     \
+       "]\nweight w f32 [" channels ", " channels ", 3, 3]\ny f32 [1, " channels ", " size      \
+       ", " size "] = conv(x, w)\nout y\n"
+
 static const struct {
   const char *text, *passes;
   bool taken;
@@ -841,9 +850,12 @@ static const struct {
     {WIDE("28", "64"), NULL, false},
     // of few channels the transforms take more than the products save
     {WIDE("28", "4"), "winograd", false},
-    // the transformed image of the one stays in the last cache, that of the other does not
+    // what is computed block by block stays in the caches, however large the image is
     {WIDE("64", "128"), "winograd", true},
-    {WIDE("128", "128"), "winograd", false},
+    {WIDE("128", "128"), "winograd", true},
+    // ... what is not does where it is small
+    {FIRST("28", "64"), "winograd", true},
+    {FIRST("128", "128"), "winograd", false},
     // tiles of 4 only where they are permitted, then also where their weights are predicted to take a little longer
     {WIDE("28", "64"), "winograd4", false},
     {WIDE("16", "128"), "winograd4", false},
