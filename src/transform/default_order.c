@@ -412,14 +412,16 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
   int64_t lines = rows_of_line(c->f->t->axes[last].size);
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (l->stride[from] == 1 && evicts(l->stride[last], chooser_bytes(c, l), lines)) return true;
+    if (l->stride[from] != 1 || !l->stride[last]) continue;
+    if (evicts(l->stride[last], chooser_bytes(c, l), lines)) return true;
   }
   return false;
 }
 
 /* Of the line that is read all elements at once; of the line that is written where, of the lines that they are written
- * to, the first cache does not hold so many, but of those that they are read from. */
+ * to, the first cache does not hold so many, but of those that they are read from. Half of a line at least. */
 static int blocked_copy(const struct chooser *c, int from, int last) {
+  if (rows_of_line(c->f->t->axes[last].size) < LINE / 2) return from;
   if (!writes_evict(c, from, rows_of_line(c->f->t->axes[from].size))) return from;
   return reads_evict(c, from, last) ? from : last;
 }

@@ -456,6 +456,11 @@ static const struct {
      "h_w_o:para, c, h_w_i:16 =>", 0},
     {BEGIN "in X f32 [h:64, w:64, c:64]\nY[c:64, h:64, w:64] = X[h, w, c] * 2\nout Y\n",
      "h_w_o:para, c, h_w_i:16 =>", 1},
+    {BEGIN "in X f32 [h:64, w:64, c:64]\nin S f32 [c:64]\nY[c:64, h:64, w:64] = X[h, w, c] * S[c]\n"
+           "out Y\n",
+     "h_w_o:para, c, h_w_i:16 =>", 0},
+    {BEGIN "in X f32 [b:4, a:1024, c:64]\nY[c:64, a:1024, b:4] = X[b, a, c] * 2\nout Y\n",
+     "c_o:para, a, b, c_i:16 =>", 0},
     // ... and what is read does not
     {BEGIN "in X f32 [c:64, h:64, w:64]\nY[h:64, w:64, c:64] = X[c, h, w] * 2\nout Y\n",
      "h:para, w_o, c, w_i:16 =>", 0},
