@@ -167,7 +167,7 @@ static int load_tile(const struct change *c, struct program *to, int rank, const
   return px_load(to, c->fresh, rank + 1, place);
 }
 
-/* Where axis `from` of a tensor is once one of them is last. */
+/* Where an axis of a tensor is once `last` is behind the others. */
 static int turned_place(int axis, int rank, int last) {
   return axis == last ? rank - 1 : axis - (axis > last);
 }

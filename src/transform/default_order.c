@@ -15,6 +15,7 @@ enum {
   LINE = 16,         /* elements of a line */
   COPIED = 4,        /* cycles of an element that is packed, in the first place ... */
   SMALL = 4096,      /* elements that are not worth packing */
+  MANY_LINES = 32,   /* that vectors write by turns */
   NEAR = 256,        /* bytes of what is fetched ahead of what lies before it */
   ACROSS = 8,        /* cycles of a line of a page of its own */
   WORTH = 8,         /* vectors of a tile that a loop of few steps may be around */
@@ -397,7 +398,7 @@ static int64_t rows_of_line(int64_t size) {
   return size % rows ? LINE : rows;
 }
 
-/* So many lines, one for each step of the axis, are more than the sets that they fall into hold. */
+/* So many lines, so many elements apart (not 0) of so many bytes, are more than the sets that they fall into hold. */
 static bool evicts(int64_t stride, int bytes, int64_t lines) {
   return lines > chooser_sets_of(stride * bytes) * CHOOSER_WAYS;
 }
@@ -418,8 +419,9 @@ static bool reads_evict(const struct chooser *c, int from, int last) {
   return false;
 }
 
-/* Of the line that is read all elements at once; of the line that is written where, of the lines that they are written
- * to, the first cache does not hold so many, but of those that they are read from. Half of a line at least. */
+/* The axis of which a line's elements are copied at once: `from`, along which lines are read, where the lines that they
+ * are written to stay in the first cache, or those that are read would not either. `last`, along which lines are
+ * written, elsewhere, unless it has less than half of a line. */
 static int blocked_copy(const struct chooser *c, int from, int last) {
   if (rows_of_line(c->f->t->axes[last].size) < LINE / 2) return from;
   if (!writes_evict(c, from, rows_of_line(c->f->t->axes[from].size))) return from;
@@ -427,10 +429,10 @@ static int blocked_copy(const struct chooser *c, int from, int last) {
 }
 
 /* The axis along which lines are read that are not those that are written, element by element or in vectors whose
- * lanes go to lines that do not stay; -1. */
+ * lanes go to lines that do not stay, if they are many: conditions on values are no branches in vectors; -1. */
 static int copied_from(const struct chooser *c, int last) {
   int v = c->best.vec, from = gathered_along(c);
-  if (from >= 0 || v < 0 || c->f->out[v] == 1) return from;
+  if (from >= 0 || v < 0 || c->f->out[v] == 1 || c->f->t->axes[v].size < MANY_LINES) return from;
   return writes_evict(c, v, rows_of_line(c->f->t->axes[v].size)) ? read_along(c, last) : -1;
 }
 
@@ -446,6 +448,7 @@ static void block_copy(struct chooser *c) {
     return;
   }
   int block = blocked_copy(c, from, last);
+  if (c->options.outside >> block & 1) block = from;
   c->best.vec = -1;
   c->best.steps = 1;
   c->best.masked = c->best.peeled = false;

@@ -471,6 +471,10 @@ static const struct {
     {BEGIN "in X f32 [h:64, w:64, c:64]\nin Z f32 [h:64, w:64, c:64]\nY[c:128, h:64, w:64] = "
            "if c < 64 then X[h, w, c] else Z[h, w, c-64]\nout Y\n",
      "h_w_o:para, c, h_w_i:16 =>", 0},
+    {BEGIN "in X f32 [h:64, w:64, c:16]\nin Z f32 [h:64, w:64, c:16]\nY[c:16, h:64, w:64] = "
+           "if X[h, w, c] < Z[h, w, c] then max(X[h, w, c] * 0.3 + 0.1, 0) * min(X[h, w, c], 6) "
+           "else Z[h, w, c]\nout Y\n",
+     "h_w:para, c:vec =>", 0},
     {BEGIN "in X f32 [h:56, w:56, c:64]\nin Z f32 [h:56, w:56, c:64]\nY[c:128, h:56, w:56] = "
            "if c < 64 then X[h, w, c] else Z[h, w, c-64]\nout Y\n",
      "h_w:para, c_o, c_v:16:vec =>", 0},
