@@ -37,8 +37,7 @@ struct default_ahead default_rows_ahead(const struct default_facts *f, const str
                                         const struct default_tile *tile) {
   struct default_ahead ahead = {.axis = -1};
   bool alone = tile->blocked < 0 && !tile->streams && !tile->part && !tile->open;
-  if (!m || !alone || tile->vec < 0 || f->reduction == 1)
-    return ahead;
+  if (!m || !alone || tile->vec < 0 || f->reduction == 1) return ahead;
   for (int i = 0; i < f->loads; i++) {
     const struct default_load *l = &f->load[i];
     if (!comes_late(f, m, tile, l)) continue;
