@@ -18,9 +18,7 @@ from canvas import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURE6 = ROOT / "examples/kernels/figure6.kernel"
-SHARE = (
-    0.5  # of the MACs of the layers that a find replaces, in a network that it was not found in
-)
+SHARE = 0.5  # of the MACs of the layers that a find replaces in networks it was not found in
 
 
 @dataclass(frozen=True)
