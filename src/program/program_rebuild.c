@@ -430,10 +430,9 @@ static int overlap_stage(struct change *c) {
 static void begin_tensor(struct change *c, int i) {
   if (c->kind == CHANGE_CACHE_READ && i == c->reader)
     c->fresh = copying_stage(c, c->tensor, c->name, c->number[c->tensor]);
-  if (c->kind == CHANGE_PACK && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
-    c->fresh = packed_stage(c);
-  if (c->kind == CHANGE_TURN && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
-    c->fresh = turned_stage(c);
+  bool laid_out = c->kind == CHANGE_PACK || c->kind == CHANGE_TURN;
+  if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
+    c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : turned_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
   if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
@@ -447,9 +446,9 @@ void program_rebuild(struct change *c) {
   for (int i = 0; i < c->from->tensors.count && !c->to->failed; i++) {
     const char *name = c->from->tensors.data[i].name;
     begin_tensor(c, i);
-    bool gone =
-        c->kind == CHANGE_OVERLAP && i == c->tensor && is_read_by_one(c->from, i, c->reader);
-    if (c->inlined[i] || gone || (c->kind == CHANGE_TURN && i == c->tensor)) continue;
+    bool replaced = c->kind == CHANGE_TURN ||
+                    (c->kind == CHANGE_OVERLAP && is_read_by_one(c->from, i, c->reader));
+    if (c->inlined[i] || (i == c->tensor && replaced)) continue;
     if (c->kind == CHANGE_CACHE_WRITE && i == c->tensor)
       c->number[i] = copying_stage(c, i, name, copy_tensor(c, i, c->name));
     else if (c->kind == CHANGE_RFACTOR && i == c->tensor)
