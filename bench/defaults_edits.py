@@ -207,14 +207,14 @@ def is_hopeless(program: str, schedule: str, machine: str) -> bool:
 
 
 def finalists(
-    inputs: Inputs, found: list[Candidate], machine: str
+    inputs: Inputs, found: list[Candidate], machine: str, places: Arrays
 ) -> list[tuple[Candidate, Code]]:
     """Those that are right, compiled as they are in the end."""
     made = []
     for one in found:
         try:
             program, arrays = inputs.case.program(one.block), inputs.packed(one.block)
-            code = compiled(program, arrays, one.schedule, machine)
+            code = compiled(program, arrays, one.schedule, machine, places)
         except ValueError:
             continue  # weights do not come in such blocks
         if right(code, inputs.wanted):
@@ -275,7 +275,8 @@ def measure(case: Case, isa: str, count: int, samples: int, known: Row | None) -
     if not right(default, inputs.wanted):
         return row | {"error": "the default is wrong"}
     first = hand(case, isa)
-    code = compiled(case.program(first.block), inputs.packed(first.block), first.schedule, machine)
+    hand_program, hand_arrays = case.program(first.block), inputs.packed(first.block)
+    code = compiled(hand_program, hand_arrays, first.schedule, machine, default.outputs)
     if not right(code, inputs.wanted):
         return row | {"error": "the hand schedule is wrong"}
     if known:
@@ -285,7 +286,7 @@ def measure(case: Case, isa: str, count: int, samples: int, known: Row | None) -
         tries = search(case, first, isa, machine, count)
         found = tries.best(FINALISTS)
         row |= {"edits": tries.legal, "hopeless": tries.left_out, "wrong": tries.wrong}
-    one, best = fastest(code, finalists(inputs, found, machine), first)
+    one, best = fastest(code, finalists(inputs, found, machine, default.outputs), first)
     row |= {"best": one.what, "block": one.block, "schedule": one.schedule}
     return timed(row, default, code, best, samples)
 

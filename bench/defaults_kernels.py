@@ -52,8 +52,8 @@ def weights_constant(case: Case) -> str:
 
 
 def compiled_alone(found: list[Candidate], program: str, arrays: Arrays, machine: str,
-                   wanted: Arrays) -> list[tuple[Candidate, Code]]:  # fmt: skip
-    made = [(one, compiled(program, arrays, one.schedule, machine)) for one in found]
+                   wanted: Arrays, places: Arrays) -> list[tuple[Candidate, Code]]:  # fmt: skip
+    made = [(one, compiled(program, arrays, one.schedule, machine, places)) for one in found]
     return [(one, code) for one, code in made if same(code, wanted)]
 
 
@@ -67,7 +67,9 @@ def measure(case: Case, isa: str, count: int, samples: int) -> Row:
     first = Candidate(0, schedule, "default")
     tries = Tries(lambda block: program, machine, lambda program, schedule: False, first)
     tries.run(edits(first, count, isa, seed=1), count)
-    found = compiled_alone(tries.best(FINALISTS), program, arrays, machine, wanted)
+    found = compiled_alone(
+        tries.best(FINALISTS), program, arrays, machine, wanted, default.outputs
+    )
     one, best = fastest(default, found, first)
     times = in_turns([default.call] + ([best.call] if best is not default else []), samples, 6)
     return {
