@@ -303,11 +303,19 @@ static void choose_tile(struct default_plans *all, struct default_facts *f,
   plan->across = plan->apart && !wish ? across(all, f, plan, turned) : -1;
 }
 
+/* What reads the sums would be computed element by element, and loads something in a twisted way: as a stage of its own it
+ * may come in straight pieces (default_straight.c). */
+static bool is_better_behind(const struct default_plans *all, const struct default_plan *plan) {
+  return plan->reader >= 0 && plan->apart && plan->across < 0 && turned_axes(all, plan);
+}
+
 /* A sum in parts is ready with the last one: what reads it stands behind. */
 static void plan_tile(struct default_plans *all, struct default_facts *f) {
   int stage = f->stage;
   struct default_plan *plan = &all->plan[stage];
   choose_tile(all, f, (struct tile_choice){.parts = true});
+  if (is_better_behind(all, plan))
+    choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
   if (plan->tile.part && plan->reader >= 0) {
     choose_tile(all, f, (struct tile_choice){.alone = true, .parts = true});
     if (!plan->tile.part) choose_tile(all, f, (struct tile_choice){.parts = false});
