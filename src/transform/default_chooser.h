@@ -119,9 +119,16 @@ double chooser_cycles(struct chooser *c, double limit);
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */
 double chooser_lines(const struct chooser *c, const struct default_load *l);
 double chooser_uses_in_row(const struct chooser *c, const struct default_load *l);
-/* What the rows of a window touch, of an image in the second cache, does not stay in the first one, and does
- * where one block of lanes goes through all of them: its loop is outermost. */
-bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile);
+/* default_windows.c */
+/* How tiles go through the windows of an image that is not in memory, so that the first cache keeps what the next ones
+ * load again: where it keeps whole lines, in rows; else in strips as wide as a tile; or in rows, with one block of lanes
+ * after the other. */
+enum chooser_windows { WINDOWS_IN_ROWS, WINDOWS_IN_STRIPS, WINDOWS_IN_BLOCKS };
+enum chooser_windows chooser_windows(const struct chooser *c);
+/* No window moves along the axis, as along that of images. */
+bool chooser_counts_images(const struct chooser *c, int axis);
+/* Cycles of a tile until windows of a short sum have come from beyond the first cache. */
+double chooser_fetching(const struct chooser *c);
 
 /* default_order.c: along this reduction next rows use what these load, and it can be unrolled. */
 bool chooser_slides(const struct chooser *c, int reduction);
@@ -157,6 +164,11 @@ static inline int64_t chooser_vectors(const struct chooser *c) {
 
 static inline int64_t chooser_rows(const struct chooser *c) {
   return c->rows;
+}
+
+/* Of a vector of the tile. */
+static inline int64_t chooser_lanes(const struct chooser *c) {
+  return c->now.steps < c->lanes ? c->now.steps : c->lanes;
 }
 
 /* Takes the first axis out of a set. */

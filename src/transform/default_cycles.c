@@ -13,8 +13,6 @@ enum {
   FAR_STREAM = 6,        /* ... from memory */
   IN_ORDER = 2,          /* rows of windows beside each other */
   ADDRESSES = 8,         /* registers for them */
-  STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
-  STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
   LINES_OF_PAGE = 4,     /* ... lines of a page, or more, in each step; fewer come late */
   PLACES = 4             /* elements that a vector is put together of at little cost */
 };
@@ -37,13 +35,10 @@ static const double SLID = 1.03;     /* ... code that is several times as long *
 static const double SLID_FAR = 1.06; /* ... and of long sums that have few registers left */
 static const double LOADED = 1.04;   /* what loads of a long sum take where registers are few */
 static const double HINDERED = 0.06; /* what nothing hides of the time that parts of lines take */
-static const double STREAMED = 6;    /* what a tile has of such lines above that, each */
-static const double FETCHED = 0.16;  /* a byte of a window that comes from memory */
 /* Of a tile without lanes, what is hidden while its panel comes from memory: of equals one with lanes is taken. */
 static const double MEANWHILE = 31 / 32.0;
 static const double SHARED_LINE = 8,
-                    FAR_LINE = 24;      /* a line that comes alone, from memory the latter */
-static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
+                    FAR_LINE = 24; /* a line that comes alone, from memory the latter */
 
 double chooser_packing(const struct chooser *c, const struct default_load *l, double each) {
   bool constant = c->f->p->tensors.data[l->tensor].constant;
@@ -68,10 +63,6 @@ static double tiles_of(const struct chooser *c) {
     tiles = tiles / (double)size * blocks;
   }
   return tiles;
-}
-
-static int64_t lanes_of_vec(const struct chooser *c) {
-  return c->now.steps < c->lanes ? c->now.steps : c->lanes;
 }
 
 /* Rows of the tile for which the load is another one. */
@@ -152,7 +143,7 @@ bool chooser_unrolls_all(const struct chooser *c) {
  * permuted (code_permute.c). */
 static bool is_permuted(const struct chooser *c, const struct default_load *l, bool unrolled) {
   int v = c->now.vec;
-  int64_t lanes = lanes_of_vec(c), block = l->block[v] ? l->block[v] : 1;
+  int64_t lanes = chooser_lanes(c), block = l->block[v] ? l->block[v] : 1;
   int64_t jump = l->block[v] ? l->jump[v] : l->stride[v];
   if (jump < 0) jump = -jump;
   bool known = c->now.steps % block == 0 || c->now.steps >= c->f->t->axes[v].size;
@@ -358,7 +349,7 @@ static double stores(const struct chooser *c) {
   double points = (double)(chooser_rows(c) * chooser_vectors(c));
   if (c->now.vec < 0) return c->f->reduction > 1 ? (double)chooser_rows(c) : 0;
   if (c->options.inner || c->f->out[c->now.vec] == 1) return points;
-  return points * (double)lanes_of_vec(c) * lane_across(c);
+  return points * (double)chooser_lanes(c) * lane_across(c);
 }
 
 /* Cycles of one point of a stage without a reduction and without lanes: compilers find some, and other
@@ -375,7 +366,7 @@ static double scalar_point(const struct chooser *c) {
 /* Bytes that one tile loads of what goes with the lanes, for all of its reduction. */
 static double panel(const struct chooser *c, const struct default_load *l) {
   const struct chooser_load *known = chooser_known(c, l);
-  return (double)(chooser_vectors(c) * lanes_of_vec(c)) * known->bytes * known->panel;
+  return (double)(chooser_vectors(c) * chooser_lanes(c)) * known->bytes * known->panel;
 }
 
 /* Tiles of other rows load the same. */
@@ -420,7 +411,7 @@ static double streaming(const struct chooser *c, const struct access *at) {
     const struct default_load *l = &c->f->load[i];
     double rows = at[i].rows; /* blocks of lanes are rows of what goes with the lanes */
     if (at[i].along == ALONG_STILL || !is_used_again(c, l)) continue;
-    double vectors = rows * (double)(chooser_vectors(c) * lanes_of_vec(c));
+    double vectors = rows * (double)(chooser_vectors(c) * chooser_lanes(c));
     double step = vectors * chooser_bytes(c, l);
     double rate = STREAM;
     if (rows * panel(c, l) > (double)c->machine->l2) rate = stream(c, l);
@@ -459,6 +450,14 @@ static double panels(const struct chooser *c, const struct default_load *l) {
   return count;
 }
 
+/* Of a short sum, rows beside each other load some of the same. */
+static bool has_window(const struct chooser *c, const struct default_load *l) {
+  bool any = false;
+  if (c->f->reduction > DEFAULT_FEW) return false;
+  for (int i = 0; i < c->f->t->rank; i++) any = any || chooser_known(c, l)->window[i] >= 0;
+  return any;
+}
+
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
 static double arriving(const struct chooser *c, const struct access *at, double tile) {
@@ -467,6 +466,7 @@ static double arriving(const struct chooser *c, const struct access *at, double 
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
     if (c->now.vec >= 0 && at[i].along == ALONG_STILL) continue;
+    if (has_window(c, l)) continue; /* what is new in it comes for each tile: chooser_fetching */
     if (chooser_known(c, l)->all <= (double)c->machine->l2) continue;
     double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */
@@ -603,7 +603,7 @@ static void see_lane(const struct chooser *c, const struct default_load *l,
   double vectors = (double)up(c->now.steps, c->lanes);
   bool apart = out->along == ALONG_APART;
   if (apart && !out->packable)
-    out->apart = vectors * (double)lanes_of_vec(c) * (l->asked ? 2.5 : 0.8);
+    out->apart = vectors * (double)chooser_lanes(c) * (l->asked ? 2.5 : 0.8);
   else
     out->ports = out->along == ALONG_STILL ? 1 : 1.3 * vectors;
 }
@@ -624,109 +624,6 @@ void chooser_see_lanes(struct chooser *c) {
     int64_t size = f->t->axes[i].size;
     c->single *= (double)(i == c->now.vec ? up(size, c->now.steps) : size);
   }
-}
-
-/* The own axis along which one tile comes after another, but for lanes. */
-static int next_axis(const struct chooser *c) {
-  for (int i = c->f->t->rank - 1; i >= 0; i--) {
-    int axis = c->f->order[i];
-    if (axis != c->now.vec && c->f->t->axes[axis].size > c->now.rows[axis]) return axis;
-  }
-  return -1;
-}
-
-/* Elements of windows that a tile loads and the one before it did not; 0: there are no windows. */
-static double fresh(const struct chooser *c, const struct default_load *l) {
-  double elements = (double)(chooser_vectors(c) * lanes_of_vec(c));
-  bool any = false;
-  int next = next_axis(c);
-  for (int i = 0; i < c->f->t->rank; i++) {
-    if (i == c->now.vec || l->stride[i] <= 0) continue;
-    int window = chooser_known(c, l)->window[i];
-    int64_t step = chooser_known(c, l)->moved[i], rows = c->now.rows[i];
-    int64_t size = window < 0 ? 1 : c->f->t->axes[window].size;
-    int64_t all = (rows - 1) * step + size, moved = rows * step;
-    elements *= (double)(i == next && moved < all ? moved : all);
-    any = any || window >= 0;
-  }
-  return any ? elements : 0;
-}
-
-/* Lines that the rows of a tile read and write, each far from the others. */
-static double lines(const struct chooser *c, const struct default_load *l) {
-  int64_t count = 0;
-  for (uint32_t left = c->rowed; left;) {
-    int i = chooser_next(&left), window = chooser_known(c, l)->window[i];
-    int64_t rows = c->now.rows[i], step = chooser_known(c, l)->moved[i];
-    bool apart = l->stride[i] * chooser_bytes(c, l) > CHOOSER_SET;
-    if (window < 0 || !apart) continue;
-    count += (rows - 1) * step + c->f->t->axes[window].size + rows;
-  }
-  return (double)count;
-}
-
-/* Bytes from the first to the last row of a window that moves along own axes, and from one of its pixels to
- * the next; 0: there is none. */
-static int64_t window_of(const struct chooser *c, const struct default_load *l, int64_t *pitch) {
-  const struct default_facts *f = c->f;
-  int64_t window = 0, bytes = chooser_bytes(c, l);
-  *pitch = 0;
-  for (int own = 0; own < f->t->rank; own++)
-    for (int r = f->t->rank; r < f->t->rank + f->t->reductions; r++) {
-      int64_t step = l->stride[r] * bytes;
-      if (step <= 0 || !l->stride[own] || l->stride[own] % l->stride[r]) continue;
-      if (step * f->t->axes[r].size > window) window = step * f->t->axes[r].size;
-      if (!*pitch || step < *pitch) *pitch = step;
-    }
-  return window;
-}
-
-bool chooser_windows_stay(const struct chooser *c, const struct default_tile *tile) {
-  const struct default_facts *f = c->f;
-  int v = tile->vec;
-  int64_t l1 = c->machine->l1, pitch;
-  bool more = false;
-  if (f->reduction == 1 || f->reduction > DEFAULT_FEW) return false;
-  if (f->t->axes[v].size <= tile->steps) return false;
-  for (int i = 0; i < f->loads; i++) {
-    const struct default_load *l = &f->load[i];
-    int64_t bytes = program_elements(f->p, l->tensor) * chooser_bytes(c, l);
-    int64_t window = l->stride[v] == 1 ? window_of(c, l, &pitch) : 0;
-    if (l->moves >> v & 1 && bytes > c->machine->l2 / 2) return false;
-    if (!window) continue;
-    if (window / pitch > chooser_sets_of(pitch) * CHOOSER_WAYS) return false;
-    if (2 * window / f->t->axes[v].size * tile->steps > l1) return false;
-    more = more || window > l1;
-  }
-  return more;
-}
-
-/* Bytes of a tile's window that the tile before it did not load; other tiles did so long ago, as the lines under
- * the window are more than the first cache. */
-static double read_again(const struct chooser *c, const struct default_load *l) {
-  int64_t pitch;
-  if (l->stride[c->now.vec] != 1 || window_of(c, l, &pitch) <= c->machine->l1) return 0;
-  if (chooser_windows_stay(c, &c->now)) return 0;
-  return fresh(c, l) * chooser_bytes(c, l);
-}
-
-/* Cycles of a tile until windows of a short sum have come from beyond the first cache: long ones take
- * longer to compute. From memory comes more at once where a tile has several lines of an image; where it
- * has too many of them, they are not fetched ahead. */
-static double fetching(const struct chooser *c) {
-  double cycles = 0;
-  if (c->f->reduction == 1 || c->f->reduction > DEFAULT_FEW || c->now.vec < 0) return 0;
-  for (int i = 0; i < c->f->loads; i++) {
-    const struct default_load *l = &c->f->load[i];
-    int size = chooser_bytes(c, l);
-    double bytes = chooser_known(c, l)->all;
-    bool far = chooser_known(c, l)->far;
-    bool parts = far && c->now.steps * size < c->machine->line;
-    double more = lines(c, l) - (parts ? STREAMS_OF_PARTS : STREAMS), again = read_again(c, l);
-    cycles += far ? FETCHED * fresh(c, l) * size : READ_AGAIN * again;
-    if (more > 0 && (again > 0 || bytes > (double)c->machine->l2)) cycles += STREAMED * more;
-  }
-  return cycles;
 }
 
 /* Rows beside each other, whose lines follow each other. */
@@ -844,7 +741,7 @@ double chooser_cycles(struct chooser *c, double limit) {
     step = come_late(c, at, step) + gathered + around;
   }
   if (takes(&k, step, limit)) return limit;
-  double tile = in_tile(&k, step) + fetching(c) + disorder(c) + stores(c) + turning(c);
+  double tile = in_tile(&k, step) + chooser_fetching(c) + disorder(c) + stores(c) + turning(c);
   tile += scattered(c, at);
   if (k.steps > 1) tile += 8;
   return k.tiles * tile + arriving(c, at, tile) + packing(c) + k.moving;

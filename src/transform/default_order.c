@@ -65,6 +65,11 @@ static void weigh(const struct chooser *c, double *panels, double *rows) {
   }
 }
 
+static enum chooser_windows windows_of(const struct chooser *c) {
+  struct chooser best = chooser_of_best(c);
+  return c->options.wish ? WINDOWS_IN_ROWS : chooser_windows(&best);
+}
+
 /* Where the loop over blocks of lanes stands: outside the rows' loops, in them, or in two parts. All
  * panels fit into half of L2: in them. The rows fit: outside, and each panel comes once. Neither does: as
  * many panels as fit stay for all rows. */
@@ -72,7 +77,7 @@ static bool lanes_outside(struct chooser *c) {
   double panels, rows, half = (double)c->machine->l2 / 2;
   if (c->best.vec < 0 || c->f->reduction == 1) return false;
   int64_t count = up(c->f->t->axes[c->best.vec].size, c->best.steps);
-  if (chooser_windows_stay(c, &c->best)) return true;
+  if (windows_of(c) == WINDOWS_IN_BLOCKS) return true;
   weigh(c, &panels, &rows);
   if (panels <= half || count < 2) return false;
   if (rows <= half) return true;
@@ -186,6 +191,17 @@ static bool is_around_blocks(struct chooser *c, int axis, int first) {
   return rows > (double)c->machine->l2 && rows + (double)steps * panels < blocks * rows;
 }
 
+/* Windows go through images one after the other ... */
+static bool is_around_windows(const struct chooser *c, int axis, enum chooser_windows windows) {
+  struct chooser best = chooser_of_best(c);
+  return windows != WINDOWS_IN_ROWS && chooser_counts_images(&best, axis);
+}
+
+/* ... and through each of them in strips as wide as a tile. */
+static bool is_strip(const struct chooser *c, int axis, enum chooser_windows windows) {
+  return windows == WINDOWS_IN_STRIPS && axis != c->best.vec && c->best.rows[axis] > 1;
+}
+
 /* Elements from one step of the axis to the next one, on the whole. */
 static int64_t step_along(const struct default_load *l, int axis) {
   return l->block[axis] ? l->jump[axis] / l->block[axis] : l->stride[axis];
@@ -221,22 +237,24 @@ static bool counts_products(const struct chooser *c, int axis) {
  * and lanes; of bands the lanes stand between what is outside and what is in a band. */
 static void order_own(struct chooser *c) {
   int first = outside(c);
+  enum chooser_windows windows = windows_of(c);
   uint32_t with = first >= 0 ? buffered_axes(c) : 0;
   int written = c->f->t->rank ? c->f->order[c->f->t->rank - 1] : -1;
   int last = c->best.rolled && !(c->best.rolled >> written & 1) ? written : gathered_along(c);
   int *order = c->best.order, count = 0, v = c->best.vec;
   uint32_t done = 0;
-  for (int turn = -2; turn < 8; turn++)
+  for (int turn = -2; turn < 9; turn++)
     for (int i = 0; i < c->f->t->rank; i++) {
       bool wanted = turn == -2   ? with >> i & 1 && i != v && i != first
                     : turn == -1 ? with && i == first
                     : turn == 0  ? c->f->bounds >> i & 1
                     : turn == 1  ? counts_products(c, i)
-                    : turn == 2  ? is_around_blocks(c, i, first)
+                    : turn == 2  ? is_around_blocks(c, i, first) || is_around_windows(c, i, windows)
                     : turn == 3  ? i == first || (c->best.bands && i != v && i < first)
                     : turn == 4  ? c->best.bands && i == v
-                    : turn == 5  ? i != v && i != last
-                    : turn == 6  ? i != last
+                    : turn == 5  ? is_strip(c, i, windows)
+                    : turn == 6  ? i != v && i != last
+                    : turn == 7  ? i != last
                                  : true;
       if (!wanted || done >> i & 1) continue;
       done |= 1u << i;

@@ -262,7 +262,7 @@ static const struct {
     {DEPTHWISE("16", "112", "32"), "kw, kh:unroll, h_i:7:unroll, c:vec =>", 0},
     {DEPTHWISE("1", "7", "1024"), "kw, kh:unroll, h_i:4:peel:unroll, c_v:64:vec =>", 0},
     // ... where three lines are more than the first cache; fewer of them by vectors of half a line
-    {DEPTHWISE("1", "56", "144"), "kw, kh:unroll, h_i:5:peel:unroll, c_v:48:vec =>", 0},
+    {DEPTHWISE("1", "14", "1024"), "kw, kh:unroll, h_i:5:peel:unroll, c_v:32:vec =>", 0},
     {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:7:unroll, c_v:16:vec =>", 0},
     {DEPTHWISE("16", "56", "144"), "kw, kh:unroll, h_i:3:peel:unroll, c_v:16:vec =>", 1},
 // panels that come from memory are asked for where few tiles use each of them, not where many do; where
@@ -546,10 +546,37 @@ static const struct {
      "m_o:para, k:pf(32), m_v:64:vec =>", 0},
     {BEGIN "in X f32 [c:64, w:56]\nY[c:64, w:56] = X[c, (w+20)%56]\nout Y\n",
      "Y[c:64, w:56] = if w < 36 then X[c, w+20] else X[c, w-36]", 0},
+    // ... also where it would be computed element by element in the tile of a sum
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nin W f32 [o:64, c:64, k:3] const\n"
+           "S[o:64, h:56, w:56] = (if 1 <= w+k && w+k < 57 then X[c, h, w+k-1] else 0) * "
+           "W[o, c, k] // sum c:64, k:3\n"
+           "Y[o:64, h:56, w:56] = max(S[o, h, w], X[o, (h-1)%56, (w-1)%56])\nout Y\n",
+     "o_v, w_i:vec =>\n        @Y", 0},
     // windows of an image in the second cache: one block of lanes goes through all of them, ...
     {BEGIN "in X f32 [h:9, w:9, c:960]\nin W f32 [kh:3, kw:3, c:960] const\n"
            "Y[h:7, w:7, c:960] = X[h+kh, w+kw, c] * W[kh, kw, c] // sum kh:3, kw:3\nout Y\n",
      "c_o, h, kh:unroll, kw:unroll, w:unroll, c_v:32:vec =>", 0},
+    // ... also of one that is larger, or several, image by image, by whole lines or where a window is wide; ...
+    {DEPTHWISE("1", "28", "720"),
+     "n, c_o:para, h, w_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("4", "28", "240"),
+     "n:para, c_o, h, w_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    // ... or all lanes go through it in strips, which the first cache keeps; not through what comes from memory
+    {DEPTHWISE("1", "56", "144"),
+     "n, w_o:para, h, c_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("4", "56", "144"),
+     "n:para, w_o, h, c_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("1", "28", "256"), "n, w_o:para, h, c_o, kh, kw:unroll, w_i:7:unroll, c_v:32:vec =>",
+     0},
+    {DEPTHWISE("64", "56", "144"),
+     "n:para, h_o, w, c_o, kw, kh:unroll, h_i:7:unroll, c_v:16:vec =>", 0},
+    {DEPTHWISE("1", "28", "240"), "n, h_o:para, w, c_o, kw, kh:unroll, h_i:7:unroll, c_v:8:vec =>",
+     1},
+    {BEGIN
+     "in X f32 [h:28, w:28, c:240]\nin W f32 [kh:5, kw:5, c:240] const\n"
+     "Y[h:14, w:14, c:240] = if 2 <= h*2+kh && h*2+kh < 30 && 2 <= w*2+kw && w*2+kw < 30 then "
+     "X[h*2+kh-2, w*2+kw-2, c] * W[kh, kw, c] else 0 // sum kh:5, kw:5\nout Y\n",
+     "c_o:para, h_o, w, kw, kh:unroll, h_i:7:unroll, c_v:8:vec =>", 1},
     // ... unless their lines want the same set of the first cache
     {BEGIN "in X f32 [h:9, w:9, c:1024]\nin W f32 [kh:3, kw:3, c:1024] const\n"
            "Y[h:7, w:7, c:1024] = X[h+kh, w+kw, c] * W[kh, kw, c] // sum kh:3, kw:3\nout Y\n",
@@ -664,18 +691,29 @@ static const struct {
            "sum k:50000\nout Y\n",
      "j_o:para, k:pf(128), i:unroll, j_v:16:vec =>", 1},
     // functions of what is not side by side are computed in lanes, and then copied
+    {BEGIN "in X f32 [k:64, w:3]\nin W f32 [c:128, k:64] const\nS[c:128, w:3] = X[k, w] * W[c, k]"
+           " // sum k:64\nY[c:128, w:3] = exp(S[c, w])\nout Y\n",
+     "Y_c[c:128, w:3] = exp(", 0},
+    // ... or are a stage of their own, where they read something else in a twisted way
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w] + X[c%64, (w+1)%7])\nout Y\n",
-     "Y_c[c:128, w:7] = exp(", 0},
+     "c, w_v:8:mask:vec =>\n    @Y = c, {w_v}/w", 0},
     {BEGIN "in X f32 [k:64, w:7]\nin W f32 [c:128, k:64] const\nS[c:128, w:7] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:7] = exp(S[c, w])\nout Y\n",
      "Y[c:128, w:7] = exp(", 0},
     // ... and never called for each element, whatever that would save
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nin W f32 [o:32, c:64, kh:3, kw:3] const\n"
+           "in V f32 [o:64, c:32] const\n"
+           "S[o:32, h:56, w:56] = (if 1 <= h+kh && h+kh < 57 && 1 <= w+kw && w+kw < 57 then "
+           "X[c, h+kh-1, w+kw-1] else 0) * W[o, c, kh, kw] // sum c:64, kh:3, kw:3\n"
+           "E[o:32, h:56, w:56] = 1 / (1 + exp(-S[o, h, w]))\n"
+           "Y[o:64, h:56, w:56] = E[c, h, w] * V[o, c] // sum c:32\nout Y\n",
+     "o, w:vec =>\n        @E", 2},
     {BEGIN "in X f32 [n:1, c:64, h:56, w:56]\nin W f32 [t:64, c:64] const\nin V f32 [c:64] const\n"
            "S[n:1, c:64, h:56, w:56] = X[n, k, h, w] * W[c, k] // sum k:64\n"
            "Y[n:1, c:64, h:56, w:56] = min(X[n, c, (h+1)%56, (w+1)%56] * V[c], "
            "1 / (1 + exp(-max(S[n, c, h, w], 0))))\nout Y\n",
-     "w_i:unroll, c_v:vec =>\n            @Y_c[", 2},
+     "c_i:unroll, w_v:vec =>\n        @Y", 2},
 };
 
 static void what_is_edited(void **state) {
