@@ -141,7 +141,7 @@ void program_output(struct program *p, int stage) {
 
 int program_find(const struct program *p, const char *name) {
   for (int i = p->tensors.count - 1; i >= 0; i--)
-    if (strcmp(p->tensors.data[i].name, name) == 0) return i;
+    if (same_name(p->tensors.data[i].name, name)) return i;
   return -1;
 }
 

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/memory.h"
@@ -211,6 +212,9 @@ void program_define(struct program *p, int stage, int expr);
 void program_output(struct program *p, int stage);
 
 int program_find(const struct program *p, const char *name); /* a tensor, -1 if there is none */
+static inline bool same_name(const char *a, const char *b) {
+  return a[0] == b[0] && strcmp(a, b) == 0; /* most differ at once */
+}
 int64_t program_elements(const struct program *p, int tensor);
 
 /* Expressions. An integer constant beside a value becomes a value; another index beside a value is

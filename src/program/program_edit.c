@@ -250,13 +250,26 @@ canvas_status change_read(canvas_context *ctx, const struct program *p, const ch
   return status;
 }
 
-canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
-                           size_t length, struct program **out) {
+canvas_status program_edit_unverified(canvas_context *ctx, const struct program *p,
+                                      const char *text, size_t length, struct program **out) {
   struct change change;
   *out = NULL;
   canvas_status status = change_read(ctx, p, text, length, &change);
-  if (status == CANVAS_OK) return change_finish(ctx, &change, out);
+  if (status == CANVAS_OK) {
+    *out = change_make(&change);
+    return status;
+  }
   change_close(&change);
   program_free(change.to);
+  return status;
+}
+
+canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
+                           size_t length, struct program **out) {
+  TRY(program_edit_unverified(ctx, p, text, length, out));
+  canvas_status status = program_verify(ctx, *out);
+  if (status == CANVAS_OK) return status;
+  program_free(*out);
+  *out = NULL;
   return status;
 }

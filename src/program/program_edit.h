@@ -34,6 +34,9 @@
  * column of the edit's text, or says what is wrong with the program it would give. */
 canvas_status program_edit(canvas_context *ctx, const struct program *p, const char *text,
                            size_t length, struct program **out);
+/* ... not verified yet: who keeps it does that (program_verify). */
+canvas_status program_edit_unverified(canvas_context *ctx, const struct program *p,
+                                      const char *text, size_t length, struct program **out);
 
 /* Every convolution that the edit `winograd` takes, with tiles of 2 or 4; NULL where there is none. */
 struct program *winograd_of(const struct program *p, int tile);
@@ -58,7 +61,8 @@ canvas_status program_columns(canvas_context *ctx, const struct program *p, int 
  * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */
 struct program *program_straight(const struct program *p, int stage, int node, int axis);
 
-/* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. */
+/* A stage without reductions, `name` in its place, with one of its axes behind the others; NULL where that cannot be. It
+ * is not verified: who keeps it does that (program_verify). */
 struct program *program_turned(const struct program *p, int stage, int axis, const char *name);
 
 /* Axes beside each other that are so wherever they occur, in inputs and outputs, too, are one, but for the first

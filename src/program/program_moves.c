@@ -40,12 +40,10 @@ canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
 }
 
 struct program *program_turned(const struct program *p, int stage, int axis, const char *name) {
-  canvas_context ctx;
-  struct program *out;
   if (p->tensors.data[stage].reductions || not_inlined(p, stage)) return NULL;
   struct change c = change_open(CHANGE_TURN, p);
   c.tensor = stage;
   c.axis = axis;
   c.name = name;
-  return change_finish(&ctx, &c, &out) == CANVAS_OK ? out : NULL;
+  return change_make(&c);
 }

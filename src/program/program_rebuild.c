@@ -215,7 +215,7 @@ static const char *free_axis_name(struct change *c, int stage, const char *name)
   char other[PROGRAM_NAME + 16];
   snprintf(other, sizeof other, "%s", name);
   for (int i = 0, number = 2; i < t->rank + t->reductions; i++)
-    if (strcmp(t->axes[i].name, other) == 0) {
+    if (same_name(t->axes[i].name, other)) {
       snprintf(other, sizeof other, "%.*s%d", PROGRAM_NAME - 3, name, number++);
       i = -1;
     }
@@ -277,7 +277,7 @@ static const char *axis_part(struct change *c, const struct program_tensor *t, i
   char name[2 * PROGRAM_NAME];
   snprintf(name, sizeof name, "%s_%s", t->axes[axis].name, suffix);
   for (int i = 0; i < t->rank + t->reductions; i++)
-    if (strcmp(t->axes[i].name, name) == 0) {
+    if (same_name(t->axes[i].name, name)) {
       snprintf(name + strlen(name), sizeof name - strlen(name), "%s", suffix);
       i = -1;
     }
@@ -462,11 +462,17 @@ void program_rebuild(struct change *c) {
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
 
-canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
+struct program *change_make(struct change *c) {
   program_rebuild(c);
-  canvas_status status = program_verify(ctx, c->to);
   change_close(c);
-  *out = status == CANVAS_OK ? c->to : NULL;
-  if (status != CANVAS_OK) program_free(c->to);
+  return c->to;
+}
+
+canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
+  *out = change_make(c);
+  canvas_status status = program_verify(ctx, *out);
+  if (status == CANVAS_OK) return status;
+  program_free(*out);
+  *out = NULL;
   return status;
 }

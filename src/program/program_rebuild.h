@@ -92,7 +92,9 @@ canvas_status change_read(canvas_context *ctx, const struct program *p, const ch
 struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
-/* Makes the change and closes it: *out is the new program, verified; NULL where that fails. */
+/* Makes the change and closes it. The new program is to be verified (program_verify) before it is kept ... */
+struct program *change_make(struct change *c);
+/* ... and *out is; NULL where that fails. */
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out);
 
 /* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the

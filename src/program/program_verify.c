@@ -41,7 +41,7 @@ bool program_is_word(const char *name) {
   static const char *const words[] = {"canvas", "program", "in",  "out",  "if",
                                       "then",   "else",    "inf", "true", "false"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (name[0] == words[i][0] && strcmp(name, words[i]) == 0) return true;
+    if (same_name(name, words[i])) return true;
   return false;
 }
 
@@ -106,7 +106,7 @@ static canvas_status check_axis(const struct verifier *v, const struct program_t
   const struct program_axis *a = &t->axes[i];
   TRY(check_name(v, t, a->name));
   for (int j = 0; j < i; j++)
-    if (strcmp(t->axes[j].name, a->name) == 0) {
+    if (same_name(t->axes[j].name, a->name)) {
       if (i >= t->rank && j < t->rank)
         return reject(v, t->line, t->column,
                       "reduction axis '%.40s' of '%.40s' has the name of one of its own axes",
@@ -131,7 +131,7 @@ static canvas_status check_declaration(const struct verifier *v, const struct pr
   TRY(check_name(v, t, t->name));
   int first = program_find(v->p, t->name);
   for (int i = 0; first == v->tensor && i < v->tensor; i++)
-    if (strcmp(v->p->tensors.data[i].name, t->name) == 0) first = i;
+    if (same_name(v->p->tensors.data[i].name, t->name)) first = i;
   if (first != v->tensor) return reject(v, t->line, t->column, "'%s' is defined twice", t->name);
   TRY(check_input_range(v, t));
   for (int i = 0; i < t->rank + t->reductions; i++) TRY(check_axis(v, t, i));

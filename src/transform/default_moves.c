@@ -130,13 +130,16 @@ static struct program *best_turned(struct editor *e, int map) {
   double least = editor_cycles(e, p);
   struct program *best = NULL;
   for (int i = t->rank - 2; i >= 0; i--) { /* of two that take as long the one that moves less */
-    struct program *out = t->axes[i].size > 1 ? turned(p, map, i) : NULL;
+    struct program *out = t->axes[i].size > 3 ? turned(p, map, i) : NULL;
     double cycles = out ? editor_cycles(e, out) : least;
     struct program *worse = cycles < least ? best : out;
     if (cycles < least) best = out, least = cycles;
     program_free(worse);
   }
-  return best;
+  canvas_context ctx;
+  if (!best || program_verify(&ctx, best) == CANVAS_OK) return best;
+  program_free(best);
+  return NULL;
 }
 
 bool editor_turn(struct editor *e) {
