@@ -11,18 +11,16 @@
 #include "transform/schedule_edit_text.h"
 #include "tune/prepared_code.h"
 
-/* The default schedule of the program after the edits that come before it; or, where that fails, of the
- * program as it is. */
-static canvas_status bind_edited(canvas_context *ctx, const struct program *program,
-                                 const struct machine *machine, struct canvas_bound *b) {
-  struct program *edited = default_program(program, machine);
-  if (edited && schedule_default_bind(ctx, edited, machine, &b->made, &b->tree) == CANVAS_OK) {
-    b->edited = mem_alloc(sizeof *b->edited);
-    *b->edited = (struct shared_program){edited, NULL, 1};
-    return CANVAS_OK;
-  }
-  program_free(edited);
-  return schedule_default_bind(ctx, program, machine, &b->made, &b->tree);
+static canvas_status bind_default(canvas_context *ctx, const struct program *program,
+                                  const struct machine *machine, struct canvas_bound *b) {
+  struct default_bound made;
+  TRY(default_bind(ctx, program, machine, &made));
+  b->made = made.schedule;
+  b->tree = made.tree;
+  if (!made.edited) return CANVAS_OK;
+  b->edited = mem_alloc(sizeof *b->edited);
+  *b->edited = (struct shared_program){made.edited, NULL, 1};
+  return CANVAS_OK;
 }
 
 canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *program,
@@ -33,7 +31,7 @@ canvas_status canvas_bound_new(canvas_context *ctx, const canvas_program *progra
     TRY(loop_tree_bind(ctx, program_of(program), schedule_of(schedule), machine_of(machine),
                        &b.tree));
   else
-    TRY(bind_edited(ctx, program_of(program), machine_of(machine), &b));
+    TRY(bind_default(ctx, program_of(program), machine_of(machine), &b));
   *out = mem_alloc(sizeof **out);
   **out = b;
   return CANVAS_OK;

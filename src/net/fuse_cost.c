@@ -35,22 +35,15 @@ static double bound_seconds(const struct fuse_costs *c, const struct loop_tree *
   return status == CANVAS_OK ? cost.seconds : INFINITY;
 }
 
-static double default_seconds(const struct fuse_costs *c, const struct program *p) {
-  canvas_context ctx;
-  struct loop_tree *tree;
-  struct schedule *s;
-  if (schedule_default_bind(&ctx, p, &c->machine, &s, &tree) != CANVAS_OK) return INFINITY;
-  double seconds = bound_seconds(c, tree);
-  loop_tree_free(tree);
-  schedule_free(s);
-  return seconds;
-}
-
 static double predict(const struct fuse_costs *c, const struct program *p) {
-  struct program *edited = default_program(p, &c->machine);
-  double seconds = edited ? default_seconds(c, edited) : INFINITY;
-  program_free(edited);
-  return isfinite(seconds) ? seconds : default_seconds(c, p);
+  canvas_context ctx;
+  struct default_bound made;
+  if (default_bind(&ctx, p, &c->machine, &made) != CANVAS_OK) return INFINITY;
+  double seconds = bound_seconds(c, made.tree);
+  loop_tree_free(made.tree);
+  schedule_free(made.schedule);
+  program_free(made.edited);
+  return seconds;
 }
 
 double fuse_cost(struct fuse_costs *c, const struct program *p) {

@@ -82,22 +82,18 @@ static bool take_tuned(const struct program *p, const struct network_options *o,
   return true;
 }
 
-/* A tree of the program, which stays the form's. */
-static canvas_status bind_default(canvas_context *ctx, struct program *p,
-                                  const struct machine *machine, struct net_form *form) {
-  canvas_status status = schedule_default_bind(ctx, p, machine, &form->schedule, &form->tree);
-  if (status == CANVAS_OK)
-    form->edited = p;
-  else
-    program_free(p);
-  return status;
-}
-
 static canvas_status take_default(canvas_context *ctx, const struct program *p,
                                   const struct machine *machine, struct net_form *form) {
-  struct program *edited = default_program(p, machine);
-  if (edited && bind_default(ctx, edited, machine, form) == CANVAS_OK) return CANVAS_OK;
-  return bind_default(ctx, program_copy(p), machine, form);
+  struct program *own = program_copy(p); /* the tree is of a program that stays the form's */
+  struct default_bound made;
+  canvas_status status = default_bind(ctx, own, machine, &made);
+  if (status == CANVAS_OK) {
+    form->schedule = made.schedule;
+    form->tree = made.tree;
+    form->edited = made.edited ? made.edited : own;
+  }
+  if (status != CANVAS_OK || made.edited) program_free(own);
+  return status;
 }
 
 canvas_status net_form_make(canvas_context *ctx, const struct program *p,

@@ -29,6 +29,7 @@
  *     default_odd.c      programs of rows that no whole vectors divide: each through all stages
  *     default_winograd.c Winograd's convolution: block by block of its tiles through all stages
  *     schedule_default.c all stages, one after the other; and the naive schedule
+ *     default_bind.c     edits and schedule
  *
  * The formula. A tile is `vectors` vectors along one axis times rows along one or two others, all in
  * registers while the reduction runs. One step of the reduction takes
@@ -389,14 +390,38 @@ struct schedule *default_odd_rows(const struct program *p, const struct machine 
 /* Edits of its maps may make it one. */
 bool default_may_have_odd_rows(const struct program *p, const struct machine *machine);
 
+/* How a program keeps its stages, which is what its edits were chosen for: `told` of a mode. */
+enum default_keeps { KEPT_EITHER /* in the mode that takes less */, KEPT_FREELY, KEPT_AS_TOLD };
+struct default_edited {
+  struct program *program; /* NULL: there are no edits */
+  enum default_keeps kept;
+};
+
 /* schedule_default.c: of all stages of a program after its edits, by the formula. */
-double default_cycles(const struct program *p, const struct machine *machine);
+double default_cycles(const struct program *p, const struct machine *machine,
+                      enum default_keeps kept);
 
 /* The program with merged axes (program_merged), where it takes less then by the formula; NULL: it does not. */
 struct program *default_merged(const struct program *p, const struct machine *machine);
 
 /* The program after the edits, merged axes among them; NULL where it stays as it is. */
+struct default_edited default_edit(const struct program *p, const struct machine *machine);
 struct program *default_program(const struct program *p, const struct machine *machine);
+
+/* schedule_default.c: schedule and tree of a program after edits that were chosen for it to be kept so. */
+canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
+                                const struct machine *machine, enum default_keeps kept,
+                                struct schedule **schedule, struct loop_tree **tree);
+
+/* default_bind.c: the default of a program: edits, schedule and tree; `edited` NULL where it stays as it is, which is
+ * also tried where the other fails. */
+struct default_bound {
+  struct program *edited;
+  struct schedule *schedule;
+  struct loop_tree *tree; /* of `edited`, or of the given program */
+};
+canvas_status default_bind(canvas_context *ctx, const struct program *p,
+                           const struct machine *machine, struct default_bound *out);
 
 /* ---- default_wish.c ---- */
 

@@ -66,24 +66,19 @@ static int padded_image(const struct program *p, int stage, const bool *constant
   return NOTHING;
 }
 
-static struct program *edited(const struct program *p, const char *text) {
-  canvas_context ctx;
-  struct program *out;
-  return program_edit(&ctx, p, text, strlen(text), &out) == CANVAS_OK ? out : NULL;
-}
-
-static struct program *bordered(const struct program *p, int stage, int image) {
+static struct program *bordered(const struct editor *e, int stage, int image) {
+  const struct program *p = program_of(e);
   char text[3 * PROGRAM_NAME], name[PROGRAM_NAME];
   const char *sum = p->tensors.data[stage].name;
   struct program *open = NULL;
   if (image != OPEN) {
     snprintf(text, sizeof text, "inline %s", p->tensors.data[image].name);
-    p = open = edited(p, text);
+    p = open = editor_edited(e, p, text);
     if (!open) return NULL;
   }
   editor_name(p, sum, "_b", name);
   snprintf(text, sizeof text, "border %s as %s", sum, name);
-  struct program *out = edited(p, text);
+  struct program *out = editor_edited(e, p, text);
   program_free(open);
   return out;
 }
@@ -95,7 +90,7 @@ bool editor_border(struct editor *e, int *after) {
   for (int i = *after + 1; i < p->tensors.count && !out; i++) {
     int image = padded_image(p, i, constant);
     *after = i;
-    if (image != NOTHING) out = bordered(p, i, image);
+    if (image != NOTHING) out = bordered(e, i, image);
     if (!out || editor_cycles(e, out) < LESS * editor_cycles(e, p)) continue;
     program_free(out);
     out = NULL;

@@ -55,6 +55,13 @@ struct chooser_lane {
   double apart; /* ... and cycles of what is gathered, of one that is not permuted */
 };
 
+/* Of an axis whose rows come in blocks. */
+struct chooser_blocks {
+  double whole; /* 0: not known yet */
+  double left;  /* what is left over takes so much of one */
+};
+enum { CHOOSER_ROWS = 32 }; /* for which they are kept */
+
 struct chooser {
   const struct default_facts *f;
   const struct machine *machine;
@@ -63,12 +70,15 @@ struct chooser {
   double share;   /* of what is packed: one part of a sum has one part of it */
   bool unbounded; /* phases may be unrolled into any number of statements */
   const struct chooser_load *load;
-  double terms;    /* of a sum, on average */
+  struct chooser_blocks (*blocks)[CHOOSER_ROWS + 1]; /* by own axis and rows */
+  double terms;                                      /* of a sum, on average */
   double least;    /* terms of all sums, those beyond borders left out; 0: not known */
   double moving;   /* cycles of what goes through the caches, whatever is computed */
   bool read_once;  /* windows beside each other, if lanes follow each other */
   bool windows;    /* some overlap, along some axis */
   uint32_t slides; /* reductions that may be unrolled where rows share what they load */
+  bool guessing;
+  double bound;
   struct default_tile now, best;
   /* of `now` with any rows, by chooser_see_lanes: */
   struct chooser_lane lane[DEFAULT_LOADS];

@@ -45,22 +45,32 @@ double chooser_packing(const struct chooser *c, const struct default_load *l, do
   return constant ? 0 : each * c->share * (double)program_elements(c->f->p, l->tensor);
 }
 
-/* Rows that are left over are a smaller tile, whose sums are fewer: of long ones it takes no less than they
- * wait. */
-static double left_over(const struct chooser *c, int64_t left, int64_t rows) {
-  double share = 0.5 + 0.5 * (double)left / (double)rows;
+/* Blocks of so many rows along an axis, and what is left over, which is a smaller tile. */
+static struct chooser_blocks blocks_of(const struct chooser *c, int axis) {
+  int64_t size = c->f->t->axes[axis].size, rows = c->now.rows[axis];
+  struct chooser_blocks known = {0}, *memo = rows <= CHOOSER_ROWS ? &c->blocks[axis][rows] : &known;
+  if (memo->whole > 0) return *memo;
+  int64_t left = size % rows;
+  memo->whole = (double)((size - left) / rows);
+  memo->left = left ? 0.5 + 0.5 * (double)left / (double)rows : 0;
+  return *memo;
+}
+
+/* The sums of rows that are left over are fewer: of long ones they take no less than they wait. */
+static double left_over(const struct chooser *c, double left) {
   double work = (double)(chooser_rows(c) * chooser_vectors(c) * c->f->operations) / PORTS;
-  double least = c->f->reduction <= DEFAULT_FEW ? 0 : work > LATENCY ? LATENCY / work : 1;
-  return share > least ? share : least;
+  if (c->f->reduction <= DEFAULT_FEW || work >= 2 * LATENCY) return left; /* half, or more */
+  double least = work > LATENCY ? LATENCY / work : 1;
+  return left > least ? left : least;
 }
 
 static double tiles_of(const struct chooser *c) {
   double tiles = c->single;
   for (uint32_t axes = c->rowed; axes;) {
     int i = chooser_next(&axes);
-    int64_t size = c->f->t->axes[i].size, rows = c->now.rows[i], left = size % rows;
-    double blocks = (double)((size - left) / rows) + (left ? left_over(c, left, rows) : 0);
-    tiles = tiles / (double)size * blocks;
+    struct chooser_blocks blocks = blocks_of(c, i);
+    double count = blocks.whole + (blocks.left > 0 ? left_over(c, blocks.left) : 0);
+    tiles = tiles / (double)c->f->t->axes[i].size * count;
   }
   return tiles;
 }
@@ -506,13 +516,12 @@ static double with_ports(const struct chooser *c, double work, double ports) {
   return waited(c, loading > work ? loading + work / 32 : work + ports / 64);
 }
 
-/* ... at least, beside what is gathered: rows that slide load less ... */
+/* ... at least, beside what is gathered ... */
 static double loaded_least(const struct chooser *c, const struct access *at, double work) {
   double ports = 0, gathered = 0;
-  if (c->now.slide >= 0) return waited(c, work);
   for (int i = 0; i < c->f->loads; i++) {
     if (c->lane[i].unrolled == ALONG_PERMUTED) continue;
-    ports += at[i].rows * c->lane[i].ports;
+    ports += at[i].rows * c->lane[i].ports * new_rows(c, &c->f->load[i]);
     gathered += at[i].rows * c->lane[i].apart;
   }
   return with_ports(c, work, ports) + gathered;

@@ -10,7 +10,8 @@ struct editor {
   const struct program *given;
   const struct machine *machine;
   struct default_mode mode;
-  int refused; /* so many moves stay in the expressions that they are in */
+  bool verifies; /* each edit is verified; else the program is in the end */
+  int refused;   /* so many moves stay in the expressions that they are in */
   bool planned;
   struct default_plans plans; /* of the program so far, where it is `planned`: editor_plans */
 };
@@ -24,6 +25,8 @@ static inline const struct program *program_of(const struct editor *e) {
 const struct default_plans *editor_plans(struct editor *e);
 void editor_close(struct editor *e); /* the program stays */
 void editor_take(struct editor *e, struct program *p);
+struct program *editor_edited(const struct editor *e, const struct program *p,
+                              const char *text); /* NULL: it does not go through */
 bool editor_edit(struct editor *e, const char *text);
 double editor_cycles(struct editor *e, const struct program *p); /* by the formula */
 /* The name and an ending, and one that no tensor has. */

@@ -46,6 +46,7 @@ static struct default_options that_matter(const struct default_facts *f, struct 
     asked = asked || f->load[i].asked;
   }
   o.pack = o.pack && plain;
+  o.stored = o.stored && !o.inner;
   o.split = o.split && asked && f->reduction == 1;
   return o;
 }
@@ -57,15 +58,17 @@ static int first_of_tensor(const struct default_facts *f, int load) {
   return i;
 }
 
-static void add_load(struct key *k, const struct default_facts *f, int load) {
+/* What can be packed, and at what cost, only where something is. */
+static void add_load(struct key *k, const struct default_facts *f, int load, bool pack) {
   const struct default_load *l = &f->load[load];
   const struct program_tensor *t = &f->p->tensors.data[l->tensor];
+  bool constant = pack && t->constant, plain = pack && l->plain;
   add(k, first_of_tensor(f, load));
   add(k, program_elements(f->p, l->tensor));
-  add(k, (int64_t)t->dtype << 3 | t->constant << 2 | l->plain << 1 | l->rare);
+  add(k, (int64_t)t->dtype << 3 | constant << 2 | plain << 1 | l->rare);
   add(k, (int64_t)l->twisted << 32 | l->moves);
-  add(k, (int64_t)l->asked << 32 | l->inner);
-  add(k, l->outer);
+  add(k, (int64_t)l->asked << 32 | (pack ? l->inner : 0));
+  add(k, pack ? l->outer : 0);
   for (int i = 0; i < f->t->rank + f->t->reductions; i++) {
     add(k, l->stride[i]);
     add(k, l->block[i]);
@@ -73,7 +76,7 @@ static void add_load(struct key *k, const struct default_facts *f, int load) {
   }
 }
 
-static void add_facts(struct key *k, const struct default_facts *f) {
+static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   const struct program_tensor *t = f->t;
   add(k, (int64_t)t->rank << 32 | t->reductions);
   add(k, (int64_t)t->dtype << 16 | t->reducer << 8 | f->p->nodes.data[t->body].op);
@@ -92,7 +95,7 @@ static void add_facts(struct key *k, const struct default_facts *f) {
     add(k, t->reductions ? f->out[i] == 1 : f->out[i]); /* no more is asked of a sum */
     add_real(k, f->inside[i]);
   }
-  for (int i = 0; i < f->loads; i++) add_load(k, f, i);
+  for (int i = 0; i < f->loads; i++) add_load(k, f, i, pack);
 }
 
 static void add_rest(struct key *k, const struct machine *m, struct default_options o) {
@@ -105,13 +108,19 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add(k, o.pack << 4 | o.inner << 3 | o.parts << 2 | o.stored << 1 | o.split);
 }
 
+/* Two halves, so that products of one need not wait for those of the other. */
 static unsigned slot_of(const struct key *k) {
-  uint64_t hash = 0;
-  for (int i = 0; i < k->count; i++) {
-    hash = (hash ^ (uint64_t)k->words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
+  const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
+  uint64_t even = 0, odd = 1;
+  for (int i = 0; i + 1 < k->count; i += 2) {
+    even = (even ^ (uint64_t)k->words[i]) * prime;
+    odd = (odd ^ (uint64_t)k->words[i + 1]) * prime;
+    even ^= even >> 29;
+    odd ^= odd >> 29;
   }
-  return (unsigned)(hash % SLOTS);
+  if (k->count % 2) even = (even ^ (uint64_t)k->words[k->count - 1]) * prime;
+  even ^= odd * prime;
+  return (unsigned)((even ^ even >> 32) % SLOTS);
 }
 
 static bool same_key(const struct key *a, const struct key *b) {
@@ -126,7 +135,7 @@ void default_choose_tile(const struct default_facts *f, const struct machine *ma
   options = that_matter(f, options);
   if (!options.wish) {
     add_rest(&key, machine, options);
-    add_facts(&key, f);
+    add_facts(&key, f, options.pack);
   }
   bool may = key.count && !key.full, known = false;
   struct slot *slot = &slots[may ? slot_of(&key) : 0];

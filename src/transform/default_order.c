@@ -193,8 +193,9 @@ static bool is_around_blocks(struct chooser *c, int axis, int first) {
 
 /* Windows go through images one after the other ... */
 static bool is_around_windows(const struct chooser *c, int axis, enum chooser_windows windows) {
+  if (windows == WINDOWS_IN_ROWS) return false;
   struct chooser best = chooser_of_best(c);
-  return windows != WINDOWS_IN_ROWS && chooser_counts_images(&best, axis);
+  return chooser_counts_images(&best, axis);
 }
 
 /* ... and through each of them in strips as wide as a tile. */

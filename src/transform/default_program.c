@@ -308,30 +308,48 @@ static struct editor editor_open(const struct program *p, const struct machine *
       .given = p, .machine = machine, .mode = {.pack = true, .told = told, .wish = wish}};
 }
 
-/* In the mode that takes less; NULL: there are no edits. */
-static struct program *edited_in_modes(const struct program *p, const struct machine *machine,
-                                       const struct default_wish *wish) {
-  struct editor open = editor_open(p, machine, wish, false);
+static struct editor edited_in_mode(const struct program *p, const struct machine *machine,
+                                    const struct default_wish *wish, bool told, bool verifies,
+                                    bool *matters) {
+  struct editor e = editor_open(p, machine, wish, told);
+  e.mode.matters = matters;
+  e.verifies = verifies;
+  edit_all(&e);
+  return e;
+}
+
+/* In the mode that takes less; the program is NULL where there are no edits. */
+static struct default_edited edited_at_best(const struct program *p, const struct machine *machine,
+                                            const struct default_wish *wish, bool verifies) {
   bool matters = false;
-  open.mode.matters = &matters;
-  edit_all(&open);
+  struct editor open = edited_in_mode(p, machine, wish, false, verifies, &matters);
   double cycles = editor_cycles(&open, program_of(&open));
   editor_close(&open);
-  if (!matters) return open.p;
-  struct editor told = editor_open(p, machine, wish, true);
-  edit_all(&told);
+  if (!matters) return (struct default_edited){open.p, KEPT_FREELY};
+  struct editor told = edited_in_mode(p, machine, wish, true, verifies, NULL);
   bool takes_less = editor_cycles(&told, program_of(&told)) < cycles;
   editor_close(&told);
   program_free(takes_less ? open.p : told.p);
-  return takes_less ? told.p : open.p;
+  return takes_less ? (struct default_edited){told.p, KEPT_AS_TOLD}
+                    : (struct default_edited){open.p, KEPT_FREELY};
 }
 
-static struct program *edited_for(const struct program *p, const struct machine *machine,
-                                  const struct default_wish *wish) {
+/* Verified in the end. An edit that makes what no program may be does not go through: then each of them is. */
+static struct default_edited edited_in_modes(const struct program *p, const struct machine *machine,
+                                             const struct default_wish *wish) {
+  canvas_context ctx;
+  struct default_edited edited = edited_at_best(p, machine, wish, false);
+  if (!edited.program || program_verify(&ctx, edited.program) == CANVAS_OK) return edited;
+  program_free(edited.program);
+  return edited_at_best(p, machine, wish, true);
+}
+
+static struct default_edited edited_for(const struct program *p, const struct machine *machine,
+                                        const struct default_wish *wish) {
   struct editor alike = editor_open(p, machine, wish, false);
   edit_alike(&alike);
-  struct program *edited = edited_in_modes(program_of(&alike), machine, wish);
-  if (!edited) return alike.p;
+  struct default_edited edited = edited_in_modes(program_of(&alike), machine, wish);
+  if (!edited.program) return (struct default_edited){alike.p, KEPT_EITHER};
   program_free(alike.p);
   return edited;
 }
@@ -343,8 +361,8 @@ static bool are_odd_rows(const struct program *p, const struct machine *machine)
 }
 
 /* The program after the edits; NULL where there are none. Sets `odd` where its schedule is that of odd rows. */
-static struct program *edited_program(const struct program *p, const struct machine *machine,
-                                      bool *odd) {
+static struct default_edited edited_program(const struct program *p, const struct machine *machine,
+                                            bool *odd) {
   *odd = false;
   if (!default_may_have_odd_rows(p, machine)) return edited_for(p, machine, NULL);
   struct editor e = editor_open(p, machine, NULL, false);
@@ -352,7 +370,7 @@ static struct program *edited_program(const struct program *p, const struct mach
   edit_maps(&e); /* partial sums and panels there are none */
   editor_close(&e);
   *odd = are_odd_rows(program_of(&e), machine);
-  if (*odd) return e.p;
+  if (*odd) return (struct default_edited){e.p, KEPT_EITHER};
   program_free(e.p);
   return edited_for(p, machine, NULL);
 }
@@ -381,9 +399,9 @@ static bool merges_last(const struct program *p, const struct program *merged) {
   return b->rank && b->axes[b->rank - 1].size != a->axes[a->rank - 1].size;
 }
 
-static double cycles_after(const struct program *p, const struct program *edited,
+static double cycles_after(const struct program *p, struct default_edited edited,
                            const struct machine *machine) {
-  return default_cycles(edited ? edited : p, machine);
+  return default_cycles(edited.program ? edited.program : p, machine, edited.kept);
 }
 
 /* The program with merged axes where that takes less: they leave no rows for stages to share. A product has them where
@@ -391,8 +409,9 @@ static double cycles_after(const struct program *p, const struct program *edited
  * are, as of pixels with channels behind them, it has them where that surely takes less: 14 pixels are three tiles of
  * 5 or 6, 196 are 33 of 6. NULL: it does not. Sets what the edits make of the one that takes less, NULL: nothing. */
 static struct program *merged_if_less(const struct program *p, const struct machine *machine,
-                                      struct program **edited) {
-  struct program *merged = program_merged(p), *other = NULL;
+                                      struct default_edited *edited) {
+  struct program *merged = program_merged(p);
+  struct default_edited other = {0};
   bool odd = false, odd_merged = false;
   bool product = merged && has_product(p), rows = product && !merges_last(p, merged);
   if (merged) other = edited_program(merged, machine, &odd_merged);
@@ -405,28 +424,34 @@ static struct program *merged_if_less(const struct program *p, const struct mach
   bool less = !odd && !odd_merged &&
               cycles_after(merged, other, machine) <=
                   (rows ? SURELY_LESS : 1) * cycles_after(p, *edited, machine);
-  program_free(less ? *edited : merged);
+  program_free(less ? edited->program : merged);
   if (less)
     *edited = other;
   else
-    program_free(other);
+    program_free(other.program);
   return less ? merged : NULL;
 }
 
 struct program *default_merged(const struct program *p, const struct machine *machine) {
-  struct program *edited, *merged = merged_if_less(p, machine, &edited);
-  program_free(edited);
+  struct default_edited edited;
+  struct program *merged = merged_if_less(p, machine, &edited);
+  program_free(edited.program);
   return merged;
 }
 
-struct program *default_program(const struct program *p, const struct machine *machine) {
+struct default_edited default_edit(const struct program *p, const struct machine *machine) {
   struct schedule *winograd = default_winograd(p, machine);
+  struct default_edited edited = {0};
   schedule_free(winograd);
-  if (winograd) return NULL;
-  struct program *edited, *merged = merged_if_less(p, machine, &edited);
-  if (!edited) return merged;
+  if (winograd) return edited;
+  struct program *merged = merged_if_less(p, machine, &edited);
+  if (!edited.program) return (struct default_edited){merged, KEPT_EITHER};
   program_free(merged);
   return edited;
+}
+
+struct program *default_program(const struct program *p, const struct machine *machine) {
+  return default_edit(p, machine).program;
 }
 
 /* What conditions of indices choose is multiplied only where they do, what a weight that is not finite makes of
@@ -459,7 +484,7 @@ static double cycles_of(const struct program *p, const struct machine *machine,
 
 bool default_make(const struct program *p, const struct machine *machine,
                   const struct default_wish *wish, struct default_made *out) {
-  *out = (struct default_made){.program = edited_for(p, machine, wish)};
+  *out = (struct default_made){.program = edited_for(p, machine, wish).program};
   if (!out->program) out->program = program_copy(p);
   out->cycles = cycles_of(out->program, machine, wish);
   if (wish->borders) border_sums(&out->program);

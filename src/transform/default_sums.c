@@ -88,7 +88,8 @@ static int64_t steps_of_part(const struct chooser *c, int axis) {
 }
 
 bool default_has_parts(const struct default_facts *f) {
-  return long_axis(f) >= 0;
+  int axis = long_axis(f);
+  return axis >= 0 && f->t->axes[axis].size > SHORTEST;
 }
 
 bool chooser_part(const struct chooser *c, struct chooser_part *out) {

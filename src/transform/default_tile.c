@@ -2,6 +2,7 @@
  * the formula of default.h.
  */
 #include <math.h>
+#include <string.h>
 
 #include "bind/storage.h"
 #include "program/program_cost.h"
@@ -15,13 +16,16 @@ enum {
 
 static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memory and come back */
 
+static const double GUESSED = 1.003;
+
 static bool is_noting(const struct chooser *c) {
   return c->options.wish && c->options.wish->seen;
 }
 
 /* What takes as many cycles leaves the best as it is. */
 static double limit_of(const struct chooser *c) {
-  return c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
+  double limit = c->best.cycles < 0 ? INFINITY : 0.9995 * c->best.cycles;
+  return limit < c->bound ? limit : c->bound;
 }
 
 static void take_cheaper(struct chooser *c) {
@@ -99,6 +103,18 @@ static void try_second(struct chooser *c, int first) {
   }
 }
 
+/* The most that divide the axis. */
+static void guess_rows_along(struct chooser *c, int axis) {
+  int64_t size = c->f->t->axes[axis].size, rows = most_rows(c) - 2;
+  if (!may_tile(c, axis)) return;
+  while (rows > 1 && (rows > size || size % rows)) rows--;
+  if (rows < 2) return;
+  c->now.rows[axis] = c->rows = rows;
+  c->rowed = 1u << axis;
+  if (is_whole(c, axis)) consider(c);
+  c->now.rows[axis] = 1;
+}
+
 static void try_rows_along(struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, most = most_rows(c);
   if (!may_tile(c, axis)) return;
@@ -115,7 +131,11 @@ static void try_rows(struct chooser *c) {
   chooser_count(c);
   consider(c);
   if (c->f->reduction == 1) return;
-  for (int i = 0; i < c->f->t->rank; i++) try_rows_along(c, nearest(c, i));
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (c->guessing)
+      guess_rows_along(c, nearest(c, i));
+    else
+      try_rows_along(c, nearest(c, i));
 }
 
 /* What maps have left over is code of its own: conditions and permuted loads are vectors in whole ones only. */
@@ -154,7 +174,7 @@ static void try_lanes(struct chooser *c, int axis) {
   if (lanes < 2) return;
   for (int vectors = 1; vectors <= MOST_VECTORS; vectors++) {
     if (vectors > 1 && (lanes < c->lanes || (vectors - 1) * lanes >= size)) break;
-    if (vectors > 2 && c->f->reduction == 1) break;
+    if (vectors > 2 && (c->f->reduction == 1 || c->guessing)) break;
     try_steps(c, vectors * lanes);
   }
   /* shorter vectors that divide it, or the steps for which loads stand still */
@@ -180,12 +200,26 @@ static void try_all(struct chooser *c) {
     if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
 }
 
+static void guess(struct chooser *c) {
+  c->bound = INFINITY;
+  if (c->options.wish || c->f->reduction == 1) return;
+  struct default_tile first = c->now;
+  c->guessing = true;
+  c->best.cycles = -1;
+  try_all(c);
+  c->guessing = false;
+  c->now = first;
+  if (c->best.cycles >= 0) c->bound = GUESSED * c->best.cycles;
+}
+
 static void choose(struct chooser *c) {
+  guess(c);
   c->best.cycles = -1;
   try_all(c);
   if (c->best.cycles >= 0) return;
   c->options.wish = NULL; /* the wish cannot be, nor few statements of all lanes */
   c->unbounded = true;
+  c->bound = INFINITY;
   try_all(c);
 }
 
@@ -201,6 +235,7 @@ static void choose_part(struct chooser *c, struct chooser_part *part, struct cho
   c->f = &part->f;
   chooser_find_loads(c, load);
   c->share = 1 / part->count;
+  c->bound = INFINITY;
   c->best.cycles = -1;
   try_all(c);
   if (c->best.cycles < 0) {
@@ -220,6 +255,9 @@ void chooser_tile(const struct default_facts *f, const struct machine *machine,
   for (int i = 0; i < f->t->rank; i++) c.now.rows[i] = 1;
   struct chooser_part part;
   struct chooser_load load[DEFAULT_LOADS], load_of_part[DEFAULT_LOADS];
+  struct chooser_blocks blocks[PROGRAM_AXES][CHOOSER_ROWS + 1];
+  memset(blocks, 0, (size_t)f->t->rank * sizeof *blocks);
+  c.blocks = blocks;
   chooser_find_loads(&c, load);
   choose(&c);
   choose_part(&c, &part, load_of_part);

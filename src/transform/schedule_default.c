@@ -122,14 +122,19 @@ static void plan_mode(struct default_plans *out, const struct program *p,
   if (rows && !mode.wish) default_buffer_stages(out);
 }
 
+/* In the mode that it is kept by, or that takes less. */
 static void plan_best(struct default_plans *out, const struct program *p,
-                      const struct machine *machine, const struct default_wish *wish, bool rows) {
+                      const struct machine *machine, struct default_mode mode,
+                      enum default_keeps kept, bool rows) {
   bool matters = false;
   struct default_plans told;
-  plan_mode(out, p, machine, (struct default_mode){.wish = wish, .matters = &matters}, rows);
-  out->mode.matters = NULL;
+  mode.told = kept == KEPT_AS_TOLD;
+  mode.matters = kept == KEPT_EITHER ? &matters : NULL;
+  plan_mode(out, p, machine, mode, rows);
+  out->mode.matters = mode.matters = NULL;
   if (!matters) return;
-  plan_mode(&told, p, machine, (struct default_mode){.told = true, .wish = wish}, rows);
+  mode.told = true;
+  plan_mode(&told, p, machine, mode, rows);
   if (default_plan_cycles(&told) < default_plan_cycles(out)) {
     struct default_plans other = *out;
     *out = told;
@@ -138,9 +143,10 @@ static void plan_best(struct default_plans *out, const struct program *p,
   default_plan_free(&told);
 }
 
-double default_cycles(const struct program *p, const struct machine *machine) {
+double default_cycles(const struct program *p, const struct machine *machine,
+                      enum default_keeps kept) {
   struct default_plans all;
-  plan_best(&all, p, machine, NULL, true);
+  plan_best(&all, p, machine, (struct default_mode){0}, kept, true);
   double cycles = default_plan_cycles(&all);
   default_plan_free(&all);
   return cycles;
@@ -179,7 +185,7 @@ static struct schedule *wished(const struct program *p, const struct machine *ma
   struct default_plans all;
   struct default_facts f;
   struct schedule *s = NULL;
-  plan_best(&all, p, machine, wish, rows);
+  plan_best(&all, p, machine, (struct default_mode){.wish = wish}, KEPT_EITHER, rows);
   out->stage = all.wished;
   if (all.wished >= 0) {
     out->tile = all.plan[all.wished].tile;
@@ -200,14 +206,14 @@ struct schedule *schedule_wished(const struct program *p, const struct machine *
 
 /* Sets `tree` where the schedule was bound to choose it, NULL elsewhere. */
 static struct schedule *heuristic_of(const struct program *p, const struct machine *machine,
-                                     struct loop_tree **tree) {
+                                     enum default_keeps kept, struct loop_tree **tree) {
   struct default_plans all;
   struct schedule *family = default_winograd(p, machine);
   if (!family) family = default_odd_rows(p, machine);
   *tree = NULL;
   if (family) return family;
   for (int rows = 1; rows >= 0; rows--) {
-    plan_best(&all, p, machine, NULL, rows);
+    plan_best(&all, p, machine, (struct default_mode){0}, kept, rows);
     struct schedule *s = tiled(&all);
     default_plan_free(&all);
     *tree = tree_of(p, s, machine);
@@ -221,19 +227,25 @@ struct schedule *schedule_default(const struct program *p, bool heuristic,
                                   const struct machine *machine) {
   struct loop_tree *tree;
   if (!heuristic || !machine) return plain(p, heuristic ? "heuristic" : "naive", NULL);
-  struct schedule *s = heuristic_of(p, machine, &tree);
+  struct schedule *s = heuristic_of(p, machine, KEPT_EITHER, &tree);
   loop_tree_free(tree);
   return s;
 }
 
-canvas_status schedule_default_bind(canvas_context *ctx, const struct program *p,
-                                    const struct machine *machine, struct schedule **schedule,
-                                    struct loop_tree **tree) {
-  *schedule = heuristic_of(p, machine, tree);
+canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
+                                const struct machine *machine, enum default_keeps kept,
+                                struct schedule **schedule, struct loop_tree **tree) {
+  *schedule = heuristic_of(p, machine, kept, tree);
   if (*tree) return CANVAS_OK;
   canvas_status status = loop_tree_bind(ctx, p, *schedule, machine, tree);
   if (status == CANVAS_OK) return status;
   schedule_free(*schedule);
   *schedule = NULL;
   return status;
+}
+
+canvas_status schedule_default_bind(canvas_context *ctx, const struct program *p,
+                                    const struct machine *machine, struct schedule **schedule,
+                                    struct loop_tree **tree) {
+  return default_bind_kept(ctx, p, machine, KEPT_EITHER, schedule, tree);
 }

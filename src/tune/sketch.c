@@ -66,10 +66,13 @@ static void add(struct maker *m, struct sketch s) {
 }
 
 static void add_default(struct maker *m, const struct program *p) {
-  struct program *edited = default_program(p, m->machine);
-  if (!edited) edited = program_copy(p);
-  struct schedule *s = schedule_default(edited, true, m->machine);
-  add(m, (struct sketch){mem_strdup("default"), edited, s, 0, FAMILY_PLAIN, BLOCKS_FORMULA});
+  canvas_context ctx;
+  struct default_bound made;
+  if (default_bind(&ctx, p, m->machine, &made) != CANVAS_OK) return;
+  loop_tree_free(made.tree);
+  if (!made.edited) made.edited = program_copy(p);
+  add(m, (struct sketch){mem_strdup("default"), made.edited, made.schedule, 0, FAMILY_PLAIN,
+                         BLOCKS_FORMULA});
 }
 
 /* ---- kinds of tiles ---- */

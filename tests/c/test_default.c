@@ -118,15 +118,16 @@ static const struct {
 
 // The program after the edits, and its schedule, hold the line.
 static void holds(const struct program *p, const struct machine *machine, const char *line) {
-  struct program *edited = default_program(p, machine);
-  struct schedule *s = schedule_default(edited ? edited : p, true, machine);
+  struct default_bound made;
+  if (default_bind(&ctx, p, machine, &made) != CANVAS_OK) fail_msg("%s: %s", line, ctx.message);
   struct buf text = {0};
-  program_print(edited ? edited : p, &text);
-  schedule_print(s, &text);
+  program_print(made.edited ? made.edited : p, &text);
+  schedule_print(made.schedule, &text);
   if (!strstr(text.text, line)) fail_msg("\"%s\" is not in\n%s", line, text.text);
   buf_free(&text);
-  schedule_free(s);
-  program_free(edited);
+  loop_tree_free(made.tree);
+  schedule_free(made.schedule);
+  program_free(made.edited);
 }
 
 static void what_is_chosen(void **state) {
@@ -690,6 +691,14 @@ static const struct {
     {BEGIN "in A f32 [i:4, k:50000]\nin B f32 [k:50000, j:64]\nY[i:4, j:64] = A[i, k] * B[k, j] // "
            "sum k:50000\nout Y\n",
      "j_o:para, k:pf(128), i:unroll, j_v:16:vec =>", 1},
+    // the image between two sums is kept as it is told, as in the program that was edited for that
+    {BEGIN "in X f32 [c:64, h:56, w:56]\nin V f32 [o:64, c:64, k:3] const\n"
+           "in W f32 [o:64, c:64, k:3] const\n"
+           "S[o:64, h:56, w:56] = (if 1 <= h+k && h+k < 57 then X[c, h+k-1, w] else 0) * V[o, c, k]"
+           " // sum c:64, k:3\n"
+           "Y[o:64, h:56, w:56] = (if 1 <= w+k && w+k < 57 then S[c, h, w+k-1] else 0) * W[o, c, k]"
+           " // sum c:64, k:3\nout Y\n",
+     "\n    c, k, Y_c_w_i:14:mask:unroll, o_v:vec =>", 0},
     // functions of what is not side by side are computed in lanes, and then copied
     {BEGIN "in X f32 [k:64, w:3]\nin W f32 [c:128, k:64] const\nS[c:128, w:3] = X[k, w] * W[c, k]"
            " // sum k:64\nY[c:128, w:3] = exp(S[c, w])\nout Y\n",
@@ -708,7 +717,7 @@ static const struct {
            "X[c, h+kh-1, w+kw-1] else 0) * W[o, c, kh, kw] // sum c:64, kh:3, kw:3\n"
            "E[o:32, h:56, w:56] = 1 / (1 + exp(-S[o, h, w]))\n"
            "Y[o:64, h:56, w:56] = E[c, h, w] * V[o, c] // sum c:32\nout Y\n",
-     "o, w:vec =>\n        @E", 2},
+     "w_i:unroll, o_v:vec =>\n        @E", 2},
     {BEGIN "in X f32 [n:1, c:64, h:56, w:56]\nin W f32 [t:64, c:64] const\nin V f32 [c:64] const\n"
            "S[n:1, c:64, h:56, w:56] = X[n, k, h, w] * W[c, k] // sum k:64\n"
            "Y[n:1, c:64, h:56, w:56] = min(X[n, c, (h+1)%56, (w+1)%56] * V[c], "
