@@ -8,10 +8,11 @@
 
 Cases are operators at shapes that networks have, the kernels of examples/kernels at two layers of
 ResNet-18, what else stands in networks with channels first (defaults_odd.py), products with long
-sums (defaults_long.py), and convolutions of 16 images (defaults_images.py); a KIND is operators,
-kernels, odd, long or images. Both run in one process on one thread, by turns; a time is the median
-of thread processor time, a ratio above 1 is faster than torch. What is packed or padded is inside
-the time, but for constant inputs (the weights of kernels), which are prepared beforehand. --nests
+sums (defaults_long.py), convolutions of 16 images (defaults_images.py) and depth-wise ones whose
+windows the first cache does not hold (defaults_windows.py); a KIND is operators, kernels, odd,
+long, images or windows. Both run in one process on one thread, by turns; a time is the median of
+thread processor time, a ratio above 1 is faster than torch. What is packed or padded is inside the
+time, but for constant inputs (the weights of kernels), which are prepared beforehand. --nests
 shows where the time goes. --sampled is of kernels drawn for the layers of ResNet-18, --edits of
 the default against hand schedules and random edits of them, with --only of the defaults
 themselves, of cases without a hand schedule: defaults_sampled.py, defaults_edits.py,

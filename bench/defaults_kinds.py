@@ -8,6 +8,7 @@ from defaults_cases import example_kernels, operators
 from defaults_images import many_images
 from defaults_long import long_sums
 from defaults_odd import odd_programs
+from defaults_windows import windows
 
 KINDS = {
     "operators": operators,
@@ -15,6 +16,7 @@ KINDS = {
     "odd": odd_programs,
     "long": long_sums,
     "images": many_images,
+    "windows": windows,
 }
 
 

@@ -54,7 +54,7 @@ def test_the_cases_are_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(names) > 280
 
 
-@pytest.mark.parametrize("kind", ["long", "images"])
+@pytest.mark.parametrize("kind", ["long", "images", "windows"])
 def test_what_torch_computes_has_the_shape_of_the_program(kind: str) -> None:
     for case in defaults_kinds.KINDS[kind]():
         inputs, outputs = _core.signature(case.program)[:2]
