@@ -124,6 +124,7 @@ bool chooser_fits_registers(const struct chooser *c);
 bool chooser_keeps_vectors(const struct chooser *c);
 /* Its sums of products alone take so many cycles, or more. */
 bool chooser_takes(const struct chooser *c, double cycles);
+bool chooser_takes_by_row(const struct chooser *c, double cycles); /* ... however many rows it has */
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */

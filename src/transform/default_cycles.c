@@ -733,6 +733,11 @@ bool chooser_takes(const struct chooser *c, double cycles) {
   return c->least * waited(c, work_of(c)) >= cycles * (double)(chooser_rows(c) * c->now.steps);
 }
 
+bool chooser_takes_by_row(const struct chooser *c, double cycles) {
+  double work = (double)chooser_vectors(c) * c->f->operations / PORTS;
+  return c->least * work >= cycles * (double)c->now.steps;
+}
+
 double chooser_cycles(struct chooser *c, double limit) {
   const struct counted k = counted(c);
   struct access at[DEFAULT_LOADS];

@@ -26,14 +26,15 @@ static void put_lanes(const struct default_facts *f, const struct default_load *
     if (l->of[i] == axis && l->moved[i]) put(f, l, i, ending, text);
 }
 
-/* pack W as W_p [co/32, ci, kh, kw, co%32] */
-static void pack_text(const struct default_facts *f, const struct default_load *l,
-                      const struct default_tile *tile, struct buf *text) {
+/* pack W as W_p [co/32, ci, kh, kw, co%32]; `now` is the program in which W_p is a new name. */
+static void pack_text(const struct program *now, const struct default_facts *f,
+                      const struct default_load *l, const struct default_tile *tile,
+                      struct buf *text) {
   char name[PROGRAM_NAME], ending[32];
   const struct program_tensor *w = &f->p->tensors.data[l->tensor];
   int64_t size = l->block[tile->vec] ? l->block[tile->vec] : f->t->axes[tile->vec].size;
   bool panels = tile->steps < size || l->inner >> tile->vec & 1;
-  editor_name(f->p, w->name, "_p", name);
+  editor_name(now, w->name, "_p", name);
   buf_printf(text, "pack %s as %s [", w->name, name);
   put_axes(f, l, -1, false, text);
   for (int i = 0; i < f->t->rank; i++)
@@ -48,21 +49,40 @@ static void pack_text(const struct default_facts *f, const struct default_load *
   buf_puts(text, "]");
 }
 
+/* The program after one more panel; it is given back as it is where that does not go through. */
+static struct program *packed(const struct editor *e, struct program *so_far,
+                              const struct default_facts *f, const struct default_load *l,
+                              const struct default_tile *tile) {
+  const struct program *now = so_far ? so_far : program_of(e);
+  struct buf text = {0};
+  pack_text(now, f, l, tile, &text);
+  struct program *out = editor_edited(e, now, text.text);
+  buf_free(&text);
+  if (!out) return so_far;
+  program_free(so_far);
+  return out;
+}
+
+/* All that the tiles of the plans want: of each tensor once, as others of it may want the same panel. */
 bool editor_pack(struct editor *e) {
   const struct program *p = program_of(e);
   const struct default_plans *all = editor_plans(e);
-  struct buf text = {0};
-  for (int i = 0; i < p->tensors.count && !text.length; i++) {
+  struct program *out = NULL;
+  bool *done = mem_alloc((size_t)p->tensors.count + 1);
+  for (int i = 0; i < p->tensors.count; i++) {
     const struct default_plan *plan = &all->plan[i];
     struct default_facts f;
     if ((plan->kind != DEFAULT_TILED && plan->kind != DEFAULT_DEFERRED) || !plan->tile.packed)
       continue;
     if (all->constant[i]) continue; /* it is prepared: how fast is of no account */
     default_facts(p, i, all->kept, &f);
-    for (int j = 0; j < f.loads && !text.length; j++)
-      if (plan->tile.packed >> j & 1) pack_text(&f, &f.load[j], &plan->tile, &text);
+    for (int j = 0; j < f.loads; j++) {
+      if (!(plan->tile.packed >> j & 1) || done[f.load[j].tensor]) continue;
+      out = packed(e, out, &f, &f.load[j], &plan->tile);
+      done[f.load[j].tensor] = true;
+    }
   }
-  bool packed = text.length && editor_edit(e, text.text);
-  buf_free(&text);
-  return packed;
+  free(done);
+  if (out) editor_take(e, out);
+  return out != NULL;
 }

@@ -129,6 +129,7 @@ static void try_rows_along(struct chooser *c, int axis) {
 
 static void try_rows(struct chooser *c) {
   chooser_count(c);
+  if (!is_noting(c) && chooser_takes_by_row(c, limit_of(c))) return;
   consider(c);
   if (c->f->reduction == 1) return;
   for (int i = 0; i < c->f->t->rank; i++)
