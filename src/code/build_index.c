@@ -29,5 +29,6 @@ int build_at_zero(struct builder *b, int index, int axis) {
     const struct px_node *n = node_of(b, a.term[i].expr);
     if (n->op == PX_AXIS && n->integer == axis) affine_drop(&a, i);
   }
-  return affine_expr(b->px, &a);
+  int at = affine_expr(b->px, &a);
+  return b->px->failed ? index : at; /* told at the end */
 }

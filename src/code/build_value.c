@@ -120,6 +120,7 @@ static int build_sum(struct builder *b, const struct affine *t) {
 
 int build_index(struct builder *b, int expr) {
   struct affine t;
+  if (b->px->failed) return code_int(b->code, 0); /* told at the end */
   struct px_node n = *node_of(b, expr);
   if (!affine_of(b->px, expr, &t)) return binary_op(b, n.op, expr, &n); /* a very long sum */
   if (t.count == 1 && !t.constant && t.term[0].coef == 1) return build_term(b, t.term[0].expr);

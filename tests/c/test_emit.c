@@ -874,6 +874,39 @@ static void rejections(void **state) {
   buf_free(&text);
 }
 
+static void put_sum_of_loads(struct buf *text, int loads) {
+  if (loads == 1) {
+    buf_puts(text, "W[k, c]");
+    return;
+  }
+  buf_puts(text, "(");
+  put_sum_of_loads(text, loads / 2);
+  buf_puts(text, " + ");
+  put_sum_of_loads(text, loads - loads / 2);
+  buf_puts(text, ")");
+}
+
+// Of so many loads that there is no room for all places, which are written while lanes are.
+static void too_many_loads(void **state) {
+  struct buf out = {0}, text = {0};
+  struct default_bound made;
+  buf_puts(&text,
+           "program many\nin X f32 [h:56, c:512]\nin W f32 [k:3, c:512] const\nY[h:56, c:512] = "
+           "X[h, c] * ");
+  put_sum_of_loads(&text, 16000);
+  buf_puts(&text, " // sum k:3\nout Y\n");
+  struct program *p = parsed(text.text);
+  CHECK_INT(default_bind(&ctx, p, &machine_avx512, &made), CANVAS_OK, ctx.message);
+  CHECK_INT(emit_c(&ctx, made.tree, NULL, &out), CANVAS_BAD_INPUT, "too many loads");
+  CHECK(strstr(ctx.message, "an expression is too long once loops stand in it: expressions have"),
+        ctx.message);
+  loop_tree_free(made.tree);
+  schedule_free(made.schedule);
+  program_free(made.edited);
+  program_free(p);
+  buf_free(&text);
+}
+
 // 32 stages of 300 loads, each index of eight loops with the longest names, one of them unrolled;
 // products are not named.
 static void long_text(void **state) {
@@ -1234,8 +1267,9 @@ static void random_schedules_of_kernels(void **state) {
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(permuted_lanes), cmocka_unit_test(annotations_together),
            cmocka_unit_test(ragged_tiles), cmocka_unit_test(rejections),
-           cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
-           cmocka_unit_test(operators), cmocka_unit_test(phases),
-           cmocka_unit_test(weights_not_finite), cmocka_unit_test(shared_rows),
-           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
-           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(too_many_loads), cmocka_unit_test(long_text),
+           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
+           cmocka_unit_test(phases), cmocka_unit_test(weights_not_finite),
+           cmocka_unit_test(shared_rows), cmocka_unit_test(random_schedules),
+           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
+           cmocka_unit_test(sampled_kernels))
