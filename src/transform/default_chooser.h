@@ -77,8 +77,8 @@ struct chooser {
   bool read_once;  /* windows beside each other, if lanes follow each other */
   bool windows;    /* some overlap, along some axis */
   uint32_t slides; /* reductions that may be unrolled where rows share what they load */
-  bool guessing;
-  double bound;
+  bool guessing;   /* few tiles are tried, for ... */
+  double bound;    /* ... cycles that the best one does not take */
   struct default_tile now, best;
   /* of `now` with any rows, by chooser_see_lanes: */
   struct chooser_lane lane[DEFAULT_LOADS];
@@ -124,7 +124,8 @@ bool chooser_fits_registers(const struct chooser *c);
 bool chooser_keeps_vectors(const struct chooser *c);
 /* Its sums of products alone take so many cycles, or more. */
 bool chooser_takes(const struct chooser *c, double cycles);
-bool chooser_takes_by_row(const struct chooser *c, double cycles); /* ... however many rows it has */
+bool chooser_takes_by_row(const struct chooser *c,
+                          double cycles); /* ... however many rows it has */
 /* Sets now.packed, too; `limit` where it takes so many or more. */
 double chooser_cycles(struct chooser *c, double limit);
 /* Bytes of the lines that a tile loads from; tiles one after the other that find them in the first cache. */

@@ -460,23 +460,15 @@ static double panels(const struct chooser *c, const struct default_load *l) {
   return count;
 }
 
-/* Of a short sum, rows beside each other load some of the same. */
-static bool has_window(const struct chooser *c, const struct default_load *l) {
-  bool any = false;
-  if (c->f->reduction > DEFAULT_FEW) return false;
-  for (int i = 0; i < c->f->t->rank; i++) any = any || chooser_known(c, l)->window[i] >= 0;
-  return any;
-}
-
 /* Cycles in which the first tile of a block of lanes waits for its panel, where all panels together are more
  * than the second cache. */
 static double arriving(const struct chooser *c, const struct access *at, double tile) {
   double cycles = 0, hidden = c->now.vec < 0 ? MEANWHILE * tile : tile;
   if (c->f->reduction == 1) return 0;
+  bool rows = chooser_windows(c) == WINDOWS_IN_ROWS; /* else all tiles wait: chooser_fetching */
   for (int i = 0; i < c->f->loads; i++) {
     const struct default_load *l = &c->f->load[i];
-    if (c->now.vec >= 0 && at[i].along == ALONG_STILL) continue;
-    if (has_window(c, l)) continue; /* what is new in it comes for each tile: chooser_fetching */
+    if (!rows || (c->now.vec >= 0 && at[i].along == ALONG_STILL)) continue;
     if (chooser_known(c, l)->all <= (double)c->machine->l2) continue;
     double bytes = at[i].rows * panel(c, l);
     if (bytes > (double)c->machine->l2) continue; /* each tile waits: streaming() */

@@ -32,6 +32,10 @@ static void add(struct key *k, int64_t word) {
     k->words[k->count++] = word;
 }
 
+static void add_two(struct key *k, uint32_t high, uint32_t low) {
+  add(k, (int64_t)((uint64_t)high << 32 | low));
+}
+
 static void add_real(struct key *k, double real) {
   int64_t word;
   memcpy(&word, &real, sizeof word);
@@ -66,8 +70,8 @@ static void add_load(struct key *k, const struct default_facts *f, int load, boo
   add(k, first_of_tensor(f, load));
   add(k, program_elements(f->p, l->tensor));
   add(k, (int64_t)t->dtype << 3 | constant << 2 | plain << 1 | l->rare);
-  add(k, (int64_t)l->twisted << 32 | l->moves);
-  add(k, (int64_t)l->asked << 32 | (pack ? l->inner : 0));
+  add_two(k, l->twisted, l->moves);
+  add_two(k, l->asked, pack ? l->inner : 0);
   add(k, pack ? l->outer : 0);
   for (int i = 0; i < f->t->rank + f->t->reductions; i++) {
     add(k, l->stride[i]);
@@ -80,8 +84,8 @@ static void add_facts(struct key *k, const struct default_facts *f, bool pack) {
   const struct program_tensor *t = f->t;
   add(k, (int64_t)t->rank << 32 | t->reductions);
   add(k, (int64_t)t->dtype << 16 | t->reducer << 8 | f->p->nodes.data[t->body].op);
-  add(k, (int64_t)f->asked << 32 | f->rough);
-  add(k, (int64_t)f->bounds << 32 | f->operations);
+  add_two(k, f->asked, f->rough);
+  add_two(k, f->bounds, (uint32_t)f->operations);
   add(k, (int64_t)f->loads << 3 | f->many << 2 | f->phased << 1 | f->bordered);
   add(k, f->points);
   add(k, f->reduction);
@@ -103,7 +107,7 @@ static void add_rest(struct key *k, const struct machine *m, struct default_opti
   add(k, m->line);
   add(k, m->l1);
   add(k, m->l2);
-  add(k, (int64_t)o.turned << 32 | o.outside);
+  add_two(k, o.turned, o.outside);
   add(k, o.lanes);
   add(k, o.pack << 4 | o.inner << 3 | o.parts << 2 | o.stored << 1 | o.split);
 }

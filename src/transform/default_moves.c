@@ -123,7 +123,7 @@ static struct program *turned(const struct program *p, int map, int last) {
   return program_turned(p, map, last, name);
 }
 
-/* The best order of a map, if one is better than its own. */
+/* The best order of a map, if one is better than its own: none where that is no program. */
 static struct program *best_turned(struct editor *e, int map) {
   const struct program *p = program_of(e);
   const struct program_tensor *t = &p->tensors.data[map];

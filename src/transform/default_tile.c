@@ -16,6 +16,7 @@ enum {
 
 static const double CARRIED = 0.25; /* cycles of a byte of sums that go to memory and come back */
 
+/* Of a guess: one that takes as much leaves less than what counts as a difference (limit_of), time after time. */
 static const double GUESSED = 1.003;
 
 static bool is_noting(const struct chooser *c) {

@@ -7,7 +7,8 @@
 enum {
   STREAMS = 16,          /* lines of an image that are read and written at once without loss ... */
   STREAMS_OF_PARTS = 10, /* ... from memory, by vectors that are less than a line */
-  WIDE = 16              /* terms of a window that hide more */
+  SMALL = 9,             /* terms of a window that is worth it ... */
+  WIDE = 16              /* ... and that hides more */
 };
 
 static const double STREAMED = 6;   /* what a tile has of such lines above that, each */
@@ -37,6 +38,21 @@ static double lines(const struct chooser *c, const struct default_load *l) {
   return (double)count;
 }
 
+/* The reduction that is a window along an own axis without lanes, also one of every second pixel: the nearest one within
+ * which a step of the axis ends; -1. */
+static int window_along(const struct chooser *c, const struct default_load *l, int axis) {
+  const struct program_tensor *t = c->f->t;
+  int64_t step = axis == c->now.vec ? 0 : l->stride[axis];
+  int window = -1;
+  for (int r = t->rank; r < t->rank + t->reductions && step > 0; r++) {
+    int64_t within = l->stride[r];
+    if (within <= 0 || within * t->axes[r].size <= step) continue;
+    if (step % within && within % step) continue;
+    if (window < 0 || within < l->stride[window]) window = r;
+  }
+  return window;
+}
+
 /* Bytes from the first to the last row of a window that moves along own axes, and from one of its pixels to
  * the next; 0: there is none. */
 static int64_t window_of(const struct chooser *c, const struct default_load *l, int64_t *pitch) {
@@ -44,24 +60,36 @@ static int64_t window_of(const struct chooser *c, const struct default_load *l, 
   int64_t window = 0, bytes = chooser_bytes(c, l);
   *pitch = 0;
   for (int own = 0; own < f->t->rank; own++) {
-    int r = chooser_known(c, l)->window[own];
-    int64_t step = r < 0 ? 0 : l->stride[r] * bytes;
-    if (step <= 0) continue;
+    int r = window_along(c, l, own);
+    if (r < 0) continue;
+    int64_t step = l->stride[r] * bytes, pixel = l->stride[own] * bytes;
     if (step * f->t->axes[r].size > window) window = step * f->t->axes[r].size;
-    if (!*pitch || step < *pitch) *pitch = step;
+    if (step < pixel) pixel = step;
+    if (!*pitch || pixel < *pitch) *pitch = pixel;
   }
   return window;
 }
 
+/* Its windows all lie within one step of the axis. */
+static bool is_around_windows(const struct chooser *c, const struct default_load *l, int axis) {
+  if (window_along(c, l, axis) >= 0) return false;
+  for (int i = 0; i < c->f->t->rank; i++)
+    if (window_along(c, l, i) >= 0 && l->moves >> axis & 1 && l->stride[axis] < l->stride[i])
+      return false;
+  return true;
+}
+
 bool chooser_counts_images(const struct chooser *c, int axis) {
-  bool window = false;
-  for (int i = 0; i < c->f->loads; i++) window = window || c->load[i].window[axis] >= 0;
-  return !window && axis != c->now.vec;
+  bool around = axis != c->now.vec;
+  for (int i = 0; i < c->f->loads; i++)
+    around = around && is_around_windows(c, &c->f->load[i], axis);
+  return around;
 }
 
 /* A tile's vectors are whole lines, or it multiplies so much that this hides how often the parts of lines come. */
 static bool may_come_often(const struct chooser *c, int bytes) {
-  return c->now.steps * bytes >= c->machine->line || c->f->reduction >= WIDE;
+  bool whole = c->now.steps * bytes >= c->machine->line;
+  return c->f->loads > 1 && c->f->reduction >= (whole ? SMALL : WIDE);
 }
 
 /* A block of lanes of all images is not far: nor is what little is written of wide windows, image by image. */
@@ -79,9 +107,12 @@ static bool is_near(const struct chooser *c, const struct chooser_load *known) {
 static int64_t strip_of(const struct chooser *c, const struct default_load *l) {
   int64_t pixels = 1;
   for (int i = 0; i < c->f->t->rank; i++) {
-    int window = chooser_known(c, l)->window[i];
-    if (window >= 0)
-      pixels *= (c->now.rows[i] - 1) * chooser_known(c, l)->moved[i] + c->f->t->axes[window].size;
+    int r = window_along(c, l, i);
+    if (r < 0) continue;
+    int64_t step = l->stride[i], within = l->stride[r], rows = c->now.rows[i] - 1;
+    int64_t window = c->f->t->axes[r].size - 1;
+    pixels *=
+        1 + (step < within ? rows + window * (within / step) : rows * (step / within) + window);
   }
   return pixels;
 }
@@ -102,7 +133,7 @@ enum chooser_windows chooser_windows(const struct chooser *c) {
     if (!window) continue;
     int64_t lanes = f->t->axes[v].size * known->bytes;
     strips = strips && often && strip_of(c, l) * lanes <= most;
-    blocks = blocks && window / pitch <= chooser_sets_of(pitch) * (l1 / CHOOSER_SET);
+    blocks = blocks && window / pitch <= chooser_sets_of(pitch) * (most / CHOOSER_SET);
     blocks = blocks && 2 * window / f->t->axes[v].size * c->now.steps <= l1;
     more = more || window > (often ? most : l1);
   }

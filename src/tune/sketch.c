@@ -65,6 +65,7 @@ static void add(struct maker *m, struct sketch s) {
   VEC_PUSH(m->out, s);
 }
 
+/* None where nothing can be bound. */
 static void add_default(struct maker *m, const struct program *p) {
   canvas_context ctx;
   struct default_bound made;

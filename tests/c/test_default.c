@@ -562,6 +562,21 @@ static const struct {
      "n, c_o:para, h, w_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
     {DEPTHWISE("4", "28", "240"),
      "n:para, c_o, h, w_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
+    // ... also of every second pixel, not of few terms, nor where it is read alone, as by a pooling; ...
+    {BEGIN "in X f32 [n:1, h:32, w:28, c:240]\nin W f32 [kh:3, kw:3, c:240] const\n"
+           "Y[n:1, h:28, w:24, c:240] = X[n, h+kh*2, w+kw*2, c] * W[kh, kw, c] // sum kh:3, "
+           "kw:3\nout Y\n",
+     "n, c_o:para, h, kh, kw, w:unroll, c_v:16:vec =>", 0},
+    {BEGIN "in X f32 [n:1, h:58, w:56, c:240]\nin W f32 [kh:3, c:240] const\n"
+           "Y[n:1, h:56, w:56, c:240] = X[n, h+kh, w, c] * W[kh, c] // sum kh:3\nout Y\n",
+     "n, h_o:para, w, c_o, kh:unroll, h_i:5:peel:unroll, c_v:48:vec =>", 0},
+    {BEGIN "in X f32 [n:1, h:58, w:58, c:144]\n"
+           "Y[n:1, h:56, w:56, c:144] = X[n, h+kh, w+kw, c] // max kh:3, kw:3\nout Y\n",
+     "n, w:para, h_o, c_o, kw, kh:unroll, h_i:5:peel:unroll, c_v:48:vec =>", 0},
+    // lanes of an image in memory
+    {BEGIN "in X f64 [n:2, h:224, w:224, c:12]\n"
+           "Y f64 [n:2, h:111, w:111, c:12] = X[n, h*2+kh, w*2+kw, c] // max kh:3, kw:3\nout Y\n",
+     "n:para, w, h_o, kh, kw, h_i:4:peel:unroll, c:vec =>", 1},
     // ... or all lanes go through it in strips, which the first cache keeps; not through what comes from memory
     {DEPTHWISE("1", "56", "144"),
      "n, w_o:para, h, c_o, kh, kw:unroll, w_i:14:unroll, c_v:16:vec =>", 0},
