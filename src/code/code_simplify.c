@@ -102,6 +102,16 @@ static int trips(struct simplifier *s, const struct code_statement *t) {
   return high->integer - low->integer <= t->step ? 1 : 2;
 }
 
+/* Loops that run as one in parallel are those around it. */
+static void leave_group(struct simplifier *s, int at) {
+  int around = 1;
+  for (int i = statement(s, at)->parent; i >= 0 && statement(s, i)->kind == CODE_FOR; around++) {
+    struct code_statement *t = statement(s, i);
+    if (t->parallel > around) t->parallel = around;
+    i = t->parent;
+  }
+}
+
 /* A loop of one trip becomes a block, one of none is empty. */
 static void unroll(struct simplifier *s, int at) {
   struct code_statement *t = statement(s, at);
@@ -111,6 +121,7 @@ static void unroll(struct simplifier *s, int at) {
   if (count != 1) return;
   int64_t value = s->c->exprs.data[t->low].integer;
   for (int i = t->first; i >= 0; i = statement(s, i)->next) substitute(s, i, t->variable, value);
+  leave_group(s, at);
   statement(s, at)->kind = CODE_BLOCK;
 }
 

@@ -839,6 +839,24 @@ static void ragged_tiles(void **state) {
   CHECK(b.done > 2 * b.rejected, "most schedules are legal");
 }
 
+// Of a group that runs in parallel a loop has one step in what an outer one leaves over.
+static void groups_of_one_step(void **state) {
+  struct batch b = {.options = "-O2 -march=native" THREADS};
+  struct program *p = parsed(
+      "program rest\nin X f32 [i:5, j:7, k:3]\n"
+      "Y[i:5, j:7] = X[i, j, k] // sum k:3\nout Y\n");
+  CHECK(batch_add(&b, p, scheduled("jo, {i, ji:2:peel}:para, k => @Y = i, {jo, ji}/j // k\n"),
+                  "two loops"),
+        ctx.message);
+  CHECK(batch_add(&b, p,
+                  scheduled("jo, {io, ii:2:mask, ji:3:peel}:para, k => "
+                            "@Y = {io, ii}/i, {jo, ji}/j // k\n"),
+                  "three loops"),
+        ctx.message);
+  program_free(p);
+  batch_flush(&b, b.options);
+}
+
 // ---- what cannot be written ----
 
 static void rejections(void **state) {
@@ -1266,10 +1284,10 @@ static void random_schedules_of_kernels(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(examples), cmocka_unit_test(constructs),
            cmocka_unit_test(permuted_lanes), cmocka_unit_test(annotations_together),
-           cmocka_unit_test(ragged_tiles), cmocka_unit_test(rejections),
-           cmocka_unit_test(too_many_loads), cmocka_unit_test(long_text),
-           cmocka_unit_test(schedules_of_examples), cmocka_unit_test(operators),
-           cmocka_unit_test(phases), cmocka_unit_test(weights_not_finite),
-           cmocka_unit_test(shared_rows), cmocka_unit_test(random_schedules),
-           cmocka_unit_test(borders), cmocka_unit_test(random_schedules_of_kernels),
-           cmocka_unit_test(sampled_kernels))
+           cmocka_unit_test(ragged_tiles), cmocka_unit_test(groups_of_one_step),
+           cmocka_unit_test(rejections), cmocka_unit_test(too_many_loads),
+           cmocka_unit_test(long_text), cmocka_unit_test(schedules_of_examples),
+           cmocka_unit_test(operators), cmocka_unit_test(phases),
+           cmocka_unit_test(weights_not_finite), cmocka_unit_test(shared_rows),
+           cmocka_unit_test(random_schedules), cmocka_unit_test(borders),
+           cmocka_unit_test(random_schedules_of_kernels), cmocka_unit_test(sampled_kernels))
