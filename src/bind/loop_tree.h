@@ -140,9 +140,5 @@ bool stage_spatial(const struct loop_tree *tree, const struct bound_stage *stage
  * transform/default.h. Levels are named STAGE_AXIS where two stages would disagree about AXIS. */
 struct schedule *schedule_default(const struct program *program, bool heuristic,
                                   const struct machine *machine);
-/* The heuristic one and its tree, which was bound to choose it. */
-canvas_status schedule_default_bind(canvas_context *ctx, const struct program *program,
-                                    const struct machine *machine, struct schedule **schedule,
-                                    struct loop_tree **tree);
 
 #endif

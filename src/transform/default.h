@@ -52,8 +52,10 @@
  * too, or are fewer than the numbers that go with them. Rows that do not divide the blocks which they are in
  * have an address each, and load those of more than 8. Of an image whose lines under a window are more than
  * the first cache, what a tile loads for the first time comes from the second one, and takes 0.024 cycles a
- * byte; but where it is not in memory, tiles go through it in strips as wide as one of them, or one block of lanes
- * after the other through all of it, whichever the first cache keeps, image by image. With fewer than 32 registers each line of a long sum that comes alone from beyond the second cache costs a tile 8
+ * byte; but where it is not in memory, tiles of products with windows of nine terms or more go through it in strips as
+ * wide as one of them, or one block of lanes after the other through all of it, whichever the first cache keeps, image
+ * by image. With fewer than 32 registers each line of a long sum that comes alone from beyond the second cache costs a
+ * tile 8
  * cycles, 24 from memory, less where blocks of lanes after it find it in the first cache: where steps of the reduction
  * are lines of 1 KiB or more from each other, and rows of the tile, too. A stage takes
  *

@@ -104,7 +104,7 @@ static void try_second(struct chooser *c, int first) {
   }
 }
 
-/* The most that divide the axis. */
+/* The most rows that divide the axis, with room for two vectors more. */
 static void guess_rows_along(struct chooser *c, int axis) {
   int64_t size = c->f->t->axes[axis].size, rows = most_rows(c) - 2;
   if (!may_tile(c, axis)) return;
@@ -202,6 +202,7 @@ static void try_all(struct chooser *c) {
     if (lanes >= 0 ? i == lanes : may_have_lanes(c, i)) try_lanes(c, i);
 }
 
+/* A bound from few tiles, which the others are then compared with from the first one on. */
 static void guess(struct chooser *c) {
   c->bound = INFINITY;
   if (c->options.wish || c->f->reduction == 1) return;

@@ -11,10 +11,9 @@ enum {
   WIDE = 16              /* ... and that hides more */
 };
 
-static const double STREAMED = 6;   /* what a tile has of such lines above that, each */
-static const double FETCHED = 0.16; /* a byte of a window that comes from memory */
-static const double READ_AGAIN =
-    0.024; /* ... from the second cache, as lines are too long for the first one */
+static const double STREAMED = 6;       /* what a tile has of such lines above that, each */
+static const double FETCHED = 0.16;     /* a byte of a window that comes from memory */
+static const double READ_AGAIN = 0.024; /* ... from the second cache, as its lines are too long */
 
 /* The own axis along which one tile comes after another, but for lanes. */
 static int next_axis(const struct chooser *c) {
@@ -71,7 +70,7 @@ static int64_t window_of(const struct chooser *c, const struct default_load *l, 
 }
 
 /* Its windows all lie within one step of the axis. */
-static bool is_around_windows(const struct chooser *c, const struct default_load *l, int axis) {
+static bool holds_windows(const struct chooser *c, const struct default_load *l, int axis) {
   if (window_along(c, l, axis) >= 0) return false;
   for (int i = 0; i < c->f->t->rank; i++)
     if (window_along(c, l, i) >= 0 && l->moves >> axis & 1 && l->stride[axis] < l->stride[i])
@@ -81,8 +80,7 @@ static bool is_around_windows(const struct chooser *c, const struct default_load
 
 bool chooser_counts_images(const struct chooser *c, int axis) {
   bool around = axis != c->now.vec;
-  for (int i = 0; i < c->f->loads; i++)
-    around = around && is_around_windows(c, &c->f->load[i], axis);
+  for (int i = 0; i < c->f->loads; i++) around = around && holds_windows(c, &c->f->load[i], axis);
   return around;
 }
 
@@ -92,7 +90,7 @@ static bool may_come_often(const struct chooser *c, int bytes) {
   return c->f->loads > 1 && c->f->reduction >= (whole ? SMALL : WIDE);
 }
 
-/* A block of lanes of all images is not far: nor is what little is written of wide windows, image by image. */
+/* It is not in memory; or each image of it stays in the second cache, and of wide windows little is written. */
 static bool is_near(const struct chooser *c, const struct chooser_load *known) {
   double image = known->all;
   if (!known->far) return true;

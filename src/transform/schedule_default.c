@@ -243,9 +243,3 @@ canvas_status default_bind_kept(canvas_context *ctx, const struct program *p,
   *schedule = NULL;
   return status;
 }
-
-canvas_status schedule_default_bind(canvas_context *ctx, const struct program *p,
-                                    const struct machine *machine, struct schedule **schedule,
-                                    struct loop_tree **tree) {
-  return default_bind_kept(ctx, p, machine, KEPT_EITHER, schedule, tree);
-}
