@@ -740,6 +740,35 @@ static const struct {
      "c_i:unroll, w_v:vec =>\n        @Y", 2},
 };
 
+// Panels that two stages want are packed once; where a program may have no more stages there are none, and it is bound.
+static void panels_are_few(void **state) {
+  struct default_bound made;
+  struct buf text = {0};
+  buf_puts(&text, BEGIN
+           "in X f32 [i:64, k:64]\nin Z f32 [i:64, k:64]\nin W f32 [j:64, k:64] const\n"
+           "A[i:64, j:64] = X[i, k] * W[j, k] // sum k:64\n"
+           "B[i:64, j:64] = Z[i, k] * W[j, k] // sum k:64\n");
+  for (int full = 0; full < 2; full++) {
+    struct program *p;
+    for (int i = 0; full && i < PROGRAM_STAGES - 5; i++)
+      buf_printf(&text, "u%d[i:64] = X[i, 0] + %d\n", i, i);
+    size_t length = text.length;
+    buf_puts(&text, "out A\nout B\n");
+    CHECK_INT(program_parse(&ctx, text.text, text.length, &p), CANVAS_OK, ctx.message);
+    CHECK_INT(default_bind(&ctx, p, &machine_avx512, &made), CANVAS_OK, ctx.message);
+    const struct program *edited = made.edited ? made.edited : p;
+    CHECK_INT(program_verify(&ctx, edited), CANVAS_OK, ctx.message);
+    CHECK(full || program_find(edited, "W_p") >= 0, "one panel");
+    CHECK(program_find(edited, "W_p2") < 0, "not two of them");
+    text.length = length;
+    loop_tree_free(made.tree);
+    schedule_free(made.schedule);
+    program_free(made.edited);
+    program_free(p);
+  }
+  buf_free(&text);
+}
+
 static void what_is_edited(void **state) {
   CHECK_ROWS (edits, row) {
     struct program *p;
@@ -1012,6 +1041,7 @@ static void winograd_in_blocks(void **state) {
 
 CHECK_MAIN(cmocka_unit_test(winograd_in_blocks), cmocka_unit_test(what_is_chosen),
            cmocka_unit_test(pieces_keep), cmocka_unit_test(borders_keep_nan),
-           cmocka_unit_test(what_is_edited), cmocka_unit_test(rows_are_shared),
-           cmocka_unit_test(is_taken), cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
+           cmocka_unit_test(panels_are_few), cmocka_unit_test(what_is_edited),
+           cmocka_unit_test(rows_are_shared), cmocka_unit_test(is_taken),
+           cmocka_unit_test(edits_keep), cmocka_unit_test(outlines),
            cmocka_unit_test(takes_no_time))
