@@ -56,9 +56,9 @@ void canvas_bound_free(canvas_bound *bound) {
   if (bound->edited && !__atomic_sub_fetch(&bound->edited->users, 1, __ATOMIC_ACQ_REL)) {
     program_free(bound->edited->program);
     program_free(bound->edited->given);
-    free(bound->edited);
+    mem_free(bound->edited);
   }
-  free(bound);
+  mem_free(bound);
 }
 
 const canvas_schedule *canvas_bound_schedule(const canvas_bound *bound) {
@@ -109,7 +109,7 @@ canvas_bound_facts canvas_bound_describe(const canvas_bound *bound) {
   canvas_bound_facts facts = {.holes = tree->open};
   struct counter c = {tree, mem_alloc((size_t)tree->schedule->levels.count + 1), &facts, 0};
   count_below(&c, 0);
-  free(c.seen);
+  mem_free(c.seen);
   facts.following = c.unknown - tree->open;
   return facts;
 }
@@ -198,7 +198,7 @@ canvas_status canvas_bound_prepared(canvas_context *ctx, const canvas_bound *bou
 }
 
 void canvas_prepared_free(canvas_prepared *prepared) {
-  free(prepared->prepare);
-  free(prepared->rest);
+  mem_free(prepared->prepare);
+  mem_free(prepared->rest);
   *prepared = (canvas_prepared){0};
 }

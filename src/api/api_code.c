@@ -68,10 +68,10 @@ static canvas_status compile_for(canvas_context *ctx, const canvas_bound *bound,
   if (status == CANVAS_OK) {
     const struct source source = source_of(p, &prepared, text, how.function, prepare.text);
     status = compile_text(ctx, &source, target, out);
-    free(text);
+    mem_free(text);
   }
   buf_free(&prepare);
-  free(name);
+  mem_free(name);
   canvas_prepared_free(&prepared);
   return status;
 }
@@ -108,7 +108,7 @@ canvas_status canvas_code_open(canvas_context *ctx, const canvas_bound *bound, c
   char *path, name[64];
   TRY(compile_for(ctx, bound, "native", &options, &path));
   code.object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  free(path);
+  mem_free(path);
   snprintf(name, sizeof name, "%s%s", COMPILER_CALL, function);
   if (code.object) *(void **)&code.call = dlsym(code.object, name);
   if (!code.call) {
@@ -129,12 +129,12 @@ canvas_status canvas_code_call(canvas_context *ctx, const canvas_code *code,
   if (code->inputs) memcpy(all, inputs, (size_t)code->inputs * each);
   memcpy(all + code->inputs, outputs, (size_t)code->outputs * each);
   int answer = code->call(all);
-  free(all);
+  mem_free(all);
   return answer ? fail(ctx, CANVAS_IO, "no memory for the buffers of the code") : CANVAS_OK;
 }
 
 void canvas_code_close(canvas_code *code) {
   if (!code) return;
   dlclose(code->object);
-  free(code);
+  mem_free(code);
 }

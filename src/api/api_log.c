@@ -40,7 +40,7 @@ canvas_log *canvas_log_merge(const canvas_log *const *logs, int count) {
 void canvas_log_free(canvas_log *log) {
   if (!log) return;
   records_free(&log->records);
-  free(log);
+  mem_free(log);
 }
 
 int canvas_log_count(const canvas_log *log) {
@@ -118,7 +118,7 @@ static struct place place_open(const canvas_log_place *place) {
 
 static void place_close(struct place *p) {
   buf_free(&p->machine);
-  free(p->processor);
+  mem_free(p->processor);
 }
 
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
@@ -186,8 +186,8 @@ canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
   if (status == CANVAS_OK) status = follow(ctx, path, &r.time);
   if (status == CANVAS_OK) status = log_append(ctx, log, &r);
   log_close(log);
-  free(r.processor);
-  free(r.version);
+  mem_free(r.processor);
+  mem_free(r.version);
   buf_free(&given);
   buf_free(&edited);
   buf_free(&schedule);
@@ -218,11 +218,11 @@ canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place 
   canvas_log_task *out = mem_alloc((size_t)tasks.count * sizeof *out + 1);
   for (int i = 0; i < tasks.count; i++) out[i] = task_out(&tasks.data[i]);
   *count = tasks.count;
-  free(tasks.data);
+  mem_free(tasks.data);
   place_close(&p);
   return out;
 }
 
 void canvas_log_tasks_free(canvas_log_task *tasks) {
-  free(tasks);
+  mem_free(tasks);
 }

@@ -24,7 +24,7 @@ canvas_status canvas_machine_parse(canvas_context *ctx, const char *text, size_t
 }
 
 void canvas_machine_free(canvas_machine *machine) {
-  free(machine);
+  mem_free(machine);
 }
 
 char *canvas_machine_print(const canvas_machine *machine) {

@@ -68,7 +68,7 @@ void canvas_measurer_free(canvas_measurer *measurer) {
   if (!measurer) return;
   compiler_close(measurer->compiler);
   expected_free(measurer->expected);
-  free(measurer);
+  mem_free(measurer);
 }
 
 const char *canvas_measurer_compiler(const canvas_measurer *measurer) {
@@ -111,7 +111,7 @@ canvas_status canvas_measurer_run(canvas_context *ctx, canvas_measurer *measurer
     out[i] = verdict_out(&verdicts[i]);
     measure_best(&m->options.limits, &verdicts[i]);
   }
-  free(verdicts);
-  free(trees);
+  mem_free(verdicts);
+  mem_free(trees);
   return status;
 }

@@ -112,7 +112,7 @@ static canvas_status evaluate(canvas_context *ctx, const struct network *n,
   }
   canvas_status status = compiler ? network_reference(ctx, n, given, compiler, outputs)
                                   : network_interpret(ctx, n, given, NULL, outputs);
-  free(given);
+  mem_free(given);
   return status;
 }
 

@@ -52,7 +52,7 @@ static canvas_status place_open(canvas_context *ctx, const canvas_network_option
 static void place_close(struct place *p) {
   compiler_close(p->compiler);
   buf_free(&p->text);
-  free(p->processor);
+  mem_free(p->processor);
 }
 
 /* ---- compiled ------------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ static void describe(struct canvas_network_code *out, const struct network_code 
   list_tensors(out, code->network, NET_INPUT, &out->inputs);
   list_tensors(out, code->network, NET_WEIGHT, &out->weights);
   for (int i = 0; i < count; i++) VEC_PUSH(&out->calls, call_of(out, code, &steps[i]));
-  free(steps);
+  mem_free(steps);
 }
 
 static canvas_status compile(canvas_context *ctx, const struct network *n, const struct place *p,
@@ -155,13 +155,13 @@ canvas_status canvas_network_compile(canvas_context *ctx, const canvas_network *
 void canvas_network_code_free(canvas_network_code *code) {
   if (!code) return;
   network_code_unload(code);
-  free(code->path);
-  free(code->function);
-  free(code->calls.data);
-  free(code->inputs.data);
-  free(code->weights.data);
+  mem_free(code->path);
+  mem_free(code->function);
+  mem_free(code->calls.data);
+  mem_free(code->inputs.data);
+  mem_free(code->weights.data);
   arena_free(&code->arena);
-  free(code);
+  mem_free(code);
 }
 
 canvas_network_facts canvas_network_code_describe(const canvas_network_code *code) {
@@ -215,8 +215,8 @@ canvas_status canvas_network_files(canvas_context *ctx, const canvas_network *ne
 void canvas_network_files_free(canvas_network_file *files) {
   if (!files) return;
   for (int i = 0; files[i].name; i++) {
-    free(files[i].name);
-    free(files[i].text);
+    mem_free(files[i].name);
+    mem_free(files[i].text);
   }
-  free(files);
+  mem_free(files);
 }

@@ -96,9 +96,9 @@ static canvas_status open_object(canvas_context *ctx, canvas_network_code *code)
 
 void network_code_unload(canvas_network_code *code) {
   if (code->object) dlclose(code->object);
-  free(code->weight);
-  free(code->packed);
-  free(code->kept);
+  mem_free(code->weight);
+  mem_free(code->packed);
+  mem_free(code->kept);
   code->object = code->packed = code->kept = NULL;
   code->weight = NULL;
 }
@@ -116,7 +116,7 @@ canvas_status canvas_network_code_load(canvas_context *ctx, canvas_network_code 
   if (count) memcpy(code->weight, weights, count * sizeof *code->weight);
   if (!code->packed) code->packed = memory(code->packed_bytes);
   if (code->packed && !code->load(code->weight, code->packed)) return CANVAS_OK;
-  free(code->packed);
+  mem_free(code->packed);
   code->packed = NULL;
   return no_memory(ctx, code);
 }
@@ -130,7 +130,7 @@ static void *take_arena(canvas_network_code *code) {
 }
 
 static void leave_arena(canvas_network_code *code, void *arena) {
-  free(__atomic_exchange_n(&code->kept, arena, __ATOMIC_ACQ_REL));
+  mem_free(__atomic_exchange_n(&code->kept, arena, __ATOMIC_ACQ_REL));
 }
 
 static canvas_status check_outputs(canvas_context *ctx, const canvas_network_code *code,

@@ -70,7 +70,7 @@ canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t 
   canvas_budget *b = mem_alloc(sizeof *b);
   canvas_status status = budget_parse(ctx, text, length, &b->budget);
   if (status != CANVAS_OK) {
-    free(b);
+    mem_free(b);
     return status;
   }
   *out = b;
@@ -78,7 +78,7 @@ canvas_status canvas_budget_parse(canvas_context *ctx, const char *text, size_t 
 }
 
 void canvas_budget_free(canvas_budget *budget) {
-  free(budget);
+  mem_free(budget);
 }
 
 /* `norm=batch` behind its name. */

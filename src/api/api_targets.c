@@ -11,7 +11,7 @@ canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t
   canvas_targets *t = mem_alloc(sizeof *t);
   canvas_status status = targets_parse(ctx, text, length, &t->list);
   if (status != CANVAS_OK) {
-    free(t);
+    mem_free(t);
     return status;
   }
   *out = t;
@@ -21,7 +21,7 @@ canvas_status canvas_targets_parse(canvas_context *ctx, const char *text, size_t
 void canvas_targets_free(canvas_targets *t) {
   if (!t) return;
   targets_free(&t->list);
-  free(t);
+  mem_free(t);
 }
 
 char *canvas_targets_print(const canvas_targets *t) {

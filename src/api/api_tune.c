@@ -100,7 +100,7 @@ static canvas_bound *take_bound(struct tuned *t, const struct program *of, canva
   canvas_bound *out = mem_alloc(sizeof *out);
   struct program *given = program_copy(of);
   if (tuned) tell(t, tuned);
-  free(t->rule);
+  mem_free(t->rule);
   *out = (struct canvas_bound){
       .tree = t->tree, .edited = mem_alloc(sizeof *out->edited), .given = given};
   *out->edited = (struct shared_program){t->program, given, 1};
@@ -150,7 +150,7 @@ canvas_status canvas_tune_many(canvas_context *ctx, const canvas_program *const 
     else
       tuned_free(&tasks[i].tuned);
   }
-  free(tasks);
+  mem_free(tasks);
   return status;
 }
 

@@ -13,7 +13,7 @@ canvas_context *canvas_context_new(void) {
 }
 
 void canvas_context_free(canvas_context *ctx) {
-  free(ctx);
+  mem_free(ctx);
 }
 
 const char *canvas_context_message(const canvas_context *ctx) {
@@ -21,5 +21,5 @@ const char *canvas_context_message(const canvas_context *ctx) {
 }
 
 void canvas_string_free(char *text) {
-  free(text);
+  mem_free(text);
 }

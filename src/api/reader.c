@@ -29,8 +29,8 @@ canvas_status canvas_reader_open(canvas_context *ctx, const char *text, size_t l
 
 void canvas_reader_close(canvas_reader *r) {
   if (!r) return;
-  free(r->text);
-  free(r);
+  mem_free(r->text);
+  mem_free(r);
 }
 
 static const char *skip_blanks(const char *p, const char *end) {

@@ -53,6 +53,6 @@ char *buf_take(struct buf *buf) {
 }
 
 void buf_free(struct buf *buf) {
-  free(buf->text);
+  mem_free(buf->text);
   *buf = (struct buf){0};
 }

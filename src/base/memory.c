@@ -32,6 +32,10 @@ void *mem_try(size_t count, size_t size) {
   return calloc(count ? count : 1, size ? size : 1);
 }
 
+void mem_free(void *p) {
+  free(p);
+}
+
 char *mem_strndup(const char *text, size_t length) {
   char *copy = mem_alloc(length + 1);
   memcpy(copy, text, length);
@@ -67,7 +71,7 @@ char *arena_strndup(struct arena *arena, const char *text, size_t length) {
 void arena_free(struct arena *arena) {
   for (struct arena_block *b = arena->blocks, *next; b; b = next) {
     next = b->next;
-    free(b);
+    mem_free(b);
   }
   arena->blocks = NULL;
 }

@@ -5,7 +5,7 @@
  * with `mem_try` and answered with a status.
  *
  * An arena gives memory that is freed all at once. A vec is `T *data; int count, capacity` grown
- * by VEC_PUSH; the array is owned by the struct that holds it and freed with free().
+ * by VEC_PUSH; the array is owned by the struct that holds it and freed with mem_free.
  */
 #ifndef CANVAS_BASE_MEMORY_H
 #define CANVAS_BASE_MEMORY_H
@@ -15,6 +15,7 @@
 void *mem_alloc(size_t size);             /* zeroed, never NULL */
 void *mem_grow(void *old, size_t size);   /* like realloc, never NULL */
 void *mem_try(size_t count, size_t size); /* zeroed, NULL if it does not fit */
+void mem_free(void *p);                   /* memory of any of these; NULL is nothing */
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t length);
 

@@ -34,7 +34,7 @@ static void grow(struct name_table *t) {
     const struct name_entry *e = &t->entries[i];
     if (e->name) *entry_of(&wide, e->name, e->length) = *e;
   }
-  free(t->entries);
+  mem_free(t->entries);
   *t = wide;
 }
 
@@ -46,6 +46,6 @@ void name_table_add(struct name_table *t, const char *name, int value) {
 }
 
 void name_table_free(struct name_table *t) {
-  free(t->entries);
+  mem_free(t->entries);
   *t = (struct name_table){0};
 }

@@ -230,7 +230,7 @@ static int find_holes(struct binder *b) {
   }
   while (learn_one(b, known)) {
   }
-  free(known);
+  mem_free(known);
   for (int i = 0; i < b->s->levels.count; i++) count += b->tree->holes[i];
   return count;
 }

@@ -44,12 +44,12 @@ static struct loop_tree *new_tree(const struct program *program, const struct sc
 }
 
 static void close_binder(struct binder *b) {
-  free(b->stage_of);
-  free(b->depth);
-  free(b->looped);
-  free(b->first_split);
-  free(b->splits.data);
-  free(b->reads.data);
+  mem_free(b->stage_of);
+  mem_free(b->depth);
+  mem_free(b->looped);
+  mem_free(b->first_split);
+  mem_free(b->splits.data);
+  mem_free(b->reads.data);
 }
 
 canvas_status loop_tree_bind(canvas_context *ctx, const struct program *program,

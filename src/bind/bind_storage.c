@@ -31,7 +31,7 @@ static void find_dead(struct binder *b) {
     stage->dead = !stage->is_output && !alive[i];
     if (!stage->dead) mark_read(b, i, alive);
   }
-  free(alive);
+  mem_free(alive);
 }
 
 /* ---- values ---- */

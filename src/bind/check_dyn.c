@@ -90,6 +90,6 @@ canvas_status check_dyn(const struct binder *b) {
   for (int i = 0; status == CANVAS_OK && i < b->splits.count; i++)
     status = check_split(b, &b->splits.data[i]);
   for (int i = 0; status == CANVAS_OK && i < b->tree->count; i++) status = check_alone(b, owner, i);
-  free(owner);
+  mem_free(owner);
   return status;
 }

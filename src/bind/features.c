@@ -68,6 +68,6 @@ canvas_status features_of(canvas_context *ctx, const struct loop_tree *tree, str
 }
 
 void features_free(struct features *f) {
-  free(f->loops);
-  free(f->stages);
+  mem_free(f->loops);
+  mem_free(f->stages);
 }

@@ -114,9 +114,9 @@ static struct touched *touched_new(const struct loop_tree *tree) {
 
 static void touched_free(struct touched *t) {
   loop_space_close(&t->space);
-  free(t->elements);
-  free(t->tensors.data);
-  free(t);
+  mem_free(t->elements);
+  mem_free(t->tensors.data);
+  mem_free(t);
 }
 
 static void fill_node(struct touched *t, struct footprints *out, int node) {
@@ -140,8 +140,8 @@ void footprints_open(const struct loop_tree *tree, struct footprints *out) {
 
 void footprints_close(struct footprints *f) {
   touched_free(f->touched);
-  free(f->body);
-  free(f->times);
+  mem_free(f->body);
+  mem_free(f->times);
 }
 
 /* The loops around a stage, the root first; how many there are. */
@@ -180,7 +180,7 @@ static int64_t traffic_below(struct footprints *f, const struct bound_stage *s, 
     }
     bytes = saturating_add(bytes, tensor_traffic(f, nodes, last, tensors[i], elements));
   }
-  free(tensors);
+  mem_free(tensors);
   return bytes;
 }
 

@@ -25,8 +25,8 @@ void loop_space_open(struct loop_space *space, const struct loop_tree *tree) {
 
 void loop_space_close(struct loop_space *space) {
   program_free(space->p);
-  free(space->digit);
-  free(space->stage_of);
+  mem_free(space->digit);
+  mem_free(space->stage_of);
 }
 
 /* ---- loops ---- */

@@ -5,15 +5,15 @@
 
 void loop_tree_free(struct loop_tree *tree) {
   if (!tree) return;
-  for (int i = 0; i < tree->warnings.count; i++) free(tree->warnings.data[i].text);
-  free(tree->warnings.data);
-  free(tree->extents);
-  free(tree->holes);
-  free(tree->guarded);
-  free(tree->loops);
-  free(tree->stages);
+  for (int i = 0; i < tree->warnings.count; i++) mem_free(tree->warnings.data[i].text);
+  mem_free(tree->warnings.data);
+  mem_free(tree->extents);
+  mem_free(tree->holes);
+  mem_free(tree->guarded);
+  mem_free(tree->loops);
+  mem_free(tree->stages);
   if (tree->made) schedule_free(tree->made);
-  free(tree);
+  mem_free(tree);
 }
 
 struct schedule *loop_tree_take(struct loop_tree *tree) {

@@ -129,7 +129,7 @@ static bool cannot_reach(struct exchange_state *e) {
   for (int i = 0; i < e->count; i++) set(e, &e->data[i], most[i]);
   bool under = problem_total(p, &total) && !reached(p, &total);
   for (int i = 0; i < e->count; i++) set(e, &e->data[i], 1);
-  free(most);
+  mem_free(most);
   return under;
 }
 
@@ -153,8 +153,8 @@ enum exchange problem_exchange(struct problem *p) {
   enum exchange answer = look(&e);
   if (answer != EXCHANGE_FOUND) memcpy(p->bindings, filled, bytes);
   if (answer == EXCHANGE_NONE && !p->separate) answer = EXCHANGE_GIVEN_UP;
-  free(filled);
-  free(e.now);
-  free(e.data);
+  mem_free(filled);
+  mem_free(e.now);
+  mem_free(e.data);
   return answer;
 }

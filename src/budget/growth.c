@@ -201,9 +201,9 @@ static void set_up(struct growth *g, struct problem *p) {
 }
 
 static void tear_down(struct growth *g) {
-  free(g->now);
-  free(g->version);
-  free(g->data);
+  mem_free(g->now);
+  mem_free(g->version);
+  mem_free(g->data);
 }
 
 void problem_grow(struct problem *p, struct solve_trace *trace) {

@@ -202,7 +202,7 @@ canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
   memcpy(trace->most, p.most, sizeof trace->most);
   if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options, trace);
   if (status == CANVAS_OK) status = make_pack(ctx, &p, out);
-  free(p.bindings);
-  free(p.unit);
+  mem_free(p.bindings);
+  mem_free(p.unit);
   return status;
 }

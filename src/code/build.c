@@ -22,8 +22,8 @@ static void open_builder(struct builder *b) {
 static void close_builder(struct builder *b) {
   loop_space_close(&b->space);
   arena_free(&b->arena);
-  free(b->known.data);
-  free(b->own.data);
+  mem_free(b->known.data);
+  mem_free(b->own.data);
 }
 
 /* ---- what is settled before a statement is built ---- */

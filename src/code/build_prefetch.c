@@ -284,7 +284,7 @@ static void prefetch_pieces(struct builder *b, int node, int outer) {
   }
   step_back(b, loop, digits);
   loop_space_rollback(&b->space, m);
-  free(seen.data);
+  mem_free(seen.data);
 }
 
 /* What the loop will load some iterations later; what is long only where no loop inside asks for its pieces. */
@@ -308,7 +308,7 @@ static void prefetch_rows(struct builder *b, int node) {
   }
   step_back(b, loop, digits);
   loop_space_rollback(&b->space, m);
-  free(seen.data);
+  mem_free(seen.data);
 }
 
 void build_prefetch(struct builder *b, int node) {

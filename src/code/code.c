@@ -16,13 +16,13 @@ struct code *code_new(const char *function) {
 
 void code_free(struct code *c) {
   if (!c) return;
-  free(c->variables.data);
-  free(c->exprs.data);
-  free(c->terms.data);
-  free(c->statements.data);
-  free(c->lists.data);
+  mem_free(c->variables.data);
+  mem_free(c->exprs.data);
+  mem_free(c->terms.data);
+  mem_free(c->statements.data);
+  mem_free(c->lists.data);
   arena_free(&c->arena);
-  free(c);
+  mem_free(c);
 }
 
 int code_variable(struct code *c, const char *name, enum code_storage storage,

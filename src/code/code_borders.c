@@ -691,7 +691,7 @@ static void settle_nests(struct splitter *s) {
     settle_statement(s, nests.data[i].at);
     left -= s->copied;
   }
-  free(nests.data);
+  mem_free(nests.data);
 }
 
 void code_split_borders(struct code *c) {

@@ -599,5 +599,5 @@ void code_name_common(struct code *c) {
   for (int i = 0; i < c->variables.count; i++) f->facts.counters.data[i].depth = UNKNOWN;
   name_in_children(f, 0);
   facts_close(&f->facts);
-  free(f);
+  mem_free(f);
 }

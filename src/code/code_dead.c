@@ -151,7 +151,7 @@ bool code_drop_dead(struct code *c) {
     find_unread(&d, 0);
     any |= d.dropped;
   } while (d.dropped);
-  free(d.reads);
-  free(d.here);
+  mem_free(d.reads);
+  mem_free(d.here);
   return any;
 }

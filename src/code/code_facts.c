@@ -15,8 +15,8 @@ void facts_open(struct facts *f, const struct code *c) {
 }
 
 void facts_close(struct facts *f) {
-  free(f->counters.data);
-  free(f->sums.data);
+  mem_free(f->counters.data);
+  mem_free(f->sums.data);
 }
 
 /* ---- ranges ---- */

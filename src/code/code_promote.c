@@ -200,7 +200,7 @@ static void promote_of_loop(struct code *c, int parent, int before, int loop) {
     find(&p, loop);
     if (p.count) promote(&p, parent, before);
   }
-  free(tried);
+  mem_free(tried);
 }
 
 static void promote_in(struct code *c, int parent) {

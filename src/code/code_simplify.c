@@ -276,5 +276,5 @@ void code_simplify(struct code *c) {
                          .mentions = mem_alloc((size_t)c->variables.count * sizeof(int) + 1)};
   count_statement(&s, 0);
   simplify_children(&s, 0);
-  free(s.mentions);
+  mem_free(s.mentions);
 }

@@ -291,7 +291,7 @@ static bool shorten(struct code *c, int parent, int before, int loop) {
     divide_loop(&s, loop);
     end_totals(&s, parent, loop);
   }
-  free(s.all.data);
+  mem_free(s.all.data);
   return any;
 }
 

@@ -490,6 +490,6 @@ canvas_status code_verify(canvas_context *ctx, const struct code *c, const char 
   for (int i = 0; i < c->variables.count; i++)
     v.variables[i].declared = c->variables.data[i].storage <= CODE_OUTPUT;
   canvas_status status = check_children(&v, 0);
-  free(v.variables);
+  mem_free(v.variables);
   return status;
 }

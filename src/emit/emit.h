@@ -45,7 +45,7 @@ canvas_status emit_c(canvas_context *ctx, const struct loop_tree *tree,
                      const struct emit_options *options, struct buf *out);
 
 /* The name that emit_c gives to a function of this name: that of no keyword, type or library function.
- * Freed with free. */
+ * Freed with mem_free. */
 char *emit_c_function(const char *wish);
 
 /* The declaration with its comment (shapes, layout of each tensor), guarded, also for C++. With

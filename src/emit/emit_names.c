@@ -148,7 +148,7 @@ const char *names_choose(struct names *names, const char *wished, bool global) {
   while (rejects(name.text) || taken(names, name.text)) buf_puts(&name, "_");
   const char *kept = arena_strndup(&names->arena, name.text, name.length);
   buf_free(&name);
-  free(wish);
+  mem_free(wish);
   VEC_PUSH(names, kept);
   return kept;
 }
@@ -161,7 +161,7 @@ void names_add(struct names *names, const char *name, const char *suffix) {
 }
 
 void names_free(struct names *names) {
-  free(names->data);
+  mem_free(names->data);
   arena_free(&names->arena);
 }
 

@@ -56,8 +56,8 @@ static void print_table(struct table *t, struct buf *out) {
     if (length > width[i % t->columns]) width[i % t->columns] = length;
   }
   for (int i = 0; i < t->cells.count / t->columns; i++) print_row(t, i, width, out);
-  for (int i = 0; i < t->cells.count; i++) free(t->cells.data[i]);
-  free(t->cells.data);
+  for (int i = 0; i < t->cells.count; i++) mem_free(t->cells.data[i]);
+  mem_free(t->cells.data);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */

@@ -126,7 +126,7 @@ static void print_flows(const struct loop_tree *tree, struct buf *out) {
       print_flow(tree, tree->stages[i].tensor, t->axes[j].high, drawn, out);
     }
   }
-  free(drawn);
+  mem_free(drawn);
 }
 
 static void print_inputs(const struct loop_tree *tree, struct buf *out) {

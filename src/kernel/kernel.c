@@ -41,7 +41,7 @@ struct kernel *kernel_copy(const struct kernel *k) {
 }
 
 void kernel_free(struct kernel *k) {
-  free(k);
+  mem_free(k);
 }
 
 /* Conditions of one node: a clause if one cannot hold, else NULL. */

@@ -308,8 +308,8 @@ struct hash kernel_hash_within(const struct kernel *k, int steps, bool *decided)
   visit(s, colour, 0);
   *decided = s->steps <= s->limit;
   struct hash h = *decided ? s->best.certificate : as_written(&c);
-  free(s->automorphisms.data);
-  free(s);
+  mem_free(s->automorphisms.data);
+  mem_free(s);
   return h;
 }
 

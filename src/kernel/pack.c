@@ -24,8 +24,8 @@ struct pack *pack_new(const struct kernel *k) {
 void pack_free(struct pack *p) {
   if (!p) return;
   kernel_free(p->kernel);
-  free(p->data);
-  free(p);
+  mem_free(p->data);
+  mem_free(p);
 }
 
 /* -- binding -- */

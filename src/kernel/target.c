@@ -189,7 +189,7 @@ int64_t targets_common_channels(const struct targets *t) {
 }
 
 void targets_free(struct targets *t) {
-  free(t->data);
+  mem_free(t->data);
   *t = (struct targets){0};
 }
 

@@ -72,7 +72,7 @@ struct trial {
 
 static void trial_free(struct trial *t) {
   interpreter_free(t->in);
-  for (int i = 0; i <= KERNEL_NODES_MAX; i++) free(t->inputs[i]);
+  for (int i = 0; i <= KERNEL_NODES_MAX; i++) mem_free(t->inputs[i]);
   program_free(t->p);
 }
 

@@ -46,7 +46,7 @@ struct call_maker call_maker_open(const char *name) {
 
 void call_maker_drop(struct call_maker *m) {
   program_free(m->program);
-  free(m->arguments.data);
+  mem_free(m->arguments.data);
   *m = (struct call_maker){0};
 }
 
@@ -117,7 +117,7 @@ struct graft graft_open(struct call_maker *to, const struct network *n, int call
 }
 
 void graft_close(struct graft *g) {
-  free(g->number);
+  mem_free(g->number);
   g->number = NULL;
 }
 

@@ -18,9 +18,9 @@ struct fuse_costs fuse_costs_open(const struct machine *machine) {
 }
 
 void fuse_costs_close(struct fuse_costs *c) {
-  for (int i = 0; i < c->texts.count; i++) free(c->texts.data[i]);
-  free(c->texts.data);
-  free(c->seconds.data);
+  for (int i = 0; i < c->texts.count; i++) mem_free(c->texts.data[i]);
+  mem_free(c->texts.data);
+  mem_free(c->seconds.data);
   name_table_free(&c->table);
 }
 
@@ -54,7 +54,7 @@ double fuse_cost(struct fuse_costs *c, const struct program *p) {
   buf_free(&text);
   int known = name_table_find(&c->table, key, strlen(key));
   if (known >= 0) {
-    free(key);
+    mem_free(key);
     return c->seconds.data[known];
   }
   double seconds = predict(c, p);

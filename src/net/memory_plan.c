@@ -69,7 +69,7 @@ static void find_parts(struct planner *pl) {
     pl->shared[i] = true;
     pl->shared[pl->plan.values[i].part_of] = true;
   }
-  free(arena);
+  mem_free(arena);
 }
 
 /* An argument of the call whose place the result may take: alive no longer, given once, not yet taken. */
@@ -160,7 +160,7 @@ static void place_block(struct planner *pl, struct block **order, int number) {
     if (order[i]->first <= b->last && b->first <= order[i]->last) beside[count++] = order[i];
   qsort(beside, (size_t)count, sizeof *beside, lower_first);
   b->offset = lowest_gap(b, beside, count);
-  free(beside);
+  mem_free(beside);
   if (b->offset + b->bytes > pl->plan.bytes) pl->plan.bytes = b->offset + b->bytes;
 }
 
@@ -170,7 +170,7 @@ static void place_blocks(struct planner *pl) {
   for (int i = 0; i < count; i++) order[i] = &pl->blocks.data[i];
   qsort(order, (size_t)count, sizeof *order, larger_first);
   for (int i = 0; i < count; i++) place_block(pl, order, i);
-  free(order);
+  mem_free(order);
   for (int i = 0; i < pl->n->tensors.count; i++) {
     int64_t within;
     if (!in_arena(pl, i)) continue;
@@ -194,7 +194,7 @@ static void find_sums(struct planner *pl) {
     alive += change[c];
     if (alive > pl->plan.least) pl->plan.least = alive;
   }
-  free(change);
+  mem_free(change);
 }
 
 struct memory_plan memory_plan_of(const struct network *n) {
@@ -219,15 +219,15 @@ struct memory_plan memory_plan_where(const struct network *n,
   make_blocks(&pl);
   place_blocks(&pl);
   find_sums(&pl);
-  free(pl.is_output);
-  free(pl.shared);
-  free(pl.block_of);
-  free(pl.blocks.data);
+  mem_free(pl.is_output);
+  mem_free(pl.shared);
+  mem_free(pl.block_of);
+  mem_free(pl.blocks.data);
   return pl.plan;
 }
 
 void memory_plan_free(struct memory_plan *plan) {
-  free(plan->values);
-  free(plan->skipped);
+  mem_free(plan->values);
+  mem_free(plan->skipped);
   *plan = (struct memory_plan){0};
 }

@@ -18,7 +18,7 @@ enum {
 
 void merged_drop(struct merged *m) {
   call_maker_drop(&m->maker);
-  free(m->kept.data);
+  mem_free(m->kept.data);
   *m = (struct merged){0};
 }
 

@@ -52,7 +52,7 @@ bool program_maps(const struct program *p, int input) {
     maps = !other && !(own && t->reductions);
   }
   for (int i = 0; i < p->outputs.count; i++) maps = maps && depends[p->outputs.data[i]];
-  free(depends);
+  mem_free(depends);
   return maps;
 }
 
@@ -61,7 +61,7 @@ bool stage_maps(const struct program *p, int stage, int tensor) {
   const struct program_tensor *t = &p->tensors.data[stage];
   depends[tensor] = true;
   find_loads(p, t->body, t, depends, &own, &other);
-  free(depends);
+  mem_free(depends);
   return own && !other && !t->reductions;
 }
 

@@ -14,15 +14,15 @@ void network_free(struct network *n) {
   if (!n) return;
   for (int i = 0; i < n->programs.count; i++) program_free(n->programs.data[i]);
   for (int i = 0; i < n->calls.count; i++) {
-    free(n->calls.data[i].arguments.data);
-    free(n->calls.data[i].results.data);
+    mem_free(n->calls.data[i].arguments.data);
+    mem_free(n->calls.data[i].results.data);
   }
-  free(n->programs.data);
-  free(n->tensors.data);
-  free(n->calls.data);
-  free(n->outputs.data);
+  mem_free(n->programs.data);
+  mem_free(n->tensors.data);
+  mem_free(n->calls.data);
+  mem_free(n->outputs.data);
   arena_free(&n->arena);
-  free(n);
+  mem_free(n);
 }
 
 int network_program(struct network *n, struct program *p) {

@@ -43,8 +43,8 @@ void network_drop_calls(struct network *n, const bool *dropped) {
   for (int i = 0; i < n->calls.count; i++) {
     struct net_call c = n->calls.data[i];
     if (dropped[i]) {
-      free(c.arguments.data);
-      free(c.results.data);
+      mem_free(c.arguments.data);
+      mem_free(c.results.data);
       continue;
     }
     renumber(c.arguments.data, c.arguments.count, number);
@@ -53,7 +53,7 @@ void network_drop_calls(struct network *n, const bool *dropped) {
   }
   n->calls.count = kept;
   renumber(n->outputs.data, n->outputs.count, number);
-  free(number);
+  mem_free(number);
   network_settle(n);
 }
 
@@ -72,7 +72,7 @@ void network_drop_programs(struct network *n) {
   n->programs.count = kept;
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = number[n->calls.data[i].program];
-  free(number);
+  mem_free(number);
 }
 
 void network_constants_first(struct network *n) {
@@ -83,14 +83,14 @@ void network_constants_first(struct network *n) {
     for (int i = 0; i < n->calls.count; i++)
       if (n->calls.data[i].varies == varies) calls[count++] = n->calls.data[i];
   memcpy(n->calls.data, calls, (size_t)count * sizeof *calls);
-  free(calls);
+  mem_free(calls);
   network_settle(n);
 }
 
 void network_replace_call(struct network *n, int call) {
   struct net_call *c = &n->calls.data[call], *last = &n->calls.data[n->calls.count - 1];
-  free(c->arguments.data);
-  free(last->results.data);
+  mem_free(c->arguments.data);
+  mem_free(last->results.data);
   c->program = last->program;
   memcpy(&c->arguments, &last->arguments, sizeof c->arguments);
   n->calls.count--;

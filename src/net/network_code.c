@@ -51,8 +51,8 @@ static canvas_status find_forms(canvas_context *ctx, struct network_code *code,
   for (int i = 0; i < n->programs.count; i++) texts[i] = text_of(n->programs.data[i]);
   for (int c = 0; c < n->calls.count && status == CANVAS_OK; c++)
     status = find_form(ctx, code, c, texts, options);
-  for (int i = 0; i < n->programs.count; i++) free(texts[i]);
-  free(texts);
+  for (int i = 0; i < n->programs.count; i++) mem_free(texts[i]);
+  mem_free(texts);
   return status;
 }
 
@@ -94,19 +94,19 @@ void network_code_free(struct network_code *code) {
   for (int i = 0; i < code->forms.count; i++) net_form_free(&code->forms.data[i]);
   for (int i = 0; i < code->units.count; i++) {
     struct net_unit *u = &code->units.data[i];
-    free(u->shared);
-    free(u->function);
-    free(u->text);
-    free(u->declaration);
+    mem_free(u->shared);
+    mem_free(u->function);
+    mem_free(u->text);
+    mem_free(u->declaration);
   }
   memory_plan_free(&code->plan);
-  free(code->forms.data);
-  free(code->units.data);
-  free(code->form_of);
-  free(code->calls);
-  free(code->places);
-  free(code->name);
-  free(code);
+  mem_free(code->forms.data);
+  mem_free(code->units.data);
+  mem_free(code->form_of);
+  mem_free(code->calls);
+  mem_free(code->places);
+  mem_free(code->name);
+  mem_free(code);
 }
 
 int network_steps(const struct network_code *code, struct net_step **out) {

@@ -120,7 +120,7 @@ struct net_step {
   int call;   /* of the network */
   int copied; /* the value; -1: the call itself */
 };
-int network_steps(const struct network_code *code, struct net_step **out); /* freed with free */
+int network_steps(const struct network_code *code, struct net_step **out); /* freed with mem_free */
 
 /* ---- network_text.c ---- */
 

@@ -54,7 +54,7 @@ static struct files collect_files(const struct network_code *code) {
 
 static void files_free(struct files *files) {
   for (int i = 0; i < files->count; i++) buf_free(&files->data[i].text);
-  free(files->data);
+  mem_free(files->data);
 }
 
 /* ---- several at once ------------------------------------------------------------------------------ */
@@ -99,7 +99,7 @@ static void work(void *data) {
     struct object object = {0};
     if (next >= w->count) return;
     canvas_status status = compile_file(&ctx, w->compiler, w->order[next], &object);
-    free(object.path);
+    mem_free(object.path);
     if (status != CANVAS_OK || !object.path) return;
   }
 }
@@ -116,7 +116,7 @@ static void compile_beside(const struct files *files, const struct compiler *com
   while (count < WORKERS_MOST && count < processors && count < missing)
     processes[count++] = child_beside(work, &w);
   for (int i = 0; i < count; i++) child_join(processes[i]);
-  free((void *)order);
+  mem_free((void *)order);
   memory_unshare(turns, sizeof *turns);
 }
 
@@ -172,7 +172,7 @@ static canvas_status make(canvas_context *ctx, const struct network_code *code,
     if (status == CANVAS_OK || missing == files->count) break;
     for (int i = 0; i < files->count; i++) {
       cache_drop(paths[i]);
-      free(paths[i]);
+      mem_free(paths[i]);
       paths[i] = NULL;
     }
   }
@@ -203,10 +203,10 @@ canvas_status network_compile(canvas_context *ctx, const struct network_code *co
   out->found = code->units.count;
   canvas_status status =
       out->path ? CANVAS_OK : make(ctx, code, &files, compiler, &what, paths, out);
-  for (int i = 0; i < files.count; i++) free(paths[i]);
+  for (int i = 0; i < files.count; i++) mem_free(paths[i]);
   files_free(&files);
-  free(paths);
-  free(texts);
+  mem_free(paths);
+  mem_free(texts);
   buf_free(&text);
   return status;
 }

@@ -12,7 +12,7 @@
 #include "run/compiler.h"
 
 struct network_object {
-  char *path;      /* of the shared object; freed with free */
+  char *path;      /* of the shared object; freed with mem_free */
   bool cached;     /* as it was found */
   int made, found; /* functions of programs that were compiled, and that were in the cache */
 };

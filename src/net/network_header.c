@@ -51,7 +51,7 @@ static void put_tensors(const struct network *n, struct buf *out) {
 static int count_steps(const struct network_code *code) {
   struct net_step *steps;
   int count = network_steps(code, &steps);
-  free(steps);
+  mem_free(steps);
   return count;
 }
 
@@ -98,7 +98,7 @@ static void put_lists(const struct network_code *code, struct buf *out) {
   }
   for (int i = 0; i < n->outputs.count; i++) tensors[i] = &n->tensors.data[n->outputs.data[i]];
   put_list(code->name, "outputs", tensors, n->outputs.count, out);
-  free(tensors);
+  mem_free(tensors);
 }
 
 static void put_sizes(const struct network_code *code, struct buf *out) {

@@ -83,8 +83,8 @@ static canvas_status evaluate(struct run *r, const struct net_call *c) {
   for (int i = 0; i < p->inputs.count; i++) inputs[i] = tensor_of(r, c->arguments.data[i]);
   for (int i = 0; i < p->outputs.count; i++) outputs[i] = r->value[c->results.data[i]];
   canvas_status status = r->evaluator->call(r->ctx, r->evaluator->data, p, inputs, outputs);
-  free(outputs);
-  free(inputs);
+  mem_free(outputs);
+  mem_free(inputs);
   return status;
 }
 
@@ -93,7 +93,7 @@ static void drop_read(struct run *r, const struct net_call *c, int call) {
     int t = c->arguments.data[i];
     if (r->n->tensors.data[t].kind != NET_VALUE || r->last[t] != call || in_arena(r, t)) continue;
     if (network_is_output(r->n, t)) continue;
-    free(r->value[t]);
+    mem_free(r->value[t]);
     r->value[t] = NULL;
   }
 }
@@ -115,10 +115,10 @@ static canvas_status run_calls(struct run *r) {
 
 static void run_close(struct run *r) {
   for (int i = 0; i < r->n->tensors.count; i++)
-    if (!in_arena(r, i) && !network_is_output(r->n, i)) free(r->value[i]);
-  free(r->arena);
-  free(r->value);
-  free(r->last);
+    if (!in_arena(r, i) && !network_is_output(r->n, i)) mem_free(r->value[i]);
+  mem_free(r->arena);
+  mem_free(r->value);
+  mem_free(r->last);
 }
 
 canvas_status network_interpret(canvas_context *ctx, const struct network *n,

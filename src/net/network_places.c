@@ -43,7 +43,7 @@ static void place_constants(struct network_code *code) {
     code->places[i].kind = read[i] ? PLACE_PACKED : PLACE_SCRATCH;
     code->places[i].at = take(end, network_bytes(t));
   }
-  free(read);
+  mem_free(read);
 }
 
 static void place_tensors(struct network_code *code) {
@@ -112,7 +112,7 @@ static int64_t free_at(const struct network_code *code, int call, int64_t bytes)
     int64_t end = rounded(alive[i]->offset + alive[i]->bytes);
     if (end > at) at = end;
   }
-  free(alive);
+  mem_free(alive);
   return at;
 }
 

@@ -71,7 +71,7 @@ static canvas_status refer(canvas_context *ctx, const struct compiler *compiler,
     if (status == CANVAS_OK) memcpy(outputs[i], known[i].data, known[i].size / 2);
     block_free(&known[i]);
   }
-  free(known);
+  mem_free(known);
   return status;
 }
 

@@ -111,7 +111,7 @@ void net_form_free(struct net_form *form) {
   loop_tree_free(form->tree);
   schedule_free(form->schedule);
   program_free(form->edited);
-  free(form->text);
+  mem_free(form->text);
 }
 
 /* ---- in place --------------------------------------------------------------------------------- */

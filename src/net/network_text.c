@@ -298,5 +298,5 @@ void network_text(const struct network_code *code, enum network_form form, struc
   put_switch(code, steps, count, threaded, out);
   if (threaded) put_call_threaded(code, out);
   put_run(code, count, threaded, out);
-  free(steps);
+  mem_free(steps);
 }

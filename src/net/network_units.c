@@ -36,7 +36,7 @@ static int find_unit(struct network_code *code, int form, bool *shared, size_t p
   for (int i = 0; i < code->units.count; i++) {
     struct net_unit *u = &code->units.data[i];
     if (u->form != form || memcmp(u->shared, shared, parameters)) continue;
-    free(shared);
+    mem_free(shared);
     return i;
   }
   VEC_PUSH(&code->units, ((struct net_unit){.form = form, .shared = shared}));
@@ -106,7 +106,7 @@ static char *name_of_program(const struct network_code *code, int unit) {
       buf_free(&wish);
       return name;
     }
-    free(name);
+    mem_free(name);
   }
 }
 
@@ -185,7 +185,7 @@ static canvas_status emit_unit(canvas_context *ctx, struct network_code *code, s
                                        .workspace = &u->workspace};
   canvas_status status = p ? emit_prepare(ctx, p, u, local, &text) : CANVAS_OK;
   if (status == CANVAS_OK) status = emit_c(ctx, p ? p->rest.tree : form->tree, &options, &text);
-  free(shared);
+  mem_free(shared);
   if (status == CANVAS_OK) put_declaration(code, u);
   u->text = buf_take(&text);
   return status;
@@ -204,13 +204,13 @@ static void join_units(struct network_code *code) {
       code->units.data[kept++] = *u;
       continue;
     }
-    free(u->shared);
-    free(u->function);
+    mem_free(u->shared);
+    mem_free(u->function);
   }
   code->units.count = kept;
   for (int c = 0; c < code->network->calls.count; c++)
     if (code->calls[c].unit >= 0) code->calls[c].unit = place[code->calls[c].unit];
-  free(place);
+  mem_free(place);
 }
 
 canvas_status network_units(canvas_context *ctx, struct network_code *code, bool local) {

@@ -53,7 +53,7 @@ static canvas_status check_names(canvas_context *ctx, const char *what, const ch
       status =
           fail(ctx, CANVAS_BAD_INPUT, "two %ss have the name '%.40s', rename one", what, names[i]);
   }
-  free(names);
+  mem_free(names);
   return status;
 }
 

@@ -466,7 +466,7 @@ canvas_status pass_batchnorm(canvas_context *ctx, struct network *n) {
   network_settle(n);
   for (int i = 0; i < calls && status == CANVAS_OK; i++) status = change_call(ctx, n, i, dropped);
   network_drop_calls(n, dropped);
-  free(dropped);
+  mem_free(dropped);
   network_constants_first(n);
   network_join_programs(n);
   return status;

@@ -469,7 +469,7 @@ static canvas_status compose_call(canvas_context *ctx, struct network *n, int ca
     find_blocks(&c);
     found = is_less(&c);
   }
-  free(constant);
+  mem_free(constant);
   *done = found;
   return found ? compose(&c, ctx) : CANVAS_OK;
 }

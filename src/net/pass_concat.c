@@ -188,8 +188,8 @@ canvas_status pass_concat(canvas_context *ctx, struct network *n) {
   struct joining j = {ctx, n, mem_alloc((size_t)(calls + 1) * sizeof *j.of)};
   for (int i = 0; i < calls; i++) find_parts(&j, i);
   for (int i = 0; i < calls && status == CANVAS_OK; i++) status = try_call(&j, i);
-  for (int i = 0; i < calls; i++) free(j.of[i].parts.data);
-  free(j.of);
+  for (int i = 0; i < calls; i++) mem_free(j.of[i].parts.data);
+  mem_free(j.of);
   network_join_programs(n);
   return status;
 }

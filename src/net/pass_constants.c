@@ -30,9 +30,9 @@ static void mark_programs(struct network *n) {
   }
   for (int i = 0; i < n->programs.count; i++)
     if (called[i]) mark_program(n, i, varies + first[i]);
-  free(first);
-  free(varies);
-  free(called);
+  mem_free(first);
+  mem_free(varies);
+  mem_free(called);
 }
 
 canvas_status pass_constants(canvas_context *ctx, struct network *n) {

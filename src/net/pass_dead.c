@@ -24,7 +24,7 @@ canvas_status pass_dead(canvas_context *ctx, struct network *n) {
     for (int k = 0; !dropped[i] && k < c->arguments.count; k++) wanted[c->arguments.data[k]] = true;
   }
   network_drop_calls(n, dropped);
-  free(wanted);
-  free(dropped);
+  mem_free(wanted);
+  mem_free(dropped);
   return CANVAS_OK;
 }

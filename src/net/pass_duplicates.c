@@ -19,8 +19,8 @@ struct texts {
 };
 
 static void texts_free(struct texts *t) {
-  for (int i = 0; i < t->owned.count; i++) free(t->owned.data[i]);
-  free(t->owned.data);
+  for (int i = 0; i < t->owned.count; i++) mem_free(t->owned.data[i]);
+  mem_free(t->owned.data);
   name_table_free(&t->table);
 }
 
@@ -55,7 +55,7 @@ void network_join_programs(struct network *n) {
   }
   for (int i = 0; i < n->calls.count; i++)
     n->calls.data[i].program = first[n->calls.data[i].program];
-  free(first);
+  mem_free(first);
   texts_free(&texts);
   network_drop_programs(n);
 }
@@ -91,8 +91,8 @@ static void join_calls(struct network *n) {
     dropped[i] = !gives_output(n, c);
   }
   network_drop_calls(n, dropped);
-  free(dropped);
-  free(instead);
+  mem_free(dropped);
+  mem_free(instead);
   texts_free(&texts);
 }
 

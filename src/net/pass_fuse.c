@@ -213,8 +213,8 @@ canvas_status pass_fuse(canvas_context *ctx, struct network *n, struct fuse_cost
     if (n->calls.data[i].varies) status = fuse_into(&f, i);
   network_drop_calls(n, f.gone);
   network_join_programs(n);
-  free(f.gone);
-  free(f.wanted);
+  mem_free(f.gone);
+  mem_free(f.wanted);
   memory_plan_free(&plan);
   return status;
 }

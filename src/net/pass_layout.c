@@ -94,8 +94,8 @@ static canvas_status lay_out(canvas_context *ctx, const struct program *p, const
   }
   canvas_status status = program_relayout(ctx, p, text, out);
   for (int i = 0; i < p->tensors.count; i++) buf_free(&texts[i]);
-  free(texts);
-  free(text);
+  mem_free(texts);
+  mem_free(text);
   return status;
 }
 
@@ -185,7 +185,7 @@ static struct variant *variant_of(struct choice *c, const struct net_call *call)
     name_table_add(&c->table, v.key, found);
   }
   buf_free(&key);
-  free(given);
+  mem_free(given);
   return &c->variants.data[found];
 }
 
@@ -323,7 +323,7 @@ static void choose(struct choice *c) {
     least = end[kind];
     memcpy(c->kind, ends + (size_t)kind * bytes, bytes);
   }
-  free(ends);
+  mem_free(ends);
 }
 
 /* ---- the network -------------------------------------------------------------------------------------- */
@@ -397,11 +397,11 @@ canvas_status pass_layout(canvas_context *ctx, struct network *n, struct fuse_co
   canvas_status status = take_layouts(ctx, &c);
   for (int i = 0; i < c.variants.count; i++) {
     program_free(c.variants.data[i].program);
-    free(c.variants.data[i].key);
+    mem_free(c.variants.data[i].key);
   }
-  free(c.variants.data);
+  mem_free(c.variants.data);
   name_table_free(&c.table);
-  free(c.conversion);
-  free(c.kind);
+  mem_free(c.conversion);
+  mem_free(c.kind);
   return status;
 }

@@ -157,8 +157,8 @@ static struct program *ordered(const struct program *p, int sum, enum order orde
     made = NULL;
   }
   for (int i = 0; i < p->tensors.count; i++) buf_free(&texts[i]);
-  free(texts);
-  free(text);
+  mem_free(texts);
+  mem_free(text);
   return made;
 }
 
@@ -210,7 +210,7 @@ static int find_cuts(struct cutting *c) {
   bool *constant = program_constants(c->p);
   c->seconds = fuse_cost(c->costs, c->p);
   while (cut_once(c, constant)) count++;
-  free(constant);
+  mem_free(constant);
   return count;
 }
 
@@ -262,8 +262,8 @@ static canvas_status try_call(canvas_context *ctx, struct network *n, struct fus
   canvas_status status = find_cuts(&c) ? cut_call(&c) : CANVAS_OK;
   *call = c.call;
   program_free(c.p);
-  free(c.cut);
-  free(c.value);
+  mem_free(c.cut);
+  mem_free(c.value);
   return status;
 }
 

@@ -41,7 +41,7 @@ static bool spills(const struct program *p, const struct machine *machine) {
     bool kept = !t->is_input && !constant[i];
     found |= kept && program_elements(p, i) * program_dtype_bytes(t->dtype) > CACHED;
   }
-  free(constant);
+  mem_free(constant);
   return found;
 }
 
@@ -78,7 +78,7 @@ static canvas_status in_tiles(struct network *n, struct fuse_costs *costs, int m
     program_free(n->programs.data[i]);
     n->programs.data[i] = made;
   }
-  free(called);
+  mem_free(called);
   return CANVAS_OK;
 }
 

@@ -218,7 +218,7 @@ static canvas_status reject_operator(canvas_context *ctx, const char *name) {
   const char **names = mem_alloc((size_t)operator_count * sizeof *names);
   for (int i = 0; i < operator_count; i++) names[i] = operator_rows[i].name;
   const char *near = word_nearest(name, (int)strnlen(name, 64), names, operator_count);
-  free(names);
+  mem_free(names);
   if (near)
     return fail(ctx, CANVAS_BAD_INPUT, "unknown operator '%.60s', did you mean '%s'?", name, near);
   return fail(ctx, CANVAS_BAD_INPUT, "unknown operator '%.60s', 'canvas operator' lists them",

@@ -21,13 +21,13 @@ struct program *program_new(const char *name) {
 
 void program_free(struct program *p) {
   if (!p) return;
-  free(p->tensors.data);
-  free(p->inputs.data);
-  free(p->outputs.data);
-  free(p->nodes.data);
-  free(p->indices.data);
+  mem_free(p->tensors.data);
+  mem_free(p->inputs.data);
+  mem_free(p->outputs.data);
+  mem_free(p->nodes.data);
+  mem_free(p->indices.data);
   arena_free(&p->arena);
-  free(p);
+  mem_free(p);
 }
 
 int program_poison(struct program *p, const char *format, ...) {

@@ -206,8 +206,8 @@ static bool open_dense(struct interpreter *in, struct stage *s) {
   m->values = mem_try((size_t)s->elements, sizeof *m->values);
   m->known = mem_try((size_t)words, sizeof *m->known);
   if (m->values && m->known) return true;
-  free(m->values);
-  free(m->known);
+  mem_free(m->values);
+  mem_free(m->known);
   m->values = NULL;
   m->known = NULL;
   in->bytes -= (size_t)bytes;
@@ -236,8 +236,8 @@ static canvas_status grow_sparse(struct interpreter *in, int tensor) {
   fresh.values = mem_try((size_t)fresh.capacity, sizeof *fresh.values);
   fresh.keys = mem_try((size_t)fresh.capacity, sizeof *fresh.keys);
   if (!fresh.values || !fresh.keys) {
-    free(fresh.values);
-    free(fresh.keys);
+    mem_free(fresh.values);
+    mem_free(fresh.keys);
     in->bytes -= (size_t)(16 * fresh.capacity);
     return memory_full(in, tensor);
   }
@@ -248,8 +248,8 @@ static canvas_status grow_sparse(struct interpreter *in, int tensor) {
       fresh.values[slot] = m->values[i];
     }
   in->bytes -= (size_t)(16 * m->capacity);
-  free(m->values);
-  free(m->keys);
+  mem_free(m->values);
+  mem_free(m->keys);
   *m = fresh;
   return CANVAS_OK;
 }
@@ -567,13 +567,13 @@ void interpreter_free(struct interpreter *in) {
   if (!in) return;
   for (int i = 0; i < in->p->tensors.count; i++) {
     struct stage *s = &in->stages[i];
-    free(s->code.data);
-    free(s->memo.values);
-    free(s->memo.known);
-    free(s->memo.keys);
+    mem_free(s->code.data);
+    mem_free(s->memo.values);
+    mem_free(s->memo.known);
+    mem_free(s->memo.keys);
   }
-  free(in->stages);
-  free(in->frames);
-  free(in->stack);
-  free(in);
+  mem_free(in->stages);
+  mem_free(in->frames);
+  mem_free(in->stack);
+  mem_free(in);
 }

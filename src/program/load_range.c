@@ -354,6 +354,6 @@ struct px_escape program_escape(const struct program *p, int tensor, bool *guard
   }
   w.strict = false;
   if (t->body >= 0) walk(&w, t->body, true);
-  free(w.facts.data);
+  mem_free(w.facts.data);
   return w.first;
 }

@@ -143,7 +143,7 @@ static int64_t bytes_read(const struct program *p, const struct program_tensor *
     bytes = saturating_add(bytes,
                            saturating_mul(int_min(box, r->sum), program_dtype_bytes(from->dtype)));
   }
-  free(all.data);
+  mem_free(all.data);
   return bytes;
 }
 

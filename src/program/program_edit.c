@@ -17,7 +17,7 @@ static canvas_status read_tensor(struct edit *e, const char *wanted, int *tensor
   if (t.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, wanted);
   char *name = mem_strndup(t.start, (size_t)t.length);
   *tensor = program_find(e->change.from, name);
-  free(name);
+  mem_free(name);
   if (*tensor < 0)
     return lexer_fail(&e->lx, &t, "the program has no tensor '%.*s'", t.length < 40 ? t.length : 40,
                       t.start);

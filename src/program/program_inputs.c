@@ -108,7 +108,7 @@ static void sort_rows(const struct program *p, int ptr, uint64_t seed, double *v
   program_fill(p, ptr, seed, start);
   for (int64_t i = 0; i + 1 < ends; i++)
     qsort(values + (int64_t)start[i], (size_t)(start[i + 1] - start[i]), sizeof *values, ascending);
-  free(start);
+  mem_free(start);
 }
 
 void program_fill(const struct program *p, int input, uint64_t seed, double *values) {

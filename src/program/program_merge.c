@@ -129,7 +129,7 @@ static void find_pairs(struct merge *m) {
       m->pairs = pairs;
     }
   }
-  free(before);
+  mem_free(before);
 }
 
 /* ---- the program of merged axes -------------------------------------------------------------- */
@@ -239,7 +239,7 @@ static struct program *merged_once(const struct program *p) {
         put_stage(&m, i);
     for (int i = 0; i < p->outputs.count; i++) program_output(m.to, p->outputs.data[i]);
   }
-  free(m.pair);
+  mem_free(m.pair);
   if (!m.to || program_verify(&ctx, m.to) == CANVAS_OK) return m.to;
   program_free(m.to);
   return NULL;

@@ -22,9 +22,9 @@ struct change change_open(enum change_kind kind, const struct program *from) {
 
 void change_close(struct change *c) {
   layout_free(&c->layout);
-  free(c->inlined);
-  free(c->number);
-  free(c->winograd);
+  mem_free(c->inlined);
+  mem_free(c->number);
+  mem_free(c->winograd);
 }
 
 /* ---- what programs hold -------------------------------------------------------------------- */

@@ -156,8 +156,8 @@ canvas_status program_relayout(canvas_context *ctx, const struct program *p,
     status = program_verify(ctx, r.to);
   }
   for (int i = 0; i < p->tensors.count; i++) layout_free(&r.layout[i]);
-  free(r.layout);
-  free(r.number);
+  mem_free(r.layout);
+  mem_free(r.number);
   *out = status == CANVAS_OK ? r.to : NULL;
   if (status != CANVAS_OK) program_free(r.to);
   return status;

@@ -247,7 +247,7 @@ static bool stays_inside(const struct program *p, int stage) {
   bool *guarded = mem_alloc((size_t)p->nodes.count * sizeof *guarded), inside = true;
   inside = program_escape(p, stage, guarded).load < 0;
   for (int i = 0; i < p->nodes.count; i++) inside = inside && !guarded[i];
-  free(guarded);
+  mem_free(guarded);
   return inside;
 }
 

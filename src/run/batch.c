@@ -141,10 +141,10 @@ static canvas_status judge(struct batch *b, const struct member *members, int co
     if (turns)
       memcpy(members[of[i]].times, limits.times + (size_t)i * turns, turns * sizeof *limits.times);
   }
-  free(limits.times);
-  free(of);
-  free(verdicts);
-  free(items);
+  mem_free(limits.times);
+  mem_free(of);
+  mem_free(verdicts);
+  mem_free(items);
   return status;
 }
 
@@ -177,9 +177,9 @@ static void group_open(struct group *g, int most) {
 }
 
 static void group_close(struct group *g) {
-  free(g->members);
-  free(g->sources);
-  free(g->objects);
+  mem_free(g->members);
+  mem_free(g->sources);
+  mem_free(g->objects);
 }
 
 /* The next candidates that have a text, from `at` on; where the one after them is. */

@@ -63,7 +63,7 @@ static canvas_status make_folder(canvas_context *ctx, const char *path) {
     if (end) break;
     *p = '/';
   }
-  free(part);
+  mem_free(part);
   return status;
 }
 
@@ -100,8 +100,8 @@ static canvas_status make_parts(canvas_context *ctx, const char *folder) {
   char *objects = path_join(folder, "objects"), *work = path_join(folder, "work");
   canvas_status status = make_folder(ctx, objects);
   if (status == CANVAS_OK) status = make_folder(ctx, work);
-  free(objects);
-  free(work);
+  mem_free(objects);
+  mem_free(work);
   return status;
 }
 
@@ -114,12 +114,12 @@ canvas_status cache_open(canvas_context *ctx, const char *folder, char **out) {
   char *path, *from = NULL;
   if (!folder) TRY(from_environment(ctx, &from));
   path = path_absolute(folder ? folder : from); /* compilers run in folders of their own */
-  free(from);
+  mem_free(from);
   canvas_status status = make_parts(ctx, path);
   if (status == CANVAS_OK)
     *out = path;
   else
-    free(path);
+    mem_free(path);
   return status;
 }
 
@@ -185,11 +185,11 @@ char *cache_find(const char *cache, const char *key, size_t length) {
   struct stat s;
   if (stat(object, &s) || !s.st_size || !holds(source, key, length) ||
       is_cut_off(object, s.st_size)) {
-    free(object);
+    mem_free(object);
     object = NULL;
   }
-  free(source);
-  free(name);
+  mem_free(source);
+  mem_free(name);
   return object;
 }
 
@@ -212,12 +212,12 @@ canvas_status cache_keep(canvas_context *ctx, const char *cache, const char *key
   if (status == CANVAS_OK)
     *out = object;
   else
-    free(object);
-  free(new_object);
-  free(new_source);
-  free(source);
-  free(folder);
-  free(name);
+    mem_free(object);
+  mem_free(new_object);
+  mem_free(new_source);
+  mem_free(source);
+  mem_free(folder);
+  mem_free(name);
   return status;
 }
 
@@ -236,7 +236,7 @@ static void remove_folder(const char *path) {
     if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
     char *file = path_join(path, entry->d_name);
     unlink(file);
-    free(file);
+    mem_free(file);
   }
   closedir(folder);
   rmdir(path);
@@ -282,7 +282,7 @@ static void remove_stale(const char *parent) {
     char *work = path_join(parent, entry->d_name);
     bool old = !stat(work, &s) && s.st_mtime < time(NULL) - STALE;
     if (old || is_left(entry->d_name)) remove_folder(work);
-    free(work);
+    mem_free(work);
   }
   closedir(folder);
 }
@@ -292,7 +292,7 @@ canvas_status cache_work(canvas_context *ctx, const char *cache, char **out) {
   char *parent = path_join(cache, "work");
   remove_stale(parent);
   buf_printf(&path, "%s/%llx-%ld-XXXXXX", parent, (unsigned long long)here(), (long)getpid());
-  free(parent);
+  mem_free(parent);
   if (mkdtemp(path.text)) {
     *out = buf_take(&path);
     return CANVAS_OK;
@@ -308,7 +308,7 @@ canvas_status cache_work(canvas_context *ctx, const char *cache, char **out) {
 void cache_work_end(char *work) {
   if (!work) return;
   remove_folder(work);
-  free(work);
+  mem_free(work);
 }
 
 canvas_status cache_has_room(canvas_context *ctx, const char *cache) {
@@ -321,7 +321,7 @@ canvas_status cache_has_room(canvas_context *ctx, const char *cache) {
   if (status != CANVAS_OK)
     status = fail(ctx, status, "%.800s; make room, or set CANVAS_CACHE to another folder",
                   inner.message);
-  free(path);
+  mem_free(path);
   cache_work_end(work);
   return status;
 }

@@ -16,10 +16,10 @@
 #include "base/buf.h"
 
 /* Makes the folder where it is missing; `folder` NULL: the one that the environment says. Rejects one
- * that others could put code into. *out is the path, freed with free. */
+ * that others could put code into. *out is the path, freed with mem_free. */
 canvas_status cache_open(canvas_context *ctx, const char *folder, char **out);
 
-/* The object of a key, freed with free; NULL if there is none. */
+/* The object of a key, freed with mem_free; NULL if there is none. */
 char *cache_find(const char *cache, const char *key, size_t length);
 
 /* Renames the file `made` of a work folder to the object of the key; *out is its path. */
@@ -40,7 +40,7 @@ canvas_status cache_has_room(canvas_context *ctx, const char *cache);
 /* All of a file of at most `most` bytes; false if there is no such file. */
 bool file_read(const char *path, size_t most, struct buf *out);
 canvas_status file_write(canvas_context *ctx, const char *path, const char *bytes, size_t length);
-char *path_join(const char *folder, const char *name); /* freed with free, as the next */
+char *path_join(const char *folder, const char *name); /* freed with mem_free, as the next */
 char *path_absolute(const char *path);
 
 #endif

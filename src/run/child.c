@@ -256,7 +256,7 @@ static pid_t start_task(const struct task *t) {
   pid_t child = -1;
   if (p.environment) child = start_program(be_program, &p);
   int why = errno;
-  free((void *)p.environment);
+  mem_free((void *)p.environment);
   errno = why;
   return child;
 }

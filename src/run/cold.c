@@ -64,7 +64,7 @@ void cold_next(struct cold *c) {
 
 void cold_close(struct cold *c) {
   if (c->map) munmap(c->map, c->mapped);
-  free(c->pointers);
-  free(c->offset);
+  mem_free(c->pointers);
+  mem_free(c->offset);
   *c = (struct cold){0};
 }

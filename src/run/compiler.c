@@ -168,7 +168,7 @@ static bool check_made(const struct compiler *c, const char *work, const char *f
   char *path = path_join(work, file);
   struct stat s;
   bool there = !stat(path, &s) && S_ISREG(s.st_mode);
-  free(path);
+  mem_free(path);
   if (there && s.st_size) return true;
   snprintf(out->message, sizeof out->message, "'%.200s' ended well but wrote %s", c->command,
            there ? "an empty file" : "no file");
@@ -199,7 +199,7 @@ static canvas_status write_objects(canvas_context *ctx, const struct linked *lin
   }
   canvas_status status = file_write(ctx, file, text.text, text.length);
   buf_free(&text);
-  free(file);
+  mem_free(file);
   return status;
 }
 
@@ -234,7 +234,7 @@ static canvas_status compile_and_keep(canvas_context *ctx, const struct compiler
   if (status == CANVAS_OK && making->linked) status = write_objects(ctx, making->linked, work);
   if (status == CANVAS_OK) status = compile(ctx, c, making, work, threads, seconds, &made, out);
   if (made) status = cache_keep(ctx, c->cache, text, length, work, making->file, &out->path);
-  free(file);
+  mem_free(file);
   cache_work_end(work);
   return status;
 }
@@ -261,7 +261,7 @@ static canvas_status build_file(canvas_context *ctx, const struct compiler *c,
   else if (!out->cached)
     status = compile_and_keep(ctx, c, &shared_object, text, length, threads, left, out);
   out->late = !out->path && time_left(until, seconds) <= 0;
-  free(text);
+  mem_free(text);
   return status;
 }
 
@@ -304,7 +304,7 @@ bool compiler_has_object(const struct compiler *c, const char *text, bool thread
   put_object_key(c, text, threads, &key);
   char *path = cache_find(c->cache, key.text, key.length);
   buf_free(&key);
-  free(path);
+  mem_free(path);
   return path != NULL;
 }
 
@@ -369,7 +369,7 @@ static canvas_status build_group(canvas_context *ctx, const struct compiler *c,
     objects[i] = all;
     if (all.path) objects[i].path = mem_strdup(all.path);
   }
-  free(all.path);
+  mem_free(all.path);
   return CANVAS_OK;
 }
 
@@ -396,7 +396,7 @@ canvas_status compiler_build(canvas_context *ctx, const struct compiler *c,
 
 void objects_free(struct object *objects, int count) {
   for (int i = 0; i < count; i++) {
-    free(objects[i].path);
+    mem_free(objects[i].path);
     objects[i].path = NULL;
   }
 }
@@ -439,7 +439,7 @@ static const char *const *rows_of_flags(const char *said, bool quick) {
 
 static void write_text(struct compiler *c) {
   struct buf text = {0};
-  free(c->text);
+  mem_free(c->text);
   buf_printf(&text, "%s %s (%s)", c->command, c->flags, c->version);
   c->text = buf_take(&text);
   for (char *p = c->text; *p; p++)
@@ -474,7 +474,7 @@ static canvas_status try_flags(canvas_context *ctx, struct compiler *c, const ch
     *works = object.path != NULL;
     hangs = object.hung;
     snprintf(why, size, "%.400s", object.message);
-    free(object.path);
+    mem_free(object.path);
   }
   return CANVAS_OK;
 }
@@ -484,7 +484,7 @@ static bool is_file(const char *path, size_t length) {
   struct stat s;
   copy[length] = '\0';
   bool is = !stat(copy, &s) && S_ISREG(s.st_mode);
-  free(copy);
+  mem_free(copy);
   return is;
 }
 
@@ -504,7 +504,7 @@ static size_t program_length(const char *command) {
 static canvas_status try_command(canvas_context *ctx, struct compiler *c, const char *command,
                                  const char *target, bool *works, char *why, size_t size) {
   struct child_end end;
-  free(c->command);
+  mem_free(c->command);
   command += strspn(command, blanks);
   size_t length = program_length(command);
   /* A path, as opposed to a name that is looked for. */
@@ -564,10 +564,10 @@ canvas_status compiler_open(canvas_context *ctx, const struct compiler_options *
 
 void compiler_close(struct compiler *c) {
   if (!c) return;
-  free(c->command);
-  free(c->cache);
-  free(c->text);
-  free(c);
+  mem_free(c->command);
+  mem_free(c->cache);
+  mem_free(c->text);
+  mem_free(c);
 }
 
 const char *compiler_text(const struct compiler *c) {

@@ -37,7 +37,7 @@ static double *fill_input(const struct program *p, int input, uint64_t seed, str
   int64_t count = program_elements(p, tensor);
   double *values = mem_try((size_t)count, sizeof *values);
   if (!values || !new_input(p, tensor, b)) {
-    free(values);
+    mem_free(values);
     return NULL;
   }
   program_fill(p, input, seed, values);
@@ -180,7 +180,7 @@ static canvas_status use_reference(struct oracle *q, struct expected *e) {
       adopt(&e->output[i], &known[i]);
     else
       block_free(&known[i]);
-  free(known);
+  mem_free(known);
   return status;
 }
 
@@ -250,7 +250,7 @@ static void outputs_free(struct expected_output *outputs, int count) {
     block_free(&outputs[i].memory);
     block_free(&outputs[i].known);
   }
-  free(outputs);
+  mem_free(outputs);
 }
 
 /* Value and bound of the program as it was given. */
@@ -331,8 +331,8 @@ static canvas_status fill(canvas_context *ctx, const struct program *p,
     if (!inputs[i] || !place_for_timing(&e->input[i], &e->timed[i])) status = no_memory(ctx, p);
   }
   if (status == CANVAS_OK) status = fill_outputs(ctx, p, inputs, options, e);
-  for (int i = 0; i < e->inputs; i++) free(inputs[i]);
-  free(inputs);
+  for (int i = 0; i < e->inputs; i++) mem_free(inputs[i]);
+  mem_free(inputs);
   return status;
 }
 
@@ -371,9 +371,9 @@ void expected_free(struct expected *e) {
   for (int i = 0; e->wide && i < e->outputs; i++) e->wide[i].memory = (struct block){0};
   outputs_free(e->wide, e->outputs);
   outputs_free(e->output, e->outputs);
-  free(e->input);
-  free(e->timed);
-  free(e);
+  mem_free(e->input);
+  mem_free(e->timed);
+  mem_free(e);
 }
 
 void expected_seal(const struct expected *e) {

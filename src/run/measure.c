@@ -560,9 +560,9 @@ canvas_status measure(canvas_context *ctx, const struct expected *e,
   if (status == CANVAS_OK) keep_turns(&t, verdicts);
   memory_unshare(t.times, turns);
   memory_unshare(t.answers, size);
-  for (int i = 0; i < e->outputs; i++) free(t.first[i]);
-  free(t.first);
-  free(t.blocks);
-  free(t.pointers);
+  for (int i = 0; i < e->outputs; i++) mem_free(t.first[i]);
+  mem_free(t.first);
+  mem_free(t.blocks);
+  mem_free(t.pointers);
   return status;
 }

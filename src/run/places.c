@@ -93,7 +93,7 @@ static void all_places(struct chooser *c, int64_t *at) {
     if (!seen[place]) at[count++] = place;
     seen[place] = true;
   }
-  free(seen);
+  mem_free(seen);
 }
 
 void choose_places(const struct program *p, const struct places *of, int64_t count, int64_t *at) {

@@ -141,6 +141,6 @@ canvas_status reference_new(canvas_context *ctx, const struct compiler *c,
   canvas_status status = make(ctx, &r);
   objects_free(&r.object, 1);
   widened_free(&r.widened);
-  free(r.outputs);
+  mem_free(r.outputs);
   return status;
 }

@@ -399,8 +399,8 @@ canvas_status rounding_new(canvas_context *ctx, const struct program *p, struct 
   *out = (struct rounding){w.to, mem_alloc(outputs * sizeof *out->value),
                            mem_alloc(outputs * sizeof *out->error)};
   write_program(&w, out);
-  free(w.value);
-  free(w.error);
+  mem_free(w.value);
+  mem_free(w.error);
   canvas_status status = program_verify(ctx, out->program);
   if (status == CANVAS_OK) return CANVAS_OK;
   char why[MESSAGE_SIZE];
@@ -414,7 +414,7 @@ canvas_status rounding_new(canvas_context *ctx, const struct program *p, struct 
 
 void rounding_free(struct rounding *r) {
   program_free(r->program);
-  free(r->value);
-  free(r->error);
+  mem_free(r->value);
+  mem_free(r->error);
   *r = (struct rounding){0};
 }

@@ -121,7 +121,7 @@ static void choose_lanes(struct widener *w) {
     done[most] = true;
     choose_lane(w, most);
   }
-  free(done);
+  mem_free(done);
 }
 
 static void set_order(struct widener *w, int tensor) {
@@ -322,8 +322,8 @@ canvas_status widened_new(canvas_context *ctx, const struct program *p,
   w.needed = mem_alloc(tensors);
   w.lane = mem_alloc(tensors * sizeof *w.lane);
   canvas_status status = widen(ctx, &w);
-  free(w.needed);
-  free(w.lane);
+  mem_free(w.needed);
+  mem_free(w.lane);
   if (status != CANVAS_OK) widened_free(out);
   return status;
 }
@@ -331,7 +331,7 @@ canvas_status widened_new(canvas_context *ctx, const struct program *p,
 void widened_free(struct widened *w) {
   program_free(w->program);
   schedule_free(w->schedule);
-  free(w->order);
+  mem_free(w->order);
   *w = (struct widened){0};
 }
 

@@ -198,7 +198,7 @@ const char *rules_broken(const struct rules *rules, const struct kernel *k,
     count += free_sizes_usual(k, &b->sizes);
   }
   unsigned broken = rules_broken_at(rules, k, layers, count);
-  free(layers);
+  mem_free(layers);
   return broken ? rule_rows[__builtin_ctz(broken)].name : NULL;
 }
 

@@ -150,12 +150,12 @@ canvas_status sampler_new(canvas_context *ctx, const struct targets *targets,
 
 void sampler_free(struct sampler *s) {
   if (!s) return;
-  free(s->targets.data);
+  mem_free(s->targets.data);
   targets_free(&s->layers);
-  free(s->groups.data);
-  free(s->candidates.data);
+  mem_free(s->groups.data);
+  mem_free(s->candidates.data);
   kernel_free(s->scratch);
-  free(s);
+  mem_free(s);
 }
 
 uint64_t sampler_seed(const struct sampler *s) {

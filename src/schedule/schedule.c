@@ -27,7 +27,7 @@ static int *find_slot(const struct schedule *s, const char *name) {
 }
 
 static void grow_slots(struct schedule *s) {
-  free(s->slots);
+  mem_free(s->slots);
   s->slot_count = s->slot_count ? 2 * s->slot_count : 32;
   s->slots = mem_alloc((size_t)s->slot_count * sizeof *s->slots);
   for (int i = 0; i < s->levels.count; i++) *find_slot(s, s->levels.data[i].name) = i + 1;
@@ -94,16 +94,16 @@ struct schedule *schedule_new(const char *name) {
 
 void schedule_free(struct schedule *s) {
   if (!s) return;
-  for (int i = 0; i < s->levels.count; i++) free(s->levels.data[i].choices.data);
+  for (int i = 0; i < s->levels.count; i++) mem_free(s->levels.data[i].choices.data);
   for (int i = 0; i < s->nodes.count; i++) {
-    free(s->nodes.data[i].leaf.axes.data);
-    free(s->nodes.data[i].leaf.layout.data);
+    mem_free(s->nodes.data[i].leaf.axes.data);
+    mem_free(s->nodes.data[i].leaf.layout.data);
   }
-  free(s->levels.data);
-  free(s->nodes.data);
-  free(s->slots);
+  mem_free(s->levels.data);
+  mem_free(s->nodes.data);
+  mem_free(s->slots);
   arena_free(&s->arena);
-  free(s);
+  mem_free(s);
 }
 
 static void copy_level(struct schedule *to, const struct level *from) {

@@ -71,7 +71,7 @@ static canvas_status give_extent(struct reader *r, const struct token *at, int l
     return CANVAS_OK;
   }
   if (!same_extent(l, given)) status = two_extents(r, at, l, given);
-  free(given->choices.data);
+  mem_free(given->choices.data);
   return status;
 }
 
@@ -172,7 +172,7 @@ static canvas_status read_extent(struct reader *r, int level, unsigned *seen) {
     status = read_number(r, PROGRAM_ELEMENTS, "extent", &given.extent);
   }
   if (status == CANVAS_OK) return give_extent(r, &at, level, &given);
-  free(given.choices.data);
+  mem_free(given.choices.data);
   return status;
 }
 

@@ -131,5 +131,5 @@ void schedule_print(const struct schedule *s, struct buf *buf) {
   buf_puts(buf, "canvas 1\n");
   if (*s->name) buf_printf(buf, "schedule %s\n", s->name);
   print_children(&w, 0, 0);
-  free(w.mentioned);
+  mem_free(w.mentioned);
 }

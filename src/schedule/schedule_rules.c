@@ -288,8 +288,8 @@ canvas_status schedule_verify(canvas_context *ctx, const struct schedule *s) {
   c.opened = mem_alloc(((size_t)s->levels.count + 1) * sizeof *c.opened);
   c.leaves = mem_alloc((size_t)s->nodes.count * sizeof *c.leaves);
   canvas_status status = check_all(&c);
-  free(c.named);
-  free(c.opened);
-  free(c.leaves);
+  mem_free(c.named);
+  mem_free(c.opened);
+  mem_free(c.leaves);
   return status;
 }

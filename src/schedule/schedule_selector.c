@@ -306,9 +306,9 @@ canvas_status schedule_read_selectors(struct reader *r) {
   x->r = r;
   canvas_status status = read_lines(x);
   for (int i = 0; i < x->count; i++) {
-    free(x->stages[i].leaf.axes.data);
-    free(x->stages[i].leaf.layout.data);
+    mem_free(x->stages[i].leaf.axes.data);
+    mem_free(x->stages[i].leaf.layout.data);
   }
-  free(x);
+  mem_free(x);
   return status;
 }

@@ -119,7 +119,7 @@ static void make_order(const struct kernel *k, struct layout *l) {
     if (now < fewest) *best = *l, fewest = now;
   }
   *l = *best;
-  free(best);
+  mem_free(best);
 }
 
 /* ---- columns ------------------------------------------------------------------------------- */

@@ -92,8 +92,8 @@ static struct label label_of(const struct kernel *k, int node) {
 }
 
 static void label_free(struct label *l) {
-  free(l->text);
-  free(l->shape);
+  mem_free(l->text);
+  mem_free(l->shape);
 }
 
 /* Even, so that half of it is whole. */
@@ -216,5 +216,5 @@ void spell_svg(const struct kernel *k, struct buf *out) {
     label_free(&labels[i]);
   }
   buf_puts(out, "</g>\n</svg>\n");
-  free(p);
+  mem_free(p);
 }

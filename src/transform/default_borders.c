@@ -95,7 +95,7 @@ bool editor_border(struct editor *e, int *after) {
     program_free(out);
     out = NULL;
   }
-  free(constant);
+  mem_free(constant);
   if (out) editor_take(e, out);
   return out != NULL;
 }

@@ -213,5 +213,5 @@ void default_buffer_stages(struct default_plans *all) {
     if (reader < 0 || done[reader] || !buffer_one(all, i)) continue;
     done[reader] = true;
   }
-  free(done);
+  mem_free(done);
 }

@@ -83,7 +83,7 @@ static bool are_all(const struct rows *r) {
   bool *constant = program_constants(r->p), all = r->count > 0;
   for (int i = 0; i < r->p->tensors.count && all; i++)
     all = r->p->tensors.data[i].is_input || (!constant[i] && is_of_rows(r, i));
-  free(constant);
+  mem_free(constant);
   return all;
 }
 
@@ -155,7 +155,7 @@ bool default_may_have_odd_rows(const struct program *p, const struct machine *ma
   struct rows r = rows_open(p, machine);
   r.any = true;
   bool may = are_all(&r);
-  free(r.kept);
+  mem_free(r.kept);
   return may;
 }
 
@@ -169,6 +169,6 @@ struct schedule *default_odd_rows(const struct program *p, const struct machine 
     s = NULL;
   }
   loop_tree_free(tree);
-  free(r.kept);
+  mem_free(r.kept);
   return s;
 }

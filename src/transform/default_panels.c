@@ -82,7 +82,7 @@ bool editor_pack(struct editor *e) {
       done[f.load[j].tensor] = true;
     }
   }
-  free(done);
+  mem_free(done);
   if (out) editor_take(e, out);
   return out != NULL;
 }

@@ -395,7 +395,7 @@ static void plan_stages(struct default_plans *all) {
     all->plan[i].reader = -1;
     all->plan[i].kind = needed[i] && !t->is_input ? DEFAULT_TILED : DEFAULT_UNUSED;
   }
-  free(needed);
+  mem_free(needed);
   for (int i = 0; i < count; i++)
     if (all->plan[i].kind == DEFAULT_TILED) plan_stage(all, i);
 }
@@ -424,8 +424,8 @@ void default_plan_shared(struct default_plans *out, const struct default_plans *
 }
 
 void default_plan_free(struct default_plans *plans) {
-  free(plans->kept);
-  free(plans->plan);
-  free(plans->shared);
-  free(plans->constant);
+  mem_free(plans->kept);
+  mem_free(plans->plan);
+  mem_free(plans->shared);
+  mem_free(plans->constant);
 }

@@ -118,7 +118,7 @@ static void inline_maps(struct editor *e) {
   all.kept = mem_alloc(((size_t)p->tensors.count + 1) * sizeof *all.kept);
   for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &all.kept[i]);
   for (int i = 0; i < p->tensors.count; i++) count += c.inlined[i] = is_worth_inlining(p, &all, i);
-  free(all.kept);
+  mem_free(all.kept);
   if (!count) {
     change_close(&c);
     program_free(c.to);
@@ -386,7 +386,7 @@ static bool has_product(const struct program *p) {
     default_facts(p, i, kept, &f);
     found = f.loads > 1 && default_rows_share(&f);
   }
-  free(kept);
+  mem_free(kept);
   return found;
 }
 

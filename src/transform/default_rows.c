@@ -298,7 +298,7 @@ void default_share_rows(struct default_plans *all) {
     s.before = all->saved;
     begin(&g, number);
     if (g.count) grow(&s, &g);
-    free(g.shared);
+    mem_free(g.shared);
     if (all->shared[i].group) number++;
   }
 }

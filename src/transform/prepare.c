@@ -152,7 +152,7 @@ static canvas_status lay_out(canvas_context *ctx, const struct splitter *s, stru
     any = true;
   }
   canvas_status status = any ? program_relayout(ctx, *part, text, &made) : CANVAS_OK;
-  free(text);
+  mem_free(text);
   if (!made) return status;
   program_free(*part);
   *part = made;
@@ -231,7 +231,7 @@ static bool find_layouts(struct splitter *s) {
 
 static void forget_layouts(struct splitter *s) {
   for (int i = 0; i < s->p->tensors.count; i++) {
-    free(s->layout[i]);
+    mem_free(s->layout[i]);
     s->layout[i] = NULL;
   }
 }
@@ -254,25 +254,25 @@ canvas_status prepare_split(canvas_context *ctx, const struct loop_tree *tree,
     forget_layouts(&s);
     if (status == CANVAS_OK && !*out) status = take_apart(ctx, &s, out);
   }
-  free(s.constant);
-  free(s.apart);
-  free(s.kept);
-  free(s.read);
-  free(s.number);
-  free(s.layout);
+  mem_free(s.constant);
+  mem_free(s.apart);
+  mem_free(s.kept);
+  mem_free(s.read);
+  mem_free(s.number);
+  mem_free(s.layout);
   return status;
 }
 
 static void free_part(struct prepared_part *part) {
   loop_tree_free(part->tree);
   program_free(part->program);
-  free(part->takes);
+  mem_free(part->takes);
 }
 
 void prepare_free(struct prepared *prepared) {
   if (!prepared) return;
   free_part(&prepared->prepare);
   free_part(&prepared->rest);
-  free(prepared->offset);
-  free(prepared);
+  mem_free(prepared->offset);
+  mem_free(prepared);
 }

@@ -46,6 +46,6 @@ void prepare_layout_leaf(struct schedule *s, int node, const struct program_tens
     memcpy(added->level, split.level, sizeof added->level);
     added->count = split.count;
   }
-  free(old.axes.data);
-  free(old.layout.data);
+  mem_free(old.axes.data);
+  mem_free(old.layout.data);
 }

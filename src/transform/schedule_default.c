@@ -94,7 +94,7 @@ static void add_all(struct default_maker *m, const struct default_plans *all) {
     else
       add_planned(m, all, i);
   }
-  free(done);
+  mem_free(done);
 }
 
 _Static_assert((int)PROGRAM_STAGES *(SCHEDULE_DEPTH + 1) < (int)SCHEDULE_NODES,
@@ -109,7 +109,7 @@ static struct schedule *plain(const struct program *p, const char *name,
   struct default_maker m = {.p = p, .s = schedule_new(name), .machine = machine, .kept = all.kept};
   for (int i = 0; i < p->tensors.count; i++)
     if (all.plan[i].kind != DEFAULT_UNUSED) add_plain(&m, i);
-  free(m.meanings.data);
+  mem_free(m.meanings.data);
   default_plan_free(&all);
   return m.s;
 }
@@ -160,7 +160,7 @@ static struct schedule *tiled(const struct default_plans *all) {
                             .shared = all->shared,
                             .plan = all->plan};
   add_all(&m, all);
-  free(m.meanings.data);
+  mem_free(m.meanings.data);
   return m.s;
 }
 

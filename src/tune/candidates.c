@@ -32,8 +32,8 @@ static canvas_status find_prepared(canvas_context *ctx, const struct loop_tree *
 }
 
 void candidate_forget(struct measure_prepare *prepare) {
-  free((bool *)(uintptr_t)prepare->prepare);
-  free((bool *)(uintptr_t)prepare->rest);
+  mem_free((bool *)(uintptr_t)prepare->prepare);
+  mem_free((bool *)(uintptr_t)prepare->rest);
   *prepare = (struct measure_prepare){0};
 }
 
@@ -101,11 +101,11 @@ canvas_status candidates_measure(canvas_context *ctx, const struct compiler *com
   }
   canvas_status status = batch_run(ctx, compiler, expected, c, count, options, verdicts);
   for (int i = 0; i < count; i++) {
-    free(w[i].text);
+    mem_free(w[i].text);
     candidate_forget(&w[i].prepare);
   }
-  free(w);
-  free(c);
+  mem_free(w);
+  mem_free(c);
   return status;
 }
 
@@ -119,7 +119,7 @@ canvas_status candidate_compile(canvas_context *ctx, const struct compiler *comp
   if (candidate_text(&own, tree, w.name, &w.text, &w.prepare) != CANVAS_OK) return CANVAS_OK;
   const struct batch_candidate c = {w.text, w.name, w.prepare.bytes ? &w.prepare : NULL, false};
   canvas_status status = batch_compile(ctx, compiler, expected, &c);
-  free(w.text);
+  mem_free(w.text);
   candidate_forget(&w.prepare);
   return status;
 }

@@ -71,7 +71,7 @@ static struct images images_open(const struct program *p) {
 int64_t images_of(const struct program *p) {
   struct images m = images_open(p);
   bool found = find_images(&m);
-  free(m.axis);
+  mem_free(m.axis);
   return found ? p->tensors.data[p->outputs.data[0]].axes[0].size : 1;
 }
 
@@ -81,7 +81,7 @@ struct program *fewer_images(const struct program *p, int64_t count) {
   canvas_context ctx;
   for (int i = 0; out && i < p->tensors.count; i++)
     if (m.axis[i] >= 0) out->tensors.data[i].axes[m.axis[i]].size = count;
-  free(m.axis);
+  mem_free(m.axis);
   if (!out || program_verify(&ctx, out) == CANVAS_OK) return out;
   program_free(out);
   return NULL;

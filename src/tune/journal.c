@@ -74,12 +74,12 @@ void journal_close(struct journal *j) {
   if (!j) return;
   log_close(j->log);
   records_free(&j->records);
-  free(j->known.data);
-  free(j->program);
-  free(j->machine);
-  free(j->method);
-  free(j->processor);
-  free(j);
+  mem_free(j->known.data);
+  mem_free(j->program);
+  mem_free(j->machine);
+  mem_free(j->method);
+  mem_free(j->processor);
+  mem_free(j);
 }
 
 int64_t journal_damaged(const struct journal *j) {
@@ -133,8 +133,8 @@ canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct j
                      .compiler = (char *)(uintptr_t)e->compiler};
   record_stamp(&r);
   canvas_status status = log_append(ctx, j->log, &r);
-  free(r.processor);
-  free(r.version);
+  mem_free(r.processor);
+  mem_free(r.version);
   return status;
 }
 
@@ -149,5 +149,5 @@ void journal_similar(const struct journal *j,
     const struct record *r = tasks.data[i].best >= 0 ? &j->records.data[tasks.data[i].best] : NULL;
     if (r && same_but_sizes(r->program, j->program)) visit(data, r->rule, r->schedule);
   }
-  free(tasks.data);
+  mem_free(tasks.data);
 }

@@ -93,7 +93,7 @@ static bool only_lacks_end(const struct log *log, int64_t from, int64_t size) {
   bool good = line && read_at(&aside, log, from, (size_t)(size - from), line) == CANVAS_OK &&
               record_parse(&aside, line, (size_t)(size - from), &r) == CANVAS_OK;
   if (good) record_free(&r);
-  free(line);
+  mem_free(line);
   return good;
 }
 
@@ -193,6 +193,6 @@ int64_t log_cut(const struct log *log) {
 void log_close(struct log *log) {
   if (!log) return;
   if (log->file >= 0) close(log->file);
-  free(log->path);
-  free(log);
+  mem_free(log->path);
+  mem_free(log);
 }

@@ -136,7 +136,7 @@ const struct record *records_best(const struct records *r, const char *program,
     bool overruled = is_overruled(one, last_in_network(&networks, one, filter));
     if (!overruled && (!one->screened || trials_only)) *of = one;
   }
-  free(networks.data);
+  mem_free(networks.data);
   return best ? best : trial;
 }
 
@@ -259,8 +259,8 @@ void records_tasks(const struct records *r, const struct record_filter *filter,
   }
   for (int i = 0; i < out->count; i++)
     if (!out->data[i].ended) out->data[i].best = out->data[i].trial;
-  free(networks.data);
-  free(table);
+  mem_free(networks.data);
+  mem_free(table);
 }
 
 /* ---- in order -------------------------------------------------------------------------------- */

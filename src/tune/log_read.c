@@ -29,7 +29,7 @@ static void make_room(struct records *r) {
   r->texts = mem_alloc((size_t)r->text_slots * sizeof *r->texts);
   for (int i = 0; i < slots; i++)
     if (old[i]) r->texts[slot_of(r, old[i])] = old[i];
-  free(old);
+  mem_free(old);
 }
 
 /* The one copy of a text; NULL is as "". */
@@ -53,8 +53,8 @@ void records_add(struct records *out, const struct record *r) {
 }
 
 void records_free(struct records *r) {
-  free(r->data);
-  free(r->texts);
+  mem_free(r->data);
+  mem_free(r->texts);
   arena_free(&r->arena);
   *r = (struct records){0};
 }
@@ -179,6 +179,6 @@ canvas_status log_read(canvas_context *ctx, const char *path, struct records *ou
   canvas_status status = open_file(ctx, path, &l);
   if (status == CANVAS_OK) status = read_lines(ctx, path, &l, out);
   if (l.file >= 0) close(l.file);
-  free(l.bytes);
+  mem_free(l.bytes);
   return status;
 }

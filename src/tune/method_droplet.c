@@ -61,7 +61,7 @@ static canvas_status take_step(struct search *s, struct tune_candidate *at, bool
     *moved = is_faster(verdict_of(s, best), verdict_of(s, *at));
   }
   if (*moved) *at = best;
-  free(m.data);
+  mem_free(m.data);
   return status;
 }
 
@@ -74,7 +74,7 @@ canvas_status method_droplet(struct search *s) {
     c[count] = first.data[count].candidate;
     count++;
   }
-  free(first.data);
+  mem_free(first.data);
   TRY(search_measure(s, c, count));
   for (int start = 0; s->best >= 0 && !search_over(s) && start < 100; start++) {
     struct tune_candidate at = s->trials.data[s->best].candidate;

@@ -58,7 +58,7 @@ static void next_round(struct search *s, struct ranking *p, struct ranking *seen
     ranking_add(&next, s, c);
   }
   for (int i = 0; i < next.count; i++) VEC_PUSH(seen, next.data[i]);
-  free(p->data);
+  mem_free(p->data);
   *p = next;
 }
 
@@ -83,8 +83,8 @@ canvas_status method_evolution(struct search *s) {
     for (int i = 0; i < ROUNDS && p.count; i++) next_round(s, &p, &seen);
     status = search_measure(s, c, pick_measured(s, &seen, c));
     idle = s->trials.count == before ? idle + 1 : 0;
-    free(p.data);
-    free(seen.data);
+    mem_free(p.data);
+    mem_free(seen.data);
   }
   return status;
 }

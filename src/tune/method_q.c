@@ -150,7 +150,7 @@ canvas_status method_q(struct search *s) {
     mlp_free(l.walkers[i].online);
     mlp_free(l.walkers[i].target);
   }
-  free(l.walkers);
-  free(l.moves.data);
+  mem_free(l.walkers);
+  mem_free(l.moves.data);
   return status;
 }

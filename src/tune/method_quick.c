@@ -54,7 +54,7 @@ static void consider_sketch(struct search *s, int sketch, struct ranking *all) {
   for (int i = 0, count = seen.count; size > SMALL && i < DESCENTS && i < count; i++)
     descend(s, seen.data[i], &seen);
   for (int i = 0; i < seen.count; i++) VEC_PUSH(all, seen.data[i]);
-  free(seen.data);
+  mem_free(seen.data);
 }
 
 static void consider(struct search *s, struct ranking *all) {
@@ -76,7 +76,7 @@ static void take_in_turn(const struct search *s, const struct ranking *all, stru
       taken[k]++;
       VEC_PUSH(out, all->data[i]);
     }
-  free(taken);
+  mem_free(taken);
 }
 
 /* The best of each order of loops: where there is time for some trials alone. */
@@ -108,7 +108,7 @@ void method_shortlist(struct search *s, struct ranking *out) {
   if (s->heavy) take_orders(s, &all, out);
   for (int i = 0; !s->heavy && i < SHORTLIST / 2 && i < all.count; i++) VEC_PUSH(out, all.data[i]);
   take_in_turn(s, &all, out);
-  free(all.data);
+  mem_free(all.data);
 }
 
 /* ---- oneshot --------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ canvas_status method_oneshot(struct search *s) {
              ((struct trial){.candidate = best.candidate, .predicted = best.predicted}));
     s->best = 0;
   }
-  free(all.data);
+  mem_free(all.data);
   return CANVAS_OK;
 }
 
@@ -162,7 +162,7 @@ static canvas_status improve(struct search *s, struct tune_candidate from,
       if (search_time(s, c[j]) < search_time(s, *to)) *to = c[j];
     *better = search_time(s, *to) < BETTER * search_time(s, from);
   }
-  free(near.data);
+  mem_free(near.data);
   return status;
 }
 
@@ -186,8 +186,8 @@ canvas_status method_quick(struct search *s) {
   struct tune_candidate *c = mem_alloc((size_t)first.count * sizeof *c + 1);
   for (int i = 0; i < first.count; i++) c[i] = first.data[i].candidate;
   status = search_measure(s, c, first.count);
-  free(c);
-  free(first.data);
+  mem_free(c);
+  mem_free(first.data);
   measured_best(s, &starts);
   for (int i = 0; i < STARTS && i < starts.count && status == CANVAS_OK; i++) {
     struct tune_candidate now = starts.data[i].candidate;
@@ -197,6 +197,6 @@ canvas_status method_quick(struct search *s) {
       if (better) now = next;
     }
   }
-  free(starts.data);
+  mem_free(starts.data);
   return status;
 }

@@ -90,6 +90,6 @@ canvas_status method_searching(struct search *s) {
     status = one_round(s, &m);
     idle = s->trials.count == before ? idle + 1 : 0;
   }
-  free(m.data);
+  mem_free(m.data);
   return status;
 }

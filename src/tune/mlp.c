@@ -48,11 +48,11 @@ struct mlp *mlp_new(int inputs, int outputs, struct random *r) {
 
 void mlp_free(struct mlp *m) {
   for (int i = 0; m && i < MLP_LAYERS; i++) {
-    free(m->layer[i].weights);
-    free(m->layer[i].values);
-    free(m->layer[i].errors);
+    mem_free(m->layer[i].weights);
+    mem_free(m->layer[i].values);
+    mem_free(m->layer[i].errors);
   }
-  free(m);
+  mem_free(m);
 }
 
 void mlp_copy(struct mlp *to, const struct mlp *from) {

@@ -30,7 +30,7 @@ static canvas_status emit_prepared(canvas_context *ctx, const struct prepared *p
     if (status == CANVAS_OK) status = emit_c(ctx, p->rest.tree, &second, text);
   }
   buf_free(&function);
-  free(name);
+  mem_free(name);
   return status;
 }
 

@@ -127,7 +127,7 @@ static bool measure_rates(canvas_context *ctx, const struct compiler *compiler,
   r->measured =
       compile_probes(ctx, compiler, probes, objects) && run_probes(ctx, probes, objects, best);
   if (r->measured) set_rates(probes, best, r);
-  for (int i = 0; i < probes->count; i++) free(objects[i].path);
+  for (int i = 0; i < probes->count; i++) mem_free(objects[i].path);
   return r->measured;
 }
 
@@ -149,7 +149,7 @@ static bool find_kept(const char *cache, const struct buf *key, struct rates *ou
               rates_parse(text.text, text.length, out);
   if (path && !good) cache_drop(path);
   buf_free(&text);
-  free(path);
+  mem_free(path);
   return good;
 }
 
@@ -166,8 +166,8 @@ static void keep(canvas_context *ctx, const char *cache, const struct buf *key,
   if (status == CANVAS_OK)
     cache_keep(ctx, cache, key->text, key->length, work_folder, "rates", &path);
   cache_work_end(work_folder);
-  free(file);
-  free(path);
+  mem_free(file);
+  mem_free(path);
   buf_free(&text);
 }
 
@@ -194,7 +194,7 @@ canvas_status rates_here(canvas_context *ctx, const struct machine *machine, str
       compiler_open(&own, NULL, &compiler) == CANVAS_OK)
     find_rates(&own, cache, compiler, machine, out);
   compiler_close(compiler);
-  free(cache);
+  mem_free(cache);
   return CANVAS_OK;
 }
 

@@ -199,5 +199,5 @@ canvas_status probes_open(canvas_context *ctx, const struct machine *m, struct r
 }
 
 void probes_close(struct probes *p) {
-  for (int i = 0; i < p->count; i++) free(p->list[i].text);
+  for (int i = 0; i < p->count; i++) mem_free(p->list[i].text);
 }

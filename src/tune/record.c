@@ -49,13 +49,13 @@ static void *field(const struct record *r, const struct member *m) {
 
 void record_free(struct record *r) {
   for (int i = 0; i < MEMBERS; i++)
-    if (members[i].kind == TEXT) free(*(char **)field(r, &members[i]));
+    if (members[i].kind == TEXT) mem_free(*(char **)field(r, &members[i]));
   *r = (struct record){0};
 }
 
 void record_stamp(struct record *r) {
-  free(r->processor);
-  free(r->version);
+  mem_free(r->processor);
+  mem_free(r->version);
   r->processor = processor_name();
   r->version = mem_strdup(CANVAS_VERSION);
   r->time = (int64_t)time(NULL);

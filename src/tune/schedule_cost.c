@@ -29,8 +29,8 @@ static void find_prepared(struct cost_walk *w) {
     if (!constant[s->tensor] || s->is_output) needed[root_of(tree, i)] = true;
   }
   for (int i = 0; i < tree->count; i++) w->nests[i].prepared = !needed[root_of(tree, i)];
-  free(needed);
-  free(constant);
+  mem_free(needed);
+  mem_free(constant);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------- */
@@ -52,11 +52,11 @@ static void walk_open(struct cost_walk *w, const struct loop_tree *tree,
 }
 
 static void walk_close(struct cost_walk *w) {
-  free(w->nests);
-  free(w->accesses.data);
-  for (int by = 0; by < FETCHED; by++) free(w->body[by]);
-  free(w->scratch);
-  free(w->counted);
+  mem_free(w->nests);
+  mem_free(w->accesses.data);
+  for (int by = 0; by < FETCHED; by++) mem_free(w->body[by]);
+  mem_free(w->scratch);
+  mem_free(w->counted);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -136,6 +136,6 @@ canvas_status cost_of_stages(canvas_context *ctx, const struct loop_tree *tree,
 }
 
 void cost_free(struct schedule_cost *cost) {
-  free(cost->stages);
+  mem_free(cost->stages);
   cost->stages = NULL;
 }

@@ -206,8 +206,8 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
 
 static void pending_close(struct pending *p) {
   loop_tree_free(p->tree);
-  free(p->program);
-  free(p->schedule);
+  mem_free(p->program);
+  mem_free(p->schedule);
 }
 
 static struct journal_entry entry_of(const struct search *s, const struct pending *p) {
@@ -238,8 +238,8 @@ static canvas_status measure_new(struct search *s, struct pending *p, int count)
                                 &s->measuring, verdicts);
   for (int i = 0, next = 0; status == CANVAS_OK && i < count; i++)
     if (!p[i].recalled) p[i].trial.verdict = verdicts[next++];
-  free(verdicts);
-  free(trees);
+  mem_free(verdicts);
+  mem_free(trees);
   return status;
 }
 

@@ -55,7 +55,7 @@ static canvas_status find_spaces(canvas_context *ctx, const struct machine *mach
 
 void tune_spaces_free(struct sketches *sketches, struct space **spaces) {
   for (int i = 0; spaces && i < sketches->count; i++) space_free(spaces[i]);
-  free(spaces);
+  mem_free(spaces);
   sketches_free(sketches);
 }
 
@@ -188,7 +188,7 @@ static int64_t point_near(const struct space *space, const struct schedule *foun
   for (int i = 0; i < space->count; i++)
     extents[space->knobs[i].level] = number_of(found, space->knobs[i].name);
   int64_t point = space_nearest(space, extents);
-  free(extents);
+  mem_free(extents);
   return point;
 }
 
@@ -280,9 +280,9 @@ void search_close(struct search *s) {
   expected_free(s->expected);
   compiler_close(s->compiler);
   for (int i = 0; s->few && i < s->sketches.count; i++) program_free(s->few[i]);
-  free(s->few);
+  mem_free(s->few);
   program_free(s->fewer);
   tune_spaces_free(&s->sketches, s->spaces);
-  free(s->trials.data);
-  free(s->hints.data);
+  mem_free(s->trials.data);
+  mem_free(s->hints.data);
 }

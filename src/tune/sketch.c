@@ -29,14 +29,14 @@ struct maker {
 /* ---- one sketch ---- */
 
 void sketch_free(struct sketch *s) {
-  free(s->rule);
+  mem_free(s->rule);
   program_free(s->program);
   schedule_free(s->schedule);
 }
 
 void sketches_free(struct sketches *s) {
   for (int i = 0; i < s->count; i++) sketch_free(&s->data[i]);
-  free(s->data);
+  mem_free(s->data);
   *s = (struct sketches){0};
 }
 
@@ -50,8 +50,8 @@ static char *text_of(const struct sketch *s) {
 static bool same_sketch(const struct sketch *a, const struct sketch *b) {
   char *x = text_of(a), *y = text_of(b);
   bool same = strcmp(x, y) == 0;
-  free(x);
-  free(y);
+  mem_free(x);
+  mem_free(y);
   return same;
 }
 
@@ -154,7 +154,7 @@ static void add_buffered(struct maker *m, const struct program *p, const struct 
   buf_printf(&rule, "%s of rows%s, ", wish->buffer, across ? " across" : "");
   char *of = rule_of(wish);
   buf_puts(&rule, of);
-  free(of);
+  mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
                          wish->blocks});
 }
@@ -198,7 +198,7 @@ static bool add_band(struct maker *m, const struct program *p, const struct defa
   struct buf rule = {0};
   char *of = rule_of(wish);
   buf_printf(&rule, "%s for %lld rows, overlapping, %s", stage, (long long)rows, of);
-  free(of);
+  mem_free(of);
   add(m, (struct sketch){rule.text, made.program, made.schedule, made.cycles, FAMILY_BUFFERED,
                          wish->blocks});
   return true;
@@ -229,7 +229,7 @@ static void add_overlaps(struct maker *m, const struct program *p) {
           add_rows(m, p, kinds.data[i].wish, t->name, rows[r]);
     }
   }
-  free(kinds.data);
+  mem_free(kinds.data);
 }
 
 /* Partial sums are the lanes; otherwise their number makes no difference. */
@@ -260,7 +260,7 @@ static void add_kinds(struct maker *m, const struct program *p, const struct def
     wish.blocks = BLOCKS_FORMULA;
     if (!panels && !rows && !bands) add_wished(m, p, &wish);
   }
-  free(kinds.data);
+  mem_free(kinds.data);
 }
 
 /* The default splits a sum into partial ones: a stage that sums and was not given. */
@@ -306,7 +306,7 @@ static void add_columns(struct maker *m, const struct program *given) {
     add_buffered(m, p, &wish, false);
     add_buffered(m, p, &wish, true);
   }
-  free(kinds.data);
+  mem_free(kinds.data);
   program_free(p);
 }
 
@@ -318,7 +318,7 @@ static void name_channels(struct maker *m, int from, const char *name) {
     struct sketch *s = &m->out->data[i];
     struct buf rule = {0};
     buf_printf(&rule, "%s in blocks of channels, %s", name, s->rule);
-    free(s->rule);
+    mem_free(s->rule);
     s->rule = rule.text;
     s->family = FAMILY_CHANNELS;
   }
@@ -339,7 +339,7 @@ static void add_channels(struct maker *m, const struct program *given) {
       add_wished(m, p, &wish);
   }
   name_channels(m, before, name);
-  free(kinds.data);
+  mem_free(kinds.data);
   program_free(p);
 }
 

@@ -262,7 +262,7 @@ static bool has_lanes(const struct program *p, int stage) {
     int64_t stride = f.load[i].stride[last];
     whole = !(f.load[i].twisted >> last & 1) && (stride == 0 || stride == 1);
   }
-  free(kept);
+  mem_free(kept);
   return whole;
 }
 

@@ -37,7 +37,7 @@ static bool is_straight(const struct program *p, int stage) {
   struct default_facts f;
   for (int i = 0; i < p->tensors.count; i++) default_keep_plain(&p->tensors.data[i], &kept[i]);
   default_facts(p, stage, kept, &f);
-  free(kept);
+  mem_free(kept);
   int axis = f.t->rank + f.t->reductions - 1;
   bool moves = false, straight = !f.many && !(f.asked >> axis & 1) && f.t->axes[axis].low < 0;
   for (int i = 0; i < f.loads; i++) {

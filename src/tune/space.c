@@ -137,8 +137,8 @@ canvas_status space_new(canvas_context *ctx, const struct program *program,
 
 void space_free(struct space *space) {
   if (!space) return;
-  for (int i = 0; i < space->count; i++) free(space->knobs[i].values);
-  free(space);
+  for (int i = 0; i < space->count; i++) mem_free(space->knobs[i].values);
+  mem_free(space);
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */

@@ -216,7 +216,7 @@ canvas_status tune_many(canvas_context *ctx, struct tune_task *tasks, int count,
     if (s.lines[i].began) pthread_join(s.lines[i].thread, NULL);
   pthread_cond_destroy(&m.changed);
   pthread_mutex_destroy(&m.lock);
-  free(s.lines);
-  free(s.states);
+  mem_free(s.lines);
+  mem_free(s.states);
   return worst(ctx, tasks, count);
 }

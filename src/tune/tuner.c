@@ -107,7 +107,7 @@ static double winner_time(const struct finals *f, int winner, double beside) {
 static void drop_winner(struct tuned *out) {
   loop_tree_free(out->tree);
   program_free(out->program);
-  free(out->rule);
+  mem_free(out->rule);
   out->tree = NULL;
   out->program = NULL;
   out->rule = NULL;
