@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CanvasError
-from .orphans import MARK, kill_marked, kill_orphans, new_mark
-from .scratch import environment_of, new_scratch, remove_scratch
+from .orphans import MARK, kill_marked
+from .scratch import Scratch, clear_left, environment_of, new_scratch
 from .stopwatch import Stopwatch
 
 STARTING = 60.0  # seconds that a new child may take on top of its first job, for importing torch
@@ -74,8 +74,8 @@ class Pool:
         self.program = program
         self.children: list[Child] = []
         self.selector = selectors.DefaultSelector()
-        self.scratch: Path | None = None  # of all children, once there is one
-        kill_orphans()
+        self.scratch: Scratch | None = None  # of all children, once there is one
+        clear_left()
 
     def __enter__(self) -> Pool:
         return self
@@ -161,7 +161,7 @@ class Pool:
             self._reap(child)
         if self.scratch is not None:
             scratch, self.scratch = self.scratch, None
-            remove_scratch(scratch)
+            scratch.remove()
 
     def _timeout(self, seconds: float) -> float:
         watches = [child.watch for child in self.children if child.watch is not None]
@@ -176,8 +176,8 @@ class Pool:
         environment.update(TORCHINDUCTOR_COMPILE_THREADS="1")  # no compilers beside our children
         if self.scratch is None:
             self.scratch = new_scratch()
-        environment.update(environment_of(self.scratch))
-        mark = environment[MARK] = new_mark()
+        environment.update(environment_of(self.scratch.path))
+        mark = environment[MARK] = self.scratch.new_mark()
         safe = ["-P"] if sys.version_info >= (3, 11) else []
         try:
             process = subprocess.Popen(
