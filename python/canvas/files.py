@@ -15,11 +15,14 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+NEW = ".new"
+TOKEN = 16 + len(NEW)  # characters of a temporary name after the head
+TEMPORARY = re.compile(r"\..*\.[0-9a-f]{16}\.new", re.DOTALL)
 STEM = 200  # bytes of NAME that a temporary name holds: systems take names of 255
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 QUIETLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # no link, no waiting
@@ -44,7 +47,7 @@ def at_once(path: Path, through_link: bool = True) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(handle)
-                os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(path.parent / name, path)
         except BaseException:
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
@@ -64,7 +67,7 @@ def folder_at_once(path: Path) -> Iterator[Path]:
         try:
             yield path.parent / name
             _sync_files(path.parent / name)
-            os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(path.parent / name, path)
         except BaseException:
             shutil.rmtree(path.parent / name, ignore_errors=True)
             raise
@@ -73,7 +76,7 @@ def folder_at_once(path: Path) -> Iterator[Path]:
         _sync_folder(folder)
 
 
-def remove_files(folder: Path, names: Iterable[str]) -> None:
+def remove_files(folder: Path, names: Sequence[str]) -> None:
     """Remove the files of these names in `folder`, and what killed writers of them have left.
     Nothing where the folder is a symbolic link or is not there.
     """
@@ -83,22 +86,22 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
         return
     try:
         for name in names:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, IsADirectoryError):
                 os.unlink(name, dir_fd=handle)
-            _remove_left(folder, handle, name)
+        _remove_left(folder, handle, *names)
     finally:
         os.close(handle)
 
 
+def remove_left(folder: Path, names: Sequence[str]) -> None:
+    """Remove what killed writers of `names` have left in `folder`."""
+    with _opened(folder) as handle:
+        _remove_left(folder, handle, *names)
+
+
 def temporary_name(name: str) -> str:
     """What a file or folder is called while it is written; no two are called the same."""
-    return f"{_head(name)}{os.urandom(8).hex()}.new"
-
-
-def is_temporary(entry: str, name: str) -> bool:
-    """Whether `entry` is a temporary name of `name`."""
-    head = _head(name)
-    return entry.startswith(head) and bool(re.fullmatch("[0-9a-f]{16}[.]new", entry[len(head) :]))
+    return f"{_head(name)}{os.urandom(8).hex()}{NEW}"
 
 
 def _head(name: str) -> str:
@@ -171,10 +174,11 @@ def _is_at(folder: int, name: str, handle: int) -> bool:
         return False
 
 
-def _remove_left(parent: Path, folder: int, name: str) -> None:
-    """Remove what killed writers of `name` have left in `parent`, open as `folder`."""
+def _remove_left(parent: Path, folder: int, *names: str) -> None:
+    """Remove what killed writers of `names` have left in `parent`, open as `folder`."""
+    heads = {_head(name) for name in names}
     for entry in os.listdir(folder):
-        if is_temporary(entry, name):
+        if TEMPORARY.fullmatch(entry) and entry[:-TOKEN] in heads:
             with suppress(OSError):
                 _remove_if_free(parent, folder, entry)
 

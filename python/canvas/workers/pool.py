@@ -46,6 +46,7 @@ class Child:
     process: subprocess.Popen[bytes]
     mark: str  # in its environment and of all that it starts
     job: int | None = None
+    images: Message | None = None  # that the job reads: their folder and seal
     watch: Stopwatch | None = None  # of the job; it stands still while the job waits for a verdict
     heard: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
@@ -104,6 +105,7 @@ class Pool:
         if child is None:
             child, extra = self._spawn(), STARTING
         child.job, child.watch = job, Stopwatch(child.process.pid, limit, extra)
+        child.images = words.get("images")
         child.log.clear()
         self._send(child, words)
         return child
@@ -299,9 +301,24 @@ class Pool:
             return self._fail(child, "error", "the child closed its output and went on")
         if code >= 0:
             return self._fail(child, "error", f"the child ended with exit code {code}")
+        if -code == signal.SIGBUS and child.images is not None:
+            self._check_images(child)
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (out of memory?)" if -code == signal.SIGKILL else ""
         return self._fail(child, f"crashed({name})", f"the child was ended by {name}{hint}")
+
+    def _check_images(self, child: Child) -> None:
+        """Raise CanvasError where the images that a child read have been cut off or changed: that
+        has ended it, and no fault of its own.
+        """
+        from ..data import stored
+
+        assert child.images is not None
+        try:
+            stored.check(Path(child.images["folder"]), child.images["seal"])
+        except CanvasError:
+            self._reap(child)
+            raise
 
     def _fail(self, child: Child, kind: str, reason: str) -> list[tuple[int, Message]]:
         self._read_log(child)
