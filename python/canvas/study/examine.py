@@ -101,6 +101,8 @@ def bounded(database: sqlite3.Connection, path: Path) -> Iterator[None]:
         if left[0] < 0:
             raise Damaged(path, "reading it has no end") from error
         raise
+    except UnicodeDecodeError as error:  # of SQLite's message, which quotes the file
+        raise Damaged(path, "a text that is not UTF-8") from error
     finally:
         database.set_progress_handler(None, 0)
 
@@ -149,11 +151,13 @@ def check_schema(database: sqlite3.Connection, path: Path, version: int) -> None
     if found == expected:
         return
     known = expected | _upgraded(version)
-    for type, name, *_ in sorted(found - known):
+    for type, name, *_ in sorted(found - known, reverse=True):  # views, triggers, tables, indices
         raise Damaged(path, f"no search makes its {_shown(type)} '{_shown(name)}'")
-    tables = {name for type, name, *_ in expected if type == "table"}
-    for name in sorted(tables - {name for _, name, *_ in found}):
-        raise Damaged(path, f"its table '{name}' is missing")
+    needed = {name for type, name, *_ in expected if type == "table"}
+    if version > 3:  # before, there was none in a study that was brought up to date
+        needed.add("candidate")
+    for name in sorted(needed - {name for _, name, *_ in found}):
+        raise Damaged(path, f"its '{name}' is missing")
 
 
 def _shapes(database: sqlite3.Connection, most: int) -> Iterator[Shape]:

@@ -282,19 +282,8 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     database = _database(path, mode)
     try:
         defend(database)
-        application = database.execute("PRAGMA application_id").fetchone()[0]
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION:
-            raise CanvasError(f"'{path}' is not a study: another program made it")
-        if tables and not 1 <= version <= VERSION:
-            raise CanvasError(
-                f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
-                "use a newer canvas or choose another --out"
-            )
-        if tables:
-            with bounded(database, path):
-                check_schema(database, path, version)
+        with bounded(database, path):
+            _check_ours(database, path)
         if mode != "ro":
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
@@ -310,6 +299,22 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _check_ours(database: sqlite3.Connection, path: Path) -> None:
+    """Reject what is neither empty nor a study of a format that we know."""
+    application = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    if application != APPLICATION:
+        raise CanvasError(f"'{path}' is not a study: another program made it")
+    if not 1 <= version <= VERSION:
+        raise CanvasError(
+            f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
+            "use a newer canvas or choose another --out"
+        )
+    check_schema(database, path, version)
 
 
 def _database(path: Path, mode: str) -> sqlite3.Connection:
