@@ -23,7 +23,7 @@ from .. import _core
 from ..files import at_once, folder_at_once
 from ..study import ENDED, FIND_FILES, TRIED, Candidate, Study, Timing
 from ..study.gain import gain_line
-from ..text import printable
+from ..text import csv_cell, printable
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
@@ -275,10 +275,8 @@ def pareto_csv(report: Report) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """A figure with six digits, a text on one line."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return printable(value) if isinstance(value, str) else value
+    """A figure with six digits, a text as `csv_cell` has it."""
+    return f"{value:.6g}" if isinstance(value, float) else csv_cell(value)
 
 
 def find_folder(row: Candidate) -> str:

@@ -16,11 +16,12 @@ import re
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
 from ..errors import CanvasError
+from ..text import printable
 from .old_formats import SCHEMAS
 from .schema import SCHEMA, UPGRADES, VERSION
 
@@ -43,6 +44,7 @@ LEAST_STEPS = 200  # of an examination; more for a long file, by ...
 BYTES_OF_STEP = 1000  # ... a step for so many of its bytes
 
 SUPER_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"  # at the end of a journal that names another
+LONGEST = 400  # characters of what is wrong in a message
 SHOWN = 60  # characters of a foreign name in a message
 
 Shape = tuple[str, str, str, tuple[str, ...]]  # type, name, table, and the tokens of its SQL
@@ -53,7 +55,7 @@ class Damaged(CanvasError):
 
     def __init__(self, path: Path, how: str) -> None:
         super().__init__(
-            f"the study '{path}' is damaged ({how}): put back a copy, or choose another --out, "
+            f"the study '{path}' is damaged ({printable(how[:LONGEST])}): put back a copy, or choose another --out, "
             "or --fresh to start over"
         )
 
@@ -84,10 +86,10 @@ def _text(text: bytes) -> str:
 @contextmanager
 def bounded(database: sqlite3.Connection, path: Path) -> Iterator[None]:
     """Around what examines: no file makes it work longer than its length explains."""
-    try:
-        size = path.stat().st_size
-    except OSError:
-        size = 0
+    size = 0
+    for part in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            size += part.stat().st_size
     left = [LEAST_STEPS + size // BYTES_OF_STEP]
 
     def step() -> bool:
