@@ -106,8 +106,8 @@ static int open_new(struct place *p) {
     for (int i = 0; i < TOKEN / 2; i++)
       at += snprintf(p->temporary + at, sizeof p->temporary - (size_t)at, "%02x", token[i]);
     snprintf(p->temporary + at, sizeof p->temporary - (size_t)at, ".new");
-    int handle = openat(p->folder, p->temporary,
-                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int handle =
+        openat(p->folder, p->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (handle < 0 && errno == EEXIST) continue;
     if (handle < 0) return -1;
     bool held = !flock(handle, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;

@@ -135,7 +135,7 @@ def _opened(folder: Path, through_link: bool = True) -> Iterator[int]:
 
 
 def _new(folder: int, name: str, make: Any) -> tuple[str, int]:
-    """A temporary file or folder that is ours alone: its name, and a handle that holds its lock."""
+    """A temporary file or folder that is ours alone: its name, a handle that holds its lock."""
     while True:
         new = temporary_name(name)
         try:
@@ -272,6 +272,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 # ---- files of lines -----------------------------------------------------------------------------
+
 
 def add_lines(path: str | os.PathLike[str], lines: str) -> None:
     """Whole lines behind those of a file, in one write, so that those of two processes do not mix.

@@ -60,7 +60,7 @@ def rewrite(database: sqlite3.Connection, name: str, old: str, new: str) -> None
     database.execute("PRAGMA writable_schema = OFF")
 
 
-# ---- what a stranger adds or changes --------------------------------------------------------------
+# ---- what a stranger adds or changes ------------------------------------------------------------
 
 
 def recursive_view(folder: Path, draw: random.Random) -> None:
@@ -97,7 +97,7 @@ EXTRAS = (
     "CREATE VIRTUAL TABLE extra USING rtree(id, a, b)",
     "CREATE TABLE sqlite_stat1 (tbl, idx, stat)",
     "ANALYZE",
-    "CREATE TABLE \"a\x1b[2J\n'\" (a)",
+    'CREATE TABLE "a\x1b[2J\n\'" (a)',
     "CREATE TABLE extra_" + "x" * 3000 + " (a)",
 )
 
@@ -183,7 +183,9 @@ def pages(folder: Path, draw: random.Random) -> None:
 
 def cut(folder: Path, draw: random.Random) -> None:
     size = (folder / "study.db").stat().st_size
-    os.truncate(folder / "study.db", draw.choice((0, 1, 16, 99, 100, size // 2, size - 1, size * 9)))
+    os.truncate(
+        folder / "study.db", draw.choice((0, 1, 16, 99, 100, size // 2, size - 1, size * 9))
+    )
 
 
 def beside(folder: Path, draw: random.Random) -> None:

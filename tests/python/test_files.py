@@ -16,7 +16,15 @@ from pathlib import Path
 import pytest
 from faults import small_disk
 
-from canvas.files import add_lines, at_once, folder_at_once, open_file, remove_files, temporary_name
+from canvas.files import (
+    add_lines,
+    at_once,
+    folder_at_once,
+    open_file,
+    remove_files,
+    temporary_name,
+)
+
 # Writes half, says so and waits to be killed.
 HALF = """
 import sys, time
@@ -225,7 +233,7 @@ def test_a_link_is_not_followed_where_it_must_not_be(tmp_path: Path) -> None:
 
 
 def fill(write: Callable[[Path], None], path: Path) -> None:
-    with pytest.raises(OSError, match="No space left|File too large"):
+    with pytest.raises(OSError, match=r"No space left|File too large"):
         write(path)
 
 

@@ -259,6 +259,26 @@ def test_a_tree_of_pages_that_has_no_end_is_rejected(study: Path) -> None:
     assert done.returncode == 2 and "is damaged" in done.stderr and len(done.stderr) < 500
 
 
+def test_an_index_that_holds_what_its_table_does_not_is_rejected(study: Path) -> None:
+    """Some queries read the index alone."""
+    database = connect(study)
+    roots = [
+        database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()[
+            0
+        ]
+        for name in ("sqlite_autoindex_final_1", "sqlite_autoindex_timing_1")
+    ]
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    content = bytearray((study / "study.db").read_bytes())
+    source, target = ((root - 1) * 4096 for root in roots)
+    content[target : target + 4096] = content[source : source + 4096]
+    (study / "study.db").write_bytes(content)
+    for open_study in (Study.read, Study.open):
+        with pytest.raises(CanvasError, match="is damaged"):
+            open_study(study)
+
+
 # ---- values -------------------------------------------------------------------------------------
 
 WRONG = [
@@ -313,7 +333,7 @@ def test_a_value_of_another_type_is_rejected(value: object, study: Path) -> None
     for column in ("accuracy  REAL", "loss      REAL", "seconds   REAL"):
         rewrite(database, "epoch", column, f"{column} NOT NULL")
     database.close()
-    if kind == "real" and 0 <= float(str(value)) <= 1 or value in (0, 1):
+    if (kind == "real" and 0 <= float(str(value)) <= 1) or value in (0, 1):
         assert Study.read(study).curve(1) is not None
         return
     with pytest.raises(CanvasError, match="is damaged"):
@@ -345,9 +365,9 @@ def test_a_study_is_opened_with_all_that_defends_it(study: Path) -> None:
 
 def test_work_without_end_is_stopped(tmp_path: Path) -> None:
     database = sqlite3.connect(":memory:")
-    with pytest.raises(CanvasError, match="reading it has no end"):
-        with examine.bounded(database, tmp_path / "none"):
-            database.execute(f"{ENDLESS} sum(x) FROM c").fetchone()
+    endless = pytest.raises(CanvasError, match="reading it has no end")
+    with endless, examine.bounded(database, tmp_path / "none"):
+        database.execute(f"{ENDLESS} sum(x) FROM c").fetchone()
     assert database.execute("SELECT 1").fetchone() == (1,)
 
 

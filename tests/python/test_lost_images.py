@@ -45,7 +45,7 @@ def images(tmp_path: Path) -> dict[str, str]:
 def test_a_child_that_images_end_is_no_failure_of_its_job(do: str, images: dict[str, str]) -> None:
     with Pool(1, program=("-c", READER)) as pool:
         pool.start(0, {"do": do, "images": images, **images}, 60)
-        with pytest.raises(CanvasError, match="the images in '.*' are damaged: ValueError"):
+        with pytest.raises(CanvasError, match=r"the images in '.*' are damaged: ValueError"):
             while pool.busy():
                 assert not pool.wait(1.0)
 
@@ -78,12 +78,12 @@ def write_into(path: Path) -> None:
 def test_what_came_of_changed_images_is_no_result(change, raises, images) -> None:
     mapped = stored.Mapped(Path(images["folder"]), images["seal"])
     _ = mapped.train, mapped.validation
-    with pytest.raises(worker.LostData, match=r"'train_images.npy' has changed"):
-        with worker.whole(mapped):
-            worker.check_images(mapped)
-            change(Path(images["folder"], "train_images.npy"))
-            if raises:
-                raise ValueError("the loss is nan")
+    lost = pytest.raises(worker.LostData, match=r"'train_images.npy' has changed")
+    with lost, worker.whole(mapped):
+        worker.check_images(mapped)
+        change(Path(images["folder"], "train_images.npy"))
+        if raises:
+            raise ValueError("the loss is nan")
 
 
 def test_images_that_are_removed_or_replaced_are_read_to_the_end(images) -> None:

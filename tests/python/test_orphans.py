@@ -1,4 +1,4 @@
-"""What a killed driver left is killed and removed; what a living one has, wherever it runs, is not."""
+"""What a killed driver left is killed and removed; a living one keeps its own, anywhere."""
 
 import os
 import subprocess

@@ -79,7 +79,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
         assert sorted(os.listdir(tmp_path / "disk")) == ["filler", "x.c"]
 
 
-@pytest.mark.parametrize("name", ["n" * 253 + ".c", "\u00e9" * 126 + ".c", "none/x.c", "x/"])
+@pytest.mark.parametrize(
+    "name", ["n" * 253 + ".c", "\u00e9" * 126 + ".c", "none/x.c", "x/"], ids=range(4)
+)
 def test_a_name_that_is_long_or_cannot_be(name: str, tmp_path: Path) -> None:
     done = compile(tmp_path, name)
     if "/" in name:

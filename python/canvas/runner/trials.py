@@ -204,9 +204,9 @@ class Trials:
             if candidate.kind == "find" and latency_limit(self.options) is not None:
                 batch = self.options["latency_batch"]
                 words["layers"] = {"targets": self.run.plan.targets, "batch": batch}
-        if candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs:
-            if keeps(self.study.folder):
-                words["kept"] = str(kept_file(self.study.folder, candidate.name))
+        first = candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs
+        if first and keeps(self.study.folder):
+            words["kept"] = str(kept_file(self.study.folder, candidate.name))
         job = self.run.training(candidate, self.options["epochs"], **words)
         pool.start(id, job, self._train_limit())
         self.display.started(self._name(candidate), course.until)

@@ -17,8 +17,9 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import CanvasError
 from ..text import printable
@@ -55,8 +56,8 @@ class Damaged(CanvasError):
 
     def __init__(self, path: Path, how: str) -> None:
         super().__init__(
-            f"the study '{path}' is damaged ({printable(how[:LONGEST])}): put back a copy, or choose another --out, "
-            "or --fresh to start over"
+            f"the study '{path}' is damaged ({printable(how[:LONGEST])}): put back a copy, or "
+            "choose another --out, or --fresh to start over"
         )
 
 
@@ -65,12 +66,13 @@ class Damaged(CanvasError):
 
 def defend(database: sqlite3.Connection) -> None:
     """Take from a database what no study needs, as far as this Python has a switch for it."""
+    switched: Any = database
     for name, most in LIMITS.items():
         if hasattr(sqlite3, name):  # from Python 3.11 on
-            database.setlimit(getattr(sqlite3, name), most)
+            switched.setlimit(getattr(sqlite3, name), most)
     for name, value in SWITCHES.items():
         if hasattr(sqlite3, name):  # from Python 3.12 on
-            database.setconfig(getattr(sqlite3, name), value)
+            switched.setconfig(getattr(sqlite3, name), value)
     database.execute("PRAGMA trusted_schema = OFF")
     database.execute("PRAGMA cell_size_check = ON")
     database.text_factory = _text
@@ -113,9 +115,12 @@ def bounded(database: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 def check_files(path: Path) -> None:
-    """Reject a study beside which stands what SQLite would wait for, or write or remove elsewhere."""
+    """Reject a study beside which SQLite would find what makes it wait, or change other files."""
     real = path.resolve()
-    for place in (real, *(real.with_name(real.name + end) for end in ("-wal", "-shm", "-journal"))):
+    for place in (
+        real,
+        *(real.with_name(real.name + end) for end in ("-wal", "-shm", "-journal")),
+    ):
         try:
             mode = os.lstat(place).st_mode
         except OSError:
@@ -139,7 +144,8 @@ def check_files(path: Path) -> None:
 # ---- the schema ---------------------------------------------------------------------------------
 
 TOKEN = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|[ \t\n\f\r]+|\w+|.""", re.DOTALL | re.ASCII
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|[ \t\n\f\r]+|\w+|.""",
+    re.DOTALL | re.ASCII,
 )
 BLANK = (" ", "\t", "\n", "\f", "\r", "--", "/*")
 
@@ -174,7 +180,7 @@ def _shapes(database: sqlite3.Connection, most: int) -> Iterator[Shape]:
 type_of_none = type(None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fresh(version: int) -> frozenset[Shape]:
     """What a search of this format makes."""
     database = sqlite3.connect(":memory:")
@@ -184,7 +190,7 @@ def _fresh(version: int) -> frozenset[Shape]:
     return shapes
 
 
-@lru_cache(maxsize=None)
+@cache
 def _upgraded(version: int) -> frozenset[Shape]:
     """What a study of this format holds that was brought up to date from an older one, at once or
     format by format.
@@ -214,7 +220,7 @@ def _shown(name: str) -> str:
 def check_pages(database: sqlite3.Connection, path: Path) -> None:
     """Reject a file that is damaged, before anything is added to it or printed from it."""
     try:
-        found = str(database.execute("PRAGMA quick_check(1)").fetchone()[0]).splitlines()[-1]
+        found = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0]).splitlines()[-1]
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as error:

@@ -154,7 +154,7 @@ class Store:
             raise Damaged(self.folder / FILE, str(error)) from None
 
     def _examine(self) -> None:
-        """Reject what is in the tables of a study of this format and no search can have written."""
+        """Reject what the tables of a study of this format hold and no search can have written."""
         path = self.folder / FILE
         try:
             with bounded(self.database, path):

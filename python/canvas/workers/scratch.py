@@ -166,14 +166,14 @@ def import_without_blanks(path: list[str]) -> None:
     """Put a link in this process's temporary folder in place of every folder of `path` (which is
     sys.path) that has a blank in its name.
     """
-    blank = [place for place, entry in enumerate(path) if has_blank(entry)]
+    blank = [at for at, entry in enumerate(path) if has_blank(entry)]
     if not blank:
         return
     links = Path(tempfile.mkdtemp(prefix="path-"))
-    for place in blank:
-        link = links / str(place)
-        link.symlink_to(os.path.abspath(path[place]))
-        path[place] = str(link)
+    for at in blank:
+        link = links / str(at)
+        link.symlink_to(os.path.abspath(path[at]))
+        path[at] = str(link)
 
 
 def has_blank(text: str) -> bool:
