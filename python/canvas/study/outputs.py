@@ -37,7 +37,7 @@ def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
     remove_left(folder, names)
     remove_kept(folder, finds)
     remove_files(folder / IMAGES, IMAGE_FILES)
-    remove_files(folder, ("pareto.csv", "data.npz", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+    remove_files(folder, ("pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
 
 
 def kept_file(folder: Path, name: str) -> Path:
