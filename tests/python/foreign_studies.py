@@ -303,14 +303,19 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=0)
     given = parser.parse_args()
-    pristine = make(given.folder / "pristine", random.Random(0))
+    return search(given.folder, given.first, given.runs, given.seconds)
+
+
+def search(place: Path, first: int, runs: int, seconds: float = 0) -> int:
+    """Make and check studies in the folder `place`; 1 where a promise was broken."""
+    pristine = make(place / "pristine", random.Random(0))
     assert check(pristine)
     began, counts = time.monotonic(), {True: 0, False: 0}
-    for number in range(given.first, given.first + given.runs):
-        if given.seconds and time.monotonic() - began > given.seconds:
+    for number in range(first, first + runs):
+        if seconds and time.monotonic() - began > seconds:
             break
         print(number, flush=True)
-        draw, folder = random.Random(number), given.folder / "study"
+        draw, folder = random.Random(number), place / "study"
         shutil.copytree(pristine, folder)
         for _ in range(draw.choice((1, 1, 1, 2))):
             with contextlib.suppress(Exception):  # of one that is damaged already

@@ -41,8 +41,8 @@ SWITCHES = {
     "SQLITE_DBCONFIG_ENABLE_TRIGGER": False,
 }
 STEP = 100_000  # instructions of SQLite between two looks at how many there were
-LEAST_STEPS = 200  # of an examination; more for a long file, by ...
-BYTES_OF_STEP = 1000  # ... a step for so many of its bytes
+LEAST_STEPS = 50  # of an examination; more for a long file, by ...
+BYTES_OF_STEP = 20_000  # ... a step for so many of its bytes; a sound study takes one a million
 
 SUPER_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"  # at the end of a journal that names another
 LONGEST = 400  # characters of what is wrong in a message
