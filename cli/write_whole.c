@@ -1,44 +1,152 @@
-/* A file written whole or not at all. */
+/* A file written whole or not at all.
+ *
+ *     .NAME.TOKEN.new   is written, synced to disk, then renamed to   NAME
+ *
+ * TOKEN is random, and the file is new: two writers never share one. A writer locks its own; what a
+ * killed writer has left is not locked, and the next writer of NAME removes it. python/canvas/files.py
+ * does the same.
+ */
+#define _DEFAULT_SOURCE /* flock, getentropy beside the rest */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <sys/random.h>
+#endif
 
 #include "command.h"
 
+enum {
+  STEM = 200, /* bytes of NAME that a temporary name holds: systems take names of 255 */
+  TOKEN = 16, /* hexadecimal digits */
+  LONGEST = STEM + TOKEN + 8
+};
+
+struct place {
+  int folder; /* open */
+  const char *name;
+  char head[STEM + 3]; /* ".NAME." */
+  char temporary[LONGEST];
+};
+
 static int cannot_write(const char *path, int why) {
   return report_error("cannot write '%.900s': %s", path, strerror(why));
+}
+
+static bool is_at(int folder, const char *name, int handle) {
+  struct stat there, here;
+  return !fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) && !fstat(handle, &here) &&
+         there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+/* ---- what killed writers left ---------------------------------------------------------------- */
+
+static bool is_temporary(const char *entry, const char *head) {
+  size_t length = strlen(head);
+  return !strncmp(entry, head, length) && strspn(entry + length, "0123456789abcdef") == TOKEN &&
+         !strcmp(entry + length + TOKEN, ".new");
+}
+
+static void remove_if_free(int folder, const char *entry) {
+  struct stat s;
+  if (fstatat(folder, entry, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode) ||
+      s.st_uid != geteuid())
+    return;
+  int handle = openat(folder, entry, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (handle < 0) return;
+  if (!flock(handle, LOCK_EX | LOCK_NB) && is_at(folder, entry, handle)) unlinkat(folder, entry, 0);
+  close(handle);
+}
+
+static void remove_left(const struct place *p) {
+  struct dirent *entry;
+  int handle = openat(p->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *all = handle < 0 ? NULL : fdopendir(handle);
+  if (!all) {
+    if (handle >= 0) close(handle);
+    return;
+  }
+  while ((entry = readdir(all)))
+    if (is_temporary(entry->d_name, p->head)) remove_if_free(p->folder, entry->d_name);
+  closedir(all);
+}
+
+/* ---- the new file ---------------------------------------------------------------------------- */
+
+/* The folder of `path`, opened, and the names in it. False with errno. */
+static bool find_place(const char *path, struct place *p) {
+  const char *slash = strrchr(path, '/');
+  size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+  char *parent = malloc(length + 2);
+  if (!parent) return false;
+  memcpy(parent, path, length);
+  memcpy(parent + length, ".", 2);
+  p->name = path + length;
+  p->folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int why = errno;
+  free(parent);
+  errno = why;
+  snprintf(p->head, sizeof p->head, ".%.*s.", STEM, p->name);
+  return p->folder >= 0;
+}
+
+/* A file that is ours alone and holds its lock; -1 with errno. Where files cannot be locked nobody
+ * removes what is left. */
+static int open_new(struct place *p) {
+  unsigned char token[TOKEN / 2];
+  for (;;) {
+    if (getentropy(token, sizeof token)) return -1;
+    int at = snprintf(p->temporary, sizeof p->temporary, "%s", p->head);
+    for (int i = 0; i < TOKEN / 2; i++)
+      at += snprintf(p->temporary + at, sizeof p->temporary - (size_t)at, "%02x", token[i]);
+    snprintf(p->temporary + at, sizeof p->temporary - (size_t)at, ".new");
+    int handle =
+        openat(p->folder, p->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (handle < 0 && errno == EEXIST) continue;
+    if (handle < 0) return -1;
+    bool held = !flock(handle, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+    if (held && is_at(p->folder, p->temporary, handle)) return handle;
+    close(handle);
+  }
 }
 
 static bool put_bytes(FILE *file, const char *bytes, size_t length, int mode) {
   bool good = fwrite(bytes, 1, length, file) == length && !fflush(file);
   mode_t mask = umask(0);
   umask(mask);
-  return good && !fchmod(fileno(file), (mode_t)mode & ~mask);
+  return good && !fchmod(fileno(file), (mode_t)mode & ~mask) && !fsync(fileno(file));
 }
 
-/* Beside its place under another name, then renamed. */
+/* Renamed while it is locked. 0, or errno. */
+static int put_file(struct place *p, const char *bytes, size_t length, int mode) {
+  int handle = open_new(p);
+  if (handle < 0) return errno;
+  FILE *file = fdopen(handle, "wb");
+  bool good = file && put_bytes(file, bytes, length, mode) &&
+              !renameat(p->folder, p->temporary, p->folder, p->name);
+  int why = good ? 0 : errno;
+  if (!good) unlinkat(p->folder, p->temporary, 0);
+  if (file)
+    fclose(file);
+  else
+    close(handle);
+  if (good) fsync(p->folder); /* some file systems sync no folders */
+  return why;
+}
+
 int write_whole(const char *path, const char *bytes, size_t length, int mode) {
   struct stat s;
+  struct place p;
   if (!stat(path, &s) && !S_ISREG(s.st_mode)) return report_error("'%.900s' is no file", path);
-  size_t size = strlen(path) + 8;
-  char *temporary = malloc(size);
-  if (!temporary) return cannot_write(path, ENOMEM);
-  snprintf(temporary, size, "%s.XXXXXX", path);
-  int handle = mkstemp(temporary), why = errno;
-  FILE *file = handle >= 0 ? fdopen(handle, "wb") : NULL;
-  bool good = file && put_bytes(file, bytes, length, mode);
-  if (file) {
-    why = errno;
-    good = !fclose(file) && good;
-    if (good) {
-      good = !rename(temporary, path);
-      why = errno;
-    }
-    if (!good) unlink(temporary);
-  }
-  free(temporary);
-  return good ? EXIT_OK : cannot_write(path, why);
+  if (!find_place(path, &p)) return cannot_write(path, errno);
+  remove_left(&p);
+  int why = put_file(&p, bytes, length, mode);
+  close(p.folder);
+  return why ? cannot_write(path, why) : EXIT_OK;
 }

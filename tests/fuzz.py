@@ -9,6 +9,9 @@ now, and every text that the goldens give to the command. The last line of a tar
 seconds and edges. An input that breaks a promise is written to build/fuzz/found/ and shown: give
 it a name that says what it was and put it into the stored corpus once the cause is mended.
 
+The target `study` is none of libFuzzer's: tests/python/foreign_studies.py makes studies as a
+stranger might, `--runs` of them (default: 1000), and looks what every command says.
+
 --keep replaces the stored corpus by some of the inputs that reach something of their own (files
 named `was-...` stay). Exit status 1 if anything was found, 2 where there is no libFuzzer.
 """
@@ -22,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from messages import strings
 
@@ -29,6 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 TARGETS = sorted(path.stem.removeprefix("fuzz_") for path in CORPUS.parent.glob("fuzz_*.c"))
+STUDY = "study"  # the target that is Python
+STUDIES = 1000  # of a run without --runs: each is opened by a dozen commands
 LONGEST = 4000  # bytes of an input
 SECONDS_EACH = 300  # an input that takes longer hangs; properties.c counts the processor's seconds
 KEPT, KEPT_BYTES = 50, 50_000  # inputs of one stored corpus, and their bytes at most
@@ -36,17 +42,27 @@ KEPT, KEPT_BYTES = 50, 50_000  # inputs of one stored corpus, and their bytes at
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev fuzz", description="look for inputs that break")
-    parser.add_argument("target", nargs="?", choices=TARGETS, metavar="TARGET", help=str(TARGETS))
-    parser.add_argument("--runs", type=int, default=1_000_000, help="inputs (default: 1000000)")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        choices=[*TARGETS, STUDY],
+        metavar="TARGET",
+        help=str([*TARGETS, STUDY]),
+    )
+    parser.add_argument("--runs", type=int, help="inputs (default: 1000000)")
     parser.add_argument("--seconds", type=int, default=0, help="at most so long (default: no end)")
     parser.add_argument("--keep", action="store_true", help="renew the stored corpus afterwards")
     options = parser.parse_args()
+    broken = 0
+    if options.target in (None, STUDY):
+        broken += not search_studies(options.runs or STUDIES, options.seconds)
+    if options.target == STUDY:
+        return 1 if broken else 0
     if not build():
         return 2
-    broken = 0
     for target in [options.target] if options.target else TARGETS:
         collect_seeds(target)
-        broken += not search(target, options.runs, options.seconds)
+        broken += not search(target, options.runs or 1_000_000, options.seconds)
         if options.keep:
             keep(target)
     return 1 if broken else 0
@@ -224,6 +240,20 @@ def search(target: str, runs: int, seconds: int) -> bool:
         f"  {'nothing found' if done.returncode == 0 else 'FOUND SOMETHING, see above'}",
         flush=True,
     )
+    return done.returncode == 0
+
+
+def search_studies(runs: int, seconds: int) -> bool:
+    """As `search`, of studies; one that hangs is the last number that was printed."""
+    found = BUILD / "found" / STUDY
+    shutil.rmtree(found, ignore_errors=True)
+    found.mkdir(parents=True)
+    script = ROOT / "tests/python/foreign_studies.py"
+    command = [sys.executable, str(script), str(found), f"--runs={runs}", f"--seconds={seconds}"]
+    began = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    lines = done.stdout.splitlines()
+    print(f"{STUDY:8} {lines[-1] if lines else '?'}, {time.monotonic() - began:.0f} s", flush=True)
     return done.returncode == 0
 
 

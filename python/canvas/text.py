@@ -1,6 +1,12 @@
-"""Text from elsewhere on a terminal: whatever the terminal would obey is escaped."""
+"""Text from elsewhere: what a terminal would obey, or a spreadsheet would compute, is escaped."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def printable(text: str) -> str:
@@ -11,3 +17,14 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """`text` with everything escaped but its line breaks."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def csv_cell(value: Any) -> Any:
+    """A value as a cell of CSV.  A text on one line; one that a spreadsheet would take for a
+    formula begins with an apostrophe.  Numbers stay what they are, as texts too.
+    """
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    formula = value.lstrip(" ").startswith(FORMULA) and len(text) > 1
+    return f"'{text}" if formula and not NUMBER.fullmatch(text) else text

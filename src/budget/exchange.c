@@ -114,7 +114,7 @@ static void set_up(struct exchange_state *e, struct problem *p, int kind) {
     pair->dear = set(e, pair, 2) ? e->now[pair->target].of[kind] - before : INT64_MAX;
     set(e, pair, 1);
   }
-  qsort(e->data, (size_t)e->count, sizeof *e->data, by_dearness);
+  if (e->count) qsort(e->data, (size_t)e->count, sizeof *e->data, by_dearness);
 }
 
 /* Whether even all pairs at the most that each may have alone stay under a least. */

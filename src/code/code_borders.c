@@ -684,7 +684,7 @@ static void settle_nests(struct splitter *s) {
     struct nest nest = {i, count(s, i), asked(s, i)};
     VEC_PUSH(&nests, nest);
   }
-  qsort(nests.data, (size_t)nests.count, sizeof *nests.data, more_often);
+  if (nests.count) qsort(nests.data, (size_t)nests.count, sizeof *nests.data, more_often);
   for (int i = 0; i < nests.count; i++) {
     s->copied = 0;
     s->room = (int)int_min(left, MOST_TIMES * (int64_t)nests.data[i].size);

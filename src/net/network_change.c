@@ -82,7 +82,7 @@ void network_constants_first(struct network *n) {
   for (int varies = 0; varies < 2; varies++)
     for (int i = 0; i < n->calls.count; i++)
       if (n->calls.data[i].varies == varies) calls[count++] = n->calls.data[i];
-  memcpy(n->calls.data, calls, (size_t)count * sizeof *calls);
+  if (count) memcpy(n->calls.data, calls, (size_t)count * sizeof *calls);
   mem_free(calls);
   network_settle(n);
 }

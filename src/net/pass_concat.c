@@ -169,7 +169,7 @@ static canvas_status replace(struct joining *j, int call, const int *values, int
 
 static bool reads_these(const struct net_call *c, const int *values, int count) {
   return c->arguments.count == count &&
-         !memcmp(c->arguments.data, values, (size_t)count * sizeof *values);
+         (!count || !memcmp(c->arguments.data, values, (size_t)count * sizeof *values));
 }
 
 static canvas_status try_call(struct joining *j, int call) {

@@ -415,7 +415,7 @@ static void take_loops(struct follower *f, int copy, int to) {
     axes[i] = leaf->axes.data[copied_axis(f->change.from, copy, i)];
     name_axis(f, &axes[i], y->axes[i].name);
   }
-  memcpy(leaf->axes.data, axes, (size_t)y->rank * sizeof *axes);
+  if (y->rank) memcpy(leaf->axes.data, axes, (size_t)y->rank * sizeof *axes);
   leaf->stage = old->stage;
   leaf->scope = old->scope;
   leaf->layout.count = 0;

@@ -121,12 +121,22 @@ static canvas_status broken(canvas_context *ctx, const char *path) {
   return fail(ctx, CANVAS_IO, "cannot read '%.500s': %s", path, strerror(errno));
 }
 
+/* Where the file system has no locks nobody appends either. False, with errno, where it has some and this
+ * one cannot be had. */
+static bool lock_to_read(int file, bool *locked) {
+  int answer;
+  while ((answer = flock(file, LOCK_SH)) && errno == EINTR) continue;
+  *locked = !answer;
+  return !answer || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
+}
+
 /* Opened, and its size at a moment when nobody writes; what comes behind it meanwhile is not read. */
 static canvas_status open_file(canvas_context *ctx, const char *path, struct lines *l) {
   struct stat s;
   l->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (l->file < 0) return broken(ctx, path);
-  bool locked = !flock(l->file, LOCK_SH); /* where files cannot be locked, nobody appends either */
+  bool locked;
+  if (!lock_to_read(l->file, &locked)) return broken(ctx, path);
   bool known = !fstat(l->file, &s);
   if (locked) flock(l->file, LOCK_UN);
   if (!known) return broken(ctx, path);

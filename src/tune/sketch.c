@@ -219,7 +219,7 @@ static void add_overlaps(struct maker *m, const struct program *p) {
   struct default_wish plain = {0};
   struct default_wishes kinds = {0};
   default_wishes_of(p, m->machine, &plain, &kinds);
-  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < OVERLAPS; i++) {
     for (int stage = 0; stage < p->tensors.count; stage++) {
       const struct program_tensor *t = &p->tensors.data[stage];
@@ -243,7 +243,7 @@ static bool is_of_sums(const struct default_wish *kind, int64_t sums) {
 static void add_kinds(struct maker *m, const struct program *p, const struct default_wish *base) {
   struct default_wishes kinds = {0};
   default_wishes_of(p, m->machine, base, &kinds);
-  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < KINDS; i++) {
     struct default_wish wish = kinds.data[i].wish;
     if (kinds.data[i].cycles > WORSE * kinds.data[0].cycles) break;
@@ -298,7 +298,7 @@ static void add_columns(struct maker *m, const struct program *given) {
   struct program *p = sketch_columns(given, m->machine, name);
   if (!p) return;
   default_wishes_of(p, m->machine, &plain, &kinds);
-  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < COLUMNS; i++) {
     struct default_wish wish = kinds.data[i].wish;
     wish.blocks = BLOCKS_ROWS;
@@ -332,7 +332,7 @@ static void add_channels(struct maker *m, const struct program *given) {
   struct program *p = sketch_channels(given, m->machine, name);
   if (!p) return;
   default_wishes_of(p, m->machine, &plain, &kinds);
-  qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
+  if (kinds.count) qsort(kinds.data, (size_t)kinds.count, sizeof *kinds.data, by_cycles);
   for (int i = 0; i < kinds.count && i < CHANNELS; i++) {
     struct default_wish wish = kinds.data[i].wish;
     for (wish.blocks = BLOCKS_LANES; wish.blocks <= BLOCKS_BANDS; wish.blocks++)
@@ -518,7 +518,7 @@ canvas_status sketches_of(canvas_context *ctx, const struct program *p,
   for (int tile = 2; options && options->winograd && tile <= WINOGRAD; tile += 2)
     add_winograd(&m, p, tile);
   program_free(merged);
-  qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
+  if (out->count > 1) qsort(out->data + 1, (size_t)out->count - 1, sizeof *out->data, better);
   while (out->count > LEAST && is_poor(out)) sketch_free(&out->data[--out->count]);
   while (out->count > SKETCHES) drop_one(out);
   return CANVAS_OK;

@@ -77,7 +77,7 @@ static int by_size(const void *a, const void *b) {
 
 static void sort_values(struct knob *k) {
   int kept = 0;
-  qsort(k->values, (size_t)k->count, sizeof *k->values, by_size);
+  if (k->count) qsort(k->values, (size_t)k->count, sizeof *k->values, by_size);
   for (int i = 0; i < k->count; i++)
     if (!kept || k->values[kept - 1] != k->values[i]) k->values[kept++] = k->values[i];
   k->count = kept;

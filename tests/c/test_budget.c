@@ -410,6 +410,10 @@ static const struct {
     {{narrow, "8,2,2", "macs=0.5x..0.8x,params=0.1x", 0, 0, false},
      "none: macs 192 of the largest sizes that fit are under the least of 1152 (0.5x of 2304)",
      0},
+    // nothing to exchange: without variables there is no pair
+    {{identity, "8,2,2", "macs=0.5x..0.8x", 0, 0, false},
+     "none: macs 0 of the largest sizes that fit are under the least of 1152 (0.5x of 2304)",
+     0},
     // a dim of two variables: other values than multiples may be whole, so nothing is proven
     {{mixed, "8,1,1", "macs=39,params=none", 0, 0, false},
      "none: not found: macs 40 of the smallest sizes are over the budget of 39",

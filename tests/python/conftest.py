@@ -112,8 +112,8 @@ def turn(item: pytest.Item) -> int:
 def nothing_is_left_behind() -> Iterator[None]:
     """The temporary folder of this process is as empty after its tests as before."""
     yield
-    from canvas.workers.scratch import remove_old
+    from canvas.workers.scratch import clear_left
 
-    remove_old()  # of drivers that tests have killed: the next search would do it
+    clear_left()  # of drivers that tests have killed: the next search would do it
     left = [path.name for path in TEMPORARY.iterdir() if not any(map(path.match, OURS))]
     assert not left, f"left in the temporary directory: {', '.join(sorted(left))}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -221,7 +222,7 @@ def family(pid: int) -> list[int]:
             words = (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if any(word.startswith(f"CANVAS_CHILD={pid}:".encode()) for word in words):
+        if any(re.fullmatch(rb"CANVAS_CHILD=.*-%d-\w+:\d+" % pid, word) for word in words):
             found.append(int(entry.name))
     return found
 

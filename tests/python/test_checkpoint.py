@@ -49,7 +49,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch, call):
         raise OSError(28, "No space left on device")
 
     if call == "write":
-        monkeypatch.setattr("builtins.open", fails)
+        monkeypatch.setattr(os, "fdopen", fails)
     else:
         monkeypatch.setattr(os, call, fails)
     with pytest.raises(OSError, match="No space left"):

@@ -186,6 +186,21 @@ def test_lost_images_end_the_search_and_blame_no_candidate(drivers, tmp_path, un
     goes_on_to_the_same_end(drivers, folder, undisturbed)
 
 
+def test_a_search_follows_no_link_of_its_folder(drivers, tmp_path):
+    """A user's files behind `rungs` were removed where they ended as those of a search do."""
+    folder, theirs = tmp_path / "s", tmp_path / "theirs"
+    for place in (folder, theirs):
+        place.mkdir()
+    for name in ("mine.safetensors", "0.safetensors", ".0.safetensors.new"):
+        (theirs / name).write_text("mine")
+    (folder / "rungs").symlink_to(theirs)
+    done = drivers.run(search(folder, "--epochs", "6", "--strategy", "random"), **QUICK)
+    assert done.code == 1, done  # no find came to its end: this worker has no rungs
+    assert "rungs' is no folder of the study" in done.err, done
+    assert (folder / "rungs").is_symlink() and len(os.listdir(theirs)) == 3
+    assert all(path.read_text() == "mine" for path in theirs.iterdir())
+
+
 # ---- 2. kill -9 of the driver -----------------------------------------------------------------
 
 

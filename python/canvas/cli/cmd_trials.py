@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import CanvasError
 from ..options import BY_NAME, read_option
-from ..text import printable
+from ..text import csv_cell, printable
 from .command import Parser, add_options, end_by_sigterm_too, find_models_here, need_torch
 
 TRIAL_COLUMNS = (
@@ -63,7 +63,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: str, columns: Sequence[st
         return
     writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: _on_one_line(x) for key, x in row.items()} for row in rows)
+    writer.writerows({key: csv_cell(x) for key, x in row.items()} for row in rows)
 
 
 def audit(given: argparse.Namespace) -> int:
@@ -113,10 +113,6 @@ def audit_table(rows: Sequence[dict[str, Any]]) -> str:
         for row in rows
     ]
     return align([head, *body], right={1}, width=terminal_width())
-
-
-def _on_one_line(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) else value
 
 
 def parser() -> argparse.ArgumentParser:

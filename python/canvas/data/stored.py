@@ -7,26 +7,29 @@
 Pages of a mapped file are shared by all processes that read them.  The facts are written last, and
 their own sha256, the seal, is what a training is told: an array that is damaged, exchanged or only
 half written does not fit it.  A process computes the sha256 of an array once, and again only after
-its file has changed.
+its file has changed.  To read a mapped file that was cut off meanwhile ends a process by SIGBUS:
+only trainings map files, and who runs them asks `check` what the reason was.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import CanvasError, one_line
-from ..files import at_once
+from ..files import at_once, open_file
 from .augment import Augmentation
 from .dataset import SPLITS, Data, Split
 from .images import CHUNK, normalize, scale
@@ -50,19 +53,19 @@ def store(data: Data, folder: Path, splits: Sequence[str] = SPLITS) -> str:
     """Keep these splits of `data` in `folder`, and return their seal.
 
     What is there already, and is the same, is left alone.  Raises OSError where nothing can be
-    written.
+    written, as where other images stand behind a symbolic link.
     """
     arrays = {name: array for part in splits for name, array in _arrays(data, part)}
     facts = {name: getattr(data, name) for name in DESCRIBED}
     facts |= {"augmentation": asdict(data.augmentation), "shape": data.shape}
-    facts["sha256"] = {name: _sha256(array) for name, array in arrays.items()}
+    facts["sha256"] = {name: _sha256_array(array) for name, array in arrays.items()}
     text = json.dumps(facts, indent=1).encode()
     if not _is_kept(folder, text, facts["sha256"]):
         folder.mkdir(exist_ok=True)
         for name, array in arrays.items():
-            with at_once(_place(folder, name)) as file:
+            with at_once(_place(folder, name), through_link=False) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-        with at_once(folder / FACTS) as file:
+        with at_once(folder / FACTS, through_link=False) as file:
             file.write(text)
     return hashlib.sha256(text).hexdigest()
 
@@ -93,7 +96,7 @@ def _as_bytes(images: Tensor, data: Data) -> np.ndarray | None:
 
 def _is_kept(folder: Path, text: bytes, digests: Mapping[str, str]) -> bool:
     try:
-        same = (folder / FACTS).read_bytes() == text
+        same = _text(folder) == text
         return same and all(_digest(_place(folder, name)) == of for name, of in digests.items())
     except Exception:  # damaged bytes can mean anything
         return False
@@ -109,7 +112,7 @@ def read(folder: Path) -> Data:
         for name, digest in facts["sha256"].items():
             if _digest(_place(folder, name)) != digest:
                 raise ValueError(f"the sha256 of {name}.npy is another")
-        splits = {part: _split(folder, part, facts) for part in SPLITS}
+        splits = {part: _split(folder, part, facts, _read_array) for part in SPLITS}
         whole: Any = {part: (images[:], labels) for part, (images, labels) in splits.items()}
         known = {name: facts[name] for name in DESCRIBED if name != "checksum"}
         data = Data(**whole, **known, augmentation=facts["augmentation"])
@@ -121,7 +124,7 @@ def read(folder: Path) -> Data:
 def describe(folder: Path) -> dict[str, Any]:
     """The facts of the images in `folder`; CanvasError where they are none."""
     with _readable(folder):
-        return _facts((folder / FACTS).read_bytes())
+        return _facts(_text(folder))
 
 
 def has(folder: Path, splits: Sequence[str] = SPLITS) -> bool:
@@ -133,7 +136,15 @@ def has(folder: Path, splits: Sequence[str] = SPLITS) -> bool:
 def seal_of(folder: Path) -> str:
     """What names the images in `folder` to a training."""
     with _readable(folder):
-        return hashlib.sha256((folder / FACTS).read_bytes()).hexdigest()
+        return hashlib.sha256(_text(folder)).hexdigest()
+
+
+def check(folder: Path, seal: str) -> None:
+    """Raise CanvasError where the images in `folder` are not, or not wholly, those of `seal`."""
+    with _readable(folder):
+        for name, digest in _sealed(folder, seal)["sha256"].items():
+            if _digest(_place(folder, name)) != digest:
+                raise _exchanged(folder, f"{name}.npy")
 
 
 class Mapped:
@@ -145,11 +156,9 @@ class Mapped:
 
     def __init__(self, folder: Path, seal: str) -> None:
         self.folder = folder
+        self.mapped: dict[str, tuple[BinaryIO, tuple[int, int]]] = {}  # open, and as they were
         with _readable(folder):
-            text = (folder / FACTS).read_bytes()
-            if hashlib.sha256(text).hexdigest() != seal:
-                raise _exchanged(folder, FACTS)
-            self.facts = _facts(text)
+            self.facts = _sealed(folder, seal)
         self.augmentation: Augmentation = self.facts["augmentation"]
         self.classes: int = self.facts["classes"]
         self.shape: tuple[int, int, int] = self.facts["shape"]
@@ -171,7 +180,19 @@ class Mapped:
             for name in (f"{part}_images", f"{part}_labels"):
                 if _digest(_place(self.folder, name)) != self.facts["sha256"].get(name):
                     raise _exchanged(self.folder, f"{name}.npy")
-            return _split(self.folder, part, self.facts)
+            return _split(self.folder, part, self.facts, self._map)
+
+    def _map(self, place: Path) -> np.ndarray:
+        file = open_file(place)
+        self.mapped[place.name] = (file, _extent(file))
+        shape, dtype, _ = _header(file)
+        return np.memmap(file, dtype, "r", file.tell(), shape)
+
+    def check_mapped(self) -> None:
+        """Raise Exchanged where a file that is mapped was written to or cut off meanwhile."""
+        for name, (file, before) in self.mapped.items():
+            if _extent(file) != before:
+                raise _exchanged(self.folder, name)
 
 
 @dataclass(frozen=True)
@@ -210,12 +231,34 @@ def _numbers(images: Tensor, mean: Sequence[float], deviation: Sequence[float]) 
     return numbers
 
 
-def _split(folder: Path, part: str, facts: Mapping[str, Any]) -> Split:
-    images = np.load(_place(folder, f"{part}_images"), mmap_mode="r", allow_pickle=False)
-    labels = np.load(_place(folder, f"{part}_labels"), allow_pickle=False)
+def _split(
+    folder: Path, part: str, facts: Mapping[str, Any], array: Callable[[Path], np.ndarray]
+) -> Split:
+    """A split whose images are read by `array`."""
+    images = array(_place(folder, f"{part}_images"))
+    labels = _read_array(_place(folder, f"{part}_labels"))
     if images.dtype not in (np.uint8, np.float32) or images.shape[1:] != facts["shape"]:
         raise ValueError(f"the {part} images are {images.dtype} {list(images.shape)}")
     return MappedImages(images, facts["mean"], facts["deviation"]), torch.from_numpy(labels)
+
+
+def _read_array(place: Path) -> np.ndarray:
+    with open_file(place) as file:
+        array: np.ndarray = np.load(file, allow_pickle=False)
+    return array
+
+
+def _text(folder: Path) -> bytes:
+    with open_file(folder / FACTS) as file:
+        return file.read()
+
+
+def _sealed(folder: Path, seal: str) -> dict[str, Any]:
+    """The facts of the images; raises Exchanged where they are others than those of `seal`."""
+    text = _text(folder)
+    if hashlib.sha256(text).hexdigest() != seal:
+        raise _exchanged(folder, FACTS)
+    return _facts(text)
 
 
 def _facts(text: bytes) -> dict[str, Any]:
@@ -268,11 +311,44 @@ def _digest(place: Path) -> str:
     status = place.stat()
     state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if place not in _known or _known[place][0] != state:
-        _known[place] = (state, _sha256(np.load(place, mmap_mode="r", allow_pickle=False)))
+        with open_file(place) as file:
+            _known[place] = (state, _sha256(file))
     return _known[place][1]
 
 
-def _sha256(array: np.ndarray) -> str:
+def _sha256(file: BinaryIO) -> str:
+    """Of the array in a file, which is read and not mapped, for it may be cut off any time."""
+    shape, dtype, left = _header(file)
+    digest = hashlib.sha256(f"{dtype.str} {list(shape)}\n".encode())
+    while left:
+        part = file.read(min(left, 1 << 20))
+        if not part:
+            raise ValueError("an array ends early")
+        digest.update(part)
+        left -= len(part)
+    return digest.hexdigest()
+
+
+def _header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, dtype and bytes of the array in a file, read up to its first byte."""
+    version = np.lib.format.read_magic(file)
+    read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0", None)
+    if read_header is None:
+        raise ValueError(f"an array of the format {version}")
+    shape, by_columns, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects, which are not loaded")
+    if by_columns or any(size < 0 for size in shape):
+        raise ValueError(f"an array of shape {list(shape)} that is stored by columns or too small")
+    return shape, dtype, math.prod(shape) * dtype.itemsize
+
+
+def _extent(file: BinaryIO) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
+
+
+def _sha256_array(array: np.ndarray) -> str:
     digest = hashlib.sha256(f"{array.dtype.str} {list(array.shape)}\n".encode())
     for start in range(0, len(array), CHUNK):
         digest.update(np.ascontiguousarray(array[start : start + CHUNK]))

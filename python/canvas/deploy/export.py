@@ -16,7 +16,6 @@ and compared with that network on the same weights; the folder appears whole or 
 from __future__ import annotations
 
 import os
-import shutil
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from torch import nn
 from .. import _core
 from ..arguments import PATH, checked
 from ..errors import CanvasError, one_line
+from ..files import folder_at_once
 from ..nn.network import Recipe, build_network, cost
 from ..nn.pack import KernelPack
 from ..reporting.table import short
@@ -93,18 +93,15 @@ def export(
     files = texts(product)
     tensors = checkpoint.weights_of(product.network)
     _compare(files["network.py"], product)
-    new = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
-        new.mkdir(parents=True)
-        for name, text in files.items():
-            (new / name).write_text(text, encoding="utf-8")
-        if product.weights is not None:
-            checkpoint.write(new / WEIGHTS, tensors, product.facts)
-        os.replace(new, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with folder_at_once(folder) as new:
+            for name, text in files.items():
+                (new / name).write_text(text, encoding="utf-8")
+            if product.weights is not None:
+                checkpoint.write(new / WEIGHTS, tensors, product.facts)
     except OSError as error:
         raise CanvasError(f"cannot write '{folder}': {error.strerror}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
     return folder
 
 

@@ -17,7 +17,6 @@ weights that are best on validation, and no choice follows from it.
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import math
@@ -37,6 +36,7 @@ from ..arguments import FUNCTION, PATH, SWITCH, TEXT, checked
 from ..data import Data
 from ..environment import versions
 from ..errors import CanvasError, one_line
+from ..files import open_lock, try_lock
 from ..nn.load_model import check_model
 from ..nn.network import Recipe, build_network
 from ..nn.pack import KernelPack
@@ -364,16 +364,21 @@ def _locked(folder: Path) -> Iterator[None]:
     """One training at a time in a folder, which is made if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / LOCK, "a", encoding="utf-8")  # noqa: SIM115 (held meanwhile)
+        lock = open_lock(folder / LOCK)
     except OSError as error:
         raise CanvasError(f"'{folder}' cannot hold a training: {error.strerror}") from None
     with lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            free = try_lock(lock)
+        except OSError as error:
+            raise CanvasError(
+                f"'{folder / LOCK}' cannot be locked ({error.strerror}): name an --out on a file "
+                "system with locks"
+            ) from error
+        if not free:
             raise CanvasError(
                 f"another training is running in '{folder}': wait for it or name another --out"
-            ) from None
+            )
         yield
 
 

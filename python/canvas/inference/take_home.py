@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from torch import Tensor
 from .. import _core
 from ..arguments import shown
 from ..errors import CanvasError
+from ..files import folder_at_once
 from .huge_pages import ALIGNMENT
 from .native_network import NativeNetwork
 
@@ -136,19 +136,16 @@ def save_network(
         )
     if out.exists():
         raise CanvasError(f"'{out}' is there already: give a folder that does not exist")
-    part = out.with_name(out.name + ".part")
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        source = network.source(name)
-        name = next(file[:-2] for file in source if file.endswith(".h"))  # int becomes int_
-        for file, text in {**source, **_texts(network, name)}.items():
-            (part / file).write_text(text)
-        (part / "weights.bin").write_bytes(_together(weights))
-        (part / "example.bin").write_bytes(_together([*example, *wanted]))
-        part.rename(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with folder_at_once(out) as part:
+            source = network.source(name)
+            name = next(file[:-2] for file in source if file.endswith(".h"))  # int becomes int_
+            for file, text in {**source, **_texts(network, name)}.items():
+                (part / file).write_text(text)
+            (part / "weights.bin").write_bytes(_together(weights))
+            (part / "example.bin").write_bytes(_together([*example, *wanted]))
     except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
         raise CanvasError(f"cannot write '{out}': {error.strerror}") from None
     return out
 

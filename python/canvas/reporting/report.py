@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,9 @@ from typing import Any
 
 from .. import _core
 from ..files import at_once, folder_at_once
-from ..study import ENDED, TRIED, Candidate, Study, Timing
+from ..study import ENDED, FIND_FILES, TRIED, Candidate, Study, Timing
 from ..study.gain import gain_line
-from ..text import printable
+from ..text import csv_cell, printable
 from .front import OBJECTIVES, chosen_finds, find_order, front, pick, pick_line
 from .table import milliseconds, table, terminal_width
 from .verdict import Evidence, conclusion
@@ -276,13 +275,8 @@ def pareto_csv(report: Report) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """A figure with six digits, a text on one line."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return printable(value) if isinstance(value, str) else value
-
-
-FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
+    """A figure with six digits, a text as `csv_cell` has it."""
+    return f"{value:.6g}" if isinstance(value, float) else csv_cell(value)
 
 
 def find_folder(row: Candidate) -> str:
@@ -295,15 +289,17 @@ def write_finds(study: Study) -> None:
         folder = study.folder / find_folder(row)
         if (folder / "pack.txt").exists():
             continue
-        if folder.is_dir() and {file.name for file in folder.iterdir()} < set(FIND_FILES):
-            shutil.rmtree(folder)  # an older canvas was killed while it wrote
-        code = _core.torch_code(row.pack)
+        texts = dict(zip(FIND_FILES, (row.kernel, _core.torch_code(row.pack), row.pack)))
+        if folder.is_dir() and any(folder.iterdir()):  # an older canvas was killed, or a user's
+            for name, text in texts.items():
+                write_atomically(folder / name, text, through_link=False)
+            continue
         with folder_at_once(folder) as new:
-            for name, text in zip(FIND_FILES, (row.kernel, code, row.pack)):
+            for name, text in texts.items():
                 (new / name).write_text(text, encoding="utf-8")
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file at once or not at all."""
-    with at_once(path) as file:
+def write_atomically(path: Path, text: str, through_link: bool = True) -> None:
+    """Write a file at once or not at all; its folder may be a link with `through_link`."""
+    with at_once(path, through_link) as file:
         file.write(text.encode())

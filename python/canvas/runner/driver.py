@@ -169,10 +169,9 @@ def begin(run: Run, images: Data) -> None:
         images.test_groups,
         run.plan.record,
     )
-    run.images = (study.folder / stored.FOLDER).resolve()
+    run.images = study.folder.resolve() / stored.FOLDER
     with writing(study.folder):
         run.seal = stored.store(images, run.images, SPLITS if options["finalists"] else SPLITS[:2])
-        (study.folder / "data.npz").unlink(missing_ok=True)  # of an older canvas
     run.display.line(f"{options['model']} on {images.name}: {what}")
     run.display.line(run.plan.table.rstrip())
     add_controls(run)

@@ -19,7 +19,17 @@ from ..errors import CanvasError
 from ..nn.controls import BASELINE, Control, budget_controls, solve_controls
 from ..nn.memory_format import FORMATS
 from ..options import budgets, latency_limit
-from ..study import FIRST, SECOND, WHOLE, Candidate, kept_file, remove_kept
+from ..study import (
+    FIRST,
+    KEPT,
+    SECOND,
+    WHOLE,
+    Candidate,
+    forget_kept,
+    keeps,
+    kept_file,
+    remove_kept,
+)
 from ..workers.pool import Message, Pool
 from .asking import Asking
 from .clock import Clock
@@ -109,6 +119,11 @@ class Trials:
         """Train until the trials are done or the time is up; then nothing is under way."""
         self.display.phase("", self.total())
         self._ask_seconds()
+        if FIRST in self.rungs and not keeps(self.study.folder):
+            self.display.line(
+                f"'{self.study.folder / KEPT}' is no folder of the study, no training is kept "
+                "there: each goes on from its start"
+            )
         while True:
             while pool.has_room() and (id := self._next()) is not None:
                 self._start(pool, id)
@@ -189,10 +204,9 @@ class Trials:
             if candidate.kind == "find" and latency_limit(self.options) is not None:
                 batch = self.options["latency_batch"]
                 words["layers"] = {"targets": self.run.plan.targets, "batch": batch}
-        if candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs:
-            file = kept_file(self.study.folder, candidate.name)
-            file.parent.mkdir(exist_ok=True)
-            words["kept"] = str(file)
+        first = candidate.kind == "find" and course.rung != SECOND and FIRST in self.rungs
+        if first and keeps(self.study.folder):
+            words["kept"] = str(kept_file(self.study.folder, candidate.name))
         job = self.run.training(candidate, self.options["epochs"], **words)
         pool.start(id, job, self._train_limit())
         self.display.started(self._name(candidate), course.until)
@@ -353,8 +367,7 @@ class Trials:
         """A training is over: what it was left off with is of no more use, unless it waits."""
         self.waiting.pop(id, None)
         if self.courses.pop(id).rung == WHOLE:
-            name = self.study.candidate(id).name
-            kept_file(self.study.folder, name).unlink(missing_ok=True)
+            forget_kept(self.study.folder, [self.study.candidate(id).name])
 
     def _settle(self) -> None:
         """When nothing more can be asked for, what waits at the first rung is pruned."""
@@ -369,7 +382,7 @@ class Trials:
                 reasons[row.id] = reason
         self.study.settle(reasons)
         if not self.closing:
-            remove_kept(self.study.folder)
+            remove_kept(self.study.folder, [row.name for row in self.study.select("find")])
 
     def _stop_late(self, pool: Pool) -> None:
         """What is under way and has no more time is to be done again."""

@@ -1,19 +1,23 @@
 """A study: everything that a search did, in one SQLite file; only this package speaks SQL.
 
-schema -> store -> queries -> records      tables, the file, what is read, what is written
+schema -> examine -> store -> queries -> records
+tables, what is checked first, the file, what is read, what is written
 """
 
 from .model_record import other_network
+from .outputs import FILE, FIND_FILES, KEPT, forget_kept, keeps, kept_file, remove_kept
 from .queries import final_epochs
 from .records import Study
 from .rows import ENDED, FIRST, SECOND, TRIED, WHOLE, Audited, Candidate, Final, Item, Timing
 from .schema import VERSION
-from .store import FILE, kept_file, remove_kept, writing
+from .store import writing
 
 __all__ = [
     "ENDED",
     "FILE",
+    "FIND_FILES",
     "FIRST",
+    "KEPT",
     "SECOND",
     "TRIED",
     "VERSION",
@@ -25,6 +29,8 @@ __all__ = [
     "Study",
     "Timing",
     "final_epochs",
+    "forget_kept",
+    "keeps",
     "kept_file",
     "other_network",
     "remove_kept",

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..options import json_object, stored_options
+from .examine import Damaged
+from .outputs import FILE
 from .rows import Audited, Candidate, Final, Item, Timing
-from .store import FILE, Damaged, Store
+from .store import FIND, Store
 
 
 class Queries(Store):
@@ -150,7 +152,7 @@ class Queries(Store):
             f"SELECT * FROM candidate WHERE {where} ORDER BY id", values
         ).fetchall()
         for row in rows:
-            if row["kind"] == "find" and not re.fullmatch("[0-9]{1,18}", row["name"]):
+            if row["kind"] == "find" and not re.fullmatch(FIND, row["name"]):
                 raise Damaged(self.folder / FILE, f"a find is called '{row['name']}'")
         tests = self._tests() if rows else {}
         return [Candidate(**row, tests=tests.get(row["id"], ())) for row in rows]

@@ -24,7 +24,7 @@ from .trainings import Trainings
 class Study(Trainings):
     """An open study; `Study.open` for the driver, `Study.read` for everybody else."""
 
-    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[str] | None) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[bytes] | None) -> None:
         super().__init__(folder, database, lock)
         self.stopped = False
 

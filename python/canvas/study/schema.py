@@ -233,6 +233,8 @@ def _without(table: str, *columns: str) -> str:
 
 # Tables as formats 2 and 3 had them, for older studies on their way.
 FINAL_3 = _without(FINAL, "hits")
+TIMING_5 = _without(TIMING, "processor")
+TIMING_4 = _without(TIMING_5, "seconds").replace(", 'native'", "")
 TIMING_3 = _without(TIMING, "speedup_spread", "seconds")
 SESSION_1 = _without(SESSION, "seconds").replace(
     "begun    REAL NOT NULL, ", "begun    REAL NOT NULL "

@@ -6,36 +6,41 @@ any time (WAL).  A file that is damaged, too new or not ours is rejected before 
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import CanvasError
-from ..files import temporary_name
+from ..files import open_file, open_lock, try_lock
+from .examine import (
+    Damaged,
+    bounded,
+    check_files,
+    check_pages,
+    check_schema,
+    check_values,
+    defend,
+)
+from .outputs import FILE, remove_outputs
 from .schema import APPLICATION, SCHEMA, UPGRADES, VERSION
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FILE = "study.db"
 LOCK = "study.lock"
-KEPT = "rungs"  # the folder of trainings that were left off at their first rung
-SPLITS = ("train", "validation", "test")
-ARRAYS = [f"images/{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")]
-IMAGES = (*ARRAYS, "images/facts.json")  # data/stored.py writes them
+FIND = "[0-9]{1,18}"  # the name of a find
 DISK = sqlite3.OperationalError  # full, locked, gone: not the file's own fault
 
 
 class Store:
     """An open study's file: one writer at a time, readers whenever they like."""
 
-    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[str] | None) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection, lock: IO[bytes] | None) -> None:
         self.folder = folder
         self.database = database
         self.lock = lock
@@ -51,7 +56,7 @@ class Store:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = open(folder / LOCK, "a", encoding="utf-8")  # noqa: SIM115 (held while open)
+            lock = open_lock(folder / LOCK)
         except FileExistsError:
             raise CanvasError(
                 f"'{folder}' cannot hold a study: it is a file, give a folder"
@@ -59,25 +64,33 @@ class Store:
         except OSError as error:
             raise CanvasError(f"'{folder}' cannot hold a study: {error.strerror}") from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            free = try_lock(lock)
+        except OSError as error:
+            lock.close()
+            raise CanvasError(
+                f"'{folder / LOCK}' cannot be locked ({error.strerror}): choose an --out on a "
+                "file system with locks"
+            ) from error
+        if not free:
             lock.close()
             raise CanvasError(
                 f"another search is running in '{folder}': wait for it or choose another --out"
-            ) from None
+            )
         try:
             _check_files(folder, fresh)
             if fresh:
-                _remove_outputs(folder)
+                remove_outputs(folder, _finds(folder / FILE))
             study = cls(folder, _connect(folder / FILE, "rwc"), lock)
         except BaseException:
             lock.close()
             raise
         try:
-            study._check_pages()
+            with bounded(study.database, folder / FILE):
+                check_pages(study.database, folder / FILE)
             if study.is_empty():
                 study._create()
             study._upgrade()
+            study._examine()
             study.recover()
         except BaseException:
             study.close()
@@ -103,6 +116,11 @@ class Store:
                 f"the study '{path}' has the older format {version}: run its canvas search "
                 "once more (--trials 1 will do) and it is brought up to date"
             )
+        try:
+            study._examine()
+        except BaseException:
+            study.close()
+            raise
         return study
 
     def close(self) -> None:
@@ -135,16 +153,17 @@ class Store:
         except CanvasError as error:
             raise Damaged(self.folder / FILE, str(error)) from None
 
-    def _check_pages(self) -> None:
-        """Reject a file that is damaged, before anything is added to it."""
+    def _examine(self) -> None:
+        """Reject what the tables of a study of this format hold and no search can have written."""
+        path = self.folder / FILE
         try:
-            found = str(self._one("PRAGMA quick_check(1)")).splitlines()[-1]
-        except DISK:
-            raise
+            with bounded(self.database, path):
+                check_pages(self.database, path)
+                check_values(self.database, path)
+        except DISK as error:
+            raise CanvasError(f"the study '{path}' cannot be read: {error}") from error
         except sqlite3.DatabaseError as error:
-            found = str(error)
-        if found != "ok":
-            raise Damaged(self.folder / FILE, found)
+            raise Damaged(path, str(error)) from error
 
     def _create(self) -> None:
         self.database.executescript(
@@ -203,16 +222,6 @@ class Store:
         )
 
 
-class Damaged(CanvasError):
-    """A study that cannot be read any more: `how` says why."""
-
-    def __init__(self, path: Path, how: str) -> None:
-        super().__init__(
-            f"the study '{path}' is damaged ({how}): put back a copy, or choose another --out, "
-            "or --fresh to start over"
-        )
-
-
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Around what writes a study or beside it: one message where that cannot be done."""
@@ -258,7 +267,7 @@ def _check_header(path: Path) -> bool:
     if these bytes alone show that the study is ours.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             header = file.read(72)
     except OSError as error:
         raise CanvasError(f"'{path}' cannot be read: {error.strerror}") from error
@@ -269,18 +278,12 @@ def _check_header(path: Path) -> bool:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open `path` if it is a study of ours, or empty; mode is ro, rw or rwc."""
+    check_files(path)
     database = _database(path, mode)
     try:
-        application = database.execute("PRAGMA application_id").fetchone()[0]
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION:
-            raise CanvasError(f"'{path}' is not a study: another program made it")
-        if tables and not 1 <= version <= VERSION:
-            raise CanvasError(
-                f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
-                "use a newer canvas or choose another --out"
-            )
+        defend(database)
+        with bounded(database, path):
+            _check_ours(database, path)
         if mode != "ro":
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
@@ -296,6 +299,22 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _check_ours(database: sqlite3.Connection, path: Path) -> None:
+    """Reject what is neither empty nor a study of a format that we know."""
+    application = database.execute("PRAGMA application_id").fetchone()[0]
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    if application != APPLICATION:
+        raise CanvasError(f"'{path}' is not a study: another program made it")
+    if not 1 <= version <= VERSION:
+        raise CanvasError(
+            f"the study '{path}' has format {version}, this canvas knows 1 to {VERSION}: "
+            "use a newer canvas or choose another --out"
+        )
+    check_schema(database, path, version)
 
 
 def _database(path: Path, mode: str) -> sqlite3.Connection:
@@ -314,29 +333,16 @@ def _database(path: Path, mode: str) -> sqlite3.Connection:
     return database
 
 
-def _remove_outputs(folder: Path) -> None:
-    """Remove what a search writes, and nothing else that may be in the folder; the study last,
-    so that a kill on the way leaves no find without its study.
-    """
-    for find in [*folder.glob("find-[0-9]*"), *folder.glob(".find-[0-9]*")]:
-        if (find / "pack.txt").is_file() or find.name.startswith("."):
-            shutil.rmtree(find)
-    for name in (*IMAGES, "pareto.csv", "data.npz", FILE, FILE + "-wal", FILE + "-shm"):
-        path = folder / name
-        path.unlink(missing_ok=True)
-        path.with_name(temporary_name(path.name)).unlink(missing_ok=True)
-
-
-def kept_file(folder: Path, name: str) -> Path:
-    """Where the training of find `name` is kept while it may go on."""
-    return folder / KEPT / f"{name}.safetensors"
-
-
-def remove_kept(folder: Path) -> None:
-    """Remove all trainings that were left off: they can be trained again."""
-    for path in (folder / KEPT).glob("*.safetensors*"):
-        path.unlink(missing_ok=True)
-    for path in (folder / KEPT).glob(".*.safetensors.new"):  # of one that was killed
-        path.unlink(missing_ok=True)
-    with suppress(OSError):  # not there, or with a file of the user's
-        (folder / KEPT).rmdir()
+def _finds(path: Path) -> list[str]:
+    """The finds of a study that is to be removed; none where it cannot be read."""
+    try:
+        database = _connect(path, "ro")
+    except CanvasError:
+        return []
+    try:
+        rows = database.execute("SELECT name FROM network WHERE kind = 'find'").fetchall()
+    except sqlite3.Error:
+        return []
+    finally:
+        database.close()
+    return [row["name"] for row in rows if re.fullmatch(FIND, row["name"])]

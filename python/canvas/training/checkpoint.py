@@ -9,7 +9,6 @@ What belongs together is written as one file, so that a kill between two files c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,28 +18,24 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import CanvasError, one_line
+from ..files import at_once, open_file
 
 FACTS = "canvas"  # the key of our facts in a file's metadata
 
 
-def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write `tensors` and `facts` (as JSON) to `path`.
+def write(
+    path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], through_link: bool = True
+) -> None:
+    """Write `tensors` and `facts` (as JSON) to `path`, whose folder may be a link with
+    `through_link`.
 
     Raises OSError where the file cannot be written; what was there is there still.
     """
     save = _safetensors().save
     own = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     data = save(own, {FACTS: json.dumps(facts)})
-    temporary = path.with_name(f".{path.name}.new")  # the next attempt writes over a killed one
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with at_once(path, through_link) as file:
+        file.write(data)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -64,7 +59,7 @@ def _opened(path: Path) -> Iterator[Any]:
     from safetensors import safe_open
 
     try:
-        with open(path, "rb"):  # for the system's own word on what is wrong
+        with open_file(path):  # for the system's own word on what is wrong
             pass
         with safe_open(path, framework="pt") as file:
             yield file

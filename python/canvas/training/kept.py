@@ -35,7 +35,7 @@ class Kept:
         tensors = training.state()
         facts = {**self._facts(), "done": training.done, "checksum": _checksum(tensors)}
         try:
-            checkpoint.write(self.path, tensors, facts)
+            checkpoint.write(self.path, tensors, facts, through_link=False)
         except (OSError, CanvasError):
             pass
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CanvasError
-from .orphans import MARK, kill_marked, kill_orphans, new_mark
-from .scratch import environment_of, new_scratch, remove_scratch
+from .orphans import MARK, kill_marked
+from .scratch import Scratch, clear_left, environment_of, new_scratch
 from .stopwatch import Stopwatch
 
 STARTING = 60.0  # seconds that a new child may take on top of its first job, for importing torch
@@ -46,6 +46,7 @@ class Child:
     process: subprocess.Popen[bytes]
     mark: str  # in its environment and of all that it starts
     job: int | None = None
+    images: Message | None = None  # that the job reads: their folder and seal
     watch: Stopwatch | None = None  # of the job; it stands still while the job waits for a verdict
     heard: bytearray = field(default_factory=bytearray)
     unsent: bytearray = field(default_factory=bytearray)
@@ -74,8 +75,8 @@ class Pool:
         self.program = program
         self.children: list[Child] = []
         self.selector = selectors.DefaultSelector()
-        self.scratch: Path | None = None  # of all children, once there is one
-        kill_orphans()
+        self.scratch: Scratch | None = None  # of all children, once there is one
+        clear_left()
 
     def __enter__(self) -> Pool:
         return self
@@ -104,6 +105,7 @@ class Pool:
         if child is None:
             child, extra = self._spawn(), STARTING
         child.job, child.watch = job, Stopwatch(child.process.pid, limit, extra)
+        child.images = words.get("images")
         child.log.clear()
         self._send(child, words)
         return child
@@ -161,7 +163,7 @@ class Pool:
             self._reap(child)
         if self.scratch is not None:
             scratch, self.scratch = self.scratch, None
-            remove_scratch(scratch)
+            scratch.remove()
 
     def _timeout(self, seconds: float) -> float:
         watches = [child.watch for child in self.children if child.watch is not None]
@@ -176,8 +178,8 @@ class Pool:
         environment.update(TORCHINDUCTOR_COMPILE_THREADS="1")  # no compilers beside our children
         if self.scratch is None:
             self.scratch = new_scratch()
-        environment.update(environment_of(self.scratch))
-        mark = environment[MARK] = new_mark()
+        environment.update(environment_of(self.scratch.path))
+        mark = environment[MARK] = self.scratch.new_mark()
         safe = ["-P"] if sys.version_info >= (3, 11) else []
         try:
             process = subprocess.Popen(
@@ -299,9 +301,24 @@ class Pool:
             return self._fail(child, "error", "the child closed its output and went on")
         if code >= 0:
             return self._fail(child, "error", f"the child ended with exit code {code}")
+        if -code == signal.SIGBUS and child.images is not None:
+            self._check_images(child)
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (out of memory?)" if -code == signal.SIGKILL else ""
         return self._fail(child, f"crashed({name})", f"the child was ended by {name}{hint}")
+
+    def _check_images(self, child: Child) -> None:
+        """Raise CanvasError where the images that a child read have been cut off or changed: that
+        has ended it, and no fault of its own.
+        """
+        from ..data import stored
+
+        assert child.images is not None
+        try:
+            stored.check(Path(child.images["folder"]), child.images["seal"])
+        except CanvasError:
+            self._reap(child)
+            raise
 
     def _fail(self, child: Child, kind: str, reason: str) -> list[tuple[int, Message]]:
         self._read_log(child)

@@ -1,41 +1,135 @@
 """A folder for what children leave while they work: the files of compilers, torch.compile's cache.
 
-    canvas-children-DRIVER-SINCE-xxxxxxxx     one for each pool, removed with it
+    canvas-children-PLACE-DRIVER-xxxxxxxx          one for each pool, removed with it
+    canvas-children-PLACE-DRIVER-xxxxxxxx/lock     locked while the pool is open
 
 torch.compile writes its commands without quotes, so a blank in any path ends them.  Therefore the
 folder's own path has none, and a folder with a blank that Python imports from stands behind a link
-in here.  The folder of a driver that was killed goes when the next one starts.
+in here.
+
+PLACE names host, boot and PID namespace (orphans.py).  When a pool of the same place opens, the
+folder of a driver that was killed goes, and so does what its children left running: its lock is
+free.  A folder without a lock, of another place or of another user is left alone.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from ..errors import CanvasError
-from .orphans import born
+from ..files import open_lock, try_lock
+from .orphans import kill_children_of, marked_folders, place
 
 PREFIX = "canvas-children"
+LOCK = "lock"
+NAME = re.compile(f"{PREFIX}-([0-9a-f]{{16}})-[0-9]+-[a-z0-9_]{{8}}")
 
 
-def new_scratch() -> Path:
+class Scratch:
+    """The folder of a pool, held by a lock until it is removed."""
+
+    def __init__(self, path: Path, lock: IO[bytes]) -> None:
+        self.path = path
+        self.lock = lock
+        self.children = 0
+
+    def new_mark(self) -> str:
+        """A mark for the next child."""
+        self.children += 1
+        return f"{self.path}:{self.children}"
+
+    def remove(self) -> None:
+        _remove(self.path)
+        self.lock.close()
+
+
+def new_scratch() -> Scratch:
     """A new folder, without a blank in its path wherever the system has such a place."""
-    remove_old()
-    name = f"{PREFIX}-{os.getpid()}-{born(os.getpid())}-"
-    for place in _places():
+    name = f"{PREFIX}-{place() or '0' * 16}-{os.getpid()}-"
+    for parent in _places():
         try:
-            return Path(tempfile.mkdtemp(prefix=name, dir=place))
+            folder = Path(tempfile.mkdtemp(prefix=name, dir=os.path.abspath(parent)))
         except OSError:
             continue
+        try:
+            return Scratch(folder, _locked(folder))
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
     raise CanvasError(f"no temporary folder can be made in '{tempfile.gettempdir()}'")
 
 
-def remove_scratch(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+def _locked(folder: Path) -> IO[bytes]:
+    """The lock of a new folder; it has its name once it is held, so that no one finds it free."""
+    new = folder / f".{LOCK}"
+    lock = open_lock(new)
+    try:
+        try_lock(lock)
+    except OSError:
+        pass  # no locks here: then no one can find it free either
+    try:
+        os.rename(new, folder / LOCK)
+    except OSError:
+        lock.close()
+        raise
+    return lock
+
+
+def clear_left() -> None:
+    """Kill what children of killed drivers left running, and remove the folders of those."""
+    here = place()
+    found = (Path(parent).glob(f"{PREFIX}-*") for parent in dict.fromkeys(_places()))
+    for folder in marked_folders().union(*found):
+        known = NAME.fullmatch(folder.name)
+        if known and known[1] == here:
+            with _left(folder) as left:
+                if left:
+                    kill_children_of(folder)
+                    _remove(folder)
+
+
+@contextmanager
+def _left(folder: Path) -> Iterator[bool]:
+    """Whether the driver of a folder is gone: its lock is there and free, and held by us
+    meanwhile.
+    """
+    lock = None
+    try:
+        status = os.lstat(folder)
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+            lock = open_lock(folder / LOCK, new=False)
+        left = lock is not None and try_lock(lock)
+    except OSError:
+        left = False
+    try:
+        yield left
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder whose lock is ours; the lock last, so that what cannot be removed now can be
+    found later.
+    """
+    try:
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != LOCK:
+                os.unlink(entry.path)
+        if os.listdir(folder) == [LOCK]:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        pass
 
 
 def environment_of(folder: Path) -> dict[str, str]:
@@ -72,14 +166,14 @@ def import_without_blanks(path: list[str]) -> None:
     """Put a link in this process's temporary folder in place of every folder of `path` (which is
     sys.path) that has a blank in its name.
     """
-    blank = [place for place, entry in enumerate(path) if has_blank(entry)]
+    blank = [at for at, entry in enumerate(path) if has_blank(entry)]
     if not blank:
         return
     links = Path(tempfile.mkdtemp(prefix="path-"))
-    for place in blank:
-        link = links / str(place)
-        link.symlink_to(os.path.abspath(path[place]))
-        path[place] = str(link)
+    for at in blank:
+        link = links / str(at)
+        link.symlink_to(os.path.abspath(path[at]))
+        path[at] = str(link)
 
 
 def has_blank(text: str) -> bool:
@@ -92,12 +186,3 @@ def _places() -> Iterator[str]:
     places = [usual, "/tmp", "/var/tmp", "/dev/shm"]
     yield from (place for place in places if not has_blank(place) and os.access(place, os.W_OK))
     yield usual
-
-
-def remove_old() -> None:
-    """Remove the folders of drivers that are gone."""
-    for place in dict.fromkeys(_places()):
-        for folder in Path(place).glob(f"{PREFIX}-*-*-*"):
-            driver, since = folder.name.removeprefix(f"{PREFIX}-").split("-")[:2]
-            if driver.isdigit() and since and born(int(driver)) != since:
-                remove_scratch(folder)

@@ -28,7 +28,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -172,6 +173,7 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     start, used = time.monotonic(), time.process_time()
 
     def go_on(epoch: Epoch) -> bool:
+        check_images(data)
         tell(
             "epoch",
             number=epoch.number,
@@ -185,11 +187,15 @@ def accuracy(job: Job, tell: Tell, answers: TextIO) -> None:
     until, kept = job.get("until") or job["epochs"], kept_training(job)
     size = job["batch_size"]
     last = bool(job["score_last"])
-    curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
-    if curve[-1].number + 1 < until:
+    right = None
+    with whole(data):
+        curve = train(network, data, job["epochs"], recipe.seed, size, go_on, until, kept, last)
+        ended = curve[-1].number + 1 >= until
+        if ended and job["test"]:
+            right = hits(network, data.test).numpy()
+    if not ended:
         tell("stopped")
-    elif job["test"]:
-        right = hits(network, data.test).numpy()
+    elif right is not None:
         tell("done", hits=np.packbits(right).tobytes().hex())  # the first image in the highest bit
     else:
         tell("done")
@@ -264,6 +270,27 @@ def map_images(folder: str, seal: str, splits: Sequence[str]) -> Mapped:
         for part in splits:
             getattr(images, part)
         return images
+    except CanvasError as error:
+        raise LostData(str(error)) from error
+
+
+@contextmanager
+def whole(images: Mapped) -> Iterator[None]:
+    """Around what reads images: whatever comes of images that were changed is no result, and no
+    fault of the network.
+    """
+    try:
+        yield
+    except Exception:
+        check_images(images)
+        raise
+    check_images(images)
+
+
+def check_images(images: Mapped) -> None:
+    """Raise LostData where the images were changed while they were read."""
+    try:
+        images.check_mapped()
     except CanvasError as error:
         raise LostData(str(error)) from error
 

@@ -1,0 +1,70 @@
+"""The files that a search writes beside its study: what may be removed, and what is never touched.
+
+No link is followed, and nothing is removed that a search does not write under that name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ..files import remove_files, remove_left
+
+FILE = "study.db"
+KEPT = "rungs"  # the folder of trainings that were left off at their first rung
+SPLITS = ("train", "validation", "test")
+IMAGES = "images"
+IMAGE_FILES = (  # data/stored.py writes them
+    *(f"{part}_{kind}.npy" for part in SPLITS for kind in ("images", "labels")),
+    "facts.json",
+)
+FIND_FILES = ("kernel.txt", "kernel.py", "pack.txt")
+FIND = re.compile("find-[0-9]+")
+LEFT = re.compile(r"\.(find-[0-9]+)\.[0-9a-f]{16}\.new")
+
+
+def remove_outputs(folder: Path, finds: Sequence[str]) -> None:
+    """Remove what a search of `finds` wrote, and nothing else that may be in the folder; the study
+    last, so that a kill on the way leaves no find without its study.
+    """
+    for find in folder.glob("find-[0-9]*"):
+        if FIND.fullmatch(find.name) and (find / "pack.txt").is_file():
+            remove_files(find, FIND_FILES)
+            _remove_empty(find)
+    names = [found[1] for path in folder.iterdir() if (found := LEFT.fullmatch(path.name))]
+    remove_left(folder, names)
+    remove_kept(folder, finds)
+    remove_files(folder / IMAGES, IMAGE_FILES)
+    remove_files(folder, ("pareto.csv", FILE, f"{FILE}-wal", f"{FILE}-shm"))
+
+
+def kept_file(folder: Path, name: str) -> Path:
+    """Where the training of find `name` is kept while it may go on."""
+    return folder / KEPT / f"{name}.safetensors"
+
+
+def keeps(folder: Path) -> bool:
+    """Whether trainings can be kept: makes their folder, and refuses a link in its place."""
+    place = folder / KEPT
+    with suppress(FileExistsError):
+        place.mkdir()
+    return place.is_dir() and not place.is_symlink()
+
+
+def remove_kept(folder: Path, names: Sequence[str]) -> None:
+    """Remove the trainings of finds `names` that were left off: they can be trained again."""
+    forget_kept(folder, names)
+    _remove_empty(folder / KEPT)
+
+
+def forget_kept(folder: Path, names: Sequence[str]) -> None:
+    """The same while others may still be kept."""
+    remove_files(folder / KEPT, [kept_file(folder, name).name for name in names])
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder unless it holds a file of the user's, is a link or is not there."""
+    with suppress(OSError):
+        folder.rmdir()
