@@ -256,6 +256,7 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                                  .times = times}};
     for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
     TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));
+    if (child_stopped()) return search_was_stopped(s);
     again = false;
     for (int i = 0; i < f->count; i++) {
       if (!trees[i]) continue;

@@ -36,7 +36,7 @@ void finals_close(struct finals *f);
 /* The finals are for all images from the first, as a run takes long: they are the winner's verdict, too. */
 bool finals_are_long(const struct search *s);
 
-/* Chooses finalists, and lets them run unless they are long. */
+/* Chooses finalists, and lets them run unless they are long. CANVAS_NONE: they were stopped (child.h). */
 canvas_status finals_hold(struct search *s, const struct compiler *compiler, struct finals *f);
 /* The best of them, for all images; *right are so many of them then. Where none is, what was there stays. */
 canvas_status finals_hold_whole(struct search *s, const struct compiler *compiler,

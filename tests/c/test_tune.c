@@ -277,6 +277,71 @@ static void is_cut_at_once(void **state) {
   records_free(&r);
 }
 
+// From the end of the trials on, the question after so many more is answered with stop.
+struct countdown {
+  int trials, of, questions;
+  bool stopped;
+};
+
+static bool count_trials(const struct search *s, void *data) {
+  struct countdown *c = data;
+  c->trials = s->trials.count;
+  return true;
+}
+
+static bool is_zero(void *data) {
+  struct countdown *c = data;
+  if (c->trials >= c->of) c->stopped = c->questions-- <= 0;
+  return c->stopped;
+}
+
+// Every figure was measured, or there is none. Only the end of the finals takes a time with cold caches.
+static void has_true_figures(const struct tuned *t, int n) {
+  char where[64];
+  const struct verdict *v = &t->verdict;
+  snprintf(where, sizeof where, "stopped at question %d", n);
+  CHECK(isfinite(t->predicted) && t->predicted > 0, where);
+  CHECK(v->failure == FAILED_NOT && isfinite(v->median), where);
+  CHECK(t->tried < t->images || v->cold > 0 || (v->repeats && v->median > 0), where);
+  if (v->cold > 0)
+    CHECK(isfinite(t->beside) && isfinite(t->itself) && t->beside > 0 && t->itself > 0, where);
+  else
+    CHECK(t->beside == 0 && t->itself == 0 && t->first == 0 && !t->whole, where);
+  CHECK(v->cold > 0 || t->tried == t->images || !v->repeats, where);
+}
+
+// Stopped at any question of the finals, alone and as one of several programs.
+static void has_no_abandoned_figures(void **state) {
+  const struct machine machine = machine_here();
+  const bool all = getenv("CANVAS_TEST_ALL") != NULL;
+  bool stopped = true;
+  for (int n = 0; stopped; n = all ? n + 1 : 2 * n + 1) {
+    struct program *p = program_from(gemm);
+    struct countdown count = {.of = 4, .questions = n};
+    struct tune_options options = {.method = method_find("random"),
+                                   .trials = 4,
+                                   .log = path_of("stopped.jsonl"),
+                                   .progress = count_trials,
+                                   .data = &count};
+    struct tuned t;
+    child_stop_when(is_zero, &count);
+    CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
+    child_stop_when(NULL, NULL);
+    has_true_figures(&t, n);
+    tuned_free(&t);
+    stopped = count.stopped;
+    count = (struct countdown){.of = 4, .questions = n};
+    struct tune_task task = {.program = p, .weight = 1};
+    child_stop_when(is_zero, &count);
+    CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
+    child_stop_when(NULL, NULL);
+    CHECK_INT(task.status, CANVAS_OK, task.message);
+    has_true_figures(&task.tuned, n);
+    tuned_free(&task.tuned);
+    program_free(p);
+  }
+}
+
 // ---- many images ----
 
 static void few_images(void **state) {
@@ -717,6 +782,7 @@ int main(void) {
       cmocka_unit_test(favourite_of_all), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),      cmocka_unit_test(learns),
       cmocka_unit_test(is_stopped),       cmocka_unit_test(is_cut),
+      cmocka_unit_test(has_no_abandoned_figures),
       cmocka_unit_test(is_cut_at_once),   cmocka_unit_test(gradient),
       cmocka_unit_test(together),         cmocka_unit_test(patience),
       cmocka_unit_test(a_thousand),       cmocka_unit_test(finals_in_time),
