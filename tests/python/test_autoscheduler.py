@@ -563,16 +563,21 @@ def test_files_of_configs_that_are_not(task: Task, tmp_path: Path) -> None:
     good = (task.key, [[SPLIT], {}])
     scheduler.save_configs(path, [good])
     whole = path.read_text()
-    path.write_text(whole + whole[:50])  # torn
+    path.write_text(whole[:50])  # torn
     with pytest.raises(
-        canvas.CanvasError, match=r"configs.txt', line 2: expected 'KEY:JSON'.*\.\.\."
+        canvas.CanvasError, match=r"configs.txt' has no config, line 1: expected 'KEY:JSON'.*\.\.\."
     ):
         scheduler.load_configs(path)
+    for damaged in (whole[:50].encode(), b"\xff", b"null", b"[" * 10**4):
+        path.write_bytes(whole.encode() + damaged)
+        with pytest.warns(UserWarning, match=r"configs.txt': 1 line is left out, line 2: "):
+            assert list(scheduler.load_configs(path)) == [task.key]
+    path.write_text(whole + whole[:50])
     scheduler.save_configs(path, {task.key: [[SPLIT], {}]})
     assert path.read_text() == whole + whole[:50] + "\n" + whole
     path.write_bytes(b"\xff\xfe")
     for wrong, message in [
-        (lambda: scheduler.load_configs(path), "configs.txt': it is no text"),
+        (lambda: scheduler.load_configs(path), "configs.txt' has no config, line 1: this is no text"),
         (lambda: scheduler.load_configs(3), "named by a path, not 3"),
         (lambda: scheduler.save_configs(3, [good]), "named by a path, not 3"),
         (lambda: scheduler.save_configs(tmp_path, [good]), "': Is a directory"),

@@ -11,6 +11,7 @@ from typing import Any
 from ...arguments import shown
 from ...files import add_lines
 from ...te.place import mistake
+from ..measure import mean_cost
 from ..record import encode
 
 Callback = Callable[[Any, Sequence[Any], Sequence[Any]], None]
@@ -46,9 +47,7 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
 
     def callback(tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         for inp, res in zip(inputs, results):
-            speed = 0.0
-            if res.error_no == 0:
-                speed = inp.task.flop / (sum(res.costs) / len(res.costs))
+            speed = inp.task.flop / mean_cost(res)
             state.update(now=speed, best=max(state["best"], speed))
         state["seen"] += len(inputs)
         sys.stderr.write(
