@@ -388,6 +388,8 @@ def test_the_command_searches_and_tests(
         (["gemm", "--to", "1", "--target", "cuda"], "target 'cuda' comes later"),
         (["gemm", "--host", "0.0.0.0"], "'--host' is not taken: trials run on this machine"),
         (["gemm", "--use_model"], "'--use_model' is not taken: the cost model of canvas is"),
+        (["gemm", "--to", "1", "--log", ""], "--log is a path, not ''"),
+        (["gemm", "--to", "1", "--test", ""], "--test is a path, not ''"),
         (["gemm", "--test", "/nothing"], "cannot read configs from '/nothing'"),
     ],
 )
@@ -434,6 +436,7 @@ def other_gemm() -> Any:
         ({"graph_stop": 6}, "graph_stop=6 is not taken: operations and graph are searched"),
         ({"number": 4}, "number=4 is not taken: a trial's samples are repeated until they agree"),
         ({"log": 3}, "log is a path, not 3"),
+        ({"log": ""}, "log is a path, not ''"),
         ({"trials": 5}, "trials is a list of a number for each operation, not 5"),
         ({"trials": [0]}, "a number of trials is a whole number from 1 up, not 0"),
         ({"space": "all"}, "there is no space 'all': canvas and template"),

@@ -594,6 +594,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: autotvm.record.decode("[" * 10**5), "this is no record of AutoTVM's: '[[[["),
     (lambda: autotvm.apply_history_best(3), "records are files, or pairs (MeasureInput, Measure"),
     (lambda: list(autotvm.record.load_from_file(3)), "named by a path, not 3"),
+    (lambda: list(autotvm.record.load_from_file("")), "named by a path, not ''"),
+    (lambda: autotvm.callback.log_to_file(""), "log_to_file takes a path or an open file, not ''"),
+    (lambda: autotvm.record.pick_best(Path(__file__), ""), "out_file is a path or an open file"),
     (lambda: autotvm.record.pick_best(Path(__file__), 3), "out_file is a path or an open file"),
     (lambda: autotvm.record.decode("x", protocol="pickle"), "records are of protocol 'json'"),
     (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import _core
-from ..arguments import shown
+from ..arguments import PATH, shown
 from ..errors import CanvasError
 from ..files import at_once
 from ..te.place import mistake, unplaced
@@ -112,7 +112,7 @@ class _Left(NamedTuple):
 
 
 def _read(filename: Any) -> tuple[list[tuple[MeasureInput, MeasureResult]], list[_Left]]:
-    if not isinstance(filename, (str, bytes, os.PathLike)):
+    if not isinstance(filename, (str, bytes, os.PathLike)) or not os.fspath(filename):
         raise mistake(f"records are in a file, named by a path, not {shown(filename)}")
     name = os.fsdecode(filename)
     try:
@@ -203,7 +203,7 @@ def pick_best(in_file: Any, out_file: Any) -> None:
     already, into `out_file`.  Lines of `out_file` that are left out stay behind them.
     """
     named = isinstance(out_file, (str, os.PathLike))
-    if not named and not hasattr(out_file, "writelines"):
+    if (named and not PATH.holds(out_file)) or not (named or hasattr(out_file, "writelines")):
         raise mistake(f"out_file is a path or an open file, not {shown(out_file)}")
     pairs, kept = list(load_from_file(in_file)), b""
     if named and Path(out_file).exists():
