@@ -303,6 +303,11 @@ double finals_ratio(const struct finals *f, int i) {
   return median_of(ratios, who->rounds) * who->scale / first->scale;
 }
 
+void finals_times(const struct finals *f, int i, double *beside, double *itself) {
+  *beside = f->of[0].rounds > 0 ? finals_time(f, 0) : 0;
+  *itself = *beside > 0 ? *beside * finals_ratio(f, i) : finals_time(f, i);
+}
+
 int finals_winner(struct finals *f) {
   bool right = f->count && f->of[0].rounds > 0;
   int best = right ? 0 : -1;

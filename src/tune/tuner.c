@@ -96,13 +96,6 @@ static double first_time(const struct search *s, const struct finals *f) {
   return isfinite(time) ? time : 0;
 }
 
-/* Seconds of the default and of the winner: by the ratio of their rounds. A default that failed has none. */
-static void take_times(const struct finals *f, int winner, struct tuned *out) {
-  out->beside = f->of[0].rounds > 0 ? finals_time(f, 0) : 0;
-  out->itself =
-      out->beside > 0 ? out->beside * finals_ratio(f, winner) : finals_time(f, winner);
-}
-
 static void drop_winner(struct tuned *out) {
   loop_tree_free(out->tree);
   program_free(out->program);
@@ -120,7 +113,7 @@ static canvas_status finish_whole(struct search *s, const struct compiler *compi
   if (f->count) out->verdict = f->of[0].whole;
   out->first = first_time(s, f);
   for (int winner; (winner = finals_winner(f)) >= 0; f->of[winner].rounds = -1) {
-    take_times(f, winner, out);
+    finals_times(f, winner, &out->beside, &out->itself);
     drop_winner(out);
     TRY(take_winner(s, f->of[winner].who, out));
     out->verdict = f->of[winner].whole;

@@ -2,6 +2,7 @@
 // same, a search that was ended goes on, and whatever a compiler does is somebody's verdict.
 #include "run/cache.h"
 #include "run/child.h"
+#include "tune/finals.h"
 #include "tune/method.h"
 #include "tune/search_open.h"
 #include "tune/journal.h"
@@ -308,6 +309,28 @@ static void has_true_figures(const struct tuned *t, int n) {
   else
     CHECK(t->beside == 0 && t->itself == 0 && t->first == 0 && !t->whole, where);
   CHECK(v->cold > 0 || t->tried == t->images || !v->repeats, where);
+}
+
+// A default that failed after its rounds has no time, and no finalist a ratio to it.
+static void times_of_finalists(void **state) {
+  static const struct {
+    const char *what;
+    int first, second; /* rounds */
+    double beside, itself;
+  } rows[] = {
+      {"both", 2, 2, 2, 1},
+      {"another number of rounds", 2, 1, 2, 1},
+      {"the default failed", -1, 2, 0, 1},
+      {"the default never ran", 0, 2, 0, 1},
+  };
+  CHECK_ROWS(rows, row) {
+    struct finals f = {.count = 2};
+    f.of[0] = (struct finalist){.times = {2, 2}, .rounds = row->first, .scale = 1};
+    f.of[1] = (struct finalist){.times = {1, 1}, .rounds = row->second, .scale = 1};
+    double beside, itself;
+    finals_times(&f, 1, &beside, &itself);
+    CHECK(beside == row->beside && itself == row->itself, row->what);
+  }
 }
 
 // Stopped at any question of the finals, alone and as one of several programs.
@@ -782,7 +805,7 @@ int main(void) {
       cmocka_unit_test(favourite_of_all), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),      cmocka_unit_test(learns),
       cmocka_unit_test(is_stopped),       cmocka_unit_test(is_cut),
-      cmocka_unit_test(has_no_abandoned_figures),
+      cmocka_unit_test(has_no_abandoned_figures), cmocka_unit_test(times_of_finalists),
       cmocka_unit_test(is_cut_at_once),   cmocka_unit_test(gradient),
       cmocka_unit_test(together),         cmocka_unit_test(patience),
       cmocka_unit_test(a_thousand),       cmocka_unit_test(finals_in_time),

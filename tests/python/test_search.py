@@ -314,6 +314,7 @@ def test_a_time_limit_in_which_nothing_is_trained_is_told(tmp_path):
     assert "before any network was trained: give the same command more time" in str(report)
 
 
+@pytest.mark.nightly
 def test_candidates_whose_outputs_are_not_finite_fail(tmp_path):
     """Of whatever class most images are; the table has no find then."""
     question = {**QUESTION, "trials": 1, "say": lambda line: None, "out": tmp_path}
