@@ -312,7 +312,7 @@ static void has_true_figures(const struct tuned *t, int n) {
 }
 
 // A default that failed after its rounds has no time, and no finalist a ratio to it.
-static void times_of_finalists(void **state) {
+static void final_times(void **state) {
   static const struct {
     const char *what;
     int first, second; /* rounds */
@@ -323,7 +323,7 @@ static void times_of_finalists(void **state) {
       {"the default failed", -1, 2, 0, 1},
       {"the default never ran", 0, 2, 0, 1},
   };
-  CHECK_ROWS(rows, row) {
+  CHECK_ROWS (rows, row) {
     struct finals f = {.count = 2};
     f.of[0] = (struct finalist){.times = {2, 2}, .rounds = row->first, .scale = 1};
     f.of[1] = (struct finalist){.times = {1, 1}, .rounds = row->second, .scale = 1};
@@ -334,7 +334,7 @@ static void times_of_finalists(void **state) {
 }
 
 // Stopped at any question of the finals, alone and as one of several programs.
-static void has_no_abandoned_figures(void **state) {
+static void stopped_finals(void **state) {
   const struct machine machine = machine_here();
   const bool all = getenv("CANVAS_TEST_ALL") != NULL;
   bool stopped = true;
@@ -805,7 +805,7 @@ int main(void) {
       cmocka_unit_test(favourite_of_all), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),      cmocka_unit_test(learns),
       cmocka_unit_test(is_stopped),       cmocka_unit_test(is_cut),
-      cmocka_unit_test(has_no_abandoned_figures), cmocka_unit_test(times_of_finalists),
+      cmocka_unit_test(stopped_finals),   cmocka_unit_test(final_times),
       cmocka_unit_test(is_cut_at_once),   cmocka_unit_test(gradient),
       cmocka_unit_test(together),         cmocka_unit_test(patience),
       cmocka_unit_test(a_thousand),       cmocka_unit_test(finals_in_time),

@@ -568,7 +568,8 @@ def test_files_of_configs_that_are_not(task: Task, tmp_path: Path) -> None:
     whole = path.read_text()
     path.write_text(whole[:50])  # torn
     with pytest.raises(
-        canvas.CanvasError, match=r"configs.txt' has no config, line 1: expected 'KEY:JSON'.*\.\.\."
+        canvas.CanvasError,
+        match=r"configs.txt' has no config, line 1: expected 'KEY:JSON'.*\.\.\.",
     ):
         scheduler.load_configs(path)
     for damaged in (whole[:50].encode(), b"\xff", b"null", b"[" * 10**4):
@@ -580,7 +581,7 @@ def test_files_of_configs_that_are_not(task: Task, tmp_path: Path) -> None:
     assert path.read_text() == whole + whole[:50] + "\n" + whole
     path.write_bytes(b"\xff\xfe")
     for wrong, message in [
-        (lambda: scheduler.load_configs(path), "configs.txt' has no config, line 1: this is no text"),
+        (lambda: scheduler.load_configs(path), "configs.txt' has no config, line 1: this is"),
         (lambda: scheduler.load_configs(3), "named by a path, not 3"),
         (lambda: scheduler.save_configs(3, [good]), "named by a path, not 3"),
         (lambda: scheduler.save_configs(tmp_path, [good]), "': Is a directory"),

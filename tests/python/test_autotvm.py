@@ -780,7 +780,15 @@ def test_a_time_that_is_none_is_never_the_best(
         assert [result.costs for _, result in known.values()] == [(0.2398,)]
 
 
-DAMAGED = [b"nonsense", RECORD[:90].encode(), b"\xff\xfe\x00", b"[" * 10**4, b"null", b"{}", b"\x00"]
+DAMAGED = [
+    b"nonsense",
+    RECORD[:90].encode(),
+    b"\xff\xfe\x00",
+    b"[" * 10**4,
+    b"null",
+    b"{}",
+    b"\x00",
+]
 CUDA = RECORD.replace("llvm -mcpu=cascadelake", "cuda -model=v100")
 
 

@@ -46,7 +46,10 @@ def test_a_module_of_a_file_is_fine(modules, name):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("__main__:Net", "is defined in the script or session that runs, and child processes cannot"),
+        (
+            "__main__:Net",
+            "is defined in the script or session that runs, and child processes cannot",
+        ),
         ("__main__:Net.inner", "is defined in the script or session that runs"),
         ("made_here:net", "child processes find no module 'made_here': save it in a module"),
         ("idlelib:net", "modules/idlelib.py', but child processes import '.*: give the module"),
@@ -74,5 +77,7 @@ def test_others_are_refused_at_once(modules, tmp_path, name, words):
 def test_what_a_session_put_into_a_module_is_refused(modules, monkeypatch):
     check_child_import("child_net:net")
     monkeypatch.setattr(sys.modules["child_net"], "own", put_here, raising=False)
-    with pytest.raises(CanvasError, match=r"has no 'own' \(in a child process\): save it in a mod"):
+    with pytest.raises(
+        CanvasError, match=r"has no 'own' \(in a child process\): save it in a mod"
+    ):
         check_child_import("child_net:own")

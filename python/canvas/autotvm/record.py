@@ -72,8 +72,7 @@ def _parts(row: Any) -> tuple[str, Task, ConfigEntity, MeasureResult]:
 
 
 def _result(costs: Any, error_no: Any, all_cost: Any, timestamp: Any) -> MeasureResult:
-    """Of a failure the costs say nothing.  Others may be no times: such a record is never the best.
-    """
+    """The costs of a failure mean nothing.  Others may be no times: `mean_cost` judges them."""
     if isinstance(error_no, bool) or not isinstance(error_no, int) or not isinstance(costs, list):
         raise ValueError
     if error_no:

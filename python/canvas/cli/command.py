@@ -18,7 +18,6 @@ from ..options import Option
 from ..text import printable
 from ..workers import signals
 
-
 PATHS = ("DIR", "FILE", "WHAT")  # metavars
 
 

@@ -114,4 +114,6 @@ def _in_child(program: str, words: dict[str, Any], name: str) -> Any:
         )
         return json.loads(done.stdout.splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
-        raise CanvasError(f"model '{name}': a child process that imports it fails: {HELP}") from None
+        raise CanvasError(
+            f"model '{name}': a child process that imports it fails: {HELP}"
+        ) from None

@@ -30,7 +30,7 @@ SCORE_BATCH = 256
 
 
 class NotFinite(ArithmeticError):
-    """A loss, an output, a weight or a statistic is NaN or infinite: the network has no accuracy."""
+    """A loss, an output, a weight or a statistic is NaN or infinite: there is no accuracy."""
 
 
 @dataclass(frozen=True)
