@@ -278,6 +278,12 @@ static void is_cut_at_once(void **state) {
   records_free(&r);
 }
 
+// Trials are of one image.
+static const char images[] =
+    "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
+    "in W f32 [k:256, c:1024] const\n"
+    "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n";
+
 // From the end of the trials on, the question after so many more is answered with stop.
 struct countdown {
   int trials, of, questions;
@@ -333,36 +339,41 @@ static void final_times(void **state) {
   }
 }
 
-// Stopped at any question of the finals, alone and as one of several programs.
-static void stopped_finals(void **state) {
+// Whether it was stopped before its end.
+static bool tune_stopped_at(const struct program *p, int n) {
   const struct machine machine = machine_here();
+  struct countdown count = {.of = 4, .questions = n};
+  const struct tune_options options = {.method = method_find("random"),
+                                       .trials = 4,
+                                       .log = path_of("stopped.jsonl"),
+                                       .progress = count_trials,
+                                       .data = &count};
+  struct tuned t;
+  child_stop_when(is_zero, &count);
+  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
+  child_stop_when(NULL, NULL);
+  has_true_figures(&t, n);
+  tuned_free(&t);
+  bool stopped = count.stopped;
+  count = (struct countdown){.of = 4, .questions = n};
+  struct tune_task task = {.program = p, .weight = 1};
+  child_stop_when(is_zero, &count);
+  CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
+  child_stop_when(NULL, NULL);
+  CHECK_INT(task.status, CANVAS_OK, task.message);
+  has_true_figures(&task.tuned, n);
+  tuned_free(&task.tuned);
+  return stopped;
+}
+
+// Stopped at any question of the finals, alone and as one of several programs; trials may be of few images.
+static void stopped_finals(void **state) {
   const bool all = getenv("CANVAS_TEST_ALL") != NULL;
-  bool stopped = true;
-  for (int n = 0; stopped; n = all ? n + 1 : 2 * n + 1) {
-    struct program *p = program_from(gemm);
-    struct countdown count = {.of = 4, .questions = n};
-    struct tune_options options = {.method = method_find("random"),
-                                   .trials = 4,
-                                   .log = path_of("stopped.jsonl"),
-                                   .progress = count_trials,
-                                   .data = &count};
-    struct tuned t;
-    child_stop_when(is_zero, &count);
-    CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
-    child_stop_when(NULL, NULL);
-    has_true_figures(&t, n);
-    tuned_free(&t);
-    stopped = count.stopped;
-    count = (struct countdown){.of = 4, .questions = n};
-    struct tune_task task = {.program = p, .weight = 1};
-    child_stop_when(is_zero, &count);
-    CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
-    child_stop_when(NULL, NULL);
-    CHECK_INT(task.status, CANVAS_OK, task.message);
-    has_true_figures(&task.tuned, n);
-    tuned_free(&task.tuned);
-    program_free(p);
-  }
+  struct program *p = program_from(gemm), *many = program_from(images);
+  for (int n = 0; tune_stopped_at(p, n); n = all ? n + 1 : 2 * n + 1);
+  CHECK(tune_stopped_at(many, 0) && tune_stopped_at(many, 20), "before the end");
+  program_free(p);
+  program_free(many);
 }
 
 // ---- many images ----
@@ -468,10 +479,7 @@ static const char fickle[] =
 
 // What is fast for few images may not be for all: only finals for all of them know.
 static void whole_finals(void **state) {
-  struct program *p = program_from(
-      "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
-      "in W f32 [k:256, c:1024] const\n"
-      "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
+  struct program *p = program_from(images);
   set_compiler("fickle", fickle);
   struct tuned t = tuned_by("random", p, 2, 1, NULL);
   unsetenv("CANVAS_CC");
