@@ -339,8 +339,8 @@ static void final_times(void **state) {
   }
 }
 
-// Whether it was stopped before its end.
-static bool tune_stopped_at(const struct program *p, int n) {
+// As a program alone, or as one of several; how many questions there were, -1: it was stopped.
+static int tune_stopped_at(const struct program *p, int n, bool together) {
   const struct machine machine = machine_here();
   struct countdown count = {.of = 4, .questions = n};
   const struct tune_options options = {.method = method_find("random"),
@@ -348,30 +348,30 @@ static bool tune_stopped_at(const struct program *p, int n) {
                                        .log = path_of("stopped.jsonl"),
                                        .progress = count_trials,
                                        .data = &count};
-  struct tuned t;
-  child_stop_when(is_zero, &count);
-  CHECK_INT(tune(&ctx, p, &machine, &options, &t), CANVAS_OK, ctx.message);
-  child_stop_when(NULL, NULL);
-  has_true_figures(&t, n);
-  tuned_free(&t);
-  bool stopped = count.stopped;
-  count = (struct countdown){.of = 4, .questions = n};
   struct tune_task task = {.program = p, .weight = 1};
   child_stop_when(is_zero, &count);
-  CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
+  if (together)
+    CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
+  else
+    task.status = tune(&ctx, p, &machine, &options, &task.tuned);
   child_stop_when(NULL, NULL);
-  CHECK_INT(task.status, CANVAS_OK, task.message);
+  CHECK_INT(task.status, CANVAS_OK, together ? task.message : ctx.message);
   has_true_figures(&task.tuned, n);
   tuned_free(&task.tuned);
-  return stopped;
+  return count.stopped ? -1 : n - count.questions;
 }
 
-// Stopped at any question of the finals, alone and as one of several programs; trials may be of few images.
+// Stopped at any question of the finals; trials may be of few images.
 static void stopped_finals(void **state) {
-  const bool all = getenv("CANVAS_TEST_ALL") != NULL;
   struct program *p = program_from(gemm), *many = program_from(images);
-  for (int n = 0; tune_stopped_at(p, n); n = all ? n + 1 : 2 * n + 1);
-  CHECK(tune_stopped_at(many, 0) && tune_stopped_at(many, 20), "before the end");
+  tune_stopped_at(p, 1000000, false); /* compiles the finalists */
+  int all = tune_stopped_at(p, 1000000, true);
+  bool every = getenv("CANVAS_TEST_ALL") != NULL;
+  int step = all / 16 + 1, n = all;
+  while (tune_stopped_at(p, n, false) >= 0) n -= step; /* while the winner is timed, at last */
+  for (; n > 0; n -= every ? 1 : 8 * step) tune_stopped_at(p, n, n % 2);
+  tune_stopped_at(p, 0, true);
+  if (every) tune_stopped_at(many, 0, false);
   program_free(p);
   program_free(many);
 }

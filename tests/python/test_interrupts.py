@@ -93,10 +93,10 @@ def test_tune(interrupted: Any, tmp_path: Path) -> None:
     check(found.compile())
 
 
-NIGHTLY = [pytest.param(form, marks=pytest.mark.nightly) for form in ("json", "together")]
+NIGHTLY = [pytest.param(form, marks=pytest.mark.nightly) for form in ("text", "json", "together")]
 
 
-@pytest.mark.parametrize("form", ["python", "text", *NIGHTLY])
+@pytest.mark.parametrize("form", ["python", *NIGHTLY])
 def test_tune_in_its_finals(interrupted: Any, tmp_path: Path, form: str) -> None:
     """What was not measured to the end is not told."""
     program, log = te.program(gemm(N)[0], name="gemm"), tmp_path / "log.jsonl"

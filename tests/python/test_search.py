@@ -330,6 +330,7 @@ def test_candidates_whose_outputs_are_not_finite_fail(tmp_path):
     assert "no find" in str(report).lower()
 
 
+@pytest.mark.nightly
 def test_an_unchanged_network_whose_outputs_are_not_finite_ends_the_search(tmp_path):
     question = {**QUESTION, "trials": 1, "say": lambda line: None, "out": tmp_path}
     with pytest.raises(CanvasError, match="the unchanged network cannot be trained: nan: outputs"):
