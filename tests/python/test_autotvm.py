@@ -792,7 +792,8 @@ DAMAGED = [
 CUDA = RECORD.replace("llvm -mcpu=cascadelake", "cuda -model=v100")
 
 
-@pytest.mark.parametrize("line", [*DAMAGED, CUDA.encode()])
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("line", [*DAMAGED, CUDA.encode()], ids=range(8))
 def test_a_line_that_is_left_out_leaves_the_log_readable(tmp_path: Path, line: bytes) -> None:
     log, best = tmp_path / "log", tmp_path / "best"
     log.write_bytes(line + b"\n" + RECORD.encode() + b"\n" + line + b"\n")
