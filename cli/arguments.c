@@ -82,6 +82,14 @@ static bool unknown_flag(const struct command *c, const char *word, size_t lengt
   return false;
 }
 
+/* A path has a letter at least. */
+static bool is_path(const struct option *o) {
+  static const char *const paths[] = {"FILE", "DIR", "OUT"};
+  for (size_t i = 0; o->metavar && i < sizeof paths / sizeof *paths; i++)
+    if (!strcmp(o->metavar, paths[i])) return true;
+  return false;
+}
+
 /* The flag at words[*i]; moves *i to its value where that is a word of its own. */
 static bool parse_flag(struct arguments *a, int count, char **words, int *i) {
   const char *word = words[*i], *equals = strchr(word, '=');
@@ -102,6 +110,10 @@ static bool parse_flag(struct arguments *a, int count, char **words, int *i) {
     return false;
   }
   a->value[option] = !o->metavar ? "" : equals ? equals + 1 : words[++*i];
+  if (is_path(o) && !*a->value[option]) {
+    report_error("flag '%s' needs a path, not '': %s %s", o->flag, o->flag, o->metavar);
+    return false;
+  }
   return true;
 }
 

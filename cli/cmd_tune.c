@@ -123,6 +123,10 @@ struct outcome {
 static void print_time(const struct outcome *o) {
   const canvas_verdict *v = &o->tuned->verdict;
   printf("%s: ", o->name);
+  if (!v->repeats && !(o->tuned->predicted > 0)) {
+    printf("not timed");
+    return;
+  }
   print_seconds(v->repeats ? v->median : o->tuned->predicted, stdout);
   if (!v->repeats) {
     printf(" predicted");
@@ -176,7 +180,7 @@ static void print_json(const struct outcome *o) {
   put_json_string(v->message);
   printf(", \"rule\": ");
   put_json_string(t->rule);
-  printf(", \"predicted\": %.6g", t->predicted);
+  if (t->predicted > 0) printf(", \"predicted\": %.6g", t->predicted);
   if (v->repeats)
     printf(", \"median\": %.6g, \"lower\": %.6g, \"upper\": %.6g, \"cold\": %.6g", v->median,
            v->lower, v->upper, v->cold);

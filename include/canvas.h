@@ -681,11 +681,12 @@ typedef struct canvas_tune_options {
 
 typedef struct canvas_tuned {
   char rule[128];   /* the kind of schedule that won: "default", "lanes oc 32, ..." */
-  double predicted; /* seconds, by the cost model */
+  double predicted; /* seconds, by the cost model; 0: not known */
   canvas_verdict
       verdict; /* of the winner, as canvas_measurer_run; repeats 0: it was not measured */
   double before,
-      after;      /* seconds of the default schedule and of the winner, timed in turns; 0: not */
+      after;      /* seconds of the default schedule and of the winner, timed in turns; 0: not, as
+                     where the search was stopped in its finals */
   double first;   /* ... and of the trial that had seemed best */
   int sketches;   /* schedules with holes, ... */
   int64_t points; /* ... and how many ways there are to fill them */

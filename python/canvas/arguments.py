@@ -24,10 +24,14 @@ class Kind(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+def _is_path(text: str | bytes) -> bool:
+    return len(text) > 0 and "\0" not in os.fsdecode(text)
+
+
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 PATH = Kind(
     "a path",
-    lambda value: isinstance(value, (str, os.PathLike)) and "\0" not in str(os.fspath(value)),
+    lambda value: isinstance(value, (str, os.PathLike)) and _is_path(os.fspath(value)),
 )
 WHOLE = Kind(
     "a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)

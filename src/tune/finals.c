@@ -256,6 +256,7 @@ static canvas_status run_turns(const struct search *s, const struct compiler *co
                                                  .times = times}};
     for (int i = 0; i < f->count * rounds; i++) times[i] = NAN;
     TRY(candidates_measure(s->ctx, compiler, expected, program, trees, f->count, &how, verdicts));
+    if (child_stopped()) return search_was_stopped(s);
     again = false;
     for (int i = 0; i < f->count; i++) {
       if (!trees[i]) continue;
@@ -300,6 +301,11 @@ double finals_ratio(const struct finals *f, int i) {
     return finals_time(f, i) / finals_time(f, 0);
   for (int r = 0; r < who->rounds; r++) ratios[r] = who->times[r] / first->times[r];
   return median_of(ratios, who->rounds) * who->scale / first->scale;
+}
+
+void finals_times(const struct finals *f, int i, double *beside, double *itself) {
+  *beside = f->of[0].rounds > 0 ? finals_time(f, 0) : 0;
+  *itself = *beside > 0 ? *beside * finals_ratio(f, i) : finals_time(f, i);
 }
 
 int finals_winner(struct finals *f) {

@@ -36,7 +36,7 @@ void finals_close(struct finals *f);
 /* The finals are for all images from the first, as a run takes long: they are the winner's verdict, too. */
 bool finals_are_long(const struct search *s);
 
-/* Chooses finalists, and lets them run unless they are long. */
+/* Chooses finalists, and lets them run unless they are long. CANVAS_NONE: they were stopped (child.h). */
 canvas_status finals_hold(struct search *s, const struct compiler *compiler, struct finals *f);
 /* The best of them, for all images; *right are so many of them then. Where none is, what was there stays. */
 canvas_status finals_hold_whole(struct search *s, const struct compiler *compiler,
@@ -45,6 +45,8 @@ canvas_status finals_hold_whole(struct search *s, const struct compiler *compile
 int finals_winner(struct finals *f);                /* -1: none was right */
 double finals_time(const struct finals *f, int i);  /* INFINITY: it failed */
 double finals_ratio(const struct finals *f, int i); /* of its time to that of the default */
+/* Seconds of the default, 0 where it failed, and of a finalist that did not: by the ratio, if any. */
+void finals_times(const struct finals *f, int i, double *beside, double *itself);
 int finals_find(const struct finals *f, struct tune_candidate c); /* -1: it is none */
 double finals_left(const struct finals *f); /* seconds for a batch; 0: no limit */
 

@@ -76,13 +76,21 @@ struct loop_tree *search_for_few(const struct search *s, int sketch, struct loop
   return NULL;
 }
 
-double search_predict(const struct search *s, struct tune_candidate c) {
+canvas_status search_was_stopped(const struct search *s) {
+  return fail(s->ctx, CANVAS_NONE, "the search was stopped");
+}
+
+double search_predict_anyway(const struct search *s, struct tune_candidate c) {
   canvas_context ctx;
   struct schedule_cost cost;
-  struct loop_tree *tree = child_stopped() ? NULL : search_bind(s, c);
+  struct loop_tree *tree = search_bind(s, c);
   bool known = tree && cost_of(&ctx, tree, &s->rates, &cost) == CANVAS_OK;
   loop_tree_free(tree);
   return known ? cost.seconds : INFINITY;
+}
+
+double search_predict(const struct search *s, struct tune_candidate c) {
+  return child_stopped() ? INFINITY : search_predict_anyway(s, c);
 }
 
 static bool is_legal(const struct search *s, struct tune_candidate c) {
@@ -192,7 +200,7 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
   struct loop_tree *tree = search_known(s, c) ? NULL : search_bind(s, c);
   *out = (struct pending){0};
   if (!tree) return false;
-  *out = (struct pending){.trial = {.candidate = c, .predicted = search_predict(s, c)}};
+  *out = (struct pending){.trial = {.candidate = c, .predicted = search_predict_anyway(s, c)}};
   out->program = program_text(s->sketches.data[c.sketch].program);
   out->schedule = schedule_text(tree->schedule);
   out->trial.text = journal_hash(out->program, out->schedule);

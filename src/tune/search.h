@@ -102,6 +102,8 @@ double search_seconds(const struct search *s, double seconds);
 
 /* Seconds by the model; INFINITY: it is no legal candidate, or what runs is stopped (child.h). */
 double search_predict(const struct search *s, struct tune_candidate c);
+double search_predict_anyway(const struct search *s, struct tune_candidate c); /* stopped or not */
+canvas_status search_was_stopped(const struct search *s); /* CANVAS_NONE with its message */
 
 /* Bound for the program and all its images; NULL: not legal. Freed with loop_tree_free. */
 struct loop_tree *search_bind(const struct search *s, struct tune_candidate c);

@@ -38,7 +38,8 @@ static canvas_status bind_again(struct search *s, struct tune_candidate who,
 
 static canvas_status take_winner(struct search *s, struct tune_candidate who, struct tuned *out) {
   const struct sketch *sketch = &s->sketches.data[who.sketch];
-  out->predicted = search_predict(s, who);
+  double predicted = search_predict_anyway(s, who);
+  out->predicted = isfinite(predicted) ? predicted : 0;
   out->rule = mem_strdup(sketch->rule);
   out->program = program_copy(sketch->program);
   return bind_again(s, who, out->program, &out->tree);
@@ -82,10 +83,6 @@ static canvas_status log_winner(const struct search *s, const struct compiler *c
   return status;
 }
 
-static canvas_status was_stopped(const struct search *s) {
-  return fail(s->ctx, CANVAS_NONE, "the search was stopped");
-}
-
 static canvas_status none_correct(const struct search *s, const char *why) {
   if (!*why) why = s->trials.count ? s->trials.data[0].verdict.message : "the time was too short";
   return fail(s->ctx, CANVAS_NONE, "no schedule of '%.60s' was correct and could be timed: %.800s",
@@ -97,11 +94,6 @@ static double first_time(const struct search *s, const struct finals *f) {
   int i = s->best < 0 ? -1 : finals_find(f, s->trials.data[s->best].candidate);
   double time = i < 0 ? INFINITY : finals_time(f, i);
   return isfinite(time) ? time : 0;
-}
-
-/* Beside the default: by the ratio of their rounds. */
-static double winner_time(const struct finals *f, int winner, double beside) {
-  return beside > 0 ? beside * finals_ratio(f, winner) : finals_time(f, winner);
 }
 
 static void drop_winner(struct tuned *out) {
@@ -120,14 +112,13 @@ static canvas_status finish_whole(struct search *s, const struct compiler *compi
   if (s->fewer) TRY(finals_hold_whole(s, compiler, whole, f, &out->whole));
   if (f->count) out->verdict = f->of[0].whole;
   out->first = first_time(s, f);
-  out->beside = f->count && f->of[0].rounds > 0 ? finals_time(f, 0) : 0;
   for (int winner; (winner = finals_winner(f)) >= 0; f->of[winner].rounds = -1) {
-    out->itself = winner_time(f, winner, out->beside);
+    finals_times(f, winner, &out->beside, &out->itself);
     drop_winner(out);
     TRY(take_winner(s, f->of[winner].who, out));
     out->verdict = f->of[winner].whole;
     if (!finals_are_long(s)) TRY(measure_winner(s, compiler, whole, f, winner, out));
-    if (child_stopped()) return was_stopped(s);
+    if (child_stopped()) return search_was_stopped(s);
     TRY(log_winner(s, compiler, out));
     if (out->verdict.failure == FAILED_NOT) return CANVAS_OK;
   }
@@ -156,23 +147,22 @@ static canvas_status finish_compiled(struct search *s, const struct compiler *co
   return finish_measured(s, compiler, f, out);
 }
 
-/* Without finals. */
+/* Without finals: figures of finals that were stopped are dropped. A trial of few images has no time for all. */
 static canvas_status take_best(struct search *s, struct tuned *out) {
   const struct tune_candidate first = {0, 0};
   drop_winner(out);
+  *out = (struct tuned){0};
   if (s->best < 0) return take_winner(s, first, out);
   const struct trial *best = &s->trials.data[s->best];
-  out->verdict = best->verdict;
-  canvas_status status = take_winner(s, best->candidate, out);
-  out->predicted = best->predicted; /* where it is stopped nothing is predicted any more */
-  return status;
+  if (!s->fewer) out->verdict = best->verdict;
+  return take_winner(s, best->candidate, out);
 }
 
 static canvas_status finish(struct search *s, const struct compiler *compiler, struct finals *f,
                             struct tuned *out) {
   bool unmeasured = !s->compiler || (s->turn && !s->trials.count); /* it never had its turn */
-  if (unmeasured) return child_stopped() ? was_stopped(s) : take_best(s, out);
-  canvas_status status = s->stopped ? was_stopped(s) : finish_compiled(s, compiler, f, out);
+  if (unmeasured) return child_stopped() ? search_was_stopped(s) : take_best(s, out);
+  canvas_status status = s->stopped ? search_was_stopped(s) : finish_compiled(s, compiler, f, out);
   bool kept = status != CANVAS_OK && child_stopped() && s->best >= 0;
   return kept ? take_best(s, out) : status;
 }
@@ -200,7 +190,7 @@ canvas_status tune(canvas_context *ctx, const struct program *p, const struct ma
   if (status == CANVAS_OK && s.compiler) status = finals_open(&s, compiler, &f);
   if (status == CANVAS_OK) status = how.method->run(&s);
   if (status == CANVAS_OK) status = finish(&s, compiler, &f, out);
-  if (status != CANVAS_OK && child_stopped()) status = was_stopped(&s);
+  if (status != CANVAS_OK && child_stopped()) status = search_was_stopped(&s);
   finals_close(&f);
   compiler_close(compiler);
   out->sketches = s.sketches.count;

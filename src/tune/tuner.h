@@ -39,8 +39,8 @@ struct tuned {
   char *rule;              /* of the winner's sketch */
   struct program *program; /* that it is for, after edits */
   struct loop_tree *tree;  /* bound; it owns its schedule */
-  double predicted;        /* seconds */
-  struct verdict verdict;  /* of all images; repeats 0: it was not measured (oneshot) */
+  double predicted;        /* seconds; 0: not known */
+  struct verdict verdict;  /* of all images; repeats 0: it was not measured (oneshot, stopped) */
   double beside; /* seconds of the default, measured in turns with the winner; 0: not measured */
   double itself; /* ... and of the winner beside it: their ratio is what tuning gained */
   double first;  /* ... and of the trial that seemed best: what finals gained; 0: it failed there */
@@ -56,7 +56,7 @@ struct tuned {
 
 /* CANVAS_BAD_INPUT: the sketch is none, the log is none. CANVAS_IO: there is no compiler, or the log
  * cannot be written. CANVAS_NONE: nothing was correct and could be timed, or progress stopped it. Where what runs
- * is stopped (child.h) it is the best trial, without finals. */
+ * is stopped (child.h) it is the best trial, without finals: beside, itself, first and whole are 0. */
 canvas_status tune(canvas_context *ctx, const struct program *p, const struct machine *machine,
                    const struct tune_options *options, struct tuned *out);
 void tuned_free(struct tuned *t); /* what it owns */

@@ -2,6 +2,7 @@
 // same, a search that was ended goes on, and whatever a compiler does is somebody's verdict.
 #include "run/cache.h"
 #include "run/child.h"
+#include "tune/finals.h"
 #include "tune/method.h"
 #include "tune/search_open.h"
 #include "tune/journal.h"
@@ -277,6 +278,104 @@ static void is_cut_at_once(void **state) {
   records_free(&r);
 }
 
+// Trials are of one image.
+static const char images[] =
+    "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
+    "in W f32 [k:256, c:1024] const\n"
+    "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n";
+
+// From the end of the trials on, the question after so many more is answered with stop.
+struct countdown {
+  int trials, of, questions;
+  bool stopped;
+};
+
+static bool count_trials(const struct search *s, void *data) {
+  struct countdown *c = data;
+  c->trials = s->trials.count;
+  return true;
+}
+
+static bool is_zero(void *data) {
+  struct countdown *c = data;
+  if (c->trials >= c->of) c->stopped = c->questions-- <= 0;
+  return c->stopped;
+}
+
+// Every figure was measured, or there is none. Only the end of the finals takes a time with cold caches.
+static void has_true_figures(const struct tuned *t, int n) {
+  char where[64];
+  const struct verdict *v = &t->verdict;
+  snprintf(where, sizeof where, "stopped at question %d", n);
+  CHECK(isfinite(t->predicted) && t->predicted > 0, where);
+  CHECK(v->failure == FAILED_NOT && isfinite(v->median), where);
+  CHECK(t->tried < t->images || v->cold > 0 || (v->repeats && v->median > 0), where);
+  if (v->cold > 0)
+    CHECK(isfinite(t->beside) && isfinite(t->itself) && t->beside > 0 && t->itself > 0, where);
+  else
+    CHECK(t->beside == 0 && t->itself == 0 && t->first == 0 && !t->whole, where);
+  CHECK(v->cold > 0 || t->tried == t->images || !v->repeats, where);
+}
+
+// A default that failed after its rounds has no time, and no finalist a ratio to it.
+static void final_times(void **state) {
+  static const struct {
+    const char *what;
+    int first, second; /* rounds */
+    double beside, itself;
+  } rows[] = {
+      {"both", 2, 2, 2, 1},
+      {"another number of rounds", 2, 1, 2, 1},
+      {"the default failed", -1, 2, 0, 1},
+      {"the default never ran", 0, 2, 0, 1},
+  };
+  CHECK_ROWS (rows, row) {
+    struct finals f = {.count = 2};
+    f.of[0] = (struct finalist){.times = {2, 2}, .rounds = row->first, .scale = 1};
+    f.of[1] = (struct finalist){.times = {1, 1}, .rounds = row->second, .scale = 1};
+    double beside, itself;
+    finals_times(&f, 1, &beside, &itself);
+    CHECK(beside == row->beside && itself == row->itself, row->what);
+  }
+}
+
+// As a program alone, or as one of several; how many questions there were, -1: it was stopped.
+static int tune_stopped_at(const struct program *p, int n, bool together) {
+  const struct machine machine = machine_here();
+  struct countdown count = {.of = 4, .questions = n};
+  const struct tune_options options = {.method = method_find("random"),
+                                       .trials = 4,
+                                       .log = path_of("stopped.jsonl"),
+                                       .progress = count_trials,
+                                       .data = &count};
+  struct tune_task task = {.program = p, .weight = 1};
+  child_stop_when(is_zero, &count);
+  if (together)
+    CHECK_INT(tune_many(&ctx, &task, 1, &machine, &options), CANVAS_OK, ctx.message);
+  else
+    task.status = tune(&ctx, p, &machine, &options, &task.tuned);
+  child_stop_when(NULL, NULL);
+  CHECK_INT(task.status, CANVAS_OK, together ? task.message : ctx.message);
+  has_true_figures(&task.tuned, n);
+  tuned_free(&task.tuned);
+  return count.stopped ? -1 : n - count.questions;
+}
+
+// Stopped at any question of the finals; trials may be of few images.
+static void stopped_finals(void **state) {
+  struct program *p = program_from(gemm), *many = program_from(images);
+  tune_stopped_at(p, 1000000, false); /* compiles the finalists */
+  int all = tune_stopped_at(p, 1000000, true);
+  bool every = getenv("CANVAS_TEST_ALL") != NULL;
+  int step = all / 16 + 1, n = all;
+  while (tune_stopped_at(p, n, false) >= 0) n -= step; /* while the winner is timed, at last */
+  for (; n > 0; n -= every ? 1 : 8 * step) tune_stopped_at(p, n, n % 2);
+  tune_stopped_at(p, 0, true);
+  if (every) tune_stopped_at(many, 0, false);
+  program_free(p);
+  program_free(many);
+}
+
 // ---- many images ----
 
 static void few_images(void **state) {
@@ -380,10 +479,7 @@ static const char fickle[] =
 
 // What is fast for few images may not be for all: only finals for all of them know.
 static void whole_finals(void **state) {
-  struct program *p = program_from(
-      "canvas 1\nprogram p\nin X f32 [n:4, h:1024, k:256]\n"
-      "in W f32 [k:256, c:1024] const\n"
-      "Y[n:4, h:1024, c:1024] = X[n, h, k] * W[k, c] // sum k:256\nout Y\n");
+  struct program *p = program_from(images);
   set_compiler("fickle", fickle);
   struct tuned t = tuned_by("random", p, 2, 1, NULL);
   unsetenv("CANVAS_CC");
@@ -717,6 +813,7 @@ int main(void) {
       cmocka_unit_test(favourite_of_all), cmocka_unit_test(faults),
       cmocka_unit_test(next_winner),      cmocka_unit_test(learns),
       cmocka_unit_test(is_stopped),       cmocka_unit_test(is_cut),
+      cmocka_unit_test(stopped_finals),   cmocka_unit_test(final_times),
       cmocka_unit_test(is_cut_at_once),   cmocka_unit_test(gradient),
       cmocka_unit_test(together),         cmocka_unit_test(patience),
       cmocka_unit_test(a_thousand),       cmocka_unit_test(finals_in_time),

@@ -40,7 +40,7 @@ class Odd:
 
 
 NO_TEXT = [0.5, 1, [], ["macs=0.5x"], b"macs=0.5x", np.float64(0.5), np.int64(3), Odd(), True]
-NO_PATH = [0.5, 1, [], ["a"], np.float64(0.5), Odd(), "a\0b"]
+NO_PATH = ["", 0.5, 1, [], ["a"], np.float64(0.5), Odd(), "a\0b"]
 NO_WHOLE = [0.5, "x", [], [1], b"1", np.float64(1), np.int64(1), True, Odd()]
 NO_SWITCH = [0.5, 1, "yes", [], b"", np.int64(1), Odd()]
 NO_FUNCTION = [0.5, 1, "print", [], [print], b""]

@@ -388,6 +388,8 @@ def test_the_command_searches_and_tests(
         (["gemm", "--to", "1", "--target", "cuda"], "target 'cuda' comes later"),
         (["gemm", "--host", "0.0.0.0"], "'--host' is not taken: trials run on this machine"),
         (["gemm", "--use_model"], "'--use_model' is not taken: the cost model of canvas is"),
+        (["gemm", "--to", "1", "--log", ""], "--log is a path, not ''"),
+        (["gemm", "--to", "1", "--test", ""], "--test is a path, not ''"),
         (["gemm", "--test", "/nothing"], "cannot read configs from '/nothing'"),
     ],
 )
@@ -434,6 +436,7 @@ def other_gemm() -> Any:
         ({"graph_stop": 6}, "graph_stop=6 is not taken: operations and graph are searched"),
         ({"number": 4}, "number=4 is not taken: a trial's samples are repeated until they agree"),
         ({"log": 3}, "log is a path, not 3"),
+        ({"log": ""}, "log is a path, not ''"),
         ({"trials": 5}, "trials is a list of a number for each operation, not 5"),
         ({"trials": [0]}, "a number of trials is a whole number from 1 up, not 0"),
         ({"space": "all"}, "there is no space 'all': canvas and template"),
@@ -563,16 +566,22 @@ def test_files_of_configs_that_are_not(task: Task, tmp_path: Path) -> None:
     good = (task.key, [[SPLIT], {}])
     scheduler.save_configs(path, [good])
     whole = path.read_text()
-    path.write_text(whole + whole[:50])  # torn
+    path.write_text(whole[:50])  # torn
     with pytest.raises(
-        canvas.CanvasError, match=r"configs.txt', line 2: expected 'KEY:JSON'.*\.\.\."
+        canvas.CanvasError,
+        match=r"configs.txt' has no config, line 1: expected 'KEY:JSON'.*\.\.\.",
     ):
         scheduler.load_configs(path)
+    for damaged in (whole[:50].encode(), b"\xff", b"null", b"[" * 10**4):
+        path.write_bytes(whole.encode() + damaged)
+        with pytest.warns(UserWarning, match=r"configs.txt': 1 line is left out, line 2: "):
+            assert list(scheduler.load_configs(path)) == [task.key]
+    path.write_text(whole + whole[:50])
     scheduler.save_configs(path, {task.key: [[SPLIT], {}]})
     assert path.read_text() == whole + whole[:50] + "\n" + whole
     path.write_bytes(b"\xff\xfe")
     for wrong, message in [
-        (lambda: scheduler.load_configs(path), "configs.txt': it is no text"),
+        (lambda: scheduler.load_configs(path), "configs.txt' has no config, line 1: this is"),
         (lambda: scheduler.load_configs(3), "named by a path, not 3"),
         (lambda: scheduler.save_configs(3, [good]), "named by a path, not 3"),
         (lambda: scheduler.save_configs(tmp_path, [good]), "': Is a directory"),

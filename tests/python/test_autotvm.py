@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import logging
+import math
 import operator
 import re
 import subprocess
@@ -21,6 +22,7 @@ import numpy as np
 import pytest
 
 from canvas import CanvasError, _core, autotvm, te
+from canvas.autotvm.measure import mean_cost
 from canvas.autotvm.task.entities import AnnotateEntity, SplitEntity
 from canvas.autotvm.task.space import FallbackConfigEntity
 
@@ -592,6 +594,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: autotvm.record.decode("[" * 10**5), "this is no record of AutoTVM's: '[[[["),
     (lambda: autotvm.apply_history_best(3), "records are files, or pairs (MeasureInput, Measure"),
     (lambda: list(autotvm.record.load_from_file(3)), "named by a path, not 3"),
+    (lambda: list(autotvm.record.load_from_file("")), "named by a path, not ''"),
+    (lambda: autotvm.callback.log_to_file(""), "log_to_file takes a path or an open file, not ''"),
+    (lambda: autotvm.record.pick_best(Path(__file__), ""), "out_file is a path or an open file"),
     (lambda: autotvm.record.pick_best(Path(__file__), 3), "out_file is a path or an open file"),
     (lambda: autotvm.record.decode("x", protocol="pickle"), "records are of protocol 'json'"),
     (
@@ -634,10 +639,10 @@ def test_a_template_that_fails_is_one_sentence(tmp_path: Path) -> None:
         autotvm.task.create("test_autotvm.pair", (4,), "llvm")
     bad = tmp_path / "bad.log"
     bad.write_bytes(b"\xff")
-    with pytest.raises(CanvasError, match=r"bad.log' is no text, so it has no records"):
+    with pytest.raises(CanvasError, match=r"bad.log' has no record, line 1: this is no text"):
         autotvm.record.pick_best(bad, tmp_path / "best.log")
     bad.write_text("# a comment\n\nnonsense\n")
-    with pytest.raises(CanvasError, match=r"bad.log', line 3: this is no record"):
+    with pytest.raises(CanvasError, match=r"bad.log' has no record, line 3: this is no record"):
         list(autotvm.record.load_from_file(bad))
     with pytest.raises(CanvasError, match="Is a directory"):
         autotvm.callback.log_to_file(str(tmp_path))(None, [], [])
@@ -720,7 +725,100 @@ def test_a_mistake_tells_the_line_once(wrong: Callable[[], Any]) -> None:
 
 
 def test_a_record_that_is_none_is_told_with_its_line_in_the_file(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(f"{RECORD}\nnonsense\n")
-    why = r"test_autotvm\.py:\d+: '.*log', line 2: this is no record of AutoTVM's: 'nonsense'"
-    with pytest.raises(CanvasError, match=why):
+    (tmp_path / "log").write_text("\nnonsense\n")
+    why = r"test_autotvm\.py:\d+: '.*log' has no record, line 2: this is no record of AutoTVM's: "
+    with pytest.raises(CanvasError, match=why + "'nonsense'"):
         autotvm.record.pick_best(tmp_path / "log", tmp_path / "best")
+
+
+# Of a record whose time is 0.2398: what it holds instead, and whether it is a record then.
+UNTRUE = [
+    ("[0.2398], 0", "[NaN], 0", True),
+    ("[0.2398], 0", "[0.0], 0", True),
+    ("[0.2398], 0", "[-0.0], 0", True),
+    ("[0.2398], 0", "[-1.5], 0", True),
+    ("[0.2398], 0", "[Infinity], 0", True),
+    ("[0.2398], 0", "[-Infinity], 0", True),
+    ("[0.2398], 0", "[1e-9, NaN], 0", True),
+    ("[0.2398], 0", "[1e-9, -1e-8], 0", True),
+    ("[0.2398], 0", "[1e308, 1e308], 0", True),
+    ("[0.2398], 0", "[1e-9], 4", True),
+    ("[0.2398], 0", "[1e-9], -1", True),
+    ("[0.2398], 0", '["RuntimeError"], 4', True),
+    ("[0.2398], 0", '["1e-9"], 0', False),
+    ("[0.2398], 0", "[true], 0", False),
+    ("[0.2398], 0", "[null], 0", False),
+    ("[0.2398], 0", "[[1e-9]], 0", False),
+    ("[0.2398], 0", "[], 0", False),
+    ("[0.2398], 0", "1e-9, 0", False),
+    ("[0.2398], 0", '[1e-9], "0"', False),
+    ("[0.2398], 0", "[1e-9], 0.5", False),
+    ("[0.2398], 0", "[1e-9], null", False),
+    ("[0.2398], 0, 5.1,", "[1e-9], 0,", False),
+    ('"result": [[0.2398]', '"results": [[1e-9]', False),
+    ('"float32"], {}', '{"a": 1}], {}', False),
+    ('"sp", [-1, 64, 5]', '"sp", 3', False),
+    ('["tile_k"', '[["tile_k"]', False),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("old", "new", "record"), UNTRUE)
+def test_a_time_that_is_none_is_never_the_best(
+    tmp_path: Path, old: str, new: str, record: bool, order: int
+) -> None:
+    assert old in RECORD
+    log, best = tmp_path / "log", tmp_path / "best"
+    log.write_text("\n".join([RECORD, RECORD.replace(old, new)][::order]))
+    pairs = list(autotvm.record.load_from_file(log))
+    assert len(pairs) == 1 + record
+    autotvm.record.pick_best(log, best)
+    assert json.loads(best.read_text())["result"] == json.loads(RECORD)["result"]
+    for records in (log, pairs):
+        known = autotvm.apply_history_best(records).best_by_targetkey
+        assert [result.costs for _, result in known.values()] == [(0.2398,)]
+
+
+DAMAGED = [
+    b"nonsense",
+    RECORD[:90].encode(),
+    b"\xff\xfe\x00",
+    b"[" * 10**4,
+    b"null",
+    b"{}",
+    b"\x00",
+]
+CUDA = RECORD.replace("llvm -mcpu=cascadelake", "cuda -model=v100")
+
+
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("line", [*DAMAGED, CUDA.encode()], ids=range(8))
+def test_a_line_that_is_left_out_leaves_the_log_readable(tmp_path: Path, line: bytes) -> None:
+    log, best = tmp_path / "log", tmp_path / "best"
+    log.write_bytes(line + b"\n" + RECORD.encode() + b"\n" + line + b"\n")
+    words = r"log': 2 of 3 lines left out, line 1: "
+    with pytest.warns(UserWarning, match=words):
+        ((_, result),) = autotvm.record.load_from_file(log)
+    assert result.costs == (0.2398,)
+    with pytest.warns(UserWarning, match=words), autotvm.apply_history_best(str(log)):
+        pass
+    best.write_bytes(log.read_bytes())
+    with pytest.warns(UserWarning, match=words):
+        autotvm.record.pick_best(log, best)
+    first, *others = best.read_bytes().split(b"\n")
+    assert json.loads(first)["result"] == json.loads(RECORD)["result"]
+    assert others == [line, line, b""]  # nothing is lost
+
+
+def test_a_log_for_another_target_alone_has_no_best(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(CUDA)
+    with pytest.warns(UserWarning, match="1 of 1 lines left out, line 1: "):
+        assert not list(autotvm.record.load_from_file(tmp_path / "log"))
+
+
+def test_a_search_takes_no_time_that_is_none() -> None:
+    for costs in ((math.nan,), (0.0,), (-1.0,), (math.inf,), ("why",), (), None):
+        assert mean_cost(autotvm.MeasureResult(costs, 0, 1.0, 2.0)) == math.inf
+    assert mean_cost(autotvm.MeasureResult((1.0, 3.0), 0, 1.0, 2.0)) == 2
+    assert mean_cost(autotvm.MeasureResult((1.0,), 4, 1.0, 2.0)) == math.inf

@@ -103,6 +103,34 @@ def test_a_mistake_in_trials_is_one_message_and_code_2(capsys, words, message):
     assert (code, message in said) == (2, True), said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", *GOOD, "--out", ""],
+        ["search", *GOOD, "--out="],
+        ["search", "--model", "__main__:Net", "--data", "digits"],
+        ["train", "baseline", *GOOD, "--out", ""],
+        ["train", "", *GOOD],
+        ["export", "baseline", *GOOD, "--out", ""],
+        ["export", "", "--out", "new"],
+        ["export", "baseline", *GOOD, "--out", "new", "--weights", ""],
+        ["pareto", ""],
+        ["pareto", "study", "--plot", ""],
+        ["trials", ""],
+        ["replay", "", "baseline"],
+        ["log", "show", ""],
+        ["tune", "gemm", "m=8", "n=8", "k=8", "--log", ""],
+        ["network", "", "--emit", "new"],
+    ],
+)
+def test_an_empty_path_is_refused_before_anything_is_made(capfd, monkeypatch, tmp_path, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("canvas.data.readers.load_data", None)  # nothing is read
+    code, message = rejected(capfd, words)
+    assert code == 2 and not list(tmp_path.iterdir())
+    assert "''" in message or "'__main__:Net' is defined in the script" in message
+
+
 def test_a_cache_that_pytorch_cannot_make_is_named(capsys, monkeypatch, tmp_path):
     """PyTorch makes it while it is imported, so that any command may end there."""
 

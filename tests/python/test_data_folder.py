@@ -1,6 +1,7 @@
 """Image folders: every layout, every way in which one can be wrong."""
 
 import os
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -78,13 +79,15 @@ def test_the_same_folder_gives_the_same_images_in_whatever_order_it_is_listed(
     tmp_path, monkeypatch
 ):
     name = plant(tmp_path, CAT_DOG)
-    before, walk = load_data(name, images=30), os.walk
+    before, scandir = load_data(name, images=30), os.scandir
     assert load_data(name, images=30).checksum == before.checksum
 
-    def backwards(*args, **others):
-        return ((place, folders, files[::-1]) for place, folders, files in walk(*args, **others))
+    @contextmanager
+    def backwards(folder):
+        with scandir(folder) as entries:
+            yield iter(list(entries)[::-1])
 
-    monkeypatch.setattr(os, "walk", backwards)
+    monkeypatch.setattr(os, "scandir", backwards)
     assert load_data(name, images=30).checksum == before.checksum
 
 
@@ -160,6 +163,89 @@ def test_files_are_found_at_any_depth_and_others_left_alone(tmp_path):
     (tmp_path / "train" / ".cache").mkdir()
     (tmp_path / "train" / "README.md").write_text("no class")
     assert sum(sizes(load_data(name))) == 61
+
+
+def link(root, links):
+    """Symbolic links: {"train/cat/more": target}, a path below the folder of all."""
+    for place, target in links.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).symlink_to(root / target)
+
+
+POOL = {"pool/a": 5, "pool/b/deep": 7}
+
+
+@pytest.mark.parametrize(
+    ("links", "more", "left"),
+    [
+        ({"train/cat/more": "pool/a"}, 5, ""),
+        ({"train/cat/deep/more": "pool"}, 12, ""),
+        ({"train/cat/chain": "pool/link", "pool/link": "pool/b"}, 7, ""),
+        ({"train/cat/one": "pool/a", "train/cat/two": "pool/a"}, 5, "1 folder that was read"),
+        ({"train/cat/a": "pool/a", "train/cat/all": "pool"}, 12, "1 folder that was read"),
+        ({"train/cat/one": "pool/a", "train/dog/two": "pool/a"}, 10, ""),
+        ({"train/cat/here": "train/cat"}, 0, "1 link that leads in"),
+        ({"train/cat/up": "train", "train/cat/root": "."}, 0, "2 links that lead in a circle"),
+        ({"train/all": "."}, 0, "1 link that leads in"),
+        ({"train/self": "train/self"}, 0, "1 link that leads in"),
+        (
+            {"train/cat/a": "train/cat/b", "train/cat/b": "train/cat/a"},
+            0,
+            "2 links that lead in a",
+        ),
+        ({"train/cat/a": "pool/a", "pool/a/back": "pool"}, 5, "1 link that leads in"),
+        ({"train/cat/a": "pool/a", "pool/a/back": "train/cat"}, 5, "1 link that leads in"),
+        ({"train/cat/a": "pool/a", "pool/a/back": "train"}, 5, "1 link that leads in"),
+        ({"train/cat/gone": "nowhere", "train/eel": "nowhere"}, 0, "2 broken links"),
+        ({"train/cat/x.PNG": "pool/a/000.png"}, 1, ""),
+        ({"train/cat/x.txt": "pool/a/000.png"}, 0, "1 file that is no image"),
+        ({"train/cat/.hidden": "pool/a"}, 0, "1 hidden file or folder"),
+        ({"train/cat/b.png": "pool/a"}, 5, ""),
+    ],
+)
+def test_links_to_folders_are_followed_once(tmp_path, links, more, left):
+    name = plant(tmp_path, CAT_DOG | POOL)
+    link(tmp_path, links)
+    data = load_data(name)
+    assert sum(sizes(data)) == 60 + more and data.classes == 2
+    assert ("(not read: " in data.description) == bool(left)
+    assert f"(not read: {left}" in data.description if left else True
+
+
+def test_a_class_may_be_a_link(tmp_path):
+    """From which links to the folder of the classes would lead to the others."""
+    name = plant(tmp_path, {"train/cat": 20, "pool/dog": 40})
+    link(tmp_path, {"train/dog": "pool/dog", "pool/dog/all": "train", "pool/dog/b": "pool/dog"})
+    data = load_data(name)
+    assert sum(sizes(data)) == 60
+    assert "(not read: 2 links that lead in a circle)" in data.description
+
+
+def test_what_is_not_read_is_counted(tmp_path):
+    name = plant(tmp_path, CAT_DOG | TESTS)
+    assert "not read" not in load_data(name).description
+    for place in ("train/README", "train/cat/a.txt", "test/dog/b.csv", "train/dog/.DS_Store"):
+        (tmp_path / place).write_text("no image")
+    (tmp_path / "train/cat/.thumbnails").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "train/cat/.thumbnails/a.png")
+    os.mkfifo(tmp_path / "train/cat/pipe")
+    Image.new("RGB", (8, 8)).save(tmp_path / "train/cat/d\udcff.JpG", "jpeg")
+    data = load_data(name)
+    assert sum(sizes(data)) == 68
+    words = "(not read: 4 files that are no images, 2 hidden files or folders)"
+    assert words in data.description
+
+
+def break_pipe(root):
+    name = plant(root, CAT_DOG)
+    os.mkfifo(root / "train" / "dog" / "pipe.png")
+    return name
+
+
+def break_device(root):
+    name = plant(root, CAT_DOG)
+    (root / "train" / "dog" / "zero.png").symlink_to("/dev/zero")
+    return name
 
 
 def break_missing(root):
@@ -238,6 +324,8 @@ def break_folder_for_file(root):
             break_16_bits,
             "dog/000.png' cannot be read: ValueError: it has I;16 pixels, more than 8",
         ),
+        (break_pipe, "dog/pipe.png' cannot be read: ValueError: it is no file"),
+        (break_device, "dog/zero.png' cannot be read: ValueError: it is no file"),
         (break_folder_for_file, "dog/000.png' cannot be read: ValueError: it is no file"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,6 +91,49 @@ def test_tune(interrupted: Any, tmp_path: Path) -> None:
     assert found.median == min(r["median"] for r in records if r["failure"] == "ok")
     assert (found.before, found.after) == (0, 0)
     check(found.compile())
+
+
+NIGHTLY = [pytest.param(form, marks=pytest.mark.nightly) for form in ("text", "json", "together")]
+
+
+@pytest.mark.parametrize("form", ["python", *NIGHTLY])
+def test_tune_in_its_finals(interrupted: Any, tmp_path: Path, form: str) -> None:
+    """What was not measured to the end is not told."""
+    program, log = te.program(gemm(N)[0], name="gemm"), tmp_path / "log.jsonl"
+    (tmp_path / "p").write_text(program)
+    if form == "python":
+        stop = interrupted(lambda: canvas.tune(program, method="random", trials=1, log=log))
+        found = stop.found
+        assert (found.before, found.after, found.first) == (0, 0, 0) and found.median > 0
+        return
+    words = ["tune", str(tmp_path / "p"), "--method", "random", "--trials", "1", "--log", str(log)]
+    words += {"text": [], "json": ["--json"], "together": ["--together", "--json"]}[form]
+    done = interrupted_command(words, log)
+    assert done.returncode == 130
+    if form == "text":
+        assert "not compared with the default" in done.stdout
+        assert "times as fast" not in done.stdout
+        return
+    (line,) = done.stdout.splitlines()
+    told = json.loads(line, parse_constant=lambda name: pytest.fail(name))
+    assert told["median"] > 0 and not {"before", "after"} & told.keys()
+
+
+def interrupted_command(words: list[str], log: Path) -> subprocess.CompletedProcess[str]:
+    """`canvas` with SIGINT soon after the log has its first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "canvas", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.time() + 120
+    while time.time() < until and not (log.exists() and log.stat().st_size):
+        time.sleep(0.01)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 def test_schedule(interrupted: Any, tmp_path: Path) -> None:

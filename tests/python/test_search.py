@@ -48,6 +48,25 @@ def build(in_channels, num_classes):
         nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
         nn.Conv2d(8, 16, 3, 2, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
         Mean(), nn.Linear(16, num_classes))
+
+class Explodes(nn.Module):
+    # finite while it trains; in evaluation NaN where `broken` says so of its layers
+
+    def __init__(self, in_channels, num_classes):
+        super().__init__()
+        self.inner = build(in_channels, num_classes)
+
+    def forward(self, x):
+        y = self.inner(x)
+        return y if self.training or not self.broken() else y * float("nan")
+
+class Unchanged(Explodes):
+    def broken(self):
+        return True
+
+class Replaced(Explodes):
+    def broken(self):
+        return type(self.inner[3]) is not nn.Conv2d
 """
 
 
@@ -293,6 +312,29 @@ def test_a_time_limit_in_which_nothing_is_trained_is_told(tmp_path):
     limit = {"trials": 2, "time_limit": 0.5, "workers": 1, "say": lambda line: None}
     report = search(MODEL, "digits", out=tmp_path, **limit, **QUESTION)
     assert "before any network was trained: give the same command more time" in str(report)
+
+
+@pytest.mark.nightly
+def test_candidates_whose_outputs_are_not_finite_fail(tmp_path):
+    """Of whatever class most images are; the table has no find then."""
+    question = {**QUESTION, "trials": 1, "say": lambda line: None, "out": tmp_path}
+    report = search("small_network:Replaced", "digits", **question)
+    with Study.read(tmp_path) as study:
+        rows = study.candidates()
+        assert {row.status for row in rows if row.kind == "baseline"} == {"done"}
+        changed = [row for row in rows if row.kind != "baseline" and row.pack]
+        assert changed and any(row.kind == "find" for row in changed)
+        for row in changed:
+            assert row.status == "failed" and row.val_accuracy is None
+            assert row.reason.startswith("nan: outputs for ")
+    assert "no find" in str(report).lower()
+
+
+@pytest.mark.nightly
+def test_an_unchanged_network_whose_outputs_are_not_finite_ends_the_search(tmp_path):
+    question = {**QUESTION, "trials": 1, "say": lambda line: None, "out": tmp_path}
+    with pytest.raises(CanvasError, match="the unchanged network cannot be trained: nan: outputs"):
+        search("small_network:Unchanged", "digits", **question)
 
 
 def test_another_question_is_rejected(undisturbed):

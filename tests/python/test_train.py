@@ -91,6 +91,91 @@ def test_a_loss_that_is_no_number_is_typed():
         train(Explodes(), tiny(), 1, 1)
 
 
+class Breaks(nn.Module):
+    """A network of which `spoil(outputs, images)` makes something not finite, in evaluation, or
+    in training where `training`.
+    """
+
+    def __init__(self, spoil, training=False):
+        super().__init__()
+        self.body, self.spoil, self.when = network(), spoil, training
+
+    def forward(self, x):
+        y = self.body(x)
+        return self.spoil(y, x) if self.training == self.when else y
+
+
+def one_image(value):
+    """Outputs of the image whose first pixel is the largest of all validation images."""
+    images = tiny().validation[0]
+    largest = images[:, 0, 0, 0].max()
+    return lambda y, x: torch.where(x[:, 0, :1, 0] == largest, value, y)
+
+
+SPOILT = {
+    "nan": lambda y, x: y * math.nan,
+    "inf": lambda y, x: y + math.inf,
+    "one class": lambda y, x: torch.stack([y[:, 0], y[:, 1] - math.inf], 1),
+    "one image": one_image(math.nan),
+    "one image, -inf": one_image(-math.inf),
+    "the last batch": lambda y, x: y * (math.nan if len(x) == 1 else 1),
+    "half precision": lambda y, x: (y.half() * 0 + 60000) * 2,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+def test_outputs_that_are_not_finite_have_no_accuracy(spoil):
+    """Of classes 0 and 1, the one that argmax makes of NaN is right for most images."""
+    images, labels = tiny().validation if "image" in spoil else tiny(count=257).validation
+    data = replace(tiny(), validation=(images, torch.zeros_like(labels)))
+    model = Breaks(SPOILT[spoil])
+    with pytest.raises(NotFinite, match=r"outputs for \d+ of \d+ images are not finite"):
+        train(model, data, 2, 1, batch_size=16)
+    with pytest.raises(NotFinite):
+        score(model, data.validation)
+
+
+def test_a_training_output_that_is_not_finite_fails_where_the_loss_is_finite():
+    def spoil(y, x):
+        return torch.stack([y[:, 0], torch.full_like(y[:, 1], -math.inf)], 1)
+
+    images, labels = tiny().train
+    data = replace(tiny(), train=(images, torch.zeros_like(labels)))
+    with pytest.raises(NotFinite, match="outputs are not finite in epoch 1"):
+        train(Breaks(spoil, training=True), data, 1, 1)
+
+
+def ruin(model, name, value):
+    """Put `value` into a tensor of the state after each forward pass."""
+    tensors = dict(model.state_dict(keep_vars=True))
+
+    def after(*_):
+        tensors[name].data.flatten()[0] = value
+
+    model.register_forward_hook(after)
+    return model
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("scored_last", [False, True])
+@pytest.mark.parametrize("of", ["weight", "running_mean", "running_var"])
+def test_weights_and_statistics_that_are_not_finite_end_a_training(of, scored_last, value):
+    model = network()
+    name = [name for name in model.state_dict() if name.endswith(of)][-1]
+    seen = []
+    with pytest.raises(NotFinite, match=rf"'[a-z0-9.]*{of}' is not finite after epoch 1"):
+        options = {"go_on": lambda epoch: seen.append(epoch) or True, "score_last": scored_last}
+        train(ruin(model, name, value), tiny(), 3, 1, batch_size=65, **options)
+    assert not seen  # no epoch is told
+
+
+def test_a_mask_of_infinite_numbers_is_no_failure():
+    model = network()
+    model.register_buffer("mask", torch.full((2,), -math.inf))
+    model.frozen = nn.Parameter(torch.full((2,), math.inf), requires_grad=False)
+    assert 0 <= train(model, tiny(), 1, 1)[-1].accuracy <= 1
+
+
 def test_scoring_changes_nothing():
     model = network()
     before = {k: v.clone() for k, v in model.state_dict().items()}

@@ -174,8 +174,14 @@ def test_a_foreign_checkpoint_is_rejected(tmp_path, content, message):
 
 
 def test_a_loss_that_is_no_number_is_a_message(tmp_path):
-    with pytest.raises(CanvasError, match="the loss is nan in epoch 0: a smaller --rate may help"):
+    with pytest.raises(CanvasError, match="the loss is nan in epoch 1: a smaller --rate may help"):
         train(tmp_path, data=images(offset=float("nan")))
+
+
+def test_outputs_for_test_images_that_are_not_finite_have_no_accuracy(tmp_path):
+    with pytest.raises(CanvasError, match=r"no test accuracy, as outputs for 33 of 33 images"):
+        train(tmp_path, data=images(test=float("nan")), epochs=1)
+    assert not (tmp_path / trainer.RESULT).exists()
 
 
 def test_the_ways_of_the_process_come_back(whole, tmp_path):

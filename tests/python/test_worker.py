@@ -49,6 +49,15 @@ def job(tmp_path, monkeypatch):
         "        if self.training:\n"
         "            raise ValueError('odd')\n"
         "        return x.flatten(1)[:, :2] * self.w\n"
+        "class Late(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a = nn.Conv2d(1, 4, 3, padding=1)\n"
+        "        self.b = nn.Conv2d(4, 4, 3, padding=1)\n"
+        "        self.c = nn.Linear(4, 2)\n"
+        "    def forward(self, x):\n"
+        "        y = self.c(self.b(self.a(x)).mean((2, 3)))\n"
+        "        return y if self.training or x.mean() < 5 else y * float('nan')\n"
         "def odd_behind(): return nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 1), Odd())\n"
     )
     recipe = {
@@ -151,7 +160,7 @@ def test_where_nothing_can_be_told_the_training_says_what_is_wrong(job):
 @pytest.mark.parametrize(
     ("model", "kind", "words"),
     [
-        ("nan", "nan", "the loss is nan in epoch 0"),
+        ("nan", "nan", "the loss is nan in epoch 1"),
         ("Huge", "out_of_memory", "memory"),
         ("Odd", "error", "ValueError: odd"),
         ("missing", "error", "has no 'missing'"),
@@ -190,6 +199,20 @@ def test_a_final_tells_which_images_of_the_test_split_it_got_right(job, tmp_path
     told = run({**job, "test": True}, True, True)
     assert [m["accuracy"] for m in told[1:3]] == [0.0, 0.0]
     assert told[-1] == {"event": "done", "hits": "dfc0"}  # 1101 1111 11
+
+
+def test_outputs_that_are_not_finite_fail_a_training_and_a_final(job, tmp_path):
+    """Images that make the network's outputs NaN, in evaluation: of validation, of test."""
+    images, labels = torch.randn(10, 1, 4, 4), torch.arange(10) % 2
+    job["recipe"]["model"] = "worker_models:Late"
+    for part in range(2):
+        splits = [(images, labels), (images, labels)]
+        splits[part] = (images + 100, labels)
+        data = Data("tiny", (images, labels), *splits, 2, "")
+        job["images"]["seal"] = store(data, tmp_path / "images")
+        last = run({**job, "test": part == 1}, True, True)[-1]
+        assert (last["event"], last["kind"]) == ("failed", "nan")
+        assert last["reason"] == "outputs for 10 of 10 images are not finite"
 
 
 def _other(path):

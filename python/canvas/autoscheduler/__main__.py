@@ -39,8 +39,8 @@ def parser() -> argparse.ArgumentParser:
     add("--shapes", default="", help="the set of shapes: a name without its number, as yolo")
     add("--from_", type=int, default=0, metavar="N", help="the first of them (default: 0)")
     add("--to", type=int, default=-1, metavar="N", help="the one behind the last (default: all)")
-    add("--log", default="", metavar="FILE", help="add the configs there, a line for each task")
-    add("--test", default="", metavar="FILE", help="take the configs from there, and time them")
+    add("--log", metavar="FILE", help="add the configs there, a line for each task")
+    add("--test", metavar="FILE", help="take the configs from there, and time them")
     add("--trials", type=int, default=50, metavar="N", help="schedules to measure (default: 50)")
     add("--target", default="llvm", help="llvm (default)")
     add("--device", type=int, default=0, metavar="N", help="dev_id of the tasks (default: 0)")
@@ -62,6 +62,9 @@ def main(words: Sequence[str] | None = None) -> int:
         for flag in UNUSED:
             if getattr(given, flag[2:]) is not None:
                 raise CanvasError(f"'{flag}' is not taken: {UNUSED[flag]}")
+        for flag, path in (("--log", given.log), ("--test", given.test)):
+            if path == "":
+                raise CanvasError(f"{flag} is a path, not ''")
         if given.from_ < 0:
             raise CanvasError(f"--from_ is a number from 0 up, not {given.from_}")
         if given.log and not given.test:

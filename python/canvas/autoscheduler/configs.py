@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -138,20 +139,28 @@ def _pairs(configs: Any) -> Iterable[tuple[str, Any]]:
 
 
 def load_configs(path: str | os.PathLike[str]) -> dict[str, Config]:
-    """Configs by key; of several lines of a task the last one."""
+    """Configs by key; of several lines of a task the last one.  Lines that are none are left out
+    with a warning.  Raises CanvasError where no line is one.
+    """
     name = _path(path)
     try:
-        with open(name, encoding="utf-8") as file:
-            lines = file.read().split("\n")
+        with open(name, "rb") as file:
+            lines = file.read().split(b"\n")
     except OSError as error:
         raise mistake(f"cannot read configs from '{name}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise mistake(f"cannot read configs from '{name}': it is no text") from None
     found: dict[str, Config] = {}
+    left = []
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                found.update([config_from_line(line)])
+                found.update([config_from_line(line.decode())])
+        except UnicodeDecodeError:
+            left.append(f"line {number}: this is no text")
         except CanvasError as error:
-            raise mistake(f"'{name}', line {number}: {unplaced(error)}") from None
+            left.append(f"line {number}: {unplaced(error)}")
+    if left and not found:
+        raise mistake(f"'{name}' has no config, {left[0]}")
+    if left:
+        words = "line is" if len(left) == 1 else "lines are"
+        warnings.warn(f"'{name}': {len(left)} {words} left out, {left[0]}", stacklevel=2)
     return found

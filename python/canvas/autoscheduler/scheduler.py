@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..arguments import did_you_mean, shown
+from ..arguments import PATH, did_you_mean, shown
 from ..errors import CanvasError
 from ..te.place import mistake
 from ..te.schedule import Schedule
@@ -313,7 +313,7 @@ def _check_whole(name: str, value: Any) -> None:
 
 
 def _check_log(log: Any) -> None:
-    if log is not None and not isinstance(log, (str, os.PathLike)):
+    if log is not None and not PATH.holds(log):
         raise mistake(f"log is a path, not {shown(log)}")
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 import time
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -68,6 +70,19 @@ class MeasureResult(NamedTuple):
     error_no: int
     all_cost: float
     timestamp: float
+
+
+def mean_cost(result: MeasureResult) -> float:
+    """Mean seconds of a run; infinite where it failed, or a cost is no finite number above 0."""
+    costs = result.costs if isinstance(result.costs, (tuple, list)) else ()
+    if result.error_no != 0 or not costs or not all(map(_is_time, costs)):
+        return math.inf
+    return float(sum(costs)) / len(costs)
+
+
+def _is_time(cost: Any) -> bool:
+    number = isinstance(cost, Real) and not isinstance(cost, bool)
+    return number and math.isfinite(cost) and cost > 0
 
 
 class LocalBuilder:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
-from ..arguments import shown
+from ..arguments import PATH, shown
 from ..errors import CanvasError
 from ..files import at_once
 from ..te.place import mistake, unplaced
 from ..te.target import Target
 from ..te.target import create as create_target
-from .measure import FAILED_COST, MeasureInput, MeasureResult
+from .measure import FAILED_COST, MeasureInput, MeasureResult, mean_cost
 from .task import ConfigEntity, Task
 from .task.dispatcher import DispatchContext
 from .task.space import ConfigSpace
@@ -45,23 +47,39 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> 
 def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResult]:
     """What a line holds; also one that AutoTVM wrote."""
     _json_only(protocol)
+    target, task, config, result = _parts(row)
+    task.target = create_target(target)
+    return MeasureInput(task.target, task, config), result
+
+
+def _parts(row: Any) -> tuple[str, Task, ConfigEntity, MeasureResult]:
+    """Of a record for any target."""
     if not isinstance(row, str):
         raise mistake(f"a record is a line of text, not {shown(row)}")
     try:
         found = json.loads(row)
         target, name, args, _kwargs = found["input"]
-        costs, error_no, all_cost, timestamp = found["result"]
-        numbers = tuple(float(cost) for cost in costs)
-        result = MeasureResult(numbers, int(error_no), float(all_cost), float(timestamp))
+        result = _result(*found["result"])
         config = found["config"]
-        if not numbers or not isinstance(args, list):
+        if not isinstance(args, list):
             raise ValueError
+        task = Task(str(name), _tuples(args))
+        hash(task.workload)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         cut = row.strip() if len(row.strip()) <= 40 else row.strip()[:40] + "..."
         raise mistake(f"this is no record of AutoTVM's: {shown(cut)}") from None
-    task = Task(str(name), _tuples(args))
-    task.target = create_target(str(target))
-    return MeasureInput(task.target, task, ConfigEntity.from_json_dict(config)), result
+    return str(target), task, ConfigEntity.from_json_dict(config), result
+
+
+def _result(costs: Any, error_no: Any, all_cost: Any, timestamp: Any) -> MeasureResult:
+    """The costs of a failure mean nothing.  Others may be no times: `mean_cost` judges them."""
+    if isinstance(error_no, bool) or not isinstance(error_no, int) or not isinstance(costs, list):
+        raise ValueError
+    if error_no:
+        costs = [FAILED_COST]
+    if not costs or not all(type(cost) in (int, float) for cost in costs):
+        raise ValueError
+    return MeasureResult(tuple(map(float, costs)), error_no, float(all_cost), float(timestamp))
 
 
 def _tuples(value: Any) -> Any:
@@ -74,23 +92,56 @@ def _json_only(protocol: str) -> None:
 
 
 def load_from_file(filename: Any) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """The records of a file; blank lines and those that begin with # are none."""
-    if not isinstance(filename, (str, bytes, os.PathLike)):
+    """The records of a file; blank lines and those that begin with # are none.  Other lines that
+    are no records, or for another target, are left out with a warning.  Raises CanvasError where
+    no line is a record.
+    """
+    pairs, left = _read(filename)
+    _warn(filename, left, len(pairs))
+    yield from pairs
+
+
+class _Left(NamedTuple):
+    """A line that is left out, and why."""
+
+    number: int
+    line: bytes
+    why: str
+    record: bool  # it is one, for another target
+
+
+def _read(filename: Any) -> tuple[list[tuple[MeasureInput, MeasureResult]], list[_Left]]:
+    if not isinstance(filename, (str, bytes, os.PathLike)) or not os.fspath(filename):
         raise mistake(f"records are in a file, named by a path, not {shown(filename)}")
+    name = os.fsdecode(filename)
     try:
-        lines = Path(os.fsdecode(filename)).read_text().split("\n")
+        lines = Path(name).read_bytes().split(b"\n")
     except OSError as error:
-        name = os.fsdecode(filename)
         raise mistake(f"cannot read records from '{name}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise mistake(f"'{os.fsdecode(filename)}' is no text, so it has no records") from None
+    pairs, left = [], []
     for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith(b"#"):
             continue
+        record = False
         try:
-            yield decode(line)
+            target, task, config, result = _parts(line.decode())
+            record = True
+            task.target = create_target(target)
+            pairs.append((MeasureInput(task.target, task, config), result))
+        except UnicodeDecodeError:
+            left.append(_Left(number, line, "this is no text", record))
         except CanvasError as error:
-            raise mistake(f"'{os.fsdecode(filename)}', line {number}: {unplaced(error)}") from None
+            left.append(_Left(number, line, unplaced(error), record))
+    if left and not pairs and not any(one.record for one in left):
+        raise mistake(f"'{name}' has no record, line {left[0].number}: {left[0].why}")
+    return pairs, left
+
+
+def _warn(filename: Any, left: Sequence[_Left], records: int) -> None:
+    if left:
+        lines = f"{len(left)} of {len(left) + records} lines left out"
+        first = f"line {left[0].number}: {left[0].why}"
+        warnings.warn(f"'{os.fsdecode(filename)}': {lines}, {first}", stacklevel=3)
 
 
 class ApplyHistoryBest(DispatchContext):
@@ -108,13 +159,13 @@ class ApplyHistoryBest(DispatchContext):
 
     def load(self, records: Any) -> None:
         for inp, result in _pairs(records):
-            if result.error_no != 0:
+            mean = mean_cost(result)
+            if not math.isfinite(mean):
                 continue
-            mean = sum(result.costs) / len(result.costs)
             for word in inp.target.keys:
                 key = (word, inp.task.workload)
                 known = self.best_by_targetkey.get(key)
-                if known is None or mean < sum(known[1].costs) / len(known[1].costs):
+                if known is None or mean < mean_cost(known[1]):
                     self.best_by_targetkey[key] = (inp, result)
 
     def _query_inside(self, target: Target | None, workload: Any) -> ConfigSpace | None:
@@ -148,21 +199,23 @@ def _pairs(records: Any) -> Iterable[Any]:
 
 def pick_best(in_file: Any, out_file: Any) -> None:
     """The fastest record of every workload, of those of `in_file` and those that `out_file` holds
-    already, into `out_file`.
+    already, into `out_file`.  Lines of `out_file` that are left out stay behind them.
     """
     named = isinstance(out_file, (str, os.PathLike))
-    if not named and not hasattr(out_file, "writelines"):
+    if (named and not PATH.holds(out_file)) or not (named or hasattr(out_file, "writelines")):
         raise mistake(f"out_file is a path or an open file, not {shown(out_file)}")
-    pairs = list(load_from_file(in_file))
+    pairs, kept = list(load_from_file(in_file)), b""
     if named and Path(out_file).exists():
-        pairs += load_from_file(out_file)
+        there, left = _read(out_file)
+        _warn(out_file, left, len(there))
+        pairs, kept = pairs + there, b"".join(one.line + b"\n" for one in left)
     lines = [encode(*pair) + "\n" for pair in best_of(pairs)]
     if not named:
         out_file.writelines(lines)
         return
     try:
         with at_once(Path(out_file)) as file:
-            file.write("".join(lines).encode())
+            file.write("".join(lines).encode() + kept)
     except OSError as error:
         name = os.fspath(out_file)
         raise mistake(f"cannot write records to '{name}': {error.strerror}") from None

@@ -18,6 +18,8 @@ from ..options import Option
 from ..text import printable
 from ..workers import signals
 
+PATHS = ("DIR", "FILE", "WHAT")  # metavars
+
 
 class Parser(argparse.ArgumentParser):
     """argparse whose help ends with an example and whose errors are one message, not a page.
@@ -34,6 +36,15 @@ class Parser(argparse.ArgumentParser):
         if example:
             options["epilog"] = f"{options.get('epilog', '')}\n\nExample:\n  {example}".lstrip()
         super().__init__(prog, **options)
+
+    def parse_args(self, *given: Any, **named: Any) -> Any:
+        """Rejects an empty path, which Path takes for the current folder."""
+        found = super().parse_args(*given, **named)
+        for action in self._actions:
+            if action.metavar in PATHS and getattr(found, action.dest, None) == "":
+                name = next(iter(action.option_strings), action.metavar)
+                raise CanvasError(f"{name} is a path, not ''")
+        return found
 
     def error(self, message: str) -> NoReturn:
         hint = self._nearest(message)

@@ -8,11 +8,17 @@ What is missing is cut from train: a tenth for validation, a fifth for test.  Cl
 of the folders of train, sorted.  Files are listed first and only those chosen are decoded: turned
 as their camera says, converted to RGB, the shorter side scaled to the image size, the middle cut
 out.  The size is that of the first training image, but 64 at most, unless the user names one.
+
+Links to folders are followed, each folder once for a class.  The description counts what is not
+read: other files, hidden ones, broken links, links in a circle, folders that were read before.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,11 +41,20 @@ BATCH = 64  # files that a thread reads at a time
 
 Files = dict[str, list[str]]  # class -> its files, sorted
 
+FOLDER = ("folder", "folders")  # it is read, what follows is not
+OTHER = ("file that is no image", "files that are no images")
+HIDDEN = ("hidden file or folder", "hidden files or folders")
+BROKEN = ("broken link", "broken links")
+AGAIN = ("folder that was read before", "folders that were read before")
+LOOP = ("link that leads in a circle", "links that lead in a circle")
+
+Left = Counter[tuple[str, str]]
+
 
 def read_folder(name: str, path: str, requested: Requested) -> Data:
     """The images under folder `path` as photographs, 3 x side x side."""
-    root = Path(os.path.expanduser(path))
-    sources = _sources(root)
+    root, left = Path(os.path.expanduser(path)), Left()
+    sources = _sources(root, left)
     names = list(sources["train"])
     labels: dict[str, np.ndarray] = {
         source: np.repeat(np.arange(len(names)), [len(files[name]) for name in names])
@@ -57,15 +72,23 @@ def read_folder(name: str, path: str, requested: Requested) -> Data:
         for source, chosen in parts
     ]
     description = f"{counted(splits, len(names), sources)}, from {printable(str(root))}"
+    description += _not_read(left)
     return finish(name, description, splits, len(names), requested, photographs=True)
 
 
-def _sources(root: Path) -> dict[str, Files]:
-    """The files of train and of what is there of validation and test; classes in sorted order."""
+def _not_read(left: Left) -> str:
+    counts = [f"{left[kind]} {kind[left[kind] > 1]}" for kind in sorted(left)]
+    return f" (not read: {', '.join(counts)})" if counts else ""
+
+
+def _sources(root: Path, left: Left) -> dict[str, Files]:
+    """The files of train and of what is there of validation and test; classes in sorted order.
+    What is not read is counted in `left`.
+    """
     if not (root / "train").is_dir():
         there = "has no folder 'train'" if root.is_dir() else "is no folder"
         raise CanvasError(f"{quoted(root)} {there}: images are looked for as train/CLASS/FILE")
-    sources = {"train": _classes(root / "train")}
+    sources = {"train": _classes(root / "train", left)}
     names = list(sources["train"])
     if len(names) < 2:
         raise CanvasError(
@@ -78,7 +101,7 @@ def _sources(root: Path) -> dict[str, Files]:
             f"{quoted(root)} has both 'val' and 'valid': leave one of them, it is for validation"
         )
     for source, folder in zip(("test", "validation"), beside):
-        sources[source] = _classes(root / folder)
+        sources[source] = _classes(root / folder, left)
         _check_same(names, list(sources[source]), root / folder)
     return sources
 
@@ -92,11 +115,16 @@ def _check_same(names: Sequence[str], others: Sequence[str], folder: Path) -> No
         raise CanvasError(f"class {quoted(name)} {where}: all splits must have the same classes")
 
 
-def _classes(folder: Path) -> Files:
+def _classes(folder: Path, left: Left) -> Files:
     """The image files of each class folder of `folder`; hidden files are none."""
-    with os.scandir(folder) as entries:
-        names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    files = {name: _images(folder / name) for name in names}
+    names = []
+    for entry in _entries(folder):
+        kind = _kind_of(entry, folder)
+        if kind is FOLDER:
+            names.append(entry.name)
+        else:
+            left[kind] += 1
+    files = {name: _images(folder / name, left) for name in names}
     for name, found in files.items():
         if not found:
             raise CanvasError(
@@ -106,20 +134,57 @@ def _classes(folder: Path) -> Files:
     return files
 
 
-def _images(folder: Path) -> list[str]:
-    """The image files in and below `folder`, sorted."""
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What is in a folder, sorted by name."""
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
-    def fail(error: OSError) -> None:
-        raise error
 
+def _images(top: Path, left: Left) -> list[str]:
+    """The image files in and below the class folder `top`, sorted.  Links are followed last, so
+    that a folder is read under its own name.
+    """
     found: list[str] = []
-    for place, _, names in os.walk(folder, onerror=fail):
-        found += (
-            os.path.join(place, name)
-            for name in names
-            if name.lower().endswith(ENDINGS) and not name.startswith(".")
-        )
+    seen: set[tuple[int, int]] = set()
+    links = [str(top)]
+    while links:
+        folders = [links.pop(0)]
+        while folders:
+            place = folders.pop()
+            facts = os.stat(place)
+            if (facts.st_dev, facts.st_ino) in seen:
+                left[AGAIN] += 1
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            for entry in _entries(place):
+                kind = _kind_of(entry, top)
+                if kind is FOLDER:
+                    (links if entry.is_symlink() else folders).append(entry.path)
+                elif kind in (OTHER, BROKEN) and entry.name.lower().endswith(ENDINGS):
+                    found.append(entry.path)  # where it cannot be read, decoding says why
+                else:
+                    left[kind] += 1
     return sorted(found)
+
+
+def _kind_of(entry: os.DirEntry[str], top: Path) -> tuple[str, str]:
+    """FOLDER, or how it is counted where it is not read.  LOOP: a link to a folder above the link
+    or above `top`, through which other classes would be read.
+    """
+    if entry.name.startswith("."):
+        return HIDDEN
+    if not entry.is_symlink():
+        return FOLDER if entry.is_dir() else OTHER
+    try:
+        folder = stat.S_ISDIR(os.stat(entry.path).st_mode)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
+        return LOOP if error.errno == errno.ELOOP else BROKEN
+    target = os.path.realpath(entry.path)
+    inside = [os.path.realpath(place) for place in (os.path.dirname(entry.path), top, top.parent)]
+    loop = any(os.path.commonpath((target, place)) == target for place in inside)
+    return (LOOP if loop else FOLDER) if folder else OTHER
 
 
 def _natural_side(path: str) -> int:

@@ -205,7 +205,7 @@ class Run:
         checkpoint.load_weights(network, weights, self.folder / BEST)
         path = self.folder / RESULT
         if not path.exists():
-            accuracy, count = score(network, self.images.test), len(self.images.test[1])
+            accuracy, count = self._score_test(), len(self.images.test[1])
             result = {
                 "name": self.facts["name"],
                 "epoch": facts["epoch"],
@@ -284,6 +284,12 @@ class Run:
         return max(self.history, key=lambda row: row["val_accuracy"])
 
     # ---- small things -------------------------------------------------------------------------
+
+    def _score_test(self) -> float:
+        try:
+            return score(self.training.model, self.images.test)
+        except NotFinite as error:
+            raise CanvasError(f"no test accuracy, as {error} in '{self.folder / BEST}'") from None
 
     def _announce(self) -> None:
         threads = torch.get_num_threads()

@@ -72,7 +72,7 @@ def model_call(
     name: str, *, channels: int, classes: int, image_size: int, width: int | None
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The callable behind `name` and those of the facts that it is handed, by keyword."""
-    build = _find(name)
+    build = find_model(name)
     facts: dict[str, Any] = {
         "channels": channels,
         "in_channels": channels,
@@ -109,7 +109,8 @@ def check_model(model: nn.Module, name: str, shape: Sequence[int], classes: int)
     check_answer(output, name, classes, 2)
 
 
-def _find(name: str) -> Any:
+def find_model(name: str) -> Any:
+    """The callable that `name` names, imported; raises CanvasError with one message."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     module_name, colon, attribute = name.partition(":")
@@ -119,8 +120,8 @@ def _find(name: str) -> Any:
             f"no model is called '{name}': there are {known}, "
             "or name your own as package.module:callable"
         )
-    parts = module_name.split(".")
-    if not all(part.isidentifier() for part in parts) or not attribute:
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not all(part.isidentifier() for part in parts):
         raise CanvasError(f"model '{name}' is not of the form package.module:callable")
     try:
         target: Any = importlib.import_module(module_name)

@@ -19,11 +19,11 @@ from .compiled import Compiled
 class Tuned:
     """What a search found: a program, after edits, and its schedule, as texts.
 
-    `median`: seconds of a run, 0 where nothing was measured (``method="oneshot"``); `predicted`:
-    seconds by the cost model; `before` and `after`: seconds of the default schedule and of this
-    one, timed in turns, `first`: of the trial that had seemed best; `rule`: the kind of schedule;
-    `points`: how many there were to choose from, `trials`: how many were compiled, checked and
-    timed, and `failures` of them by kind.
+    `median`: seconds of a run, 0 where nothing was measured (``method="oneshot"``, or stopped
+    after trials of few images); `predicted`: seconds by the cost model; `before` and `after`:
+    seconds of the default schedule and of this one, timed in turns, `first`: of the trial that had
+    seemed best; `rule`: the kind of schedule; `points`: how many there were to choose from,
+    `trials`: how many were compiled, checked and timed, and `failures` of them by kind.
     """
 
     program: str

@@ -30,6 +30,7 @@ from ..reporting.report import Report, write_report
 from ..study import TRIED, VERSION, Study, writing
 from ..workers.pool import Pool
 from .asking import draw_options
+from .child_import import check_child_import
 from .finals import train_finals
 from .reach import check_budget
 from .search_run import Callback, Run
@@ -99,6 +100,7 @@ def search(
     }
     options = read_options(given)
     try:
+        check_child_import(options["model"])
         images = as_data(data, **image_options(options))
         options["data"] = read_option(BY_NAME["data"], images.name)
         recipe = Recipe(

@@ -30,6 +30,7 @@ from ..study import Candidate, Study, Timing, other_network
 from ..text import printable
 from ..workers.pool import Pool
 from .ahead import LATENCY_LIMIT
+from .child_import import check_child_import
 from .driver import memory_per_child
 from .search_run import new_format
 
@@ -138,6 +139,7 @@ def confirmed_options(study: Study, model: str | None) -> dict[str, Any]:
             f"the study in '{study.folder}' is of the model '{options['model']}', not '{model}': "
             "what was recorded is repeated"
         )
+    check_child_import(options["model"])
     return options
 
 

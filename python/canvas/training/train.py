@@ -30,7 +30,7 @@ SCORE_BATCH = 256
 
 
 class NotFinite(ArithmeticError):
-    """The loss became NaN or infinite: the candidate cannot be trained this way."""
+    """A loss, an output, a weight or a statistic is NaN or infinite: there is no accuracy."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def train(
     `go_on` is asked after every epoch; False ends the training.  `kept` is where it goes on from
     if it was left off there (the curve then begins later), and where it leaves off.  With
     `score_last` only the last epoch is scored, which spares about a fifth of the time.  Raises
-    NotFinite when the loss is no number.
+    NotFinite where a loss, a weight, a statistic of BatchNorm or an output is NaN or infinite.
     """
     training = Training(model, data, epochs, seed, batch_size)
     until = epochs if until is None else until
@@ -135,6 +135,8 @@ class Training:
         if scored:
             statistics = images[order[: STATISTICS_BATCHES * self.batch_size]]
             recompute_statistics(self.model, statistics, self.batch_size)
+        check_finite(self.model, f"after epoch {self.done + 1}")
+        if scored:
             accuracy = score(self.model, self.data.validation)
         self.done += 1
         return Epoch(self.done - 1, accuracy, loss / len(labels), right / len(labels), rate)
@@ -149,12 +151,15 @@ class Training:
         loss = F.cross_entropy(output, labels)
         value = loss.item()
         if not math.isfinite(value):
-            raise NotFinite(f"the loss is {value} in epoch {self.done}")
+            raise NotFinite(f"the loss is {value} in epoch {self.done + 1}")
+        right = _right(output, labels)
+        if right is None:
+            raise NotFinite(f"outputs are not finite in epoch {self.done + 1}")
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimizer.step()
         self.schedule.step()
-        return value, int((output.argmax(1) == labels).sum())
+        return value, int(right.sum())
 
     # ---- over a restart -----------------------------------------------------------------------
 
@@ -250,19 +255,56 @@ def _batches(order: Tensor, size: int) -> list[Tensor]:
     return batches
 
 
+def check_finite(model: nn.Module, when: str) -> None:
+    """Raise NotFinite where a trained weight or a running mean or variance is NaN or infinite.
+    Other buffers may be so on purpose, as masks of attention.
+    """
+    tensors = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    for path, module in model.named_modules():
+        for name in ("running_mean", "running_var"):
+            value = getattr(module, name, None)
+            if isinstance(value, Tensor):
+                tensors.append((f"{path}.{name}".lstrip("."), value))
+    for name, value in tensors:
+        if not torch.isfinite(value.detach()).all():
+            raise NotFinite(f"'{name}' is not finite {when}")
+
+
+def _right(output: Tensor, labels: Tensor) -> Tensor | None:
+    """Which images are classified right: bool [N]; None where an output is NaN or infinite, as
+    the largest of such outputs means nothing.
+    """
+    if not torch.isfinite(output).all():
+        return None
+    return output.argmax(1) == labels
+
+
 def score(model: nn.Module, split: tuple[Tensor, Tensor]) -> float:
     """Share of the split's images that the network classifies right, in evaluation mode;
-    0..1.
+    0..1.  Raises NotFinite.
     """
     right = hits(model, split)
     return int(right.sum()) / len(right)
 
 
 def hits(model: nn.Module, split: tuple[Tensor, Tensor]) -> Tensor:
-    """Which of the split's images the network classifies right, in evaluation mode: bool [N]."""
+    """Which of the split's images the network classifies right, in evaluation mode: bool [N].
+    Raises NotFinite where an output for one of them is NaN or infinite.
+    """
     images, labels = split
     model.eval()
     device = device_of(model)
+    rights, failed = [], 0
     with torch.no_grad():
-        answers = [model(batch.to(device)).argmax(1).cpu() for batch in images.split(SCORE_BATCH)]
-    return torch.cat(answers) == labels
+        for batch, wanted in zip(
+            images.split(SCORE_BATCH), labels.split(SCORE_BATCH), strict=True
+        ):
+            output = model(batch.to(device)).cpu()
+            right = _right(output, wanted)
+            if right is None:
+                failed += int((~torch.isfinite(output).flatten(1).all(1)).sum())
+            else:
+                rights.append(right)
+    if failed:
+        raise NotFinite(f"outputs for {failed} of {len(labels)} images are not finite")
+    return torch.cat(rights)

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...arguments import shown
+from ...arguments import PATH, shown
 from ...files import add_lines
 from ...te.place import mistake
+from ..measure import mean_cost
 from ..record import encode
 
 Callback = Callable[[Any, Sequence[Any], Sequence[Any]], None]
@@ -20,7 +21,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
     """Adds a line for each candidate to a file, named or open."""
 
     named = isinstance(file_out, (str, os.PathLike))
-    if not named and not hasattr(file_out, "writelines"):
+    if (named and not PATH.holds(file_out)) or not (named or hasattr(file_out, "writelines")):
         raise mistake(f"log_to_file takes a path or an open file, not {shown(file_out)}")
 
     def callback(_tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
@@ -46,9 +47,7 @@ def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback
 
     def callback(tuner: Any, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         for inp, res in zip(inputs, results):
-            speed = 0.0
-            if res.error_no == 0:
-                speed = inp.task.flop / (sum(res.costs) / len(res.costs))
+            speed = inp.task.flop / mean_cost(res)
             state.update(now=speed, best=max(state["best"], speed))
         state["seen"] += len(inputs)
         sys.stderr.write(

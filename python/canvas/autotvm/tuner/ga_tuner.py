@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ...arguments import shown
 from ...te.place import mistake
-from ..measure import MeasureInput, MeasureResult
+from ..measure import MeasureInput, MeasureResult, mean_cost
 from ..task import ConfigEntity, Task
-from .tuner import Tuner, check_seed, mean_cost
+from .tuner import Tuner, check_seed
 
 Gene = tuple[int, ...]
 
@@ -63,7 +63,7 @@ class GATuner(Tuner):
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         for inp, res in zip(inputs, results):
-            self.scores.append(inp.task.flop / mean_cost(res) if res.error_no == 0 else 0.0)
+            self.scores.append(inp.task.flop / mean_cost(res))
         if len(self.scores) >= len(self.genes):
             self._next_generation()
 

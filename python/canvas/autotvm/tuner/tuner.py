@@ -9,7 +9,7 @@ from typing import Any
 
 from ...arguments import shown
 from ...te.place import mistake
-from ..measure import Measure, MeasureInput, MeasureResult
+from ..measure import Measure, MeasureInput, MeasureResult, mean_cost
 from ..task import ConfigEntity, Task
 from .callback import Callback, si_scale
 
@@ -94,7 +94,7 @@ class Tuner:
 
     def _look_at(self, place: int, inp: MeasureInput, res: MeasureResult, scale: float) -> str:
         """Why it failed; "" where it did not."""
-        speed = self.task.flop / mean_cost(res) if res.error_no == 0 else 0.0
+        speed = self.task.flop / mean_cost(res)
         if speed > self.best_flops:
             assert isinstance(inp.config, ConfigEntity)
             self.best_flops, self.best_config = speed, inp.config
@@ -113,10 +113,6 @@ class Tuner:
 def check_seed(seed: Any) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise mistake(f"a seed is a whole number, not {shown(seed)}")
-
-
-def mean_cost(result: MeasureResult) -> float:
-    return float(sum(result.costs)) / len(result.costs)
 
 
 class _IndexTuner(Tuner):
