@@ -9,9 +9,10 @@ computed once, and what a filter's mean is off, a convolution multiplies by the 
 
 from __future__ import annotations
 
-import math
+from math import prod
 from typing import Any
 
+from .movement import view
 from .operator_table import operator
 from .values import Unsupported, Value, axes, number
 from .writer import Writer, stage
@@ -20,7 +21,7 @@ LONG = 1024  # elements of a mean from which on what is left of it is added
 
 
 def _has_rest(x: Value, over: list[tuple[str, int]]) -> bool:
-    return x.constant or math.prod(size for _, size in over) > LONG
+    return x.constant or prod(size for _, size in over) > LONG
 
 
 def _moments(
@@ -59,12 +60,22 @@ def batch_norm_inference(
     w: Writer, x: Any, weight: Any, bias: Any, mean: Any, var: Any, _momentum: Any, eps: float
 ) -> list[Any]:
     x = w.value(x)
+    weight, bias, mean, var = (_of_channels(w, each, x) for each in (weight, bias, mean, var))
     names = axes(x.rank)
     c = names[1]
     body = f"(X[{', '.join(names)}] - M[{c}]) / sqrt(V[{c}] + {number(eps)})"
     line = stage("Y", names, x.shape, _affine(body, weight is not None, bias is not None, c))
     given = [*_given(w, x, weight, bias, [c]), ("M", w.value(mean), [c]), ("V", w.value(var), [c])]
     return [w.call("batch_norm", given, [line], x.shape), None, None]
+
+
+def _of_channels(w: Writer, each: Any, x: Value) -> Any:
+    """A number for each channel; PyTorch takes them in any shape, as [c, 1, 1]."""
+    if each is None or tuple(each.shape) == x.shape[1:2]:
+        return each
+    if prod(each.shape) != x.shape[1]:
+        raise Unsupported(f"it has {x.shape[1]} channels, and weights of {list(each.shape)}")
+    return view(w, w.value(each), x.shape[1:2])
 
 
 @operator("normalisation", "batch_norm")
