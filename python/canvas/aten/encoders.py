@@ -70,7 +70,9 @@ def _encoder(
 
 
 def _drops_padding(module: Any, src: Tensor) -> bool:
-    fast = torch.backends.mha.get_fastpath_enabled() and getattr(module, "use_nested_tensor", False)
+    fast = torch.backends.mha.get_fastpath_enabled() and getattr(
+        module, "use_nested_tensor", False
+    )
     return bool(fast) and not module.layers[0].training and src.dim() == 3
 
 
@@ -134,7 +136,14 @@ def _attention(
     is_causal: bool = False,
 ) -> Any:
     found = usual(
-        query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+        query,
+        key,
+        value,
+        key_padding_mask,
+        need_weights,
+        attn_mask,
+        average_attn_weights,
+        is_causal,
     )
     masks = [mask for mask in (key_padding_mask, attn_mask) if mask is not None]
     if (

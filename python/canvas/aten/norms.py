@@ -2,9 +2,9 @@
 
 The mean of a row is the sum of two floats, so that numbers near it keep their digits and what all
 elements have in common costs none: a shift C near the mean, and the mean R of the elements less C.
-The smaller R is, the less it rounds.  C is the mean of a sample; of long rows, whose sums round
-more, and of weights, which are normalised once, it is the mean of the row.  Of equal numbers C is
-that number, and the result is 0.  Where a row pays for it, M is C + R, rounded, and D what M lacks.
+The smaller R is, the less it rounds.  C is the mean of a sample.  Of long rows, whose sums round
+more, and of weights, which are normalised once, it is the mean of the row; M is then C + R,
+rounded, and D what M lacks.  Of equal numbers C is that number, and the result is 0.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from .operator_table import operator
 from .values import Unsupported, Value, axes, number
 from .writer import Writer, stage
 
-PRECISE = 256  # elements of a row from which on M and D are computed
-LONG = 1024  # ... and from which on C is the mean of the row
-SAMPLES = 16, 32  # elements of a sample, one of EACH of a row; powers of 2
-EACH = 16
+LONG = 1024  # elements of a row from which on C is its mean
+SAMPLES = 8, 32  # elements of a sample, one of EACH of a row; powers of 2
+EACH = 6
 
 Load = Callable[[list[str]], str]  # indices along the reduced axes -> the load of an element
 Over = list[tuple[str, int]]
 
 
-def _shift(own: list[str], shape: tuple[int, ...], load: Load, over: Over, whole: bool) -> list[str]:
+def _shift(
+    own: list[str], shape: tuple[int, ...], load: Load, over: Over, whole: bool
+) -> list[str]:
     """Stages of C, near the mean; `whole`: of the row, not of a sample."""
     names, first = [name for name, _ in over], load(["0" for _ in over])
     if whole:
@@ -62,7 +63,7 @@ def less_mean(
     lines = _shift(own, shape, load, over, whole)
     element = load([name for name, _ in over])
     lines.append(stage("R", own, shape, f"{element} - C[{at}]", "mean", over))
-    if not whole and prod(size for _, size in over) < PRECISE:
+    if not whole:
         return lines, " - C[{0}] - R[{0}]"
     lines += [
         stage("M", own, shape, f"C[{at}] + R[{at}]"),
@@ -154,7 +155,7 @@ def _by_group(
         own = indices[0] if per > 1 else "0"
         if groups > 1:
             own = "g" if per == 1 else f"g*{per}" if own == "0" else f"g*{per}+{own}"
-        return f"X[{', '.join([names[0], own, *indices[len(indices) - len(rest):]])}]"
+        return f"X[{', '.join([names[0], own, *indices[len(indices) - len(rest) :]])}]"
 
     lines, less = _moments([names[0], "g"], (n, groups), load, over, is_long(x, over))
     element = f"X[{', '.join([names[0], c, *rest])}]"

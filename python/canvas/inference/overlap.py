@@ -1,5 +1,5 @@
-"""Whether tensors have an element of memory in common, exactly: slices of one tensor may lie between
-each other without.
+"""Whether tensors have memory in common, exactly: slices of one tensor may lie between each other
+without.
 """
 
 from __future__ import annotations
