@@ -1,10 +1,10 @@
 """nn.TransformerEncoder, its layers and nn.MultiheadAttention with masks, as PyTorch computes them
 in evaluation mode without gradients.
 
-PyTorch then has kernels of its own for a whole layer, which an export does not see.  Their results
-differ from the other code's: an encoder drops tokens at padding and gives zeros there, a layer
-reads a mask of numbers as one of bools, and a query without a key gives NaN.  Here the modules of a
-model get a `forward` that does the same by operators that an export sees.
+PyTorch then calls one kernel for a whole layer, which an export does not see.  Its results differ
+from those of the other code: an encoder drops tokens at padding and gives zeros there, a layer
+reads a mask of numbers as one of bools, and a query without a key gives NaN.  Here the modules of
+a model get a `forward` that computes the same by operators that an export sees.
 """
 
 from __future__ import annotations

@@ -166,8 +166,8 @@ Terms = list[tuple[str, str]]  # of a sum: weight, index along the axis
 
 
 def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, count: int) -> Any:
-    """Between two neighbours along each axis in turn.  Each neighbour has a weight, so that between
-    two infinities is another one, as in PyTorch.
+    """Between two neighbours along each axis in turn.  Each neighbour has a weight: between two
+    infinities is another one, as in PyTorch.
     """
     x = w.value(x)
     out = _targets(x, size, scales, count)
