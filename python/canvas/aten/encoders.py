@@ -54,7 +54,7 @@ def _encoder(
     if hidden is None or mask is not None or not _drops_padding(module, src):
         # that a mask is causal is a hint, and looking at it depends on values
         return usual(src, mask, src_key_padding_mask, bool(is_causal))
-    hidden = _as_bools(hidden)
+    hidden = hidden != 0
     kept = hidden.logical_not().sum(1, keepdim=True)
     last = torch.arange(src.shape[1], device=src.device) >= kept
     if module.mask_check:  # where tokens are missing on the left, PyTorch leaves all in

@@ -112,8 +112,8 @@ def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, *, by: st
         raise Unsupported("it divides by no degrees of freedom")
     inner = ", ".join(r.inner)
     mean = f"S[{inner}] / {number(less)}"
-    lines, less = less_mean(r.inner, r.inner_shape, r.load_at, r.over, is_long(x, r.over))
-    left = r.load + less.format(inner)
+    lines, mean_of = less_mean(r.inner, r.inner_shape, r.load_at, r.over, is_long(x, r.over))
+    left = r.load + mean_of.format(inner)
     lines += [
         stage("S", r.inner, r.inner_shape, f"({left}) * ({left})", "sum", r.over),
         stage("Y", r.out, r.shape, f"sqrt({mean})" if by == "std" else mean),

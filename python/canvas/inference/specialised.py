@@ -150,8 +150,7 @@ class Specialised:
         if self._mutated:
             self._check_apart(weights, inputs)
         if FORK.child:
-            if self.options.check:
-                tell(UNCHECKED)
+            tell(UNCHECKED if self.options.check else "")
             return self._placed(self.bind(weights), inputs, self._expected)
         given, exact = self._copies(inputs), self._copies(inputs)
         changed = [weights[at] for at in self._changed(self.lifted.weights)]
@@ -160,11 +159,11 @@ class Specialised:
             rebound = self.buffers.tensors()
             wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
             wanted_changes += [weight.clone() for weight in changed]
-        strides = [
+        found = [
             _strides(value) if fixed else None
             for value, fixed in zip((*wanted, *rebound), self._fixed)
         ]
-        results, strides = self._placed(self.bind(weights), inputs, strides)
+        results, strides = self._placed(self.bind(weights), inputs, found)
         if self.options.check:
             inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
             got = [*results, *inputs_changed, *changed, *self.buffers.tensors()]
@@ -182,7 +181,8 @@ class Specialised:
             return self.run(bound, inputs, strides), strides
         found = self.direct.run(bound, inputs, False)
         results = _laid_out(found, strides)
-        return results, strides if any(map(operator.is_not, results, found)) else []
+        strides = strides if any(map(operator.is_not, results, found)) else []
+        return results, strides
 
     @contextmanager
     def unchanged(self, weights: Sequence[Any]) -> Iterator[None]:
