@@ -60,7 +60,7 @@ CASES: dict[str, list[Case]] = {
     "leaky_relu": [(SIGNS,), (SIGNS, 0.3)],
     "elu": [(SIGNS,), (SIGNS, 0.5, 1.5, 0.7)],
     "celu": [(SIGNS, 0.7)],
-    "prelu": [(X, Weight(R(3))), (SIGNS, Weight(R(1)))],
+    "prelu": [(X, Weight(R(3))), (SIGNS, Weight(R(1))), (X, Weight(R()))],
     "softplus": [(SIGNS,), (SIGNS, 2.0, 3.0)],
     "hardtanh": [(SIGNS,), (SIGNS, -0.6, 2)],
     "threshold": [(SIGNS, 0.4, -1.0)],
@@ -237,7 +237,10 @@ CASES: dict[str, list[Case]] = {
     "_native_batch_norm_legit_no_training": [
         (X, *BATCH, 0.1, 1e-3), (X, None, None, *BATCH[2:], 0, 1),
     ],
-    "batch_norm": [(X, *BATCH, False, 0.1, 1e-3, False)],
+    "batch_norm": [
+        (X, *BATCH, False, 0.1, 1e-3, False),
+        (X, Weight(R(3, 1, 1)), R(1, 3), *BATCH[2:], False, 0.1, 1e-3, False),
+    ],
     "native_group_norm": [
         (R(2, 6, 3, 2), Weight(R(6)), Weight(R(6)), 2, 6, 6, g, 1e-5) for g in (1, 2, 6)
     ],
@@ -294,6 +297,7 @@ CASES: dict[str, list[Case]] = {
     "linear": [
         (R(2, 4), Weight(R(3, 4)), Weight(R(3))), (R(2, 3, 2, 4), Weight(R(5, 4))),
         (R(4), Weight(R(3, 4)), Weight(R(3))),
+        *((R(2, 5, 4), Weight(R(3, 4)), Weight(R(*s))) for s in ((), (1,), (5, 3), (2, 1, 3))),
     ],
     "addmm": [(R(3), R(2, 4), R(4, 3)), (R(2, 1), R(2, 4), R(4, 3), {"beta": 0.5, "alpha": 2})],
     "baddbmm": [(R(2, 2, 3), R(2, 2, 4), R(2, 4, 3), {"beta": -1, "alpha": 0.5})],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 import canvas
-from canvas.inference import input_views
+from canvas.inference import input_views, overlap
 from canvas.inference.lifted_graph import lift_graph
 
 
@@ -156,6 +157,50 @@ def test_arrays_that_overlap_are_inputs_that_share_memory():
         compiled(a, b)
     doubled = 2 * apart
     assert torch.equal(compiled(a, apart)[1], doubled)
+
+
+SLICES = {
+    "columns": (lambda x: (x[:, :3], x[:, 3:]), False),
+    "every other": (lambda x: (x[:, ::2], x[:, 1::2]), False),
+    "rows": (lambda x: (x[:2], x[2:]), False),
+    "blocks": (lambda x: (x[:2, :3], x[2:, 3:]), False),
+    "one column in both": (lambda x: (x[:, :4], x[:, 3:]), True),
+    "crossed": (lambda x: (x[::2], x[:, ::2].t()[:2, :3].t()[:2]), True),
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_slices_of_one_tensor(name):
+    """Those that lie between each other are inputs as others, one of which may be changed."""
+    cut, shares = SLICES[name]
+    whole = torch.arange(24.0).view(4, 6)
+    compiled = canvas.compile(AddsAndDoubles().eval(), tuple(x.clone() for x in cut(whole)))
+    ours, theirs = whole.clone(), whole.clone()
+    if shares:
+        with pytest.raises(canvas.CanvasError, match=r"'[ab]' and '[ab]' share memory"):
+            compiled(*cut(ours))
+        assert torch.equal(ours, whole)
+        return
+    for _ in range(2):
+        for got, wanted in zip(compiled(*cut(ours)), AddsAndDoubles()(*cut(theirs))):
+            assert torch.equal(got, wanted)
+        assert torch.equal(ours, theirs)
+
+
+def test_which_tensors_overlap():
+    """Random views of one memory, beside the sets of their places."""
+    draw, memory = random.Random(1), torch.arange(48.0)
+    for _ in range(300):
+        shapes = [[draw.randint(1, 3) for _ in range(draw.randint(0, 3))] for _ in range(2)]
+        views = [
+            memory.as_strided(shape, [draw.randint(0, 6) for _ in shape], draw.randint(0, 9))
+            for shape in shapes
+        ]
+        places = [{int(at) for at in view.flatten()} for view in views]
+        assert overlap.overlap(*views) == bool(places[0] & places[1])
+        assert overlap.overlaps_itself(views[0]) == (len(places[0]) < views[0].numel())
+    other = torch.from_numpy(np.frombuffer(memory.numpy().data, dtype="i2"))
+    assert overlap.overlap(memory[3:4], other[7:]) and not overlap.overlap(memory[3:4], other[8:])
 
 
 class AddsAndDoubles(nn.Module):

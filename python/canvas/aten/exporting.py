@@ -23,6 +23,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..errors import CanvasError, one_line
 from ..nn.kernel_node import kernels_as_nodes
 from .autocast import without_autocast
+from .encoders import encoders_as_evaluated
 from .families import ROWS
 from .in_place import without_in_place
 from .rebound_buffers import ReboundBuffers, none_rebound
@@ -226,7 +227,13 @@ def _depends_on_values(traced: bool) -> str:
 
 def _exported(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ExportedProgram:
     watched = WatchedCode()
-    with torch.no_grad(), kernels_as_nodes(model), _marks_of_this_thread(), watched:
+    with (
+        torch.no_grad(),
+        kernels_as_nodes(model),
+        encoders_as_evaluated(model),
+        _marks_of_this_thread(),
+        watched,
+    ):
         try:
             exported = torch.export.export(model, args, kwargs, strict=False)
             if transforms(exported.graph):

@@ -17,6 +17,8 @@ from .operator_table import add, operator
 from .values import Shape, Unsupported, Value, axes, place
 from .writer import Writer, stage
 
+SMALL_DENOMINATOR = 10000  # of a scale that indices are computed of; others have tables
+
 
 @operator("index", "embedding")
 def embedding(w: Writer, weight: Any, indices: Any, *_options: Any) -> Value:
@@ -160,41 +162,76 @@ def _ratio(name: str, n: int, o: int) -> str:
     return top if ratio.denominator == 1 else f"{top}/{ratio.denominator}"
 
 
+Terms = list[tuple[str, str]]  # of a sum: weight, index along the axis
+
+
 def linear(w: Writer, x: Any, size: Any, corners: bool, scales: Any = None, *, count: int) -> Any:
-    """Between two neighbours along each axis in turn: place t/d of the image, in whole numbers.
-    Each neighbour has a weight, so that between two infinities is another one, as in PyTorch."""
+    """Between two neighbours along each axis in turn.  Each neighbour has a weight: between two
+    infinities is another one, as in PyTorch.
+    """
     x = w.value(x)
     out = _targets(x, size, scales, count)
     rest, names, shape = x.rank - count, axes(x.rank), list(x.shape)
     lines: list[str] = []
+    given: list[Any] = [("X", x)]
     source = "X"
     for axis in reversed(range(rest, x.rank)):
         n, o = x.shape[axis], out[axis - rest]
         scale = scales[axis - rest] if scales is not None and size is None else None
         if n == o:  # PyTorch copies then, whatever the scale
             continue
-        t, d = _position(names[axis], n, o, corners, scale)
-        low = f"min({t}/{d}, {n - 1})"
-        high = f"min({t}/{d}+1, {n - 1})"
-        a = ", ".join(low if i == axis else name for i, name in enumerate(names))
-        b = ", ".join(high if i == axis else name for i, name in enumerate(names))
-        near, far = f"real({d}-{t}%{d}) / {d}", f"real({t}%{d}) / {d}"
+        terms = _neighbours(names[axis], n, o, corners, scale)
+        if not terms:
+            tables = _tables(w, axis, names[axis], n, o, float(scale or 1))
+            given += tables
+            near, low, far, high = (f"{table[0]}[{names[axis]}]" for table in tables)
+            terms = [(near, low), (far, high)]
+        products = []
+        for weight, index in terms:
+            at = ", ".join(index if i == axis else name for i, name in enumerate(names))
+            products.append(f"{weight} * {source}[{at}]" if weight else f"{source}[{at}]")
         shape[axis] = o
-        target = f"Y{axis}"
-        body = f"{near} * {source}[{a}] + {far} * {source}[{b}]"
-        if t == "0":
-            body = f"{source}[{a}]"
-        lines.append(stage(target, names, shape, body))
-        source = target
-    return w.call("linear_between", [("X", x)], lines, tuple(shape)) if lines else x
+        source = f"Y{axis}"
+        lines.append(stage(source, names, shape, " + ".join(products)))
+    return w.call("linear_between", given, lines, tuple(shape)) if lines else x
 
 
-def _position(name: str, n: int, o: int, corners: bool, scale: float | None) -> tuple[str, int]:
-    if corners:
-        return ("0", 1) if o == 1 or n == 1 else (f"{name}*{n - 1}", o - 1)
-    step = Fraction(n, o) if scale is None else 1 / Fraction(scale).limit_denominator(10000)
-    p, q = step.numerator, step.denominator
-    return f"max((2*{name}+1)*{p}-{q}, 0)", 2 * q
+def _neighbours(name: str, n: int, o: int, corners: bool, scale: float | None) -> Terms:
+    """Place t/d of the image, in whole numbers; empty where the scale is no small fraction."""
+    if corners and (o == 1 or n == 1):
+        return [("", "0")]
+    t, d = f"{name}*{n - 1}", o - 1
+    if not corners:
+        step = Fraction(n, o) if scale is None else _inverse(scale)
+        if step is None:
+            return []
+        p, q = step.numerator, step.denominator
+        t, d = f"max((2*{name}+1)*{p}-{q}, 0)", 2 * q
+    low, high = f"min({t}/{d}, {n - 1})", f"min({t}/{d}+1, {n - 1})"
+    return [(f"real({d}-{t}%{d}) / {d}", low), (f"real({t}%{d}) / {d}", high)]
+
+
+def _inverse(scale: float) -> Fraction | None:
+    """1/scale where the scale is the double nearest to a small fraction, as 1.7 and 1/3 are."""
+    small = Fraction(scale).limit_denominator(SMALL_DENOMINATOR)
+    return 1 / small if small and float(small) == scale else None
+
+
+def _tables(w: Writer, axis: int, name: str, n: int, o: int, scale: float) -> list[Any]:
+    """Weight and index of either neighbour for each place, as PyTorch computes them: in float32,
+    the product and the difference rounded once.
+    """
+    step = torch.tensor(1 / scale, dtype=torch.float32, device="cpu").double()
+    places = torch.arange(o, dtype=torch.float64, device="cpu") + 0.5
+    at = (places * step - 0.5).float().clamp(min=0)
+    low = at.floor().clamp(max=n - 1)
+    far = (at - low).clamp(max=1)
+    return [
+        (f"N{axis}", w.weight(1 - far), [name]),
+        (f"L{axis}", w.index(low.long(), n), [name]),
+        (f"F{axis}", w.weight(far), [name]),
+        (f"H{axis}", w.index((low + 1).clamp(max=n - 1).long(), n), [name]),
+    ]
 
 
 for _count, _kind in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d")):

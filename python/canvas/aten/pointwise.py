@@ -106,7 +106,7 @@ def celu(w: Writer, x: Any, alpha: Any) -> Value:
 
 @operator("element by element", "prelu")
 def prelu(w: Writer, x: Any, slope: Any) -> Value:
-    if isinstance(slope, Value) and slope.shape == (1,):
+    if isinstance(slope, Value) and slope.shape in ((), (1,)):
         return elements(w, "prelu", "if {X} > 0 then {X} else {X} * {S}", X=x, S=slope)
     x, slope = w.value(x), w.value(slope)
     names = axes(x.rank)

@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from .norms import is_long, less_mean
 from .operator_table import add, operator
 from .values import Unsupported, Value, axes, number, place, places
 from .writer import Writer, stage
@@ -29,8 +30,13 @@ class Reduced:
         self.shape = tuple(size for _, size in (whole if keep else kept))
         self.count = prod(size for _, size in self.over)
         self.load = f"X[{', '.join(self.names)}]"
-        begin = ["0" if at in self.gone else row[0] for at, row in rows]
-        self.first = f"X[{', '.join(begin)}]"  # of what is reduced
+
+    def load_at(self, indices: list[str]) -> str:
+        """The load of an element at these places of the reduced axes."""
+        at = list(self.names)
+        for axis, index in zip(self.gone, indices):
+            at[axis] = index
+        return f"X[{', '.join(at)}]"
 
 
 def reduce(
@@ -105,12 +111,11 @@ def _moment(w: Writer, x: Any, dims: Any, correction: Any, keep: bool, *, by: st
     if less <= 0:
         raise Unsupported("it divides by no degrees of freedom")
     inner = ", ".join(r.inner)
-    less_first = f"{r.load} - {r.first}"  # see norms.py
-    square = f"({less_first} - M[{inner}]) * ({less_first} - M[{inner}])"
     mean = f"S[{inner}] / {number(less)}"
-    lines = [
-        stage("M", r.inner, r.inner_shape, less_first, "mean", r.over),
-        stage("S", r.inner, r.inner_shape, square, "sum", r.over),
+    lines, mean_of = less_mean(r.inner, r.inner_shape, r.load_at, r.over, is_long(x, r.over))
+    left = r.load + mean_of.format(inner)
+    lines += [
+        stage("S", r.inner, r.inner_shape, f"({left}) * ({left})", "sum", r.over),
         stage("Y", r.out, r.shape, f"sqrt({mean})" if by == "std" else mean),
     ]
     return w.call(by, [("X", x)], lines, r.shape)

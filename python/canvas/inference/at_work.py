@@ -13,6 +13,8 @@ import sys
 import threading
 from typing import Any
 
+from .after_fork import give_threads_back, take_one_thread
+
 
 class _Packing:
     def __init__(self) -> None:
@@ -32,12 +34,14 @@ class _Packing:
 class _Exporting:
     def __init__(self) -> None:
         self._taken: list[Any] = []  # of the thread that holds PACKING, one for each level
+        self._threads: list[int] = []  # of PyTorch, in a child of a fork
         self._lost: Any = None
         os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
         """Dynamo's lock may be held by a thread that is not there: nobody else is, either."""
-        self._taken, lock = [], _of_dynamo(sys.modules.get("torch._dynamo.convert_frame"))
+        self._taken, self._threads = [], []
+        lock = _of_dynamo(sys.modules.get("torch._dynamo.convert_frame"))
         if lock is not None and lock.acquire(blocking=False):
             lock.release()
         else:
@@ -58,9 +62,11 @@ class _Exporting:
                 lock.release()
             raise
         self._taken.append(lock)
+        self._threads.append(take_one_thread())
 
     def __exit__(self, *_: object) -> None:
         lock = self._taken.pop()
+        give_threads_back(self._threads.pop())
         PACKING.__exit__()
         if lock is not None:
             lock.release()

@@ -17,6 +17,7 @@ from torch.utils import _pytree
 from ..aten.memory_order import Order, memory_order
 from ..errors import CanvasError
 from . import lowering
+from .after_fork import FORK, on_one_thread
 from .arguments_flat import layout_of
 from .compile_options import Options
 from .cut_graph import Cut, cut_graph, part_program
@@ -26,10 +27,16 @@ from .held_buffers import HeldBuffers
 from .lifted_graph import LiftedGraph, lift_graph
 from .memory_bound import check_elements, check_memory, has_fixed_sizes, row_major_bytes
 from .native_part import NativePart, in_strides
+from .overlap import has_memory, overlap, overlaps_itself
+from .told import tell
 
 _SHARED = (
     "'{}' and '{}' share memory, and the model changes one of them in place: "
     "give it a copy, .clone()"
+)
+UNCHECKED = (
+    "canvas: in a child of a fork the first call of a size is not compared with PyTorch, whose "
+    "threads are not there"
 )
 
 Strides = Sequence["tuple[int, ...] | None"]
@@ -66,6 +73,7 @@ class Specialised:
         check_memory(f"the outputs of {what} take", made)
         answers = self.lifted.output_values()[len(self.lifted.mutated) :]
         self._fixed = [has_fixed_sizes(value) for value in answers]
+        self._expected = [_strides(value) if has_fixed_sizes(value) else None for value in answers]
         self.written: list[str] = []  # weights that the text has as numbers
         self.parts = [self._native(node) for node in self.cut.parts.values()]
         check_memory(f"{what} needs", given + sum(part.network.memory() for part in self.parts))
@@ -108,6 +116,14 @@ class Specialised:
         """What the module changes is changed; `strides` are of outputs and of new buffers, empty
         where all come as they should lie; `in_form`: the method of that name has said so.
         """
+        if FORK.child:
+            with on_one_thread():
+                return self._run(bound, inputs, strides, in_form)
+        return self._run(bound, inputs, strides, in_form)
+
+    def _run(
+        self, bound: Any, inputs: Sequence[Any], strides: Strides, in_form: bool
+    ) -> list[Any]:
         if self.direct is not None:
             results = self.direct.run(bound, inputs, in_form)
             return _laid_out(results, strides) if strides else results
@@ -129,10 +145,13 @@ class Specialised:
         self, weights: Sequence[Any], inputs: Sequence[Any], eager: Eager
     ) -> tuple[list[Any], Strides]:
         """A call with inputs that lie in memory as none before: PyTorch runs on them, too, and
-        says in which strides its outputs lie.
+        says in which strides its outputs lie.  In a child of a fork it might wait for ever.
         """
         if self._mutated:
             self._check_apart(weights, inputs)
+        if FORK.child:
+            tell(UNCHECKED if self.options.check else "")
+            return self._placed(self.bind(weights), inputs, self._expected)
         given, exact = self._copies(inputs), self._copies(inputs)
         changed = [weights[at] for at in self._changed(self.lifted.weights)]
         with torch.no_grad(), torch.random.fork_rng(devices=[]), self.unchanged(weights):
@@ -140,17 +159,11 @@ class Specialised:
             rebound = self.buffers.tensors()
             wanted_changes = [given[at] for at in self._changed(self.lifted.inputs)]
             wanted_changes += [weight.clone() for weight in changed]
-        strides = [
+        found = [
             _strides(value) if fixed else None
             for value, fixed in zip((*wanted, *rebound), self._fixed)
         ]
-        bound = self.bind(weights)
-        if self.direct is None:
-            results = self.run(bound, inputs, strides)
-        else:  # its outputs come in the same strides every time
-            found = self.direct.run(bound, inputs, False)
-            results = _laid_out(found, strides)
-            strides = strides if any(map(operator.is_not, results, found)) else []
+        results, strides = self._placed(self.bind(weights), inputs, found)
         if self.options.check:
             inputs_changed = [inputs[at] for at in self._changed(self.lifted.inputs)]
             got = [*results, *inputs_changed, *changed, *self.buffers.tensors()]
@@ -158,6 +171,17 @@ class Specialised:
             factor = FACTOR_IN_TILES if self.options.winograd == 4 else FACTOR
             reference = functools.partial(self._exact, eager, exact)
             check_first(names, got, [*wanted, *wanted_changes, *rebound], reference, factor)
+        return results, strides
+
+    def _placed(
+        self, bound: Any, inputs: Sequence[Any], strides: Strides
+    ) -> tuple[list[Any], Strides]:
+        """The results in these strides; no strides where they come in them every time."""
+        if self.direct is None:
+            return self.run(bound, inputs, strides), strides
+        found = self.direct.run(bound, inputs, False)
+        results = _laid_out(found, strides)
+        strides = strides if any(map(operator.is_not, results, found)) else []
         return results, strides
 
     @contextmanager
@@ -223,22 +247,24 @@ class Specialised:
         """
         names = [*self.lifted.weights, *self.lifted.inputs]
         changed = set(self.lifted.mutated)
-        memory: dict[int, str] = {}
+        memory: dict[int, list[tuple[str, Any]]] = {}
         for name, value in zip(names, [*weights, *inputs]):
-            if not _has_memory(value):
+            if not has_memory(value):
                 continue
-            if name in changed and _shares_memory(value):
+            if name in changed and overlaps_itself(value):
                 raise CanvasError(
                     f"elements of '{self._named(name)}' share memory, as those of .expand(), and "
                     "the model changes it in place: give it a copy, .contiguous()"
                 )
-            other = memory.setdefault(value.untyped_storage().data_ptr(), name)
-            if other != name and {name, other} & changed:
-                raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
+            others = memory.setdefault(value.untyped_storage().data_ptr(), [])
+            for other, tensor in others:
+                if {name, other} & changed and overlap(value, tensor):
+                    raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
+            others.append((name, value))
         given = list(zip(self.lifted.inputs, inputs))
         for name, value in zip(names, [*weights, *inputs]):
             for other, tensor in given if name in changed else ():
-                if other != name and _overlap(value, tensor):
+                if other != name and overlap(value, tensor):
                     raise CanvasError(_SHARED.format(self._named(other), self._named(name)))
 
     def _native(self, node: Any) -> NativePart:
@@ -272,33 +298,9 @@ def _copied(value: Any) -> Any:
     return line.as_strided(value.shape, value.stride(), 0)
 
 
-def _shares_memory(tensor: Tensor) -> bool:
-    """Several elements are one place."""
-    return any(step == 0 and n > 1 for step, n in zip(tensor.stride(), tensor.shape))
-
-
 def _identity(tensor: Tensor) -> Any:
     """Equal for tensors that are the same elements of the same memory."""
     return (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
-
-
-def _has_memory(value: Any) -> bool:
-    """Zeros that derivatives are made of have none."""
-    return isinstance(value, Tensor) and value.numel() > 0 and not value._is_zerotensor()
-
-
-def _overlap(a: Any, b: Any) -> bool:
-    """They are on the same memory, as arrays of NumPy may be, whose storages are two."""
-    if not (_has_memory(a) and _has_memory(b)):
-        return False
-    (a_first, a_end), (b_first, b_end) = _extent(a), _extent(b)
-    return a_first < b_end and b_first < a_end
-
-
-def _extent(tensor: Tensor) -> tuple[int, int]:
-    """Its first byte in memory, and the one behind its last."""
-    span = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + span * tensor.itemsize
 
 
 def _orders(inputs: Sequence[Any]) -> list[Order]:
