@@ -15,7 +15,7 @@ static void say_facts(const canvas_kernel *kernel) {
 
 static int check(struct arguments *a, canvas_pack *pack, void *data) {
   const canvas_kernel *kernel = canvas_pack_kernel(pack);
-  const char *why = canvas_kernel_reach(kernel);
+  const char *why = canvas_pack_reach(pack);
   int targets = canvas_pack_count(pack);
   (void)a, (void)data;
   say_facts(kernel);

@@ -81,11 +81,13 @@ const struct command command_solve = {
     .example =
         "canvas sample --targets \"16,8,8\" --groups 4 |\n"
         "  canvas solve - --targets \"16,8,8\" --budget macs=0.5x --at G=4",
-    .options = {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
-                {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
-                {"--at", "G=4", "G, for a kernel that uses it"},
-                {"--norm", "batch|none", "batch: a norm after every inner weight (default none)"},
-                {"--exempt", NULL, "allow equal copies, without weights (the identity control)"},
-                {"--json", NULL, "one object {\"pack\", \"cost\"} per kernel and line"}},
+    .options =
+        {{"--targets", "FILE|\"C,H,W;...\"", "layers to replace: one line each, or short"},
+         {"--budget", "BUDGET", "macs=0.5x,params=0.5x"},
+         {"--at", "G=4", "G, for a kernel that uses it"},
+         {"--norm", "batch|none", "batch: a norm after every inner weight (default none)"},
+         {"--exempt", NULL,
+          "allow equal copies without weights, and weights that cannot matter on small images"},
+         {"--json", NULL, "one object {\"pack\", \"cost\"} per kernel and line"}},
     .run = run,
 };

@@ -212,7 +212,8 @@ typedef enum canvas_norm { CANVAS_NORM_NONE, CANVAS_NORM_BATCH } canvas_norm;
 
 typedef struct canvas_solve_options {
   int64_t groups;   /* G of every binding; 0: none given */
-  bool exempt;      /* side-by-side copies without weights are allowed (the identity control) */
+  bool exempt;      /* side-by-side copies without weights (the identity control) are allowed, and
+                       weights that cannot matter on a small image */
   canvas_norm norm; /* what the pack is trained with; counted in its parameters */
 } canvas_solve_options;
 /* "G=4 exempt=1 norm=batch", separated by blanks or commas; "" = {0, false, CANVAS_NORM_NONE}. */
@@ -235,6 +236,12 @@ char *canvas_pack_print(const canvas_pack *pack);
 const canvas_kernel *canvas_pack_kernel(const canvas_pack *pack);
 int canvas_pack_count(const canvas_pack *pack);                      /* bindings */
 const char *canvas_pack_target(const canvas_pack *pack, int target); /* the layer's name */
+/* NULL if the kernel reaches (canvas_kernel_reach) on the images of its targets, else why not. An axis
+ * of one pixel in all of them has no neighbours to see. Without bindings as canvas_kernel_reach. */
+const char *canvas_pack_reach(const canvas_pack *pack);
+/* A line for each target whose image is small (at most 3 pixels along an axis, or fewer than the
+ * window) and where a weight cannot matter: its numbers get no gradient. "" where there is none. */
+canvas_status canvas_pack_idle_weights(canvas_context *ctx, const canvas_pack *pack, char **out);
 /* Of one target, or with target -1 the sum of all; copies, pooling and averaging included.
  * CANVAS_BAD_INPUT for a pack without bindings and where a number passes 2^62. */
 canvas_status canvas_pack_cost(canvas_context *ctx, const canvas_pack *pack, int target,

@@ -53,6 +53,9 @@ def draw(targets: str, seed: int, index: int, options: str) -> tuple[str, int] |
 def draw_is_free(seed: int, index: int, options: str) -> bool:
     """Whether the draw is one of the share (`free=0.1`) that keeps no rule of drawing."""
 
+def idle_weights(pack: str) -> str:
+    """A line for each target with a small image where a weight cannot matter; "" where none."""
+
 def broken_rules(pack: str, options: str) -> str:
     """The names of the rules that a pack breaks, blanks between, of those that the options of a
     draw leave on; of a kernel without bind lines those that need no sizes.
@@ -75,7 +78,8 @@ def solve(kernel: str, targets: str, budget: str, options: str) -> str:
     """The pack whose sizes fill the budget ("macs=0.5x,params=0.5x"; what is not named keeps
     1.0x of the layers replaced).
 
-    `options`: "G=4", "exempt=1" (equal copies without weights are allowed), "norm=batch" (the
+    `options`: "G=4", "exempt=1" (equal copies without weights, and weights that cannot
+    matter on a small image, are allowed), "norm=batch" (the
     pack has a norm after every weight inside the kernel), "".  Raises
     NoSolution with the constraint that failed.
     """

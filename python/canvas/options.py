@@ -358,12 +358,13 @@ OPTIONS = (
     ),
     Option(
         "policy",
-        _one_of("paper", "spatial"),
+        _one_of("paper", "spatial", "all"),
         "paper",
         True,
-        "paper|spatial",
-        "which convolutions are replaced; paper: all standard ones but the first; spatial: of "
-        "those only the ones larger than 1x1",
+        "paper|spatial|all",
+        "which convolutions are replaced; paper: all standard ones but the first, and but "
+        "those on images of one pixel; spatial: of those only the ones larger than 1x1; all: "
+        "paper, and those on one pixel",
     ),
     Option(
         "prune",

@@ -369,6 +369,25 @@ static canvas_status broken_rules(canvas_context *ctx, struct text in, struct te
   return status;
 }
 
+static canvas_status idle_weights(canvas_context *ctx, struct text in, char **out) {
+  canvas_pack *pack;
+  canvas_status status = canvas_pack_parse(ctx, in.bytes, in.length, &pack);
+  if (status != CANVAS_OK) return status;
+  status = canvas_pack_idle_weights(ctx, pack, out);
+  canvas_pack_free(pack);
+  return status;
+}
+
+static PyObject *core_idle_weights(PyObject *module, PyObject *pack) {
+  struct text in;
+  char *out = NULL;
+  canvas_status status;
+  if (!get_text(module, pack, &in)) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  Py_BEGIN_ALLOW_THREADS status = idle_weights(ctx, in, &out);
+  Py_END_ALLOW_THREADS return finish(module, status, ctx, out);
+}
+
 static PyObject *core_broken_rules(PyObject *module, PyObject *args, PyObject *keywords) {
   static char *names[] = {"pack", "options", NULL};
   PyObject *pack, *options;
@@ -1630,6 +1649,9 @@ static PyMethodDef methods[] = {
      DOC("draw_is_free($module, seed, index, options)", "Whether no rule holds for the draw.")},
     {"broken_rules", WITH_KEYWORDS(core_broken_rules),
      DOC("broken_rules($module, pack, options)", "The rules of drawing that a pack breaks.")},
+    {"idle_weights", core_idle_weights, METH_O,
+     DOC("idle_weights($module, pack, /)",
+         "A line for each target with a small image where a weight cannot matter.")},
     {"solve", WITH_KEYWORDS(core_solve),
      DOC("solve($module, kernel, targets, budget, options)", "The pack that fills the budget.")},
     {"bind", WITH_KEYWORDS(core_bind),

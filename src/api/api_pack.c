@@ -5,6 +5,7 @@
 #include "api/json_cost.h"
 #include "base/json.h"
 #include "lower/gain.h"
+#include "lower/idle_weights.h"
 #include "lower/lower.h"
 #include "spell/spell.h"
 
@@ -29,6 +30,26 @@ int canvas_pack_count(const canvas_pack *pack) {
 const char *canvas_pack_target(const canvas_pack *pack, int target) {
   assert(target >= 0 && target < pack_of(pack)->count);
   return pack_of(pack)->data[target].target.name;
+}
+
+const char *canvas_pack_reach(const canvas_pack *pack) {
+  const struct pack *p = pack_of(pack);
+  struct neighbours images = {p->count == 0, p->count == 0};
+  for (int i = 0; i < p->count; i++) {
+    images.h |= p->data[i].sizes.value[SIZE_H] > 1;
+    images.w |= p->data[i].sizes.value[SIZE_W] > 1;
+  }
+  return kernel_reach_on(p->kernel, images);
+}
+
+canvas_status canvas_pack_idle_weights(canvas_context *ctx, const canvas_pack *pack, char **out) {
+  const struct pack *p = pack_of(pack);
+  struct buf lines = {0};
+  for (int i = 0; i < p->count; i++)
+    if (binding_check_idle(ctx, p->kernel, &p->data[i]) != CANVAS_OK)
+      buf_printf(&lines, "%s\n", ctx->message);
+  *out = buf_take(&lines);
+  return CANVAS_OK;
 }
 
 static canvas_status want_bindings(canvas_context *ctx, const struct pack *p) {

@@ -21,7 +21,8 @@ enum random_stream {
   RANDOM_GAIN,
   RANDOM_TEST,
   RANDOM_MUTATE,
-  RANDOM_TUNE
+  RANDOM_TUNE,
+  RANDOM_IDLE
 };
 
 void random_open(struct random *r, uint64_t seed, enum random_stream stream, uint64_t index);

@@ -39,7 +39,8 @@ struct solve_trace {
 
 struct solve_options {
   int64_t g;                 /* G of every binding; 0: 1 unless the kernel uses G, then an error */
-  bool exempt;               /* copies without weights are allowed (the identity control) */
+  bool exempt;               /* copies without weights (the identity control), and weights that
+                                cannot matter on a small image, are allowed */
   enum norm norm;            /* of every binding */
   int64_t elements_limit;    /* of one tensor, per sample; 0 = 2^25 */
   bool paper;                /* base values and doublings alone, as published */

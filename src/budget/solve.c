@@ -1,7 +1,8 @@
 /* The solver by constraints: sizes for every target that fill the budget.
  *
  *   resolve the budget against the layers replaced -> base values -> do they fit? -> doublings ->
- *   single steps -> is the least reached? -> exchange -> bindings, each checked whole
+ *   single steps -> is the least reached? -> exchange -> can all weights matter? -> bindings, each
+ *   checked whole
  *
  * Base values that do not fit are tried again without their scaling by channels. "No solution" is an
  * ordinary answer (CANVAS_NONE) and names the constraint that failed; where it is not proven, it says
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "budget/solver.h"
+#include "lower/idle_weights.h"
 
 /* -- what is asked -- */
 
@@ -113,6 +115,16 @@ static canvas_status check_least(canvas_context *ctx, bool proven, const struct 
 
 /* -- the way from targets to a pack -- */
 
+/* All weights can matter at the sizes found, where images are small. Other sizes were not tried. */
+static canvas_status check_idle(canvas_context *ctx, const struct problem *p) {
+  for (int i = 0; i < p->count; i++) {
+    canvas_context why = {""};
+    if (binding_check_idle(&why, p->kernel, &p->bindings[i]) != CANVAS_OK)
+      return fail(ctx, CANVAS_NONE, "not found: %.900s", why.message);
+  }
+  return CANVAS_OK;
+}
+
 static void set_up(struct problem *p, const struct kernel *k, const struct targets *targets,
                    const struct solve_options *options) {
   *p = (struct problem){.kernel = k, .variables = kernel_variables(k), .count = targets->count};
@@ -201,6 +213,7 @@ canvas_status budget_solve(canvas_context *ctx, const struct kernel *k,
   canvas_status status = set_limits(ctx, budget, trace->baseline, &p);
   memcpy(trace->most, p.most, sizeof trace->most);
   if (status == CANVAS_OK) status = find_sizes(ctx, &p, budget, options, trace);
+  if (status == CANVAS_OK && !options->exempt) status = check_idle(ctx, &p);
   if (status == CANVAS_OK) status = make_pack(ctx, &p, out);
   mem_free(p.bindings);
   mem_free(p.unit);

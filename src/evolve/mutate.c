@@ -105,7 +105,8 @@ static bool drawable(struct family_tree *t, const struct kernel *k, int64_t g) {
     struct candidate c = {.op = n->op, .in = {n->in[0], n->in[1]}, .attrs = n->attrs, .x = -1};
     if (!offered(p.k, n) || !partial_try(&p, &c, after(k, i))) return false;
   }
-  return partial_finish(&p) && !sampler_broken(t->s, &t->rules, p.k, g);
+  return partial_finish(&p) && !sampler_broken(t->s, &t->rules, p.k, g) &&
+         sampler_all_matter(t->s, p.k, g);
 }
 
 static bool is_parent(const struct family_tree *t, const struct kernel *k) {
@@ -124,7 +125,8 @@ static bool acceptable(struct family_tree *t, const struct kernel *k, int64_t g)
 
 static bool try_child(struct family_tree *t, struct child *out) {
   if (!edit_some(t, out)) return false;
-  if (sampler_options(t->s)->require_reach && kernel_reach(t->draft.k)) return false;
+  if (sampler_options(t->s)->require_reach && kernel_reach_on(t->draft.k, sampler_images(t->s)))
+    return false;
   if (!finish(t, out->g)) return false;
   out->kernel = kernel_simplify(t->draft.k);
   if (acceptable(t, out->kernel, out->g)) return true;

@@ -285,12 +285,16 @@ bool reach_along(uint64_t offsets) {
   return (offsets & (offsets - 1)) != 0;
 }
 
-const char *kernel_reach(const struct kernel *k) {
+const char *kernel_reach_on(const struct kernel *k, struct neighbours images) {
   struct reach of[KERNEL_NODES_MAX];
   for (int i = 0; i < k->count; i++) of[i] = node_reach(k, i, of);
   struct reach out = of[k->count - 1];
-  if (!reach_along(out.h)) return "it sees no neighbours along H";
-  if (!reach_along(out.w)) return "it sees no neighbours along W";
+  if (images.h && !reach_along(out.h)) return "it sees no neighbours along H";
+  if (images.w && !reach_along(out.w)) return "it sees no neighbours along W";
   if (!out.mixed) return "no fully connected primitive mixes all its channels";
   return NULL;
+}
+
+const char *kernel_reach(const struct kernel *k) {
+  return kernel_reach_on(k, (struct neighbours){true, true});
 }

@@ -75,6 +75,11 @@ bool reach_along(uint64_t offsets); /* more than one pixel */
 /* NULL if the kernel sees neighbours along both spatial axes (more than one pixel: a lone shift only
  * moves the image) and mixes all channels with weights; else the error message why not. */
 const char *kernel_reach(const struct kernel *k);
+/* The same for images that have no neighbours along an axis: there none must be seen. */
+struct neighbours {
+  bool h, w;
+};
+const char *kernel_reach_on(const struct kernel *k, struct neighbours images);
 
 /* -- text (kernel_text.c) -- */
 /* One kernel: `canvas 1`, `kernel NAME`, nodes, `out NODE`. Stops after the `out` line. */

@@ -128,7 +128,8 @@ static bool finishable(const struct partial *g, struct remaining left) {
     mixed |= g->reach[i].mixed;
     readable |= output_substitution(&k->nodes[i].shape, &x, &by);
   }
-  int merges = g->width - 1, looks = g->require_reach && !(reach_along(h) && reach_along(w));
+  bool sees = (reach_along(h) || !g->images.h) && (reach_along(w) || !g->images.w);
+  int merges = g->width - 1, looks = g->require_reach && !sees;
   if (merges + looks + !bent > left.plain) return false;
   if (g->require_reach && !mixed && !left.weighted) return false;
   return readable || merges + 1 <= left.plain + left.weighted;

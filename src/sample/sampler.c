@@ -4,7 +4,8 @@
  *      which G
  *   2. step by step: a type by its weight among those that have any legal application, then an
  *      application uniformly among the type's; a weighted step draws a fully connected one
- *   3. the output, one last look at every target and at the rules
+ *   3. the output, one last look at every target and at the rules, and whether all weights can matter
+ *      where images are small
  *
  * "Among those that are legal" is drawn without testing all: types (applications) are tried in a
  * random order, and the first that is legal is taken. A try that gets stuck is begun
@@ -17,6 +18,8 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "lower/idle_weights.h"
+#include "sample/free_sizes.h"
 #include "sample/partial.h"
 
 enum { TRIES = 400, WEIGHTED_MAX = 8, WIDTH_MIN = 2, WIDTH_MAX = 8 };
@@ -180,6 +183,25 @@ bool sampler_has_groups(const struct sampler *s, int64_t g) {
   return found;
 }
 
+struct neighbours sampler_images(const struct sampler *s) {
+  struct neighbours images = {false, false};
+  for (int t = 0; t < s->targets.count; t++) {
+    images.h |= s->targets.data[t].value[SIZE_H] > 1;
+    images.w |= s->targets.data[t].value[SIZE_W] > 1;
+  }
+  return images;
+}
+
+bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g) {
+  for (int t = 0; t < s->targets.count; t++) {
+    struct sizes sizes = s->targets.data[t];
+    if (!idle_tested(k, &sizes)) continue;
+    sizes.value[SIZE_G] = g;
+    if (!free_sizes_usual(k, &sizes) || idle_weight(k, &sizes) >= 0) return false;
+  }
+  return true;
+}
+
 void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
   for (int t = 0; t < s->targets.count; t++) s->targets.data[t].value[SIZE_G] = g;
   *out = (struct partial){.k = s->scratch,
@@ -187,6 +209,7 @@ void sampler_partial(struct sampler *s, int64_t g, struct partial *out) {
                           .target_count = s->targets.count,
                           .elements_limit = s->options.elements_limit,
                           .require_reach = s->options.require_reach,
+                          .images = sampler_images(s),
                           .max_width = WIDTH_MAX};
   partial_start(out);
 }
@@ -340,7 +363,8 @@ static bool one_try(struct sampler *s, const struct rules *rules, struct random 
   *g = sampler_groups(s, r);
   sampler_partial(s, *g, &partial);
   partial.rules = *rules;
-  return grow(s, &partial, r) && !rules_broken(&partial.rules, s->scratch, &s->layers, *g);
+  return grow(s, &partial, r) && !rules_broken(&partial.rules, s->scratch, &s->layers, *g) &&
+         sampler_all_matter(s, s->scratch, *g);
 }
 
 canvas_status sampler_draw(canvas_context *ctx, struct sampler *s, uint64_t index,

@@ -33,7 +33,8 @@ enum { ALWAYS = 1000 };
 struct sample_options {
   int least, most;        /* primitives of a kernel, input and output not counted */
   bool sized;             /* these were asked for: not those of draws= */
-  bool require_reach;     /* sees neighbours along H and W, mixes all channels in an fc: true */
+  bool require_reach;     /* sees neighbours along H and W where targets have any, mixes all
+                             channels in an fc: true */
   int64_t groups;         /* G; 0 = draw one factor >= 2 of the common channels */
   int64_t elements_limit; /* of one tensor, per sample: 2^25 */
   int often[OFTEN_COUNT];
@@ -85,6 +86,10 @@ struct rules sampler_rules(const struct sampler *s, struct random *r);
 /* The name of the first rule that a finished kernel breaks at the targets, or NULL. */
 const char *sampler_broken(const struct sampler *s, const struct rules *rules,
                            const struct kernel *k, int64_t g);
+/* Whether all weights of a finished kernel can matter at the targets whose images are small. */
+bool sampler_all_matter(const struct sampler *s, const struct kernel *k, int64_t g);
+/* Whether any target has neighbours along H, along W. */
+struct neighbours sampler_images(const struct sampler *s);
 /* A kernel under construction at these targets with this G, by no rules, as wide as a draw may be; it borrows the
  * sampler's room for one kernel. */
 struct partial;

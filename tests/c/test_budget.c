@@ -575,6 +575,7 @@ static void make_trial(struct trial *t, uint64_t index) {
   do t->options.g = 1 + random_below(&r, (uint32_t)common);
   while (common % t->options.g);
   t->options.elements_limit = 200 + random_below(&r, 20000);
+  t->options.exempt = kernel_has_weights(t->kernel); /* images are small: any weight may be idle */
   snprintf(t->name, sizeof t->name, "%s, trial %llu", t->kernel->name, (unsigned long long)index);
 }
 

@@ -287,7 +287,7 @@ def test_the_nearest_word(word, expected):
         (["search", "--progress", "live1"], "invalid choice: 'live1' (choose from live, lines, "
          "off); did you mean 'live'?"),
         (["search", "--model", "resnet8", "--data", "digits", "--policy", "papr"],
-         "--policy takes paper or spatial, not 'papr'; did you mean 'paper'?"),
+         "--policy takes paper or spatial or all, not 'papr'; did you mean 'paper'?"),
         (["pareto", ".", "--formt", "csv"], "did you mean '--format'?"),
         (["train", "x", "--epoch", "3"], "did you mean '--epochs'?"),
     ],

@@ -59,7 +59,7 @@ def rejected(capsys, words):
         ([*GOOD, "--time-limit", "9999999h"], "--time-limit takes a time"),
         ([*GOOD, "--primitives", "12..5"], "--primitives takes a range such as 5..12"),
         ([*GOOD, "--primitives", "0"], "--primitives takes a range"),
-        ([*GOOD, "--policy", "all"], "--policy takes paper or spatial, not 'all'"),
+        ([*GOOD, "--policy", "every"], "--policy takes paper or spatial or all, not 'every'"),
         ([*GOOD, "--require", "luck"], "--require takes reach or none, not 'luck'"),
         (
             [*GOOD, "--draws", "rules,free"],

@@ -17,6 +17,9 @@ from .. import _core
 from ..errors import CanvasError, NoSolution
 
 BASELINE = "baseline"
+EXEMPT = (
+    "exempt=1"  # a window on a small image has weights that see padding alone, as in any network
+)
 
 IDENTITY = """canvas 1
 kernel identity
@@ -89,9 +92,11 @@ def solve_controls(targets: str, norm: str) -> list[Control]:
     """
     free = "macs=none,params=none"
     return [
-        _control("identity", IDENTITY, targets, free, "exempt=1"),
-        _control("1x1", POINTWISE, targets, free, ""),
-        _control("depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, f"norm={norm}"),
+        _control("identity", IDENTITY, targets, free, EXEMPT),
+        _control("1x1", POINTWISE, targets, free, EXEMPT),
+        _control(
+            "depthwise-separable", DEPTHWISE_SEPARABLE, targets, free, f"{EXEMPT} norm={norm}"
+        ),
     ]
 
 
@@ -99,7 +104,7 @@ def budget_controls(targets: str, budget: str, norm: str) -> list[Control]:
     """Those that fill a budget: spatially separable and bottleneck by their inner channels,
     grouped by its groups.
     """
-    with_norm = f"norm={norm}"
+    with_norm = f"{EXEMPT} norm={norm}"
     return [
         _control("spatially-separable", SPATIALLY_SEPARABLE, targets, budget, with_norm),
         _control("bottleneck", BOTTLENECK, targets, budget, with_norm),
@@ -119,7 +124,9 @@ def grouped(targets: str, budget: str) -> Control:
     missing = ""
     for groups in group_counts(targets):
         try:
-            return Control("grouped", _core.solve(GROUPED, targets, budget, f"G={groups}"))
+            return Control(
+                "grouped", _core.solve(GROUPED, targets, budget, f"{EXEMPT} G={groups}")
+            )
         except NoSolution as error:
             missing = str(error)
     return Control(

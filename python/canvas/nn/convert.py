@@ -8,13 +8,14 @@ Rules, in this order (paper 4.2 and 6.1): a standard Conv2d that runs once, acce
 not the first convolution, one group, no dilation, odd window, zero padding of half the window,
 C_in and C_out equal or one a multiple of the other, the same stride along both axes.  Its output
 is then ceil(H/stride): the kernel sees the input average-pooled by the stride.  policy="spatial"
-leaves out 1x1 windows.
+leaves out 1x1 windows.  An image of one pixel has no neighbours to see: a convolution on one (in
+squeeze-and-excitation, behind a global pooling) stays, but for policy="all".
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from .placeholder import Placeholder, Target, plain_name, replace, run_quietly, 
 
 __all__ = ["Conversion", "Row", "convert", "replace"]
 
-POLICIES = ("paper", "spatial")
+POLICIES = ("paper", "spatial", "all")
 CONVOLUTIONS = (
     nn.Conv1d,
     nn.Conv2d,
@@ -36,6 +37,8 @@ CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
+
+ONE_PIXEL = "its image has one pixel, no neighbours (policy 'all' replaces it)"
 
 Filter = Callable[[nn.Module, str], bool]
 
@@ -89,12 +92,27 @@ def convert(
     """Put placeholders in the place of a network's convolutions.
 
     `example_input`: a tensor, or a tuple or dict of arguments, as the network takes it.  `policy`:
-    "paper" (any odd window) or "spatial" (larger than 1x1).  ``filter_fn(layer, path)`` may leave
+    "paper" (any odd window), "spatial" (larger than 1x1) or "all" (those on images of one pixel,
+    too).  ``filter_fn(layer, path)`` may leave
     layers out.  Without `inplace` a deep copy is converted.  The placeholders compute what they
     replace until canvas.replace.
 
     Raises CanvasError for bad input, and where nothing can be replaced: it says which policy would
     find some.
+    """
+    return convert_layers(model, example_input, policy, filter_fn, inplace)
+
+
+def convert_layers(
+    model: nn.Module,
+    example_input: Any,
+    policy: str = "paper",
+    filter_fn: Filter | None = None,
+    inplace: bool = False,
+    named: Collection[str] = (),
+) -> Conversion:
+    """`convert`, where targets that are `named` are replaced on images of one pixel, too: a pack
+    of an earlier version may have sizes for them.
     """
     if not isinstance(model, nn.Module):
         raise CanvasError(f"a torch.nn.Module is needed, not {type(model).__name__}")
@@ -103,7 +121,7 @@ def convert(
     if isinstance(model, nn.Conv2d):
         raise CanvasError("the network is a single convolution; wrap it in nn.Sequential")
     model = model if inplace else _copied(model)
-    survey = _Survey.of(model, example_input)
+    survey = _Survey.of(model, example_input, frozenset(named))
     reasons = {path: survey.reason(path, policy, filter_fn) for path in survey.paths}
     if not any(reason == "" for reason in reasons.values()):
         raise CanvasError(_nothing(survey, policy, filter_fn, reasons))
@@ -143,13 +161,14 @@ class _Survey:
     shapes: dict[str, list[tuple[int, ...]]]
     shared: dict[str, str]  # path -> with whom
     total: int  # MACs of one image, all layers
+    named: frozenset[str]  # targets that are replaced on one pixel, too
 
     @property
     def paths(self) -> list[str]:
         return list(self.layers)
 
     @classmethod
-    def of(cls, model: nn.Module, example_input: Any) -> _Survey:
+    def of(cls, model: nn.Module, example_input: Any, named: frozenset[str]) -> _Survey:
         hidden = {
             id(inside)
             for placeholder in model.modules()
@@ -177,6 +196,7 @@ class _Survey:
             {path: shapes.get(found[path], []) for path in paths},
             _shared(found),
             counter.get_total_flops() // 2 // max(images, 1),
+            named,
         )
 
     def reason(self, path: str, policy: str, filter_fn: Filter | None) -> str:
@@ -188,7 +208,17 @@ class _Survey:
             or ("it is the first convolution" if path == self.paths[0] else "")
             or _unsuitable(layer)
             or ("its window is 1x1" if policy == "spatial" and layer.kernel_size == (1, 1) else "")
+            or (ONE_PIXEL if policy != "all" and self._is_one_pixel(path) else "")
         )
+
+    def _is_one_pixel(self, path: str) -> bool:
+        """Of what a kernel sees, the input pooled by the stride; targets that are named do not
+        count.
+        """
+        if plain_name(path, set()) in self.named:
+            return False
+        (_, _, h, w), (down, right) = self.shapes[path][0], self.layers[path].stride
+        return h <= down and w <= right
 
     def _not_standard(self, path: str, layer: Any) -> str:
         calls = self.shapes[path]

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from .behaviour import record
-from .convert import convert, replace
+from .convert import convert, convert_layers, replace
 from .load_model import check_model, load_model
 from .pack import KernelPack
 
@@ -111,9 +111,10 @@ def build_network(recipe: Recipe, pack: str | None = None) -> nn.Module:
     if pack is None:
         return model
     example = torch.zeros(1, *recipe.shape)
-    model = convert(model, example, policy=recipe.policy, inplace=True).model
+    kernel = KernelPack(pack)
+    model = convert_layers(model, example, recipe.policy, inplace=True, named=kernel.targets).model
     torch.manual_seed(recipe.seed + 1)
-    return replace(model, KernelPack(pack))
+    return replace(model, kernel)
 
 
 def cost(model: nn.Module, shape: tuple[int, int, int]) -> tuple[int, int]:

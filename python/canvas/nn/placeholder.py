@@ -13,6 +13,7 @@ when the process starts (so that a script prints the same kernel twice), set by 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -373,15 +374,24 @@ def replace(module: nn.Module, kernel: KernelPack | type[nn.Module]) -> nn.Modul
     `kernel`: a pack or its `module`: each placeholder gets the binding of its target's name, else
     the one with its sizes. Any other class is called as ``kernel(c, h, w)``, for placeholders put
     in by hand.  Weights are new, drawn from torch's generator, on the device and in the dtype of
-    the network.  Raises CanvasError, and then nothing is replaced.
+    the network.  Warns of weights that cannot matter on the images of their layers, where these
+    have few pixels.  Raises CanvasError, and then nothing is replaced.
     """
     placeholders = get_placeholders(module)
     known_targets(placeholders)
+    _warn_of_idle(kernel)
     made = [_make(child, kernel) for child in placeholders.values()]
     homes = [_home_of(child, module) for child in placeholders.values()]
     for child, new, (device, dtype) in zip(placeholders.values(), made, homes):
         child.put(new.to(device=device, dtype=dtype).train(child.training))
     return module
+
+
+def _warn_of_idle(kernel: Any) -> None:
+    pack = getattr(kernel, "pack", kernel)
+    if isinstance(pack, KernelPack):
+        for line in _core.idle_weights(pack.text).splitlines():
+            warnings.warn(f"{line}; it gets no gradient there", stacklevel=4)
 
 
 def _make(placeholder: Placeholder, kernel: Any) -> nn.Module:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import CanvasError, NoSolution
-from ..nn.controls import DEPTHWISE_SEPARABLE, POINTWISE
+from ..nn.controls import DEPTHWISE_SEPARABLE, EXEMPT, POINTWISE
 from .asking import DRY, draw_options
 
 # What the core says of a kernel that does not fit, with the words of a share where one was asked.
@@ -48,7 +48,7 @@ def _kernel(targets: str, index: int, options: Mapping[str, Any]) -> tuple[str, 
     """
     norm = f"norm={options['norm']}"
     if index < 0:
-        return (DEPTHWISE_SEPARABLE, POINTWISE)[index], norm
+        return (DEPTHWISE_SEPARABLE, POINTWISE)[index], f"{EXEMPT} {norm}"
     drawn = _core.draw(targets, options["seed"], index, draw_options(dict(options)))
     return ("", "") if drawn is None else (drawn[0], f"G={drawn[1]} {norm}")
 
