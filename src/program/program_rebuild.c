@@ -2,6 +2,7 @@
 #include "program/program_rebuild.h"
 
 #include "program/affine.h"
+#include "program/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -231,6 +232,10 @@ static int copy_reduction(struct change *c, int made, enum program_reducer reduc
   return program_reduce_range(c->to, made, reducer, name, low, high);
 }
 
+static bool outlines(const struct change *c) {
+  return c->kind == CHANGE_OUTLINE || c->kind == CHANGE_RECIPROCAL;
+}
+
 /* Stage `made` computes what `stage` of `from` does, whose own axes are the expressions `own`. */
 static void define_as(struct change *c, int made, int stage, const int *own, bool verbatim) {
   const struct program_tensor *t = &c->from->tensors.data[stage];
@@ -246,9 +251,10 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
-  if (c->kind == CHANGE_OUTLINE && stage == c->reader) {
+  if (outlines(c) && stage == c->reader) {
     map.replaced = c->node + 1;
     map.by = outline_load(c, axis);
+    map.divides = c->kind == CHANGE_RECIPROCAL;
   }
   if (c->kind == CHANGE_STRAIGHT && stage == c->reader) {
     map.by = straight_load(c, &map);
@@ -434,7 +440,7 @@ static void begin_tensor(struct change *c, int i) {
   if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : turned_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
-  if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
+  if (outlines(c) && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
   if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
@@ -462,14 +468,28 @@ void program_rebuild(struct change *c) {
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
 
+/* The program that another file makes as a whole. */
+static struct program *made_elsewhere(struct change *c) {
+  program_free(c->to);
+  c->to = c->kind == CHANGE_MERGE ? program_merged(c->from) : program_normalized(c->from);
+  change_close(c);
+  return c->to;
+}
+
 struct program *change_make(struct change *c) {
+  struct buf text = {0};
+  if (c->kind == CHANGE_MERGE || c->kind == CHANGE_NORMALIZE) return made_elsewhere(c);
   program_rebuild(c);
+  if (!c->text) change_print(c, &text);
+  program_note_edit(c->to, c->from, c->text ? c->text : text.text);
+  buf_free(&text);
   change_close(c);
   return c->to;
 }
 
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
   *out = change_make(c);
+  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
   canvas_status status = program_verify(ctx, *out);
   if (status == CANVAS_OK) return status;
   program_free(*out);
