@@ -67,10 +67,19 @@ static bool is_copied_once(const struct program *p, int tensor) {
   return loads == 1 && copies == 1;
 }
 
+/* A stage of less digits computes with it, and more than one load of a number of f64. */
+static bool loses_digits(const struct program *p, int tensor) {
+  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || only_moves(p, tensor)) return false;
+  for (int i = tensor + 1; i < p->tensors.count; i++)
+    if (p->tensors.data[i].dtype != PROGRAM_F64 && stage_loads(p, i, tensor)) return true;
+  return false;
+}
+
 const char *not_inlined(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   if (t->is_input) return "is an input, it has no expression";
   if (t->dtype == PROGRAM_BF16) return "is of bf16, which rounds where it is stored";
+  if (loses_digits(p, tensor)) return "is of f64, and a stage that is not loads it";
   if (is_output(p, tensor)) return "is an output, it has to be stored";
   if (t->reductions && !is_copied_once(p, tensor))
     return "reduces: only a stage that does nothing but copy it could do so in its place";

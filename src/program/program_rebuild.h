@@ -135,6 +135,8 @@ void take_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
+/* program_moves.c: a stage that computes nothing: one load, or a number where the indices say so. */
+bool only_moves(const struct program *p, int tensor);
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);
 bool is_output(const struct program *p, int tensor);
