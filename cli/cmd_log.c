@@ -124,8 +124,8 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
       printf("%s\"%s\": %d", between, canvas_failure_name((canvas_failure)i), t->failed[i]);
       between = ", ";
     }
-  printf("}, \"screened\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64 ", \"best\": ",
-         t->screened, t->first, t->last);
+  printf("}, \"screened\": %d, \"refused\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64 ", \"best\": ",
+         t->screened, t->refused, t->first, t->last);
   if (t->best < 0) {
     printf("null}\n");
     return;
@@ -140,10 +140,18 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
   printf("}\n");
 }
 
+static void note_refused(struct arguments *a, const canvas_log_task *tasks, int count) {
+  for (int i = 0; i < count; i++)
+    if (tasks[i].refused)
+      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used",
+                  a->operand[1], tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name);
+}
+
 static int show(struct arguments *a, const canvas_log *log) {
   static const canvas_log_place anywhere = {.anywhere = true, .winograd = 4};
   int count, answer = EXIT_OK;
   canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
+  note_refused(a, tasks, count);
   if (option_given(a, "--json"))
     for (int i = 0; i < count; i++) show_json(log, &tasks[i]);
   else if (count)
@@ -241,9 +249,19 @@ static bool has_best(const canvas_log *log) {
   return found;
 }
 
+static bool has_refused(const canvas_log *log, const struct place *p) {
+  int count;
+  bool found = false;
+  canvas_log_task *tasks = canvas_log_tasks(log, &p->where, &count);
+  for (int i = 0; i < count; i++) found |= tasks[i].refused > 0;
+  canvas_log_tasks_free(tasks);
+  return found;
+}
+
 static int report_none(struct arguments *a, const canvas_log *log, const struct place *p) {
   report_error("%.500s: %s", a->operand[1],
-               !canvas_log_count(log) ? "the log has no records"
+               !canvas_log_count(log)  ? "the log has no records"
+               : has_refused(log, p)   ? "no record that is the best can be used, 'canvas log show' counts them"
                : p->where.anywhere || !has_best(log)
                    ? "no record is of a candidate that was right and timed in full, which a search "
                      "does at its end: give the same 'canvas tune' again"
@@ -275,11 +293,12 @@ static int best(struct arguments *a, const canvas_log *log) {
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-static int put_code(struct arguments *a, const canvas_log *log, int record) {
+static int put_code(struct arguments *a, const canvas_log *log, const struct place *p,
+                    int record) {
   const canvas_emit_options options = {.prepare = true}; /* those of canvas compile */
   canvas_bound *bound;
   char *text;
-  canvas_status status = canvas_log_bind(a->ctx, log, record, &bound);
+  canvas_status status = canvas_log_bind(a->ctx, log, record, &p->where, &bound);
   if (status != CANVAS_OK) return report_status(a, a->operand[1], status);
   status = canvas_bound_emit(a->ctx, bound, &options, &text);
   canvas_bound_free(bound);
@@ -323,7 +342,7 @@ static int replay_from(struct arguments *a, const canvas_log *log, const struct 
   canvas_log_task *tasks = canvas_log_tasks(log, &p->where, &count);
   if (keep_named(a, tasks, &count)) {
     int record = fastest(log, tasks, count);
-    answer = record >= 0 ? put_code(a, log, record) : report_none(a, log, p);
+    answer = record >= 0 ? put_code(a, log, p, record) : report_none(a, log, p);
   }
   canvas_log_tasks_free(tasks);
   return answer;

@@ -17,6 +17,12 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
   if (damaged)
     report_note("%.500s: %" PRId64 " damaged %s left out, the first is line %" PRId64 ": %s", file,
                 damaged, damaged == 1 ? "line is" : "lines are", line, why);
+  int64_t outdated = canvas_log_outdated(log, &line);
+  if (outdated)
+    report_note("%.500s: %" PRId64 " %s left out, the first in line %" PRId64
+                ": they hold no edits but what edits made, which nobody can check; tune again",
+                file, outdated, outdated == 1 ? "record of format 1 is" : "records of format 1 are",
+                line);
   return log;
 }
 
@@ -55,11 +61,13 @@ void tuned_close(struct tuned *t) {
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t,
                          const canvas_program *program) {
   canvas_bound *bound = NULL;
-  int best;
+  canvas_log_taken taken;
   if (!t->log) return NULL;
-  canvas_status status = canvas_log_best(a->ctx, t->log, program, &t->place, &best);
-  if (status == CANVAS_OK) status = canvas_log_bind(a->ctx, t->log, best, &bound);
-  if (status == CANVAS_OK && canvas_log_record(t->log, best).screened)
+  canvas_status status = canvas_log_take(a->ctx, t->log, program, &t->place, &bound, &taken);
+  if (status == CANVAS_OK && taken.refused)
+    report_note("%.500s: %d better record%s cannot be used: %.400s", t->file, taken.refused,
+                taken.refused > 1 ? "s" : "", taken.why);
+  if (status == CANVAS_OK && canvas_log_record(t->log, taken.record).screened)
     report_note("%.500s: the search was ended before its finals; its best trial is taken", t->file);
   if (status == CANVAS_OK) return bound;
   report_note("%.500s: %s; the default schedule is taken", t->file, canvas_context_message(a->ctx));

@@ -72,8 +72,9 @@ struct program *program_normalized(const struct program *p) {
     if (t->is_input) continue;
     int body = rebuilt(out, t->body);
     t = &out->tensors.data[i];
-    changed = changed || body != t->body;
-    if (!out->failed) t->body = body;
+    bool same = out->failed || px_same(out, body, t->body);
+    changed = changed || !same;
+    if (!same) t->body = body;
   }
   if (changed && !out->failed) {
     program_note_edit(out, p, "normalize conditions");
