@@ -143,8 +143,9 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
 static void note_refused(struct arguments *a, const canvas_log_task *tasks, int count) {
   for (int i = 0; i < count; i++)
     if (tasks[i].refused)
-      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used",
-                  a->operand[1], tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name);
+      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used: %s",
+                  a->operand[1], tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name,
+                  tasks[i].why);
 }
 
 static int show(struct arguments *a, const canvas_log *log) {
@@ -249,19 +250,23 @@ static bool has_best(const canvas_log *log) {
   return found;
 }
 
-static bool has_refused(const canvas_log *log, const struct place *p) {
-  int count;
-  bool found = false;
+/* Says of the first record that would be the best why it cannot be used; false: there is none. */
+static bool report_refused(struct arguments *a, const canvas_log *log, const struct place *p) {
+  int count, i = 0;
   canvas_log_task *tasks = canvas_log_tasks(log, &p->where, &count);
-  for (int i = 0; i < count; i++) found |= tasks[i].refused > 0;
+  while (i < count && !tasks[i].refused) i++;
+  if (i < count)
+    report_error("%.500s: a record of '%.100s' cannot be used: %s", a->operand[1], tasks[i].name,
+                 tasks[i].why);
+  bool found = i < count;
   canvas_log_tasks_free(tasks);
   return found;
 }
 
 static int report_none(struct arguments *a, const canvas_log *log, const struct place *p) {
+  if (report_refused(a, log, p)) return EXIT_NONE;
   report_error("%.500s: %s", a->operand[1],
-               !canvas_log_count(log)  ? "the log has no records"
-               : has_refused(log, p)   ? "no record that is the best can be used, 'canvas log show' counts them"
+               !canvas_log_count(log) ? "the log has no records"
                : p->where.anywhere || !has_best(log)
                    ? "no record is of a candidate that was right and timed in full, which a search "
                      "does at its end: give the same 'canvas tune' again"

@@ -19,10 +19,9 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
                 damaged, damaged == 1 ? "line is" : "lines are", line, why);
   int64_t outdated = canvas_log_outdated(log, &line);
   if (outdated)
-    report_note("%.500s: %" PRId64 " %s left out, the first in line %" PRId64
-                ": they hold no edits but what edits made, which nobody can check; tune again",
-                file, outdated, outdated == 1 ? "record of format 1 is" : "records of format 1 are",
-                line);
+    report_note("%.500s: %" PRId64 " record%s of format 1 left out, from line %" PRId64
+                " on: such a record says what edits made, and not which edits; tune again",
+                file, outdated, outdated == 1 ? "" : "s", line);
   return log;
 }
 

@@ -824,7 +824,8 @@ typedef struct canvas_log_task {
   int failed[CANVAS_FAILURES]; /* ... by canvas_failure */
   int screened;                /* ... not failed, but trials only */
   int best;                    /* a record, as of canvas_log_best; -1: none */
-  int refused;                 /* records that would be the best, and cannot be used */
+  int refused;                 /* records that would be the best, and cannot be used ... */
+  char why[256];               /* ... and why the first cannot */
   int64_t first, last;         /* when */
 } canvas_log_task;
 /* In the order of their first records; *count of them, freed with canvas_log_tasks_free. */

@@ -1,6 +1,7 @@
 /* Tuning logs: read, asked for the best, bound again. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handle.h"
 #include "base/number.h"
@@ -10,6 +11,7 @@
 
 _Static_assert(sizeof((canvas_record *)0)->task == TASK_NAME, "canvas.h has room for a task");
 _Static_assert(sizeof((canvas_log_task *)0)->name == PROGRAM_NAME, "... and for a program's name");
+_Static_assert(sizeof((canvas_log_task *)0)->why == sizeof((struct log_task *)0)->why, "... a reason");
 _Static_assert((int)CANVAS_FAILED_RUN + 1 == (int)FAILURES, "... and for all failures");
 
 struct canvas_log {
@@ -245,6 +247,7 @@ static canvas_log_task task_out(const struct log_task *t) {
   for (int i = 0; i < FAILURES; i++) out.failed[i] = t->failed[i];
   task_of(t->program, out.task);
   task_title(t->program, out.name, sizeof out.name);
+  memcpy(out.why, t->why, sizeof out.why);
   return out;
 }
 

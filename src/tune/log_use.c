@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "tune/log.h"
 
 enum { ONE_BY_ONE = 16 /* records that are refused before all others of the program are tried */ };
@@ -79,27 +80,37 @@ canvas_status records_use(canvas_context *ctx, const struct records *r,
 
 /* ---- of all programs ------------------------------------------------------------------------- */
 
-/* False: it cannot be used. */
-static bool try_best(struct using *u, const struct record *r, const struct machine *machine) {
+/* As the filter lets pass, for the machine. */
+static struct record_use use_of(const struct using *u, const struct machine *machine) {
+  return (struct record_use){NULL, machine, u->filter.exact ? u->filter.winograd : INT_MAX};
+}
+
+static void try_best(struct using *u, const struct record *r, const struct machine *machine) {
   canvas_context aside;
   struct program *given = NULL;
   struct recorded bound;
-  if (u->good[r - u->records->data]) return true;
-  if (program_parse(&aside, r->program, strlen(r->program), &given) != CANVAS_OK) given = NULL;
-  const struct record_use use = {given, machine, u->filter.exact ? u->filter.winograd : INT_MAX};
-  bool good = try_record(u, r, &use, &bound);
-  if (good) recorded_free(&bound);
-  if (!good && given) try_all(u, r->program, &use);
+  struct record_use use = use_of(u, machine);
+  if (u->good[r - u->records->data]) return;
+  if (program_parse(&aside, r->program, strlen(r->program), &given) == CANVAS_OK) use.given = given;
+  if (try_record(u, r, &use, &bound))
+    recorded_free(&bound);
+  else if (use.given)
+    try_all(u, r->program, &use);
   program_free(given);
-  return good;
 }
 
-static void count_refused(const struct using *u, struct log_tasks *tasks) {
+static void count_refused(const struct using *u, const struct machine *machine,
+                          struct log_tasks *tasks) {
+  const struct record_use use = use_of(u, machine);
   for (int i = 0; i < u->records->count; i++)
     for (int k = 0; u->refused[i] && k < tasks->count; k++) {
       struct log_task *t = &tasks->data[k];
       const struct record *r = &u->records->data[i];
-      t->refused += t->program == r->program && t->threads == r->threads;
+      canvas_context why = {.message = ""};
+      struct recorded bound;
+      if (t->program != r->program || t->threads != r->threads || t->refused++) continue;
+      if (record_bind(&why, r, &use, &bound) == CANVAS_OK) recorded_free(&bound);
+      text_format(t->why, sizeof t->why, "%s", why.message);
     }
 }
 
@@ -115,6 +126,6 @@ void records_usable_tasks(const struct records *r, const struct record_filter *f
     for (int i = 0; i < out->count; i++)
       if (out->data[i].best >= 0) try_best(&u, &r->data[out->data[i].best], machine);
   }
-  count_refused(&u, out);
+  count_refused(&u, machine, out);
   using_close(&u);
 }
