@@ -2,6 +2,7 @@
 #include "program/program_edit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/program_rebuild.h"
 
@@ -320,7 +321,8 @@ static canvas_status read_edit(struct edit *e) {
                             "winograd, outline, columns, reciprocal, straight, turn, merge or "
                             "normalize)");
   TRY(rows[row].read(e));
-  const char *end = lx->token.start;
+  const char *end = lx->token.start, *comment = memchr(start, '#', (size_t)(end - start));
+  if (comment) end = comment;
   while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
   lexer_skip_newlines(lx);
   if (lx->token.kind != TOKEN_END) return lexer_unexpected(lx, "the end of the edit");

@@ -38,7 +38,7 @@ static canvas_status replay_one(canvas_context *ctx, const struct program *p, co
   canvas_status status = change_read(ctx, p, text, length, &c);
   const char *why = status == CANVAS_OK ? not_replayed(&c, rules) : NULL;
   if (why)
-    status = fail(ctx, CANVAS_BAD_INPUT, "'%.*s' %s", length < 60 ? (int)length : 60, text, why);
+    status = fail(ctx, CANVAS_BAD_INPUT, "'%.60s' %s", c.text, why);
   if (status == CANVAS_OK) return change_finish(ctx, &c, out);
   program_free(c.to);
   change_close(&c);
