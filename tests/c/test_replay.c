@@ -7,6 +7,7 @@
 #include "operator_calls.h"
 #include "program/program_edit.h"
 #include "random_program.h"
+#include "same_values.h"
 #include "transform/default.h"
 #include "tune/sketch.h"
 
@@ -136,4 +137,146 @@ static void sketches_replay(void **state) {
   for (int i = 0; i < WORDS; i++) CHECK(seen[i], words[i]);
 }
 
-CHECK_MAIN(cmocka_unit_test(defaults_replay), cmocka_unit_test(sketches_replay))
+// ---- what a stranger wrote ----
+
+#define HEAD  "canvas 1\nprogram p\nin X f32 [h:12, w:12]\nin W f32 [k:3, c:4]\nin q i32 [r:5] 0..9 rising\n"
+#define SUM   "Y[h:12, w:12] = (if 1 <= w+k && w+k < 13 then X[h, w+k-1] else 0) * W[k, c] // sum k:3, c:4\n"
+#define RATIO "Z[h:12, w:12] = Y[h, w] / X[h, 0] + Y[h, w] / sqrt(abs(X[h, 1]) + 0.001)\n"
+#define TURNED "T[w:12] = if w < 1 || !(w <= 10) then 2 else X[w, w-1]\n"
+#define PART  "S[h:12, r:4] = X[h, e] * 2 // sum e:q[r]..q[r+1]\n"
+#define WHOLE HEAD SUM RATIO TURNED PART "U[h:12, w:12] = Z[h, w] * T[w]\nout U, S\n"
+
+// The message; "": they are made, and keep what is computed.
+static const struct {
+  const char *edits, *message;
+} strange[] = {
+    {"", ""},
+    {"border Y as B\n", ""},
+    {"reciprocal Z sqrt(abs(X[h, 1]) + 0.001) as R", ""},
+    {"# nothing\n", "edit 1: line 1, column 10: expected an edit ("},
+    {"\n", "edit 1: line 1, column 1: expected an edit ("},
+    {"cache Y as C\n\ncache Y as D\n", "edit 2: line 1, column 1: expected an edit ("},
+    {"type Y bf16\n", "edit 1: 'type Y bf16' changes how numbers are stored, which a log cannot"},
+    {"type  Y\tf64 # so\n", "edit 1: 'type  Y?f64' changes how numbers are stored, which a log"},
+    {"border Y as B\nborder Y\n", "edit 2: "},
+    {"cache Y as C\nborder C\n", "edit 2: 'border C' gives 0 for a nan beside a border: a log can"},
+    {"reciprocal Z X[h, 0] as R\n",
+     "edit 1: line 1, column 12: the divisor may be 0, or so small or large that it has no "
+     "reciprocal"},
+    {"reciprocal Y W[k, c] as R\n", "edit 1: line 1, column 12: 'Y' does not divide by that"},
+    {"outline S X[h, e] as P\n",
+     "edit 1: line 1, column 9: the value depends on 'e', which runs from one index to another"},
+    {"outline Y X[h, w+k-1] as Y_m\n", ""},
+    {"normalize conditions\nturn T w as TT\ncolumns Y X[h, w+k-1] as C\ninline TT, Z\n", ""},
+    {"outline Q X[h, e] as P\n", "edit 1: line 1, column 9: the program has no tensor 'Q'"},
+    {"outline Z Y[h, w] / X[h, 1] as P\n",
+     "edit 1: line 1, column 11: the expression of 'Z' has no such value"},
+    {"inline Y\n", "edit 1: line 1, column 8: 'Y' reduces: only a stage that does nothing but"},
+    {"winograd Y 4\n", "edit 1: line 1, column 10: 'Y' "},
+};
+
+static void strangers_keep_values(void **state) {
+  (void)state;
+  const struct replay_rules rules = {0};
+  struct program *p = parse(WHOLE), *q;
+  CHECK_ROWS (strange, row) {
+    ctx.message[0] = '\0';
+    canvas_status status = program_replay(&ctx, p, row->edits, &rules, &q);
+    CHECK_INT(status, *row->message ? CANVAS_BAD_INPUT : CANVAS_OK, ctx.message);
+    CHECK(!strncmp(ctx.message, row->message, strlen(row->message)), ctx.message);
+    if (status == CANVAS_OK) same_values(&ctx, p, q, row->edits, 1, 1);
+    program_free(q);
+  }
+  program_free(p);
+}
+
+// Winograd's convolution up to the tile that is let pass.
+static void winograd_has_to_be_allowed(void **state) {
+  (void)state;
+  struct program *q, *p = called(
+                         "conv2d_nchw height=8 width=8 in_channels=4 out_channels=4 kernel=3 "
+                         "padding=1");
+  const char *name = p->tensors.data[p->outputs.data[0]].name;
+  for (int tile = 2; tile <= 4; tile += 2)
+    for (int most = 0; most <= 4; most += 2) {
+      char edit[64];
+      const struct replay_rules rules = {.winograd = most};
+      snprintf(edit, sizeof edit, "winograd %s %d\n", name, tile);
+      canvas_status status = program_replay(&ctx, p, edit, &rules, &q);
+      CHECK_INT(status, tile <= most ? CANVAS_OK : CANVAS_BAD_INPUT, edit);
+      if (status == CANVAS_OK)
+        CHECK_INT(q->winograd, tile, edit);
+      else
+        CHECK(strstr(ctx.message, "' computes with fewer products, which round more"), ctx.message);
+      program_free(q);
+    }
+  struct buf many = {0};
+  buf_printf(&many, "winograd %s", name);
+  for (int i = 0; i < 64; i++) buf_printf(&many, ", %s", name);
+  buf_puts(&many, " 4");
+  CHECK_INT(program_edit(&ctx, p, many.text, many.length, &q), CANVAS_BAD_INPUT, "65 of them");
+  CHECK(strstr(ctx.message, "expected fewer convolutions, found"), ctx.message);
+  buf_free(&many);
+  program_free(p);
+}
+
+static void texts_without_end(void **state) {
+  (void)state;
+  const struct replay_rules rules = {0};
+  struct program *p = parse(WHOLE), *q;
+  struct buf text = {0};
+  for (int i = 0; i <= REPLAY_EDITS; i++) buf_printf(&text, "cache Y as C%d\n", i);
+  CHECK_INT(program_replay(&ctx, p, text.text, &rules, &q), CANVAS_BAD_INPUT, "many");
+  CHECK_TEXT(ctx.message, "there are more than 512 edits", "many");
+  while (text.length <= REPLAY_BYTES) buf_puts(&text, "cache Y as C\n");
+  CHECK_INT(program_replay(&ctx, p, text.text, &rules, &q), CANVAS_BAD_INPUT, "long");
+  CHECK_TEXT(ctx.message, "the edits take more than 262144 bytes", "long");
+  buf_free(&text);
+  buf_puts(&text, "outline Y ");
+  for (int i = 0; i < 100000; i++) buf_puts(&text, "(");
+  CHECK_INT(program_replay(&ctx, p, text.text, &rules, &q), CANVAS_BAD_INPUT, "deep");
+  CHECK(strstr(ctx.message, "expression nests deeper than 200 levels"), ctx.message);
+  buf_free(&text);
+  program_free(p);
+}
+
+// Edits of one program for another: lines lost, doubled and in another order.
+static void edits_of_others_keep_values(void **state) {
+  (void)state;
+  const struct replay_rules rules = {0};
+  struct random r;
+  random_open(&r, 3, RANDOM_TEST, 0);
+  struct buf lines = {0};
+  int made = 0;
+  for (uint64_t seed = 0; seed < (all() ? 4000 : 400); seed++) {
+    struct program *p = random_program(seed), *q = default_program(p, machine_model(seed % 2)), *other;
+    if (q && lines.length < 20000) buf_puts(&lines, program_edits_since(q, p));
+    struct buf edits = {0};
+    for (int i = 0; i < 12 && lines.length; i++) {
+      size_t at = random_below(&r, (uint32_t)lines.length);
+      while (at && lines.text[at - 1] != '\n') at--;
+      struct buf one = edits;
+      buf_bytes(&one, lines.text + at, strcspn(lines.text + at, "\n") + 1);
+      bool taken = program_replay(&ctx, p, one.text, &rules, &other) == CANVAS_OK;
+      edits = one;
+      if (taken) {
+        same_values(&ctx, p, other, edits.text, 1, -1);
+        made++;
+      } else {
+        edits.length -= strcspn(lines.text + at, "\n") + 1;
+        edits.text[edits.length] = '\0';
+      }
+      program_free(other);
+    }
+    buf_free(&edits);
+    program_free(q);
+    program_free(p);
+  }
+  buf_free(&lines);
+  print_message("             %d lists of edits that others made\n", made);
+  CHECK(made > 100, "too few mean little");
+}
+
+CHECK_MAIN(cmocka_unit_test(defaults_replay), cmocka_unit_test(sketches_replay),
+           cmocka_unit_test(strangers_keep_values), cmocka_unit_test(winograd_has_to_be_allowed),
+           cmocka_unit_test(texts_without_end), cmocka_unit_test(edits_of_others_keep_values))
