@@ -140,19 +140,11 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
   printf("}\n");
 }
 
-static void note_refused(struct arguments *a, const canvas_log_task *tasks, int count) {
-  for (int i = 0; i < count; i++)
-    if (tasks[i].refused)
-      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used: %s",
-                  a->operand[1], tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name,
-                  tasks[i].why);
-}
-
 static int show(struct arguments *a, const canvas_log *log) {
   static const canvas_log_place anywhere = {.anywhere = true, .winograd = 4};
   int count, answer = EXIT_OK;
   canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
-  note_refused(a, tasks, count);
+  note_refused(a->operand[1], tasks, count);
   if (option_given(a, "--json"))
     for (int i = 0; i < count; i++) show_json(log, &tasks[i]);
   else if (count)

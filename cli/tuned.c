@@ -25,6 +25,21 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
   return log;
 }
 
+void note_refused(const char *file, const canvas_log_task *tasks, int count) {
+  for (int i = 0; i < count; i++)
+    if (tasks[i].refused)
+      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used: %s", file,
+                  tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name, tasks[i].why);
+}
+
+void tuned_note_refused(const struct tuned *t) {
+  int count;
+  if (!t->log) return;
+  canvas_log_task *tasks = canvas_log_tasks(t->log, &t->place, &count);
+  note_refused(t->file, tasks, count);
+  canvas_log_tasks_free(tasks);
+}
+
 bool option_winograd(const struct arguments *a, int64_t *tile) {
   const char *text = option_text(a, "--winograd", "0");
   bool known = text[0] && strchr("024", text[0]) && !text[1];
