@@ -923,6 +923,64 @@ static void what_was_timed_in_a_network_comes_first(void **state) {
   }
 }
 
+// What cannot be used hides nothing that can, however many there are, and whatever they say of themselves.
+static void what_cannot_be_used_is_passed_over(void **state) {
+  static const struct {
+    int bad;
+    bool screened, network;  // of the good one; of the bad ones
+    const char *edits, *schedule, *why;
+  } rows[] = {
+      {1, false, false, "type X bf16\n", SCHEDULE, "the edits of the record: edit 1: "},
+      {1, false, false, "", "h =>\n    @Z = h\n", "the schedule of the record: line 2, "},
+      {3, true, false, "cache Q as R\n", SCHEDULE, "the edits of the record: edit 1: line 1, "},
+      {3, false, true, "border Y\n", SCHEDULE, "the edits of the record: edit 1: line 1, "},
+      {100, true, true, "winograd\tY 4\n", SCHEDULE, "the edits of the record: edit 1: "},
+  };
+  CHECK_ROWS (rows, row)
+    for (int with_good = 0; with_good < 2; with_good++) {
+      struct records all = {0};
+      for (int i = 0; i <= row->bad; i++) {
+        struct record r = made(i);
+        bool good = i == row->bad;
+        free(r.edits);
+        free(r.schedule);
+        r.edits = mem_strdup(good ? "" : row->edits);
+        r.schedule = mem_strdup(good ? SCHEDULE : row->schedule);
+        r.median = good ? 1 : 1e-9;
+        r.network = !good && row->network ? r.median : 0;
+        r.screened = good && row->screened;
+        if (!good || with_good) records_add(&all, &r);
+        record_free(&r);
+      }
+      const struct record_filter any = {.exact = true};
+      struct program *p;
+      const struct record *best;
+      struct recorded bound;
+      struct records_passed passed;
+      struct log_tasks tasks = {0};
+      CHECK_INT(program_parse(&ctx, PROGRAM, strlen(PROGRAM), &p), CANVAS_OK, ctx.message);
+      const struct record_use use = {.given = p};
+      canvas_status status = records_use(&ctx, &all, &any, &use, &best, &bound, &passed);
+      CHECK_INT(status, with_good ? CANVAS_OK : CANVAS_NONE, row->why);
+      CHECK_INT(passed.count, row->bad, row->why);
+      CHECK(!strncmp(passed.why, row->why, strlen(row->why)), passed.why);
+      if (with_good) {
+        CHECK_INT(best->trial, row->bad, "the good one");
+        recorded_free(&bound);
+      } else {
+        CHECK(strstr(ctx.message, " of 'smooth' cannot be used: the "), ctx.message);
+      }
+      records_usable_tasks(&all, &any, NULL, &tasks);
+      CHECK_INT(tasks.count, 1, row->why);
+      CHECK_INT(tasks.data[0].best, with_good ? row->bad : -1, row->why);
+      CHECK_INT(tasks.data[0].refused, row->bad, row->why);
+      CHECK(!strncmp(tasks.data[0].why, row->why, strlen(row->why)), tasks.data[0].why);
+      free(tasks.data);
+      program_free(p);
+      records_free(&all);
+    }
+}
+
 // ---- merged -------------------------------------------------------------------------------------
 
 static char *merged(const int *trials, int count) {
@@ -1066,6 +1124,28 @@ static void the_api_binds_a_record(void **state) {
   canvas_bound_free(edited);
 }
 
+// Records of format 1 that hold an edited program are counted, and stay in the file.
+static void the_api_counts_what_is_outdated(void **state) {
+  const char *path = path_of("old.log");
+  char *line = made_line(3), *old = replaced(line, "{\"canvas_log\": 2", "{\"canvas_log\": 1");
+  char *edited = replaced(old, "\"edits\": null", "\"edited\": \"canvas 1\\nprogram smooth\\n\"");
+  canvas_log *log;
+  int64_t number, cut;
+  const char *why;
+  write_bytes(path, edited, strlen(edited) - 1);
+  CHECK_INT(append(path, 4, &cut), CANVAS_OK, ctx.message);
+  CHECK_INT(cut, 0, "a whole record lacks its line's end");
+  CHECK_INT(canvas_log_read(&ctx, path, &log), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_log_count(log), 1, "the new one");
+  CHECK_INT(canvas_log_damaged(log, NULL, &why), 0, why);
+  CHECK_INT(canvas_log_outdated(log, &number), 1, "the old one");
+  CHECK_INT(number, 1, "its line");
+  canvas_log_free(log);
+  free(line);
+  free(old);
+  free(edited);
+}
+
 static void the_api_counts_and_merges(void **state) {
   canvas_log *log = read_here(), *merged;
   const canvas_log_place anywhere = {.anywhere = true};
@@ -1091,7 +1171,7 @@ static void the_api_counts_and_merges(void **state) {
 
 CHECK_MAIN(
     cmocka_unit_test(records_come_back), cmocka_unit_test(what_is_no_record_is_rejected),
-    cmocka_unit_test(records_of_format_1),
+    cmocka_unit_test(records_of_format_1), cmocka_unit_test(what_cannot_be_used_is_passed_over),
     cmocka_unit_test(winograd_is_read_from_the_texts), cmocka_unit_test(tasks_have_names),
     cmocka_unit_test(a_record_gives_the_same_code),
     cmocka_unit_test(what_does_not_bind_says_which_part),
@@ -1114,4 +1194,5 @@ CHECK_MAIN(
     cmocka_unit_test(ties_do_not_depend_on_the_order),
     cmocka_unit_test_setup_teardown(the_api_finds_the_best, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_binds_a_record, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(the_api_counts_what_is_outdated, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_counts_and_merges, make_folder, remove_folder))

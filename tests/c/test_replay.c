@@ -140,7 +140,8 @@ static void sketches_replay(void **state) {
 // ---- what a stranger wrote ----
 
 #define HEAD  "canvas 1\nprogram p\nin X f32 [h:12, w:12]\nin W f32 [k:3, c:4]\nin q i32 [r:5] 0..9 rising\n"
-#define SUM   "Y[h:12, w:12] = (if 1 <= w+k && w+k < 13 then X[h, w+k-1] else 0) * W[k, c] // sum k:3, c:4\n"
+#define PADDED "if 1 <= w+k && w+k < 13 then X[h, w+k-1] else 0"
+#define SUM    "Y[h:12, w:12] = (" PADDED ") * W[k, c] // sum k:3, c:4\n"
 #define RATIO "Z[h:12, w:12] = Y[h, w] / X[h, 0] + Y[h, w] / sqrt(abs(X[h, 1]) + 0.001)\n"
 #define TURNED "T[w:12] = if w < 1 || !(w <= 10) then 2 else X[w, w-1]\n"
 #define PART  "S[h:12, r:4] = X[h, e] * 2 // sum e:q[r]..q[r+1]\n"
@@ -166,8 +167,9 @@ static const struct {
     {"reciprocal Y W[k, c] as R\n", "edit 1: line 1, column 12: 'Y' does not divide by that"},
     {"outline S X[h, e] as P\n",
      "edit 1: line 1, column 9: the value depends on 'e', which runs from one index to another"},
-    {"outline Y X[h, w+k-1] as Y_m\n", ""},
-    {"normalize conditions\nturn T w as TT\ncolumns Y X[h, w+k-1] as C\ninline TT, Z\n", ""},
+    {"outline Y X[h, w+k-1] as M\n", "edit 1: stage 'M' loads 'X' out of range: index 'w-1' runs"},
+    {"outline Y " PADDED " as M\n", ""},
+    {"normalize conditions\nturn Z h as TT\ncolumns Y " PADDED " as M\ninline TT, T\n", ""},
     {"outline Q X[h, e] as P\n", "edit 1: line 1, column 9: the program has no tensor 'Q'"},
     {"outline Z Y[h, w] / X[h, 1] as P\n",
      "edit 1: line 1, column 11: the expression of 'Z' has no such value"},
