@@ -212,6 +212,8 @@ static void records_of_format_1(void **state) {
     CHECK_TEXT(r.edits, "", row->edited);
     CHECK_INT(record_bind(&ctx, &r, &use, &out), row->outdated ? CANVAS_BAD_INPUT : CANVAS_OK,
               ctx.message);
+    if (row->outdated)
+      CHECK_TEXT(ctx.message, "the record says what edits made and not which they are", row->edited);
     recorded_free(&out);
     record_free(&r);
     buf_free(&text);

@@ -145,7 +145,10 @@ static void sketches_replay(void **state) {
 #define RATIO "Z[h:12, w:12] = Y[h, w] / X[h, 0] + Y[h, w] / sqrt(abs(X[h, 1]) + 0.001)\n"
 #define TURNED "T[w:12] = if w < 1 || !(w <= 10) then 2 else X[w, w-1]\n"
 #define PART  "S[h:12, r:4] = X[h, e] * 2 // sum e:q[r]..q[r+1]\n"
-#define WHOLE HEAD SUM RATIO TURNED PART "U[h:12, w:12] = Z[h, w] * T[w]\nout U, S\n"
+#define COPIES "N[h:12] = X[h, w] // sum w:12\nM[h:12] = N[h]\n"
+#define DOUBLE "G f64 [h:12] = X[h, 0] / sqrt(abs(X[h, 1]) + 0.001)\n"
+#define LAST   "U[h:12, w:12] = Z[h, w] * T[w] + M[h] * M[h] + G[h]\nout U, S\n"
+#define WHOLE  HEAD SUM RATIO TURNED PART COPIES DOUBLE LAST
 
 // The message; "": they are made, and keep what is computed.
 static const struct {
@@ -164,12 +167,18 @@ static const struct {
     {"reciprocal Z X[h, 0] as R\n",
      "edit 1: line 1, column 12: the divisor may be 0, or so small or large that it has no "
      "reciprocal"},
+    {"reciprocal G sqrt(abs(X[h, 1]) + 0.001) as R\n",
+     "edit 1: line 1, column 12: 'G' is not of f32, it keeps its divisions"},
+    {"inline G", "edit 1: line 1, column 8: 'G' is of f64, and a stage that is not loads it"},
+    {"inline M, N\n",
+     "edit 1: line 1, column 8: 'N' reduces, and more than one stage needs 'M'"},
+    {"inline N\n", ""},
     {"reciprocal Y W[k, c] as R\n", "edit 1: line 1, column 12: 'Y' does not divide by that"},
     {"outline S X[h, e] as P\n",
      "edit 1: line 1, column 9: the value depends on 'e', which runs from one index to another"},
-    {"outline Y X[h, w+k-1] as M\n", "edit 1: stage 'M' loads 'X' out of range: index 'w-1' runs"},
-    {"outline Y " PADDED " as M\n", ""},
-    {"normalize conditions\nturn Z h as TT\ncolumns Y " PADDED " as M\ninline TT, T\n", ""},
+    {"outline Y X[h, w+k-1] as M2\n", "edit 1: stage 'M2' loads 'X' out of range: index 'w-1' runs"},
+    {"outline Y " PADDED " as M2\n", ""},
+    {"normalize conditions\nturn Z h as TT\ncolumns Y " PADDED " as M2\ninline TT, T\n", ""},
     {"outline Q X[h, e] as P\n", "edit 1: line 1, column 9: the program has no tensor 'Q'"},
     {"outline Z Y[h, w] / X[h, 1] as P\n",
      "edit 1: line 1, column 11: the expression of 'Z' has no such value"},
