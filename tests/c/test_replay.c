@@ -92,6 +92,34 @@ static void defaults_replay(void **state) {
   }
 }
 
+// A value is replaced wherever it stands, whether a builder made it once or a parser twice.
+static void values_are_replaced_everywhere(void **state) {
+  (void)state;
+  static const struct {
+    const char *edit, *stage;
+  } rows[] = {
+      {"outline Y exp(X[h]) as E", "E[h:9] = exp(X[h])\nY[h:9] = E[h] * E[h]\n"},
+      {"columns Y X[h] as E", "E[h:9] = X[h]\nY[h:9] = exp(E[h]) * exp(E[h])\n"},
+  };
+  const char *axes[] = {"h"};
+  struct program *p = program_new("p"), *q;
+  int x = program_input(p, "X", PROGRAM_F32, 1, axes, (int64_t[]){9});
+  int y = program_stage(p, "Y", PROGRAM_F32, 1, axes, (int64_t[]){9});
+  int h = program_axis(p, y, 0), once = px_call(p, PX_EXP, px_load(p, x, 1, &h));
+  program_define(p, y, px_mul(p, once, once));
+  program_output(p, y);
+  CHECK_INT(program_verify(&ctx, p), CANVAS_OK, ctx.message);
+  CHECK_ROWS (rows, row) {
+    CHECK_INT(program_edit(&ctx, p, row->edit, strlen(row->edit), &q), CANVAS_OK, ctx.message);
+    char *text = text_of(q);
+    CHECK(strstr(text, row->stage), text);
+    replays(p, q, row->edit);
+    free(text);
+    program_free(q);
+  }
+  program_free(p);
+}
+
 // Of each kind of sketch.
 static const char *const tuned[] = {
     "gemm m=48 n=48 k=48",
@@ -288,6 +316,7 @@ static void edits_of_others_keep_values(void **state) {
   CHECK(made > 100, "too few mean little");
 }
 
-CHECK_MAIN(cmocka_unit_test(defaults_replay), cmocka_unit_test(sketches_replay),
+CHECK_MAIN(cmocka_unit_test(values_are_replaced_everywhere), cmocka_unit_test(defaults_replay),
+           cmocka_unit_test(sketches_replay),
            cmocka_unit_test(strangers_keep_values), cmocka_unit_test(winograd_has_to_be_allowed),
            cmocka_unit_test(texts_without_end), cmocka_unit_test(edits_of_others_keep_values))
