@@ -124,7 +124,8 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
       printf("%s\"%s\": %d", between, canvas_failure_name((canvas_failure)i), t->failed[i]);
       between = ", ";
     }
-  printf("}, \"screened\": %d, \"refused\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64 ", \"best\": ",
+  printf("}, \"screened\": %d, \"refused\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64
+         ", \"best\": ",
          t->screened, t->refused, t->first, t->last);
   if (t->best < 0) {
     printf("null}\n");
@@ -290,8 +291,7 @@ static int best(struct arguments *a, const canvas_log *log) {
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-static int put_code(struct arguments *a, const canvas_log *log, const struct place *p,
-                    int record) {
+static int put_code(struct arguments *a, const canvas_log *log, const struct place *p, int record) {
   const canvas_emit_options options = {.prepare = true}; /* those of canvas compile */
   canvas_bound *bound;
   char *text;

@@ -739,7 +739,8 @@ char *canvas_bound_edits(const canvas_bound *bound);
 typedef struct canvas_record {
   char task[17];       /* 16 hexadecimal digits: a hash of `program` */
   const char *program; /* as it was given, in canonical form */
-  const char *edits;   /* the edits that were made before, a line each (docs/program.md); "" without any */
+  const char
+      *edits; /* the edits that were made before, a line each (docs/program.md); "" without any */
   const char *schedule;
   const char *rule, *method; /* what made the schedule, and which search tried it ... */
   uint64_t seed;             /* ... with this seed ... */

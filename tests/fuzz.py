@@ -15,6 +15,7 @@ named `was-...` stay). Exit status 1 if anything was found, 2 where there is no 
 
 import argparse
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -145,7 +146,8 @@ def edited() -> list[str]:
             edits += [f"turn {name} {axis} as T" for axis in re.findall(r"(\w+):", axes)]
             seeds += [f"{program}----\n{edit}\n" for edit in edits]
         for name, value in re.findall(r"^(\w+)\[.*?\] = (.*?)(?: //.*)?$", program, re.M):
-            words = [f"{word} {name} {value} as E" for word in ("outline", "columns", "reciprocal")]
+            kinds = ("outline", "columns", "reciprocal")
+            words = [f"{kind} {name} {value} as E" for kind in kinds]
             seeds += [f"{program}----\n{edit}\n" for edit in (*words, "merge axes")]
     return seeds
 
@@ -153,7 +155,7 @@ def edited() -> list[str]:
 def logged() -> list[str]:
     """Edits as records have them, of the programs of fuzz_log.c and others."""
     edits = [seed.partition("----\n")[2] for seed in edited()]
-    return edits + ["".join(pair) for pair in zip(edits, edits[1:])]
+    return edits + ["".join(pair) for pair in itertools.pairwise(edits)]
 
 
 def without_shapes(text: str) -> str:

@@ -1479,11 +1479,11 @@ static PyObject *tuning_answer(const struct tuning *t) {
   }
   return Py_BuildValue(
       "{s:s,s:s,s:s,s:s,s:s,s:s,s:d,s:d,s:d,s:d,s:d,s:i,s:L,s:i,s:d,s:N}", "program", t->program,
-      "edits", t->edits, "schedule", t->schedule, "rule", f->rule, "failure", canvas_failure_name(f->verdict.failure),
-      "message", f->verdict.message, "predicted", f->predicted, "median",
-      f->verdict.repeats ? f->verdict.median : 0.0, "before", f->before, "after", f->after, "first",
-      f->first, "sketches", f->sketches, "points", (long long)f->points, "trials", f->trials,
-      "seconds", f->seconds, "failures", failures);
+      "edits", t->edits, "schedule", t->schedule, "rule", f->rule, "failure",
+      canvas_failure_name(f->verdict.failure), "message", f->verdict.message, "predicted",
+      f->predicted, "median", f->verdict.repeats ? f->verdict.median : 0.0, "before", f->before,
+      "after", f->after, "first", f->first, "sketches", f->sketches, "points", (long long)f->points,
+      "trials", f->trials, "seconds", f->seconds, "failures", failures);
 }
 
 static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords) {

@@ -11,7 +11,8 @@
 
 _Static_assert(sizeof((canvas_record *)0)->task == TASK_NAME, "canvas.h has room for a task");
 _Static_assert(sizeof((canvas_log_task *)0)->name == PROGRAM_NAME, "... and for a program's name");
-_Static_assert(sizeof((canvas_log_task *)0)->why == sizeof((struct log_task *)0)->why, "... a reason");
+_Static_assert(sizeof((canvas_log_task *)0)->why == sizeof((struct log_task *)0)->why,
+               "... a reason");
 _Static_assert((int)CANVAS_FAILED_RUN + 1 == (int)FAILURES, "... and for all failures");
 
 struct canvas_log {

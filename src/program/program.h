@@ -257,8 +257,8 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
-  int replaced; /* a node of `from`, plus one: this and all that are the same become ... */
-  int by;       /* ... this expression of `to`; 0: none does */
+  int replaced;        /* a node of `from`, plus one: this and all that are the same become ... */
+  int by;              /* ... this expression of `to`; 0: none does */
   bool divides; /* ... only where they divide, and the quotient becomes a product with `by` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);

@@ -15,33 +15,6 @@ struct edit {
 
 /* ---- reading an edit ----------------------------------------------------------------------- */
 
-canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
-                          int *tensor) {
-  struct token t = lx->token;
-  if (t.kind != TOKEN_NAME) return lexer_unexpected(lx, wanted);
-  char *name = mem_strndup(t.start, (size_t)t.length);
-  *tensor = program_find(p, name);
-  mem_free(name);
-  if (*tensor < 0)
-    return lexer_fail(lx, &t, "the program has no tensor '%.*s'", t.length < 40 ? t.length : 40,
-                      t.start);
-  lexer_next(lx);
-  return CANVAS_OK;
-}
-
-/* `as NAME` */
-canvas_status read_new_name(struct lexer *lx, struct change *c) {
-  TRY(lexer_expect(lx, "as", "and the name of the new stage"));
-  struct token t = lx->token;
-  if (t.kind != TOKEN_NAME) return lexer_unexpected(lx, "the name of the new stage");
-  char *name = arena_strndup(&c->to->arena, t.start, (size_t)t.length);
-  if (program_find(c->from, name) >= 0)
-    return lexer_fail(lx, &t, "there is a '%.40s' already, choose another name", name);
-  c->name = name;
-  lexer_next(lx);
-  return CANVAS_OK;
-}
-
 static canvas_status reject_indices(struct edit *e, const struct token *at) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (t->dtype != PROGRAM_I32) return CANVAS_OK;
@@ -218,8 +191,7 @@ static canvas_status read_winograd(struct edit *e) {
   for (int i = 0; i < count; i++) {
     struct winograd found;
     const char *why = find_winograd(p, stage[i], (int)tile.integer, &found);
-    if (why)
-      return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
+    if (why) return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
     take_winograd(&e->change, stage[i], &found);
   }
   return CANVAS_OK;
@@ -292,20 +264,13 @@ static canvas_status read_turned(struct edit *e) {
 static const struct row {
   const char *word;
   canvas_status (*read)(struct edit *e);
-} rows[] = {{"cache", read_cache},
-            {"pack", read_pack},
-            {"inline", read_inline},
-            {"type", read_type},
-            {"rfactor", read_rfactor},
-            {"border", read_border},
-            {"overlap", read_overlap},
-            {"winograd", read_winograd},
-            {"outline", read_outlined},
-            {"columns", read_columns},
-            {"reciprocal", read_reciprocal},
-            {"straight", read_straightened},
-            {"turn", read_turned},
-            {"merge", read_merge},
+} rows[] = {{"cache", read_cache},           {"pack", read_pack},
+            {"inline", read_inline},         {"type", read_type},
+            {"rfactor", read_rfactor},       {"border", read_border},
+            {"overlap", read_overlap},       {"winograd", read_winograd},
+            {"outline", read_outlined},      {"columns", read_columns},
+            {"reciprocal", read_reciprocal}, {"straight", read_straightened},
+            {"turn", read_turned},           {"merge", read_merge},
             {"normalize", read_normalize}};
 enum { ROWS = sizeof rows / sizeof *rows };
 

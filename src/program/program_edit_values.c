@@ -62,8 +62,7 @@ static canvas_status read_value(struct lexer *lx, struct change *c) {
   c->tensor = -1;
   TRY(read_tensor(lx, c->from, "the stage whose expression has the value", &c->reader));
   const struct program_tensor *t = &c->from->tensors.data[c->reader];
-  if (t->is_input)
-    return lexer_fail(lx, &at, "'%.40s' is an input, it has no expression", t->name);
+  if (t->is_input) return lexer_fail(lx, &at, "'%.40s' is an input, it has no expression", t->name);
   at = lx->token;
   struct program *copy = program_copy(c->from);
   canvas_status status = program_parse_value(lx, copy, c->reader, &value);
@@ -82,7 +81,8 @@ static canvas_status check_bounds(struct lexer *lx, const struct token *at,
   const struct program_tensor *t = &c->from->tensors.data[c->reader];
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     if (t->axes[i].low >= 0 && px_mentions(c->from, c->node, i))
-      return lexer_fail(lx, at, "the value depends on '%.40s', which runs from one index to another",
+      return lexer_fail(lx, at,
+                        "the value depends on '%.40s', which runs from one index to another",
                         t->axes[i].name);
   return CANVAS_OK;
 }
@@ -104,7 +104,8 @@ static canvas_status check_divisor(struct lexer *lx, const struct token *at,
   if (!is_divisor(c->from, t->body, c->node))
     return lexer_fail(lx, at, "'%.40s' does not divide by that", t->name);
   if (!has_reciprocal(c->from, c->node))
-    return lexer_fail(lx, at, "the divisor may be 0, or so small or large that it has no reciprocal");
+    return lexer_fail(lx, at,
+                      "the divisor may be 0, or so small or large that it has no reciprocal");
   return CANVAS_OK;
 }
 

@@ -5,21 +5,6 @@
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 
-/* One load, or a number where indices say so. */
-static bool moves_data(const struct program *p, int expr, int *loads) {
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_LOAD) return ++*loads == 1;
-  if (n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
-         moves_data(p, n->arg[2], loads);
-}
-
-bool only_moves(const struct program *p, int tensor) {
-  const struct program_tensor *t = &p->tensors.data[tensor];
-  int loads = 0;
-  return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);
-}
-
 /* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
 static void inline_copied(const struct program *p, int stage, bool *inlined) {
   for (int t; (t = copied_tensor(p, stage)) >= 0; stage = t) {

@@ -67,6 +67,21 @@ static bool is_copied_once(const struct program *p, int tensor) {
   return loads == 1 && copies == 1;
 }
 
+/* One load, or a number where indices say so. */
+static bool moves_data(const struct program *p, int expr, int *loads) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return ++*loads == 1;
+  if (n->op == PX_NUMBER) return true;
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
+         moves_data(p, n->arg[2], loads);
+}
+
+bool only_moves(const struct program *p, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int loads = 0;
+  return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);
+}
+
 /* A stage of less digits computes with it, and more than one load of a number of f64. */
 static bool loses_digits(const struct program *p, int tensor) {
   if (p->tensors.data[tensor].dtype != PROGRAM_F64 || only_moves(p, tensor)) return false;

@@ -71,7 +71,7 @@ struct change {
   int tensor;         /* of `from`: what is changed */
   const char *text;   /* of the edit, in the arena of `to`; NULL: change_print has it */
   int reader; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, RECIPROCAL, STRAIGHT: the stage that reads it */
-  int node;   /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
+  int node; /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
   bool apart;              /* ... none is a sum of two: CHANGE_OUTLINE */
@@ -108,7 +108,7 @@ canvas_status change_finish(canvas_context *ctx, struct change *c, struct progra
 canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart);
 canvas_status read_straight(struct lexer *lx, struct change *c);
 canvas_status read_turn(struct lexer *lx, struct change *c);
-/* program_edit.c: a tensor by its name; `as NAME`, which no tensor has. */
+/* edit_names.c: a tensor by its name; `as NAME`, which no tensor has. */
 canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
                           int *tensor);
 canvas_status read_new_name(struct lexer *lx, struct change *c);
@@ -135,7 +135,7 @@ void take_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
-/* program_moves.c: a stage that computes nothing: one load, or a number where the indices say so. */
+/* A stage that computes nothing: one load, or a number where the indices say so. */
 bool only_moves(const struct program *p, int tensor);
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);

@@ -1,22 +1,9 @@
-/* The edits that made a program, as texts, and the same edits made again. See program_edit.h. */
+/* Edits of a text that a stranger may have written, made again. See program_edit.h. */
 #include <string.h>
 
 #include "base/lexer.h"
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
-
-void program_note_edit(struct program *to, const struct program *from, const char *text) {
-  struct buf edits = {0};
-  buf_printf(&edits, "%s%s\n", from->edits ? from->edits : "", text);
-  to->edits = arena_strndup(&to->arena, edits.text, edits.length);
-  buf_free(&edits);
-}
-
-const char *program_edits_since(const struct program *p, const struct program *given) {
-  const char *before = given->edits ? given->edits : "", *all = p->edits ? p->edits : "";
-  size_t length = strlen(before);
-  return strncmp(all, before, length) ? NULL : all + length;
-}
 
 /* ---- what a text may ask for ------------------------------------------------------------------- */
 
@@ -37,8 +24,7 @@ static canvas_status replay_one(canvas_context *ctx, const struct program *p, co
   *out = NULL;
   canvas_status status = change_read(ctx, p, text, length, &c);
   const char *why = status == CANVAS_OK ? not_replayed(&c, rules) : NULL;
-  if (why)
-    status = fail(ctx, CANVAS_BAD_INPUT, "'%.60s' %s", c.text, why);
+  if (why) status = fail(ctx, CANVAS_BAD_INPUT, "'%.60s' %s", c.text, why);
   if (status == CANVAS_OK) return change_finish(ctx, &c, out);
   program_free(c.to);
   change_close(&c);

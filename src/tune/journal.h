@@ -18,7 +18,7 @@ struct journal_run {
 struct journal_entry {
   const char *rule;
   const char *edits, *schedule; /* texts: the edits of the program, and its schedule with numbers */
-  const char *compiler;          /* that compiled it */
+  const char *compiler;         /* that compiled it */
   bool screened;
 };
 

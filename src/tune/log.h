@@ -45,7 +45,8 @@ struct records {
   int64_t line;           /* ... the first of them, from 1 ... */
   char why[MESSAGE_SIZE]; /* ... and why it is none */
 
-  int64_t outdated, outdated_line; /* lines that are outdated records (record.h), and the first of them */
+  int64_t outdated,
+      outdated_line; /* lines that are outdated records (record.h), and the first of them */
 };
 /* Adds the records of a file to `out`, which is zeroed or was filled before; but for outdated ones. An end without a line's end that
  * is no record counts as damaged. CANVAS_BAD_INPUT: the file is no tuning log. CANVAS_IO: it cannot be read. */
@@ -66,7 +67,8 @@ struct record_filter {
   bool nameless; /* what a program is called does not count: passes of networks make names up */
 
   const struct record *first; /* of the log, ... */
-  const bool *refused;        /* ... and by record: it cannot be used, as if it were not there; NULL: all can */
+  const bool
+      *refused; /* ... and by record: it cannot be used, as if it were not there; NULL: all can */
 };
 bool record_passes(const struct record *r, const struct record_filter *filter);
 /* It is of the program, which is its canonical text. */

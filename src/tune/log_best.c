@@ -43,7 +43,8 @@ static bool is_refused(const struct record *r, const struct record_filter *f) {
 }
 
 bool record_passes(const struct record *r, const struct record_filter *f) {
-  return !is_refused(r, f) && (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
+  if (is_refused(r, f)) return false;
+  return (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
          (r->screened || same(f->compiler, r->compiler)) && same(f->processor, r->processor) &&
          (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
 }
@@ -93,7 +94,8 @@ static int64_t last_in_network(const struct in_networks *found, const struct rec
   int64_t last = INT64_MIN;
   for (int i = 0; i < found->count; i++) {
     const struct record *r = found->data[i];
-    if (r->time > last && record_is_of(r, like->program, f) && is_from_there(r, like)) last = r->time;
+    if (r->time > last && record_is_of(r, like->program, f) && is_from_there(r, like))
+      last = r->time;
   }
   return last;
 }
@@ -117,7 +119,8 @@ static bool never_ended(const struct records *all, const struct record *r,
   for (int i = 0; i < all->count; i++) {
     const struct record *one = &all->data[i];
     if (one->screened || one->threads != r->threads || is_refused(one, f)) continue;
-    if (one->program == r->program || (f->nameless && record_is_of(one, r->program, f))) return false;
+    if (one->program == r->program || (f->nameless && record_is_of(one, r->program, f)))
+      return false;
   }
   return true;
 }

@@ -24,9 +24,9 @@ enum { RECORD_FORMAT = 2, TASK_NAME = 17 };
 #define RECORD_BEGIN "{\"canvas_log\": " /* of every line that is written */
 
 struct record {
-  char *program;       /* text of the program as it was given, canonical */
-  char *edits;         /* texts of the edits that the schedule is for, a line each (program_edit.h) */
-  char *schedule;      /* with every number */
+  char *program;  /* text of the program as it was given, canonical */
+  char *edits;    /* texts of the edits that the schedule is for, a line each (program_edit.h) */
+  char *schedule; /* with every number */
   char *rule, *method; /* of the sketch, and of the search */
   uint64_t seed;       /* of the run; (program, method, seed, trial) is a place in it */
   int trial;           /* from 0 */
@@ -68,9 +68,10 @@ canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
 
 /* What a record is bound for. */
 struct record_use {
-  const struct program *given;   /* the program at hand, the record's but for its name; NULL: the record's */
+  const struct program
+      *given; /* the program at hand, the record's but for its name; NULL: the record's */
   const struct machine *machine; /* NULL: the one that the record was bound for */
-  int winograd;                  /* tiles of Winograd's convolution that may be taken, up to this; 0: none */
+  int winograd; /* tiles of Winograd's convolution that may be taken, up to this; 0: none */
 };
 /* What a record says, checked: its edits replayed, its schedule bound. */
 struct recorded {

@@ -213,7 +213,8 @@ static void records_of_format_1(void **state) {
     CHECK_INT(record_bind(&ctx, &r, &use, &out), row->outdated ? CANVAS_BAD_INPUT : CANVAS_OK,
               ctx.message);
     if (row->outdated)
-      CHECK_TEXT(ctx.message, "the record says what edits made and not which they are", row->edited);
+      CHECK_TEXT(ctx.message, "the record says what edits made and not which they are",
+                 row->edited);
     recorded_free(&out);
     record_free(&r);
     buf_free(&text);
@@ -322,7 +323,8 @@ static void what_does_not_bind_says_which_part(void **state) {
       // a gibibyte, of a program that has 12 numbers
       {"canvas 1\nprogram p\nin X f32 [h:12]\nY[h:12] = X[h] // max k:100000000\nout Y\n",
        "outline Y X[h] as Z\nrfactor Y k 50000000 as P\n",
-       "h => \n    @Z = h\nh2, k_o, k_i => \n    @P = h2/h, k_i // k_o\nh3, k_i3 =>\n    @Y = h3/h // "
+       "h => \n    @Z = h\nh2, k_o, k_i => \n    @P = h2/h, k_i // k_o\nh3, k_i3 =>\n    @Y = h3/h "
+       "// "
        "k_i3/k_i\n",
        NULL, "the schedule of the record: line 4, column 5: buffer 'P' takes 2400000000 bytes"},
   };

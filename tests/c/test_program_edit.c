@@ -326,8 +326,8 @@ static void names_of_sums(void **state) {
   program_free(q);
 }
 
-#define ALL_EDITS                                                                             \
-  "cache, pack, inline, type, rfactor, border, overlap, winograd, outline, columns, "         \
+#define ALL_EDITS                                                                     \
+  "cache, pack, inline, type, rfactor, border, overlap, winograd, outline, columns, " \
   "reciprocal, straight, turn, merge or normalize"
 static const struct {
   const char *edit, *message;
@@ -438,7 +438,8 @@ static const struct {
     {"straight Z max(Y[o, h], 0) h", "line 1, column 10: the value is no load of a tensor"},
     {"turn Y o as Q", "line 1, column 6: 'Y' reduces, its axes stay"},
     {"turn P k as Q", "line 1, column 8: 'P' has no axis 'k'"},
-    {"merge all", "line 1, column 7: expected 'axes' after what is done to all of them, found 'all'"},
+    {"merge all",
+     "line 1, column 7: expected 'axes' after what is done to all of them, found 'all'"},
     {"normalize conditions", "the edit leaves the program as it is"},
     {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
     {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
@@ -665,9 +666,9 @@ static void check_replay(const struct program *given, const struct program *p) {
 }
 
 // Edits by the word that they begin with; of caches those of what a stage reads first.
-static const char *const kinds[] = {"cache ",   "pack ",    "inline ",   "rfactor ",
-                                    "overlap ", "outline ", "columns ",  "turn ",
-                                    "normalize ", "merge ", "straight "};
+static const char *const kinds[] = {"cache ",     "pack ",    "inline ",  "rfactor ",
+                                    "overlap ",   "outline ", "columns ", "turn ",
+                                    "normalize ", "merge ",   "straight "};
 enum { KINDS = sizeof kinds / sizeof *kinds, SPLIT = 3, RARE = 8 };
 
 static int kind_of(const char *edit) {

@@ -39,9 +39,9 @@ static struct program *called(const char *call) {
 // ---- the same again ----
 
 // Edits of each kind.
-static const char *const words[] = {"cache",    "pack",       "inline",   "rfactor", "border",
-                                    "overlap",  "winograd",   "outline",  "columns", "reciprocal",
-                                    "straight", "turn",       "merge",    "normalize"};
+static const char *const words[] = {"cache",    "pack",     "inline",  "rfactor",  "border",
+                                    "overlap",  "winograd", "outline", "columns",  "reciprocal",
+                                    "straight", "turn",     "merge",   "normalize"};
 enum { WORDS = sizeof words / sizeof *words };
 static int seen[WORDS];
 
@@ -167,12 +167,13 @@ static void sketches_replay(void **state) {
 
 // ---- what a stranger wrote ----
 
-#define HEAD  "canvas 1\nprogram p\nin X f32 [h:12, w:12]\nin W f32 [k:3, c:4]\nin q i32 [r:5] 0..9 rising\n"
+#define HEAD \
+  "canvas 1\nprogram p\nin X f32 [h:12, w:12]\nin W f32 [k:3, c:4]\nin q i32 [r:5] 0..9 rising\n"
 #define PADDED "if 1 <= w+k && w+k < 13 then X[h, w+k-1] else 0"
 #define SUM    "Y[h:12, w:12] = (" PADDED ") * W[k, c] // sum k:3, c:4\n"
-#define RATIO "Z[h:12, w:12] = Y[h, w] / X[h, 0] + Y[h, w] / sqrt(abs(X[h, 1]) + 0.001)\n"
+#define RATIO  "Z[h:12, w:12] = Y[h, w] / X[h, 0] + Y[h, w] / sqrt(abs(X[h, 1]) + 0.001)\n"
 #define TURNED "T[w:12] = if w < 1 || !(w <= 10) then 2 else X[w, w-1]\n"
-#define PART  "S[h:12, r:4] = X[h, e] * 2 // sum e:q[r]..q[r+1]\n"
+#define PART   "S[h:12, r:4] = X[h, e] * 2 // sum e:q[r]..q[r+1]\n"
 #define COPIES "N[h:12] = X[h, w] // sum w:12\nM[h:12] = N[h]\n"
 #define DOUBLE "G f64 [h:12] = X[h, 0] / sqrt(abs(X[h, 1]) + 0.001)\n"
 #define LAST   "U[h:12, w:12] = Z[h, w] * T[w] + M[h] * M[h] + G[h]\nout U, S\n"
@@ -198,13 +199,13 @@ static const struct {
     {"reciprocal G sqrt(abs(X[h, 1]) + 0.001) as R\n",
      "edit 1: line 1, column 12: 'G' is not of f32, it keeps its divisions"},
     {"inline G", "edit 1: line 1, column 8: 'G' is of f64, and a stage that is not loads it"},
-    {"inline M, N\n",
-     "edit 1: line 1, column 8: 'N' reduces, and more than one stage needs 'M'"},
+    {"inline M, N\n", "edit 1: line 1, column 8: 'N' reduces, and more than one stage needs 'M'"},
     {"inline N\n", ""},
     {"reciprocal Y W[k, c] as R\n", "edit 1: line 1, column 12: 'Y' does not divide by that"},
     {"outline S X[h, e] as P\n",
      "edit 1: line 1, column 9: the value depends on 'e', which runs from one index to another"},
-    {"outline Y X[h, w+k-1] as M2\n", "edit 1: stage 'M2' loads 'X' out of range: index 'w-1' runs"},
+    {"outline Y X[h, w+k-1] as M2\n",
+     "edit 1: stage 'M2' loads 'X' out of range: index 'w-1' runs"},
     {"outline Y " PADDED " as M2\n", ""},
     {"normalize conditions\nturn Z h as TT\ncolumns Y " PADDED " as M2\ninline TT, T\n", ""},
     {"outline Q X[h, e] as P\n", "edit 1: line 1, column 9: the program has no tensor 'Q'"},
@@ -288,7 +289,8 @@ static void edits_of_others_keep_values(void **state) {
   struct buf lines = {0};
   int made = 0;
   for (uint64_t seed = 0; seed < (all() ? 4000 : 400); seed++) {
-    struct program *p = random_program(seed), *q = default_program(p, machine_model(seed % 2)), *other;
+    struct program *p = random_program(seed), *q = default_program(p, machine_model(seed % 2)),
+                   *other;
     if (q && lines.length < 20000) buf_puts(&lines, program_edits_since(q, p));
     struct buf edits = {0};
     for (int i = 0; i < 12 && lines.length; i++) {
@@ -317,6 +319,6 @@ static void edits_of_others_keep_values(void **state) {
 }
 
 CHECK_MAIN(cmocka_unit_test(values_are_replaced_everywhere), cmocka_unit_test(defaults_replay),
-           cmocka_unit_test(sketches_replay),
-           cmocka_unit_test(strangers_keep_values), cmocka_unit_test(winograd_has_to_be_allowed),
-           cmocka_unit_test(texts_without_end), cmocka_unit_test(edits_of_others_keep_values))
+           cmocka_unit_test(sketches_replay), cmocka_unit_test(strangers_keep_values),
+           cmocka_unit_test(winograd_has_to_be_allowed), cmocka_unit_test(texts_without_end),
+           cmocka_unit_test(edits_of_others_keep_values))

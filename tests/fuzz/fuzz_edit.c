@@ -42,7 +42,8 @@ static void check_replay(canvas_context *ctx, const canvas_program *given,
   struct program *again;
   must(edits != NULL, "a program knows its edits");
   if (!fine(ctx, program_replay(ctx, (const struct program *)given, edits, &rules, &again))) return;
-  char *text = canvas_program_print(program), *other = canvas_program_print((canvas_program *)again);
+  char *text = canvas_program_print(program),
+       *other = canvas_program_print((canvas_program *)again);
   must(!strcmp(text, other), "edits that are made again make the same");
   canvas_string_free(text);
   canvas_string_free(other);

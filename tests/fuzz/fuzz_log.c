@@ -53,7 +53,8 @@ static void check_edits(canvas_context *ctx, const char *text, size_t size) {
       "T[w:5] = if w < 1 || !(w <= 3) then 2 else X[w, w-1]\nS[h:5, r:2] = X[h, e] // sum "
       "e:q[r]..q[r+1]\nZ[h:5, w:6] = Y[h, w] / sqrt(abs(X[h, 1]) + 0.001) + T[h]\nout Z, S\n",
       "program p\nin X f32 [n:2, c:3, h:6, w:4]\nin W f32 [o:2, c:3, kh:3, kw:3] const\n"
-      "P[n:2, c:3, h:8, w:6] = if 1 <= h && h < 7 && 1 <= w && w < 5 then X[n, c, h-1, w-1] else 0\n"
+      "P[n:2, c:3, h:8, w:6] = if 1 <= h && h < 7 && 1 <= w && w < 5 then X[n, c, h-1, w-1] else "
+      "0\n"
       "Y[n:2, o:2, h:6, w:4] = P[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:3, kh:3, kw:3\n"
       "Z[n:2, o:2, h:6, w:4] = max(Y[n, o, h, (w+3)%4], 0)\nout Z\n"};
   const struct replay_rules rules = {0};

@@ -32,7 +32,7 @@ class Config(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search of ours found, as texts: what was given, and the edits that were made of it."""
+    """What a search of ours found, as texts: what was given, and the edits of it."""
 
     program: str
     edits: str
@@ -53,7 +53,9 @@ def found_in(config: Config) -> Found | None:
     """The texts that a config of ours holds; None: it has entities."""
     for special in (entity for one in config.op_config_lst for entity in one.get("special", [])):
         if isinstance(special, dict) and special.get("canvas") in (1, _FORMAT):
-            texts = [_edits(special) if name == "edits" else special.get(name) for name in Found._fields]
+            texts = [
+                _edits(special) if name == "edits" else special.get(name) for name in Found._fields
+            ]
             if not all(isinstance(text, str) for text in texts):
                 raise mistake("a config of canvas has the texts program, edits and schedule")
             return Found(*(str(text) for text in texts))

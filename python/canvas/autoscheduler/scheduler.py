@@ -169,8 +169,8 @@ def schedule_with_config(
 
 
 def _take(s: Schedule, found: dict[str, Any], levels: int, edits: str) -> Config:
-    """What was found, into the schedule; `levels`: of the template's entities, 0 for none; `edits`:
-    before the search's own.
+    """What was found, into the schedule; `levels`: of the template's entities, 0 for none;
+    `edits`: before the search's own.
     """
     given = s.written.text
     s.program, s.schedule = found["program"], found["schedule"]
