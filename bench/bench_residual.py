@@ -28,6 +28,8 @@ import numpy as np
 from bench_cost import ROOT, speed
 from tune_cases import ansor, layers
 
+from canvas import _core
+
 KEPT = ROOT / "build" / "residual"
 CASES = ("3x3 256@14", "C1D 3", "C2D 2", "C2D 4", "CAP 2", "DEP 1", "DIL 3", "GMM 3", "GRP 2",
          "GRP 3")  # fmt: skip
@@ -73,7 +75,8 @@ def pool(log: Path) -> tuple[Any, Any, Any]:
     folder.mkdir()
     (folder / "program").write_text(records[0]["program"])
     for i, record in enumerate(records):
-        (folder / f"{i}.program").write_text(record["edited"] or record["program"])
+        edited = _core.replay_edits(record["program"], record["edits"] or "", 4)
+        (folder / f"{i}.program").write_text(edited)
         (folder / f"{i}.schedule").write_text(record["schedule"])
     costs = speed("predict", folder, len(records))
     rows = [features(records[cost["at"]], cost) for cost in costs]

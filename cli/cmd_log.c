@@ -124,8 +124,9 @@ static void show_json(const canvas_log *log, const canvas_log_task *t) {
       printf("%s\"%s\": %d", between, canvas_failure_name((canvas_failure)i), t->failed[i]);
       between = ", ";
     }
-  printf("}, \"screened\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64 ", \"best\": ",
-         t->screened, t->first, t->last);
+  printf("}, \"screened\": %d, \"refused\": %d, \"first\": %" PRId64 ", \"last\": %" PRId64
+         ", \"best\": ",
+         t->screened, t->refused, t->first, t->last);
   if (t->best < 0) {
     printf("null}\n");
     return;
@@ -144,6 +145,7 @@ static int show(struct arguments *a, const canvas_log *log) {
   static const canvas_log_place anywhere = {.anywhere = true, .winograd = 4};
   int count, answer = EXIT_OK;
   canvas_log_task *tasks = canvas_log_tasks(log, &anywhere, &count);
+  note_refused(a->operand[1], tasks, count);
   if (option_given(a, "--json"))
     for (int i = 0; i < count; i++) show_json(log, &tasks[i]);
   else if (count)
@@ -241,7 +243,21 @@ static bool has_best(const canvas_log *log) {
   return found;
 }
 
+/* Says of the first record that would be the best why it cannot be used; false: there is none. */
+static bool report_refused(struct arguments *a, const canvas_log *log, const struct place *p) {
+  int count, i = 0;
+  canvas_log_task *tasks = canvas_log_tasks(log, &p->where, &count);
+  while (i < count && !tasks[i].refused) i++;
+  if (i < count)
+    report_error("%.500s: a record of '%.100s' cannot be used: %s", a->operand[1], tasks[i].name,
+                 tasks[i].why);
+  bool found = i < count;
+  canvas_log_tasks_free(tasks);
+  return found;
+}
+
 static int report_none(struct arguments *a, const canvas_log *log, const struct place *p) {
+  if (report_refused(a, log, p)) return EXIT_NONE;
   report_error("%.500s: %s", a->operand[1],
                !canvas_log_count(log) ? "the log has no records"
                : p->where.anywhere || !has_best(log)
@@ -275,11 +291,11 @@ static int best(struct arguments *a, const canvas_log *log) {
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-static int put_code(struct arguments *a, const canvas_log *log, int record) {
+static int put_code(struct arguments *a, const canvas_log *log, const struct place *p, int record) {
   const canvas_emit_options options = {.prepare = true}; /* those of canvas compile */
   canvas_bound *bound;
   char *text;
-  canvas_status status = canvas_log_bind(a->ctx, log, record, &bound);
+  canvas_status status = canvas_log_bind(a->ctx, log, record, &p->where, &bound);
   if (status != CANVAS_OK) return report_status(a, a->operand[1], status);
   status = canvas_bound_emit(a->ctx, bound, &options, &text);
   canvas_bound_free(bound);
@@ -323,7 +339,7 @@ static int replay_from(struct arguments *a, const canvas_log *log, const struct 
   canvas_log_task *tasks = canvas_log_tasks(log, &p->where, &count);
   if (keep_named(a, tasks, &count)) {
     int record = fastest(log, tasks, count);
-    answer = record >= 0 ? put_code(a, log, record) : report_none(a, log, p);
+    answer = record >= 0 ? put_code(a, log, p, record) : report_none(a, log, p);
   }
   canvas_log_tasks_free(tasks);
   return answer;

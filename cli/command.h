@@ -180,6 +180,9 @@ bool option_winograd(const struct arguments *a, int64_t *tile);
 bool tuned_open(struct arguments *a, const canvas_machine *machine, int64_t threads,
                 int64_t winograd, struct tuned *out);
 void tuned_close(struct tuned *t);
+/* A note for each program whose best records cannot be used. */
+void note_refused(const char *file, const canvas_log_task *tasks, int count);
+void tuned_note_refused(const struct tuned *t);
 /* The best record for the program, bound; NULL after a note that says why there is none. */
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t, const canvas_program *program);
 

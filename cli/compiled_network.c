@@ -237,7 +237,9 @@ static bool job_open(struct job *j) {
   if (!option_whole(j->a, "--threads", 1, 1, 1024, &j->threads) ||
       !option_whole(j->a, "--seed", 1, 0, INT64_MAX, &j->seed))
     return false;
-  return tuned_open(j->a, j->machine, j->threads, 0, &j->tuned);
+  if (!tuned_open(j->a, j->machine, j->threads, 0, &j->tuned)) return false;
+  tuned_note_refused(&j->tuned);
+  return true;
 }
 
 static void job_close(struct job *j) {

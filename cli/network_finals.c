@@ -71,11 +71,11 @@ static bool has_default(const struct network_finals *f, int index) {
   bool known = canvas_log_best(f->a->ctx, f->log, program, &f->place, &best) == CANVAS_OK;
   if (known && canvas_bound_new(f->a->ctx, program, NULL, f->how->machine, &bound) == CANVAS_OK) {
     char *schedule = canvas_schedule_print(canvas_bound_schedule(bound));
-    char *edited = canvas_bound_program_print(bound);
+    char *edits = canvas_bound_edits(bound);
     const canvas_record r = canvas_log_record(f->log, best);
-    same = !strcmp(r.schedule, schedule) && !strcmp(r.edited, edited);
+    same = !strcmp(r.schedule, schedule) && !strcmp(r.edits, edits);
     canvas_string_free(schedule);
-    canvas_string_free(edited);
+    canvas_string_free(edits);
     canvas_bound_free(bound);
   }
   canvas_program_free(program);

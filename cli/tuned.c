@@ -17,7 +17,27 @@ canvas_log *log_of_file(struct arguments *a, const char *file) {
   if (damaged)
     report_note("%.500s: %" PRId64 " damaged %s left out, the first is line %" PRId64 ": %s", file,
                 damaged, damaged == 1 ? "line is" : "lines are", line, why);
+  int64_t outdated = canvas_log_outdated(log, &line);
+  if (outdated)
+    report_note("%.500s: %" PRId64 " record%s of format 1 left out, from line %" PRId64
+                " on: such a record says what edits made, and not which edits; tune again",
+                file, outdated, outdated == 1 ? "" : "s", line);
   return log;
+}
+
+void note_refused(const char *file, const canvas_log_task *tasks, int count) {
+  for (int i = 0; i < count; i++)
+    if (tasks[i].refused)
+      report_note("%.500s: %d record%s of '%.100s' would be the best and cannot be used: %s", file,
+                  tasks[i].refused, tasks[i].refused > 1 ? "s" : "", tasks[i].name, tasks[i].why);
+}
+
+void tuned_note_refused(const struct tuned *t) {
+  int count;
+  if (!t->log) return;
+  canvas_log_task *tasks = canvas_log_tasks(t->log, &t->place, &count);
+  note_refused(t->file, tasks, count);
+  canvas_log_tasks_free(tasks);
 }
 
 bool option_winograd(const struct arguments *a, int64_t *tile) {
@@ -55,11 +75,13 @@ void tuned_close(struct tuned *t) {
 canvas_bound *tuned_best(struct arguments *a, const struct tuned *t,
                          const canvas_program *program) {
   canvas_bound *bound = NULL;
-  int best;
+  canvas_log_taken taken;
   if (!t->log) return NULL;
-  canvas_status status = canvas_log_best(a->ctx, t->log, program, &t->place, &best);
-  if (status == CANVAS_OK) status = canvas_log_bind(a->ctx, t->log, best, &bound);
-  if (status == CANVAS_OK && canvas_log_record(t->log, best).screened)
+  canvas_status status = canvas_log_take(a->ctx, t->log, program, &t->place, &bound, &taken);
+  if (status == CANVAS_OK && taken.refused)
+    report_note("%.500s: %d better record%s cannot be used: %.400s", t->file, taken.refused,
+                taken.refused > 1 ? "s" : "", taken.why);
+  if (status == CANVAS_OK && canvas_log_record(t->log, taken.record).screened)
     report_note("%.500s: the search was ended before its finals; its best trial is taken", t->file);
   if (status == CANVAS_OK) return bound;
   report_note("%.500s: %s; the default schedule is taken", t->file, canvas_context_message(a->ctx));

@@ -385,11 +385,19 @@ canvas_status canvas_program_count_json(canvas_context *ctx, const canvas_progra
 
 /* The program after an edit; `program` stays as it is. Edits: `cache Y as CC`, `cache X in Y as XC`,
  * `pack W as WP [co/32, ci, kh, kw, co%32]`, `inline P`, `rfactor Y k 16 as YP`, `overlap P in Y h 8 as PO`,
- * `border Y`, `type X bf16`, `winograd Y 4`.
- * All but the last two keep what is computed, up to the order of sums; `border` that of finite numbers.
+ * `outline Y exp(X[c]) as E`, `columns Y X[h+kh] as XC`, `reciprocal Y sqrt(V[n]+1) as D`, `straight Y X[(w+20)%56] w`,
+ * `turn P w as PT`, `merge axes`, `normalize conditions`, `border Y`, `type X bf16`, `winograd Y 4` (docs/program.md).
+ * All but the last two keep what is computed, up to the order of sums; `border` that of finite numbers, `reciprocal` up
+ * to one rounding.
  * CANVAS_BAD_INPUT says why an edit is not allowed, with line and column of its text. */
 canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *program,
                                   const char *edit, size_t length, canvas_program **out);
+
+/* The program after edits that a stranger may have written, a line each: those that change values are refused, which are
+ * `type`, `border Y` without a name, and `winograd` in tiles of more than that (0: all). CANVAS_BAD_INPUT as above,
+ * with the number of the edit. */
+canvas_status canvas_program_replay(canvas_context *ctx, const canvas_program *program,
+                                    const char *edits, int winograd, canvas_program **out);
 
 /* The edit `winograd` of every convolution that it takes, with tiles of 2 or 4. It rounds more than the
  * convolution: canvas_run_options.winograd permits that. CANVAS_BAD_INPUT: there is none. */
@@ -730,6 +738,8 @@ canvas_status canvas_tune_space(canvas_context *ctx, const canvas_program *progr
 
 /* The program that a bound schedule is of: yours, or what edits made of it. As canvas_program_print. */
 char *canvas_bound_program_print(const canvas_bound *bound);
+/* The edits that made it of yours, a line each, as canvas_program_replay takes them; "" without any. */
+char *canvas_bound_edits(const canvas_bound *bound);
 
 /* ---- tuning logs: what was measured, to be used again (docs/tune.md) -------------------------- */
 
@@ -737,7 +747,8 @@ char *canvas_bound_program_print(const canvas_bound *bound);
 typedef struct canvas_record {
   char task[17];       /* 16 hexadecimal digits: a hash of `program` */
   const char *program; /* as it was given, in canonical form */
-  const char *edited;  /* what edits made of it, that the schedule is for; or the same text */
+  const char
+      *edits; /* the edits that were made before, a line each (docs/program.md); "" without any */
   const char *schedule;
   const char *rule, *method; /* what made the schedule, and which search tried it ... */
   uint64_t seed;             /* ... with this seed ... */
@@ -766,6 +777,9 @@ canvas_record canvas_log_record(const canvas_log *log, int record); /* 0 <= reco
 char *canvas_log_line(const canvas_log *log, int record); /* its JSON, with the line's end */
 /* Lines of the file that are no records: how many, the number of the first, from 1, and why it is none. */
 int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **why);
+/* Records that were left out because an older version of canvas wrote what edits had made and not which they were: how
+ * many, and the line of the first. */
+int64_t canvas_log_outdated(const canvas_log *log, int64_t *line);
 
 /* Where a record has to be from, to be trusted. */
 typedef struct canvas_log_place {
@@ -779,15 +793,29 @@ typedef struct canvas_log_place {
 } canvas_log_place;
 /* The fastest record of the program that is from there, neither failed nor screened; where no search of it came to
  * its finals, the fastest trial, whatever it was compiled with. A record of canvas_log_add_network stands for all
- * that were measured before it.
+ * that were measured before it. Its edits can be made of the program, and its schedule fits what they make: a record
+ * that cannot be used is passed over.
  * CANVAS_NONE: there is none, and the error message says what there is. */
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
                               int *record);
-/* A record bound for its machine: *out owns program, as it is after the edits, and schedule. CANVAS_BAD_INPUT:
- * one of them does not parse, they do not fit, or the edited program takes or gives other tensors. */
+/* The same record, bound: *out owns its program, which the record's edits made of yours, and its schedule. Whatever a
+ * record says, *out computes what the program says, but for the order of sums, products with a proved reciprocal in
+ * place of quotients, and Winograd's convolution where the place lets it pass: edits that change values are refused,
+ * and buffers that take many times the memory of the program's tensors. */
+typedef struct canvas_log_taken {
+  int record;
+  int refused;   /* better ones that cannot be used ... */
+  char why[512]; /* ... and why the first cannot */
+} canvas_log_taken;
+canvas_status canvas_log_take(canvas_context *ctx, const canvas_log *log,
+                              const canvas_program *program, const canvas_log_place *place,
+                              canvas_bound **out, canvas_log_taken *taken);
+/* This record, bound as by canvas_log_take, of the program that it holds. For the machine of the place, or for its own
+ * where the place has none or is anywhere, or is NULL, which lets no Winograd pass. CANVAS_BAD_INPUT: it cannot be
+ * used. */
 canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
-                              canvas_bound **out);
+                              const canvas_log_place *place, canvas_bound **out);
 
 /* Appends to a log, which is made where there is none, that this schedule is faster in a network than the one which
  * the log had for the program until now: a call took time->median seconds. `place`: compiler and threads.
@@ -805,6 +833,8 @@ typedef struct canvas_log_task {
   int failed[CANVAS_FAILURES]; /* ... by canvas_failure */
   int screened;                /* ... not failed, but trials only */
   int best;                    /* a record, as of canvas_log_best; -1: none */
+  int refused;                 /* records that would be the best, and cannot be used ... */
+  char why[256];               /* ... and why the first cannot */
   int64_t first, last;         /* when */
 } canvas_log_task;
 /* In the order of their first records; *count of them, freed with canvas_log_tasks_free. */

@@ -18,6 +18,7 @@ named `was-...` stay). Exit status 1 if anything was found, 2 where there is no 
 
 import argparse
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -122,6 +123,8 @@ def collect_seeds(target: str) -> None:
         texts += [canvas("lower", "-", "--target", "t1", given=pack) for pack in solved(kernels)]
     elif target == "edit":
         texts += edited()
+    elif target == "log":
+        texts += logged()
     elif target == "schedule":
         texts += scheduled()
     for text in texts:
@@ -155,9 +158,20 @@ def edited() -> list[str]:
         program = path.read_text()
         for name, axes in re.findall(r"^(?:in +)?(\w+)[ \w]*\[(.*?)\]", program, re.M):
             layout = ", ".join(reversed(re.findall(r"(\w+):", axes)))
-            edits = (f"cache {name} as E", f"inline {name}", f"pack {name} as P [{layout}]")
+            edits = [f"cache {name} as E", f"inline {name}", f"pack {name} as P [{layout}]"]
+            edits += [f"turn {name} {axis} as T" for axis in re.findall(r"(\w+):", axes)]
             seeds += [f"{program}----\n{edit}\n" for edit in edits]
+        for name, value in re.findall(r"^(\w+)\[.*?\] = (.*?)(?: //.*)?$", program, re.M):
+            kinds = ("outline", "columns", "reciprocal")
+            words = [f"{kind} {name} {value} as E" for kind in kinds]
+            seeds += [f"{program}----\n{edit}\n" for edit in (*words, "merge axes")]
     return seeds
+
+
+def logged() -> list[str]:
+    """Edits as records have them, of the programs of fuzz_log.c and others."""
+    edits = [seed.partition("----\n")[2] for seed in edited()]
+    return edits + ["".join(pair) for pair in itertools.pairwise(edits)]
 
 
 def without_shapes(text: str) -> str:

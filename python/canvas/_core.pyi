@@ -143,6 +143,11 @@ def print_program(program: str, /) -> str:
 def edit_program(program: str, edit: str) -> str:
     """The program after an edit, as "inline P" or "cache Y as CC" (docs/program.md)."""
 
+def replay_edits(program: str, edits: str, winograd: int = 0) -> str:
+    """The program after edits that a stranger may have written, a line each: those that change
+    values are refused: `type`, `border Y` without a name, and `winograd` in larger tiles.
+    """
+
 def bind_schedule(
     program: str, schedule: str | None = None, machine: str | None = None
 ) -> tuple[str, str]:

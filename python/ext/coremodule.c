@@ -825,6 +825,25 @@ static PyObject *core_edit_program(PyObject *module, PyObject *args, PyObject *k
   return finish(module, status, ctx, out);
 }
 
+static PyObject *core_replay_edits(PyObject *module, PyObject *args, PyObject *keywords) {
+  static char *names[] = {"program", "edits", "winograd", NULL};
+  PyObject *text, *given;
+  struct text edits;
+  int winograd = 0;
+  canvas_program *edited = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "UU|i", names, &text, &given, &winograd))
+    return NULL;
+  if (!get_text(module, given, &edits)) return NULL;
+  canvas_program *program = parse_program(module, text);
+  if (!program) return NULL;
+  canvas_context *ctx = canvas_context_new();
+  canvas_status status = canvas_program_replay(ctx, program, edits.bytes, winograd, &edited);
+  char *out = status == CANVAS_OK ? canvas_program_print(edited) : NULL;
+  canvas_program_free(program);
+  canvas_program_free(edited);
+  return finish(module, status, ctx, out);
+}
+
 /* What is made of a program, a schedule and a machine, bound: at most two texts. */
 struct bound_texts {
   char *first, *second;
@@ -1443,7 +1462,7 @@ static PyObject *core_measure(PyObject *module, PyObject *args) {
 struct tuning {
   canvas_tune_options options;
   canvas_tuned facts;
-  char *program, *schedule;
+  char *program, *edits, *schedule;
 };
 
 static canvas_status tune_texts(canvas_context *ctx, const canvas_program *program,
@@ -1458,6 +1477,7 @@ static canvas_status tune_texts(canvas_context *ctx, const canvas_program *progr
   if (status == CANVAS_OK) status = canvas_tune(ctx, program, m, &t->options, &bound, &t->facts);
   if (status == CANVAS_OK) {
     t->program = canvas_bound_program_print(bound);
+    t->edits = canvas_bound_edits(bound);
     t->schedule = canvas_schedule_print(canvas_bound_schedule(bound));
   }
   canvas_bound_free(bound);
@@ -1477,12 +1497,12 @@ static PyObject *tuning_answer(const struct tuning *t) {
     Py_DecRef(count);
   }
   return Py_BuildValue(
-      "{s:s,s:s,s:s,s:s,s:s,s:d,s:d,s:d,s:d,s:d,s:i,s:L,s:i,s:d,s:N}", "program", t->program,
-      "schedule", t->schedule, "rule", f->rule, "failure", canvas_failure_name(f->verdict.failure),
-      "message", f->verdict.message, "predicted", f->predicted, "median",
-      f->verdict.repeats ? f->verdict.median : 0.0, "before", f->before, "after", f->after, "first",
-      f->first, "sketches", f->sketches, "points", (long long)f->points, "trials", f->trials,
-      "seconds", f->seconds, "failures", failures);
+      "{s:s,s:s,s:s,s:s,s:s,s:s,s:d,s:d,s:d,s:d,s:d,s:i,s:L,s:i,s:d,s:N}", "program", t->program,
+      "edits", t->edits, "schedule", t->schedule, "rule", f->rule, "failure",
+      canvas_failure_name(f->verdict.failure), "message", f->verdict.message, "predicted",
+      f->predicted, "median", f->verdict.repeats ? f->verdict.median : 0.0, "before", f->before,
+      "after", f->after, "first", f->first, "sketches", f->sketches, "points", (long long)f->points,
+      "trials", f->trials, "seconds", f->seconds, "failures", failures);
 }
 
 static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords) {
@@ -1524,6 +1544,7 @@ static PyObject *core_tune(PyObject *module, PyObject *args, PyObject *keywords)
   if (interrupted) interrupt = take_raised();
   PyObject *answer = status == CANVAS_OK ? tuning_answer(&t) : NULL;
   canvas_string_free(t.program);
+  canvas_string_free(t.edits);
   canvas_string_free(t.schedule);
   if (!interrupted) return answer;
   raise_again(interrupt, "found", answer);
@@ -1536,7 +1557,7 @@ static PyObject *core_logged(PyObject *module, PyObject *args) {
   canvas_log *log = NULL;
   canvas_bound *bound = NULL;
   canvas_status status;
-  int best;
+  canvas_log_taken taken;
   if (!PyArg_ParseTuple(args, "UO&", &text, PyUnicode_FSConverter, &path)) return NULL;
   canvas_program *program = parse_program(module, text);
   if (!program) {
@@ -1548,8 +1569,7 @@ static PyObject *core_logged(PyObject *module, PyObject *args) {
   char *compiler = canvas_compiler_name(ctx);
   const canvas_log_place here = {.machine = machine, .compiler = compiler, .threads = 1};
   status = compiler ? canvas_log_read(ctx, PyBytes_AsString(path), &log) : CANVAS_IO;
-  if (status == CANVAS_OK) status = canvas_log_best(ctx, log, program, &here, &best);
-  if (status == CANVAS_OK) status = canvas_log_bind(ctx, log, best, &bound);
+  if (status == CANVAS_OK) status = canvas_log_take(ctx, log, program, &here, &bound, &taken);
   if (status == CANVAS_OK) {
     char *edited = canvas_bound_program_print(bound);
     char *schedule = canvas_schedule_print(canvas_bound_schedule(bound));
@@ -1676,6 +1696,9 @@ static PyMethodDef methods[] = {
      DOC("print_program($module, program, /)", "A program in canonical form.")},
     {"edit_program", WITH_KEYWORDS(core_edit_program),
      DOC("edit_program($module, program, edit)", "The program after an edit.")},
+    {"replay_edits", WITH_KEYWORDS(core_replay_edits),
+     DOC("replay_edits($module, program, edits, winograd=0)",
+         "The program after edits that keep its values.")},
     {"bind_schedule", WITH_KEYWORDS(core_bind_schedule),
      DOC("bind_schedule($module, program, schedule=None, machine=None)",
          "(program, schedule), checked, in canonical form.")},

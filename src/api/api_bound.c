@@ -5,6 +5,7 @@
 
 #include "api/handle.h"
 #include "explain/explain.h"
+#include "program/program_edit.h"
 #include "tune/schedule_cost.h"
 #include "transform/default.h"
 #include "transform/prepare.h"
@@ -149,6 +150,11 @@ char *canvas_bound_program_print(const canvas_bound *bound) {
   struct buf text = {0};
   program_print(bound->tree->program, &text);
   return buf_take(&text);
+}
+
+char *canvas_bound_edits(const canvas_bound *bound) {
+  const char *edits = bound->given ? program_edits_since(bound->tree->program, bound->given) : NULL;
+  return mem_strdup(edits ? edits : "");
 }
 
 char *canvas_bound_dot(const canvas_bound *bound) {

@@ -11,6 +11,15 @@ canvas_status canvas_program_edit(canvas_context *ctx, const canvas_program *pro
   return CANVAS_OK;
 }
 
+canvas_status canvas_program_replay(canvas_context *ctx, const canvas_program *program,
+                                    const char *edits, int winograd, canvas_program **out) {
+  const struct replay_rules rules = {winograd};
+  struct program *p;
+  TRY(program_replay(ctx, program_of(program), edits, &rules, &p));
+  *out = (canvas_program *)p;
+  return CANVAS_OK;
+}
+
 canvas_status canvas_program_winograd(canvas_context *ctx, const canvas_program *program, int tile,
                                       canvas_program **out) {
   const struct program *given = program_of(program);

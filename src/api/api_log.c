@@ -1,13 +1,18 @@
 /* Tuning logs: read, asked for the best, bound again. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handle.h"
+#include "base/number.h"
+#include "program/program_edit.h"
 #include "run/processor.h"
 #include "tune/log.h"
 
 _Static_assert(sizeof((canvas_record *)0)->task == TASK_NAME, "canvas.h has room for a task");
 _Static_assert(sizeof((canvas_log_task *)0)->name == PROGRAM_NAME, "... and for a program's name");
+_Static_assert(sizeof((canvas_log_task *)0)->why == sizeof((struct log_task *)0)->why,
+               "... a reason");
 _Static_assert((int)CANVAS_FAILED_RUN + 1 == (int)FAILURES, "... and for all failures");
 
 struct canvas_log {
@@ -53,6 +58,11 @@ int64_t canvas_log_damaged(const canvas_log *log, int64_t *line, const char **wh
   return log->records.damaged;
 }
 
+int64_t canvas_log_outdated(const canvas_log *log, int64_t *line) {
+  if (line) *line = log->records.outdated_line;
+  return log->records.outdated;
+}
+
 static const struct record *record_at(const canvas_log *log, int record) {
   assert(record >= 0 && record < log->records.count);
   return &log->records.data[record];
@@ -61,7 +71,7 @@ static const struct record *record_at(const canvas_log *log, int record) {
 canvas_record canvas_log_record(const canvas_log *log, int record) {
   const struct record *r = record_at(log, record);
   canvas_record out = {.program = r->program,
-                       .edited = r->edited,
+                       .edits = r->edits,
                        .schedule = r->schedule,
                        .rule = r->rule,
                        .method = r->method,
@@ -121,28 +131,55 @@ static void place_close(struct place *p) {
   mem_free(p->processor);
 }
 
+/* Where the place has a machine, a record is bound for that: it is the same but for its name, cores and memory. */
+static struct record_use use_of(const canvas_log_place *place, const struct program *given) {
+  if (!place) return (struct record_use){.given = given};
+  bool here = place->machine && !place->anywhere;
+  return (struct record_use){given, here ? machine_of(place->machine) : NULL, place->winograd};
+}
+
+static canvas_bound *bound_of(struct recorded *r) {
+  struct canvas_bound *b = mem_alloc(sizeof *b);
+  *b = (struct canvas_bound){r->tree, r->schedule, mem_alloc(sizeof *b->edited), r->given};
+  *b->edited = (struct shared_program){r->program, r->given, 1};
+  return b;
+}
+
+canvas_status canvas_log_take(canvas_context *ctx, const canvas_log *log,
+                              const canvas_program *program, const canvas_log_place *place,
+                              canvas_bound **out, canvas_log_taken *taken) {
+  struct place p = place_open(place);
+  const struct record_use use = use_of(place, program_of(program));
+  const struct record *best;
+  struct recorded r;
+  struct records_passed passed;
+  canvas_status status = records_use(ctx, &log->records, &p.filter, &use, &best, &r, &passed);
+  place_close(&p);
+  *taken = (canvas_log_taken){.record = -1, .refused = passed.count};
+  text_format(taken->why, sizeof taken->why, "%s", passed.why);
+  if (status != CANVAS_OK) return status;
+  taken->record = (int)(best - log->records.data);
+  *out = bound_of(&r);
+  return CANVAS_OK;
+}
+
 canvas_status canvas_log_best(canvas_context *ctx, const canvas_log *log,
                               const canvas_program *program, const canvas_log_place *place,
                               int *record) {
-  struct place p = place_open(place);
-  struct buf text = {0};
-  const struct record *best;
-  program_print(program_of(program), &text);
-  canvas_status status = records_choose(ctx, &log->records, text.text, &p.filter, &best);
-  if (status == CANVAS_OK) *record = (int)(best - log->records.data);
-  buf_free(&text);
-  place_close(&p);
-  return status;
+  canvas_bound *bound;
+  canvas_log_taken taken;
+  TRY(canvas_log_take(ctx, log, program, place, &bound, &taken));
+  canvas_bound_free(bound);
+  *record = taken.record;
+  return CANVAS_OK;
 }
 
 canvas_status canvas_log_bind(canvas_context *ctx, const canvas_log *log, int record,
-                              canvas_bound **out) {
+                              const canvas_log_place *place, canvas_bound **out) {
+  const struct record_use use = use_of(place, NULL);
   struct recorded r;
-  TRY(record_bind(ctx, record_at(log, record), &r));
-  struct canvas_bound *b = mem_alloc(sizeof *b);
-  *b = (struct canvas_bound){r.tree, r.schedule, mem_alloc(sizeof *b->edited), r.given};
-  *b->edited = (struct shared_program){r.program, r.given, 1};
-  *out = b;
+  TRY(record_bind(ctx, record_at(log, record), &use, &r));
+  *out = bound_of(&r);
   return CANVAS_OK;
 }
 
@@ -161,14 +198,16 @@ static canvas_status follow(canvas_context *ctx, const char *path, int64_t *time
 canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
                                      const canvas_bound *bound, const canvas_log_place *place,
                                      const canvas_verdict *time) {
-  struct buf given = {0}, edited = {0}, schedule = {0}, machine = {0};
+  struct buf text = {0}, schedule = {0}, machine = {0};
   struct log *log = NULL;
-  program_print(bound->given ? bound->given : bound->tree->program, &given);
-  program_print(bound->tree->program, &edited);
+  const struct program *given = bound->given ? bound->given : bound->tree->program;
+  const char *edits = program_edits_since(bound->tree->program, given);
+  assert(edits);
+  program_print(given, &text);
   schedule_print(bound->tree->schedule, &schedule);
   machine_print(&bound->tree->machine, &machine);
-  struct record r = {.program = given.text,
-                     .edited = edited.text,
+  struct record r = {.program = text.text,
+                     .edits = (char *)(uintptr_t)edits,
                      .schedule = schedule.text,
                      .rule = "default",
                      .method = "network",
@@ -188,8 +227,7 @@ canvas_status canvas_log_add_network(canvas_context *ctx, const char *path,
   log_close(log);
   mem_free(r.processor);
   mem_free(r.version);
-  buf_free(&given);
-  buf_free(&edited);
+  buf_free(&text);
   buf_free(&schedule);
   buf_free(&machine);
   return status;
@@ -202,11 +240,13 @@ static canvas_log_task task_out(const struct log_task *t) {
                          .trials = t->trials,
                          .screened = t->screened,
                          .best = t->best,
+                         .refused = t->refused,
                          .first = t->first,
                          .last = t->last};
   for (int i = 0; i < FAILURES; i++) out.failed[i] = t->failed[i];
   task_of(t->program, out.task);
   task_title(t->program, out.name, sizeof out.name);
+  memcpy(out.why, t->why, sizeof out.why);
   return out;
 }
 
@@ -214,7 +254,7 @@ canvas_log_task *canvas_log_tasks(const canvas_log *log, const canvas_log_place 
                                   int *count) {
   struct place p = place_open(place);
   struct log_tasks tasks = {0};
-  records_tasks(&log->records, &p.filter, &tasks);
+  records_usable_tasks(&log->records, &p.filter, use_of(place, NULL).machine, &tasks);
   canvas_log_task *out = mem_alloc((size_t)tasks.count * sizeof *out + 1);
   for (int i = 0; i < tasks.count; i++) out[i] = task_out(&tasks.data[i]);
   *count = tasks.count;

@@ -62,18 +62,12 @@ static bool take_tuned(const struct program *p, const struct network_options *o,
                        struct net_form *form) {
   canvas_context ctx;
   struct recorded r;
-  struct buf text = {0};
+  const struct record *best;
   if (!o->log) return false;
   struct record_filter filter = *o->filter;
   filter.nameless = true;
-  program_print(p, &text);
-  const struct record *best = records_best(o->log, text.text, &filter);
-  buf_free(&text);
-  if (!best || record_bind(&ctx, best, &r) != CANVAS_OK) return false;
-  if (!program_same_tensors(p, r.program)) {
-    recorded_free(&r);
-    return false;
-  }
+  const struct record_use use = {p, o->machine, filter.winograd};
+  if (records_use(&ctx, o->log, &filter, &use, &best, &r, NULL) != CANVAS_OK) return false;
   program_free(r.given);
   form->edited = r.program;
   form->schedule = r.schedule;

@@ -36,7 +36,12 @@ int outline_stage(struct change *c, const struct px_map *map) {
   }
   struct px_map own = *map;
   own.axis = axis;
-  program_define(c->to, made, px_copy(c->to, c->from, c->node, &own));
+  int value = px_copy(c->to, c->from, c->node, &own);
+  if (c->kind == CHANGE_RECIPROCAL) {
+    int one = px_number(c->to, 1);
+    value = px_raw(c->to, PX_DIV, one, value, -1, 0, 0);
+  }
+  program_define(c->to, made, value);
   return made;
 }
 

@@ -104,6 +104,7 @@ struct program {
   const char *name;
   int winograd; /* the largest tile that an edit `winograd` took on the way here: its rounding is another;
                    0: none */
+  const char *edits; /* texts of the edits that made it (program_edit.h), a line each; NULL: none */
   struct {
     VEC(struct program_tensor);
   } tensors; /* in order; a stage loads earlier ones only */
@@ -145,6 +146,8 @@ canvas_status program_parse_inner(struct lexer *lx, struct program **out);
 
 /* An index of the axes of `tensor` (no loads), read where the lexer stands. */
 canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out);
+/* A value of stage `stage`, which loads tensors before it; its nodes are new ones of `p`. */
+canvas_status program_parse_value(struct lexer *lx, struct program *p, int stage, int *out);
 
 /* program_verify.c: every rule of a program; the failure of an earlier builder call is reported
  * here too. */
@@ -254,8 +257,9 @@ struct px_map {
   void *data;
   bool verbatim;       /* operators are built as they stand, nothing is simplified */
   const bool *guarded; /* by node of `from`: these loads become `if inside then load else nan` */
-  int replaced;        /* a node of `from`, plus one, that becomes ... */
+  int replaced;        /* a node of `from`, plus one: this and all that are the same become ... */
   int by;              /* ... this expression of `to`; 0: none does */
+  bool divides; /* ... only where they divide, and the quotient becomes a product with `by` */
 };
 int px_copy(struct program *to, const struct program *from, int expr, const struct px_map *map);
 int px_apply(struct program *p, enum px_op op, const int *arg); /* any operation, by its builder */

@@ -21,6 +21,7 @@ static const char *copy_name(struct program *p, const char *name) {
 struct program *program_copy(const struct program *p) {
   struct program *out = program_new(p->name);
   out->winograd = p->winograd;
+  if (p->edits) out->edits = copy_name(out, p->edits);
   COPY_VEC(&out->tensors, &p->tensors);
   COPY_VEC(&out->inputs, &p->inputs);
   COPY_VEC(&out->outputs, &p->outputs);

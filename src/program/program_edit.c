@@ -2,8 +2,11 @@
 #include "program/program_edit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/program_rebuild.h"
+
+enum { WINOGRADS = 64 /* convolutions of one edit */ };
 
 struct edit {
   struct lexer lx;
@@ -11,32 +14,6 @@ struct edit {
 };
 
 /* ---- reading an edit ----------------------------------------------------------------------- */
-
-static canvas_status read_tensor(struct edit *e, const char *wanted, int *tensor) {
-  struct token t = e->lx.token;
-  if (t.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, wanted);
-  char *name = mem_strndup(t.start, (size_t)t.length);
-  *tensor = program_find(e->change.from, name);
-  mem_free(name);
-  if (*tensor < 0)
-    return lexer_fail(&e->lx, &t, "the program has no tensor '%.*s'", t.length < 40 ? t.length : 40,
-                      t.start);
-  lexer_next(&e->lx);
-  return CANVAS_OK;
-}
-
-/* `as NAME` */
-static canvas_status read_new_name(struct edit *e) {
-  TRY(lexer_expect(&e->lx, "as", "and the name of the new stage"));
-  struct token t = e->lx.token;
-  if (t.kind != TOKEN_NAME) return lexer_unexpected(&e->lx, "the name of the new stage");
-  char *name = arena_strndup(&e->change.to->arena, t.start, (size_t)t.length);
-  if (program_find(e->change.from, name) >= 0)
-    return lexer_fail(&e->lx, &t, "there is a '%.40s' already, choose another name", name);
-  e->change.name = name;
-  lexer_next(&e->lx);
-  return CANVAS_OK;
-}
 
 static canvas_status reject_indices(struct edit *e, const struct token *at) {
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
@@ -49,7 +26,7 @@ static canvas_status reject_indices(struct edit *e, const struct token *at) {
 static canvas_status read_reader(struct edit *e) {
   const struct program *p = e->change.from;
   struct token in = e->lx.token;
-  TRY(read_tensor(e, "the stage that reads it", &e->change.reader));
+  TRY(read_tensor(&e->lx, e->change.from, "the stage that reads it", &e->change.reader));
   if (stage_loads(p, e->change.reader, e->change.tensor)) return CANVAS_OK;
   return lexer_fail(&e->lx, &in, "'%.40s' does not load '%.40s'",
                     p->tensors.data[e->change.reader].name, p->tensors.data[e->change.tensor].name);
@@ -57,7 +34,7 @@ static canvas_status read_reader(struct edit *e) {
 
 static canvas_status read_cache(struct edit *e) {
   struct token at = e->lx.token;
-  TRY(read_tensor(e, "the tensor to cache", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor to cache", &e->change.tensor));
   TRY(reject_indices(e, &at));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (lexer_accept(&e->lx, "in")) {
@@ -68,13 +45,13 @@ static canvas_status read_cache(struct edit *e) {
                       "'%.40s' is an input: say for which stage, 'cache %.40s in STAGE as NAME'",
                       t->name, t->name);
   }
-  return read_new_name(e);
+  return read_new_name(&e->lx, &e->change);
 }
 
 static canvas_status read_pack(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_PACK;
-  TRY(read_tensor(e, "the tensor to pack", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor to pack", &e->change.tensor));
   TRY(reject_indices(e, &at));
   bool read = false;
   for (int i = e->change.tensor; i < e->change.from->tensors.count && !read; i++)
@@ -82,19 +59,46 @@ static canvas_status read_pack(struct edit *e) {
   if (!read)
     return lexer_fail(&e->lx, &at, "no stage loads '%.40s', there is nothing to pack it for",
                       e->change.from->tensors.data[e->change.tensor].name);
-  TRY(read_new_name(e));
+  TRY(read_new_name(&e->lx, &e->change));
   return layout_parse(&e->lx, e->change.from, e->change.tensor, &e->change.layout);
 }
 
-static canvas_status read_inline(struct edit *e) {
-  struct token at = e->lx.token;
-  e->change.kind = CHANGE_INLINE;
-  TRY(read_tensor(e, "the stage to inline", &e->change.tensor));
-  const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
-  const char *why = not_inlined(e->change.from, e->change.tensor);
-  if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
-  e->change.inlined[e->change.tensor] = true;
+/* A stage that reduces does so in that of its only copy, which then is no part of other stages: that would reduce
+ * within an expression. */
+static canvas_status check_inlined(struct edit *e, const struct token *at) {
+  const struct program *p = e->change.from;
+  const bool *inlined = e->change.inlined;
+  for (int i = 0; i < p->tensors.count; i++) {
+    if (!inlined[i] || !p->tensors.data[i].reductions) continue;
+    for (int copy = i; inlined[copy];) {
+      int of = copy, loads = 0, copies = 0;
+      for (int j = of + 1; j < p->tensors.count; j++) {
+        loads += stage_loads(p, j, of);
+        if (copied_tensor(p, j) == of) copy = j, copies++;
+      }
+      if (loads != 1 || copies != 1)
+        return lexer_fail(&e->lx, at, "'%.40s' reduces, and more than one stage needs '%.40s'",
+                          p->tensors.data[i].name, p->tensors.data[of].name);
+    }
+  }
   return CANVAS_OK;
+}
+
+/* `inline P` or `inline P, Q` */
+static canvas_status read_inline(struct edit *e) {
+  const struct token first = e->lx.token;
+  e->change.kind = CHANGE_INLINE;
+  do {
+    struct token at = e->lx.token;
+    int tensor;
+    TRY(read_tensor(&e->lx, e->change.from, "the stage to inline", &tensor));
+    const char *why = not_inlined(e->change.from, tensor);
+    if (why)
+      return lexer_fail(&e->lx, &at, "'%.40s' %s", e->change.from->tensors.data[tensor].name, why);
+    e->change.inlined[tensor] = true;
+    if (at.start == first.start) e->change.tensor = tensor;
+  } while (lexer_accept(&e->lx, ","));
+  return check_inlined(e, &first);
 }
 
 /* The reduction axis of the tensor, by name. */
@@ -116,7 +120,7 @@ static canvas_status read_rfactor(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_RFACTOR;
   e->change.axis = -1;
-  TRY(read_tensor(e, "the stage whose reduction is split", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the stage whose reduction is split", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (!t->reductions)
     return lexer_fail(&e->lx, &at, "'%.40s' does not reduce, there is nothing to split", t->name);
@@ -131,7 +135,7 @@ static canvas_status read_rfactor(struct edit *e) {
   const char *why = not_rfactored(e->change.from, e->change.tensor, e->change.axis, at.integer);
   if (why) return lexer_fail(&e->lx, &at, "axis '%.40s' %s", axis->name, why);
   lexer_next(&e->lx);
-  return read_new_name(e);
+  return read_new_name(&e->lx, &e->change);
 }
 
 /* `overlap P in Y h 8 as PO` */
@@ -140,7 +144,7 @@ static canvas_status read_overlap(struct edit *e) {
   struct window *w = &e->change.window;
   e->change.kind = CHANGE_OVERLAP;
   struct token first = e->lx.token;
-  TRY(read_tensor(e, "the tensor that is read", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor that is read", &e->change.tensor));
   TRY(reject_indices(e, &first));
   TRY(lexer_expect(&e->lx, "in", "and the stage that reads it"));
   TRY(read_reader(e));
@@ -162,15 +166,21 @@ static canvas_status read_overlap(struct edit *e) {
     return lexer_fail(&e->lx, &e->lx.token, "a tile of axis '%.40s' has 1 to %lld places",
                       reader->axes[own].name, (long long)reader->axes[own].size);
   lexer_next(&e->lx);
-  return read_new_name(e);
+  return read_new_name(&e->lx, &e->change);
 }
 
-/* `winograd Y 4` */
+/* `winograd Y 4` or `winograd Y, Z 4` */
 static canvas_status read_winograd(struct edit *e) {
-  struct winograd found;
-  struct token at = e->lx.token;
+  const struct program *p = e->change.from;
+  struct token at[WINOGRADS];
+  int stage[WINOGRADS], count = 0;
   e->change.kind = CHANGE_WINOGRAD;
-  TRY(read_tensor(e, "the convolution", &e->change.tensor));
+  do {
+    if (count == WINOGRADS) return lexer_unexpected(&e->lx, "fewer convolutions");
+    at[count] = e->lx.token;
+    TRY(read_tensor(&e->lx, p, "the convolution", &stage[count++]));
+  } while (lexer_accept(&e->lx, ","));
+  e->change.tensor = stage[0];
   const struct token tile = e->lx.token;
   if (tile.kind != TOKEN_INTEGER) return lexer_unexpected(&e->lx, "the rows of a tile, 2 or 4");
   if (!winograd_has_tile(tile.integer))
@@ -178,18 +188,19 @@ static canvas_status read_winograd(struct edit *e) {
                       "Winograd's convolution has tiles of 2x2 and of 4x4, not of %lld",
                       (long long)tile.integer);
   lexer_next(&e->lx);
-  const char *why = find_winograd(e->change.from, e->change.tensor, (int)tile.integer, &found);
-  if (why)
-    return lexer_fail(&e->lx, &at, "'%.40s' %s",
-                      e->change.from->tensors.data[e->change.tensor].name, why);
-  take_winograd(&e->change, e->change.tensor, &found);
+  for (int i = 0; i < count; i++) {
+    struct winograd found;
+    const char *why = find_winograd(p, stage[i], (int)tile.integer, &found);
+    if (why) return lexer_fail(&e->lx, &at[i], "'%.40s' %s", p->tensors.data[stage[i]].name, why);
+    take_winograd(&e->change, stage[i], &found);
+  }
   return CANVAS_OK;
 }
 
 static canvas_status read_type(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_TYPE;
-  TRY(read_tensor(e, "the tensor whose type changes", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the tensor whose type changes", &e->change.tensor));
   TRY(reject_indices(e, &at));
   for (int i = 0; i < PROGRAM_I32; i++)
     if (lexer_accept(&e->lx, program_dtype_name((enum program_dtype)i))) {
@@ -203,7 +214,7 @@ static canvas_status read_type(struct edit *e) {
 static canvas_status read_border(struct edit *e) {
   struct token at = e->lx.token;
   e->change.kind = CHANGE_BORDER;
-  TRY(read_tensor(e, "the stage whose border is left out", &e->change.tensor));
+  TRY(read_tensor(&e->lx, e->change.from, "the stage whose border is left out", &e->change.tensor));
   const struct program_tensor *t = &e->change.from->tensors.data[e->change.tensor];
   if (t->is_input || !border_multiplied(e->change.from, t->body))
     return lexer_fail(
@@ -212,33 +223,77 @@ static canvas_status read_border(struct edit *e) {
   if (!lexer_is(&e->lx, "as")) return CANVAS_OK;
   const char *why = find_beyond(e->change.from, e->change.tensor, &e->change.beyond);
   if (why) return lexer_fail(&e->lx, &at, "'%.40s' %s", t->name, why);
-  return read_new_name(e);
+  return read_new_name(&e->lx, &e->change);
 }
+
+/* `merge axes` and `normalize conditions`: of the whole program. */
+static canvas_status read_whole(struct edit *e, enum change_kind kind, const char *of) {
+  e->change.kind = kind;
+  e->change.tensor = -1;
+  return lexer_expect(&e->lx, of, "after what is done to all of them");
+}
+
+static canvas_status read_merge(struct edit *e) {
+  return read_whole(e, CHANGE_MERGE, "axes");
+}
+
+static canvas_status read_normalize(struct edit *e) {
+  return read_whole(e, CHANGE_NORMALIZE, "conditions");
+}
+
+static canvas_status read_outlined(struct edit *e) {
+  return read_outline(&e->lx, &e->change, CHANGE_OUTLINE, false);
+}
+
+static canvas_status read_columns(struct edit *e) {
+  return read_outline(&e->lx, &e->change, CHANGE_OUTLINE, true);
+}
+
+static canvas_status read_reciprocal(struct edit *e) {
+  return read_outline(&e->lx, &e->change, CHANGE_RECIPROCAL, false);
+}
+
+static canvas_status read_straightened(struct edit *e) {
+  return read_straight(&e->lx, &e->change);
+}
+
+static canvas_status read_turned(struct edit *e) {
+  return read_turn(&e->lx, &e->change);
+}
+
+static const struct row {
+  const char *word;
+  canvas_status (*read)(struct edit *e);
+} rows[] = {{"cache", read_cache},           {"pack", read_pack},
+            {"inline", read_inline},         {"type", read_type},
+            {"rfactor", read_rfactor},       {"border", read_border},
+            {"overlap", read_overlap},       {"winograd", read_winograd},
+            {"outline", read_outlined},      {"columns", read_columns},
+            {"reciprocal", read_reciprocal}, {"straight", read_straightened},
+            {"turn", read_turned},           {"merge", read_merge},
+            {"normalize", read_normalize}};
+enum { ROWS = sizeof rows / sizeof *rows };
 
 static canvas_status read_edit(struct edit *e) {
   struct lexer *lx = &e->lx;
-  if (lexer_accept(lx, "cache"))
-    TRY(read_cache(e));
-  else if (lexer_accept(lx, "pack"))
-    TRY(read_pack(e));
-  else if (lexer_accept(lx, "inline"))
-    TRY(read_inline(e));
-  else if (lexer_accept(lx, "type"))
-    TRY(read_type(e));
-  else if (lexer_accept(lx, "rfactor"))
-    TRY(read_rfactor(e));
-  else if (lexer_accept(lx, "border"))
-    TRY(read_border(e));
-  else if (lexer_accept(lx, "overlap"))
-    TRY(read_overlap(e));
-  else if (lexer_accept(lx, "winograd"))
-    TRY(read_winograd(e));
-  else
-    return lexer_unexpected(
-        lx, "an edit (cache, pack, inline, type, rfactor, border, overlap or winograd)");
+  int row = 0;
   lexer_skip_newlines(lx);
-  if (lx->token.kind == TOKEN_END) return CANVAS_OK;
-  return lexer_unexpected(lx, "the end of the edit");
+  const char *start = lx->token.start;
+  while (row < ROWS && !lexer_accept(lx, rows[row].word)) row++;
+  if (row == ROWS)
+    return lexer_unexpected(lx,
+                            "an edit (cache, pack, inline, type, rfactor, border, overlap, "
+                            "winograd, outline, columns, reciprocal, straight, turn, merge or "
+                            "normalize)");
+  TRY(rows[row].read(e));
+  const char *end = lx->token.start, *comment = memchr(start, '#', (size_t)(end - start));
+  if (comment) end = comment;
+  while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) end--;
+  lexer_skip_newlines(lx);
+  if (lx->token.kind != TOKEN_END) return lexer_unexpected(lx, "the end of the edit");
+  if (e->change.kind != CHANGE_MERGE && e->change.kind != CHANGE_NORMALIZE)
+    e->change.text = arena_strndup(&e->change.to->arena, start, (size_t)(end - start));
+  return CANVAS_OK;
 }
 
 canvas_status change_read(canvas_context *ctx, const struct program *p, const char *text,
@@ -257,7 +312,7 @@ canvas_status program_edit_unverified(canvas_context *ctx, const struct program 
   canvas_status status = change_read(ctx, p, text, length, &change);
   if (status == CANVAS_OK) {
     *out = change_make(&change);
-    return status;
+    return *out ? status : fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
   }
   change_close(&change);
   program_free(change.to);

@@ -6,7 +6,7 @@
  *     pack W as WP [co/32, ci, kh, kw, co%32]
  *                          WP holds W in another layout, one index of W's axes per axis (or
  *                          NAME:index); all later stages read it
- *     inline P             the expression of P stands in the place of every load of it; a sum only
+ *     inline P, Q          the expression of P stands in the place of every load of it, and that of Q; a sum only
  *                          in that of a stage that does nothing but copy it
  *     rfactor Y k 16 as YP YP has one axis more, of 16 partial sums over every 16th place of k, and Y
  *                          adds them up: lanes of a vector can run along the reduction
@@ -16,8 +16,25 @@
  *     overlap P in Y h 8 as PO
  *                          PO holds, for each 8 places of Y's axis h, all that Y reads of P for them:
  *                          rows that two of them read are there twice; P is gone if only Y read it
+ *     outline Y exp(X[c]) as E
+ *                          E computes this value of Y's expression, wherever it occurs there, and Y loads it. Its
+ *                          axes are those that occur in the value; two that occur only together, as h and kh in
+ *                          `h+kh-1`, are one axis: a border becomes a padded image
+ *     columns Y X[h+kh] as XC
+ *                          ... with an axis for each that occurs: what a window reads is there once for each of
+ *                          its places, the columns of an image
+ *     reciprocal Y sqrt(V[n] + 0.00001) as D
+ *                          D is 1 divided by the value, and Y multiplies by D where it divided by it: one rounding
+ *                          more; only where the value is proved to have a reciprocal in fp32
+ *     straight Y X[(w+20)%56] w
+ *                          this load of Y, one index of which depends on the axis w alone, becomes one for each of
+ *                          few straight pieces of it, or one for most of it beside what it was
+ *     turn P w as PT       PT is P with its axis w behind the others, and P is gone
+ *     merge axes           axes that stand beside each other wherever they occur are one, but for the first output's
+ *                          first axis: tensors have fewer axes and lie in memory as before
+ *     normalize conditions conditions of indices are of < and <=, and hold where something is computed
  *     type X bf16          how X is stored: changes finite results, by rounding
- *     winograd Y 4         Y, a convolution with windows of 3x3, is computed with fewer products, in tiles of
+ *     winograd Y, Z 4      Y, a convolution with windows of 3x3, is computed with fewer products, in tiles of
  *                          4x4 (or 2x2): changes finite results, by rounding, and spreads inf and nan over
  *                          a tile. The program says `winograd 4` after its name then
  *
@@ -38,6 +55,25 @@ canvas_status program_edit(canvas_context *ctx, const struct program *p, const c
 canvas_status program_edit_unverified(canvas_context *ctx, const struct program *p,
                                       const char *text, size_t length, struct program **out);
 
+/* ---- which edits made a program ---- */
+
+/* The edits of `from`, and one more, are those of `to`. Edits of texts do this themselves. */
+void program_note_edit(struct program *to, const struct program *from, const char *text);
+/* The texts of the edits that made it of `given`, a line each; NULL: it was not made of that. */
+const char *program_edits_since(const struct program *p, const struct program *given);
+
+/* What edits that a stranger may have written are let do beside what keeps every value: */
+struct replay_rules {
+  int winograd; /* tiles of Winograd's convolution up to this; 0: none */
+};
+enum { REPLAY_EDITS = 512, REPLAY_BYTES = 1 << 18 };
+/* The program after the edits, one in each line. CANVAS_BAD_INPUT: one of them is none of this program, or changes
+ * values: `type`, `border Y` without a name, `winograd` beyond the rules. */
+canvas_status program_replay(canvas_context *ctx, const struct program *p, const char *edits,
+                             const struct replay_rules *rules, struct program **out);
+
+/* ---- edits by hand, whose texts are as above ---- */
+
 /* Every convolution that the edit `winograd` takes, with tiles of 2 or 4; NULL where there is none. */
 struct program *winograd_of(const struct program *p, int tile);
 
@@ -46,16 +82,14 @@ struct program *winograd_of(const struct program *p, int tile);
 canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
                                    struct program **out);
 
-/* The value `node` of a stage's expression, made of indices and loads of earlier tensors, becomes a
- * stage `name` of its own, which is loaded in its place. Its axes are those that occur in it; two that
- * occur only together, as h and kh in `h+kh-1`, are one axis: a border becomes a padded image. */
+/* `outline`, `columns` and `reciprocal`, of the value `node` of a stage's expression; the last of a divisor that
+ * has_reciprocal (program_rebuild.h). */
 canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out);
-
-/* ... with an axis for each that occurs in it: what a window reads is there once for each place that it has, the
- * columns of an image. */
 canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out);
+canvas_status program_reciprocal(canvas_context *ctx, const struct program *p, int stage, int node,
+                                 const char *name, struct program **out);
 
 /* The load `node` of a stage, one of whose indices depends on the axis alone, as a load for each of few straight
  * pieces of it (index_pieces.h), or for the one that is most of it beside what it was; NULL where there are none. */

@@ -5,28 +5,13 @@
 #include "program/program_edit.h"
 #include "program/program_rebuild.h"
 
-/* One load, or a number where indices say so. */
-static bool moves_data(const struct program *p, int expr, int *loads) {
-  const struct px_node *n = &p->nodes.data[expr];
-  if (n->op == PX_LOAD) return ++*loads == 1;
-  if (n->op == PX_NUMBER) return true;
-  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
-         moves_data(p, n->arg[2], loads);
-}
-
-static bool is_move(const struct program *p, int tensor) {
-  const struct program_tensor *t = &p->tensors.data[tensor];
-  int loads = 0;
-  return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);
-}
-
 /* What `stage` copies, over moves in between, is inlined if this is the only way that it goes. */
 static void inline_copied(const struct program *p, int stage, bool *inlined) {
   for (int t; (t = copied_tensor(p, stage)) >= 0; stage = t) {
     int loads = 0;
     for (int i = t + 1; i < p->tensors.count; i++) loads += stage_loads(p, i, t);
     const struct program_tensor *from = &p->tensors.data[t];
-    if (loads != 1 || from->is_input || from->dtype == PROGRAM_BF16 || is_output(p, t)) return;
+    if (loads != 1 || from->is_input || not_inlined(p, t)) return;
     inlined[t] = true;
   }
 }
@@ -34,7 +19,7 @@ static void inline_copied(const struct program *p, int stage, bool *inlined) {
 canvas_status program_inline_moves(canvas_context *ctx, const struct program *p,
                                    struct program **out) {
   struct change c = change_open(CHANGE_INLINE, p);
-  for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = is_move(p, i) && !not_inlined(p, i);
+  for (int i = 0; i < p->tensors.count; i++) c.inlined[i] = only_moves(p, i) && !not_inlined(p, i);
   for (int i = 0; i < p->outputs.count; i++) inline_copied(p, p->outputs.data[i], c.inlined);
   return change_finish(ctx, &c, out);
 }

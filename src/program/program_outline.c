@@ -145,8 +145,7 @@ static void add_loaded(struct change *c, int expr, bool *taken) {
         add_axis(c, j, taken);
 }
 
-/* The axes of c->node. */
-static void outline_axes(struct change *c) {
+void outline_axes(struct change *c) {
   const struct program_tensor *t = &c->from->tensors.data[c->reader];
   bool taken[PROGRAM_AXES] = {false};
   add_loaded(c, c->node, taken);
@@ -155,8 +154,9 @@ static void outline_axes(struct change *c) {
 }
 
 static canvas_status outline(canvas_context *ctx, const struct program *p, int stage, int node,
-                             const char *name, bool apart, struct program **out) {
-  struct change c = change_open(CHANGE_OUTLINE, p);
+                             const char *name, enum change_kind kind, bool apart,
+                             struct program **out) {
+  struct change c = change_open(kind, p);
   c.tensor = -1;
   c.reader = stage;
   c.node = node;
@@ -168,10 +168,15 @@ static canvas_status outline(canvas_context *ctx, const struct program *p, int s
 
 canvas_status program_outline(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out) {
-  return outline(ctx, p, stage, node, name, false, out);
+  return outline(ctx, p, stage, node, name, CHANGE_OUTLINE, false, out);
 }
 
 canvas_status program_columns(canvas_context *ctx, const struct program *p, int stage, int node,
                               const char *name, struct program **out) {
-  return outline(ctx, p, stage, node, name, true, out);
+  return outline(ctx, p, stage, node, name, CHANGE_OUTLINE, true, out);
+}
+
+canvas_status program_reciprocal(canvas_context *ctx, const struct program *p, int stage, int node,
+                                 const char *name, struct program **out) {
+  return outline(ctx, p, stage, node, name, CHANGE_RECIPROCAL, false, out);
 }

@@ -584,6 +584,15 @@ canvas_status program_parse_inner(struct lexer *lx, struct program **out) {
   return parse_close(&ps, status, out);
 }
 
+canvas_status program_parse_value(struct lexer *lx, struct program *p, int stage, int *out) {
+  struct parser ps = {.lx = *lx, .p = p, .stage = stage};
+  for (int i = 0; i <= stage; i++) name_table_add(&ps.tensors, p->tensors.data[i].name, i);
+  canvas_status status = parse_expr(&ps, IN_VALUE, out);
+  *lx = ps.lx;
+  name_table_free(&ps.tensors);
+  return status;
+}
+
 canvas_status program_parse_index(struct lexer *lx, struct program *p, int tensor, int *out) {
   struct parser ps = {.lx = *lx, .p = p, .stage = tensor};
   canvas_status status = parse_expr(&ps, IN_INDEX, out);

@@ -2,6 +2,7 @@
 #include "program/program_rebuild.h"
 
 #include "program/affine.h"
+#include "program/program_edit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,10 +67,34 @@ static bool is_copied_once(const struct program *p, int tensor) {
   return loads == 1 && copies == 1;
 }
 
+/* One load, or a number where indices say so. */
+static bool moves_data(const struct program *p, int expr, int *loads) {
+  const struct px_node *n = &p->nodes.data[expr];
+  if (n->op == PX_LOAD) return ++*loads == 1;
+  if (n->op == PX_NUMBER) return true;
+  return n->op == PX_SELECT && asks_indices(p, n->arg[0]) && moves_data(p, n->arg[1], loads) &&
+         moves_data(p, n->arg[2], loads);
+}
+
+bool only_moves(const struct program *p, int tensor) {
+  const struct program_tensor *t = &p->tensors.data[tensor];
+  int loads = 0;
+  return !t->is_input && !t->reductions && moves_data(p, t->body, &loads);
+}
+
+/* A stage of less digits computes with it, and more than one load of a number of f64. */
+static bool loses_digits(const struct program *p, int tensor) {
+  if (p->tensors.data[tensor].dtype != PROGRAM_F64 || only_moves(p, tensor)) return false;
+  for (int i = tensor + 1; i < p->tensors.count; i++)
+    if (p->tensors.data[i].dtype != PROGRAM_F64 && stage_loads(p, i, tensor)) return true;
+  return false;
+}
+
 const char *not_inlined(const struct program *p, int tensor) {
   const struct program_tensor *t = &p->tensors.data[tensor];
   if (t->is_input) return "is an input, it has no expression";
   if (t->dtype == PROGRAM_BF16) return "is of bf16, which rounds where it is stored";
+  if (loses_digits(p, tensor)) return "is of f64, and a stage that is not loads it";
   if (is_output(p, tensor)) return "is an output, it has to be stored";
   if (t->reductions && !is_copied_once(p, tensor))
     return "reduces: only a stage that does nothing but copy it could do so in its place";
@@ -231,6 +256,10 @@ static int copy_reduction(struct change *c, int made, enum program_reducer reduc
   return program_reduce_range(c->to, made, reducer, name, low, high);
 }
 
+static bool outlines(const struct change *c) {
+  return c->kind == CHANGE_OUTLINE || c->kind == CHANGE_RECIPROCAL;
+}
+
 /* Stage `made` computes what `stage` of `from` does, whose own axes are the expressions `own`. */
 static void define_as(struct change *c, int made, int stage, const int *own, bool verbatim) {
   const struct program_tensor *t = &c->from->tensors.data[stage];
@@ -246,9 +275,10 @@ static void define_as(struct change *c, int made, int stage, const int *own, boo
   }
   for (int i = t->rank; i < t->rank + t->reductions; i++)
     axis[i] = copy_reduction(c, made, t->reducer, &t->axes[i], &map);
-  if (c->kind == CHANGE_OUTLINE && stage == c->reader) {
+  if (outlines(c) && stage == c->reader) {
     map.replaced = c->node + 1;
     map.by = outline_load(c, axis);
+    map.divides = c->kind == CHANGE_RECIPROCAL;
   }
   if (c->kind == CHANGE_STRAIGHT && stage == c->reader) {
     map.by = straight_load(c, &map);
@@ -434,7 +464,7 @@ static void begin_tensor(struct change *c, int i) {
   if (laid_out && c->fresh < 0 && stage_loads(c->from, i, c->tensor))
     c->fresh = c->kind == CHANGE_PACK ? packed_stage(c) : turned_stage(c);
   struct px_map map = {.load = load_changed, .data = c};
-  if (c->kind == CHANGE_OUTLINE && i == c->reader) c->fresh = outline_stage(c, &map);
+  if (outlines(c) && i == c->reader) c->fresh = outline_stage(c, &map);
   if (c->kind == CHANGE_OVERLAP && i == c->reader) c->fresh = overlap_stage(c);
   if (c->kind == CHANGE_BORDER && c->name && i == c->tensor) c->fresh = beyond_stage(c, &map);
   bool one = c->kind == CHANGE_CACHE_READ || c->kind == CHANGE_OVERLAP;
@@ -462,14 +492,28 @@ void program_rebuild(struct change *c) {
     program_output(c->to, c->number[c->from->outputs.data[i]]);
 }
 
+/* The program that another file makes as a whole. */
+static struct program *made_elsewhere(struct change *c) {
+  program_free(c->to);
+  c->to = c->kind == CHANGE_MERGE ? program_merged(c->from) : program_normalized(c->from);
+  change_close(c);
+  return c->to;
+}
+
 struct program *change_make(struct change *c) {
+  struct buf text = {0};
+  if (c->kind == CHANGE_MERGE || c->kind == CHANGE_NORMALIZE) return made_elsewhere(c);
   program_rebuild(c);
+  if (!c->text) change_print(c, &text);
+  program_note_edit(c->to, c->from, c->text ? c->text : text.text);
+  buf_free(&text);
   change_close(c);
   return c->to;
 }
 
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out) {
   *out = change_make(c);
+  if (!*out) return fail(ctx, CANVAS_BAD_INPUT, "the edit leaves the program as it is");
   canvas_status status = program_verify(ctx, *out);
   if (status == CANVAS_OK) return status;
   program_free(*out);

@@ -16,9 +16,12 @@ enum change_kind {
   CHANGE_BORDER,
   CHANGE_OVERLAP,
   CHANGE_OUTLINE,
+  CHANGE_RECIPROCAL,
   CHANGE_STRAIGHT,
   CHANGE_TURN,
-  CHANGE_WINOGRAD
+  CHANGE_WINOGRAD,
+  CHANGE_MERGE,
+  CHANGE_NORMALIZE
 };
 
 /* A stage reads a tensor along `axis` of it at step * y + low .. step * y + low + more, where y is its
@@ -66,8 +69,9 @@ struct change {
   const struct program *from;
   struct program *to; /* new; empty until program_rebuild */
   int tensor;         /* of `from`: what is changed */
-  int reader; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, STRAIGHT: the stage that reads it */
-  int node;   /* CHANGE_OUTLINE, ... STRAIGHT: of its expression */
+  const char *text;   /* of the edit, in the arena of `to`; NULL: change_print has it */
+  int reader; /* CHANGE_CACHE_READ, ... OVERLAP, OUTLINE, RECIPROCAL, STRAIGHT: the stage that reads it */
+  int node; /* CHANGE_OUTLINE, ... RECIPROCAL, STRAIGHT: of its expression, and all that are the same */
   struct outlined_axis axes[PROGRAM_AXES];
   int axis_count;
   bool apart;              /* ... none is a sum of two: CHANGE_OUTLINE */
@@ -89,13 +93,35 @@ struct change {
 /* program_edit.c: the change that an edit's text asks for; `to` is empty. To be closed in any case. */
 canvas_status change_read(canvas_context *ctx, const struct program *p, const char *text,
                           size_t length, struct change *out);
+/* change_text.c: the text of a change that no text asked for, as change_read reads it. */
+void change_print(const struct change *c, struct buf *out);
 struct change change_open(enum change_kind kind, const struct program *from);
 void change_close(struct change *c); /* `to` is the caller's */
 void program_rebuild(struct change *c);
-/* Makes the change and closes it. The new program is to be verified (program_verify) before it is kept ... */
+/* Makes the change and closes it; NULL: there is nothing to change. The new program is to be verified
+ * (program_verify) before it is kept ... */
 struct program *change_make(struct change *c);
 /* ... and *out is; NULL where that fails. */
 canvas_status change_finish(canvas_context *ctx, struct change *c, struct program **out);
+
+/* program_edit_values.c: the edits of values of a stage, where the lexer stands behind their word. */
+canvas_status read_outline(struct lexer *lx, struct change *c, enum change_kind kind, bool apart);
+canvas_status read_straight(struct lexer *lx, struct change *c);
+canvas_status read_turn(struct lexer *lx, struct change *c);
+/* edit_names.c: a tensor by its name; `as NAME`, which no tensor has. */
+canvas_status read_tensor(struct lexer *lx, const struct program *p, const char *wanted,
+                          int *tensor);
+canvas_status read_new_name(struct lexer *lx, struct change *c);
+
+/* program_outline.c: the axes of what is outlined. */
+void outline_axes(struct change *c);
+/* program_straight.c: the pieces of the load c->node along the own axis; false: it has none. */
+bool find_straight(struct change *c, int axis);
+/* program_reciprocal.c: the value is proved to be neither so small nor so large that its reciprocal is no normal
+ * number of fp32, and a bound of rounding has room for one product more. */
+bool has_reciprocal(const struct program *p, int expr);
+/* program_conditions.c: see the edit `normalize conditions`; NULL: they are all so. */
+struct program *program_normalized(const struct program *p);
 
 /* outlined_stage.c: in c->to the stage of c->axes that computes c->node, and the load of it for the
  * reader's axes. */
@@ -109,6 +135,8 @@ void take_winograd(struct change *c, int stage, const struct winograd *w);
 /* winograd_stages.c: in c->to what the stage becomes; the last of them, which has its name. */
 int winograd_stages(struct change *c, int stage, const struct px_map *map);
 
+/* A stage that computes nothing: one load, or a number where the indices say so. */
+bool only_moves(const struct program *p, int tensor);
 /* How often the stage loads the tensor, which is not of i32; if it is an input, 0. */
 int stage_loads(const struct program *p, int stage, int tensor);
 bool is_output(const struct program *p, int tensor);

@@ -63,6 +63,15 @@ static bool find_pieces(const struct program *p, int index, int axis, int64_t si
   return false;
 }
 
+bool find_straight(struct change *c, int axis) {
+  const struct program *p = c->from;
+  c->straight.axis = axis;
+  c->straight.at = index_of(p, c->node, axis);
+  if (c->straight.at < 0) return false;
+  int index = p->indices.data[p->nodes.data[c->node].first + c->straight.at];
+  return find_pieces(p, index, axis, p->tensors.data[c->reader].axes[axis].size, &c->straight);
+}
+
 struct program *program_straight(const struct program *p, int stage, int node, int axis) {
   struct change c = change_open(CHANGE_STRAIGHT, p);
   struct program *out = NULL;
@@ -70,11 +79,7 @@ struct program *program_straight(const struct program *p, int stage, int node, i
   c.tensor = -1;
   c.reader = stage;
   c.node = node;
-  c.straight.axis = axis;
-  c.straight.at = index_of(p, node, axis);
-  int first = p->nodes.data[node].first;
-  if (c.straight.at >= 0 && find_pieces(p, p->indices.data[first + c.straight.at], axis,
-                                        p->tensors.data[stage].axes[axis].size, &c.straight)) {
+  if (find_straight(&c, axis)) {
     if (change_finish(&ctx, &c, &out) != CANVAS_OK) return NULL;
     return out;
   }

@@ -4,7 +4,7 @@
  *     default_program.c  edits that pay even inside the timed region: chains of maps, and borders of windows,
  *                        become one expression, reductions along the lanes partial sums, an output that stands
  *                        across the lanes is computed beside its place and copied
- *     default_conditions.c  conditions of borders are said in one way
+ *     default_editor.c    conditions of borders are said in one way
  *     default_reciprocals.c  a division by what is the same for a row becomes a product
  *     default_moves.c    what a sum loads in a twisted way is laid out before it
  *     default_straight.c  ... of a map whose lanes follow each other piece by piece each piece is vectors

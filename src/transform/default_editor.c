@@ -38,6 +38,17 @@ bool editor_edit(struct editor *e, const char *text) {
   return out != NULL;
 }
 
+bool editor_turn_conditions(struct editor *e) {
+  canvas_context ctx;
+  struct program *out = program_normalized(program_of(e));
+  if (out && program_verify(&ctx, out) == CANVAS_OK) {
+    editor_take(e, out);
+    return true;
+  }
+  program_free(out);
+  return false;
+}
+
 double editor_cycles(struct editor *e, const struct program *p) {
   struct default_plans all;
   if (p == program_of(e)) return default_plan_cycles(editor_plans(e));

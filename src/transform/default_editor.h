@@ -34,7 +34,7 @@ void editor_name(const struct program *p, const char *name, const char *ending,
                  char text[PROGRAM_NAME]);
 
 /* Each makes one more edit; false where there is none left. */
-bool editor_turn_conditions(struct editor *e); /* default_conditions.c: all of them at once */
+bool editor_turn_conditions(struct editor *e); /* default_editor.c: all of them at once */
 bool editor_multiply(struct editor *e);        /* default_reciprocals.c */
 bool editor_once(struct editor *e);
 bool editor_lay_out(struct editor *e);               /* default_moves.c */

@@ -533,6 +533,18 @@ static canvas_status follow_edited(canvas_context *ctx, struct follower *f, stru
   return status;
 }
 
+/* One tensor is changed, whose loops say what the loops of the new stage are. */
+static canvas_status can_follow(canvas_context *ctx, const struct change *c) {
+  int inlined = 0;
+  for (int i = 0; i < c->from->tensors.count; i++) inlined += c->inlined[i];
+  bool one = c->kind < CHANGE_OUTLINE || c->kind == CHANGE_WINOGRAD;
+  if (one && (c->kind != CHANGE_INLINE || inlined == 1)) return CANVAS_OK;
+  return fail(ctx, CANVAS_BAD_INPUT,
+              "no schedule follows the edit '%.60s': take the default schedule of what it makes of "
+              "the program",
+              c->text ? c->text : "of all axes or conditions");
+}
+
 canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree, const char *edit,
                               size_t length, struct schedule **out) {
   struct follower f = {.tree = tree};
@@ -541,6 +553,7 @@ canvas_status schedule_follow(canvas_context *ctx, const struct loop_tree *tree,
     return fail(ctx, CANVAS_BAD_INPUT,
                 "the schedule has %d holes without a number, give them with --set", tree->open);
   canvas_status status = change_read(ctx, tree->program, edit, length, &f.change);
+  if (status == CANVAS_OK) status = can_follow(ctx, &f.change);
   if (status == CANVAS_OK) status = program_edit(ctx, tree->program, edit, length, &edited);
   f.edited = edited;
   if (status == CANVAS_OK) status = follow_edited(ctx, &f, out);

@@ -29,8 +29,8 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
   return hash;
 }
 
-uint64_t journal_hash(const char *edited, const char *schedule) {
-  return hash_text(hash_text(UINT64_C(14695981039346656037), edited), schedule);
+uint64_t journal_hash(const char *edits, const char *schedule) {
+  return hash_text(hash_text(UINT64_C(14695981039346656037), edits), schedule);
 }
 
 static bool is_of_run(const struct journal *j, const struct record *r) {
@@ -42,7 +42,7 @@ static void find_known(struct journal *j) {
   for (int i = 0; i < j->records.count; i++) {
     const struct record *r = &j->records.data[i];
     if (!is_of_run(j, r)) continue;
-    VEC_PUSH(&j->known, ((struct known){journal_hash(r->edited, r->schedule), r}));
+    VEC_PUSH(&j->known, ((struct known){journal_hash(r->edits, r->schedule), r}));
     if (r->trial >= j->next) j->next = r->trial + 1;
   }
 }
@@ -90,11 +90,11 @@ int64_t journal_damaged(const struct journal *j) {
 
 static bool is_entry(const struct record *r, const struct journal_entry *e) {
   return r->screened == e->screened && strcmp(r->compiler, e->compiler) == 0 &&
-         strcmp(r->edited, e->edited) == 0 && strcmp(r->schedule, e->schedule) == 0;
+         strcmp(r->edits, e->edits) == 0 && strcmp(r->schedule, e->schedule) == 0;
 }
 
 bool journal_recall(const struct journal *j, const struct journal_entry *e, struct verdict *out) {
-  uint64_t hash = journal_hash(e->edited, e->schedule);
+  uint64_t hash = journal_hash(e->edits, e->schedule);
   for (int i = 0; i < j->known.count; i++) {
     const struct record *r = j->known.data[i].record;
     if (j->known.data[i].hash != hash || !is_entry(r, e)) continue;
@@ -114,7 +114,7 @@ canvas_status journal_add(canvas_context *ctx, struct journal *j, const struct j
                           const struct verdict *verdict) {
   bool ok = verdict->failure == FAILED_NOT;
   struct record r = {.program = j->program,
-                     .edited = (char *)(uintptr_t)e->edited,
+                     .edits = (char *)(uintptr_t)e->edits,
                      .schedule = (char *)(uintptr_t)e->schedule,
                      .rule = (char *)(uintptr_t)e->rule,
                      .method = j->method,

@@ -17,13 +17,13 @@ struct journal_run {
 /* A candidate's own part. */
 struct journal_entry {
   const char *rule;
-  const char *edited, *schedule; /* texts: the program that edits made, its schedule with numbers */
-  const char *compiler;          /* that compiled it */
+  const char *edits, *schedule; /* texts: the edits of the program, and its schedule with numbers */
+  const char *compiler;         /* that compiled it */
   bool screened;
 };
 
-/* Of a candidate's two texts. */
-uint64_t journal_hash(const char *edited, const char *schedule);
+/* Of a candidate's two texts, or of two others that say the same. */
+uint64_t journal_hash(const char *edits, const char *schedule);
 
 struct journal;
 

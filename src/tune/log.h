@@ -44,8 +44,11 @@ struct records {
   int64_t damaged;        /* lines that are no records ... */
   int64_t line;           /* ... the first of them, from 1 ... */
   char why[MESSAGE_SIZE]; /* ... and why it is none */
+
+  int64_t outdated,
+      outdated_line; /* lines that are outdated records (record.h), and the first of them */
 };
-/* Adds the records of a file to `out`, which is zeroed or was filled before. An end without a line's end that
+/* Adds the records of a file to `out`, which is zeroed or was filled before; but for outdated ones. An end without a line's end that
  * is no record counts as damaged. CANVAS_BAD_INPUT: the file is no tuning log. CANVAS_IO: it cannot be read. */
 canvas_status log_read(canvas_context *ctx, const char *path, struct records *out);
 /* A copy of a record. */
@@ -62,8 +65,14 @@ struct record_filter {
   bool exact;    /* not rounded more than the order of sums does, ... */
   int winograd;  /* ... but for Winograd's convolution in tiles of at most so many */
   bool nameless; /* what a program is called does not count: passes of networks make names up */
+
+  const struct record *first; /* of the log, ... */
+  const bool
+      *refused; /* ... and by record: it cannot be used, as if it were not there; NULL: all can */
 };
 bool record_passes(const struct record *r, const struct record_filter *filter);
+/* It is of the program, which is its canonical text. */
+bool record_is_of(const struct record *r, const char *program, const struct record_filter *filter);
 
 /* Of the records of a program (its canonical text) that pass, are ok and not screened, the one with the
  * least median, the first of equal ones; where no search of it, on as many threads, came to its finals, of those
@@ -76,6 +85,19 @@ const struct record *records_best(const struct records *r, const char *program,
 canvas_status records_choose(canvas_context *ctx, const struct records *r, const char *program,
                              const struct record_filter *filter, const struct record **out);
 
+/* ---- using (log_use.c) ----------------------------------------------------------------------- */
+
+/* What was passed over because it cannot be used. */
+struct records_passed {
+  int count;
+  char why[MESSAGE_SIZE]; /* of the first */
+};
+/* The best record of the program that can be used, bound for it: edits are replayed on `use->given`, which has to be
+ * there. A record that cannot be used hides none that can. CANVAS_NONE as records_choose. `passed` may be NULL. */
+canvas_status records_use(canvas_context *ctx, const struct records *r,
+                          const struct record_filter *filter, const struct record_use *use,
+                          const struct record **which, struct recorded *out,
+                          struct records_passed *passed);
 /* All records of one program on one number of threads. */
 struct log_task {
   const char *program;
@@ -85,6 +107,8 @@ struct log_task {
   int screened;         /* that did not fail, and are no winners by themselves */
   int best;             /* a record that passes, as records_best; -1: none */
   int trial;            /* ... the best one that is screened */
+  int refused;          /* records that would have been the best, and cannot be used ... */
+  char why[256];        /* ... and why the first cannot */
   bool ended;           /* a search came to its finals */
   int64_t in_network;   /* when it was timed in a network for the last time; INT64_MIN: never */
   int64_t first, last;  /* times of records */
@@ -95,6 +119,9 @@ struct log_tasks {
 /* In the order of their first records. */
 void records_tasks(const struct records *r, const struct record_filter *filter,
                    struct log_tasks *out);
+/* log_use.c: ... whose best records can be used, each for this machine; NULL: for its own. */
+void records_usable_tasks(const struct records *r, const struct record_filter *filter,
+                          const struct machine *machine, struct log_tasks *out);
 
 /* The same records in an order that depends on nothing but themselves, each once. */
 void records_merge(struct records *r);

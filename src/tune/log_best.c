@@ -38,7 +38,12 @@ static bool rounds_little(const struct record *r, const struct record_filter *f)
   return !f->exact || record_winograd(r) <= f->winograd;
 }
 
+static bool is_refused(const struct record *r, const struct record_filter *f) {
+  return f->refused && f->refused[r - f->first];
+}
+
 bool record_passes(const struct record *r, const struct record_filter *f) {
+  if (is_refused(r, f)) return false;
   return (!f->threads || f->threads == r->threads) && same(f->version, r->version) &&
          (r->screened || same(f->compiler, r->compiler)) && same(f->processor, r->processor) &&
          (!f->machine || same_machine(f->machine, r->machine)) && rounds_little(r, f);
@@ -51,7 +56,7 @@ static const char *without_name(const char *text) {
   return line ? line + strlen("\nprogram ") + strcspn(line + strlen("\nprogram "), "\n") : text;
 }
 
-static bool is_of(const struct record *r, const char *program, const struct record_filter *f) {
+bool record_is_of(const struct record *r, const char *program, const struct record_filter *f) {
   if (f->nameless) return !strcmp(without_name(r->program), without_name(program));
   return !strcmp(r->program, program);
 }
@@ -78,7 +83,7 @@ static struct in_networks find_in_networks(const struct records *all,
   struct in_networks found = {0};
   for (int i = 0; i < all->count; i++) {
     const struct record *r = &all->data[i];
-    if (r->network > 0 && record_passes(r, f)) VEC_PUSH(&found, r);
+    if (r->network > 0 && !r->failure && record_passes(r, f)) VEC_PUSH(&found, r);
   }
   return found;
 }
@@ -89,7 +94,8 @@ static int64_t last_in_network(const struct in_networks *found, const struct rec
   int64_t last = INT64_MIN;
   for (int i = 0; i < found->count; i++) {
     const struct record *r = found->data[i];
-    if (r->time > last && is_of(r, like->program, f) && is_from_there(r, like)) last = r->time;
+    if (r->time > last && record_is_of(r, like->program, f) && is_from_there(r, like))
+      last = r->time;
   }
   return last;
 }
@@ -112,8 +118,9 @@ static bool never_ended(const struct records *all, const struct record *r,
                         const struct record_filter *f) {
   for (int i = 0; i < all->count; i++) {
     const struct record *one = &all->data[i];
-    if (one->screened || one->threads != r->threads) continue;
-    if (one->program == r->program || (f->nameless && is_of(one, r->program, f))) return false;
+    if (one->screened || one->threads != r->threads || is_refused(one, f)) continue;
+    if (one->program == r->program || (f->nameless && record_is_of(one, r->program, f)))
+      return false;
   }
   return true;
 }
@@ -127,7 +134,7 @@ const struct record *records_best(const struct records *r, const char *program,
   for (int i = 0; i < r->count; i++) {
     const struct record *one = &r->data[i];
     const struct record **of = one->screened ? &trial : &best;
-    if (!is_better(one, *of) || !is_of(one, program, filter) || !record_passes(one, filter))
+    if (!is_better(one, *of) || !record_is_of(one, program, filter) || !record_passes(one, filter))
       continue;
     if (threads != one->threads) {
       threads = one->threads;
@@ -165,14 +172,15 @@ static canvas_status from_elsewhere(canvas_context *ctx, const char *title, cons
 
 static canvas_status why_none(canvas_context *ctx, const struct records *r, const char *program,
                               const struct record_filter *filter) {
-  const struct record_filter any = {.nameless = filter->nameless};
+  const struct record_filter any = {
+      .nameless = filter->nameless, .first = filter->first, .refused = filter->refused};
   const struct record *elsewhere = records_best(r, program, &any);
   char title[PROGRAM_NAME];
   int failed = 0, count = 0;
   task_title(program, title, sizeof title);
   if (elsewhere) return from_elsewhere(ctx, title, elsewhere, filter);
   for (int i = 0; i < r->count; i++) {
-    bool ours = is_of(&r->data[i], program, filter);
+    bool ours = record_is_of(&r->data[i], program, filter);
     count += ours;
     failed += ours && r->data[i].failure;
   }
@@ -209,9 +217,9 @@ static void count_in_task(struct log_task *t, const struct record *r,
                           const struct record_filter *filter) {
   if (r->time < t->first) t->first = r->time;
   if (r->time > t->last) t->last = r->time;
-  if (!r->screened) t->ended = true;
+  if (!r->screened && !is_refused(r, filter)) t->ended = true;
   if (r->network > 0) {
-    if (r->time > t->in_network && record_passes(r, filter)) t->in_network = r->time;
+    if (r->time > t->in_network && !r->failure && record_passes(r, filter)) t->in_network = r->time;
     return;
   }
   t->trials++;

@@ -46,7 +46,7 @@ static char *keep(struct records *r, const char *text) {
 
 void records_add(struct records *out, const struct record *r) {
   struct record kept = *r;
-  char **texts[] = {&kept.program, &kept.edited,  &kept.schedule,  &kept.rule,     &kept.method,
+  char **texts[] = {&kept.program, &kept.edits,   &kept.schedule,  &kept.rule,     &kept.method,
                     &kept.message, &kept.machine, &kept.processor, &kept.compiler, &kept.version};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) *texts[i] = keep(out, *texts[i]);
   VEC_PUSH(out, kept);
@@ -157,7 +157,10 @@ static void add_line(struct records *out, const char *line, size_t length, int64
   canvas_context aside = {0};
   struct record r;
   if (record_parse(&aside, line, length, &r) == CANVAS_OK) {
-    records_add(out, &r);
+    if (!r.outdated)
+      records_add(out, &r);
+    else if (!out->outdated++)
+      out->outdated_line = number;
     record_free(&r);
   } else if (!out->damaged++) {
     out->line = number;

@@ -26,7 +26,7 @@ static const struct member {
 } members[] = {
 #define AT(field) offsetof(struct record, field)
     {"version", TEXT, AT(version), 0, false},   {"program", TEXT, AT(program), 0, false},
-    {"edited", TEXT, AT(edited), 0, false},     {"schedule", TEXT, AT(schedule), 0, false},
+    {"edits", TEXT, AT(edits), 0, true},        {"schedule", TEXT, AT(schedule), 0, false},
     {"rule", TEXT, AT(rule), 0, false},         {"method", TEXT, AT(method), 0, false},
     {"seed", SEED, AT(seed), 0, false},         {"trial", COUNT, AT(trial), 0, false},
     {"failure", KIND, AT(failure), 0, false},   {"message", TEXT, AT(message), 0, false},
@@ -38,8 +38,8 @@ static const struct member {
     {"compiler", TEXT, AT(compiler), 0, false}, {"time", TIME, AT(time), 0, false},
 #undef AT
 };
-/* Two more that are no fields: the format, and the task. */
-enum { MEMBERS = sizeof members / sizeof *members, FORMAT = MEMBERS, TASK, ALL_MEMBERS };
+/* Three more that are no fields: the format, the task, and the edited program of format 1. */
+enum { MEMBERS = sizeof members / sizeof *members, FORMAT = MEMBERS, TASK, EDITED, ALL_MEMBERS };
 
 #define COMPARED(x, y) (((x) > (y)) - ((x) < (y)))
 
@@ -96,22 +96,17 @@ void task_of(const char *program, char out[TASK_NAME]) {
   text_format(out, TASK_NAME, "%016llx", (unsigned long long)h);
 }
 
-/* "program NAME winograd 4": 4; 0 where there is none. */
-static int tile_of(const char *program) {
-  static const char word[] = "program ", edited[] = " winograd ";
-  const char *line = program;
-  while (line && strncmp(line, word, sizeof word - 1) != 0) {
-    const char *end = strchr(line, '\n');
-    line = end ? end + 1 : NULL;
-  }
-  const char *tile = line ? strstr(line, edited) : NULL;
-  bool here = tile && !memchr(line, '\n', (size_t)(tile - line));
-  return here ? (int)strtol(tile + sizeof edited - 1, NULL, 10) : 0;
-}
-
 int record_winograd(const struct record *r) {
-  int tile = tile_of(r->edited);
-  return tile > tile_of(r->program) ? tile : 0;
+  static const char word[] = "winograd ";
+  int most = 0;
+  for (const char *line = r->edits ? r->edits : ""; *line;) {
+    size_t length = strcspn(line, "\n"), last = length;
+    while (last > 0 && line[last - 1] != ' ') last--;
+    int tile = strncmp(line, word, sizeof word - 1) ? 0 : (int)strtol(line + last, NULL, 10);
+    if (tile > most) most = tile;
+    line += length + (line[length] == '\n');
+  }
+  return most;
 }
 
 void task_title(const char *program, char *out, size_t size) {
@@ -129,8 +124,8 @@ void task_title(const char *program, char *out, size_t size) {
 
 static void print_text(const struct record *r, const struct member *m, struct buf *out) {
   const char *text = *(char **)field(r, m);
-  bool edited = m->offset == offsetof(struct record, edited);
-  if (edited && (!text || (r->program && !strcmp(text, r->program))))
+  bool edits = m->offset == offsetof(struct record, edits);
+  if (edits && (!text || !*text))
     buf_puts(out, "null");
   else
     json_string(out, text ? text : "");
@@ -184,7 +179,7 @@ static bool read_whole(const struct json_reader *in, uint64_t least, uint64_t mo
 
 static canvas_status read_text(const struct json_reader *in, const struct member *m,
                                struct record *r) {
-  bool none = in->kind == JSON_NULL && m->offset == offsetof(struct record, edited);
+  bool none = in->kind == JSON_NULL && m->offset == offsetof(struct record, edits);
   if (none) return CANVAS_OK;
   if (in->kind != JSON_STRING) return reject(in, "a string");
   *(char **)field(r, m) = mem_strdup(in->text.text);
@@ -240,21 +235,34 @@ struct reading {
   struct record *r;
   bool seen[ALL_MEMBERS];
   char task[TASK_NAME];
+  int format;
+  char *edited; /* of format 1; NULL: the program as it was given */
 };
 
 static int member_of(const char *key) {
   for (int i = 0; i < MEMBERS; i++)
     if (!strcmp(members[i].key, key)) return i;
-  return !strcmp(key, "canvas_log") ? FORMAT : !strcmp(key, "task") ? TASK : ALL_MEMBERS;
+  return !strcmp(key, "canvas_log") ? FORMAT
+         : !strcmp(key, "task")     ? TASK
+         : !strcmp(key, "edited")   ? EDITED
+                                    : ALL_MEMBERS;
 }
 
-static canvas_status read_format(const struct json_reader *in) {
+static canvas_status read_format(const struct json_reader *in, int *out) {
   uint64_t format;
   if (!read_whole(in, 1, INT_MAX, &format)) return reject(in, "a whole number from 1 on");
-  if (format == RECORD_FORMAT) return CANVAS_OK;
+  *out = (int)format;
+  if (format <= RECORD_FORMAT) return CANVAS_OK;
   return fail(in->ctx, CANVAS_BAD_INPUT,
-              "a record of format %d, this version of canvas reads format %d", (int)format,
+              "a record of format %d, this version of canvas reads formats up to %d", (int)format,
               RECORD_FORMAT);
+}
+
+static canvas_status read_edited(const struct json_reader *in, char **out) {
+  if (in->kind == JSON_NULL) return CANVAS_OK;
+  if (in->kind != JSON_STRING) return reject(in, "a string");
+  *out = mem_strdup(in->text.text);
+  return CANVAS_OK;
 }
 
 static canvas_status read_member(struct reading *g) {
@@ -263,20 +271,35 @@ static canvas_status read_member(struct reading *g) {
   if (g->seen[member])
     return fail(g->in.ctx, CANVAS_BAD_INPUT, "'%.40s' stands there twice", g->in.key.text);
   g->seen[member] = true;
-  if (member == FORMAT) return read_format(&g->in);
+  if (member == FORMAT) return read_format(&g->in, &g->format);
+  if (member == EDITED) return read_edited(&g->in, &g->edited);
   if (member < MEMBERS) return read_value(&g->in, &members[member], g->r);
   if (g->in.kind != JSON_STRING) return reject(&g->in, "a string");
   text_format(g->task, sizeof g->task, "%s", g->in.text.text);
   return CANVAS_OK;
 }
 
-static canvas_status check_whole(canvas_context *ctx, const struct reading *g) {
-  for (int i = 0; i < ALL_MEMBERS; i++)
-    if (!g->seen[i] && (i >= MEMBERS || !members[i].optional))
+/* The edits; or of format 1 what they made of the program. */
+static bool is_optional(const struct reading *g, int member) {
+  if (member == EDITED) return g->format != 1;
+  if (member >= MEMBERS) return false;
+  if (members[member].offset == offsetof(struct record, edits)) return g->format == 1;
+  return members[member].optional;
+}
+
+static canvas_status check_members(canvas_context *ctx, const struct reading *g) {
+  static const char *const others[] = {"canvas_log", "task", "edited"};
+  for (int i = MEMBERS; i < MEMBERS + ALL_MEMBERS; i++) { /* the format first */
+    int member = i % ALL_MEMBERS;
+    if (!g->seen[member] && !is_optional(g, member))
       return fail(ctx, CANVAS_BAD_INPUT, "'%s' is missing",
-                  i < MEMBERS ? members[i].key
-                  : i == TASK ? "task"
-                              : "canvas_log");
+                  member < MEMBERS ? members[member].key : others[member - MEMBERS]);
+  }
+  return CANVAS_OK;
+}
+
+static canvas_status check_whole(canvas_context *ctx, const struct reading *g) {
+  TRY(check_members(ctx, g));
   char task[TASK_NAME];
   task_of(g->r->program, task);
   if (strcmp(task, g->task) != 0)
@@ -302,7 +325,10 @@ canvas_status record_parse(canvas_context *ctx, const char *line, size_t length,
   json_open(&g.in, ctx, line, length);
   canvas_status status = read_all(ctx, &g);
   json_close(&g.in);
-  if (status == CANVAS_OK && !r.edited) r.edited = mem_strdup(r.program);
+  if (g.format == 1 && r.edits) *r.edits = '\0'; /* a key that format 1 does not know */
+  if (!r.edits) r.edits = mem_strdup("");
+  r.outdated = status == CANVAS_OK && g.format == 1 && g.edited && strcmp(g.edited, r.program);
+  mem_free(g.edited);
   if (status == CANVAS_OK)
     *out = r;
   else

@@ -1,7 +1,12 @@
-/* A record, parsed again and bound. See record.h. */
+/* A record, replayed on the program at hand and bound. See record.h. */
 #include <string.h>
 
+#include "base/saturating.h"
+#include "program/program_cost.h"
+#include "program/program_edit.h"
 #include "tune/record.h"
+
+enum { TIMES_TENSORS = 16, LEAST_MEMORY = 256 << 20 };
 
 /* The error message of a part, after its name. */
 static canvas_status within(canvas_context *ctx, const char *part, canvas_status status) {
@@ -11,37 +16,63 @@ static canvas_status within(canvas_context *ctx, const char *part, canvas_status
   return fail(ctx, status, "%s of the record: %s", part, why);
 }
 
-static canvas_status parse(canvas_context *ctx, const char *part, const char *text,
-                           struct program **out) {
-  return within(ctx, part, program_parse(ctx, text, strlen(text), out));
+static canvas_status find_given(canvas_context *ctx, const struct record *r,
+                                const struct record_use *use, struct program **out) {
+  if (use->given) return *out = program_copy(use->given), CANVAS_OK;
+  return within(ctx, "the program", program_parse(ctx, r->program, strlen(r->program), out));
 }
 
-/* Edits leave inputs and outputs where they are in memory. */
-static canvas_status check_edited(canvas_context *ctx, const struct recorded *r) {
-  return program_same_tensors(r->given, r->program)
-             ? CANVAS_OK
-             : fail(ctx, CANVAS_BAD_INPUT,
-                    "the edited program of the record has other inputs and outputs than the "
-                    "program");
+static canvas_status replay(canvas_context *ctx, const struct record *r, int winograd,
+                            struct recorded *out) {
+  const struct replay_rules rules = {winograd};
+  if (r->outdated)
+    return fail(ctx, CANVAS_BAD_INPUT, "the record says what edits made and not which they are");
+  return within(ctx, "the edits",
+                program_replay(ctx, out->given, r->edits ? r->edits : "", &rules, &out->program));
 }
 
-static canvas_status bind(canvas_context *ctx, const struct record *r, struct recorded *out) {
-  TRY(parse(ctx, "the edited program", r->edited, &out->program));
-  TRY(parse(ctx, "the program", r->program, &out->given));
-  TRY(check_edited(ctx, out));
-  TRY(within(ctx, "the machine",
-             machine_parse(ctx, r->machine, strlen(r->machine), &out->machine)));
+static canvas_status find_machine(canvas_context *ctx, const struct record *r,
+                                  const struct record_use *use, struct machine *out) {
+  if (use->machine) return *out = *use->machine, CANVAS_OK;
+  return within(ctx, "the machine", machine_parse(ctx, r->machine, strlen(r->machine), out));
+}
+
+/* Bytes of all buffers together: what stages of a program keep is no more than some times its tensors, such as the
+ * windows of an image. */
+static int64_t most_memory(const struct program *p) {
+  int64_t bytes = LEAST_MEMORY;
+  for (int i = 0; i < p->tensors.count; i++) {
+    int64_t size = saturating_mul(program_elements(p, i), program_dtype_bytes(PROGRAM_F64));
+    bytes = saturating_add(bytes, saturating_mul(TIMES_TENSORS, size));
+  }
+  return bytes;
+}
+
+static canvas_status bind_tree(canvas_context *ctx, struct recorded *out) {
+  struct machine limited = out->machine;
+  int64_t most = most_memory(out->given);
+  if (limited.memory > most) limited.memory = most;
   TRY(within(ctx, "the schedule",
-             schedule_parse(ctx, r->schedule, strlen(r->schedule), &out->schedule)));
-  TRY(within(ctx, "the schedule",
-             loop_tree_bind(ctx, out->program, out->schedule, &out->machine, &out->tree)));
+             loop_tree_bind(ctx, out->program, out->schedule, &limited, &out->tree)));
+  out->tree->machine.memory = out->machine.memory;
   return out->tree->open ? fail(ctx, CANVAS_BAD_INPUT, "the schedule of the record has holes")
                          : CANVAS_OK;
 }
 
-canvas_status record_bind(canvas_context *ctx, const struct record *r, struct recorded *out) {
+static canvas_status bind(canvas_context *ctx, const struct record *r, const struct record_use *use,
+                          struct recorded *out) {
+  TRY(find_given(ctx, r, use, &out->given));
+  TRY(replay(ctx, r, use->winograd, out));
+  TRY(find_machine(ctx, r, use, &out->machine));
+  TRY(within(ctx, "the schedule",
+             schedule_parse(ctx, r->schedule, strlen(r->schedule), &out->schedule)));
+  return bind_tree(ctx, out);
+}
+
+canvas_status record_bind(canvas_context *ctx, const struct record *r, const struct record_use *use,
+                          struct recorded *out) {
   *out = (struct recorded){0};
-  canvas_status status = bind(ctx, r, out);
+  canvas_status status = bind(ctx, r, use, out);
   if (status != CANVAS_OK) recorded_free(out);
   return status;
 }

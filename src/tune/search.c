@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/saturating.h"
+#include "program/program_edit.h"
 #include "run/child.h"
 #include "tune/candidates.h"
 #include "tune/journal.h"
@@ -168,6 +169,7 @@ bool search_known(const struct search *s, struct tune_candidate c) {
 struct pending {
   struct trial trial;
   char *program, *schedule; /* texts */
+  const char *edits;        /* ... of the sketch's program */
   struct loop_tree *tree;   /* for what is measured */
   bool recalled;
 };
@@ -202,6 +204,7 @@ static bool pending_open(const struct search *s, struct tune_candidate c,
   if (!tree) return false;
   *out = (struct pending){.trial = {.candidate = c, .predicted = search_predict_anyway(s, c)}};
   out->program = program_text(s->sketches.data[c.sketch].program);
+  out->edits = program_edits_since(s->sketches.data[c.sketch].program, s->program);
   out->schedule = schedule_text(tree->schedule);
   out->trial.text = journal_hash(out->program, out->schedule);
   out->tree = search_for_few(s, c.sketch, tree);
@@ -220,7 +223,7 @@ static void pending_close(struct pending *p) {
 
 static struct journal_entry entry_of(const struct search *s, const struct pending *p) {
   return (struct journal_entry){.rule = s->sketches.data[p->trial.candidate.sketch].rule,
-                                .edited = p->program,
+                                .edits = p->edits,
                                 .schedule = p->schedule,
                                 .compiler = compiler_text(s->compiler),
                                 .screened = true};

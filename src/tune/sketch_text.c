@@ -58,12 +58,9 @@ static canvas_status edit_all(canvas_context *ctx, struct program **p, const cha
 
 canvas_status sketch_from_text(canvas_context *ctx, const struct program *p, const char *text,
                                size_t length, struct sketch *out) {
-  struct buf copy = {0}, schedule = {0};
-  program_print(p, &copy);
-  *out = (struct sketch){.rule = mem_strdup("user")};
-  canvas_status status = program_parse(ctx, copy.text, copy.length, &out->program);
-  buf_free(&copy);
-  if (status == CANVAS_OK) status = edit_all(ctx, &out->program, text, length, &schedule);
+  struct buf schedule = {0};
+  *out = (struct sketch){.rule = mem_strdup("user"), .program = program_copy(p)};
+  canvas_status status = edit_all(ctx, &out->program, text, length, &schedule);
   if (status == CANVAS_OK)
     status = schedule_parse(ctx, schedule.text, schedule.length, &out->schedule);
   buf_free(&schedule);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/program_edit.h"
 #include "run/child.h"
 #include "run/cold.h"
 #include "tune/candidates.h"
@@ -70,15 +71,13 @@ static canvas_status measure_winner(const struct search *s, const struct compile
 static canvas_status log_winner(const struct search *s, const struct compiler *compiler,
                                 const struct tuned *t) {
   if (!s->journal) return CANVAS_OK;
-  struct buf program = {0}, schedule = {0};
-  program_print(t->program, &program);
+  struct buf schedule = {0};
   schedule_print(t->tree->schedule, &schedule);
   const struct journal_entry entry = {.rule = t->rule,
-                                      .edited = program.text,
+                                      .edits = program_edits_since(t->program, s->program),
                                       .schedule = schedule.text,
                                       .compiler = compiler_text(compiler)};
   canvas_status status = journal_add(s->ctx, s->journal, &entry, &t->verdict);
-  buf_free(&program);
   buf_free(&schedule);
   return status;
 }

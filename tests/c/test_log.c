@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "emit/emit.h"
 #include "run/cache.h"
 #include "run/processor.h"
@@ -40,7 +41,7 @@ static char *machine_text(const struct machine *m) {
 // A record of its own, to be freed; trial t takes 1 / (t + 1) seconds.
 static struct record made(int trial) {
   struct record r = {.program = canonical_program(PROGRAM),
-                     .edited = canonical_program(PROGRAM),
+                     .edits = mem_strdup(""),
                      .schedule = mem_strdup(SCHEDULE),
                      .rule = mem_strdup("user"),
                      .method = mem_strdup("quick"),
@@ -86,8 +87,8 @@ static void records_come_back(void **state) {
     free(r.message);
     r.message = mem_strdup(i % 2 ? "" : "element [1, 2] is 3, not 4\n\"quoted\" \\ \xe2\x80\x98");
     if (i % 5 == 0) {
-      free(r.edited);
-      r.edited = mem_strdup("another\ntext\n");
+      free(r.edits);
+      r.edits = mem_strdup("cache Y as C\ncache C as CC\n");
     }
     char *line = line_of(&r);
     size_t length = strlen(line);
@@ -100,7 +101,8 @@ static void records_come_back(void **state) {
     CHECK(r.failure || (again.cold == r.cold && again.network == r.network), line);
     CHECK(!r.failure || (!again.median && !again.lower && !again.upper), line);
     CHECK_TEXT(again.message, r.message, line);
-    CHECK_TEXT(again.edited, r.edited, line);
+    CHECK_TEXT(again.edits, r.edits, line);
+    CHECK(!again.outdated, line);
     if (!r.failure) CHECK_INT(record_compare(&r, &again), 0, line);
     free(line);
     free(twice);
@@ -123,10 +125,12 @@ static void what_is_no_record_is_rejected(void **state) {
   static const struct {
     const char *from, *to, *message;
   } rows[] = {
-      {"{\"canvas_log\": 1", "{\"canvas_log\": 2",
-       "a record of format 2, this version of canvas reads format 1"},
-      {"{\"canvas_log\": 1", "{\"canvas_log\": 0", "'canvas_log' takes a whole number from 1 on"},
-      {"{\"canvas_log\": 1", "{\"else\": 1", "'canvas_log' is missing"},
+      {"{\"canvas_log\": 2", "{\"canvas_log\": 3",
+       "a record of format 3, this version of canvas reads formats up to 2"},
+      {"{\"canvas_log\": 2", "{\"canvas_log\": 0", "'canvas_log' takes a whole number from 1 on"},
+      {"{\"canvas_log\": 2", "{\"else\": 1", "'canvas_log' is missing"},
+      {"{\"canvas_log\": 2", "{\"canvas_log\": 1", "'edited' is missing"},
+      {"\"edits\": null, ", "", "'edits' is missing"},
       {", \"task\": \"", ", \"tusk\": \"", "'task' is missing"},
       {", \"task\": \"4", ", \"task\": \"5",
        "'task' is '55d0e49b2c5932c7', but the hash of the program is '45d0e49b2c5932c7'"},
@@ -135,7 +139,8 @@ static void what_is_no_record_is_rejected(void **state) {
        "'task' is '45d0e49b2c5932c7', but the hash of the program is 'd5cef090ff4fddc0'"},
       {", \"rule\": \"user\"", "", "'rule' is missing"},
       {"\"rule\": \"user\"", "\"rule\": null", "'rule' takes a string"},
-      {"\"edited\": ", "\"edited\": false, \"e\": ", "'edited' takes a string"},
+      {"\"edits\": ", "\"edits\": false, \"e\": ", "'edits' takes a string"},
+      {"\"edits\": ", "\"edited\": false, \"edits\": ", "'edited' takes a string"},
       {"\"trial\": 3", "\"trial\": -3", "'trial' takes a whole number"},
       {"\"trial\": 3", "\"trial\": 3.0", "'trial' takes a whole number"},
       {"\"trial\": 3", "\"trial\": 3000000000", "'trial' takes a whole number"},
@@ -157,6 +162,8 @@ static void what_is_no_record_is_rejected(void **state) {
       {"\"trial\": 3", "\"later\": null, \"trial\": 3", ""},
       {"\"failure\": \"ok\"", "\"failure\": \"wrong\"", ""},
       {"\"lower\": 0.225", "\"lower\": null", ""},
+      {"\"edits\": null", "\"edits\": \"\"", ""},
+      {"\"edits\": null", "\"edits\": \"no edits\"", ""},
       {"\"cold\": null", "\"cold\": 0.5", ""},
       {", \"cold\": null", "", ""},
       {"\"cold\": null", "\"cold\": -1", "'cold' takes seconds, or null"},
@@ -175,37 +182,79 @@ static void what_is_no_record_is_rejected(void **state) {
   free(line);
 }
 
+// Format 1 had what edits made in place of them: a record without edits counts, another is counted.
+static void records_of_format_1(void **state) {
+  static const struct {
+    const char *edited;
+    bool outdated;
+  } rows[] = {{"null", false}, {"program", false}, {"\"another\\ntext\\n\"", true}};
+  char *line = made_line(3);
+  CHECK_ROWS (rows, row) {
+    struct record r;
+    struct buf text = {0};
+    struct recorded out;
+    const struct record_use use = {0};
+    char *old = replaced(line, "{\"canvas_log\": 2", "{\"canvas_log\": 1");
+    const char *at = strstr(old, "\"edits\": null");
+    buf_bytes(&text, old, (size_t)(at - old));
+    buf_puts(&text, "\"edited\": ");
+    if (!strcmp(row->edited, "program")) {
+      char *program = canonical_program(PROGRAM);
+      json_string(&text, program);
+      free(program);
+    } else {
+      buf_puts(&text, row->edited);
+    }
+    // the key that this version has instead is none of format 1
+    buf_printf(&text, ", \"edits\": \"type X bf16\"%s", at + strlen("\"edits\": null"));
+    CHECK_INT(record_parse(&ctx, text.text, text.length, &r), CANVAS_OK, ctx.message);
+    CHECK_INT(r.outdated, row->outdated, row->edited);
+    CHECK_TEXT(r.edits, "", row->edited);
+    CHECK_INT(record_bind(&ctx, &r, &use, &out), row->outdated ? CANVAS_BAD_INPUT : CANVAS_OK,
+              ctx.message);
+    if (row->outdated)
+      CHECK_TEXT(ctx.message, "the record says what edits made and not which they are",
+                 row->edited);
+    recorded_free(&out);
+    record_free(&r);
+    buf_free(&text);
+    free(old);
+  }
+  free(line);
+}
+
 static void winograd_is_read_from_the_texts(void **state) {
   static const struct {
-    const char *program, *edited;
+    const char *edits;
     int tile;
   } rows[] = {
-      {PROGRAM, PROGRAM, 0},
-      {PROGRAM, "canvas 1\nprogram smooth winograd 4\nin X", 4},
-      {PROGRAM, "program smooth winograd 2 # 4\n", 2},
-      {"program p winograd 4\n", "program p winograd 4\n", 0},
-      {"program p winograd 2\n", "program p winograd 4\n", 4},
-      {PROGRAM, "in X f32 [winograd:4]\n", 0},
-      {"", "", 0},
+      {"", 0},
+      {"winograd Y 4\n", 4},
+      {"cache Y as C\nwinograd Y, Z 2\ninline C\n", 2},
+      {"winograd Y 2\nwinograd Z 4", 4},
+      {"cache winograd as C4\n", 0},
+      // no texts that are written: nothing lets them pass
+      {" winograd Y 4\n", 0},
+      {"winograd\tY 4\n", 0},
   };
   CHECK_ROWS (rows, row) {
-    const struct record r = {.program = (char *)row->program, .edited = (char *)row->edited};
+    const struct record r = {.program = (char *)PROGRAM, .edits = (char *)row->edits};
     const struct record_filter exact = {.exact = true}, two = {.exact = true, .winograd = 2},
                                any = {0};
-    CHECK_INT(record_winograd(&r), row->tile, row->edited);
-    CHECK_INT(record_passes(&r, &exact), !row->tile, row->edited);
-    CHECK_INT(record_passes(&r, &two), row->tile <= 2, row->edited);
-    CHECK(record_passes(&r, &any), row->edited);
+    CHECK_INT(record_winograd(&r), row->tile, row->edits);
+    CHECK_INT(record_passes(&r, &exact), !row->tile, row->edits);
+    CHECK_INT(record_passes(&r, &two), row->tile <= 2, row->edits);
+    CHECK(record_passes(&r, &any), row->edits);
   }
   struct records all = {0};
-  const struct record *best, r = {.program = (char *)PROGRAM, .edited = (char *)rows[1].edited};
+  const struct record *best, r = {.program = (char *)PROGRAM, .edits = (char *)rows[1].edits};
   const struct record_filter exact = {.exact = true};
   records_add(&all, &r);
-  CHECK_INT(records_choose(&ctx, &all, PROGRAM, &exact, &best), CANVAS_NONE, rows[1].edited);
+  CHECK_INT(records_choose(&ctx, &all, PROGRAM, &exact, &best), CANVAS_NONE, rows[1].edits);
   CHECK_TEXT(
       ctx.message,
       "the best record of 'smooth' is of Winograd's convolution in tiles of 4, which rounds more",
-      rows[1].edited);
+      rows[1].edits);
   records_free(&all);
 }
 
@@ -237,11 +286,12 @@ static char *emitted(const struct loop_tree *tree) {
 static void a_record_gives_the_same_code(void **state) {
   struct record r = made(0);
   struct recorded one, two;
-  CHECK_INT(record_bind(&ctx, &r, &one), CANVAS_OK, ctx.message);
+  const struct record_use use = {0};
+  CHECK_INT(record_bind(&ctx, &r, &use, &one), CANVAS_OK, ctx.message);
   char *line = line_of(&r), *code = emitted(one.tree);
   record_free(&r);
   CHECK_INT(record_parse(&ctx, line, strlen(line), &r), CANVAS_OK, ctx.message);
-  CHECK_INT(record_bind(&ctx, &r, &two), CANVAS_OK, ctx.message);
+  CHECK_INT(record_bind(&ctx, &r, &use, &two), CANVAS_OK, ctx.message);
   char *again = emitted(two.tree);
   CHECK_TEXT(again, code, "a record");
   CHECK_INT(two.machine.l2, machine_avx512.l2, "its machine");
@@ -255,27 +305,38 @@ static void a_record_gives_the_same_code(void **state) {
 
 static void what_does_not_bind_says_which_part(void **state) {
   static const struct {
-    const char *program, *edited, *schedule, *machine, *message;
+    const char *program, *edits, *schedule, *machine, *message;
   } rows[] = {
-      {"nonsense", PROGRAM, SCHEDULE, NULL, "the program of the record: line 1, column 1: "},
-      {PROGRAM, "nonsense", SCHEDULE, NULL, "the edited program of the record: line 1, column 1: "},
-      {PROGRAM, PROGRAM, "nonsense", NULL, "the schedule of the record: line 1, "},
-      {PROGRAM, PROGRAM, SCHEDULE, "nonsense", "the machine of the record: line 1, column 1: "},
-      {PROGRAM, PROGRAM, "w, h, k =>\n    @Z = h, w // k\n", NULL,
+      {"nonsense", "", SCHEDULE, NULL, "the program of the record: line 1, column 1: "},
+      {PROGRAM, "nonsense", SCHEDULE, NULL, "the edits of the record: edit 1: line 1, column 1: "},
+      {PROGRAM, "cache Y as C\ncache Y as C\n", SCHEDULE, NULL,
+       "the edits of the record: edit 2: line 1, column 12: there is a 'C' already"},
+      {PROGRAM, "type X bf16\n", SCHEDULE, NULL,
+       "the edits of the record: edit 1: 'type X bf16' changes how numbers are stored"},
+      {PROGRAM, "", "nonsense", NULL, "the schedule of the record: line 1, "},
+      {PROGRAM, "", SCHEDULE, "nonsense", "the machine of the record: line 1, column 1: "},
+      {PROGRAM, "", "w, h, k =>\n    @Z = h, w // k\n", NULL,
        "the schedule of the record: line 2, "},
-      {PROGRAM, PROGRAM, "h, wo, k, wi:? =>\n    @Y = h, {wo, wi}/w // k\n", NULL,
+      {PROGRAM, "", "h, wo, k, wi:? =>\n    @Y = h, {wo, wi}/w // k\n", NULL,
        "the schedule of the record has holes"},
-      {PROGRAM, "canvas 1\nprogram smooth\nin X f32 [h:12]\nY[h:12] = X[h]\nout Y\n", SCHEDULE,
-       NULL, "the edited program of the record has other inputs and outputs than the program"},
+      {PROGRAM, "cache Y as C\n", SCHEDULE, NULL, "the schedule of the record: "},
+      // a gibibyte, of a program that has 12 numbers
+      {"canvas 1\nprogram p\nin X f32 [h:12]\nY[h:12] = X[h] // max k:100000000\nout Y\n",
+       "outline Y X[h] as Z\nrfactor Y k 50000000 as P\n",
+       "h => \n    @Z = h\nh2, k_o, k_i => \n    @P = h2/h, k_i // k_o\nh3, k_i3 =>\n    @Y = h3/h "
+       "// "
+       "k_i3/k_i\n",
+       NULL, "the schedule of the record: line 4, column 5: buffer 'P' takes 2400000000 bytes"},
   };
   CHECK_ROWS (rows, row) {
     struct recorded out;
+    const struct record_use use = {0};
     char *machine = row->machine ? mem_strdup(row->machine) : machine_text(&machine_avx512);
     const struct record one = {.program = (char *)row->program,
-                               .edited = (char *)row->edited,
+                               .edits = (char *)row->edits,
                                .schedule = (char *)row->schedule,
                                .machine = machine};
-    CHECK_INT(record_bind(&ctx, &one, &out), CANVAS_BAD_INPUT, row->message);
+    CHECK_INT(record_bind(&ctx, &one, &use, &out), CANVAS_BAD_INPUT, row->message);
     CHECK(!strncmp(ctx.message, row->message, strlen(row->message)), ctx.message);
     free(machine);
   }
@@ -341,7 +402,7 @@ static void what_is_appended_is_read(void **state) {
   CHECK_INT(log_read(&ctx, path, &all), CANVAS_OK, ctx.message);
   CHECK_INT(all.count, 20, path);
   CHECK_INT(all.damaged, 0, all.why);
-  CHECK_INT(all.text_count, 9, "each text is kept once: edited is program, message is \"\"");
+  CHECK_INT(all.text_count, 9, "each text is kept once: edits and message are \"\"");
   for (int i = 0; i < 20; i++) CHECK_INT(all.data[i].trial, i, path);
   records_free(&all);
   unlink(path);
@@ -732,17 +793,17 @@ static void the_best_is_of_this_place(void **state) {
     struct record_filter filter;
     int trial;
   } rows[] = {
-      {{machine, "A", "gcc", "1", 1, false, 0, false}, 8},
-      {{machine, "A", "gcc", "1", 2, false, 0, false}, 3},
-      {{machine, "A", "gcc", "1", 0, false, 0, false}, 3},
-      {{NULL, "A", "gcc", "1", 1, false, 0, false}, 7},
-      {{machine, NULL, "gcc", "1", 1, false, 0, false}, 6},
-      {{machine, "A", "gcc", NULL, 1, false, 0, false}, 5},
-      {{machine, "A", NULL, "1", 1, false, 0, false}, 4},
-      {{NULL, NULL, NULL, NULL, 0, false, 0, false}, 7},
-      {{machine, "C", "gcc", "1", 1, false, 0, false}, -1},
-      {{machine, "A", "gcc", "1", 7, false, 0, false}, -1},
-      {{"", "A", "gcc", "1", 1, false, 0, false}, -1},
+      {{machine, "A", "gcc", "1", 1, false, 0, false, NULL, NULL}, 8},
+      {{machine, "A", "gcc", "1", 2, false, 0, false, NULL, NULL}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0, false, NULL, NULL}, 3},
+      {{NULL, "A", "gcc", "1", 1, false, 0, false, NULL, NULL}, 7},
+      {{machine, NULL, "gcc", "1", 1, false, 0, false, NULL, NULL}, 6},
+      {{machine, "A", "gcc", NULL, 1, false, 0, false, NULL, NULL}, 5},
+      {{machine, "A", NULL, "1", 1, false, 0, false, NULL, NULL}, 4},
+      {{NULL, NULL, NULL, NULL, 0, false, 0, false, NULL, NULL}, 7},
+      {{machine, "C", "gcc", "1", 1, false, 0, false, NULL, NULL}, -1},
+      {{machine, "A", "gcc", "1", 7, false, 0, false, NULL, NULL}, -1},
+      {{"", "A", "gcc", "1", 1, false, 0, false, NULL, NULL}, -1},
   };
   CHECK_ROWS (rows, row) {
     const struct record *best = records_best(&all, program, &row->filter);
@@ -766,10 +827,10 @@ static void the_best_is_of_this_place(void **state) {
     struct record_filter filter;
     int trial;
   } ended[] = {
-      {{machine, "A", "gcc", "1", 1, false, 0, false}, 2},
-      {{machine, "A", "gcc", "1", 2, false, 0, false}, 3},
-      {{machine, "A", "gcc", "1", 0, false, 0, false}, 3},
-      {{machine, "C", "gcc", "1", 1, false, 0, false}, -1},
+      {{machine, "A", "gcc", "1", 1, false, 0, false, NULL, NULL}, 2},
+      {{machine, "A", "gcc", "1", 2, false, 0, false, NULL, NULL}, 3},
+      {{machine, "A", "gcc", "1", 0, false, 0, false, NULL, NULL}, 3},
+      {{machine, "C", "gcc", "1", 1, false, 0, false, NULL, NULL}, -1},
   };
   CHECK_ROWS (ended, row) {
     const struct record *best = records_best(&all, program, &row->filter);
@@ -837,8 +898,8 @@ static void what_was_timed_in_a_network_comes_first(void **state) {
       r.threads = of[i].threads, r.screened = of[i].screened;
       if (of[i].elsewhere) r.processor[0] ^= 1;
       if (of[i].winograd) {
-        free(r.edited);
-        r.edited = mem_strdup("canvas 1\nprogram smooth winograd 4\n");
+        free(r.edits);
+        r.edits = mem_strdup("winograd Y 4\n");
       }
       records_add(&all, &r);
       record_free(&r);
@@ -864,6 +925,64 @@ static void what_was_timed_in_a_network_comes_first(void **state) {
     free(program);
     records_free(&all);
   }
+}
+
+// What cannot be used hides nothing that can, however many there are, and whatever they say of themselves.
+static void what_cannot_be_used_is_passed_over(void **state) {
+  static const struct {
+    int bad;
+    bool screened, network;  // of the good one; of the bad ones
+    const char *edits, *schedule, *why;
+  } rows[] = {
+      {1, false, false, "type X bf16\n", SCHEDULE, "the edits of the record: edit 1: "},
+      {1, false, false, "", "h =>\n    @Z = h\n", "the schedule of the record: line 2, "},
+      {3, true, false, "cache Q as R\n", SCHEDULE, "the edits of the record: edit 1: line 1, "},
+      {3, false, true, "border Y\n", SCHEDULE, "the edits of the record: edit 1: line 1, "},
+      {100, true, true, "winograd\tY 4\n", SCHEDULE, "the edits of the record: edit 1: "},
+  };
+  CHECK_ROWS (rows, row)
+    for (int with_good = 0; with_good < 2; with_good++) {
+      struct records all = {0};
+      for (int i = 0; i <= row->bad; i++) {
+        struct record r = made(i);
+        bool good = i == row->bad;
+        free(r.edits);
+        free(r.schedule);
+        r.edits = mem_strdup(good ? "" : row->edits);
+        r.schedule = mem_strdup(good ? SCHEDULE : row->schedule);
+        r.median = good ? 1 : 1e-9;
+        r.network = !good && row->network ? r.median : 0;
+        r.screened = good && row->screened;
+        if (!good || with_good) records_add(&all, &r);
+        record_free(&r);
+      }
+      const struct record_filter any = {.exact = true};
+      struct program *p;
+      const struct record *best;
+      struct recorded bound;
+      struct records_passed passed;
+      struct log_tasks tasks = {0};
+      CHECK_INT(program_parse(&ctx, PROGRAM, strlen(PROGRAM), &p), CANVAS_OK, ctx.message);
+      const struct record_use use = {.given = p};
+      canvas_status status = records_use(&ctx, &all, &any, &use, &best, &bound, &passed);
+      CHECK_INT(status, with_good ? CANVAS_OK : CANVAS_NONE, row->why);
+      CHECK_INT(passed.count, row->bad, row->why);
+      CHECK(!strncmp(passed.why, row->why, strlen(row->why)), passed.why);
+      if (with_good) {
+        CHECK_INT(best->trial, row->bad, "the good one");
+        recorded_free(&bound);
+      } else {
+        CHECK(strstr(ctx.message, " of 'smooth' cannot be used: the "), ctx.message);
+      }
+      records_usable_tasks(&all, &any, NULL, &tasks);
+      CHECK_INT(tasks.count, 1, row->why);
+      CHECK_INT(tasks.data[0].best, with_good ? row->bad : -1, row->why);
+      CHECK_INT(tasks.data[0].refused, row->bad, row->why);
+      CHECK(!strncmp(tasks.data[0].why, row->why, strlen(row->why)), tasks.data[0].why);
+      free(tasks.data);
+      program_free(p);
+      records_free(&all);
+    }
 }
 
 // ---- merged -------------------------------------------------------------------------------------
@@ -998,7 +1117,7 @@ static void the_api_binds_a_record(void **state) {
   canvas_bound *bound, *edited;
   char *text, *line = canvas_log_line(log, 0);
   CHECK(!strncmp(line, RECORD_BEGIN, strlen(RECORD_BEGIN)), line);
-  CHECK_INT(canvas_log_bind(&ctx, log, 0, &bound), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_log_bind(&ctx, log, 0, NULL, &bound), CANVAS_OK, ctx.message);
   canvas_log_free(log);
   CHECK_INT(canvas_bound_edit(&ctx, bound, "mark k unroll", 13, &edited), CANVAS_OK, ctx.message);
   canvas_bound_free(bound);
@@ -1007,6 +1126,28 @@ static void the_api_binds_a_record(void **state) {
   canvas_string_free(line);
   canvas_string_free(text);
   canvas_bound_free(edited);
+}
+
+// Records of format 1 that hold an edited program are counted, and stay in the file.
+static void the_api_counts_what_is_outdated(void **state) {
+  const char *path = path_of("old.log");
+  char *line = made_line(3), *old = replaced(line, "{\"canvas_log\": 2", "{\"canvas_log\": 1");
+  char *edited = replaced(old, "\"edits\": null", "\"edited\": \"canvas 1\\nprogram smooth\\n\"");
+  canvas_log *log;
+  int64_t number, cut;
+  const char *why;
+  write_bytes(path, edited, strlen(edited) - 1);
+  CHECK_INT(append(path, 4, &cut), CANVAS_OK, ctx.message);
+  CHECK_INT(cut, 0, "a whole record lacks its line's end");
+  CHECK_INT(canvas_log_read(&ctx, path, &log), CANVAS_OK, ctx.message);
+  CHECK_INT(canvas_log_count(log), 1, "the new one");
+  CHECK_INT(canvas_log_damaged(log, NULL, &why), 0, why);
+  CHECK_INT(canvas_log_outdated(log, &number), 1, "the old one");
+  CHECK_INT(number, 1, "its line");
+  canvas_log_free(log);
+  free(line);
+  free(old);
+  free(edited);
 }
 
 static void the_api_counts_and_merges(void **state) {
@@ -1034,6 +1175,7 @@ static void the_api_counts_and_merges(void **state) {
 
 CHECK_MAIN(
     cmocka_unit_test(records_come_back), cmocka_unit_test(what_is_no_record_is_rejected),
+    cmocka_unit_test(records_of_format_1), cmocka_unit_test(what_cannot_be_used_is_passed_over),
     cmocka_unit_test(winograd_is_read_from_the_texts), cmocka_unit_test(tasks_have_names),
     cmocka_unit_test(a_record_gives_the_same_code),
     cmocka_unit_test(what_does_not_bind_says_which_part),
@@ -1056,4 +1198,5 @@ CHECK_MAIN(
     cmocka_unit_test(ties_do_not_depend_on_the_order),
     cmocka_unit_test_setup_teardown(the_api_finds_the_best, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_binds_a_record, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(the_api_counts_what_is_outdated, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(the_api_counts_and_merges, make_folder, remove_folder))

@@ -374,7 +374,6 @@ static void takes_schedules_of_a_log(void **state) {
   struct buf here = {0};
   machine_print(&machine, &here);
   struct record r = {.program = program,
-                     .edited = program,
                      .schedule = slow,
                      .rule = "",
                      .method = "",

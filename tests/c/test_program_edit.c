@@ -70,6 +70,19 @@ static const struct {
      "O[h_o:3, n:1, c:6, h_i:4] = if 1 <= h_o*4+h_i && h_o*4+h_i < 9 then X[n, c, h_o*4+h_i-1] "
      "else 0\nP[c:6, h:10] = if 1 <= h && h < 9 then O[h/4, 0, c, h%4] else 0\n" CONV LAST},
     {"type Y bf16", HEAD PAD "Y bf16 [o:70, h:8] = P[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"outline Y P[c, h+k] as Q",
+     HEAD PAD "Q[c:6, h:10] = P[c, h]\n"
+              "Y[o:70, h:8] = Q[c, h+k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"columns Y P[c, h+k] as Q",
+     HEAD PAD "Q[c:6, h:8, k:3] = P[c, h+k]\n"
+              "Y[o:70, h:8] = Q[c, h, k] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"outline Y P[c, h+k]*W[o,c,k] as Q",
+     HEAD PAD "Q[c:6, h:8, k:3, o:70] = P[c, h+k] * W[o, c, k]\n"
+              "Y[o:70, h:8] = Q[c, h, k, o] // sum c:6, k:3\n" LAST},
+    {"turn P c as Q", HEAD "Q[h:10, c:6] = if 1 <= h && h < 9 then X[0, c, h-1] else 0\n"
+                           "Y[o:70, h:8] = Q[h+k, c] * W[o, c, k] // sum c:6, k:3\n" LAST},
+    {"inline P, D", HEAD "Y[o:70, h:8] = (if 1 <= h+k && h+k < 9 then X[0, c, h+k-1] else 0) * "
+                         "W[o, c, k] // sum c:6, k:3\n" TAIL},
     {"type B f32 # a comment\n",
      HEAD PAD CONV TWICE "Z[o:70, h:8] = max(Y[o, h], 0)\nB[i:4] = Z[0, q[i]]\nout Z\nout B\n"},
 };
@@ -313,20 +326,14 @@ static void names_of_sums(void **state) {
   program_free(q);
 }
 
+#define ALL_EDITS                                                                     \
+  "cache, pack, inline, type, rfactor, border, overlap, winograd, outline, columns, " \
+  "reciprocal, straight, turn, merge or normalize"
 static const struct {
   const char *edit, *message;
 } rejected[] = {
-    {"",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border, overlap or "
-     "winograd), "
-     "found the "
-     "end of "
-     "the text"},
-    {"melt Y",
-     "line 1, column 1: expected an edit (cache, pack, inline, type, rfactor, border, overlap or "
-     "winograd), "
-     "found "
-     "'melt'"},
+    {"", "line 1, column 1: expected an edit (" ALL_EDITS "), found the end of the text"},
+    {"melt Y", "line 1, column 1: expected an edit (" ALL_EDITS "), found 'melt'"},
     {"cache", "line 1, column 6: expected the tensor to cache, found the end of the text"},
     {"cache Q as C", "line 1, column 7: the program has no tensor 'Q'"},
     {"cache Y",
@@ -420,6 +427,20 @@ static const struct {
     {"border Y",
      "line 1, column 8: 'Y' multiplies nothing that is 0 where indices say so, inline such a "
      "stage"},
+    {"outline Y P[c, h] as Q", "line 1, column 11: the expression of 'Y' has no such value"},
+    {"outline X P[c, h] as Q", "line 1, column 9: 'X' is an input, it has no expression"},
+    {"outline Y P[c, h+k] as D", "line 1, column 24: there is a 'D' already, choose another name"},
+    {"outline Y Z[o, h] as Q",
+     "line 1, column 11: unknown tensor 'Z', define it on an earlier line"},
+    {"reciprocal Y P[c, h+k] as Q", "line 1, column 12: 'Y' does not divide by that"},
+    {"straight Y P[c, h+k] h",
+     "line 1, column 10: the load has no index of few straight pieces along that axis alone"},
+    {"straight Z max(Y[o, h], 0) h", "line 1, column 10: the value is no load of a tensor"},
+    {"turn Y o as Q", "line 1, column 6: 'Y' reduces, its axes stay"},
+    {"turn P k as Q", "line 1, column 8: 'P' has no axis 'k'"},
+    {"merge all",
+     "line 1, column 7: expected 'axes' after what is done to all of them, found 'all'"},
+    {"normalize conditions", "the edit leaves the program as it is"},
     {"type", "line 1, column 5: expected the tensor whose type changes, found the end of the text"},
     {"type X", "line 1, column 7: expected f32, f64 or bf16, found the end of the text"},
     {"type X i32", "line 1, column 8: expected f32, f64 or bf16, found 'i32'"},
@@ -548,13 +569,67 @@ static void random_split(struct random *r, const struct program *p, int from, in
   buf_puts(text, "rfactor");
 }
 
+// A value of the stage's expression; -1: it is an input.
+static int value_in(struct random *r, const struct program *p, int stage) {
+  int expr = p->tensors.data[stage].is_input ? -1 : p->tensors.data[stage].body;
+  while (expr >= 0 && random_below(r, 3)) {
+    const struct px_node *n = &p->nodes.data[expr];
+    int arg = n->op == PX_LOAD ? -1 : n->arg[random_below(r, 3)];
+    if (arg < 0 || p->nodes.data[arg].sort != PX_VALUE) break;
+    expr = arg;
+  }
+  return expr;
+}
+
+// `outline E3 X[c] + 1 as E7` and its like
+static void random_part(struct random *r, const struct program *p, int stage, int number,
+                        struct buf *text) {
+  static const char *const words[] = {"outline", "columns", "reciprocal", "straight"};
+  const struct program_tensor *t = &p->tensors.data[stage];
+  const char *axis = t->rank ? t->axes[random_below(r, (uint32_t)t->rank)].name : "none";
+  const char *word = words[random_below(r, 4)];
+  int value = value_in(r, p, stage);
+  if (value < 0) {
+    buf_printf(text, "turn %s %s as E%d", t->name, axis, number);
+    return;
+  }
+  buf_printf(text, "%s %s ", word, t->name);
+  program_print_expr(p, value, text);
+  if (word == words[3])
+    buf_printf(text, " %s", axis);
+  else
+    buf_printf(text, " as E%d", number);
+}
+
+// ... of the program, of two stages
+static void random_whole(struct random *r, const struct program *p, int stage, int number,
+                         struct buf *text) {
+  const struct program_tensor *t = &p->tensors.data[stage];
+  switch (random_below(r, 6)) {
+    case 0: buf_puts(text, "merge axes"); break;
+    case 1: buf_puts(text, "normalize conditions"); break;
+    case 2:
+    case 3:
+      buf_printf(text, "inline %s, %s", t->name,
+                 p->tensors.data[random_below(r, (uint32_t)p->tensors.count)].name);
+      break;
+    default:
+      buf_printf(text, "turn %s %s as E%d", t->name,
+                 t->rank ? t->axes[random_below(r, (uint32_t)t->rank)].name : "none", number);
+  }
+}
+
 static void random_edit(struct random *r, const struct program *p, int number, struct buf *text) {
   int tensor = (int)random_below(r, (uint32_t)p->tensors.count);
   int reader = (int)random_below(r, (uint32_t)p->tensors.count);
   const struct program_tensor *t = &p->tensors.data[tensor];
   const char *other = p->tensors.data[reader].name;
   const struct program_tensor *other_tensor = &p->tensors.data[reader];
-  switch (random_below(r, 6)) {
+  switch (random_below(r, 10)) {
+    case 9:
+    case 8:
+    case 7: random_part(r, p, tensor, number, text); break;
+    case 6: random_whole(r, p, tensor, number, text); break;
     case 5:
       buf_printf(
           text, "overlap %s in %s %s %d as E%d", t->name, other,
@@ -570,32 +645,61 @@ static void random_edit(struct random *r, const struct program *p, int number, s
   }
 }
 
+// The edits that were made, made again of the text of the first program, make the same text.
+static void check_replay(const struct program *given, const struct program *p) {
+  canvas_context ctx = {.message = ""};
+  const struct replay_rules rules = {0};
+  struct buf text = {0}, wanted = {0}, got = {0};
+  struct program *again;
+  program_print(given, &text);
+  program_print(p, &wanted);
+  struct program *read = parse(text.text);
+  const char *edits = program_edits_since(p, given);
+  CHECK_INT(program_replay(&ctx, read, edits, &rules, &again), CANVAS_OK, ctx.message);
+  program_print(again, &got);
+  CHECK_TEXT(got.text, wanted.text, edits);
+  program_free(again);
+  program_free(read);
+  buf_free(&text);
+  buf_free(&wanted);
+  buf_free(&got);
+}
+
+// Edits by the word that they begin with; of caches those of what a stage reads first.
+static const char *const kinds[] = {"cache ",     "pack ",    "inline ",  "rfactor ",
+                                    "overlap ",   "outline ", "columns ", "turn ",
+                                    "normalize ", "merge ",   "straight "};
+enum { KINDS = sizeof kinds / sizeof *kinds, SPLIT = 3, RARE = 8 };
+
+static int kind_of(const char *edit) {
+  int i = 0;
+  while (i < KINDS && strncmp(edit, kinds[i], strlen(kinds[i])) != 0) i++;
+  return i;
+}
+
 static void edits_keep_values(void **state) {
   (void)state;
   struct random r;
   random_open(&r, 11, RANDOM_TEST, 0);
-  int kinds[6] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
+  int seen[KINDS + 1] = {0}, rounds = getenv("CANVAS_TEST_ALL") ? 5000 : 400;
   for (int round = 0; round < rounds; round++) {
-    struct program *p = random_program((uint64_t)round), *q;
+    struct program *given = random_program((uint64_t)round), *p = program_copy(given), *q;
     int64_t count, again;
     double *before = evaluate(p, &count);
-    int splits = kinds[4];
-    for (int i = 0; i < 12; i++) {
+    bool exactly = true;
+    for (int i = 0; i < 16; i++) {
       canvas_context ctx = {.message = ""};
       struct buf edit = {0};
       random_edit(&r, p, i, &edit);
       if (program_edit(&ctx, p, edit.text, edit.length, &q) == CANVAS_OK) {
-        kinds[edit.text[0] == 'p'         ? 0
-              : edit.text[0] == 'i'       ? 1
-              : edit.text[0] == 'r'       ? 4
-              : edit.text[0] == 'o'       ? 5
-              : strstr(edit.text, " in ") ? 2
-                                          : 3]++;
+        int kind = kind_of(edit.text);
+        seen[kind]++;
+        exactly = exactly && kind != SPLIT;
         struct buf text = {0};
-        double *after = evaluate(q, &again);
+        double *after = evaluate_on(given, q, &again);
         program_print(q, &text);
         CHECK_INT(again, count, edit.text);
-        if (!same_values(before, after, count, kinds[4] == splits))
+        if (!same_values(before, after, count, exactly))
           fail_msg("round %d: '%s' changes what is computed, it gives\n%s", round, edit.text,
                    text.text);
         program_free(parse(text.text));
@@ -608,14 +712,15 @@ static void edits_keep_values(void **state) {
       }
       buf_free(&edit);
     }
+    check_replay(given, p);
     free(before);
     program_free(p);
+    program_free(given);
   }
-  print_message(
-      "             %d packs, %d inlined stages, %d read and %d write caches, %d splits, "
-      "%d overlaps\n",
-      kinds[0], kinds[1], kinds[2], kinds[3], kinds[4], kinds[5]);
-  for (int i = 0; i < 6; i++) CHECK(kinds[i] > rounds / 20, "too few edits of a kind mean little");
+  for (int i = 0; i < KINDS; i++) print_message("%s%s%d", i ? ", " : "", kinds[i], seen[i]);
+  print_message("\n");
+  for (int i = 0; i < RARE; i++)
+    CHECK(seen[i] > rounds / 20, "too few edits of a kind mean little");
 }
 
 // ---- merged axes ----

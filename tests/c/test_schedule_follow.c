@@ -167,6 +167,12 @@ static const struct {
     {GEMM, "inline C", "i, j, k =>\n    @C = i, j // k\n" LAST,
      "line 1, column 8: 'C' reduces: only a stage that does nothing but copy it could do so in its "
      "place"},
+    {GEMM, "outline C A[i, k] as Z", "i, j, k =>\n    @C = i, j // k\n" LAST,
+     "no schedule follows the edit 'outline C A[i, k] as Z': take the default schedule of what it "
+     "makes of the program"},
+    {GEMM, "normalize conditions", "i, j, k =>\n    @C = i, j // k\n" LAST,
+     "no schedule follows the edit 'of all axes or conditions': take the default schedule of what "
+     "it makes of the program"},
     {GEMM, "type C bf16", "i, j, k, k_i:? =>\n    @C = i, j // {k, k_i}/k\n" LAST,
      "the schedule has 1 holes without a number, give them with --set"},
 };

@@ -85,7 +85,7 @@ static void every_method(void **state) {
         CHECK(r.data[a].screened && r.data[a].trial == a && r.data[a].seed == 1, name);
         for (int b = 0; b < a; b++)
           CHECK(strcmp(r.data[a].schedule, r.data[b].schedule) != 0 ||
-                    strcmp(r.data[a].edited, r.data[b].edited) != 0,
+                    strcmp(r.data[a].edits, r.data[b].edits) != 0,
                 name);
       }
       CHECK(!r.data[TRIALS].screened && r.data[TRIALS].failure == FAILED_NOT, name);
@@ -649,7 +649,7 @@ static void next_winner(void **state) {
   for (int i = 6; i < r.count - 1; i++) {
     CHECK_INT(r.data[i].failure, FAILED_RUN, r.data[i].message);
     CHECK(strcmp(r.data[i].schedule, r.data[i + 1].schedule) != 0 ||
-              strcmp(r.data[i].edited, r.data[i + 1].edited) != 0,
+              strcmp(r.data[i].edits, r.data[i + 1].edits) != 0,
           "another schedule");
   }
   CHECK_INT(r.data[r.count - 1].failure, FAILED_NOT, r.data[r.count - 1].message);

@@ -1,5 +1,6 @@
 /* Tuning logs: any bytes as a file are records or one message; what is read is written and read again as it
- * was, a record binds or says why not, and a file that is no log is never changed. */
+ * was, a record binds or says why not, and a file that is no log is never changed. Whatever a record says, and whatever
+ * stands in place of its edits, what is bound computes what the program says. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -9,8 +10,12 @@
 
 #include "base/buf.h"
 #include "base/memory.h"
+#include "program/program_edit.h"
 #include "run/cache.h"
+#include "same_program.h"
 #include "tune/log.h"
+
+static const double SLACK = 1e-6; /* for sums in parts and reciprocals */
 
 static void check_record(canvas_context *ctx, const struct record *r) {
   struct buf once = {0}, twice = {0};
@@ -29,10 +34,42 @@ static void check_record(canvas_context *ctx, const struct record *r) {
 static void check_line(canvas_context *ctx, const char *text, size_t size) {
   struct record r;
   struct recorded bound;
+  const struct record_use use = {0};
   if (!fine(ctx, record_parse(ctx, text, size, &r))) return;
-  check_record(ctx, &r);
-  if (fine(ctx, record_bind(ctx, &r, &bound))) recorded_free(&bound);
+  if (!r.outdated) check_record(ctx, &r);
+  if (fine(ctx, record_bind(ctx, &r, &use, &bound))) {
+    must(!r.outdated, "an outdated record is not bound");
+    must_compute(ctx, bound.given, bound.program, SLACK, "a record keeps what is computed");
+    recorded_free(&bound);
+  }
   record_free(&r);
+}
+
+/* The input as the edits of a record, of programs that every kind of edit is for. */
+static void check_edits(canvas_context *ctx, const char *text, size_t size) {
+  static const char *const programs[] = {
+      "program p\nin X f32 [h:5, w:6]\nin W f32 [k:3, c:4]\nin q i32 [r:3] 0..6 rising\n"
+      "Y[h:5, w:6] = (if 1 <= w+k && w+k < 7 then X[h, w+k-1] else 0) * W[k, c] // sum k:3, c:4\n"
+      "T[w:5] = if w < 1 || !(w <= 3) then 2 else X[w, w-1]\nS[h:5, r:2] = X[h, e] // sum "
+      "e:q[r]..q[r+1]\nZ[h:5, w:6] = Y[h, w] / sqrt(abs(X[h, 1]) + 0.001) + T[h]\nout Z, S\n",
+      "program p\nin X f32 [n:2, c:3, h:6, w:4]\nin W f32 [o:2, c:3, kh:3, kw:3] const\n"
+      "P[n:2, c:3, h:8, w:6] = if 1 <= h && h < 7 && 1 <= w && w < 5 then X[n, c, h-1, w-1] else "
+      "0\n"
+      "Y[n:2, o:2, h:6, w:4] = P[n, c, h+kh, w+kw] * W[o, c, kh, kw] // sum c:3, kh:3, kw:3\n"
+      "Z[n:2, o:2, h:6, w:4] = max(Y[n, o, h, (w+3)%4], 0)\nout Z\n"};
+  const struct replay_rules rules = {0};
+  char *edits = mem_strndup(text, size);
+  for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    struct program *p, *q;
+    must(fine(ctx, program_parse(ctx, programs[i], strlen(programs[i]), &p)), "a program");
+    if (fine(ctx, program_replay(ctx, p, edits, &rules, &q))) {
+      must_compute(ctx, p, q, SLACK, "edits of a log keep what is computed");
+      must(q->winograd == p->winograd, "nor take a convolution that nobody allowed");
+    }
+    program_free(q);
+    program_free(p);
+  }
+  mem_free(edits);
 }
 
 /* Appending to it makes a log of which all is read, or changes nothing. */
@@ -66,6 +103,7 @@ void fuzz(canvas_context *ctx, const char *text, size_t size) {
     snprintf(path, sizeof path, "%s/canvas-fuzz-%ld.log", folder ? folder : "/tmp", (long)getpid());
   }
   check_line(ctx, text, size);
+  check_edits(ctx, text, size);
   must(fine(ctx, file_write(ctx, path, text, size)), "there is room for a file");
   check_file(ctx, path, text, size);
   unlink(path);

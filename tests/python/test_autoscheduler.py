@@ -56,15 +56,28 @@ def pads() -> Any:
     del TASK_TABLE[made.key]
 
 
+def plain(program: str) -> str:
+    """Each stage in loops of its own."""
+    lines = []
+    for stage in template.stages_of(program):
+        own = [f"{{{stage.name}_{axis}}}/{axis}" for axis, _ in stage.axes]
+        over = [f"{{{stage.name}_{axis}}}/{axis}" for axis, _ in stage.over]
+        loops = ", ".join(f"{stage.name}_{axis}" for axis, _ in [*stage.axes, *stage.over])
+        summed = f" // {', '.join(over)}" if over else ""
+        lines.append(f"{loops} =>\n    @{stage.name} = {', '.join(own)}{summed}\n")
+    return "".join(lines)
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the tuner is asked, which answers with the default schedule."""
+    """What the tuner is asked, which answers with a plain schedule."""
     seen: dict[str, Any] = {}
 
     def tune(program: str, **options: Any) -> dict[str, Any]:
         seen.update(options, program=program)
-        edited, text = _core.bind_schedule(program)
-        return {"failure": "ok", "message": "", "program": edited, "schedule": text}
+        same, text = _core.bind_schedule(program, plain(program))
+        found = {"program": same, "edits": "", "schedule": text}
+        return {"failure": "ok", "message": "", **found}
 
     monkeypatch.setattr(scheduler._core, "tune", tune)
     return seen
@@ -334,8 +347,13 @@ def test_configs_are_of_the_stages_in_order(pads: Task) -> None:
 
 def test_entities_of_what_the_template_finds(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     def tune(program: str, **options: Any) -> dict[str, Any]:
-        edited, text = template.bound(program, scheduler._tiles(program, given, None))
-        return {"failure": "ok", "message": "", "program": edited, "schedule": text}
+        tiles = scheduler._tiles(program, given, None)
+        edited, text = template.bound(program, tiles)
+        _, caches = template.cached(program, tiles)
+        edits = "".join(f"cache {name} as {cache}\n" for name, cache in caches.items())
+        return {
+            "failure": "ok", "message": "", "program": edited, "edits": edits, "schedule": text
+        }  # fmt: skip
 
     given = scheduler.checked_config([[SPLIT], {}])
     monkeypatch.setattr(scheduler._core, "tune", tune)
@@ -417,9 +435,22 @@ def other_gemm() -> Any:
     """A config of another size."""
     text = _core.print_program(te.program(gemm(8, 8, 8)[0], name="gemm_small"))
     return [
-        [entities(special=[{"canvas": 1, "program": text, "edited": text, "schedule": ""}])],
+        [entities(special=[{"canvas": 2, "program": text, "edits": "", "schedule": ""}])],
         {},
     ]
+
+
+def found_gemm(edits: str, **more: Any) -> Any:
+    """A config of what a search found, and what its edits are."""
+    text = _core.print_program(te.program(gemm(N, N, N)[0], name="gemm_small"))
+    found = {"canvas": 2, "program": text, "edits": edits, "schedule": "", **more}
+    return [[entities(special=[found])], {}]
+
+
+def old_gemm() -> Any:
+    """Of an older version: what edits made stands there, and not the edits."""
+    text = found_gemm("")[0][0]["special"][0]["program"]
+    return found_gemm("", canvas=1, edited=text.replace("\nC[", "\nD[i:1] = 1\nC["))
 
 
 @pytest.mark.parametrize(
@@ -513,7 +544,10 @@ def test_wrong_arguments_of_tasks(wrong: Any, message: str) -> None:
         ([[{"tiles": []}], {}], "config 0 has no 'tiles': there are fuse, spatial, reduce"),
         ([[{"spatial": "x"}], {}], "'spatial' of config 0 is a list, not 'x'"),
         ([[], {"inline": 1}], "'inline' of the graph's config is a list, not 1"),
-        ([[entities(special=[{"canvas": 1}])], {}], "has the texts program, edited and schedule"),
+        ([[entities(special=[{"canvas": 2}])], {}], "has the texts program, edits and schedule"),
+        (old_gemm(), "the config is of an older version, which wrote what edits made"),
+        (found_gemm("type A bf16\n"), "edit 1: 'type A bf16' changes how numbers are stored"),
+        (found_gemm("cache Q as R\n"), "edit 1: line 1, column 7: the program has no tensor 'Q'"),
         (other_gemm(), "the config is of another task: of a program 'gemm_small' that is not"),
         ([[entities(spatial=[[32]])], {}], "another task: 'spatial' has parts of 1 axes, and 'C'"),
         (
@@ -544,13 +578,12 @@ def test_wrong_uses_of_a_config(task: Task, tmp_path: Path) -> None:
             scheduler.config_from_line(line)
     with pytest.raises(canvas.CanvasError, match="cannot read configs from"):
         scheduler.load_configs(tmp_path / "nothing.txt")
-    damaged = _core.bind_schedule(te.program(gemm(8, 8, 8)[0]))
     with pytest.raises(canvas.CanvasError):
         schedule_with_config(
             task.key,
             [[entities(special=[{
-                "canvas": 1, "program": te.program(gemm(N, N, N)[0], name="gemm_small"),
-                "edited": damaged[0], "schedule": damaged[1],
+                "canvas": 2, "program": te.program(gemm(N, N, N)[0], name="gemm_small"),
+                "edits": "", "schedule": "i =>\n    @D = i\n",
             }])], {}],
         )  # fmt: skip
 

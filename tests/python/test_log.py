@@ -17,6 +17,7 @@ in W f32 [k:3]
 Y[h:12, w:10] = X[h, w+k] * W[k] // sum k:3
 out Y
 """
+EDITS = "cache X in Y as P\n"
 EDITED = PROGRAM.replace("Y[", "P[h:12, w:12] = X[h, w]\nY[").replace(
     "] = X[h, w+k]", "] = P[h, w+k]"
 )
@@ -52,11 +53,11 @@ def here(tmp_path_factory):
     (folder / "smooth.program").write_text(PROGRAM)
     measured = json.loads(canvas("run", folder / "smooth.program", "--json").stdout)
     record = {
-        "canvas_log": 1,
+        "canvas_log": 2,
         "task": task_of(PROGRAM),
         "version": canvas("--version").stdout.split()[1],
         "program": PROGRAM,
-        "edited": EDITED,
+        "edits": EDITS,
         "schedule": SCHEDULE,
         "rule": "user",
         "method": "quick",
@@ -111,10 +112,11 @@ def test_the_tuned_schedule_is_run_compiled_and_replayed(here):
         ({"threads": 2}, "is of 2 threads, not of 1"),
         ({"machine": "canvas 1\nmachine m\nline 128\n"}, "is of another machine"),
         (
-            {"edited": PROGRAM.replace("smooth", "smooth winograd 4")},
+            {"edits": "winograd Y 4\n"},
             "is of Winograd's convolution in tiles of 4, which rounds more",
         ),
         ({"schedule": "h =>\n    @Z = h\n"}, "the schedule of the record: line 2, column 5: "),
+        ({"edits": "type X bf16\n"}, "'type X bf16' changes how numbers are stored"),
     ],
 )
 def test_what_is_not_of_here_is_not_believed(here, change, why):

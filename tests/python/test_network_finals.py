@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from canvas import _core
+
 CANVAS = Path(__file__).parents[2] / "build" / "canvas"
 SIZE = 192
 NETWORK = f"""canvas 1
@@ -76,7 +78,7 @@ def plant(name: str = "gemm", ahead: int = 0) -> None:
     """
     trials = [r for r in records() if not r["network"]]
     won = dict(next(r for r in trials if not r["screened"] and "program gemm\n" in r["program"]))
-    won |= {"edited": None, "schedule": SLOW, "rule": "slow", "trial": 99, "median": 1e-9}
+    won |= {"edits": None, "schedule": SLOW, "rule": "slow", "trial": 99, "median": 1e-9}
     won["program"] = won["program"].replace("program gemm\n", f"program {name}\n")
     won |= {"time": won["time"] + ahead, "task": task_of(won["program"])}
     Path("log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*trials, won]))
@@ -107,7 +109,8 @@ def test_what_is_slower_in_the_network_is_not_taken() -> None:
     assert of_network["median"] == pytest.approx(gemm["default"] / 2, rel=1e-4)
     assert of_network["lower"] <= of_network["median"] <= of_network["upper"]
     assert "as a call of a network" in canvas("log", "best", "log.jsonl").stdout
-    Path("edited.program").write_text(of_network["edited"])
+    edited = _core.replay_edits(of_network["program"], of_network["edits"] or "")
+    Path("edited.program").write_text(edited)
     default = canvas("schedule", "print", "edited.program", "default").stdout
     assert of_network["schedule"] == default
     fast = canvas("network", "two.net", "--time", "--json", "--log", "log.jsonl")
@@ -138,7 +141,7 @@ def test_records_of_other_names_and_of_fast_clocks_are_compared_too(name: str, a
     new = [r for r in records()[before:] if "program gemm\n" in r["program"] and not r["network"]]
     timed = [r for r in new if r["median"] and not r["screened"] and r["time"] > kept["time"]]
     won = min([kept, *timed], key=lambda r: r["median"])
-    is_default = [won[part] == kept[part] for part in ("schedule", "edited")] == [True, True]
+    is_default = [won[part] == kept[part] for part in ("schedule", "edits")] == [True, True]
     compared = "gemm" in [program["name"] for program in last.get("programs", [])]
     assert compared != is_default
 

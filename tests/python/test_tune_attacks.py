@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from canvas import _core
+
 CANVAS = Path(sys.executable).parent / "canvas"
 GEMM = """canvas 1
 program gemm
@@ -58,7 +60,8 @@ def test_every_record_replays_to_the_code_of_its_texts(folder):
         assert record["failure"] == "ok", record["message"]
         one = folder / "one.log"
         one.write_text(json.dumps({**record, "screened": False}) + "\n")
-        (folder / "its.program").write_text(record["edited"] or record["program"])
+        edited = _core.replay_edits(record["program"], record["edits"] or "")
+        (folder / "its.program").write_text(edited)
         (folder / "its.schedule").write_text(record["schedule"])
         replayed = canvas("log", "replay", one, "--any")
         words = ("--schedule", folder / "its.schedule", "--emit", "c", "-o", "-")
@@ -104,7 +107,7 @@ def test_killed_and_resumed_is_the_same_search(folder):
     assert canvas(*words, "--log", log).returncode == 0
     assert canvas(*words, "--log", whole).returncode == 0
     resumed, all_at_once = (
-        [(r["trial"], r["edited"], r["schedule"]) for r in records(path) if r["screened"]]
+        [(r["trial"], r["edits"], r["schedule"]) for r in records(path) if r["screened"]]
         for path in (log, whole)
     )
     assert resumed == all_at_once

@@ -20,6 +20,8 @@ from ..errors import CanvasError
 from ..files import add_lines
 from ..te.place import mistake, unplaced
 
+_FORMAT = 2  # of what a search of ours found
+
 KEYS = ("fuse", "spatial", "reduce", "reorder", "inline", "unroll", "merge", "special")
 
 
@@ -31,10 +33,10 @@ class Config(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search of ours found, as texts: what was given, what edits made of it."""
+    """What a search of ours found, as texts: what was given, and the edits of it."""
 
     program: str
-    edited: str
+    edits: str
     schedule: str
 
 
@@ -44,19 +46,33 @@ def empty() -> dict[str, list[Any]]:
 
 def config_of(found: Found, operations: int) -> Config:
     configs = [empty() for _ in range(operations)]
-    configs[0]["special"] = [{"canvas": 1, **found._asdict()}]
+    configs[0]["special"] = [{"canvas": _FORMAT, **found._asdict()}]
     return Config(configs, empty())
 
 
 def found_in(config: Config) -> Found | None:
     """The texts that a config of ours holds; None: it has entities."""
     for special in (entity for one in config.op_config_lst for entity in one.get("special", [])):
-        if isinstance(special, dict) and special.get("canvas") == 1:
-            texts = [special.get(name) for name in Found._fields]
+        if isinstance(special, dict) and special.get("canvas") in (1, _FORMAT):
+            texts = [
+                _edits(special) if name == "edits" else special.get(name) for name in Found._fields
+            ]
             if not all(isinstance(text, str) for text in texts):
-                raise mistake("a config of canvas has the texts program, edited and schedule")
+                raise mistake("a config of canvas has the texts program, edits and schedule")
             return Found(*(str(text) for text in texts))
     return None
+
+
+def _edits(special: dict[str, Any]) -> Any:
+    """A config holds decisions: of format 1, which held what edits made, only one without any."""
+    if special["canvas"] == _FORMAT:
+        return special.get("edits")
+    if special.get("edited") != special.get("program"):
+        raise mistake(
+            "the config is of an older version, which wrote what edits made and not which they "
+            "are, search again"
+        )
+    return ""
 
 
 def checked_config(given: Any) -> Config:

@@ -113,8 +113,9 @@ def schedule(
     if space not in SPACES:
         raise mistake(f"there is no space {shown(space)}: {' and '.join(SPACES)}")
     s, bufs = _schedule_of(task)
+    edits = ""
     if force_inline:
-        s.program = _inlined(s.program)
+        s.program, edits = _inlined(s.program)
     options: dict[str, Any] = {
         "method": method,
         "trials": _trials(trials, op_trial),
@@ -133,9 +134,10 @@ def schedule(
     except BaseException as interrupt:
         best = getattr(interrupt, "found", None)
         if best is not None:
-            interrupt.found = (s, bufs, _take(s, best, levels))  # type: ignore[attr-defined]
+            best = (s, bufs, _take(s, best, levels, edits))
+            interrupt.found = best  # type: ignore[attr-defined]
         raise
-    return s, bufs, _take(s, found, levels)
+    return s, bufs, _take(s, found, levels, edits)
 
 
 def schedule_with_config(
@@ -158,8 +160,7 @@ def schedule_with_config(
                 f"the config is of another task: of a program '{name}' that is not what "
                 f"'{task.key}' computes"
             )
-        _check_same_tensors(found)
-        s.program, s.schedule = found.edited, found.schedule
+        s.program, s.schedule = _core.replay_edits(found.program, found.edits), found.schedule
         s.bound()
         return s, bufs
     s.program = _inlined_as(s.program, config)
@@ -167,11 +168,14 @@ def schedule_with_config(
     return s, bufs
 
 
-def _take(s: Schedule, found: dict[str, Any], levels: int) -> Config:
-    """What was found, into the schedule; `levels`: of the template's entities, 0 for none."""
+def _take(s: Schedule, found: dict[str, Any], levels: int, edits: str) -> Config:
+    """What was found, into the schedule; `levels`: of the template's entities, 0 for none;
+    `edits`: before the search's own.
+    """
     given = s.written.text
     s.program, s.schedule = found["program"], found["schedule"]
-    config = _config(given, s, len(template.stage_names(given)))
+    texts = Found(given, edits + found["edits"], s.schedule)
+    config = config_of(texts, max(1, len(template.stage_names(given))))
     if levels and template.is_template(s.schedule, given):
         _add_entities(config, given, s.schedule, levels)
     return config
@@ -190,14 +194,16 @@ def _schedule_of(task: Task) -> tuple[Schedule, list[Tensor]]:
     return Schedule(written), bufs
 
 
-def _inlined(program: str) -> str:
-    """Every stage that can go into its readers has."""
+def _inlined(program: str) -> tuple[str, str]:
+    """Every stage that can go into its readers has; and the edits."""
+    edits = ""
     for name in template.stage_names(program):
         try:
             program = _core.edit_program(program, f"inline {name}")
         except CanvasError:
             continue  # it reduces, or is an output
-    return program
+        edits += f"inline {name}\n"
+    return program, edits
 
 
 def _inlined_as(program: str, config: Config) -> str:
@@ -222,12 +228,6 @@ def _can_inline(program: str, name: str) -> bool:
     except CanvasError:
         return False
     return True
-
-
-def _check_same_tensors(found: Found) -> None:
-    """What edits made of a program takes and gives the same."""
-    if _core.signature(found.program) != _core.signature(found.edited):
-        raise mistake("the edited program of the config takes or gives other tensors")
 
 
 # ---- the template's entities --------------------------------------------------------------------
@@ -280,10 +280,6 @@ def _add_entities(config: Config, program: str, text: str, levels: int) -> None:
     for one, stage in zip(config.op_config_lst, template.stages_of(program)):
         one["spatial"] = [template.parts_in(text, stage, *axis, levels) for axis in stage.axes]
         one["reduce"] = [template.parts_in(text, stage, *axis, levels) for axis in stage.over]
-
-
-def _config(given: str, s: Schedule, stages: int) -> Config:
-    return config_of(Found(given, s.program, s.schedule), max(1, stages))
 
 
 # ---- the search and its arguments ---------------------------------------------------------------

@@ -1,13 +1,13 @@
 /* Conditions of indices in the form that the formula reads: of `<` and `<=` alone, all of which hold where
- * something is computed. See default.h.
+ * something is computed. See program_edit.h.
  *
  *     Y[w] = if w < 1 || !(w <= 56) then 0 else X[w-1] * W[k]
  *
  *     Y[w] = if 1 <= w && w <= 56 then X[w-1] * W[k] else 0
  */
 #include "program/affine.h"
+#include "program/program_edit.h"
 #include "program/program_rebuild.h"
-#include "transform/default_editor.h"
 
 /* The condition, or what holds where it does not. */
 static int upright(struct program *p, int expr, bool holds) {
@@ -64,22 +64,22 @@ static int rebuilt(struct program *p, int expr) {
   return same || p->failed ? expr : px_raw(p, n.op, arg[0], arg[1], arg[2], 0, 0);
 }
 
-bool editor_turn_conditions(struct editor *e) {
-  struct program *out = program_copy(program_of(e));
-  canvas_context ctx;
+struct program *program_normalized(const struct program *p) {
+  struct program *out = program_copy(p);
   bool changed = false;
   for (int i = 0; i < out->tensors.count && !out->failed; i++) {
     struct program_tensor *t = &out->tensors.data[i];
     if (t->is_input) continue;
     int body = rebuilt(out, t->body);
     t = &out->tensors.data[i];
-    changed = changed || body != t->body;
-    if (!out->failed) t->body = body;
+    bool same = out->failed || px_same(out, body, t->body);
+    changed = changed || !same;
+    if (!same) t->body = body;
   }
-  if (changed && !out->failed && program_verify(&ctx, out) == CANVAS_OK) {
-    editor_take(e, out);
-    return true;
+  if (changed && !out->failed) {
+    program_note_edit(out, p, "normalize conditions");
+    return out;
   }
   program_free(out);
-  return false;
+  return NULL;
 }
